@@ -22,6 +22,9 @@ from .frontend.errors import CompilationError, UnsupportedError, kernel_error
 from .frontend.tensor import is_constexpr, unwrap
 
 # The tracer and what it needs are imported when the first kernel is traced, so that `import girih` is quick.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .device import View
 
 _girih = _library.extension()
 
@@ -318,8 +321,11 @@ def describe_array(value: Any, name: str) -> Any:
     if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage"):
         return describe_torch(value, name)
     kind = type(value)
-    if hasattr(kind, "__cuda_array_interface__") and not isinstance(value, type):
-        return describe_cuda(value.__cuda_array_interface__, name)
+    if hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack_device__"):
+        from . import device
+
+        if (found := device.view(value)) is not None:
+            return describe_view(found, name)
     interface = hasattr(kind, "__array_interface__") or hasattr(value, "__array_interface__")
     if not isinstance(value, type) and (interface or hasattr(kind, "__dlpack__")):
         import numpy
@@ -328,9 +334,8 @@ def describe_array(value: Any, name: str) -> Any:
             return value.item()
         if interface:
             return numpy.asarray(value)
-        device = value.__dlpack_device__()
-        if device[0] != 1:
-            raise ValueError(f"the argument `{name}` is on another device; kernels run on arrays in main memory")
+        if value.__dlpack_device__()[0] != 1:
+            raise ValueError(f"the argument `{name}` is on another device; kernels take arrays in main memory and on CUDA devices")
         try:
             return numpy.from_dlpack(value)
         except (BufferError, RuntimeError) as e:
@@ -342,22 +347,20 @@ def describe_array(value: Any, name: str) -> Any:
     )
 
 
-def describe_cuda(interface: dict, name: str) -> tuple[int, int, bool, str, tuple | None, int]:
-    """An array of a CUDA device by the interface that CuPy and Numba share; kernels run on its stream, or the device's."""
-    import numpy
-
-    found, size = dtype_name(numpy.dtype(interface["typestr"]))
-    shape, strides = interface["shape"], interface.get("strides")
-    address, read_only = interface["data"]
-    usual = [size * math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    strides = usual if strides is None else list(strides)
-    layout = None if strides == usual else (list(shape), [s // size for s in strides])
-    if any(s < 0 for s in strides):
+def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | None, int, Any]:
+    """An array of a CUDA device; kernels run on its stream."""
+    if found.element not in NAMES:
+        raise TypeError(f"elements of the type {found.element} cannot be passed to a kernel; the types are {', '.join(USUAL)}")
+    if any(s < 0 for s in found.strides):
         raise ValueError(f"the argument `{name}` runs backwards in memory, which arrays of a CUDA device may not")
-    return address or 0, span(shape, strides, size), not read_only, found, layout, interface.get("stream") or 0
+    size = found.itemsize
+    layout = None if found.contiguous else (list(found.shape), [s // size for s in found.strides])
+    bytes_spanned = span(found.shape, found.strides, size)
+    element = NAMES[found.element].name
+    return found.address, bytes_spanned, found.writable, element, layout, found.stream, found.owner
 
 
-def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None, int | None]:
+def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None, int | None, Any]:
     stream = None
     # Where programs for "cuda" run on the processor, a tensor's device is what they asked for, not where it is.
     if value.device.type != "cpu" and (where := value.untyped_storage().device).type != "cpu":
@@ -372,7 +375,7 @@ def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | 
     size = value.element_size()
     strides = [s * size for s in value.stride()]
     layout = None if value.is_contiguous() else (list(value.shape), list(value.stride()))
-    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout, stream
+    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout, stream, value
 
 
 def span(shape: tuple, strides: list[int], size: int) -> int:

@@ -1,6 +1,7 @@
 """Models as they are run: an ONNX file, a module of PyTorch, or one line of PyTorch.
 
-In: arrays by the names of the inputs, or in their order. Out: arrays of NumPy, new ones or those given as ``out``.
+In: arrays by the names of the inputs, or in their order. Out: arrays of NumPy, new ones or those given as ``out``. A model for
+``device="cuda"`` takes arrays of the device too (`girih.device`): it reads and writes them where they are, on their stream.
 
 A model is compiled when it first runs, and works for all values of its symbolic extents. An ONNX file that cannot be
 compiled so is compiled for the shapes that come, which is said once; the last eight of these are kept.
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from girih import _library
+from girih import _library, device
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import GirihError
 
@@ -185,7 +186,8 @@ class Model:
                 name. What is not given is allocated. They must not overlap the inputs or what another thread uses.
 
         Returns:
-            The array of a model with one output; of others a tuple in their order.
+            The array of a model with one output; of others a tuple in their order. Where an input is on a CUDA device, new
+            arrays are there too: `girih.device.Array`.
 
         Raises:
             ProgramError: arrays that do not fit; all that is wrong is told together.
@@ -225,7 +227,7 @@ class Model:
         arrays, extents = {}, {}
         for wanted in self.inputs:
             if wanted.name in feed:
-                array, problem = fitted(wanted, feed[wanted.name], extents)
+                array, problem = fitted(wanted, feed[wanted.name], extents, self._source.device())
             elif wanted.name in self._made:
                 array, problem = self._made[wanted.name], None
             else:
@@ -240,12 +242,12 @@ class Model:
         arrays = self._fitting(feed)
         prepared = self._source.prepare(arrays)
         results = self._given({} if out is None else out, prepared.results, arrays)
-        prepared.run(results)
+        prepared.run([device.view(array) or array for array in results])
         return results
 
     def _given(self, out, types, arrays):
         names = [port.name for port in self.outputs]
-        if isinstance(out, np.ndarray):
+        if isinstance(out, np.ndarray) or device.view(out) is not None:
             out = [out]
         if not isinstance(out, dict):
             out = list(out)
@@ -254,18 +256,25 @@ class Model:
             out = {name: array for name, array in zip(names, out) if array is not None}
         problems = [unlike("output", name, names) for name in out if name not in names]
         results = []
+        there = [array for array in arrays.values() if isinstance(array, device.View)]
+        taken = list(arrays.values())
         for name, (dtype, shape) in zip(names, types):
             array = out.get(name)
             if array is None:
-                results.append(np.empty(shape, dtype))
+                empty = device.Array(shape, dtype, there[0].stream) if there else np.empty(shape, dtype)
+                results.append(empty)
                 continue
-            if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != tuple(shape):
-                found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+            given = device.view(array) if self._source.device() == "cuda" else None
+            given = array if given is None else given
+            if not isinstance(given, (np.ndarray, device.View)) or given.dtype != dtype or given.shape != tuple(shape):
+                known = isinstance(given, (np.ndarray, device.View))
+                found = f"{given.dtype}{list(given.shape)}" if known else type(array).__name__
                 problems.append(f"`out` for `{name}` is {found}: the run gives {dtype}{list(shape)}")
-            elif not (array.flags.c_contiguous and array.flags.writeable):
+            elif not usable(given):
                 problems.append(f"`out` for `{name}` must be C-contiguous and writable")
-            elif any(np.may_share_memory(array, other) for other in [*arrays.values(), *results]):
+            elif any(overlap(given, other) for other in taken):
                 problems.append(f"`out` for `{name}` overlaps another array of the run")
+            taken.append(given)
             results.append(array)
         if problems:
             refuse(problems)
@@ -317,20 +326,21 @@ class _Compiled:
         return _Prepared(self.native, given, shapes, results)
 
     def profile(self, arrays):
-        return self.native.profile([(name, arrays[name].ctypes.data, arrays[name].shape) for name in self.taken])
+        return self.native.profile([(name, address(arrays[name]), arrays[name].shape) for name in self.taken])
 
 
 class _Prepared(NamedTuple):
     """A run whose outputs have these NumPy types and shapes."""
 
     native: Any
-    arrays: list[np.ndarray]
+    arrays: list[np.ndarray | device.View]
     shapes: tuple[tuple[int, ...], ...]
     results: list[tuple[np.dtype, tuple[int, ...]]]
 
     def run(self, results):
-        outputs = [(array.ctypes.data, array.nbytes) for array in results]
-        self.native.run_addresses([array.ctypes.data for array in self.arrays], self.shapes, [], outputs)
+        outputs = [(address(array), array.nbytes) for array in results]
+        stream = one_stream([*self.arrays, *results])
+        self.native.run_addresses([address(array) for array in self.arrays], self.shapes, [], outputs, stream)
 
 
 class _Graph:
@@ -346,6 +356,9 @@ class _Graph:
 
     def outputs(self):
         return self.native.outputs()
+
+    def device(self):
+        return self.native.device
 
     def made(self):
         """Data of inputs that make their own; parameters are bound to theirs."""
@@ -379,6 +392,9 @@ class _Onnx:
     def outputs(self):
         return self.native.outputs()
 
+    def device(self):
+        return self.native.device
+
     def made(self):
         return {}
 
@@ -386,7 +402,7 @@ class _Onnx:
         last = self.last
         if last is not None and last[1] is None:
             return last[0]
-        described = [(name, (element(a.dtype), a.ctypes.data, a.shape)) for name, a in arrays.items()]
+        described = [(name, (element(a.dtype), address(a), a.shape)) for name, a in arrays.items()]
         native, special = self.native.fitting(described)
         if special is not None and last is None:
             warnings.warn(f"girih: compiled for these shapes alone: {special}", stacklevel=5)
@@ -418,6 +434,10 @@ class _Torch:
 
     def outputs(self):
         return self.compiled.model.outputs()
+
+    def device(self):
+        # Of a module on a CUDA device PyTorch's tensors are taken by what `girih.torch.export` gives.
+        return "cpu"
 
     def made(self):
         return {}
@@ -453,19 +473,40 @@ class _Done:
 
 
 def dtype_of(elem: str) -> np.dtype:
-    if elem in NAMES:
-        return np.dtype(NAMES[elem])
-    try:
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, MORE[elem]))
-    except (ImportError, KeyError):
-        raise GirihError(f"NumPy has no {elem}" + ("; install ml_dtypes" if elem in MORE else "")) from None
+    name = NAMES.get(elem) or MORE.get(elem)
+    if name is None:
+        raise GirihError(f"NumPy has no {elem}")
+    return device.dtype_of(name)
 
 
 def element(dtype: np.dtype) -> str:
     """What Girih calls a type of NumPy's; a name that is no type for one that it does not know."""
     return ELEMENTS.get(dtype.name, dtype.name)
+
+
+def address(array) -> int:
+    return array.address if isinstance(array, device.View) else array.ctypes.data
+
+
+def usable(array) -> bool:
+    """Whether results can be written to it."""
+    if isinstance(array, device.View):
+        return array.contiguous and array.writable
+    return array.flags.c_contiguous and array.flags.writeable
+
+
+def overlap(a, b) -> bool:
+    if isinstance(a, device.View) and isinstance(b, device.View):
+        return a.address < b.address + b.nbytes and b.address < a.address + a.nbytes
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
+
+
+def one_stream(arrays) -> int | None:
+    """The stream of arrays of the device, which then waits for the streams of the others; None where there are none."""
+    streams = [array.stream for array in arrays if isinstance(array, device.View)]
+    for other in set(streams[1:]) - set(streams[:1]):
+        _girih.synchronize(other)
+    return streams[0] if streams else None
 
 
 def port(described) -> Port:
@@ -491,13 +532,18 @@ def known(options):
     return options
 
 
-def fitted(wanted: Port, given, extents):
-    """What is given for an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far."""
+def fitted(wanted: Port, given, extents, where):
+    """What is given for an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far, and
+    `where` is the device of the run."""
     dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
+    found = device.view(given)
+    if found is not None and where != "cuda":
+        return None, f'input `{wanted.name}` is on a CUDA device: make the model with device="cuda"'
     try:
-        array = np.asarray(given)
+        array = np.asarray(given) if found is None else found
         # Lists and numbers have no type of their own; a fraction is no integer.
         typed = isinstance(given, np.generic) or hasattr(given, "__array__") or hasattr(given, "__array_interface__")
+        typed = typed or found is not None
         if array.dtype != dtype and not typed and not (array.dtype.kind == "f" and dtype.kind in "iub"):
             array = np.asarray(given, dtype)
     except (OverflowError, TypeError, ValueError) as e:
@@ -511,7 +557,11 @@ def fitted(wanted: Port, given, extents):
         if have != known_extent:
             name = "" if isinstance(want, int) else f", and {want} is {known_extent}"
             return None, f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
-    return np.ascontiguousarray(array), None
+    if found is None:
+        return np.ascontiguousarray(array), None
+    if not found.contiguous:
+        return None, f"input `{wanted.name}` is not C-contiguous: copy it, as `cupy.ascontiguousarray` does"
+    return found, None
 
 
 def unlike(kind, name, names):

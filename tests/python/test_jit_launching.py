@@ -91,7 +91,7 @@ def test_a_memory_map(tmp_path):
 
 def test_an_array_on_another_device_is_refused():
     with pytest.raises(ValueError, match="`x` is on another device"):
-        scaled(x=Capsule(X, device=(2, 0)))
+        scaled(x=Capsule(X, device=(10, 0)))
 
 
 def test_what_dlpack_says_is_read_only_stays_so():

@@ -39,14 +39,32 @@ const CUDA: i32 = 2;
 
 /// The head of DLPack's `DLManagedTensor`.
 #[repr(C)]
-struct Tensor {
-    data: *mut u8,
+pub struct Tensor {
+    pub data: *mut u8,
     device_type: i32,
     device_id: i32,
-    ndim: i32,
-    code: u8,
-    bits: u8,
-    lanes: u16,
+    pub ndim: i32,
+    pub code: u8,
+    pub bits: u8,
+    pub lanes: u16,
+    pub shape: *const i64,
+    /// In elements; null where it is row-major without gaps.
+    pub strides: *const i64,
+    pub byte_offset: u64,
+}
+
+/// The tensor of a DLPack capsule that nobody has taken.
+pub fn untaken(capsule: &Bound<'_, PyAny>) -> PyResult<*mut Tensor> {
+    if !capsule.is_instance_of::<PyCapsule>() {
+        return Err(PyTypeError::new_err("__dlpack__ returned no capsule"));
+    }
+    // SAFETY: it is a capsule, whose name the call checks.
+    let tensor = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), UNUSED.as_ptr()) }.cast::<Tensor>();
+    if tensor.is_null() {
+        PyErr::take(capsule.py());
+        return Err(PyBufferError::new_err("the array's DLPack capsule has an unknown version"));
+    }
+    Ok(tensor)
 }
 
 /// An array of main memory that says it is one of a CUDA device.
@@ -73,17 +91,10 @@ impl DeviceArray {
 #[pyfunction]
 #[pyo3(signature = (capsule, element = None))]
 pub fn relabel<'py>(capsule: Bound<'py, PyAny>, element: Option<(u8, u8)>) -> PyResult<Bound<'py, PyAny>> {
-    if !capsule.is_instance_of::<PyCapsule>() {
-        return Err(PyTypeError::new_err("__dlpack__ returned no capsule"));
-    }
-    // SAFETY: a capsule of this name, as the call below checks, holds a DLManagedTensor that nobody has taken; it begins
-    // with the fields of `Tensor`, and this thread holds the interpreter's lock, so nobody else has it.
+    let tensor = untaken(&capsule)?;
+    // SAFETY: the capsule holds a DLManagedTensor, which begins with the fields of `Tensor`, and this thread holds the
+    // interpreter's lock, so nobody else has it.
     unsafe {
-        let tensor = ffi::PyCapsule_GetPointer(capsule.as_ptr(), UNUSED.as_ptr()).cast::<Tensor>();
-        if tensor.is_null() {
-            PyErr::take(capsule.py());
-            return Err(PyBufferError::new_err("the array's DLPack capsule has an unknown version"));
-        }
         (*tensor).device_type = CUDA;
         (*tensor).device_id = 0;
         if let Some((code, bits)) = element {

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 mod alarm;
 mod arrays;
+mod device;
 mod host;
 mod jit;
 mod launch;
@@ -88,6 +89,9 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::torch_operations, module)?)?;
     module.add_function(wrap_pyfunction!(model::torch_refusals, module)?)?;
     module.add_function(wrap_pyfunction!(host::driver_host, module)?)?;
+    module.add_function(wrap_pyfunction!(device::described, module)?)?;
+    module.add_function(wrap_pyfunction!(device::synchronize, module)?)?;
+    module.add_class::<device::DeviceMemory>()?;
     module.add_class::<model::Model>()?;
     module.add_class::<model::OnnxModel>()?;
     module.add_class::<results::Results>()?;

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use girih::cuda::device as cuda;
 use girih::model::{Extent, MOST_KNOWN, Model as Native, OnnxModel as NativeOnnx, Port, RawTensor, Tensor};
 use girih::{Device, Error, Options};
 use girih_compiler::graph::{Elem, Graph, Role, decompose};
@@ -117,13 +118,20 @@ type Array = (String, u64, Vec<u64>);
 /// Data that an input makes: its name, element type, shape and bytes.
 type Made<'py> = (String, String, Vec<u64>, Bound<'py, PyBytes>);
 
-/// A copy of an array.
+/// A copy of an array, which may be on the device of a model for a GPU.
 ///
 /// # Safety
 /// The memory holds as many elements.
-unsafe fn copy(elem: Elem, address: u64, shape: &[u64]) -> girih::Result<Tensor> {
+unsafe fn copy(options: &Options, elem: Elem, address: u64, shape: &[u64]) -> girih::Result<Tensor> {
     let mut copy = Tensor::zeroed(elem, shape)?;
     let to = copy.buffer_mut().bytes_mut();
+    if options.device == Device::Cuda {
+        let gpu = cuda::Device::get()?;
+        if gpu.has(address) {
+            cuda::to_host(gpu, to, address)?;
+            return Ok(copy);
+        }
+    }
     let from = std::ptr::with_exposed_provenance(address as usize);
     // SAFETY: as the function's contract says; the copy is memory of its own.
     unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
@@ -134,11 +142,11 @@ unsafe fn copy(elem: Elem, address: u64, shape: &[u64]) -> girih::Result<Tensor>
 ///
 /// # Safety
 /// As of `copy`.
-unsafe fn short((name, address, shape): &Array) -> girih::Result<Option<Tensor>> {
+unsafe fn short(options: &Options, (name, address, shape): &Array) -> girih::Result<Option<Tensor>> {
     let few = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).is_some_and(|n| n <= MOST_KNOWN);
     match Elem::from_name(name).filter(|_| few) {
         // SAFETY: as the contract says.
-        Some(elem) => unsafe { copy(elem, *address, shape) }.map(Some),
+        Some(elem) => unsafe { copy(options, elem, *address, shape) }.map(Some),
         None => Ok(None),
     }
 }
@@ -195,6 +203,12 @@ impl OnnxModel {
         OnnxModel::new(py, open, dims, options)
     }
 
+    /// Where it runs: `cpu`, `eval`, `sim` or `cuda`.
+    #[getter]
+    fn device(&self) -> String {
+        self.model.options().device.to_string()
+    }
+
     /// The inputs as the file declares them: (name, element type, extents, False).
     fn inputs(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
         described(py, self.model.inputs())
@@ -213,7 +227,7 @@ impl OnnxModel {
             let mut short = vec![];
             for (name, array) in &arrays {
                 // SAFETY: the caller holds arrays of these types and shapes (`girih.model`).
-                let copy = unsafe { self::short(array) }?;
+                let copy = unsafe { self::short(self.model.options(), array) }?;
                 short.extend(copy.map(|copy| (name.as_str(), copy)));
             }
             let short: Vec<(&str, &Tensor)> = short.iter().map(|(name, t)| (*name, t)).collect();
@@ -250,6 +264,12 @@ impl Model {
         let model = py.detach(|| Native::from_expression(text, &inputs));
         let model = model.map_err(|e| tools::raised(py, text.as_bytes(), "<expression>", e))?;
         Ok(Model::of(Arc::new(model.with_options(options))))
+    }
+
+    /// Where it runs: `cpu`, `eval`, `sim` or `cuda`.
+    #[getter]
+    fn device(&self) -> String {
+        self.model.options().device.to_string()
     }
 
     /// The data of the inputs that make their own: (name, element type, shape, bytes).
@@ -303,7 +323,8 @@ impl Model {
     }
 
     /// Runs the model: the addresses and shapes of its arguments in order, the values of its symbols in order, and for
-    /// each output an address and how many bytes may be written there.
+    /// each output an address and how many bytes may be written there. On a GPU's stream it takes its place there.
+    #[pyo3(signature = (addresses, shapes, symbols, outputs, stream = None))]
     fn run_addresses(
         &self,
         py: Python<'_>,
@@ -311,6 +332,7 @@ impl Model {
         shapes: Vec<Vec<u64>>,
         symbols: Vec<i64>,
         outputs: Vec<(u64, u64)>,
+        stream: Option<u64>,
     ) -> PyResult<()> {
         if addresses.len() != self.arguments.len() || shapes.len() != self.arguments.len() {
             let want = self.arguments.len();
@@ -332,8 +354,14 @@ impl Model {
                     "output {at} is {elem} {shape:?}, but its memory does not have that size"
                 ))),
             };
-            // SAFETY: the caller holds the tensors of these addresses until this returns; outputs are checked above.
-            unsafe { self.model.run_raw(&tensors, &symbols, &mut allocate) }
+            // SAFETY: the caller holds the tensors of these addresses until this returns, those of a stream until it is done;
+            // outputs are checked above.
+            unsafe {
+                match stream {
+                    None => self.model.run_raw(&tensors, &symbols, &mut allocate),
+                    stream => self.model.run_raw_on(&tensors, &symbols, stream, &mut allocate),
+                }
+            }
         };
         let make = |e| match e {
             Error::Internal(message) => PyRuntimeError::new_err(message),
@@ -352,7 +380,7 @@ impl Model {
             for (name, address, shape) in &arguments {
                 let Some(port) = ports.iter().find(|p| p.name == *name) else { continue };
                 // SAFETY: the caller holds arrays of these types and shapes (`girih.model`).
-                tensors.push((name.as_str(), unsafe { copy(port.elem, *address, shape) }?));
+                tensors.push((name.as_str(), unsafe { copy(self.model.options(), port.elem, *address, shape) }?));
             }
             let arrays: Vec<(&str, &Tensor)> = tensors.iter().map(|(name, t)| (*name, t)).collect();
             self.model.prepare(&arrays, &[])?.profile()

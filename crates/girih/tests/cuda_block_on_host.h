@@ -6,6 +6,7 @@
 #include <vector>
 
 #define __grid_constant__
+#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 // One block runs at a time.
 #define __shared__ static
@@ -26,10 +27,9 @@ VECTOR(unsigned char, uchar)
 VECTOR(double, double)
 VECTOR(long long, longlong)
 
-// Dynamic shared memory: `extern __shared__` is the test's to replace.
-extern "C" {
-alignas(1024) unsigned char girih_shared[232448];
-}
+// Dynamic shared memory of each block of a cluster: `extern __shared__` is the test's to replace.
+enum { GIRIH_SHARED = 232448, GIRIH_CLUSTER = 8 };
+alignas(1024) static unsigned char girih_shared[GIRIH_CLUSTER][GIRIH_SHARED];
 
 namespace girih {
 enum { MOST = 1024, LANES = 32, STACK = 256 << 10 };
@@ -48,8 +48,12 @@ struct Fibre {
 
 static Fibre fibres[MOST];
 static ucontext_t scheduler;
-static int current, threads, live, waiting;
-static unsigned meetings;
+// Threads of a block, and blocks of a cluster: fibres are numbered through all of them.
+static int current, threads, cluster;
+static int live[GIRIH_CLUSTER], waiting[GIRIH_CLUSTER];
+static unsigned meetings[GIRIH_CLUSTER];
+static int all_live, all_waiting;
+static unsigned all_meetings;
 static int warp_waiting[MOST / LANES], warp_live[MOST / LANES];
 static unsigned warp_meetings[MOST / LANES];
 static unsigned long long progress;
@@ -59,13 +63,26 @@ static unsigned long long words[MOST / LANES][2][LANES][6];
 
 static void give_way() { swapcontext(&fibres[current].context, &scheduler); }
 
+static int block_of_cluster() { return current / threads; }
+static unsigned char *shared() { return girih_shared[block_of_cluster()]; }
+
 static void meet_block() {
-  unsigned now = meetings;
-  if (++waiting == live) {
-    waiting = 0, meetings++, progress++;
+  int own = block_of_cluster();
+  unsigned now = meetings[own];
+  if (++waiting[own] == live[own]) {
+    waiting[own] = 0, meetings[own]++, progress++;
     return;
   }
-  while (meetings == now) give_way();
+  while (meetings[own] == now) give_way();
+}
+
+static void meet_cluster() {
+  unsigned now = all_meetings;
+  if (++all_waiting == all_live) {
+    all_waiting = 0, all_meetings++, progress++;
+    return;
+  }
+  while (all_meetings == now) give_way();
 }
 
 static void meet_warp() {
@@ -169,6 +186,11 @@ static void mbarrier_wait(void *p, int parity) {
   auto m = (girih::Mbarrier *)p;
   while ((m->phase & 1) == parity) girih::give_way();
 }
+// The same place in the shared memory of another block of the cluster.
+static void *girih_place_of(void *p, int block) { return (unsigned char *)p + (block - girih::block_of_cluster()) * GIRIH_SHARED; }
+static void mbarrier_arrive_of(void *p, int block) { mbarrier_arrive(girih_place_of(p, block)); }
+static void mbarrier_wait_cluster(void *p, int parity) { mbarrier_wait(p, parity); }
+static void cluster_sync() { girih::meet_cluster(); }
 static void fence_mbarrier_init() {}
 static void fence_async() {}
 
@@ -280,7 +302,7 @@ static const unsigned char *girih_element(const girih_panel &p, bool trans, unsi
   return (const unsigned char *)(at ^ (at >> 7 & (p.row / 16 - 1)) << 4);
 }
 template <class T, class S> static void girih_multiply(const girih_product &p) {
-  int t = girih::current % 128, l = t % 32, each = p.cols / 4;
+  int t = girih::current % girih::threads % 128, l = t % 32, each = p.cols / 4;
   for (int n = 0; n < 2 * each; n++) {
     int row = t / 32 * 16 + l / 4 + n / each * 8, own = n % each, column = own / 2 * 8 + l % 4 * 2 + own % 2;
     S *sum = (S *)p.sums + n;
@@ -350,7 +372,13 @@ static void copy_box(bool back, void *to, const void *map, const int *innermost,
   auto m = (girih::Mbarrier *)on;
   m->bytes -= (int)(count * t->size), girih::settle(m);
 }
+static void copy_box_to(int blocks, void *to, const void *map, const int *innermost, int rank, void *on) {
+  for (int block = 0; block < girih::cluster; block++)
+    if (blocks >> block & 1) copy_box(false, girih_place_of(to, block), map, innermost, rank, girih_place_of(on, block));
+}
 template <class M> static void prefetch_tensor_map(const M *) {}
+template <class M> static void copy_tensor_all_2d(void *to, const M *map, int x, int y, void *on, int blocks) { int at[] = {x, y}; copy_box_to(blocks, to, map, at, 2, on); }
+template <class M> static void copy_tensor_all_3d(void *to, const M *map, int x, int y, int z, void *on, int blocks) { int at[] = {x, y, z}; copy_box_to(blocks, to, map, at, 3, on); }
 template <class M> static void copy_tensor_1d(void *to, const M *map, int x, void *on) { int at[] = {x}; copy_box(false, to, map, at, 1, on); }
 template <class M> static void copy_tensor_back_1d(const M *map, int x, const void *from) { int at[] = {x}; copy_box(true, (void *)from, map, at, 1, nullptr); }
 template <class M> static void copy_tensor_2d(void *to, const M *map, int x, int y, void *on) { int at[] = {x, y}; copy_box(false, to, map, at, 2, on); }
@@ -384,24 +412,30 @@ static const unsigned long long *arguments;
 static void thread() {
   entry(arguments);
   Fibre &self = fibres[current];
-  self.done = true, live--, warp_live[current / LANES]--, progress++;
+  int own = block_of_cluster();
+  self.done = true, live[own]--, all_live--, warp_live[current / LANES]--, progress++;
   // Those who wait for everybody do not wait for this one.
-  if (live && waiting == live) waiting = 0, meetings++;
+  if (live[own] && waiting[own] == live[own]) waiting[own] = 0, meetings[own]++;
+  if (all_live && all_waiting == all_live) all_waiting = 0, all_meetings++;
   int warp = current / LANES;
   if (warp_live[warp] && warp_waiting[warp] == warp_live[warp]) warp_waiting[warp] = 0, warp_meetings[warp]++;
   give_way();
 }
 
 // Runs all blocks. `mode`: 1 runs threads from the last to the first, 2 lands copies when they are waited for.
-static int blocks(void (*kernel)(const unsigned long long *), const unsigned long long *args, const unsigned *grid, int count, int mode) {
-  entry = kernel, arguments = args, threads = count, late = mode & 2;
+static int blocks(void (*kernel)(const unsigned long long *), const unsigned long long *args, const unsigned *grid, int count, int of_cluster, int mode) {
+  entry = kernel, arguments = args, threads = count, cluster = of_cluster, late = mode & 2;
+  int all = threads * cluster;
+  if (all > MOST || cluster > GIRIH_CLUSTER || grid[0] % cluster) return 2;
   gridDim = {grid[0], grid[1], grid[2]};
-  for (unsigned block = 0; block < grid[0] * grid[1] * grid[2]; block++) {
-    blockIdx = {block % grid[0], block / grid[0] % grid[1], block / grid[0] / grid[1]};
-    memset(girih_shared, 0xa5, sizeof girih_shared);
+  for (unsigned block = 0; block < grid[0] * grid[1] * grid[2]; block += cluster) {
+    unsigned first = block % grid[0];
+    blockIdx = {first, block / grid[0] % grid[1], block / grid[0] / grid[1]};
+    memset(girih_shared, 0xa5, sizeof girih_shared[0] * cluster);
     girih_panels.clear();
-    live = threads, waiting = 0;
-    for (int t = 0; t < threads; t++) {
+    for (int n = 0; n < cluster; n++) live[n] = threads, waiting[n] = 0;
+    all_live = all, all_waiting = 0;
+    for (int t = 0; t < all; t++) {
       Fibre &f = fibres[t];
       if (!f.stack) f.stack = (char *)malloc(STACK);
       getcontext(&f.context);
@@ -409,25 +443,26 @@ static int blocks(void (*kernel)(const unsigned long long *), const unsigned lon
       makecontext(&f.context, thread, 0);
       f.done = false, f.begun = f.landed = f.groups = 0, f.exchanges = 0;
       girih_products[t].clear(), girih_product_groups[t] = 0;
-      warp_waiting[t / LANES] = 0, warp_live[t / LANES] = threads - t / LANES * LANES < LANES ? threads % LANES : LANES;
+      warp_waiting[t / LANES] = 0, warp_live[t / LANES] = all - t / LANES * LANES < LANES ? all % LANES : LANES;
     }
-    while (live) {
+    while (all_live) {
       unsigned long long before = progress;
-      for (int n = 0; n < threads; n++) {
-        current = mode & 1 ? threads - 1 - n : n;
+      for (int n = 0; n < all; n++) {
+        current = mode & 1 ? all - 1 - n : n;
         if (fibres[current].done) continue;
-        threadIdx = {(unsigned)current, 0, 0};
+        threadIdx = {(unsigned)(current % threads), 0, 0};
+        blockIdx.x = first + block_of_cluster();
         swapcontext(&scheduler, &fibres[current].context);
       }
       // Nobody can go on.
-      if (live && before == progress) return 1;
+      if (all_live && before == progress) return 1;
     }
   }
   return 0;
 }
 
-static int run(void (*kernel)(const unsigned long long *), const unsigned long long *args, const unsigned *grid, int count, int mode) {
-  int stuck = blocks(kernel, args, grid, count, mode);
+static int run(void (*kernel)(const unsigned long long *), const unsigned long long *args, const unsigned *grid, int count, int of_cluster, int mode) {
+  int stuck = blocks(kernel, args, grid, count, of_cluster, mode);
   for (Fibre &f : fibres) free(f.stack), f.stack = 0;
   return stuck;
 }

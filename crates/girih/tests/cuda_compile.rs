@@ -112,6 +112,7 @@ fn models_become_the_instructions_meant() {
     // COPY, BACK: as the target brings slabs to shared memory, and tiles from there. WARPS: products of warps, and of warpgroups where they are.
     let half = "torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()";
     let multiplied = "COPY BACK WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32|";
+    let clustered = "COPY BACK WARPS UTMALDG.2D.MULTICAST UCGABAR_ARV UCGABAR_WAIT|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32|";
     let cases = [
         ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "COPY LDS.128 FFMA", ""),
         ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "COPY LDS.128 FFMA STG.E.128", ""),
@@ -120,6 +121,8 @@ fn models_become_the_instructions_meant() {
         (half, multiplied, "mc=128 nc=128 group=3"),
         (half, multiplied, "mc=64 nc=128 split_k=1 group=4 persist=1"),
         (half, multiplied, "mc=64 nc=128 split_k=1 persist=1 warp_specialize=1"),
+        // Clusters, on targets that have them.
+        (half, clustered, "mc=64 nc=128 split_k=1 warp_specialize=1 cluster=2"),
         (
             "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
             "COPY BACK WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x128x16.F32.BF16|",
@@ -143,7 +146,8 @@ fn models_become_the_instructions_meant() {
     ];
     let (mut count, mut wrong) = (0, vec![]);
     for (expression, opcodes, knobs) in cases {
-        for target in TARGETS {
+        let has_clusters = |target: &&str| Target::named(target).is_some_and(|t| t.axes.cluster > 1);
+        for target in TARGETS.into_iter().filter(|t| !knobs.contains("cluster") || has_clusters(t)) {
             let (copy, back) = match target {
                 "sm_80" => ("LDGSTS.E.BYPASS.128 LDGDEPBAR DEPBAR.LE", "STS LDS.128 STG.E.128"),
                 _ => ("UTMALDG UTMACCTL.PF SYNCS.PHASECHK", "UTMASTG UTMACMDFLUSH DEPBAR"),

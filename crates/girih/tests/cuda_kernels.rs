@@ -42,7 +42,7 @@ fn on_host(source: &str) -> String {
         }
         rest = &function[end - 1..];
     }
-    (out + rest).replace("extern __shared__ ", "unsigned char *shared_u8 = girih_shared; // ")
+    (out + rest).replace("extern __shared__ ", "unsigned char *shared_u8 = girih::shared(); // ")
 }
 
 /// A translation unit for the host: the headers, the source, and a function that runs its kernel.
@@ -52,8 +52,8 @@ fn translation(unit: &Unit) -> String {
     let name = &unit.entries[0].name;
     format!(
         "{headers}{}\nstatic void all(const unsigned long long *args) {{ girih::call({name}, args); }}\nextern \"C\" int \
-         girih_run(const unsigned long long *args, const unsigned *grid, int threads, int mode) {{\n  return girih::run(all, \
-         args, grid, threads, mode);\n}}\n",
+         girih_run(const unsigned long long *args, const unsigned *grid, int threads, int cluster, int mode) {{\n  return \
+         girih::run(all, args, grid, threads, cluster, mode);\n}}\n",
         on_host(&unit.text)
     )
 }
@@ -101,10 +101,10 @@ fn execute(program: &Program, kernel: &Kernel, object: &Path, mode: i32) -> Resu
     words.extend(described.iter().map(|t| t.as_ptr() as u64));
     // SAFETY: what was just built from emitted source, called as it is declared, on arrays as long as the plan says.
     let code = unsafe {
-        type Entry = extern "C" fn(*const u64, *const u32, i32, i32) -> i32;
+        type Entry = extern "C" fn(*const u64, *const u32, i32, i32, i32) -> i32;
         let library = libloading::Library::new(object).map_err(|e| e.to_string())?;
         let run = library.get::<Entry>(b"girih_run\0").map_err(|e| e.to_string())?;
-        run(words.as_ptr(), grid.as_ptr(), kernel.threads as i32, mode)
+        run(words.as_ptr(), grid.as_ptr(), kernel.threads as i32, kernel.cluster as i32, mode)
     };
     for (bytes, at) in arrays.iter_mut().zip(&args) {
         let len = bytes.len();

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use girih_compiler::index::{Cmp, Ix};
 use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt, ValId};
 use girih_compiler::kernel::print;
-use gpu_programs::{IN_TURN, Program, TARGETS, programs, programs_in_turn, simulate};
+use gpu_programs::{CLUSTERED, IN_TURN, Program, TARGETS, programs, programs_in_clusters, programs_in_turn, simulate};
 
 const MODELS: &[&str] = &[
     "torch.randn(40, 72) @ torch.randn(72, 36)",
@@ -85,12 +85,12 @@ enum Change {
 fn changes(s: &Stmt) -> &'static [Change] {
     use Change::*;
     match s {
-        Stmt::Barrier => &[Delete, Later],
+        Stmt::Barrier | Stmt::ClusterBarrier => &[Delete, Later],
         Stmt::WaitGroups { .. } => &[Delete, More, Later],
         Stmt::WaitPhase { .. } => &[Delete, More, Another, Later],
         Stmt::Arrive { .. } => &[Delete, More, Less, Another],
         Stmt::InitBarrier { .. } => &[Delete, More],
-        Stmt::CopyTensor { .. } => &[Delete, Another],
+        Stmt::CopyTensor { .. } => &[Delete, Less, Another],
         Stmt::WgmmaWait { .. } | Stmt::StoreWait { .. } => &[Delete, More, Later],
         Stmt::StoreTensor { .. } | Stmt::StoreCommit => &[Delete],
         Stmt::SyncWarp | Stmt::Commit | Stmt::WgmmaCommit | Stmt::Fence(_) | Stmt::CopyAsync { .. } => &[Delete],
@@ -118,6 +118,8 @@ fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
             *parity = Ix::modulo(Ix::add(parity.clone(), Ix::Const(1)), Ix::Const(2));
             true
         }
+        // To the thread's own block alone.
+        (Stmt::CopyTensor { all, .. }, Change::Less) => std::mem::replace(all, false),
         (Stmt::InitBarrier { count, .. }, Change::More) => {
             *count += 1;
             true
@@ -257,7 +259,7 @@ fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> O
 
 /// Whether an mbarrier counts those who have read a generation, which a warp for it fills in turn.
 fn of_readers(kernel: &Kernel, s: &Stmt) -> bool {
-    let (Stmt::Arrive { on, bytes: None } | Stmt::WaitPhase { on, .. }) = s else { return false };
+    let (Stmt::Arrive { on, bytes: None, .. } | Stmt::WaitPhase { on, .. }) = s else { return false };
     matches!(on, Address::Slot { buf, .. } if kernel.slots[*buf].name.to_string() == "free")
 }
 
@@ -383,6 +385,11 @@ fn every_derived_statement_is_needed() {
     for (text, knobs, target, workers) in IN_TURN {
         for target in if all { &TARGETS[..] } else { std::slice::from_ref(target) } {
             programs_in_turn(text, target, knobs, *workers).iter().for_each(|program| tally.program(program));
+        }
+    }
+    for (text, knobs, targets) in CLUSTERED {
+        for target in *targets {
+            programs_in_clusters(text, target, knobs).iter().for_each(|program| tally.program(program));
         }
     }
     let Tally { kernels, killed, equivalent, survived } = tally;

@@ -56,6 +56,7 @@ class Compiled:
     def __init__(self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any], keep: bool = False):
         """With `keep`, the memory of a large result is taken again once nothing refers to it."""
         root = document.root
+        self.device = document.device
         #: The placeholders and their names in the JSON.
         self.ports = document.inputs
         self._plan_inputs(module, document)
@@ -72,12 +73,12 @@ class Compiled:
         self.fixed = None if sources else self.evaluate(())
         self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
         self.text = json.dumps(root)
-        self.model = _girih.Model.from_torch_json(self.text, **options)
+        self.model = _girih.Model.from_torch_json(self.text, **on_device(self.device, options))
         # What cannot be lowered is known now, when PyTorch can still do it instead.
         #: How many kernels a run launches.
         self.kernels = self.model.compile()[0]
         self._bound: Any = None
-        self._results = _girih.Results() if keep else None
+        self._results = _girih.Results() if keep and self.device == _graph.CPU else None
         self._expected = self._plan_quick()
 
     # What goes in.
@@ -192,11 +193,11 @@ class Compiled:
             self._enter(args[position], dtype, name, entered, addresses, extents)
         for number in numbers:
             number = torch.tensor(number, dtype=torch.float64, device="cpu")
-            self._enter(number, torch.float64, "a number", entered, addresses, extents)
+            self._enter(number, torch.float64, "a number", entered, addresses, extents, _graph.CPU)
         outputs = [self._empty(s, d) for s, d in zip(shapes, self.dtypes)]
-        self.model.run_addresses(addresses, extents, symbols, [(o.data_ptr(), o.nbytes) for o in outputs])
+        self._run(addresses, extents, symbols, outputs)
         for i in self.strided:
-            strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device="cpu")
+            strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
             outputs[i] = strided.copy_(outputs[i])
         if self.only_outputs:
             return tuple(outputs)
@@ -228,7 +229,7 @@ class Compiled:
                 or tensor.dtype is not dtype
                 or tensor.shape != shape
                 or tensor.layout is not torch.strided
-                or not tensor.is_cpu
+                or tensor.device != self.device
                 or not tensor.is_contiguous()
                 or tensor.is_neg()
             ):
@@ -240,8 +241,7 @@ class Compiled:
         if self.parameters or self.constants:
             self._bind(args)
         outputs = [make() for make in self._makers]
-        results = [(o.data_ptr(), o.nbytes) for o in outputs]
-        self.model.run_addresses(addresses, self._extents, self.fixed[0], results)
+        self._run(addresses, self._extents, self.fixed[0], outputs)
         return outputs
 
     def _maker(self, shape, dtype):
@@ -249,7 +249,13 @@ class Compiled:
         if self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM:
             return functools.partial(self._empty, shape, dtype)
         extents = shape if len(shape) else [()]
-        return functools.partial(torch.empty, *extents, dtype=dtype, device=torch.device("cpu"))
+        return functools.partial(torch.empty, *extents, dtype=dtype, device=self.device)
+
+    def _run(self, addresses, extents, symbols, outputs):
+        """Runs the compiled code; on a CUDA device it only begins to, on PyTorch's stream."""
+        stream = torch.cuda.current_stream(self.device).cuda_stream if self.device == _graph.CUDA else None
+        places = [(o.data_ptr(), o.nbytes) for o in outputs]
+        self.model.run_addresses(addresses, extents, symbols, places, stream)
 
     def _empty(self, shape, dtype):
         if self._results is not None and (count := math.prod(shape)) * dtype.itemsize >= KEPT_FROM:
@@ -258,18 +264,18 @@ class Compiled:
             # The tensor holds the array, and that the memory.
             held.memory = memory
             return torch.frombuffer(held, dtype=dtype).view(shape)
-        return torch.empty(shape, dtype=dtype, device="cpu")
+        return torch.empty(shape, dtype=dtype, device=self.device)
 
-    @staticmethod
-    def _enter(tensor, dtype, name, entered, addresses, extents):
+    def _enter(self, tensor, dtype, name, entered, addresses, extents, device=None):
         """Makes a tensor ready to be read by compiled code, row-major, or refuses it.
 
         Graphs say what tensors are as PyTorch predicted it when they were captured. Operations that PyTorch runs between
         two parts of a graph do not always keep to it. (Shapes are compared by the model, with all of its symbols.)
         """
-        if tensor.dtype is not dtype or tensor.layout is not torch.strided or not tensor.is_cpu:
+        device = device or self.device
+        if tensor.dtype is not dtype or tensor.layout is not torch.strided or tensor.device != device:
             found = f"{tensor.dtype} on {tensor.device}, {tensor.layout}"
-            raise Misfit(f"`{name}` is {found}, but was {dtype} on cpu, {torch.strided} when the graph was captured")
+            raise Misfit(f"`{name}` is {found}, but was {dtype} on {device}, {torch.strided} when the graph was captured")
         if tensor.is_neg():
             tensor = tensor.resolve_neg()
         if not tensor.is_contiguous():
@@ -297,6 +303,15 @@ class Compiled:
         self.model.bind_addresses(list(zip([n for _, _, n in named], addresses, extents)))
         # The tensors are kept, so that no other takes an address of theirs.
         self._bound = (key, [version(t) for t in tensors], entered, tensors)
+
+
+def on_device(device, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a graph whose tensors are on a device: what is on a GPU runs there."""
+    if device == _graph.CPU:
+        return options
+    if options.get("device", "cuda") != "cuda":
+        raise _graph.Unsupported(f"the graph's tensors are on {device}, where device={options['device']!r} cannot read them")
+    return {**options, "device": "cuda"}
 
 
 def found(scalars, inputs) -> dict[str, str]:

@@ -180,8 +180,8 @@ class Model:
                 continue
             if not isinstance(value, torch.Tensor):
                 raise GirihError(f"argument `{name}` is a tensor, not a {type(value).__name__}")
-            if value.device.type != "cpu":
-                raise GirihError(f"argument `{name}` is on {value.device}; Girih runs on the processor")
+            if value.device != self._compiled.device:
+                raise GirihError(f"argument `{name}` is on {value.device}; the model was captured on {self._compiled.device}")
             if value.dtype != wanted.dtype:
                 raise GirihError(f"argument `{name}` is {wanted.dtype}, not {value.dtype}")
             if value.dim() != wanted.dim():

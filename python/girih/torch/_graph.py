@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils import _pytree as pytree
 
 from ._extents import Inexpressible
 from ._scalars import LIMIT, Scalars
@@ -74,11 +75,15 @@ class Unsupported(Exception):
     """Why a node cannot be written; one plain sentence."""
 
 
+CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
+
+
 class Document:
     """A graph as JSON.
 
     Attributes:
         root: the JSON.
+        device: where its tensors are: the processor, or the first CUDA device.
         nodes: for each node of the JSON the FX node.
         refused: FX nodes that are not in the JSON, and why.
         inputs: for each placeholder (FX node) a name of the JSON's, or None where it is an integer.
@@ -90,7 +95,8 @@ class Document:
         bases: for each node that is computed and that results are, or show parts of: the name of its output.
     """
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, device: torch.device):
+        self.device = device
         self.root: dict[str, Any] = {
             "format": "girih.torch", "version": 1, "name": name, "symbols": [], "inputs": [], "constants": [],
             "nodes": [], "outputs": [],
@@ -178,9 +184,15 @@ def scalar(value):
     return {"s": value["float"], "dtype": "f64"} if isinstance(value, dict) else value
 
 
+def device_of(module: torch.fx.GraphModule) -> torch.device:
+    """Where a graph is compiled for: the first CUDA device if any of its tensors is there."""
+    values = (value for node in module.graph.nodes for value in pytree.tree_leaves(node.meta.get("val")))
+    return CUDA if any(isinstance(v, torch.Tensor) and v.device == CUDA for v in values) else CPU
+
+
 class Writer:
     def __init__(self, name, module, parameters):
-        self.document = Document(name)
+        self.document = Document(name, device_of(module))
         self.module = module
         self.parameters = parameters
         # What a node is in the JSON: the name of a tensor, or the names of several.
@@ -215,8 +227,11 @@ class Writer:
         """Name, dtype and shape of a fake tensor."""
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"its result is a {type(value).__name__}, not a tensor")
-        if value.device.type != "cpu":
-            raise Unsupported(f"it is on the device {value.device}, but Girih runs on the processor")
+        if value.device != self.document.device:
+            known = "Girih runs on the processor and on cuda:0"
+            if value.device in (CPU, CUDA):
+                known = f"the graph is compiled for {self.document.device}"
+            raise Unsupported(f"it is on the device {value.device}, but {known}")
         if value.layout != torch.strided:
             raise Unsupported(f"a tensor of layout {value.layout} is not dense")
         if value.dtype not in DTYPES:
@@ -382,7 +397,8 @@ class Writer:
             if parameter.name in ELEMENTS.get(target._opname, ()):
                 self.element(value, dtype)
             if parameter.name in PLACEMENT:
-                device = isinstance(value, torch.device) and value.type not in ("cpu", "meta")
+                here = (self.document.device.type, "meta")
+                device = isinstance(value, torch.device) and (value.type not in here or value.index not in (None, 0))
                 if device or (parameter.name == "generator" and value is not None):
                     raise Unsupported(f"it asks for the {parameter.name} {value}")
             elif is_tensor(kind):

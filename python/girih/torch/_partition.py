@@ -178,9 +178,9 @@ class Top:
         return self.made[key]
 
 
-def drawn(op, size, stride, dtype, *args, **kwargs):
+def drawn(op, size, stride, dtype, device, *args, **kwargs):
     """The result of an operation that draws a random number for each element of its operand, and reads none of them."""
-    return op(torch.empty_strided(size, stride, dtype=dtype, device="cpu"), *args, **kwargs)
+    return op(torch.empty_strided(size, stride, dtype=dtype, device=device), *args, **kwargs)
 
 
 # Operations whose results do not depend on the elements of their first operand.
@@ -201,13 +201,14 @@ def free_draws(module: torch.fx.GraphModule) -> None:
             continue
         source = node.args[0]
         value = source.meta.get("val") if isinstance(source, torch.fx.Node) else None
-        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.device.type != "cpu":
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
             continue
         size, stride = ([top.node(n) for n in numbers] for numbers in (value.shape, value.stride()))
         if None in size or None in stride:
             continue
         with graph.inserting_before(node):
-            new = graph.call_function(drawn, (node.target, size, stride, value.dtype, *node.args[1:]), node.kwargs)
+            operands = (node.target, size, stride, value.dtype, value.device, *node.args[1:])
+            new = graph.call_function(drawn, operands, node.kwargs)
         new.meta = dict(node.meta)
         node.replace_all_uses_with(new)
         graph.erase_node(node)

@@ -2,12 +2,14 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{"
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? cluster? "scratch" INT shared? "{"
 //!            (slot | global | tensor)* stmt* "}"
 //!                                                            INT: bytes for each worker; LABEL: its name in quotes,
 //!                                                            what is not plain escaped
 //! grid    := "grid" "(" ix "," ix "," ix ")"                               the kernel's own; otherwise the launch gives it
 //! threads := "threads" INT                                                 of a block, on a GPU; scratch is then a thread's
+//! cluster := "cluster" INT                                                 blocks, side by side along x, that reach each other's
+//!                                                                          shared memory
 //! shared  := "shared" INT                                                  bytes of shared memory of a block
 //! slot    := ("slot" | "shared") BUF ":" ty "[" INT "]" "at" INT           elements, byte offset in the scratch or the
 //!                                                                          shared memory
@@ -33,19 +35,23 @@
 //!          | "print" STRING ("," (opnd | BUF "[" INT,* "]"))* site         C's format, for each conversion a scalar or the
 //!                                                                          tile of that shape that lies in a slot
 //!          | "assert" opnd "," STRING element? site                        stops the run with the message
-//!          | "barrier" | "syncwarp"                                        wait for all threads of the block, of the warp
+//!          | "barrier" | "barrier" "cluster" | "syncwarp"                  wait for all threads of the block, of the cluster, of the
+//!                                                                          warp
 //!          | "copy" "async" place "=" place "bytes" INT where?             from global to shared memory, while the thread
 //!                                                                          goes on; zeros where the mask does not hold
 //!          | "commit" | "wait" "groups" INT                                closes a group of copies; waits until at most so
 //!                                                                          many groups of the thread are in flight
-//!          | "copy" "tensor" place "=" NAME "[" ix,* "]" "on" place        a box from there on, by TMA; its bytes count on
-//!                                                                          the mbarrier; zeros past the tensor's edges
+//!          | "copy" "tensor" place "=" NAME "[" ix,* "]" "on" place "all"? a box from there on, by TMA; its bytes count on
+//!                                                                          the mbarrier; zeros past the tensor's edges;
+//!                                                                          `all`: to all blocks of the cluster, at the same
+//!                                                                          places, each of which has its bytes counted
 //!          | "copy" "tensor" NAME "[" ix,* "]" "=" place                   a box from shared memory to there, by TMA; what lies
 //!                                                                          past the tensor's edges is left out
 //!          | "copy" "commit" | "copy" "wait" INT                           closes a group of these; waits until at most so
 //!                                                                          many groups of the thread still read shared memory
 //!          | "init" place "count" INT                                      an mbarrier, for so many arrivals a phase
-//!          | "arrive" place ("expect" INT)?                                at an mbarrier, which bytes will come to as well
+//!          | "arrive" place ("expect" INT | "of" INT)?                     at an mbarrier, which bytes will come to as well, or at
+//!                                                                          that of a block of the cluster
 //!          | "wait" place "parity" ix                                      for the end of its phase of that parity
 //!          | "fence" ("init" | "async" | "registers")                      shows TMA new mbarriers, or what was written to
 //!                                                                          shared memory, or `wgmma` a thread's registers
@@ -97,7 +103,9 @@
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
 //!    `mma`, and all threads of a warpgroup a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
 //!    order no accesses of memory.
-//! 8. Shared slots start at multiples of 16 bytes. Two may share bytes that are no mbarriers'; a barrier then stands between
+//! 8. Whatever a block does to the shared memory of another one of its cluster, it does before that one ends: all threads of a
+//!    cluster meet behind the last of it.
+//! 9. Shared slots start at multiples of 16 bytes. Two may share bytes that are no mbarriers'; a barrier then stands between
 //!    the uses of one and of the other.
 
 pub use super::ident::{Ident, Idents};
@@ -510,6 +518,8 @@ pub enum Stmt {
     },
     /// Waits for all threads of the block; what they wrote before is seen behind it.
     Barrier,
+    /// The same of all threads of the cluster.
+    ClusterBarrier,
     /// The same of the lanes of a warp.
     SyncWarp,
     /// What another lane of the warp has in `value`; all 32 lanes take part.
@@ -579,6 +589,8 @@ pub enum Stmt {
         tensor: TensorId,
         from: Vec<Ix>,
         on: Address,
+        /// To every block of the cluster, whose own mbarrier counts what it gets.
+        all: bool,
     },
     /// Begins to copy a shared slot from `from` on to the box of a tensor whose first element is at `to`; what lies outside of
     /// the tensor is left out. Shared memory is read at any time until a wait covers the copy; when global memory has what
@@ -603,6 +615,8 @@ pub enum Stmt {
     Arrive {
         on: Address,
         bytes: Option<u32>,
+        /// The block of the cluster whose mbarrier it is; `None` is the thread's own.
+        of: Option<u32>,
     },
     /// Waits until a phase of this parity has ended: phases are numbered from 0, and the one before the first has ended.
     WaitPhase {
@@ -673,6 +687,8 @@ pub struct Kernel {
     pub globals: Vec<Global>,
     /// Threads of a block; 1 on a CPU.
     pub threads: u32,
+    /// Blocks of a cluster, side by side along x; 1 where there are none.
+    pub cluster: u32,
     /// Bytes of scratch for each worker, or each thread of a GPU.
     pub scratch: u64,
     /// Bytes of shared memory for each block.
@@ -694,6 +710,7 @@ impl Default for Kernel {
             tensors: IdMap::new(),
             globals: vec![],
             threads: 1,
+            cluster: 1,
             scratch: 0,
             shared: 0,
             sources: Sources::default(),
@@ -712,6 +729,12 @@ impl Kernel {
     pub fn first_mbarrier(&self, buf: BufId) -> u64 {
         let before = self.slots.iter().filter(|(id, s)| s.space == Space::Mbarrier && *id < buf);
         before.fold(0, |n, (_, s)| n.saturating_add(s.len))
+    }
+
+    /// Bytes from the shared memory of a block to that of the next one of its cluster, as they are counted here: both begin at a
+    /// multiple of what boxes and panels do.
+    pub fn apart(&self) -> u64 {
+        if self.cluster > 1 { self.shared.checked_next_multiple_of(1024).unwrap_or(u64::MAX) } else { self.shared }
     }
 
     /// The blocks of an open kernel along x, y and z for some arguments; `None` where the launch gives them.

@@ -253,6 +253,9 @@ impl<'a> Parser<'a> {
         if c.eat("threads") {
             self.k.threads = c.int()?;
         }
+        if c.eat("cluster") {
+            self.k.cluster = c.int()?;
+        }
         c.expect("scratch")?;
         self.k.scratch = c.int()?;
         if c.eat("shared") {
@@ -470,7 +473,7 @@ impl<'a> Parser<'a> {
                 let tensor = tensor(c.next())?;
                 let from = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
                 c.expect("on")?;
-                Ok(Stmt::CopyTensor { to, tensor, from, on: self.place(c)? })
+                Ok(Stmt::CopyTensor { to, tensor, from, on: self.place(c)?, all: c.eat("all") })
             }
             Some(Name::Tensor(tensor)) => {
                 c.next();
@@ -631,6 +634,7 @@ impl<'a> Parser<'a> {
                 };
                 Stmt::If { mask, then, els }
             }
+            "barrier" if c.eat("cluster") => Stmt::ClusterBarrier,
             "barrier" => Stmt::Barrier,
             "syncwarp" => Stmt::SyncWarp,
             "copy" if c.eat("tensor") => self.copy_tensor(c)?,
@@ -651,7 +655,8 @@ impl<'a> Parser<'a> {
             }
             "arrive" => {
                 let on = self.place(c)?;
-                Stmt::Arrive { on, bytes: if c.eat("expect") { Some(c.int()?) } else { None } }
+                let bytes = if c.eat("expect") { Some(c.int()?) } else { None };
+                Stmt::Arrive { on, bytes, of: if c.eat("of") { Some(c.int()?) } else { None } }
             }
             "fence" => {
                 let word = c.next();
@@ -879,6 +884,7 @@ mod tests {
         let more = "kernel k(a: ptr<f32>, n: i32) threads 32 scratch 0 shared 600 {\n  shared s: f32[64] at 0\n  \
                     shared full: mbarrier[2] at 512\n  tensor t: f32[n, 32] of a strides (32) box [2, 32] swizzle 128\n  \
                     init full[0] count 1\n  fence init\n  arrive full[0] expect 8\n  copy tensor s[0] = t[n, -1] on full[1]\n  \
+                    barrier cluster\n  arrive full[0] of 1\n  copy tensor s[0] = t[n, -1] on full[1] all\n  \
                     wait full[0] parity n%2\n  copy async s[tx] = a[tx] bytes 4 where tx < n\n  commit\n  wait groups 0\n}\n";
         assert!(parse(more).is_ok());
         for cut in (0..more.len()).filter(|&i| more.is_char_boundary(i)) {

@@ -37,9 +37,10 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
         .as_ref()
         .map_or(String::new(), |[x, y, z]| format!(" grid ({}, {}, {})", p.ix(x), p.ix(y), p.ix(z)));
     let threads = if kernel.threads == 1 { String::new() } else { format!(" threads {}", kernel.threads) };
+    let cluster = if kernel.cluster == 1 { String::new() } else { format!(" cluster {}", kernel.cluster) };
     let shared = if kernel.shared == 0 { String::new() } else { format!(" shared {}", kernel.shared) };
     let params = params.join(", ");
-    let _ = writeln!(p.out, "kernel {name}({params}){grid}{threads} scratch {}{shared} {{", kernel.scratch);
+    let _ = writeln!(p.out, "kernel {name}({params}){grid}{threads}{cluster} scratch {}{shared} {{", kernel.scratch);
     for slot in kernel.slots.values() {
         let (ty, mbarrier) = (Ty { elem: slot.elem, lanes: 1 }.to_string(), slot.space == Space::Mbarrier);
         let (word, ty) = match mbarrier {
@@ -277,6 +278,7 @@ impl Printer<'_> {
                 format!("{} = cas {place}, {cmp}, {value}{tail}", self.typed(*dst))
             }
             Stmt::Barrier => "barrier".to_string(),
+            Stmt::ClusterBarrier => "barrier cluster".to_string(),
             Stmt::SyncWarp => "syncwarp".to_string(),
             Stmt::Shuffle { dst, kind, value, by } => {
                 let (kind, value) = (word_of(&SHUFFLES, kind), self.val(*value));
@@ -303,9 +305,10 @@ impl Printer<'_> {
             }
             Stmt::Commit => "commit".to_string(),
             Stmt::WaitGroups { left } => format!("wait groups {left}"),
-            Stmt::CopyTensor { to, tensor, from, on } => {
+            Stmt::CopyTensor { to, tensor, from, on, all } => {
                 let name = self.k.tensors.get(*tensor).map_or("?", |t| t.name.as_str());
-                format!("copy tensor {} = {name}[{}] on {}", self.place(to), self.all(from), self.place(on))
+                let all = if *all { " all" } else { "" };
+                format!("copy tensor {} = {name}[{}] on {}{all}", self.place(to), self.all(from), self.place(on))
             }
             Stmt::StoreTensor { tensor, to, from } => {
                 let name = self.k.tensors.get(*tensor).map_or("?", |t| t.name.as_str());
@@ -315,9 +318,10 @@ impl Printer<'_> {
             Stmt::StoreCommit => "copy commit".to_string(),
             Stmt::StoreWait { left } => format!("copy wait {left}"),
             Stmt::InitBarrier { on, count } => format!("init {} count {count}", self.place(on)),
-            Stmt::Arrive { on, bytes } => {
+            Stmt::Arrive { on, bytes, of } => {
                 let bytes = bytes.map_or(String::new(), |bytes| format!(" expect {bytes}"));
-                format!("arrive {}{bytes}", self.place(on))
+                let of = of.map_or(String::new(), |block| format!(" of {block}"));
+                format!("arrive {}{bytes}{of}", self.place(on))
             }
             Stmt::WaitPhase { on, parity } => format!("wait {} parity {}", self.place(on), self.ix(parity)),
             Stmt::Fence(fence) => format!("fence {}", word_of(&FENCES, fence)),

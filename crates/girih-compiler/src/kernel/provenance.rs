@@ -132,6 +132,7 @@ fn orders(stmt: &Stmt) -> bool {
     matches!(
         stmt,
         Stmt::Barrier
+            | Stmt::ClusterBarrier
             | Stmt::SyncWarp
             | Stmt::WgmmaCommit
             | Stmt::WgmmaWait { .. }

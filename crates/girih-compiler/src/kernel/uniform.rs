@@ -306,7 +306,7 @@ impl Walk<'_> {
                 self.define(*dst, Level::Lane);
             }
             Stmt::GlobalAddr { dst, .. } => self.define(*dst, Level::Block),
-            Stmt::Barrier => self.meets(at, way, Level::Block),
+            Stmt::Barrier | Stmt::ClusterBarrier => self.meets(at, way, Level::Block),
             Stmt::SyncWarp => self.meets(at, way, Level::Warp),
             Stmt::Shuffle { dst, kind, value, by } => {
                 self.meets(at, way, Level::Warp);

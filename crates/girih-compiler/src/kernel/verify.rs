@@ -76,6 +76,8 @@ const WIDEST: u64 = 16;
 
 /// Mbarriers of a block.
 pub(in crate::kernel) const MOST_MBARRIERS: u64 = 64;
+/// Blocks of a cluster, on every GPU that has clusters.
+const MOST_CLUSTER: u32 = 8;
 
 /// Whether an index can be at a multiple of `of`.
 fn may_align(index: &Ix, of: i128) -> bool {
@@ -101,6 +103,16 @@ impl Verifier<'_> {
         self.expect((1..=MOST_THREADS).contains(&k.threads), || {
             format!("a block has {} threads; it has 1 to {MOST_THREADS}", k.threads)
         });
+        let together = k.threads.saturating_mul(k.cluster);
+        self.expect((1..=MOST_CLUSTER).contains(&k.cluster) && (k.cluster == 1 || together <= MOST_THREADS), || {
+            format!(
+                "a cluster has {} blocks; it has 1 to {MOST_CLUSTER}, of at most {MOST_THREADS} threads together",
+                k.cluster
+            )
+        });
+        self.expect(k.cluster == 1 || k.threads.is_multiple_of(WARP), || {
+            format!("the blocks of a cluster have whole warps of {WARP} threads, not {} threads", k.threads)
+        });
         self.expect(k.threads > 1 || k.shared == 0, || "a block of one thread has shared memory".to_string());
         for slot in k.slots.values() {
             let (name, space) = (&slot.name, slot.space);
@@ -122,8 +134,11 @@ impl Verifier<'_> {
                 format!("the mbarriers `{}` and the shared slot `{other}` overlap", one.name)
             });
         }
-        self.expect(k.mbarriers() <= MOST_MBARRIERS, || {
-            format!("a block has {} mbarriers; it has at most {MOST_MBARRIERS}", k.mbarriers())
+        self.expect(k.mbarriers().saturating_mul(k.cluster.into()) <= MOST_MBARRIERS, || {
+            format!(
+                "a block has {} mbarriers; it has at most {MOST_MBARRIERS}, with those of its cluster",
+                k.mbarriers()
+            )
         });
     }
 
@@ -215,6 +230,14 @@ impl Verifier<'_> {
         });
         self.expect(t.count() <= slot.len, || {
             format!("a box of the tensor `{name}` has {} elements, and `{}` has {}", t.count(), slot.name, slot.len)
+        });
+    }
+
+    /// What only clusters with a block of this number have.
+    fn clusters(&mut self, what: &str, block: u32) {
+        let cluster = self.k.cluster;
+        self.expect(block < cluster, || {
+            format!("`{what}` needs a cluster of more than {block} blocks; this has {cluster}")
         });
     }
 
@@ -616,6 +639,7 @@ impl Verifier<'_> {
             Stmt::Break | Stmt::Continue => self.expect(in_loop, || "a break is outside a loop".to_string()),
             Stmt::Return | Stmt::Poll | Stmt::Yield { .. } => {}
             Stmt::Barrier => self.several_threads("barrier"),
+            Stmt::ClusterBarrier => self.clusters("barrier cluster", 1),
             Stmt::SyncWarp => self.whole_warps("syncwarp"),
             Stmt::Shuffle { dst, value, by, .. } => {
                 self.whole_warps("shuffle");
@@ -637,8 +661,11 @@ impl Verifier<'_> {
                 self.sums(*acc, &[DType::F32, DType::I32]);
             }
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
-            Stmt::CopyTensor { to, tensor, from, on } => {
+            Stmt::CopyTensor { to, tensor, from, on, all } => {
                 self.mbarrier("copy tensor", on);
+                if *all {
+                    self.clusters("copy tensor all", 1);
+                }
                 self.boxed(*tensor, from, to);
             }
             Stmt::StoreTensor { tensor, to, from } => {
@@ -659,8 +686,12 @@ impl Verifier<'_> {
                     format!("an mbarrier counts 1 to {} arrivals, not {count}", (1 << 20) - 1)
                 });
             }
-            Stmt::Arrive { on, bytes } => {
+            Stmt::Arrive { on, bytes, of } => {
                 self.mbarrier("arrive", on);
+                if let Some(block) = of {
+                    self.clusters("arrive of", *block);
+                    self.expect(bytes.is_none(), || "bytes are expected of the thread's own block".to_string());
+                }
                 self.expect(bytes.is_none_or(|b| b < 1 << 20), || {
                     format!("an mbarrier counts less than {} bytes", 1 << 20)
                 });
@@ -883,6 +914,34 @@ mod tests {
             let all = wrong(&block("threads 64 scratch 0 shared 1024", body));
             assert!(all.iter().any(|e| e.contains(message)), "{body}: {all:?}");
         }
+    }
+
+    #[test]
+    fn clusters_have_blocks() {
+        let full = "shared full: mbarrier[2] at 0\n";
+        let good = format!("{full}arrive full[0] of 1\nbarrier cluster");
+        assert_eq!(wrong(&block("threads 64 cluster 2 scratch 0 shared 1024", &good)), [""; 0]);
+        for (head, body, message) in [
+            ("threads 64", "barrier cluster", "`barrier cluster` needs a cluster of more than 1 blocks; this has 1"),
+            (
+                "threads 64 cluster 2",
+                "arrive full[0] of 2",
+                "`arrive of` needs a cluster of more than 2 blocks; this has 2",
+            ),
+            ("threads 64 cluster 0", "", "a cluster has 0 blocks; it has 1 to 8, of at most 1024 threads together"),
+            ("threads 64 cluster 9", "", "a cluster has 9 blocks"),
+            ("threads 544 cluster 2", "", "a cluster has 2 blocks; it has 1 to 8, of at most 1024 threads together"),
+            ("threads 48 cluster 2", "", "the blocks of a cluster have whole warps of 32 threads, not 48 threads"),
+        ] {
+            let all = wrong(&block(&format!("{head} scratch 0 shared 1024"), &format!("{full}{body}")));
+            assert!(all.iter().any(|e| e.contains(message)), "{head}: {body}: {all:?}");
+        }
+        let many = "shared full: mbarrier[33] at 0";
+        let all = wrong(&block("threads 64 cluster 2 scratch 0 shared 1024", many));
+        assert!(
+            all.iter().any(|e| e.contains("33 mbarriers; it has at most 64, with those of its cluster")),
+            "{all:?}"
+        );
     }
 
     #[test]

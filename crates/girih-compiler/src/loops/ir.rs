@@ -195,7 +195,10 @@ pub enum Place {
     ///
     /// With `takers`, on the outermost loop of the only such nest, there are no more blocks than that, and they take the iterations
     /// of the nest in turn: block b has every so many'th from b on. With 0 each iteration is a block.
-    Block { dim: u8, group: u32, takers: u32 },
+    ///
+    /// With a `cluster`, on the innermost loop of the only such nest, so many neighbours of this loop's iterations form a cluster: what
+    /// a pipeline of theirs fills alike for all of them is read once. With 0 there are no clusters.
+    Block { dim: u8, group: u32, takers: u32, cluster: u32 },
     /// Each iteration is a thread of the block: iteration t runs on thread t. Such loops count from 0 and do not hold each
     /// other. What stands outside them runs on every thread alike. On a `Reduce` loop: see [`Combine`].
     Thread,

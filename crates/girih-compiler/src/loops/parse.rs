@@ -335,20 +335,23 @@ impl<'a> Parser<'_, 'a> {
             self.c.punct("(")?;
             let dims = [(BLOCKS[0], 0), (BLOCKS[1], 1), (BLOCKS[2], 2)];
             let dim = self.c.choice(&dims, "`x`, `y` or `z`")?;
-            let (mut group, mut takers) = (0, 0);
+            let (mut group, mut takers, mut cluster) = (0, 0, 0);
             while self.c.eat(",") {
                 if group == 0 && takers == 0 && self.c.eat_word("groups") {
                     self.c.word("of")?;
                     group = self.number()?;
+                } else if self.c.eat_word("clusters") {
+                    self.c.word("of")?;
+                    cluster = self.number()?;
+                    break;
                 } else {
                     takers = self.number()?;
                     self.c.word("in")?;
                     self.c.word("turn")?;
-                    break;
                 }
             }
             self.c.punct(")")?;
-            Place::Block { dim, group, takers }
+            Place::Block { dim, group, takers, cluster }
         } else if self.c.eat_word("thread") {
             Place::Thread
         } else if self.c.eat_word("matrix") {

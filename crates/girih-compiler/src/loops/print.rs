@@ -194,10 +194,11 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::None => String::new(),
         Place::Unroll => "unroll".to_string(),
         Place::Vector { lanes } => format!("vector({lanes})"),
-        Place::Block { dim, group, takers } => {
+        Place::Block { dim, group, takers, cluster } => {
             let groups = if group == 0 { String::new() } else { format!(", groups of {group}") };
             let takers = if takers == 0 { String::new() } else { format!(", {takers} in turn") };
-            format!("block({}{groups}{takers})", BLOCKS[usize::from(dim).min(2)])
+            let clusters = if cluster == 0 { String::new() } else { format!(", clusters of {cluster}") };
+            format!("block({}{groups}{takers}{clusters})", BLOCKS[usize::from(dim).min(2)])
         }
         Place::Thread => "thread".to_string(),
         Place::Pipeline { depth, roles, overlap } => {

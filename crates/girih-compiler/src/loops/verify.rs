@@ -559,7 +559,7 @@ impl<'a> Verifier<'a> {
                     "a pipeline with roles is filled by TMA, and the rest of its body shares nothing else",
                 );
             }
-            Place::Block { dim, group, takers } => {
+            Place::Block { dim, group, takers, cluster } => {
                 self.check(stmt, self.kernel.open, "only open kernels can place blocks");
                 self.check(stmt, dim < 3, "a grid has only three dimensions");
                 let good = l.kind == LoopKind::Free && l.lo.is_const(0);
@@ -567,11 +567,21 @@ impl<'a> Verifier<'a> {
                 let inside = self.block.is_some_and(|around| around != dim);
                 self.check(stmt, group == 0 || inside, "groups of blocks are of a loop inside another one over blocks");
                 let nest = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
-                let alone = self.block.is_none() && self.kernel.body.iter().filter(|s| nest(s)).count() == 1;
+                let only = self.kernel.body.iter().filter(|s| nest(s)).count() == 1;
+                let alone = self.block.is_none() && only;
                 self.check(
                     stmt,
                     takers == 0 || alone,
                     "blocks take iterations in turn on the outermost loop over blocks of the only nest of them",
+                );
+                let whole = |cluster: u32| {
+                    let inner = !l.body.iter().any(nest);
+                    inner && l.hi.as_const().is_some_and(|n| n % i64::from(cluster) == 0) && group % cluster == 0
+                };
+                self.check(
+                    stmt,
+                    cluster == 0 || only && dim == 0 && takers == 0 && whole(cluster),
+                    "clusters are of the innermost loop of the only nest over blocks, along x, and it and its groups have whole ones",
                 );
                 let params = l.hi.vals().iter().all(|v| v.index() < self.kernel.params.len());
                 self.check(

@@ -116,7 +116,7 @@ pub fn loop_with(axis: AxisId, hi: Ix, body: Vec<Stmt>, set: impl FnOnce(&mut Fo
 
 /// A loop over the blocks of the grid along a dimension.
 pub fn block_loop(axis: AxisId, dim: u8, blocks: Ix, body: Vec<Stmt>) -> Stmt {
-    loop_with(axis, blocks, body, |f| f.place = Place::Block { dim, group: 0, takers: 0 })
+    loop_with(axis, blocks, body, |f| f.place = Place::Block { dim, group: 0, takers: 0, cluster: 0 })
 }
 
 /// The trip count of a loop from 0 in steps of 1 with a constant end.

@@ -630,6 +630,7 @@ fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Ve
         body.retain_mut(|s| {
             let what = match s {
                 Stmt::Barrier => "barrier",
+                Stmt::ClusterBarrier => "barrier cluster",
                 Stmt::WaitGroups { .. } => "wait groups",
                 Stmt::Commit => "commit",
                 Stmt::InitBarrier { .. } => "init",

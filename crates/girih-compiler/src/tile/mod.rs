@@ -99,6 +99,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::wgmma::RULE, &[&[Threads, Products, TensorCopies]]),
     (rules::overlap_products::RULE, &[&[Threads, Products, TensorCopies]]),
     (rules::warp_specialize::RULE, &[&[Threads, TensorCopies]]),
+    (rules::cluster_blocks::RULE, &[&[Threads, TensorCopies]]),
     (rules::persist_blocks::RULE, &[&[Threads]]),
     (rules::split_digits::RULE, &[&[Caches]]),
     (rules::interchange::RULE, &[&[Caches]]),

@@ -185,14 +185,15 @@ fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_
     Ok(number)
 }
 
-/// `(address, bytes, writable, dtype name, layout, stream)`: the layout `(shape, strides in elements)` where it is not
-/// row-major without gaps, the stream of an array that is on a CUDA device.
-pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>);
+/// `(address, bytes, writable, dtype name, layout, stream, owner)`: the layout `(shape, strides in elements)` where it is not
+/// row-major without gaps, the stream of an array that is on a CUDA device, and what keeps the memory.
+pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>, Py<PyAny>);
 
 impl Collected {
     /// An array other than NumPy's.
     pub fn described(&mut self, found: Described, parameter: &Bound<'_, PyString>) {
-        let (address, bytes, writable, name, layout, stream) = found;
+        let (address, bytes, writable, name, layout, stream, owner) = found;
+        self.alive.push(owner);
         if let Some(stream) = stream {
             self.on_device.get_or_insert_with(|| (parameter.clone().unbind(), stream));
         }

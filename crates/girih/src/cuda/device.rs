@@ -223,7 +223,8 @@ impl Memory {
     }
 }
 
-/// Copies from the host.
+/// Copies from the host. All streams see what was copied: the driver's call may return while the device still copies what it
+/// took from pageable memory.
 ///
 /// # Errors
 /// The driver's.
@@ -233,7 +234,21 @@ pub fn to_device(device: &Device, to: Address, from: &[u8]) -> Result<()> {
     }
     // SAFETY: the driver knows how far its memory goes.
     let status = unsafe { (device.driver.functions.to_device)(to, from.as_ptr().cast(), from.len()) };
-    device.driver.expect("cuMemcpyHtoD", status)
+    device.driver.expect("cuMemcpyHtoD", status)?;
+    device.synchronize(0)
+}
+
+/// Begins a copy from one place of the device to another, on a stream.
+///
+/// # Errors
+/// The driver's.
+pub fn copy(device: &Device, to: Address, from: Address, bytes: u64, stream: Handle) -> Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: the driver knows how far its memory goes; what belongs to others is theirs to vouch for.
+    let status = unsafe { (device.driver.functions.copy)(to, from, bytes as usize, stream) };
+    device.driver.expect("cuMemcpyDtoDAsync", status)
 }
 
 /// Copies to the host.
@@ -255,5 +270,71 @@ impl Drop for Memory {
             // SAFETY: it was allocated, and is freed once.
             unsafe { (self.device.driver.functions.free)(self.address) };
         }
+    }
+}
+
+/// A moment of a stream.
+pub struct Event {
+    device: &'static Device,
+    handle: Handle,
+}
+
+impl Event {
+    /// # Errors
+    /// The driver's.
+    pub fn new(device: &'static Device) -> Result<Event> {
+        let mut handle = 0;
+        // SAFETY: it writes the event.
+        device.driver.expect("cuEventCreate", unsafe { (device.driver.functions.event)(&mut handle, 0) })?;
+        Ok(Event { device, handle })
+    }
+
+    /// It is the moment at which what was begun on a stream until now is done.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn record(&self, stream: Handle) -> Result<()> {
+        let driver = self.device.driver;
+        // SAFETY: the event was made; the stream is the caller's, or 0.
+        driver.expect("cuEventRecord", unsafe { (driver.functions.record)(self.handle, stream) })
+    }
+
+    /// What is begun on a stream from now on waits for it.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn before(&self, stream: Handle) -> Result<()> {
+        let driver = self.device.driver;
+        // SAFETY: as above.
+        driver.expect("cuStreamWaitEvent", unsafe { (driver.functions.wait_for)(stream, self.handle, 0) })
+    }
+
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// Something that was begun before failed.
+    pub fn synchronize(&self) -> Result<()> {
+        let driver = self.device.driver;
+        // SAFETY: the event was made.
+        driver.expect("cuEventSynchronize", unsafe { (driver.functions.synchronize_event)(self.handle) })
+    }
+
+    /// The milliseconds from this to a later one; both are over.
+    ///
+    /// # Errors
+    /// One was never recorded.
+    pub fn until(&self, later: &Event) -> Result<f32> {
+        let (mut milliseconds, driver) = (0f32, self.device.driver);
+        // SAFETY: both events were made; it writes the time.
+        let status = unsafe { (driver.functions.elapsed)(&mut milliseconds, self.handle, later.handle) };
+        driver.expect("cuEventElapsedTime", status)?;
+        Ok(milliseconds)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: it was made, and is destroyed once.
+        unsafe { (self.device.driver.functions.destroy_event)(self.handle) };
     }
 }

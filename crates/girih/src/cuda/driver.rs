@@ -68,6 +68,7 @@ functions! {
     free: "cuMemFree_v2" (Address);
     to_device: "cuMemcpyHtoD_v2" (Address, *const c_void, usize);
     to_host: "cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
+    copy: "cuMemcpyDtoDAsync_v2" (Address, Address, usize, Handle);
     pointer_attribute: "cuPointerGetAttribute" (*mut c_void, c_int, Address);
     tensor_map: "cuTensorMapEncodeTiled" (
         *mut TensorMap, c_int, c_uint, Address, *const u64, *const u64, *const u32, *const u32, c_int, c_int, c_int, c_int
@@ -76,8 +77,10 @@ functions! {
         Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *const *const c_void, *const *const c_void
     );
     synchronize: "cuStreamSynchronize" (Handle);
+    wait_for: "cuStreamWaitEvent" (Handle, Handle, c_uint);
     event: "cuEventCreate" (*mut Handle, c_uint);
     record: "cuEventRecord" (Handle, Handle);
+    synchronize_event: "cuEventSynchronize" (Handle);
     elapsed: "cuEventElapsedTime" (*mut f32, Handle, Handle);
     destroy_event: "cuEventDestroy_v2" (Handle);
 }

@@ -13,7 +13,7 @@ use girih_compiler::loops::launch_facts;
 use girih_compiler::pipeline::{self, Lowered};
 
 use super::descriptor::Numbers;
-use super::device::{self, Device, Memory};
+use super::device::{self, Device, Event, Memory};
 use super::driver::{Handle, TensorMap};
 use super::image;
 use crate::compile::cache::Cache;
@@ -231,45 +231,25 @@ impl Arrays {
     }
 }
 
-/// The time between two events of a stream.
+/// The time between two moments of a stream.
 struct Timer {
     device: &'static Device,
     stream: Handle,
-    events: [Handle; 2],
+    started: Event,
 }
 
 impl Timer {
-    fn start(device: &'static Device, stream: Handle) -> Result<Timer> {
-        let mut timer = Timer { device, stream, events: [0; 2] };
-        let (driver, f) = (device.driver, &device.driver.functions);
-        for event in &mut timer.events {
-            // SAFETY: it writes the event.
-            driver.expect("cuEventCreate", unsafe { (f.event)(event, 0) })?;
-        }
-        // SAFETY: the event was made; the stream is the caller's.
-        driver.expect("cuEventRecord", unsafe { (f.record)(timer.events[0], stream) })?;
-        Ok(timer)
+    fn start(device: &'static Device, stream: Handle) -> super::Result<Timer> {
+        let started = Event::new(device)?;
+        started.record(stream)?;
+        Ok(Timer { device, stream, started })
     }
 
     /// Waits for what was begun, and gives its seconds.
-    fn stop(self) -> Result<f64> {
-        let (driver, f) = (self.device.driver, &self.device.driver.functions);
-        // SAFETY: as above.
-        driver.expect("cuEventRecord", unsafe { (f.record)(self.events[1], self.stream) })?;
+    fn stop(self) -> super::Result<f64> {
+        let ended = Event::new(self.device)?;
+        ended.record(self.stream)?;
         self.device.synchronize(self.stream)?;
-        let mut milliseconds = 0f32;
-        // SAFETY: both events were recorded, and the stream has come by them.
-        let status = unsafe { (f.elapsed)(&mut milliseconds, self.events[0], self.events[1]) };
-        driver.expect("cuEventElapsedTime", status)?;
-        Ok(f64::from(milliseconds) / 1e3)
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        for event in self.events.iter().filter(|e| **e != 0) {
-            // SAFETY: it was made, and is destroyed once.
-            unsafe { (self.device.driver.functions.destroy_event)(*event) };
-        }
+        Ok(f64::from(self.started.until(&ended)?) / 1e3)
     }
 }

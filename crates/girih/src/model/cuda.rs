@@ -1,31 +1,67 @@
 //! A model on a GPU: its plan's kernels one after the other on arrays of the device.
 //!
-//! In: a run made ready. Out: its outputs. Kernels are compiled and loaded once; constants are copied to the device once, inputs
-//! for each run. What is computed from weights is computed anew in each run.
+//! In: the addresses of a run's inputs and outputs, on the host or on the device. Out: the outputs written. Kernels are compiled
+//! and loaded once; constants are copied to the device once, parameters of the host when they change, other inputs of the host
+//! for each run. What is on the device is read and written where it is, on the caller's stream.
+//!
+//! Invariants: a run begins where the one before ended, on whichever streams the two are, since they share the temporary arrays;
+//! nothing of the host is read or written once a run has returned.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use girih_compiler::graph::ConstData;
+use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
 use girih_compiler::loops::model::{ArrayPlace, Plan, Step, StepArg};
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
+use super::given::Complete;
 use super::kernels::nameless;
+use super::tensor::bytes_of;
 use super::{Prepared, Tensor, extent};
 use crate::compile::version::{PLANNED, Version};
-use crate::cuda::device::{Device, Memory};
+use crate::cuda::device::{self, Device, Event, Memory};
 use crate::cuda::launch::{self, Loaded};
 use crate::error::{Error, Result};
-use crate::memory::buffer::Buffer;
+
+/// What kernels take arrays of a model to start at multiples of.
+const ALIGN: u64 = 16;
 
 /// A model that the device has loaded.
 pub(super) struct Resident {
     plan: Plan,
+    /// Tensor IR.
+    graph: Graph,
     kernels: Vec<(Version, Arc<Loaded>)>,
     /// The kernel of each step, those of loading first.
     steps: Vec<usize>,
-    /// The values of the symbols, and the arrays for them.
-    arrays: Mutex<Option<(Vec<i64>, Vec<Memory>)>>,
+    state: Mutex<State>,
+    /// Parameters are others than those that were loaded.
+    changed: AtomicBool,
+}
+
+/// What stays on the device between runs.
+#[derive(Default)]
+struct State {
+    /// The values of the symbols, and the bytes of each array for them.
+    sizes: Option<(Vec<i64>, Vec<u64>)>,
+    /// By array; those that the caller has need none.
+    memory: BTreeMap<usize, Memory>,
+    /// Whether the parameters and what is computed from them are there.
+    loaded: bool,
+    /// The end of the last run.
+    last: Option<Event>,
+}
+
+/// What one run is given: the address of every input of the graph, parameters too, and of every output.
+pub(super) struct Call<'a> {
+    pub(super) symbols: &'a [i64],
+    pub(super) inputs: &'a [u64],
+    pub(super) outputs: &'a [u64],
+    /// Parameters are not those that the model holds.
+    pub(super) own_parameters: bool,
+    /// Where the run takes its place; without one it is over when the call returns.
+    pub(super) stream: Option<u64>,
 }
 
 impl super::Model {
@@ -54,12 +90,197 @@ impl Resident {
             };
             steps.push(at);
         }
-        Ok(Resident { plan, kernels, steps, arrays: Mutex::default() })
+        let (state, changed) = Default::default();
+        Ok(Resident { plan, graph: lowered.tensor, kernels, steps, state, changed })
     }
 
     /// Launches of a run, and different kernels.
     pub(super) fn count(&self) -> (usize, usize) {
         (self.plan.steps.len(), self.kernels.len())
+    }
+
+    /// Parameters have changed: what depends on them is computed anew before the next run.
+    pub(super) fn parameters_changed(&self) {
+        self.changed.store(true, Ordering::SeqCst);
+    }
+
+    /// Runs the model, or begins to where it has a stream and nothing of the host takes part.
+    ///
+    /// # Safety
+    /// The addresses must be of arrays of the types and shapes that the plan and the symbols say, and stay until the run is over;
+    /// outputs overlap nothing.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(super) unsafe fn run(&self, call: &Call<'_>) -> Result<()> {
+        let device = Device::get()?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        if state.sizes.as_ref().is_none_or(|(symbols, _)| symbols != call.symbols) {
+            state.sizes = Some((call.symbols.to_vec(), self.sizes(call.symbols)?));
+        }
+        let sizes = state.sizes.as_ref().map_or(vec![], |(_, sizes)| sizes.clone());
+        if self.changed.swap(false, Ordering::SeqCst) || call.own_parameters {
+            state.loaded = false;
+        }
+        let stream = call.stream.unwrap_or(0) as usize;
+        let host = |address: &u64| !device.has(*address);
+        let waits = call.stream.is_none() || call.outputs.iter().any(host);
+        if let Some(last) = &state.last {
+            // What is copied from the host is copied at once.
+            if call.inputs.iter().any(host) { last.synchronize()? } else { last.before(stream)? }
+        }
+        let was_loaded = std::mem::replace(&mut state.loaded, false);
+        let mut addresses = vec![];
+        for (at, (array, bytes)) in self.plan.arrays.values().zip(&sizes).enumerate() {
+            addresses.push(match array.place {
+                ArrayPlace::Input(input) => {
+                    let held = self.graph.inputs.get(input as usize).is_some_and(|i| i.role == Role::Parameter);
+                    let from = call.inputs.get(input as usize).copied().ok_or_else(missing)?;
+                    // SAFETY: as the function's own contract says.
+                    unsafe { state.input(device, at, from, *bytes, held && was_loaded, stream) }?
+                }
+                ArrayPlace::Constant(id) => state.constant(device, at, *bytes, &self.graph, id)?,
+                ArrayPlace::Loaded => state.own(device, at, *bytes)?.0,
+                ArrayPlace::Temp => match self.written_in_place(device, at, call) {
+                    Some(address) => address,
+                    None => state.own(device, at, *bytes)?.0,
+                },
+            });
+        }
+        let (load, steps) = self.steps.split_at(self.plan.load.len().min(self.steps.len()));
+        if !was_loaded {
+            self.begin(&self.plan.load, load, call.symbols, &sizes, &addresses, stream)?;
+        }
+        self.begin(&self.plan.steps, steps, call.symbols, &sizes, &addresses, stream)?;
+        if state.last.is_none() {
+            state.last = Some(Event::new(device)?);
+        }
+        let outputs = || {
+            let of = |(id, to): (&girih_compiler::loops::model::ArrayId, &u64)| {
+                let at = id.0 as usize;
+                Some((*addresses.get(at)?, *to, *sizes.get(at)?))
+            };
+            self.plan.outputs.iter().zip(call.outputs).filter_map(of).filter(|(from, to, _)| from != to)
+        };
+        for (from, to, bytes) in outputs().filter(|(_, to, _)| device.has(*to)) {
+            device::copy(device, to, from, bytes, stream)?;
+        }
+        if let Some(last) = &state.last {
+            last.record(stream)?;
+            if waits {
+                last.synchronize()?;
+            }
+        }
+        for (from, to, bytes) in outputs().filter(|(_, to, _)| !device.has(*to)) {
+            let to = std::ptr::with_exposed_provenance_mut(to as usize);
+            // SAFETY: the output has this many bytes, says the contract.
+            device::to_host(device, unsafe { std::slice::from_raw_parts_mut(to, bytes as usize) }, from)?;
+        }
+        state.loaded = !call.own_parameters;
+        Ok(())
+    }
+
+    /// The bytes of each array.
+    fn sizes(&self, symbols: &[i64]) -> Result<Vec<u64>> {
+        let of = |array: &girih_compiler::loops::model::Array| {
+            let bytes = extent::shape(&array.shape, symbols).and_then(|shape| bytes_of(array.elem, &shape));
+            bytes.ok_or_else(|| Error::argument(format!("the array `{}` is too large", array.name)))
+        };
+        self.plan.arrays.values().map(of).collect()
+    }
+
+    /// Where the caller wants an array that a step writes, if kernels can write there.
+    fn written_in_place(&self, device: &Device, at: usize, call: &Call<'_>) -> Option<u64> {
+        let mut wanted = self.plan.outputs.iter().zip(call.outputs).filter(|(id, _)| id.0 as usize == at);
+        wanted.find(|(_, to)| to.is_multiple_of(ALIGN) && device.has(**to)).map(|(_, to)| *to)
+    }
+
+    /// Begins steps, of which one that writes nothing does not run.
+    fn begin(
+        &self,
+        steps: &[Step],
+        kernels: &[usize],
+        symbols: &[i64],
+        sizes: &[u64],
+        addresses: &[u64],
+        stream: usize,
+    ) -> Result<()> {
+        for (step, kernel) in steps.iter().zip(kernels) {
+            if step.writes.iter().all(|id| sizes.get(id.0 as usize).is_none_or(|bytes| *bytes == 0)) {
+                continue;
+            }
+            let of = |arg: &StepArg| match arg {
+                StepArg::Symbol(s) => symbols.get(s.0 as usize).map(|n| *n as u64),
+                StepArg::Array(id) => addresses.get(id.0 as usize).copied(),
+            };
+            let args = step.args.iter().map(of).collect::<Option<Vec<u64>>>().ok_or_else(missing)?;
+            let (version, loaded) = self.kernels.get(*kernel).ok_or_else(missing)?;
+            let lowered: &Lowered = &version.lowered;
+            let grid = lowered.kernel.blocks(&args).unwrap_or([1; 3]);
+            launch::start(loaded, lowered, grid, &args, stream)?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// The model's own memory for an array, and whether it is new.
+    fn own(&mut self, device: &'static Device, at: usize, bytes: u64) -> Result<(u64, bool)> {
+        match self.memory.get(&at) {
+            Some(memory) if memory.bytes == bytes => Ok((memory.address, false)),
+            _ => {
+                // What it replaces goes first.
+                self.memory.remove(&at);
+                let memory = device.allocate(bytes)?;
+                let address = memory.address;
+                self.memory.insert(at, memory);
+                Ok((address, true))
+            }
+        }
+    }
+
+    /// Where kernels read an input: its own memory if that is on the device, else a copy. `kept`: it is as it was in the last run.
+    ///
+    /// # Safety
+    /// The address must be of so many bytes.
+    unsafe fn input(
+        &mut self,
+        device: &'static Device,
+        at: usize,
+        from: u64,
+        bytes: u64,
+        kept: bool,
+        stream: usize,
+    ) -> Result<u64> {
+        let there = device.has(from);
+        if there && from.is_multiple_of(ALIGN) {
+            return Ok(from);
+        }
+        let (to, new) = self.own(device, at, bytes)?;
+        if kept && !new || bytes == 0 {
+            return Ok(to);
+        }
+        if there {
+            device::copy(device, to, from, bytes, stream)?;
+        } else {
+            let from = std::ptr::with_exposed_provenance(from as usize);
+            // SAFETY: as the function's contract says.
+            device::to_device(device, to, unsafe { std::slice::from_raw_parts(from, bytes as usize) })?;
+        }
+        Ok(to)
+    }
+
+    fn constant(&mut self, device: &'static Device, at: usize, bytes: u64, graph: &Graph, id: ConstId) -> Result<u64> {
+        let Some(ConstData::Bytes(from)) = graph.constants.get(id).map(|c| &c.data) else {
+            return Err(Error::argument("a GPU does not read a model's external data".to_string()));
+        };
+        let (to, new) = self.own(device, at, bytes)?;
+        if new && let Err(error) = device::to_device(device, to, &from[..from.len().min(bytes as usize)]) {
+            self.memory.remove(&at);
+            return Err(error.into());
+        }
+        Ok(to)
     }
 }
 
@@ -69,80 +290,29 @@ impl Prepared<'_> {
     /// # Errors
     /// The driver's.
     pub(super) fn run_on_gpu(&self) -> Result<Vec<Tensor>> {
-        let device = Device::get()?;
         let resident = self.model.resident()?;
         let plan = &resident.plan;
-        let mut kept = resident.arrays.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.as_ref().is_none_or(|(symbols, _)| *symbols != self.symbols) {
-            *kept = None;
-            *kept = Some((self.symbols.clone(), self.on_device(device, plan)?));
-        }
-        let Some((_, arrays)) = &*kept else { return Err(missing()) };
-        for (array, memory) in plan.arrays.values().zip(arrays) {
-            if let ArrayPlace::Input(i) = array.place
-                && let Some(raw) = self.inputs.get(i as usize).map(|c| c.raw())
-            {
-                // SAFETY: the input has the shape the graph says, and memory as long as that.
-                memory.fill(unsafe { std::slice::from_raw_parts(raw.data, memory.bytes as usize) })?;
-            }
-        }
-        for (step, at) in plan.load.iter().chain(&plan.steps).zip(&resident.steps) {
-            let (version, loaded) = resident.kernels.get(*at).ok_or_else(missing)?;
-            self.begin(step, &version.lowered, loaded, arrays)?;
-        }
-        device.synchronize(0)?;
-        let mut outputs = vec![];
+        let mut results = vec![];
         for id in &plan.outputs {
-            let (Some(array), Some(memory)) = (plan.arrays.get(*id), arrays.get(id.0 as usize)) else {
-                return Err(missing());
-            };
-            let shape = self.shape(plan, id.0 as usize)?;
-            let mut buffer = Buffer::zeroed(array.elem.dtype, &shape)?;
-            memory.read(buffer.bytes_mut())?;
-            outputs.push(Tensor::new(array.elem, buffer)?);
+            let array = plan.arrays.get(*id).ok_or_else(missing)?;
+            let shape = extent::shape(&array.shape, &self.symbols);
+            let shape = shape.ok_or_else(|| Error::argument(format!("the array `{}` is too large", array.name)))?;
+            results.push(Tensor::zeroed(array.elem, &shape)?);
         }
-        Ok(outputs)
-    }
-
-    /// Begins a step; one that writes nothing does not run.
-    fn begin(&self, step: &Step, lowered: &Lowered, loaded: &Loaded, arrays: &[Memory]) -> Result<()> {
-        if step.writes.iter().all(|id| arrays.get(id.0 as usize).is_none_or(|m| m.bytes == 0)) {
-            return Ok(());
-        }
-        let of = |arg: &StepArg| match arg {
-            StepArg::Symbol(s) => self.symbols.get(s.0 as usize).map(|n| *n as u64),
-            StepArg::Array(id) => arrays.get(id.0 as usize).map(|m| m.address),
+        let roles = self.model.graph.inputs.iter().map(|i| i.role);
+        let inputs: Vec<u64> = self.inputs.iter().map(|c| c.raw().data.expose_provenance() as u64).collect();
+        let outputs: Vec<u64> = results.iter().map(|t| t.buffer().as_ptr().expose_provenance() as u64).collect();
+        let held = |(input, role)| role == Role::Argument || matches!(input, &Complete::Held(..));
+        let call = Call {
+            symbols: &self.symbols,
+            inputs: &inputs,
+            outputs: &outputs,
+            own_parameters: !self.inputs.iter().zip(roles).all(held),
+            stream: None,
         };
-        let args = step.args.iter().map(of).collect::<Option<Vec<u64>>>().ok_or_else(missing)?;
-        let grid = lowered.kernel.blocks(&args).unwrap_or([1; 3]);
-        launch::start(loaded, lowered, grid, &args, 0)
-    }
-
-    fn shape(&self, plan: &Plan, at: usize) -> Result<Vec<u64>> {
-        let array = plan.arrays.values().nth(at).ok_or_else(missing)?;
-        extent::shape(&array.shape, &self.symbols)
-            .ok_or_else(|| Error::argument(format!("the array `{}` is too large", array.name)))
-    }
-
-    /// Memory for each array of a plan, with the constants.
-    fn on_device(&self, device: &'static Device, plan: &Plan) -> Result<Vec<Memory>> {
-        let graph = self.model.lower(&mut Silent)?.tensor;
-        let mut all = vec![];
-        for (at, array) in plan.arrays.values().enumerate() {
-            let count = self.shape(plan, at)?.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
-            let bytes =
-                count.and_then(|n| n.checked_mul(u64::from(array.elem.dtype.bits()))).map(|bits| bits.div_ceil(8));
-            let bytes = bytes.ok_or_else(|| Error::argument(format!("the array `{}` is too large", array.name)))?;
-            let memory = device.allocate(bytes)?;
-            if let ArrayPlace::Constant(c) = array.place {
-                match graph.constants.get(c).map(|c| &c.data) {
-                    Some(ConstData::Bytes(from)) => memory.fill(from)?,
-                    _ => return Err(Error::argument("a GPU does not read a model's external data".to_string())),
-                }
-            }
-            all.push(memory);
-        }
-        Ok(all)
+        // SAFETY: the inputs live as long as this value and were checked against the graph; outputs have memory of their own.
+        unsafe { resident.run(&call) }?;
+        Ok(results)
     }
 }
 

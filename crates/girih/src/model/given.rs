@@ -135,6 +135,9 @@ impl Model {
         if let Some(ready) = self.ready.get() {
             ready.parameters_changed();
         }
+        if let Some(resident) = self.resident.get() {
+            resident.parameters_changed();
+        }
         Ok(())
     }
 

@@ -270,10 +270,14 @@ impl Model {
     /// # Errors
     /// `E0806` where the shapes do not fit.
     pub fn results(&self, arguments: &[(Elem, Vec<u64>)], symbols: &[Option<i64>]) -> Result<Vec<(Elem, Vec<u64>)>> {
-        let symbols = self.symbols(&self.shapes(arguments)?, symbols)?;
+        self.output_types(&self.symbols(&self.shapes(arguments)?, symbols)?)
+    }
+
+    /// The element types and shapes of the outputs where the symbols have these values.
+    fn output_types(&self, symbols: &[i64]) -> Result<Vec<(Elem, Vec<u64>)>> {
         let of = |output: &girih_compiler::graph::Output| {
             let value = self.graph.values.get(output.value)?;
-            Some((value.elem, extent::shape(&value.shape, &symbols)?))
+            Some((value.elem, extent::shape(&value.shape, symbols)?))
         };
         let all = self.graph.outputs.iter().map(of).collect::<Option<Vec<_>>>();
         all.ok_or_else(|| Error::argument("the shapes of the outputs are out of range".to_string()))

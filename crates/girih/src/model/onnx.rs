@@ -96,6 +96,10 @@ impl OnnxModel {
         Ok(OnnxModel { bytes, folder, files, options, dims, inputs, outputs, general, special })
     }
 
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// The same model under other options.
     pub fn with_options(self, options: Options) -> OnnxModel {
         OnnxModel { options, general: Built::default(), special: Brief::new(vec![]), ..self }

@@ -8,7 +8,7 @@ use super::binding::Binding;
 use super::exec::{Call, Executable};
 use super::given::Given;
 use super::tensor::{RawTensor, Tensor};
-use super::{Model, inputs};
+use super::{Model, cuda, inputs};
 use crate::error::{Error, Result};
 use crate::options::Device;
 
@@ -48,6 +48,8 @@ impl Model {
     /// parameters, in order; `symbols` are the values of symbols, in order, where the shapes of inputs do not tell them
     /// (an empty list: they all do); `allocate` is asked for each output in order.
     ///
+    /// On a GPU any address may be one of the device, which is read and written there.
+    ///
     /// # Safety
     /// What the tensors say about memory must be true for as long as the run lasts; so must it be of the parameters that
     /// were given by address; the memory of outputs must be as large as asked for and overlap nothing.
@@ -57,9 +59,12 @@ impl Model {
         symbols: &[Option<i64>],
         allocate: &mut Allocate<'_>,
     ) -> Result<()> {
-        if self.options.device != Device::Cpu {
+        match self.options.device {
+            Device::Cpu => {}
             // SAFETY: as the function's own contract says.
-            return unsafe { self.evaluate_raw(arguments, symbols, allocate) };
+            Device::Cuda => return unsafe { self.run_raw_on(arguments, symbols, None, allocate) },
+            // SAFETY: likewise.
+            _ => return unsafe { self.evaluate_raw(arguments, symbols, allocate) },
         }
         let ready = self.executable()?;
         let held = &mut *self.runs.take()?;
@@ -75,14 +80,7 @@ impl Model {
         let Some(Recent { binding, .. }) = held.recent.get(at) else {
             return Err(Error::Internal("a binding vanished".into()));
         };
-        held.addresses.clear();
-        let mut next = arguments.iter();
-        for (input, given) in self.graph.inputs.iter().zip(&*self.given.lock()) {
-            held.addresses.push(match (input.role, given) {
-                (Role::Argument, _) => next.next().map_or(0, |t| t.data.expose_provenance() as u64),
-                (Role::Parameter, given) => given.as_ref().map_or(0, Given::address),
-            });
-        }
+        self.enter(arguments, &mut held.addresses);
         held.outputs.clear();
         for (k, output) in binding.outputs.iter().enumerate() {
             held.outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
@@ -90,6 +88,51 @@ impl Model {
         let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
         unsafe { ready.run(&call, &self.files, None) }
+    }
+
+    /// As [`Model::run_raw`] on a GPU, in its place on a stream of the driver's: where every input and output is on the device the
+    /// run only begins. Without a stream it waits.
+    ///
+    /// # Safety
+    /// As of [`Model::run_raw`], until the run is over.
+    ///
+    /// # Errors
+    /// Another device than a GPU; the driver's.
+    pub unsafe fn run_raw_on(
+        &self,
+        arguments: &[RawTensor<'_>],
+        symbols: &[Option<i64>],
+        stream: Option<u64>,
+        allocate: &mut Allocate<'_>,
+    ) -> Result<()> {
+        if self.options.device != Device::Cuda {
+            return Err(Error::argument("only a GPU has streams: `device` must be `cuda`"));
+        }
+        let resident = self.resident()?;
+        let types: Vec<(Elem, Vec<u64>)> = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
+        let symbols = self.symbols(&self.shapes(&types)?, symbols)?;
+        let held = &mut *self.runs.take()?;
+        self.enter(arguments, &mut held.addresses);
+        held.outputs.clear();
+        for (k, (elem, shape)) in self.output_types(&symbols)?.iter().enumerate() {
+            held.outputs.push(allocate(k, *elem, shape)?.expose_provenance() as u64);
+        }
+        let (inputs, outputs) = (&held.addresses, &held.outputs);
+        let call = cuda::Call { symbols: &symbols, inputs, outputs, own_parameters: false, stream };
+        // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
+        unsafe { resident.run(&call) }
+    }
+
+    /// Makes `addresses` those of the inputs, in order.
+    fn enter(&self, arguments: &[RawTensor<'_>], addresses: &mut Vec<u64>) {
+        addresses.clear();
+        let mut next = arguments.iter();
+        for (input, given) in self.graph.inputs.iter().zip(&*self.given.lock()) {
+            addresses.push(match (input.role, given) {
+                (Role::Argument, _) => next.next().map_or(0, |t| t.data.expose_provenance() as u64),
+                (Role::Parameter, given) => given.as_ref().map_or(0, Given::address),
+            });
+        }
     }
 
     /// As `run_raw` on the evaluator and the simulator, through copies.

@@ -46,6 +46,7 @@ const GPU: &[Axis] = axes! {
     "tensor_core": [0, 1];
     "wgmma": [0, 1];
     "warp_specialize": [0, 1];
+    "cluster": [1, 2];
     "persist": [0, 1, 2];
     "group": [0, 2, 4, 8, 16];
     "overlap": [0, 1];

@@ -134,6 +134,33 @@ pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
     ),
 ];
 
+/// Products whose blocks form clusters, on targets that have them: of one box each generation for all, of several, in groups, and
+/// of `mma.sync`.
+pub const CLUSTERED: &[(&str, &[&str], &[&str])] = &[
+    (
+        "torch.randn(128, 160, dtype=torch.float16) @ torch.randn(160, 128, dtype=torch.float16)",
+        &["split_k=1", "mc=64", "nc=64", "kc=32", "slots=2", "warp_specialize=1", "cluster=2"],
+        &["sm_90a"],
+    ),
+    (
+        "torch.randn(250, 200, dtype=torch.float16) @ torch.randn(200, 136, dtype=torch.float16)",
+        &["split_k=1", "mc=64", "nc=128", "kc=32", "slots=3", "group=2", "overlap=1", "warp_specialize=1", "cluster=2"],
+        &["sm_90a"],
+    ),
+    (
+        "torch.randn(120, 200, dtype=torch.float16) @ torch.randn(200, 56, dtype=torch.float16)",
+        &["split_k=1", "mc=32", "nc=32", "kc=32", "slots=2", "warp_specialize=1", "cluster=4"],
+        &["sm_90a", "sm_100a"],
+    ),
+];
+
+/// Kernels whose blocks form clusters.
+pub fn programs_in_clusters(text: &str, target: &str, knobs: &[&str]) -> Vec<Program> {
+    let made = programs(text, target, knobs);
+    assert!(made.iter().all(|p| p.lowered.kernel.cluster > 1), "{text} for {target} {}", knobs.join(" "));
+    made
+}
+
 /// Kernels of every family with their targets: each for one, or for all four.
 pub fn suite(all: bool) -> impl Iterator<Item = (Program, &'static str)> {
     let plain = MODELS.iter().enumerate().flat_map(move |(at, text)| {
@@ -149,14 +176,19 @@ pub fn suite(all: bool) -> impl Iterator<Item = (Program, &'static str)> {
     let in_turn = IN_TURN.iter().flat_map(|(text, knobs, target, workers)| {
         programs_in_turn(text, target, knobs, *workers).into_iter().map(move |program| (program, *target))
     });
-    all.chain(in_turn)
+    let clustered = CLUSTERED.iter().flat_map(|(text, knobs, targets)| {
+        let of = |target: &&'static str| (*target, programs_in_clusters(text, target, knobs));
+        targets.iter().map(of).flat_map(|(target, all)| all.into_iter().map(move |program| (program, target)))
+    });
+    all.chain(in_turn).chain(clustered)
 }
 
-/// Kernels whose blocks take their turns.
+/// Kernels whose blocks take their turns on so many multiprocessors; on another target than the list's, those of which they do.
 pub fn programs_in_turn(text: &str, target: &str, knobs: &[&str], workers: u32) -> Vec<Program> {
     let made = programs_on(text, Target::named(target).unwrap().with_workers(workers), knobs);
-    assert!(made.iter().all(Program::takes_turns), "{text} for {target} {}", knobs.join(" "));
-    made
+    let listed = IN_TURN.contains(&(text, knobs, target, workers));
+    assert!(!listed || made.iter().all(Program::takes_turns), "{text} for {target} {}", knobs.join(" "));
+    made.into_iter().filter(Program::takes_turns).collect()
 }
 
 /// A kernel, and what it runs on: the type and the elements of each parameter's array.

@@ -257,7 +257,12 @@ impl Printer<'_> {
                 self.masked(*dst, mask, &call, *cmp);
             }
             // Only a kernel of several threads has these, and C is not printed of one.
-            Stmt::Barrier | Stmt::SyncWarp | Stmt::Shuffle { .. } | Stmt::LoadMatrix { .. } | Stmt::Mma { .. } => {}
+            Stmt::Barrier
+            | Stmt::ClusterBarrier
+            | Stmt::SyncWarp
+            | Stmt::Shuffle { .. }
+            | Stmt::LoadMatrix { .. }
+            | Stmt::Mma { .. } => {}
             Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => {}
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}

@@ -32,12 +32,15 @@ pub(super) fn function(
     for helper in std::mem::take(&mut p.ix.used) {
         p.support.call(helper, 1);
     }
-    let dynamic_shared = if kernel.shared > STATIC_SHARED { kernel.shared } else { 0 };
+    let dynamic_shared = if kernel.shared > STATIC_SHARED || kernel.cluster > 1 { kernel.shared } else { 0 };
     let params = p.params(&uses).map_err(|message| (None, message))?;
     p.out.line(&format!("// kernel {}{}", kernel.name, size(kernel)));
     // Registers are given and taken from those that a block alone on its multiprocessor has.
     let bounds = format!("{}{}", kernel.threads, if uses.registers { ", 1" } else { "" });
-    p.out.open(&format!("extern \"C\" __global__ void __launch_bounds__({bounds}) {name}({}) {{", params.join(", ")));
+    let cluster =
+        if kernel.cluster == 1 { String::new() } else { format!("__cluster_dims__({}, 1, 1) ", kernel.cluster) };
+    let head = format!("extern \"C\" __global__ void {cluster}__launch_bounds__({bounds}) {name}");
+    p.out.open(&format!("{head}({}) {{", params.join(", ")));
     p.places(&body.text);
     p.slots(&uses, dynamic_shared > 0);
     p.prefetch();
@@ -57,7 +60,8 @@ fn size(kernel: &Kernel) -> String {
         0 => String::new(),
         bytes => format!(", {bytes} bytes of shared memory"),
     };
-    format!(": {threads}{shared}")
+    let cluster = if kernel.cluster == 1 { String::new() } else { format!(", clusters of {} blocks", kernel.cluster) };
+    format!(": {threads}{shared}{cluster}")
 }
 
 /// What the statements do with parameters and scratch memory.

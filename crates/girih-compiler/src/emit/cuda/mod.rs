@@ -138,6 +138,10 @@ pub fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     if kernel.threads > threads {
         return Err(format!("a block of {} threads; {} has blocks of at most {threads}", kernel.threads, target.name));
     }
+    let (cluster, most) = (kernel.cluster, target.axes.cluster);
+    if cluster > most {
+        return Err(format!("clusters of {cluster} blocks; {} has none of more than {most}", target.name));
+    }
     if (kernel.mbarriers() > 0 || !kernel.tensors.is_empty()) && !target.transports.contains(&Transport::Tma) {
         return Err(format!("a block has mbarriers and TMA; {} has neither", target.name));
     }

@@ -215,6 +215,45 @@ kernel k(x: ptr<f32>, n: i32) threads 64 scratch 0 shared 8320 {
 }
 
 #[test]
+fn clusters() {
+    let text = "\
+kernel k(x: ptr<f32>, n: i32) threads 64 cluster 2 scratch 0 shared 8320 {
+  shared s: f32[2048] at 0
+  shared full: mbarrier[2] at 8192
+  tensor x_map: f32[n, 64] of x strides (64) box [32, 32] swizzle 128
+  barrier cluster
+  if tx == 0 {
+    arrive full[1] of 1
+    copy tensor s[0] = x_map[by*32, 32] on full[0] all
+  }
+  wait full[bx%2] parity by
+  barrier cluster
+}
+";
+    let printed = cuda(text);
+    for line in [
+        "// kernel k: 64 threads, 8320 bytes of shared memory, clusters of 2 blocks",
+        "extern \"C\" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(64) k_kernel(",
+        // Each block of a cluster has memory of its own, which the launch sizes.
+        "  extern __shared__ __align__(1024) unsigned char shared_u8[];",
+        "  cluster_sync();",
+        "    mbarrier_arrive_of(&full[1], 1);",
+        "    copy_tensor_all_2d(&s[0], &x_map, 32, by * 32, &full[0], 3);",
+        "  mbarrier_wait_cluster(&full[bx & 1], by);",
+        "\"barrier.cluster.arrive.release; barrier.cluster.wait.acquire;\"",
+        "\"{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }\"",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, %4}], \
+         [%2], %5;",
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 ended, [%1], %2;",
+    ] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+    let refusal =
+        emitted(&[&kernel("kernel k(x: ptr<f32>) threads 64 cluster 2 scratch 0 {\n  barrier cluster\n}\n")], "sm_80");
+    assert_eq!(refusal.unwrap_err().message, "clusters of 2 blocks; sm_80 has none of more than 1");
+}
+
+#[test]
 fn products_of_warpgroups() {
     let text = "\
 kernel k(x: ptr<f32>) threads 256 scratch 64 shared 24576 {

@@ -7,6 +7,10 @@
 //! copy tensor s[0] = a_map[by*64, k] on full[k%2]       -->   copy_tensor_2d(&s[0], &a_map, k, by * 64, &full[k & 1]);
 //! wait full[k%2] parity k//2%2                          -->   mbarrier_wait(&full[k & 1], k >> 1 & 1);
 //! copy tensor c_map[bx*64, by*64] = s[0]                -->   copy_tensor_back_2d(&c_map, by * 64, bx * 64, &s[0]);
+//!
+//! barrier cluster                                       -->   cluster_sync();
+//! arrive free[k%2] of 1                                 -->   mbarrier_arrive_of(&free[k & 1], 1);
+//! copy tensor s[0] = a_map[by*64, k] on full[k%2] all   -->   copy_tensor_all_2d(&s[0], &a_map, k, by * 64, &full[k & 1], 3);
 //! ```
 //! Coordinates stand innermost first, as PTX has them. Every function may be taken to change memory, so no access is moved
 //! across it.
@@ -32,7 +36,8 @@ impl Printer<'_> {
         let operand = more.as_ref().map_or(String::new(), |_| ", \"r\"(x)".to_string());
         let param = more.as_ref().map_or(String::new(), |(ty, _)| format!(", {ty} x"));
         let arg = more.map_or(String::new(), |(_, arg)| format!(", {arg}"));
-        let body = format!("  asm volatile(\"{instruction};\" : : {}{operand} : \"memory\");\n", shared("p"));
+        let end = if instruction.ends_with('}') { "" } else { ";" };
+        let body = format!("  asm volatile(\"{instruction}{end}\" : : {}{operand} : \"memory\");\n", shared("p"));
         self.support.block(name, &format!("INLINE void {name}(void *p{param}) {{\n{body}}}\n"));
         let address = self.target(on).address;
         self.out.line(&format!("{name}({address}{arg});"));
@@ -53,10 +58,26 @@ impl Printer<'_> {
         }
     }
 
+    /// At the mbarrier of a block of the cluster.
+    pub(super) fn arrive_of(&mut self, on: &Address, block: u32) {
+        let instruction = "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; \
+                           mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }";
+        self.on("mbarrier_arrive_of", instruction, on, Some(("int", block.to_string())));
+    }
+
+    /// Without `.aligned`: the lanes of a warp may have parted before.
+    pub(super) fn cluster_barrier(&mut self) {
+        self.bare("cluster_sync", "barrier.cluster.arrive.release; barrier.cluster.wait.acquire");
+    }
+
     pub(super) fn wait_phase(&mut self, on: &Address, parity: &Ix) {
-        let name = "mbarrier_wait";
+        // Who arrives may be a thread of another block.
+        let (name, scope) = match self.kernel.cluster {
+            1 => ("mbarrier_wait", ""),
+            _ => ("mbarrier_wait_cluster", ".acquire.cluster"),
+        };
         let body = format!(
-            "  int done;\n  do {{\n    asm volatile(\"{{ .reg .pred ended; mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2; \
+            "  int done;\n  do {{\n    asm volatile(\"{{ .reg .pred ended; mbarrier.try_wait.parity{scope}.shared::cta.b64 ended, [%1], %2; \
              selp.b32 %0, 1, 0, ended; }}\" : \"=r\"(done) : {}, \"r\"(parity) : \"memory\");\n  }} while (!done);\n",
             shared("p")
         );
@@ -86,25 +107,44 @@ impl Printer<'_> {
         at.iter().rev().map(|ix| self.ix.print(ix)).collect::<Vec<_>>().join(", ")
     }
 
-    pub(super) fn copy_tensor(&mut self, to: &Address, tensor: TensorId, from: &[Ix], on: &Address) -> Result<()> {
+    pub(super) fn copy_tensor(
+        &mut self,
+        to: &Address,
+        tensor: TensorId,
+        from: &[Ix],
+        on: &Address,
+        all: bool,
+    ) -> Result<()> {
         let map = self.tensor_map(tensor)?;
         let rank = from.len();
-        let name = format!("copy_tensor_{rank}d");
+        let name = format!("copy_tensor_{}{rank}d", if all { "all_" } else { "" });
         let list = |one: &dyn Fn(usize, &str) -> String| coordinates(rank, one);
+        let [space, how, mask, operand, param] = match all {
+            false => ["cta", "", "", "", ""].map(str::to_string),
+            true => [
+                "cluster".to_string(),
+                ".multicast::cluster".to_string(),
+                format!(", %{}", rank + 3),
+                ", \"h\"((short)blocks)".to_string(),
+                ", int blocks".to_string(),
+            ],
+        };
         let body = format!(
-            "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%0], \
-             [%1, {{{}}}], [%2];\" : : {}, \"l\"(map), {}, {} : \"memory\");\n",
+            "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::{space}.global.tile.mbarrier::complete_tx::bytes{how} [%0], \
+             [%1, {{{}}}], [%2]{mask};\" : : {}, \"l\"(map), {}, {}{operand} : \"memory\");\n",
             list(&|n, _| format!("%{}", n + 3)),
             shared("to"),
             shared("on"),
             list(&|_, name| format!("\"r\"({name})")),
         );
         let params = list(&|_, name| format!("int {name}"));
-        let text = format!("INLINE void {name}(void *to, const TensorMap *map, {params}, void *on) {{\n{body}}}\n");
+        let text =
+            format!("INLINE void {name}(void *to, const TensorMap *map, {params}, void *on{param}) {{\n{body}}}\n");
         self.support.block(&name, &text);
         let from = self.innermost_first(from);
         let (to, on) = (self.target(to).address, self.target(on).address);
-        self.out.line(&format!("{name}({to}, &{map}, {from}, {on});"));
+        let blocks = if all { format!(", {}", (1u32 << self.kernel.cluster) - 1) } else { String::new() };
+        self.out.line(&format!("{name}({to}, &{map}, {from}, {on}{blocks});"));
         Ok(())
     }
 

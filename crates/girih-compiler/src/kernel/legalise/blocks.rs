@@ -18,6 +18,7 @@
 //! ```
 //! Where fewer blocks than there are iterations take these in turn, each has a loop over its own, in [`super::rounds`].
 
+use crate::base::id::Id;
 use crate::index::{Cmp, Cond, Mask};
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -33,6 +34,8 @@ pub(super) struct Bound {
     pub numbers: Vec<(AxisId, ValId)>,
     /// The loop over a block's iterations, where it has several.
     pub rounds: Option<Rounds>,
+    /// Blocks of a cluster, where there are some, and in what index expressions they differ.
+    pub cluster: Option<Cluster>,
     /// Whether 32 bits are enough for the numbers of blocks at hand.
     int: bool,
 }
@@ -40,6 +43,28 @@ pub(super) struct Bound {
 /// Whether 32 bits are enough to count so many.
 fn is_int(count: &Ix) -> bool {
     count.as_const().is_some_and(|n| n <= i32::MAX.into())
+}
+
+/// Blocks that form a cluster: neighbours in a loop over blocks.
+#[derive(Clone)]
+pub(super) struct Cluster {
+    pub blocks: u32,
+    axis: AxisId,
+}
+
+impl Cluster {
+    /// Whether an index expression is the same in all blocks of a cluster: it is made of constants, of parameters, and of axes
+    /// of loops in a block and of other loops over blocks.
+    pub fn alike(&self, ix: &Ix, kernel: &Kernel) -> bool {
+        let params = kernel.params.len();
+        !ix.any_leaf(&mut |leaf| match leaf {
+            Ix::Const(_) => false,
+            Ix::Axis(axis) => *axis == self.axis,
+            Ix::Block(dim) => *dim == 0,
+            Ix::Val { val, .. } => val.index() >= params,
+            _ => true,
+        })
+    }
 }
 
 /// A loop over what a block takes in turn.
@@ -67,7 +92,8 @@ struct Part {
 }
 
 pub(super) fn bind(kernel: &Kernel) -> Result<Bound, String> {
-    let mut out = Bound { kernel: kernel.clone(), grid: None, numbers: vec![], rounds: None, int: false };
+    let mut out =
+        Bound { kernel: kernel.clone(), grid: None, numbers: vec![], rounds: None, cluster: None, int: false };
     if !kernel.open {
         return Ok(out);
     }
@@ -82,6 +108,9 @@ pub(super) fn bind(kernel: &Kernel) -> Result<Bound, String> {
     if out.rounds.is_some() && parts.len() > 1 {
         return Err("blocks take the iterations of one nest in turn, and there are several".to_string());
     }
+    if out.cluster.is_some() && (parts.len() > 1 || out.rounds.is_some()) {
+        return Err("clusters are of the blocks of one nest, each of which has one iteration".to_string());
+    }
     let (grid, body) = side_by_side(&mut out.kernel, parts);
     out.kernel.body = shared;
     out.kernel.body.extend(body);
@@ -93,8 +122,11 @@ impl Bound {
     fn part(&mut self, mut f: For) -> Part {
         let (mut over, mut body) = (vec![], vec![]);
         let mut takers = 0;
-        while let Place::Block { dim, group, takers: own } = f.place {
+        while let Place::Block { dim, group, takers: own, cluster } = f.place {
             takers = takers.max(own);
+            if cluster > 1 {
+                self.cluster = Some(Cluster { blocks: cluster, axis: f.axis });
+            }
             over.push(Over { axis: f.axis, dim, extent: f.hi.clone(), group });
             body = std::mem::take(&mut f.body);
             match body.pop() {

@@ -57,14 +57,20 @@ pub const SCRATCH_LIMIT: u64 = 1 << 30;
 
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of loop IR.
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
-    let blocks::Bound { kernel: bound, grid, numbers, rounds, .. } = blocks::bind(kernel)?;
+    let blocks::Bound { kernel: bound, grid, numbers, rounds, cluster, .. } = blocks::bind(kernel)?;
     let mut lower = Lower::new(&bound, options)?;
     if lower.out.threads > 1 {
         let rounds = rounds.as_ref().map(|r| r.axis);
         lower.barriers = sync::barriers(&bound, kernel.open, rounds, &lower.slots.met);
     }
     (lower.numbers, lower.rounds) = (numbers.into_iter().collect(), rounds);
-    let body = lower.block(&bound.body)?;
+    lower.out.cluster = cluster.as_ref().map_or(1, |c| c.blocks);
+    lower.cluster = cluster;
+    let mut body = lower.block(&bound.body)?;
+    if lower.out.cluster > 1 {
+        // Nobody ends while others may arrive at its mbarriers, or fill its slots.
+        body.push(k::Stmt::ClusterBarrier);
+    }
     let grid = match grid {
         Some([x, y, z]) => Some([lower.ix(&x)?, lower.ix(&y)?, lower.ix(&z)?]),
         None => None,
@@ -111,6 +117,8 @@ struct Lower<'a> {
     numbers: FxHashMap<l::AxisId, l::ValId>,
     /// The loop over what a block takes in turn.
     rounds: Option<blocks::Rounds>,
+    /// The blocks of a cluster.
+    cluster: Option<blocks::Cluster>,
     /// The pipeline that goes on from one of its iterations to the next, as it was begun before the first.
     begun: Option<pipeline::Begun>,
     slots: slots::Slots,
@@ -197,6 +205,7 @@ impl<'a> Lower<'a> {
             axes: FxHashMap::default(),
             numbers: FxHashMap::default(),
             rounds: None,
+            cluster: None,
             begun: None,
             slots,
             undeclared: Vec::new(),

@@ -106,6 +106,9 @@ impl Lower<'_> {
         let least = if filled(l::Filled::Tensor) { 1 } else { 2 };
         let enough = !overlap || depth >= 3 || once(f, depth).is_some();
         let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least && enough;
+        if self.cluster.is_some() {
+            return Err(self.unplaced(f, "in a cluster a warp fills"));
+        }
         if self.out.threads == 1 || !counts || stages.is_empty() {
             return Err(
                 self.unplaced(f, "only threads of a block fill the next iterations' buffers, from 0 in steps of 1")

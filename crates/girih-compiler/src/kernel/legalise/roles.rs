@@ -20,6 +20,9 @@
 //! A warp that computes arrives when all its lanes have read a generation, so that as many arrive as there are warps. Nobody
 //! has read anything when a generation is filled first; the phase before the first counts as over.
 //!
+//! In a cluster a warp arrives at the mbarriers of all blocks: what is the same for all of them, one fills for all
+//! ([`super::tensor`]), and it waits until everybody has read the generation before.
+//!
 //! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, behind whose wait its
 //! product has ended.
 //!
@@ -108,8 +111,11 @@ impl Lower<'_> {
             let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
             // Of what a product in flight reads, the generation before.
             let read = if overlap { k::Ix::sub(at.clone(), one.clone()) } else { turn };
-            let arrive = k::Stmt::Arrive { on: full.generation(free, &read), bytes: None };
-            let arrive = when(lane, k::Cmp::Eq, 0, vec![arrive], vec![]);
+            let on = full.generation(free, &read);
+            let blocks = s.out.cluster;
+            let of = |block| (blocks > 1).then_some(block);
+            let arrive = (0..blocks).map(|block| k::Stmt::Arrive { on: on.clone(), bytes: None, of: of(block) });
+            let arrive = when(lane, k::Cmp::Eq, 0, arrive.collect(), vec![]);
             s.push(if overlap { when(at.clone(), k::Cmp::Ge, 1, vec![arrive], vec![]) } else { arrive });
             Ok(())
         };

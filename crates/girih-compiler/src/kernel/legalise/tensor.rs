@@ -16,6 +16,9 @@
 //!
 //! What TMA copies back stands in a loop of its own: see [`Lower::store_boxes`].
 //!
+//! In a cluster every block has its own mbarriers, slots and bytes, and a box that is the same in all blocks one of them copies to
+//! all: of several boxes each another one (`copy tensor .. all`).
+//!
 //! One mbarrier for each generation counts the bytes of all its boxes, so that one wait is enough. The barrier behind it says
 //! that all threads are done with the generation that is filled next.
 
@@ -86,7 +89,8 @@ impl Lower<'_> {
             let mut body = vec![k::Stmt::InitBarrier { on, count: 1 }];
             if let (Some(buf), Some(count)) = (free, readers) {
                 let on = k::Address::Slot { buf, index: k::Ix::Axis(axis) };
-                body.push(k::Stmt::InitBarrier { on, count });
+                // The readers of all blocks of a cluster.
+                body.push(k::Stmt::InitBarrier { on, count: count * s.out.cluster });
             }
             s.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
             s.push(k::Stmt::Fence(k::Fence::Init));
@@ -94,7 +98,9 @@ impl Lower<'_> {
         })?;
         self.push(init);
         // Otherwise each iteration begins with a barrier.
-        if depth > 1 || once {
+        if self.out.cluster > 1 {
+            self.push(k::Stmt::ClusterBarrier);
+        } else if depth > 1 || once {
             self.push(k::Stmt::Barrier);
         }
         Ok(Some(full))
@@ -134,7 +140,9 @@ impl Lower<'_> {
     /// Begins to fill the generation of an iteration; one thread does.
     pub(super) fn fill_boxes(&mut self, f: &l::For, stages: &[l::Stmt], at: &k::Ix, full: Full) -> Res<()> {
         let on = full.of(&self.turn(f, at)?);
-        self.push(k::Stmt::Arrive { on: on.clone(), bytes: Some(full.bytes) });
+        self.push(k::Stmt::Arrive { on: on.clone(), bytes: Some(full.bytes), of: None });
+        let blocks = self.out.cluster;
+        let mut copied = 0;
         for stage in stages {
             let l::Stmt::Stage { buf, filled: l::Filled::Tensor, .. } = stage else { continue };
             let Some((tensor, copy)) = self.tensors.get(buf).cloned() else { continue };
@@ -142,12 +150,22 @@ impl Lower<'_> {
                 return Err("TMA copies to shared memory".to_string());
             };
             let mut idx = vec![l::Ix::Const(0); self.buf(*buf)?.shape.len()];
+            let all = self.cluster.as_ref().is_some_and(|c| copy.dims.iter().all(|d| c.alike(&d.from, self.src)));
             self.at_axis(f.axis, at.clone(), vec![], |s| -> Res<()> {
-                let one = |s: &mut Self, idx: &[l::Ix]| -> Res<()> {
+                let mut one = |s: &mut Self, idx: &[l::Ix]| -> Res<()> {
                     let linear = s.linear(*buf, idx)?;
                     let to = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
                     let from = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
-                    s.push(k::Stmt::CopyTensor { to, tensor, from, on: on.clone() });
+                    let copy = k::Stmt::CopyTensor { to, tensor, from, on: on.clone(), all };
+                    if !all {
+                        s.push(copy);
+                        return Ok(());
+                    }
+                    let number = k::Ix::modulo(k::Ix::Block(0), k::Ix::Const(blocks.into()));
+                    let (cmp, rhs) = (k::Cmp::Eq, k::Ix::Const((copied % blocks).into()));
+                    let mask = k::Mask { conds: vec![k::Cond { lhs: number, cmp, rhs }], vals: vec![] };
+                    s.push(k::Stmt::If { mask, then: vec![copy], els: vec![] });
+                    copied += 1;
                     Ok(())
                 };
                 let Some((axis, count)) = copy.several else { return one(s, &idx) };

@@ -41,6 +41,7 @@ pub(super) struct Group {
 pub(super) enum Wait {
     Warp,
     Block,
+    Cluster,
     /// For a phase of an mbarrier to end.
     Phase(u32),
 }
@@ -56,9 +57,19 @@ pub(super) struct Warp<const W: usize> {
     pub live: u32,
 }
 
-/// One block under way.
+/// One block of a cluster: its threads that have not ended, and those of them that wait for each other.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Member {
+    pub live: u32,
+    pub waiting: u32,
+}
+
+/// One block under way, or one cluster: its blocks have their warps, their bytes of shared memory and their mbarriers one behind
+/// the other.
 pub(super) struct Block<const W: usize, L> {
+    /// That of the first block of a cluster.
     pub id: [u32; 3],
+    pub members: Vec<Member>,
     pub warps: Vec<Warp<W>>,
     pub scratch: Vec<u8>,
     pub shared: Vec<u8>,
@@ -70,7 +81,7 @@ pub(super) struct Block<const W: usize, L> {
     pub address: u64,
     pub out: String,
     pub local: L,
-    /// Threads that have not ended, and those of them that wait for the block.
+    /// Threads that have not ended, and those of them that wait for the cluster.
     pub live: u32,
     pub waiting: u32,
     /// The warp that ran last.
@@ -107,6 +118,12 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
     schedule: Schedule,
 ) -> Result<(), Trap> {
     let Run { program, kernel, placed, launch } = run;
+    let [across, y, z] = launch.grid;
+    if across % program.cluster != 0 {
+        let message =
+            format!("a grid of {across} blocks along x is not made of clusters of {} blocks", program.cluster);
+        return Err(Trap::new(Code::BadGrid, message));
+    }
     let mut budget = launch.budget.clone();
     if let Err(why) = budget.take((program.slots as u64).checked_mul(8 * W as u64)) {
         return Err(Trap::new(Code::OutOfMemory, format!("a block cannot be evaluated: {why}")));
@@ -134,7 +151,10 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
         slots[program.first_const as usize + i] = [*bits; W];
     }
     let mut machine = Machine::<W, V> { program, placed, memory, watch, schedule, budget, slots };
-    blocks::run(&mut machine, launch, host)
+    // A cluster runs as one.
+    let only = launch.only_block.map(|[x, y, z]| [x / program.cluster, y, z]);
+    let launch = Launch { grid: [across / program.cluster, y, z], only_block: only, ..launch.clone() };
+    blocks::run(&mut machine, &launch, host)
 }
 
 impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
@@ -146,7 +166,8 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
 
     fn room(&mut self) -> Result<Self::Block, TooMuch> {
         self.budget.take(self.program.bytes(W as u32))?;
-        let threads = self.program.threads.next_multiple_of(W as u32);
+        let cluster = self.program.cluster;
+        let threads = self.program.threads.next_multiple_of(W as u32) * cluster;
         let scratch = self.program.scratch_bytes.saturating_mul(u64::from(threads));
         let address = if self.program.addressed { self.memory.allocate(scratch, 64) } else { 0 };
         let warp = || Warp {
@@ -159,10 +180,11 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         };
         Ok(Block {
             id: [0; 3],
+            members: vec![Member::default(); cluster as usize],
             warps: (0..threads / W as u32).map(|_| warp()).collect(),
             scratch: vec![POISON; scratch as usize],
-            shared: vec![POISON; self.program.shared_bytes as usize],
-            mbarriers: vec![Mbarrier::default(); self.program.mbarriers as usize],
+            shared: vec![POISON; self.program.shared_bytes as usize * cluster as usize],
+            mbarriers: vec![Mbarrier::default(); (self.program.mbarriers * cluster) as usize],
             boxes: vec![],
             stores: Stores::default(),
             address,
@@ -176,7 +198,9 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
 
     fn begin(&mut self, block: &mut Self::Block, id: [u32; 3]) -> Result<(), Trap> {
         let p = self.program;
-        (block.id, block.waiting, block.live) = (id, 0, p.threads);
+        let id = [id[0] * p.cluster, id[1], id[2]];
+        (block.id, block.waiting, block.live) = (id, 0, p.threads * p.cluster);
+        block.members.fill(Member { live: p.threads, waiting: 0 });
         block.last = block.warps.len().saturating_sub(1);
         block.scratch.fill(POISON);
         block.shared.fill(POISON);
@@ -184,7 +208,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         block.boxes.clear();
         block.stores.clear();
         for (w, warp) in block.warps.iter_mut().enumerate() {
-            let first = (w * W) as u32;
+            let (member, first) = (w / p.warps(W), (w % p.warps(W) * W) as u32);
             warp.began = ops::all::<W>() >> (W as u32 - (p.threads - first).min(W as u32));
             warp.live = warp.began;
             warp.flights = Flights::none();
@@ -193,13 +217,13 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             warp.groups.push(Group { at: 0, lanes: warp.began, waits: None });
             warp.regs.clear();
             warp.regs.extend_from_slice(&self.slots);
-            for (i, b) in id.iter().enumerate() {
+            for (i, b) in [id[0] + member as u32, id[1], id[2]].iter().enumerate() {
                 warp.regs[p.first_block as usize + i] = [u64::from(*b); W];
             }
-            let thread = |l: usize| u64::from(first) + l as u64;
-            warp.regs[p.thread as usize] = std::array::from_fn(thread);
+            warp.regs[p.thread as usize] = std::array::from_fn(|l| u64::from(first) + l as u64);
+            let of_cluster = |l: usize| (w * W + l) as u64;
             warp.regs[p.scratch as usize] =
-                std::array::from_fn(|l| block.address.wrapping_add(thread(l) * p.scratch_bytes));
+                std::array::from_fn(|l| block.address.wrapping_add(of_cluster(l) * p.scratch_bytes));
         }
         let scratch = p.addressed.then_some((block.address, block.scratch.len() as u64));
         if p.addressed && self.memory.write(block.address, &block.scratch).is_err() {

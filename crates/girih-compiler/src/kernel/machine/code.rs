@@ -200,6 +200,7 @@ pub(in crate::kernel) enum Inst {
     Return,
     Yield,
     Barrier,
+    ClusterBarrier,
     SyncWarp,
     Shuffle {
         dst: Slot,
@@ -249,6 +250,7 @@ pub(in crate::kernel) enum Inst {
         first: u32,
         tensor: usize,
         from: Box<[Expr]>,
+        all: bool,
     },
     /// A box of a tensor, the other way.
     StoreTensor {
@@ -271,6 +273,7 @@ pub(in crate::kernel) enum Inst {
         on: Access,
         first: u32,
         bytes: Option<u32>,
+        of: Option<u32>,
     },
     WaitPhase {
         on: Access,
@@ -318,11 +321,16 @@ pub(in crate::kernel) enum Inst {
 }
 
 impl Program {
-    /// The bytes of a block's slots, scratch and shared memory, in warps of so many lanes; `None` where that overflows.
+    /// The bytes of a cluster's slots, scratch and shared memory, in warps of so many lanes; `None` where that overflows.
     pub fn bytes(&self, lanes: u32) -> Option<u64> {
         let threads = u64::from(self.threads.checked_next_multiple_of(lanes)?);
         let of_thread = (self.slots as u64).checked_mul(8)?.checked_add(self.scratch_bytes)?;
-        of_thread.checked_mul(threads)?.checked_add(self.shared_bytes)
+        of_thread.checked_mul(threads)?.checked_add(self.shared_bytes)?.checked_mul(self.cluster.into())
+    }
+
+    /// Warps of so many lanes of one block of a cluster.
+    pub fn warps(&self, lanes: usize) -> usize {
+        (self.threads as usize).div_ceil(lanes)
     }
 }
 
@@ -347,7 +355,9 @@ pub(in crate::kernel) struct Program {
     /// How many statements there are.
     pub count: u32,
     pub threads: u32,
-    /// Bytes of scratch of a thread, and of shared memory.
+    /// Blocks of a cluster.
+    pub cluster: u32,
+    /// Bytes of scratch of a thread, and of shared memory of a block of a cluster: [`Kernel::apart`].
     pub scratch_bytes: u64,
     pub shared_bytes: u64,
     pub tensors: Vec<TensorCode>,

@@ -4,6 +4,7 @@ use super::POISON;
 use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, PanelCode, Program, Shown, in_slot};
 use super::tensor::TensorCode;
 use crate::base::id::Id;
+use crate::index::facts::MOST_THREADS;
 use crate::kernel::ir::*;
 use crate::kernel::verify::MOST_MBARRIERS;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
@@ -94,8 +95,12 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         loops: vec![],
         cooperative: false,
     };
-    if kernel.mbarriers() > MOST_MBARRIERS {
+    if kernel.mbarriers().saturating_mul(kernel.cluster.into()) > MOST_MBARRIERS {
         return Err(format!("it has {} mbarriers", kernel.mbarriers()));
+    }
+    let together = kernel.threads.checked_mul(kernel.cluster).filter(|n| (1..=MOST_THREADS).contains(n));
+    if kernel.cluster != 1 && (together.is_none() || !kernel.threads.is_multiple_of(WARP)) {
+        return Err(format!("it has clusters of {} blocks of {} threads", kernel.cluster, kernel.threads));
     }
     let exprs = |all: &[Ix]| all.iter().map(|ix| c.expr(ix)).collect::<Res<Vec<_>>>();
     let tensor = |t: &Tensor| {
@@ -114,8 +119,9 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         statements: c.statements,
         count: c.next,
         threads: kernel.threads,
+        cluster: kernel.cluster,
         scratch_bytes: kernel.scratch,
-        shared_bytes: kernel.shared,
+        shared_bytes: kernel.apart(),
         tensors,
         mbarriers: kernel.mbarriers() as u32,
         addressed,
@@ -463,10 +469,10 @@ impl Compiler<'_> {
                 }
                 Inst::CopyAsync { to, from, bytes: *bytes }
             }
-            Stmt::CopyTensor { to, tensor, from, on } => {
+            Stmt::CopyTensor { to, tensor, from, on, all } => {
                 let (to, from) = self.boxed(*tensor, to, from)?;
                 let (on, first) = self.mbarrier(on)?;
-                Inst::CopyTensor { to, on, first, tensor: tensor.index(), from }
+                Inst::CopyTensor { to, on, first, tensor: tensor.index(), from, all: *all }
             }
             Stmt::StoreTensor { tensor, to, from } => {
                 let (from, to) = self.boxed(*tensor, from, to)?;
@@ -479,9 +485,12 @@ impl Compiler<'_> {
                 let (on, first) = self.mbarrier(on)?;
                 Inst::InitBarrier { on, first, count: *count }
             }
-            Stmt::Arrive { on, bytes } => {
+            Stmt::Arrive { on, bytes, of } => {
+                if let Some(block) = of.filter(|block| *block >= self.kernel.cluster) {
+                    return Err(format!("a thread arrives at an mbarrier of block {block} of its cluster"));
+                }
                 let (on, first) = self.mbarrier(on)?;
-                Inst::Arrive { on, first, bytes: *bytes }
+                Inst::Arrive { on, first, bytes: *bytes, of: *of }
             }
             Stmt::WaitPhase { on, parity } => {
                 let (on, first) = self.mbarrier(on)?;
@@ -493,6 +502,7 @@ impl Compiler<'_> {
             // A block is stopped between two slices.
             Stmt::Poll => return Ok(()),
             Stmt::Barrier => Inst::Barrier,
+            Stmt::ClusterBarrier => Inst::ClusterBarrier,
             Stmt::SyncWarp => Inst::SyncWarp,
             Stmt::Shuffle { dst, kind, value, by } => {
                 let (value, lanes) = self.vector(*value)?;

@@ -63,10 +63,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         (on, first): (&Access, u32),
     ) -> Result<[u32; W], Trap> {
         let places: Places<W> = self.places(block, at, on, What::Update)?;
-        let count = block.mbarriers.len() as u32;
-        let numbers = std::array::from_fn(|l| first.wrapping_add(places.index[l] as u32));
+        let (count, member) = (self.program.mbarriers, self.member(at.warp) as u32);
+        let numbers: [u32; W] = std::array::from_fn(|l| first.wrapping_add(places.index[l] as u32));
         each::<W>(at.lanes, |l| at.lanes &= !(u32::from(numbers[l] >= count) << l));
-        Ok(numbers)
+        Ok(numbers.map(|number| number.wrapping_add(member * count)))
     }
 
     /// Tells the watch that a lane does something wrong.
@@ -87,7 +87,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             if block.mbarriers[number as usize].is_ready() {
                 self.wrong(at, l, Wrong::Again { number });
             }
-            let next = vec![0; self.program.threads as usize];
+            let next = vec![0; block.warps.len() * W];
             block.mbarriers[number as usize] = Mbarrier { count, pending: count, by, next, ..Mbarrier::default() };
             self.watch.sync(&mut block.local, at.statement, at.warp as u32, 1 << l, Sync::Init { number });
         }
@@ -105,8 +105,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
     }
 
-    /// Whether a lane may use an mbarrier: it is initialised, and the thread can know that.
+    /// Whether a lane may use an mbarrier: it is initialised, the thread can know that, and its block has not ended.
     pub(super) fn usable(&mut self, block: &Block<W, V::Local>, at: At, lane: usize, number: u32) -> bool {
+        if block.members[(number / self.program.mbarriers.max(1)) as usize].live == 0 {
+            self.wrong(at, lane, Wrong::Gone { number });
+        }
         let ready = block.mbarriers[number as usize].is_ready();
         if !ready || !self.watch.sees(&block.local, (at.warp * W + lane) as u32, number) {
             self.wrong(at, lane, Wrong::Uninitialised { number });
@@ -120,8 +123,13 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         mut at: At,
         on: (&Access, u32),
         bytes: Option<u32>,
+        of: Option<u32>,
     ) -> Result<(), Trap> {
-        let numbers = self.mbarriers(block, &mut at, on)?;
+        let mut numbers = self.mbarriers(block, &mut at, on)?;
+        if let Some(member) = of {
+            let count = self.program.mbarriers;
+            numbers = numbers.map(|number| number % count.max(1) + member * count);
+        }
         let mut left = at.lanes;
         while left != 0 {
             // The lanes that arrive at one mbarrier.

@@ -28,8 +28,8 @@ pub(super) struct Places<const W: usize> {
 }
 
 impl<const W: usize> Places<W> {
-    /// `first_thread` is that of the warp.
-    pub fn of(access: &Access, regs: &[[u64; W]], first_thread: u32, scratch_bytes: u64) -> Places<W> {
+    /// `first_thread` is that of the warp, and `shared` where the shared memory of its block begins.
+    pub fn of(access: &Access, regs: &[[u64; W]], first_thread: u32, scratch_bytes: u64, shared: u64) -> Places<W> {
         match &access.at {
             At::Memory { base, index, elem } => {
                 let (base, index) = (regs[*base as usize], index.lanes(regs));
@@ -38,7 +38,7 @@ impl<const W: usize> Places<W> {
             At::Slot { buf, space, offset, len, index, elem } => {
                 let (index, slot) = (index.lanes(regs), Some((*buf, *len)));
                 let (kind, base) = match space {
-                    Space::Shared | Space::Mbarrier => (Kind::Shared, [*offset; W]),
+                    Space::Shared | Space::Mbarrier => (Kind::Shared, [shared + *offset; W]),
                     Space::Scratch => {
                         let thread = |l| u64::from(first_thread) + l as u64;
                         (Kind::Scratch, std::array::from_fn(|l| thread(l) * scratch_bytes + offset))

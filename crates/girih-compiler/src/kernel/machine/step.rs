@@ -43,6 +43,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.wait(block, warp, group, Wait::Block)?;
                 return Ok(Flow::Stopped);
             }
+            Inst::ClusterBarrier => {
+                self.wait(block, warp, group, Wait::Cluster)?;
+                return Ok(Flow::Stopped);
+            }
             Inst::SyncWarp
             | Inst::Shuffle { .. }
             | Inst::LoadMatrix { .. }
@@ -67,7 +71,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         block.warps[warp].groups[group].at = here + 1;
         let Warp { regs, groups, .. } = &mut block.warps[warp];
         match inst {
-            Inst::Barrier | Inst::SyncWarp | Inst::Shuffle { .. } | Inst::Return | Inst::WaitPhase { .. } => {}
+            Inst::Barrier | Inst::ClusterBarrier | Inst::SyncWarp | Inst::Shuffle { .. } => {}
+            Inst::Return | Inst::WaitPhase { .. } => {}
             Inst::LoadMatrix { .. } | Inst::Mma { .. } => {}
             Inst::Wgmma { .. } | Inst::WgmmaCommit | Inst::WgmmaWait { .. } => {}
             Inst::Copy { dst, from, lanes } => {
@@ -235,15 +240,15 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 return Ok(Flow::GaveWay);
             }
             Inst::CopyAsync { to, from, bytes } => self.copy(block, at, (to, from), *bytes)?,
-            Inst::CopyTensor { to, on, first, tensor, from } => {
-                self.copy_box(block, at, (to, (on, *first)), *tensor, from)?
+            Inst::CopyTensor { to, on, first, tensor, from, all } => {
+                self.copy_box(block, at, (to, (on, *first)), (*tensor, from), *all)?
             }
             Inst::StoreTensor { from, tensor, to } => self.store_box(block, at, from, *tensor, to)?,
             Inst::Registers => {}
             Inst::StoreCommit => self.commit_stores(block, at),
             Inst::StoreWait { left } => self.wait_stores(block, at, *left),
             Inst::InitBarrier { on, first, count } => self.init(block, at, (on, *first), *count)?,
-            Inst::Arrive { on, first, bytes } => self.arrive(block, at, (on, *first), *bytes)?,
+            Inst::Arrive { on, first, bytes, of } => self.arrive(block, at, (on, *first), *bytes, *of)?,
             Inst::Fence(fence) => self.fence(block, at, *fence),
             Inst::Commit => block.warps[warp].flights.commit(mask),
             Inst::WaitGroups { left } => self.wait_groups(block, at, *left),
@@ -259,7 +264,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             Inst::Check { access, write, param, element, site } => {
                 let on = mask & access.mask.lanes(regs);
                 let regs = &block.warps[warp].regs;
-                let places = Places::of(access, regs, (warp * W) as u32, self.program.scratch_bytes);
+                let places =
+                    Places::of(access, regs, (warp * W) as u32, self.program.scratch_bytes, self.shared_of(warp));
                 for l in (0..W).filter(|l| on >> l & 1 == 1) {
                     let param = param.map(|p| regs[p as usize][l]);
                     if let Some(fault) = self.not_live(&places, l, access.lanes, param) {
@@ -299,7 +305,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         what: What,
     ) -> Result<Places<W>, Trap> {
         let first = (at.warp * W) as u32;
-        let places = Places::of(access, &block.warps[at.warp].regs, first, self.program.scratch_bytes);
+        let (regs, shared) = (&block.warps[at.warp].regs, self.shared_of(at.warp));
+        let places = Places::of(access, regs, first, self.program.scratch_bytes, shared);
         let Some((buf, len)) = places.slot else { return Ok(places) };
         let mut outside = 0;
         each::<W>(at.lanes, |l| outside |= u32::from(!places.inside(l, access.lanes)) << l);
@@ -318,6 +325,16 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         at.lanes &= !outside;
         Ok(places)
+    }
+
+    /// The block of its cluster that a warp is of.
+    pub(super) fn member(&self, warp: usize) -> usize {
+        warp / self.program.warps(W).max(1)
+    }
+
+    /// Where the shared memory of a warp's block begins in that of its cluster.
+    pub(super) fn shared_of(&self, warp: usize) -> u64 {
+        self.member(warp) as u64 * self.program.shared_bytes
     }
 
     /// Tells the watch of accesses that the memory refused.

@@ -3,7 +3,7 @@
 //! They meet when everybody who has not ended waits. If they wait at different statements, or somebody has ended, they meet
 //! all the same, as on a GPU, and the watch is told. Where nobody can run and nobody meets, the block is stuck.
 
-use super::block::{Block, Group, Machine, Wait, join};
+use super::block::{Block, Group, Machine, Member, Wait, join};
 use super::code::{Inst, Program};
 use super::ops;
 use super::step::At;
@@ -22,8 +22,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     ) -> Result<(), Trap> {
         let group = &mut block.warps[warp].groups[group];
         group.waits = Some(for_whom);
-        if for_whom == Wait::Block {
-            block.waiting += group.lanes.count_ones();
+        let lanes = group.lanes.count_ones();
+        match for_whom {
+            Wait::Block => block.members[self.member(warp)].waiting += lanes,
+            Wait::Cluster => block.waiting += lanes,
+            Wait::Warp | Wait::Phase(_) => {}
         }
         self.settle(block, warp)
     }
@@ -34,6 +37,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let ended = of.groups.remove(group).lanes;
         of.live &= !ended;
         block.live -= ended.count_ones();
+        block.members[self.member(warp)].live -= ended.count_ones();
         if block.live == 0 {
             self.stores_left(block);
         }
@@ -47,8 +51,13 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if lanes != 0 && lanes == of.live {
             self.meet_warp(block, warp)?;
         }
+        let member = self.member(warp);
+        let Member { live, waiting } = block.members[member];
+        if waiting != 0 && waiting == live {
+            self.meet_block(block, Some(member));
+        }
         if block.waiting != 0 && block.waiting == block.live {
-            self.meet_block(block);
+            self.meet_block(block, None);
         }
         Ok(())
     }
@@ -96,26 +105,46 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    fn meet_block(&mut self, block: &mut Block<W, V::Local>) {
+    /// The threads of a block of a cluster go on, or those of all.
+    fn meet_block(&mut self, block: &mut Block<W, V::Local>, member: Option<usize>) {
         let program = self.program;
-        for warp in &mut block.warps {
+        let each = program.warps(W);
+        let (from, to) = member.map_or((0, block.warps.len()), |m| (m * each, (m + 1) * each));
+        let threads_of = program.threads * member.map_or(program.cluster, |_| 1);
+        let live = member.map_or(block.live, |m| block.members[m].live);
+        for warp in &mut block.warps[from..to] {
             join(&mut warp.groups);
         }
-        let mut places = block.warps.iter().flat_map(|w| &w.groups).map(|g| g.at);
+        let mut places = block.warps[from..to].iter().flat_map(|w| &w.groups).map(|g| g.at);
         let first = places.next();
-        if block.live != program.threads || places.any(|at| Some(at) != first) {
-            let warps = block.warps.iter().enumerate();
+        if live != threads_of || places.any(|at| Some(at) != first) {
+            let warps = block.warps.iter().enumerate().take(to).skip(from);
             let groups = warps.flat_map(|(w, of)| of.groups.iter().map(move |g| standing::<W>(program, w, g, None)));
             let standing = together(groups.collect());
-            let ended = block.warps.iter().enumerate().flat_map(|(w, of)| threads::<W>(w, of.began & !of.live));
+            let warps = block.warps.iter().enumerate().take(to).skip(from);
+            let ended = warps.flat_map(|(w, of)| threads::<W>(w, of.began & !of.live));
             let ended = ended.collect();
-            self.watch.uneven(Meeting { block: block.id, scope: Scope::Block, standing, ended });
+            self.watch.uneven(Meeting {
+                block: block.id,
+                scope: member.map_or(Scope::Cluster, |m| Scope::Block(m as u32)),
+                standing,
+                ended,
+            });
         }
-        for group in block.warps.iter_mut().flat_map(|w| &mut w.groups) {
+        for group in block.warps[from..to].iter_mut().flat_map(|w| &mut w.groups) {
             (group.at, group.waits) = (group.at + 1, None);
         }
-        block.waiting = 0;
-        self.watch.met(&mut block.local, Scope::Block, true);
+        let scope = match member {
+            Some(member) => {
+                block.members[member].waiting = 0;
+                Scope::Block(member as u32)
+            }
+            None => {
+                block.waiting = 0;
+                Scope::Cluster
+            }
+        };
+        self.watch.met(&mut block.local, scope, true);
     }
 
     /// The end of a run in which no thread of a block can go on.

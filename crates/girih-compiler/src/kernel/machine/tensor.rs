@@ -48,39 +48,45 @@ pub(super) struct Flight {
     mbarrier: u32,
     to: u64,
     runs: Vec<Run>,
+    /// Another block of the cluster gets what was read for the first.
+    again: bool,
 }
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
-    /// Each lane begins to copy a box.
+    /// Each lane begins to copy a box, perhaps to `all` blocks of the cluster.
     pub(super) fn copy_box(
         &mut self,
         block: &mut Block<W, V::Local>,
         mut at: At,
         (to, on): (&Access, (&Access, u32)),
-        tensor: usize,
-        from: &[Expr],
+        (tensor, from): (usize, &[Expr]),
+        all: bool,
     ) -> Result<(), Trap> {
         let Some(code) = self.program.tensors.get(tensor) else { return Ok(()) };
         let numbers = self.mbarriers(block, &mut at, on)?;
         let target = self.places(block, &mut at, to, What::Write)?;
         let given = Given::of(code, &block.warps[at.warp].regs, from);
         for lane in (0..W).filter(|l| at.lanes >> l & 1 == 1) {
-            let mbarrier = numbers[lane];
-            let to = target.address(lane);
-            if !self.usable(block, at, lane, mbarrier) {
-                continue;
-            }
-            if !block.mbarriers[mbarrier as usize].fenced {
-                self.wrong(at, lane, Wrong::Unfenced { number: mbarrier });
-            }
-            let (runs, _) = self.runs(at, lane, code, &given, to, What::Read)?;
-            block.mbarriers[mbarrier as usize].brings(code.tensor.bytes());
-            let flight = Flight { at, lane, tensor, mbarrier, to, runs };
-            self.watch.boxed(&mut block.local, &boxed::<W>(&flight, &code.tensor), None);
-            if self.schedule.lands_at_once() {
-                self.land_box(block, &flight);
-            } else {
-                block.boxes.push(flight);
+            let (runs, _) = self.runs(at, lane, code, &given, target.address(lane), What::Read)?;
+            let own = self.member(at.warp) as u32;
+            let members = if all { 0..self.program.cluster } else { own..own + 1 };
+            for (read, member) in members.enumerate() {
+                let mbarrier = numbers[lane] % self.program.mbarriers.max(1) + member * self.program.mbarriers;
+                let to = target.address(lane) - self.shared_of(at.warp) + u64::from(member) * self.program.shared_bytes;
+                if !self.usable(block, at, lane, mbarrier) {
+                    continue;
+                }
+                if !block.mbarriers[mbarrier as usize].fenced {
+                    self.wrong(at, lane, Wrong::Unfenced { number: mbarrier });
+                }
+                block.mbarriers[mbarrier as usize].brings(code.tensor.bytes());
+                let flight = Flight { at, lane, tensor, mbarrier, to, runs: runs.clone(), again: read > 0 };
+                self.watch.boxed(&mut block.local, &boxed::<W>(&flight, &code.tensor), None);
+                if self.schedule.lands_at_once() {
+                    self.land_box(block, &flight);
+                } else {
+                    block.boxes.push(flight);
+                }
             }
         }
         Ok(())
@@ -155,7 +161,7 @@ fn boxed<'a, const W: usize>(flight: &'a Flight, tensor: &Tensor) -> Boxed<'a> {
         at: flight.to,
         bytes: tensor.bytes(),
         elem: tensor.elem.bytes() as u32,
-        runs: &flight.runs,
+        runs: if flight.again { &[] } else { &flight.runs },
     }
 }
 

@@ -110,6 +110,8 @@ pub(in crate::kernel) enum Wrong {
     Bytes { number: u32, expected: u64, brought: u64 },
     /// A thread waits for a phase, and the next one has ended too.
     Aliased { number: u32, phase: u32, meant: u32 },
+    /// It is used from another block of the cluster, and its own has ended.
+    Gone { number: u32 },
     /// What TMA or `wgmma` does not take, in a sentence.
     Tensor(String),
     /// A product of a warpgroup begins, and no fence shows it the thread's registers.
@@ -147,7 +149,9 @@ pub(in crate::kernel) enum Place {
 /// Who meets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::kernel) enum Scope {
-    Block,
+    Cluster,
+    /// A block, by its number in its cluster.
+    Block(u32),
     Warp(u32),
 }
 
@@ -173,7 +177,7 @@ pub(in crate::kernel) trait Watch {
     type Local: Default;
     /// Whether [`Watch::touched`] is to be called.
     fn wants_touches(&self) -> bool;
-    /// A block of so many warps begins; its scratch lies in memory at an address, where it has one.
+    /// A block, or a cluster, of so many warps begins; its scratch lies in memory at an address, where it has one.
     fn begin(&mut self, local: &mut Self::Local, block: [u32; 3], warps: u32, scratch: Option<(u64, u64)>);
     /// So many lanes of a warp run a statement; the error ends the run.
     fn ran(&mut self, block: [u32; 3], warp: u32, statement: u32, lanes: u32) -> Result<(), Trap>;

@@ -105,13 +105,14 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if !block.warps[at.warp].products.fenced {
             wrong.push(Wrong::Registers);
         }
-        if at.warp | 3 >= block.warps.len() {
+        let (own, all) = (at.warp % self.program.warps(W), self.program.warps(W));
+        if own | 3 >= all {
             wrong.push(Wrong::Tensor("warps multiply that are no whole group of four".to_string()));
         }
         let regs = &block.warps[at.warp].regs;
         let (mut slots, mut first, mut reads) = ([0; 2], [0; 2], vec![]);
         for (n, PanelCode { access, panel }) in panels.into_iter().enumerate() {
-            let places = Places::<W>::of(access, regs, thread, 0);
+            let places = Places::<W>::of(access, regs, thread, 0, self.shared_of(at.warp));
             let base = places.base[0];
             let (from, last) =
                 (places.address(0).wrapping_sub(base), (0..W.min(32)).filter(|l| at.lanes >> l & 1 == 1));
@@ -124,7 +125,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             }
             (slots[n], first[n]) = (base, from);
             // All four warps read the right panel; each is told of a quarter where there is one.
-            let warp = at.warp as u64 % 4;
+            let warp = own as u64 % 4;
             let lines = match n {
                 0 => warp * ROWS..(warp + 1) * ROWS,
                 _ if cols.is_multiple_of(32) => warp * cols / 4..(warp + 1) * cols / 4,
@@ -134,7 +135,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 pieces(panel, lines, of).map(|byte| base + swizzled(from + byte, panel.swizzle)).collect();
             let end = all.iter().max().map_or(0, |byte| byte + PIECE);
             if let code::At::Slot { offset, len, elem, .. } = &access.at
-                && end > offset + len * elem.bytes()
+                && end > self.shared_of(at.warp) + offset + len * elem.bytes()
             {
                 wrong.push(Wrong::Tensor("a panel of a `wgmma` does not lie in its slot".to_string()));
                 return wrong.into_iter().for_each(|w| self.watch.wrong(at.block, at.statement, thread, w));
@@ -197,7 +198,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     /// Adds a warp's rows of a product to the arrays of its threads.
     fn compute(&mut self, block: &mut Block<W, V::Local>, at: At, product: &Product<W>) {
         let Some(Inst::Wgmma { acc, a, b, of }) = self.program.code.get(product.inst as usize) else { return };
-        let places = Places::<W>::of(acc, &block.warps[at.warp].regs, (at.warp * W) as u32, self.program.scratch_bytes);
+        let (regs, scratch) = (&block.warps[at.warp].regs, self.program.scratch_bytes);
+        let places = Places::<W>::of(acc, regs, (at.warp * W) as u32, scratch, self.shared_of(at.warp));
         let Block { warps, scratch, shared, .. } = &mut *block;
         let bytes: &[u8] = shared;
         let elements = |n: usize, panel: &Panel, lines: std::ops::Range<u64>| -> Vec<Vec<Term>> {
@@ -209,7 +211,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             };
             lines.map(|line| (0..u64::from(of.terms())).map(|k| read(line, k)).collect()).collect()
         };
-        let (first, cols) = (at.warp as u64 % 4 * ROWS, 2 * u64::from(acc.lanes));
+        let own = (at.warp % self.program.warps(W)) as u64;
+        let (first, cols) = (own % 4 * ROWS, 2 * u64::from(acc.lanes));
         let (left, right) = (elements(0, &a.panel, first..first + ROWS), elements(1, &b.panel, 0..cols));
         let mut stores = Stores { memory: &mut *self.memory, scratch, shared, regs: &mut warps[at.warp].regs };
         let of_row = acc.lanes / 2;

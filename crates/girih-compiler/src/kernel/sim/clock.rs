@@ -124,26 +124,37 @@ impl Known {
     }
 }
 
-/// The clock of a block under way.
+/// The clock of a block under way, or of the blocks of a cluster.
 #[derive(Default, Debug)]
 pub(super) struct Clock {
     block: u32,
-    /// Events of each warp so far; how many of them the last barrier had behind it, and the last meeting of the warp.
+    /// Warps of each block of a cluster.
+    each: u32,
+    /// Events of each warp so far; how many of them the last barrier of its block had behind it, the last one of its cluster, and
+    /// the last meeting of the warp.
     events: Vec<u32>,
     barrier: Vec<u32>,
+    cluster: Vec<u32>,
     meeting: Vec<u32>,
-    /// What was acquired: by all threads of the block, of a warp, by one.
-    of_block: Known,
+    /// What was acquired: by all threads of each block, of a warp, by one.
+    of_blocks: Vec<Known>,
     of_warps: FxHashMap<u32, Known>,
     of_threads: FxHashMap<u32, Known>,
     acquired: bool,
 }
 
 impl Clock {
-    pub fn begin(&mut self, block: u32, warps: u32, mbarriers: u32) {
+    pub fn begin(&mut self, block: u32, warps: u32, blocks: u32, mbarriers: u32) {
         let count = if mbarriers > 0 { FIRST_MBARRIER + mbarriers } else { warps };
         let none = || vec![0; count as usize];
-        *self = Clock { block, events: none(), barrier: none(), meeting: none(), ..Clock::default() };
+        let (events, barrier, cluster, meeting) = (none(), none(), none(), none());
+        let (each, of_blocks) = ((warps / blocks.max(1)).max(1), vec![Known::default(); blocks.max(1) as usize]);
+        *self = Clock { block, each, events, barrier, cluster, meeting, of_blocks, ..Clock::default() };
+    }
+
+    /// The block of its cluster that a warp is of.
+    fn member(&self, warp: u32) -> usize {
+        if self.of_blocks.len() == 1 { 0 } else { (warp / self.each) as usize }
     }
 
     pub fn block(&self) -> u32 {
@@ -168,7 +179,8 @@ impl Clock {
         if earlier.block == self.block {
             let (theirs, mine) = (earlier.warp() as usize, (thread / WARP) as usize);
             if earlier.thread() == thread
-                || earlier.epoch < self.barrier[theirs]
+                || earlier.epoch < self.cluster[theirs]
+                || (earlier.epoch < self.barrier[theirs] && self.member(earlier.warp()) == self.member(thread / WARP))
                 || (theirs == mine && earlier.epoch < self.meeting[theirs])
             {
                 return true;
@@ -181,17 +193,46 @@ impl Clock {
     fn knows(&self, earlier: Stamp, thread: u32) -> bool {
         let of_warp = || self.of_warps.get(&(thread / WARP)).is_some_and(|k| k.covers(earlier));
         let of_thread = || self.of_threads.get(&thread).is_some_and(|k| k.covers(earlier));
-        self.of_block.covers(earlier) || of_warp() || of_thread()
+        let of_block = || self.of_blocks.get(self.member(thread / WARP)).is_some_and(|k| k.covers(earlier));
+        of_block() || of_warp() || of_thread()
     }
 
-    pub fn barrier(&mut self) {
+    /// All threads of a block of the cluster meet, or of all its blocks.
+    pub fn barrier(&mut self, member: Option<u32>) {
         // Mbarriers do not take part.
         let warps = self.events.len().min(FIRST_MBARRIER as usize);
-        self.events[..warps].iter_mut().for_each(|e| *e += 1);
-        self.barrier[..warps].copy_from_slice(&self.events[..warps]);
-        self.meeting[..warps].copy_from_slice(&self.events[..warps]);
-        for (_, known) in self.of_warps.drain().chain(self.of_threads.drain()) {
-            self.of_block.learn(&known);
+        let whole = member.is_none() || self.of_blocks.len() == 1;
+        let (from, to) = match member {
+            Some(member) if !whole => ((member * self.each) as usize, ((member + 1) * self.each) as usize),
+            _ => (0, warps),
+        };
+        for w in from..to.min(warps) {
+            self.events[w] += 1;
+            (self.barrier[w], self.meeting[w]) = (self.events[w], self.events[w]);
+            if member.is_none() {
+                self.cluster[w] = self.events[w];
+            }
+        }
+        let mut learnt = Known::default();
+        let ours = |warp: u32| (from..to).contains(&(warp as usize));
+        self.of_warps.retain(|warp, known| {
+            !ours(*warp) || {
+                learnt.learn(known);
+                false
+            }
+        });
+        self.of_threads.retain(|thread, known| {
+            !ours(*thread / WARP) || {
+                learnt.learn(known);
+                false
+            }
+        });
+        match member {
+            Some(member) => self.of_blocks.get_mut(member as usize).into_iter().for_each(|k| k.learn(&learnt)),
+            None => {
+                self.of_blocks.iter().for_each(|k| learnt.learn(k));
+                self.of_blocks.iter_mut().for_each(|k| *k = learnt.clone());
+            }
         }
     }
 
@@ -219,13 +260,17 @@ impl Clock {
     /// What lanes of a warp pass on when they release together.
     pub fn release(&mut self, warp: u32, lanes: u32) -> Known {
         let mut known = self.event(warp, lanes);
-        known.learn(&self.of_block);
+        let member = self.member(warp);
+        self.of_blocks.get(member).into_iter().for_each(|k| known.learn(k));
         self.of_warps.get(&warp).into_iter().for_each(|k| known.learn(k));
         for lane in (0..WARP).filter(|l| self.acquired && lanes >> l & 1 == 1) {
             self.of_threads.get(&(warp * WARP + lane)).into_iter().for_each(|k| known.learn(k));
         }
-        for (w, until) in self.barrier.iter().enumerate().filter(|(_, until)| **until > 0) {
-            raise(&mut known.warps, (self.block, w as u32), *until);
+        for (w, (own, all)) in self.barrier.iter().zip(&self.cluster).enumerate() {
+            let until = if self.member(w as u32) == member { *own.max(all) } else { *all };
+            if until > 0 {
+                raise(&mut known.warps, (self.block, w as u32), until);
+            }
         }
         if self.meeting[warp as usize] > 0 {
             raise(&mut known.warps, (self.block, warp), self.meeting[warp as usize]);
@@ -254,7 +299,7 @@ mod tests {
 
     fn clock(block: u32) -> Clock {
         let mut clock = Clock::default();
-        clock.begin(block, 2, 0);
+        clock.begin(block, 2, 1, 0);
         clock
     }
 
@@ -265,7 +310,7 @@ mod tests {
         assert!(c.ordered(a, 3) && !c.ordered(a, 4) && !c.ordered(a, 40));
         c.meet(0);
         assert!(c.ordered(a, 4) && !c.ordered(a, 40) && !c.ordered(b, 41));
-        c.barrier();
+        c.barrier(None);
         assert!(c.ordered(a, 40) && c.ordered(b, 0));
         let later = c.stamp(2, 3, false);
         assert!(!c.ordered(later, 4));
@@ -276,7 +321,7 @@ mod tests {
         let (mut a, mut b) = (clock(1), clock(2));
         let before = a.stamp(0, 5, false);
         let of_other_warp = a.stamp(0, 40, false);
-        a.barrier();
+        a.barrier(None);
         let unseen = a.stamp(0, 6, false);
         let message = a.release(0, 1);
         let after = a.stamp(0, 0, false);
@@ -288,7 +333,7 @@ mod tests {
         assert!(!b.ordered(before, 34), "only thread 33 acquired");
         b.meet(1);
         assert!(b.ordered(before, 34) && !b.ordered(before, 0));
-        b.barrier();
+        b.barrier(None);
         assert!(b.ordered(before, 0));
         // And further on, through the second block.
         let mut c = clock(3);

@@ -302,6 +302,13 @@ impl Found {
                     name(number)
                 ),
             ),
+            Wrong::Gone { number } => (
+                Kind::Tensor,
+                format!(
+                    "the mbarrier {} of another block of the cluster is used, and that block has ended",
+                    name(number)
+                ),
+            ),
             Wrong::Tensor(what) => (Kind::Tensor, what.clone()),
             Wrong::Registers => {
                 (Kind::RegisterFence, "a `wgmma` begins, and no `fence registers` shows it the registers".to_string())
@@ -318,11 +325,12 @@ impl Found {
         let (statement, thread) = (first.statement, first.threads.first().copied().unwrap_or(0));
         let last = standing.last().map_or(statement, |s| s.statement);
         let whose = match scope {
-            Scope::Block => "threads of a block".to_string(),
+            Scope::Cluster => "threads of a cluster".to_string(),
+            Scope::Block(_) => "threads of a block".to_string(),
             Scope::Warp(w) => format!("lanes of warp {w}"),
         };
         let what = format!("the {whose} do not all meet at one statement");
-        let key = (Kind::Divergent, scope == Scope::Block, statement, last);
+        let key = (Kind::Divergent, !matches!(scope, Scope::Warp(_)), statement, last);
         self.detailed(key, block, thread, Detail::Waiting { what, standing, ended });
     }
 
@@ -342,12 +350,13 @@ impl Found {
     pub fn told(self, texts: &Texts, kernel: &Kernel, memory: &dyn Memory, grid: [u32; 3]) -> Vec<Finding> {
         let mut all: BTreeMap<(u32, u32, Kind, bool), Finding> = BTreeMap::new();
         for ((kind, shared, first, second), e) in self.events {
-            let earlier = e.first.map(|s| {
-                (texts.statement(s.statement()), Thread { block: block_of(s.block - 1, grid), thread: s.thread() })
-            });
+            let earlier = e
+                .first
+                .map(|s| (texts.statement(s.statement()), of_cluster(kernel, block_of(s.block - 1, grid), s.thread())));
             let place = e.bytes.map(|(at, bytes)| place_text(kernel, memory, shared, at, bytes));
             let space = if shared { "shared" } else { "global" };
-            let across = earlier.as_ref().is_some_and(|(_, t)| t.block != e.block);
+            let thread = of_cluster(kernel, e.block, e.thread);
+            let across = earlier.as_ref().is_some_and(|(_, t)| t.block != thread.block);
             let statement = if kind.is_race() { second } else { first };
             let copied = earlier.as_ref().map_or(Copied::Not, |(s, _)| texts.copied(s.number));
             let finding = Finding {
@@ -356,7 +365,7 @@ impl Found {
                 help: e.detail.help().or_else(|| help(kind, across, copied)),
                 first: earlier,
                 statement: texts.statement(statement),
-                thread: Thread { block: e.block, thread: e.thread },
+                thread,
                 place,
                 count: e.count,
             };
@@ -445,8 +454,9 @@ pub(super) fn block_of(number: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
 
 /// `element 33 of `tile` (bytes 132 to 135 of shared memory)`.
 fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes: u32) -> String {
-    let until = at.saturating_add(u64::from(bytes).max(1) - 1);
     if shared {
+        let at = at % kernel.apart().max(1);
+        let until = at.saturating_add(u64::from(bytes).max(1) - 1);
         let of =
             kernel.slots.values().find(|s| s.is_shared() && s.offset <= at && at < s.offset.saturating_add(s.bytes()));
         let bytes = format!("bytes {at} to {until} of shared memory");
@@ -457,6 +467,7 @@ fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes
             None => bytes,
         };
     }
+    let until = at.saturating_add(u64::from(bytes).max(1) - 1);
     match memory.region(at) {
         Some((name, start, _)) if start <= at => {
             format!("bytes {} to {} of `{name}`", at - start, until - start)
@@ -465,9 +476,15 @@ fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes
     }
 }
 
+/// A thread by its number in its block; the machine counts those of a cluster through its blocks.
+fn of_cluster(kernel: &Kernel, [x, y, z]: [u32; 3], thread: u32) -> Thread {
+    let threads = kernel.threads.max(1);
+    Thread { block: [x + thread / threads, y, z], thread: thread % threads }
+}
+
 /// `full[1]`.
 fn mbarrier_text(kernel: &Kernel, number: u32) -> String {
-    let mut left = u64::from(number);
+    let mut left = u64::from(number) % kernel.mbarriers().max(1);
     for slot in kernel.slots.values().filter(|s| s.space == Space::Mbarrier) {
         if left < slot.len {
             return format!("`{}[{left}]`", slot.name);

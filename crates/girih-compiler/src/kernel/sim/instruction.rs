@@ -69,6 +69,7 @@ impl Instruction {
             },
             Stmt::Rmw { .. } | Stmt::Cas { .. } => Instruction::Atomic,
             Stmt::Barrier
+            | Stmt::ClusterBarrier
             | Stmt::SyncWarp
             | Stmt::InitBarrier { .. }
             | Stmt::Arrive { .. }

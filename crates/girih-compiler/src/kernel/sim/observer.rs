@@ -248,19 +248,19 @@ impl Watch for Observer<'_> {
         let [x, y, z] = block;
         let [gx, gy, _] = self.grid;
         let number = x.wrapping_add(gx.wrapping_mul(y.wrapping_add(gy.wrapping_mul(z))));
-        self.blocks += 1;
+        self.blocks += u64::from(self.kernel.cluster);
         local.block = block;
         if let Some(r) = &mut self.recorder {
             r.begin(block, warps);
         }
-        let mbarriers = self.kernel.mbarriers() as u32;
-        local.clock.begin(number.wrapping_add(1), warps, mbarriers);
+        let mbarriers = self.kernel.mbarriers() as u32 * self.kernel.cluster;
+        local.clock.begin(number.wrapping_add(1), warps, self.kernel.cluster, mbarriers);
         local.released.clear();
         local.mbarriers = vec![Mbarrier::default(); mbarriers as usize];
         local.fenced = Known::default();
         if self.options.races {
             local.shared.clear();
-            let places = whole(0, self.kernel.shared, self.shared_unit);
+            let places = whole(0, self.kernel.apart() * u64::from(self.kernel.cluster), self.shared_unit);
             local.shared.resize(*places.end() as usize + 1, Cell::default());
             if let Some((address, len)) = scratch.filter(|(_, len)| *len > 0) {
                 let places = whole(address, len, self.global_unit);
@@ -446,12 +446,12 @@ impl Watch for Observer<'_> {
 
     fn met(&mut self, local: &mut Local, scope: Scope, ordered: bool) {
         match scope {
-            Scope::Block => {
+            Scope::Block(_) | Scope::Cluster => {
                 self.barriers += 1;
                 if let Some(r) = &mut self.recorder {
                     r.met(local.block);
                 }
-                local.clock.barrier();
+                local.clock.barrier(if let Scope::Block(member) = scope { Some(member) } else { None });
             }
             Scope::Warp(warp) if ordered => local.clock.meet(warp),
             Scope::Warp(_) => {}

@@ -176,10 +176,10 @@ mod tests {
     /// Accesses by thread (`r3`, `w3`, atomics `R3`, `W3`) and barriers (`|`); the races found.
     fn races(events: &str) -> Vec<(Race, u32, u32)> {
         let (mut clock, mut cell, mut found) = (Clock::default(), Cell::default(), vec![]);
-        clock.begin(1, 4, 0);
+        clock.begin(1, 4, 1, 0);
         for event in events.split(' ') {
             if event == "|" {
-                clock.barrier();
+                clock.barrier(None);
                 continue;
             }
             let (what, thread) = event.split_at(1);
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn pages_are_found_again_and_forgotten() {
         let (mut clock, mut pages) = (Clock::default(), Pages::default());
-        clock.begin(1, 1, 0);
+        clock.begin(1, 1, 1, 0);
         let me = clock.stamp(0, 0, false);
         for unit in [0, PAGE - 1, PAGE, 7 * PAGE + 3] {
             pages.cell(unit).unwrap().write(me, &clock, &mut |_, _| {});

@@ -1,5 +1,6 @@
 //! Small kernels, right and wrong, and what the simulator says of each.
 
+mod clusters;
 mod copies;
 mod counts;
 mod matrix;

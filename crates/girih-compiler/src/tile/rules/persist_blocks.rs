@@ -53,6 +53,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         // What has no pipeline is not worth a word.
         Ok(None) => return None,
         Ok(Some(_)) if nests > 1 => Err("the kernel has several nests of blocks".into()),
+        Ok(Some(_)) if over.iter().any(|f| matches!(f.place, Place::Block { cluster: 1.., .. })) => {
+            Err("its blocks form clusters".into())
+        }
         Ok(Some(found)) => takers(p, ctx, &over, found),
         Err(why) => Err(why.into()),
     };

@@ -1,0 +1,207 @@
+//! `cluster_blocks`
+
+use crate::base::id::Id;
+use crate::base::rule::{Log, Refusal, Rule};
+use crate::index::Facts;
+use crate::loops::ir::*;
+use crate::tile::Context;
+use crate::tile::boxes::BoxCopy;
+use crate::tile::edit::const_trip;
+use crate::tile::rounds::GoesOn;
+use crate::tile::rules::{axis_site, spread_threads};
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "cluster_blocks",
+    doc: "\
+Makes clusters of blocks that are neighbours along x: an operand that is the same for all of them is read from L2 once, by TMA
+multicast, which brings it to the shared memory of each.
+
+```text
+for jb in 0..32: free block(y)                        for jb in 0..32: free block(y)
+  for ib in 0..32: free block(x)                 -->    for ib in 0..32: free block(x, clusters of 2)
+    for kt in 0..64: serial pipeline(3, roles)            for kt in 0..64: serial pipeline(3, roles)
+      stage a_s: f16[128, 64] shared tensor: ...            stage a_s: f16[128, 64] shared tensor: ...
+      stage b_s: f16[64, 128] shared tensor: ...            stage b_s: f16[64, 128] shared tensor: ...
+```
+
+Blocks of one column have the same slab of the right operand. One of them copies it to all; the warp that fills waits until the
+warps of all blocks have read the generation before. Who copies what, and who waits for whom, follows when the loop is lowered.
+
+Knob: `cluster`, the blocks of a cluster; 1 makes none. Without it there are none: what multicast saves is traffic of L2, and
+the estimate has no such bound.
+
+Refuses pipelines that no warp of its own fills, and those that have a slot for each iteration; operands of which no two blocks
+have the same; grids and groups of blocks that are not made of whole clusters.
+",
+    run,
+};
+
+/// Threads of the blocks of a cluster, and mbarriers, that Kernel IR counts together.
+const MOST_THREADS: u64 = 1024;
+const MOST_MBARRIERS: u64 = 64;
+/// Threads of a warpgroup, which may fill.
+const FILLERS: u64 = 128;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let blocks = ctx.knobs.cluster.filter(|n| *n > 1)?;
+    let over = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { cluster: 0, .. }));
+    let at = p.body.iter().position(over)?;
+    let Stmt::For(nest) = &p.body[at] else { return None };
+    let mut inner = &**nest;
+    while let [Stmt::For(f)] = &inner.body[..]
+        && matches!(f.place, Place::Block { .. })
+    {
+        inner = f;
+    }
+    if !matches!(inner.place, Place::Block { cluster: 0, .. }) {
+        return None;
+    }
+    let site = axis_site(p, inner.axis);
+    let fits = match GoesOn::of(&inner.body) {
+        // What has no pipeline is not worth a word.
+        Ok(None) => return None,
+        Ok(Some(_)) if p.body.iter().filter(|s| over(s)).count() > 1 => {
+            Err("the kernel has several nests of blocks".into())
+        }
+        Ok(Some(found)) => fits(p, ctx, inner, found, blocks),
+        Err(why) => Err(why.into()),
+    };
+    match fits {
+        Ok(alike) => {
+            log.applied(format!("{site}: {blocks} blocks have the same {}", alike.join(" and ")));
+            let mut out = p.clone();
+            set(&mut out.body[at], blocks);
+            Some(out)
+        }
+        Err(why) => {
+            log.refused(site, why);
+            None
+        }
+    }
+}
+
+/// Sets the clusters of the innermost loop over blocks.
+fn set(s: &mut Stmt, blocks: u32) {
+    let Stmt::For(f) = s else { return };
+    let inner = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
+    if let Some(s) = f.body.iter_mut().find(|s| inner(s)) {
+        set(s, blocks);
+    } else if let Place::Block { cluster, .. } = &mut f.place {
+        *cluster = blocks;
+    }
+}
+
+/// The operands that are alike in the blocks of a cluster.
+fn fits(p: &Kernel, ctx: &Context, x: &For, found: GoesOn<'_>, blocks: u32) -> Result<Vec<String>, Refusal> {
+    let Place::Block { dim, group, takers, .. } = x.place else { return Err("it is no loop over blocks".into()) };
+    if ctx.target.axes.cluster < blocks {
+        return Err(Refusal::impossible(format!(
+            "{} has clusters of at most {}",
+            ctx.target.name, ctx.target.axes.cluster
+        )));
+    }
+    if !found.roles {
+        return Err("no warp of its own fills the pipeline".into());
+    }
+    let whole = |n: u64| n.is_multiple_of(blocks.into());
+    if dim != 0 || takers > 0 || const_trip(x).is_none_or(|n| !whole(n)) {
+        return Err(format!("its blocks are not known to make whole clusters of {blocks}").into());
+    }
+    if !whole(group.into()) {
+        return Err(format!("groups of {group} blocks do not make whole clusters of {blocks}").into());
+    }
+    let threads = spread_threads::threads(p, ctx).max(1) as u64 + FILLERS;
+    if threads * u64::from(blocks) > MOST_THREADS || 2 * found.depth as u64 * u64::from(blocks) > MOST_MBARRIERS {
+        return Err(format!("{blocks} of its blocks have more threads or mbarriers than a cluster may have").into());
+    }
+    let mut facts = Facts::new();
+    facts.set_axis(x.axis, &x.lo, &x.hi);
+    facts.set_axis(found.pipeline.axis, &found.pipeline.lo, &found.pipeline.hi);
+    let mut alike = vec![];
+    for stage in found.pipeline.stages().0 {
+        let Stmt::Stage { buf, body, .. } = stage else { continue };
+        let copy = BoxCopy::of(p, &facts, body).map_err(Refusal::from)?;
+        let of_block = |leaf: &Ix| match leaf {
+            Ix::Axis(axis) => *axis == x.axis,
+            Ix::Val { val, .. } => val.index() >= p.params.len(),
+            _ => false,
+        };
+        if !copy.dims.iter().any(|d| d.from.any_leaf(&mut |leaf| of_block(leaf))) {
+            alike.push(p.bufs[*buf].name.clone());
+        }
+    }
+    match alike.is_empty() {
+        true => Err("no two of its blocks have the same of an operand".into()),
+        false => Ok(alike),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    /// The slab is that of a column of blocks.
+    const COLUMNS: &str = r#"tile kernel k(A: ptr f16 div 16, C: ptr f32) open:
+  for y in 0..4: free block(y)
+    for x in 0..6: free block(x)
+      local sum: f32[64, 1] private
+      for i in 0..64: free thread
+        sum[i, 0] = 0.0
+      for k in 0..8: serial pipeline(2, roles)
+        stage s: f16[64, 32] shared tensor:
+          for r in 0..64: free
+            for v in 0..32: free
+              a: f16 = load A[(y*64 + r)*256 + (k*32 + v)] where y*64 + r < 250 and k*32 + v < 256 else 0.0
+              s[r, v] = a
+        for u in 0..64: free thread
+          b: f16 = s[63 - u, 7]
+          b1: f32 = f32(b)
+          c: f32 = sum[u, 0]
+          d: f32 = b1 + c
+          sum[u, 0] = d
+      for w in 0..64: free thread
+        e: f32 = sum[w, 0]
+        store C[(y*6 + x)*64 + w] = e
+"#;
+
+    #[test]
+    fn neighbours_that_share_an_operand_form_a_cluster() {
+        let (out, log) = apply("cluster_blocks", &kernel(COLUMNS), &gpu(&["cluster=2"]));
+        assert_eq!(log.applied, ["loop x: 2 blocks have the same s"]);
+        assert_eq!(text(&out), text(&kernel(COLUMNS)).replace("block(x)", "block(x, clusters of 2)"));
+        let grouped = COLUMNS.replace("block(x)", "block(x, groups of 2)");
+        let (out, _) = apply("cluster_blocks", &kernel(&grouped), &gpu(&["cluster=2"]));
+        assert!(text(&out).contains("block(x, groups of 2, clusters of 2)"));
+    }
+
+    #[test]
+    fn others_do_not() {
+        let why = |from: &str, to: &str, cluster: &str| {
+            assert!(COLUMNS.contains(from), "{from}");
+            let all = refusals("cluster_blocks", &COLUMNS.replace(from, to), &gpu(&[cluster]));
+            all.join("\n").replace("loop x: ", "")
+        };
+        assert_eq!(why("y*64 + r", "x*64 + r", "cluster=2"), "no two of its blocks have the same of an operand");
+        assert_eq!(why("(2, roles)", "(2)", "cluster=2"), "no warp of its own fills the pipeline");
+        assert_eq!(why("0..6", "0..7", "cluster=2"), "its blocks are not known to make whole clusters of 2");
+        assert_eq!(
+            why("block(x)", "block(x, groups of 3)", "cluster=2"),
+            "groups of 3 blocks do not make whole clusters of 2"
+        );
+        assert_eq!(
+            why("k in 0..8", "k in 0..2", "cluster=2"),
+            "a warp fills its pipeline, which has a slot for each iteration: nothing would be fetched ahead"
+        );
+        assert_eq!(
+            why("0..6", "0..8", "cluster=8"),
+            "8 of its blocks have more threads or mbarriers than a cluster may have"
+        );
+        // Nobody asks for one.
+        assert_eq!(why("", "", "cluster=1"), "");
+        let none: [&str; 0] = [];
+        assert_eq!(refusals("cluster_blocks", COLUMNS, &gpu(&[])), none);
+        let (clustered, _) = apply("cluster_blocks", &kernel(COLUMNS), &gpu(&["cluster=2"]));
+        let persists = refusals("persist_blocks", &text(&clustered), &gpu(&["persist=1"]));
+        assert_eq!(persists, ["loop y: its blocks form clusters"]);
+    }
+}
