@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch opinfo test-tune peers bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch opinfo test-tune peers wheel test-wheel bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -143,6 +143,21 @@ python: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python --ignore tests/python/with_torch
 
+.venv-wheel/ready: requirements-wheel.txt
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
+	touch $@
+
+# The package as a file in dist/ that installs without Rust, on every Linux with glibc 2.17 or newer.
+wheel: .venv-wheel/ready
+	rm -rf dist
+	GIRIH_WHEEL_GLIBC=2.17 PATH="$(CURDIR)/.venv-wheel/bin:$$PATH" .venv-wheel/bin/python -m pip wheel --quiet \
+		--disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
+
+# That file in an environment of its own, where there is neither Rust nor a checkout, and then no C compiler either.
+test-wheel: wheel
+	.venv-wheel/bin/python tests/wheel.py dist/girih-*.whl
+
 # cuTile programs and kernels, as a GPU's user writes them, on both devices, and half of them on the simulator of a GPU.
 cutile: python
 	.venv/bin/python tests/cutile/run.py
@@ -201,4 +216,4 @@ bench-jit: python
 
 clean:
 	cargo clean
-	rm -rf .venv .venv-models .venv-peers
+	rm -rf .venv .venv-models .venv-peers .venv-wheel dist
