@@ -325,37 +325,3 @@ impl Saved {
         self.loaded.iter().map(map).collect()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_versions_and_processors_are_told() {
-        let header = |version: &str, abi: u32, features: &[&str]| json!({ "version": version, "abi": abi, "features": features });
-        assert_eq!(refused(&header(VERSION, ABI_VERSION, &machine::features())), None);
-        assert!(refused(&header("0.0.1", ABI_VERSION, &[])).unwrap().contains("saved by girih 0.0.1"));
-        assert!(refused(&header(VERSION, ABI_VERSION + 1, &[])).is_some());
-        assert!(refused(&header(VERSION, ABI_VERSION, &["avx9000"])).unwrap().contains("with avx9000"));
-        assert!(refused(&json!({})).is_some());
-    }
-
-    #[test]
-    fn every_beginning_of_a_file_is_refused() {
-        let text = json!({ "length": PAGE }).to_string();
-        let mut whole = MAGIC.to_vec();
-        whole.extend((text.len() as u64).to_le_bytes());
-        whole.extend(blake3::hash(text.as_bytes()).as_bytes());
-        whole.extend(text.as_bytes());
-        whole.resize(2 * PAGE as usize, 0);
-        assert!(header(&whole).is_ok());
-        for end in 0..whole.len() {
-            assert!(header(&whole[..end]).is_err(), "{end}");
-        }
-        for at in 0..HEAD + text.len() {
-            let mut wrong = whole.clone();
-            wrong[at] ^= 0x41;
-            assert!(header(&wrong).is_err(), "{at}");
-        }
-    }
-}

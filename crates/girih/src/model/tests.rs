@@ -158,35 +158,3 @@ fn what_does_not_fit_is_named() {
     let say_parameter = |name: &str| say(model.bind_parameters(vec![(name, tensor(&[0.0; 4]))]).unwrap_err());
     assert!(say_parameter("x").starts_with("input `x` is not a parameter"));
 }
-
-#[test]
-fn a_model_is_saved_and_loaded() {
-    let folder = std::env::temp_dir().join(format!("girih-saved-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("model.girih");
-    let options = Options { cache: CachePolicy::At(folder.join("cache")), ..Options::default() };
-    let text = "x @ torch.nn.Linear(64, 48)(torch.ones(8, 64))";
-    let inputs = [("x".to_string(), Elem::F32, vec![3, 8])];
-    let model = Model::from_expression(text, &inputs).unwrap().with_options(options.clone());
-    let mut x = Tensor::zeroed(Elem::F32, &[3, 8]).unwrap();
-    x.buffer_mut()
-        .bytes_mut()
-        .chunks_exact_mut(4)
-        .enumerate()
-        .for_each(|(i, b)| b.copy_from_slice(&(i as f32).to_le_bytes()));
-    let want = model.run(&[("x", &x)]).unwrap();
-    model.save(&path).unwrap();
-    let nowhere = Options { compiler: Some("/nonexistent".into()), cache: CachePolicy::Off, ..options.clone() };
-    let loaded = Model::load(&path, nowhere.clone()).unwrap();
-    let got = loaded.run(&[("x", &x)]).unwrap();
-    assert_eq!(loaded.recompiled(), None);
-    assert_eq!(got[0].1.buffer().bytes(), want[0].1.buffer().bytes());
-    // Other knobs make another program, which the file has no code for.
-    let other = Options { knobs: vec![("lanes".into(), 4)], ..options };
-    let again = Model::load(&path, other.clone()).unwrap();
-    again.compile().unwrap();
-    assert!(again.recompiled().is_some_and(|why| why.contains("compiles it otherwise")));
-    let error = Model::load(&path, Options { knobs: other.knobs, ..nowhere }).unwrap().compile().unwrap_err();
-    assert!(matches!(error, Error::NoCompiler { .. }), "{error}");
-    std::fs::remove_dir_all(&folder).unwrap();
-}
