@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -147,6 +147,30 @@ python: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python --ignore tests/python/with_torch
 
+.venv-wheel/ready: requirements-wheel.txt
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
+	touch $@
+
+# The package as a file in dist/ that installs without Rust, on every Linux with glibc 2.17 or newer.
+wheel: .venv-wheel/ready
+	rm -rf dist
+	GIRIH_WHEEL_GLIBC=2.17 PATH="$(CURDIR)/.venv-wheel/bin:$$PATH" .venv-wheel/bin/python -m pip wheel --quiet \
+		--disable-pip-version-check --no-build-isolation --no-deps --wheel-dir dist .
+
+# That file in an environment of its own, where there is neither Rust nor a checkout, and then no C compiler either.
+test-wheel: wheel
+	.venv-wheel/bin/python tests/wheel.py dist/girih-*.whl
+
+.venv-site/ready: requirements-site.txt
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-site.txt
+	touch $@
+
+# The documentation as a site, with a search, in target/site; fails for a link that leads nowhere.
+site: build .venv-site/ready
+	PATH="$(CURDIR)/.venv-site/bin:$$PATH" .venv-site/bin/python docs/site.py target/site --girih $(GIRIH)
+
 # cuTile programs and kernels, as a GPU's user writes them, on both devices, and half of them on the simulator of a GPU.
 cutile: python
 	.venv/bin/python tests/cutile/run.py
@@ -174,6 +198,12 @@ test-torch: build .venv/ready
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
 	.venv/bin/python tests/expr.py $(GIRIH) --device cpu
+
+# PyTorch's engines for several processes, two and four on this machine, against one.
+test-torchrun: build .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(INSTALL)
+	.venv/bin/python -m pytest -q tests/torchrun
 
 # PyTorch's own list of operations through torch.compile: which are equal, which differ, which PyTorch runs. It takes hours;
 # `make opinfo OPINFO="--filter cum"` runs a part.
@@ -205,4 +235,4 @@ bench-jit: python
 
 clean:
 	cargo clean
-	rm -rf .venv .venv-models .venv-peers
+	rm -rf .venv .venv-models .venv-peers .venv-wheel .venv-site dist

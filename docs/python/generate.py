@@ -104,7 +104,7 @@ with file, line and column and shows the line.
 | `GIRIH_DEVICE=eval` | `device="eval"` | the reference evaluator in place of native code, `cpu` |
 | `GIRIH_CHECK=1` | `check=True` | test every access of native code |
 | `GIRIH_THREADS=4` | `threads=4` | worker threads; one for each core unless set |
-| `GIRIH_CC=clang` | | the C compiler; by default that of `CC`, or `cc` |
+| `GIRIH_CC=clang` | | the C compiler; by default that of `CC`, or `cc`, or that of the package `ziglang` |
 | `GIRIH_CACHE_DIR` | | where compiled kernels and tuned choices are kept |
 | `GIRIH_CACHE_SIZE=2G` | | how large that may grow, 1G by default; the least recently used kernels are removed first |
 | `GIRIH_AUTOTUNE=0` | | the first configuration; `memory`: choices are not stored |

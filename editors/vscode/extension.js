@@ -30,7 +30,8 @@ exports.activate = (context) => {
     }));
   });
 
-  const mine = (d) => d.languageId === selector.language;
+  // Of a Python script the server says what is wrong with its kernels, and no more.
+  const mine = (d) => d.languageId === selector.language || (d.languageId === "python" && d.uri.scheme === "file");
   const open = (d) => mine(d) && client.notify("textDocument/didOpen", {
     textDocument: { ...document(d), languageId: d.languageId, version: d.version, text: d.getText() },
   });

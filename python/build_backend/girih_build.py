@@ -3,9 +3,13 @@
 `pip install .` comes here (pyproject.toml, `backend-path`). Cargo builds the driver library, `tileiras` and the command;
 they are put where the wheel takes them from, and maturin builds the module and the wheel. All of it shares one target
 folder with `cargo build --release`.
+
+With GIRIH_WHEEL_GLIBC=2.17 Zig links them all, against that version of the C library: a wheel for every Linux that has it
+or a newer one (`make wheel`). Without it they need the C library of this machine, and the wheel says `linux`.
 """
 
 import os
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -27,11 +31,23 @@ _PLACES = {
 }
 
 
-def _place_binaries():
+def _target():
+    """The glibc that the wheel is for and Rust's name of this machine, or None where it is for this machine's own."""
+    glibc = os.environ.get("GIRIH_WHEEL_GLIBC")
+    return (glibc, f"{platform.machine()}-unknown-linux-gnu") if glibc else None
+
+
+def _place_binaries(target=None):
     if shutil.which("cargo") is None:
         raise SystemExit("girih: Rust's cargo was not found; install Rust (https://rustup.rs) and try again")
-    subprocess.run(["cargo", "build", "--release", "--locked"], cwd=_ROOT, check=True)
-    built = Path(os.environ.get("CARGO_TARGET_DIR") or _ROOT / "target") / "release"
+    command, folder = ["cargo", "build"], ""
+    if target:
+        glibc, folder = target
+        if shutil.which("cargo-zigbuild") is None:
+            raise SystemExit("girih: GIRIH_WHEEL_GLIBC needs the packages ziglang and cargo-zigbuild")
+        command = ["cargo", "zigbuild", "--target", f"{folder}.{glibc}"]
+    subprocess.run([*command, "--release", "--locked"], cwd=_ROOT, check=True)
+    built = Path(os.environ.get("CARGO_TARGET_DIR") or _ROOT / "target") / folder / "release"
     for name, place in _PLACES.items():
         place.parent.mkdir(parents=True, exist_ok=True)
         # Never written in place: a process may be running the old one.
@@ -41,7 +57,13 @@ def _place_binaries():
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    _place_binaries()
+    target = _target()
+    _place_binaries(target)
+    if target:
+        glibc, name = target
+        tag = f"manylinux_{glibc.replace('.', '_')}"
+        arguments = ["--zig", "--target", name, "--compatibility", tag]
+        config_settings = {**(config_settings or {}), "maturin.build-args": arguments}
     return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
 
 

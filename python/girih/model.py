@@ -3,7 +3,7 @@
 In: arrays by the names of the inputs, or in their order. Out: arrays of NumPy, new ones or those given as ``out``. A model for
 ``device="cuda"`` takes arrays of the device too (`girih.device`): it reads and writes them where they are, on their stream.
 
-A model is compiled when it first runs, and works for all values of its symbolic extents. An ONNX file that cannot be
+A model is compiled when it first runs (or read as it was compiled, by `load`), and works for all values of its symbolic extents. An ONNX file that cannot be
 compiled so is compiled for the shapes that come, which is said once; the last eight of these are kept.
 
 Several threads may call one model. Its runs take turns; the interpreter's lock is free while one runs.
@@ -175,6 +175,36 @@ class Model:
 
         exported = girih.torch.export(module, inputs, kwargs, dynamic_shapes=dynamic_shapes, **known(options))
         return cls(_Torch(exported), exported.name)
+
+    @classmethod
+    def load(cls, path, **options) -> Model:
+        """What `save` wrote, ready to run: the file is mapped, and nothing is compiled.
+
+        What another version of Girih, another processor or another number of threads would make otherwise is compiled anew, with
+        a warning that says why. The file holds machine code, which is run: load only what comes from somebody whom you trust.
+
+        Args:
+            path: the file.
+            options: as of `from_onnx`; knobs and checks are those it was saved with.
+
+        Raises:
+            GirihError: a file that is no saved model, is damaged or cut short.
+        """
+        native, why = _girih.Model.load(os.fspath(path), **known(options))
+        if why is not None:
+            warnings.warn(f"girih: {os.fspath(path)} was compiled anew: {why}", stacklevel=2)
+        return cls(_Loaded(native), native.name())
+
+    def save(self, path) -> None:
+        """Writes the model as it is compiled: graph, weights, what was computed from them, and machine code.
+
+        Of an ONNX file that is compiled for the shapes that come, the model of the last run is written.
+
+        Raises:
+            ProgramError: a model that cannot be compiled.
+            GirihError: a file that cannot be written.
+        """
+        self._source.model().save(os.fspath(path))
 
     # Runs.
 
@@ -376,6 +406,14 @@ class _Graph:
 
     def profile(self, arrays):
         return self.compiled.profile(arrays)
+
+
+class _Loaded(_Graph):
+    """A compiled model from a file, which has its parameters."""
+
+    def made(self):
+        made = self.native.made()
+        return {n: np.frombuffer(data, dtype_of(elem)).reshape(shape) for n, elem, shape, data in made}
 
 
 class _Onnx:

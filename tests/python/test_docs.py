@@ -34,7 +34,7 @@ def test_the_page_is_fresh():
     assert generate.PAGE.read_text() == generate.page(), "run `python docs/python/generate.py`"
 
 
-PAGES = ["../../README.md", "guide.md", "from-triton.md", "from-cutile.md", "from-onnxruntime.md"]
+PAGES = ["../../README.md", "../afternoon.md", "guide.md", "from-triton.md", "from-cutile.md", "from-onnxruntime.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

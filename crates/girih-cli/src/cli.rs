@@ -361,7 +361,8 @@ pub struct BuildArgs {
 
 #[derive(Args)]
 pub struct CheckArgs {
-    /// Tile texts (.mlir) or bytecode; `-` is standard input.
+    /// Tile texts (.mlir), bytecode, models (.onnx), or Python scripts (.py), whose kernels are checked without running the
+    /// script; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Print one JSON object per diagnostic on standard output.

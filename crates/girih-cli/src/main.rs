@@ -10,6 +10,7 @@ mod failure;
 mod lsp;
 mod page;
 mod render;
+mod scripts;
 mod source;
 
 use std::io::IsTerminal;

@@ -42,6 +42,8 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::NoDevice, "depends on the machine; girih-shim's tests/runtime.rs has a process without a driver"),
     (Code::DeviceFailed, "needs a driver that fails; girih-shim's tests/runtime.rs has one"),
     (Code::BadFormat, "the verifier compares formats with their values first (E0215)"),
+    (Code::PythonKernel, "needs Python with the package; tests/python/test_scripts.py has many"),
+    (Code::NotChecked, "needs Python with the package; tests/python/test_scripts.py has some"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];
 
@@ -101,7 +103,16 @@ fn run(case: &Case, scratch: &Path) -> (String, i32) {
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_girih"));
     command.args(&args).current_dir(&folder).stdin(Stdio::null());
-    for name in ["GIRIH_DEVICE", "GIRIH_CC", "CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK", "GIRIH_CACHE_SIZE"] {
+    for name in [
+        "VIRTUAL_ENV",
+        "GIRIH_DEVICE",
+        "GIRIH_CC",
+        "CC",
+        "GIRIH_THREADS",
+        "GIRIH_TARGET",
+        "GIRIH_CHECK",
+        "GIRIH_CACHE_SIZE",
+    ] {
         command.env_remove(name);
     }
     command.env("GIRIH_CACHE_DIR", scratch.join("cache")).env("TMPDIR", scratch);

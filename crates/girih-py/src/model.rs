@@ -272,6 +272,31 @@ impl Model {
         self.model.options().device.to_string()
     }
 
+    /// What `save` wrote, compiled; and why it was compiled anew, where it was.
+    #[staticmethod]
+    #[pyo3(signature = (path, **options))]
+    fn load(py: Python<'_>, path: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<(Model, Option<String>)> {
+        let options = self::options(options)?;
+        let load = || {
+            let model = Native::load(path, options)?;
+            model.compile()?;
+            Ok(model)
+        };
+        let model = host::run(py, |e| raised(py, e), load)?;
+        let why = model.recompiled();
+        Ok((Model::of(Arc::new(model)), why))
+    }
+
+    /// Writes the model as it is compiled.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        host::run(py, |e| raised(py, e), || self.model.save(path))
+    }
+
+    /// The name of the graph.
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
     /// The data of the inputs that make their own: (name, element type, shape, bytes).
     fn made<'py>(&self, py: Python<'py>) -> PyResult<Vec<Made<'py>>> {
         let made = self.model.made().map_err(|e| raised(py, e))?;

@@ -107,7 +107,7 @@ pub struct Options {
     /// Is told which schedule is used, where it is not the default.
     pub notes: Option<Announce>,
     pub cache: CachePolicy,
-    /// The C compiler's command; `cc`, `gcc`, `clang` or `zig cc` when absent.
+    /// The C compiler's command; when absent `cc`, `gcc`, `clang`, `zig cc` or that of the Python package `ziglang`.
     pub compiler: Option<String>,
     pub print_order: PrintOrder,
     /// Standard output when absent.
@@ -296,7 +296,10 @@ pub const VARIABLES: [(&str, &str); 11] = [
         "GIRIH_CUDA_DRIVER",
         "the driver of the device cuda; by default libcuda.so.1 where the system looks for it. girih-shim has one that simulates a GPU",
     ),
-    ("GIRIH_CC", "the C compiler's command; by default that of CC, or else cc, gcc, clang or `zig cc`"),
+    (
+        "GIRIH_CC",
+        "the C compiler's command; by default that of CC, or else cc, gcc, clang, `zig cc`, or the Python package ziglang",
+    ),
     (
         machine::FAMILY,
         "compile for processors of this family alone, as `girih build --cpu` has them, rather than for all that this one has",

@@ -18,6 +18,9 @@ from ..frontend.tensor import (
 from .core import builtin
 
 
+STATIC_ASSERTION = "static assertion failed"
+
+
 @builtin
 def static_print(*values, sep=" ", end="\n", file=None, flush=False):
     """Prints while the kernel is compiled; tiles appear as their types.
@@ -37,7 +40,7 @@ def static_assert(condition, message=""):
         >>> girih.static_assert(girih.next_power_of_2(5) == 8, "a bound")
     """
     if not static(condition, "the condition of static_assert"):
-        raise fail(f"static assertion failed{': ' if unwrap(message) else ''}{unwrap(message)}")
+        raise fail(f"{STATIC_ASSERTION}{': ' if unwrap(message) else ''}{unwrap(message)}")
 
 
 @builtin

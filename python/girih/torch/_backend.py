@@ -204,7 +204,8 @@ def compiled(module, parameters, options, record):
             if not refused:
                 raise
     for node, reason in refused.items():
-        if node.op != "placeholder":
+        # Of what is PyTorch's own there is nothing to be warned of.
+        if node.op != "placeholder" and not _partition.is_collective(node):
             _partition.warn_once(_partition.operation(node), reason)
     operations = {_partition.operation(n): why for n, why in refused.items() if n not in document.refused}
     return split(module, parameters, options, record, operations)

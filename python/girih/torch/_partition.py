@@ -121,9 +121,16 @@ def examined(module, parameters, fixed=None) -> tuple[_graph.Document, dict[torc
     for position, message in _girih.torch_refusals(document.text()):
         refused[document.nodes[position]] = message
     for node in refused:
-        if is_random(node):
+        if is_collective(node):
+            refused[node] = "processes exchange data, which PyTorch does"
+        elif is_random(node):
             refused[node] = "PyTorch draws the random numbers"
     return document, refused
+
+
+def is_collective(node) -> bool:
+    """Whether processes exchange data: an all-reduce, or waiting for one."""
+    return isinstance(node.target, torch._ops.OpOverload) and "c10d" in node.target.namespace
 
 
 def is_random(node) -> bool:

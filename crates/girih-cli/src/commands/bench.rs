@@ -45,9 +45,9 @@ enum Scalar {
     F32(f32),
 }
 
-const GEMM: &str = include_str!("../../../../examples/gemm_f32.mlir");
-const ADD: &str = include_str!("../../../../examples/vector_add.mlir");
-const SAXPY: &str = include_str!("../../../../examples/saxpy.mlir");
+const GEMM: &str = include_str!("bench/kernels/gemm_f32.mlir");
+const ADD: &str = include_str!("bench/kernels/vector_add.mlir");
+const SAXPY: &str = include_str!("bench/kernels/saxpy.mlir");
 
 const CASES: [Case; 4] = [
     Case {

@@ -1,14 +1,17 @@
-//! `girih check`: parses and verifies; diagnostics on standard error, exit 1 when one is an error.
+//! `girih check`: parses and verifies; of a Python script, its kernels. Diagnostics on standard error, exit 1 when one is an
+//! error.
 
 use girih::Error;
 
 use crate::cli::CheckArgs;
 use crate::commands::by_hand;
 use crate::failure::Failure;
+use crate::scripts::{Checker, is_script};
 use crate::{render, source};
 
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let mut bad = false;
+    let mut checker = None;
     for path in &args.files {
         if super::model::is_model(path) {
             bad |= !super::model::check(path, args.json)?;
@@ -22,12 +25,22 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
                 continue;
             }
         };
-        let program = match by_hand::is_one(path) {
-            true => by_hand::load(&source).map(|_| vec![]),
-            false => source::load(&source).map(|program| program.warnings().to_vec()),
+        let program = if is_script(path) {
+            let checker = match &mut checker {
+                Some(checker) => checker,
+                none => none.insert(Checker::start()?),
+            };
+            checker.check(&source.name, &source.text).map_err(Error::Internal)
+        } else if by_hand::is_one(path) {
+            by_hand::load(&source).map(|_| vec![])
+        } else {
+            source::load(&source).map(|program| program.warnings().to_vec())
         };
         let diagnostics = match &program {
-            Ok(warnings) => warnings,
+            Ok(diagnostics) => {
+                bad |= diagnostics.iter().any(|d| d.is_error());
+                diagnostics
+            }
             Err(Error::Program(diagnostics)) => {
                 bad = true;
                 diagnostics

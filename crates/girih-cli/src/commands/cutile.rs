@@ -1,4 +1,5 @@
-//! `girih cutile`: becomes `python -m girih.cutile` with the Python that has the package.
+//! `girih cutile`: becomes `python -m girih.cutile` with the Python that has the package. Other commands that need Python find it
+//! here too.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -17,6 +18,13 @@ pub fn run(args: &CutileArgs) -> Result<(), Failure> {
 
 /// Becomes `python -m MODULE` with the Python that has the package.
 pub fn become_python(module: &str, args: &[OsString]) -> Result<(), Failure> {
+    let mut command = package_command()?;
+    let error = command.args(["-m", module]).args(args).exec();
+    Err(Failure::usage(format!("{} cannot be run: {error}", command.get_program().display())))
+}
+
+/// A command of the Python that has the package.
+pub fn package_command() -> Result<Command, Failure> {
     let mut without = vec![];
     for python in candidates() {
         let probe = command(&python)
@@ -26,10 +34,7 @@ pub fn become_python(module: &str, args: &[OsString]) -> Result<(), Failure> {
             .stderr(Stdio::null())
             .status();
         match probe.ok().and_then(|status| status.code()) {
-            Some(0) => {
-                let error = command(&python).args(["-m", module]).args(args).exec();
-                return Err(Failure::usage(format!("{} cannot be run: {error}", python.display())));
-            }
+            Some(0) => return Ok(command(&python)),
             Some(9) => without.push(python.display().to_string()),
             _ => {}
         }

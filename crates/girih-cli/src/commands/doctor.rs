@@ -14,7 +14,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let notes = cache.as_ref().ok().filter(|c| c.warning.is_none()).map(|c| c.dir());
     let compiler = cc::find(options.compiler.as_deref()).and_then(|c| c.probe(notes));
     let (compiler_text, flags, compiler_ok) = match &compiler {
-        Ok(c) => (format!("{} ({}){}", c.candidate.display(), c.version, named_by()), c.flags.join(" "), true),
+        Ok(c) => (c.description(), c.flags.join(" "), true),
         Err(e) => (e.to_string(), String::new(), false),
     };
     let (cache_text, cache_ok) = match &cache {
@@ -90,14 +90,4 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         outln!("ok      evaluator   `--device eval` needs nothing")?;
     }
     if compiler_ok { Ok(()) } else { Err(Failure::Said(1)) }
-}
-
-/// Which variable chose the C compiler.
-fn named_by() -> &'static str {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-    match (set("GIRIH_CC"), set("CC")) {
-        (true, _) => ", from GIRIH_CC",
-        (false, true) => ", from CC",
-        (false, false) => "",
-    }
 }

@@ -40,7 +40,7 @@ pub fn version() -> Result<(), Failure> {
     outln!("girih {}", env!("CARGO_PKG_VERSION"))?;
     let options = Options::from_env().map_err(Failure::usage)?;
     let compiler = match cc::find(options.compiler.as_deref()).and_then(|c| c.probe(None)) {
-        Ok(c) => format!("{} ({})", c.candidate.display(), c.version),
+        Ok(c) => c.description(),
         Err(e) => e.to_string(),
     };
     let profile = if cfg!(debug_assertions) { "without optimisation" } else { "optimised" };

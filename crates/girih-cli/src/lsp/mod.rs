@@ -1,6 +1,7 @@
-//! `girih lsp`: a language server for tile programs, over standard input and output.
+//! `girih lsp`: a language server for tile programs, and for kernels in Python scripts, over standard input and output.
 //!
-//! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and answers about names, operations and types.
+//! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and of tile programs answers about names,
+//! operations and types.
 //! The transport is `lsp-server`'s, the one of rust-analyzer; what the few structures of the protocol look like is written down
 //! where they are made.
 //!
@@ -23,6 +24,7 @@ use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::scripts::Checker;
 use names::Names;
 use text::{Encoding, Text};
 
@@ -47,6 +49,16 @@ impl Document {
         Document { text, version, known: None }
     }
 
+    /// Of a script, what is wrong with its kernels.
+    fn known_script(&mut self, uri: &str, checker: &mut Scripts) -> (&Text, &Known) {
+        let text = &self.text;
+        let known = self.known.get_or_insert_with(|| {
+            let diagnostics = checker.check(&path(uri), &text.text);
+            Known { diagnostics, module: None, names: Names::default() }
+        });
+        (text, known)
+    }
+
     fn known(&mut self) -> (&Text, &Known) {
         let text = &self.text;
         let known = self.known.get_or_insert_with(|| {
@@ -64,12 +76,68 @@ impl Document {
     }
 }
 
+/// The Python that checks scripts, started with the first script that has kernels.
+#[derive(Default)]
+struct Scripts {
+    checker: Option<Checker>,
+    /// It failed, which was said.
+    failed: bool,
+}
+
+impl Scripts {
+    fn check(&mut self, path: &str, text: &str) -> Vec<Diagnostic> {
+        if self.failed || !text.contains("girih") {
+            return vec![];
+        }
+        let started = match self.checker.take() {
+            Some(checker) => Ok(checker),
+            None => Checker::start().map_err(|e| e.text()),
+        };
+        match started.and_then(|mut checker| checker.check(path, text).map(|found| (checker, found))) {
+            Ok((checker, found)) => {
+                self.checker = Some(checker);
+                found
+            }
+            Err(why) => {
+                say!("girih lsp: kernels in Python are not checked: {why}");
+                self.failed = true;
+                vec![]
+            }
+        }
+    }
+}
+
+/// Whether a document is a script.
+fn is_script(uri: &str) -> bool {
+    uri.ends_with(".py")
+}
+
+/// The file of a document; what is no file keeps its name.
+fn path(uri: &str) -> String {
+    let Some(rest) = uri.strip_prefix("file://") else { return uri.to_string() };
+    let mut bytes = vec![];
+    let mut rest = rest.bytes();
+    while let Some(byte) = rest.next() {
+        let mut after = rest.clone();
+        let digit = |b: Option<u8>| b.and_then(|b| (b as char).to_digit(16));
+        match (byte, digit(after.next()), digit(after.next())) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = after;
+            }
+            _ => bytes.push(byte),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 struct Server {
     connection: Connection,
     encoding: Encoding,
     documents: BTreeMap<String, Document>,
     /// Those whose diagnostics the client does not have yet.
     changed: Vec<String>,
+    scripts: Scripts,
 }
 
 pub fn run() -> Result<(), Failure> {
@@ -112,7 +180,8 @@ fn serve(connection: Connection) -> Result<(), End> {
         _ => Encoding::Utf16,
     };
     connection.initialize_finish(id, abilities(encoding)).map_err(strange("begin"))?;
-    let mut server = Server { connection, encoding, documents: BTreeMap::new(), changed: vec![] };
+    let mut server =
+        Server { connection, encoding, documents: BTreeMap::new(), changed: vec![], scripts: Scripts::default() };
     server.run()
 }
 
@@ -202,7 +271,10 @@ impl Server {
                 None => json!({ "uri": uri, "diagnostics": [] }),
                 Some(document) => {
                     let version = document.version.clone();
-                    let (text, known) = document.known();
+                    let (text, known) = match is_script(&uri) {
+                        true => document.known_script(&uri, &mut self.scripts),
+                        false => document.known(),
+                    };
                     let all: Vec<Value> = known.diagnostics.iter().map(|d| diagnostic(text, &uri, d)).collect();
                     json!({ "uri": uri, "version": version, "diagnostics": all })
                 }
@@ -225,6 +297,9 @@ impl Server {
         let Some(document) = self.documents.get_mut(uri) else {
             return Response::new_err(id, ErrorCode::InvalidParams as i32, format!("{uri} is not open"));
         };
+        if is_script(uri) {
+            return Response::new_ok(id, Value::Null);
+        }
         let (text, known) = document.known();
         match answer(&answers::Asked { text, known, uri, params: &params }) {
             Ok(value) => Response::new_ok(id, value),

@@ -32,6 +32,7 @@ codes! {
     BadShape = "E0112", "The shape of a constant or view does not fit its type.";
     OperandCount = "E0113", "The number of operands, types or regions is wrong.";
     MissingAttribute = "E0114", "The generic form of an operation lacks a required attribute.";
+    PythonKernel = "E0115", "A kernel in a Python script cannot be compiled, whatever its arguments are.";
 
     // 02: types and the verifier
     TypeMismatch = "E0201", "Two types that must agree do not.";
@@ -122,6 +123,7 @@ codes! {
     ReducedShape = "W0906", "A reduction's result has the shape of reducing another dimension.";
     ConstantIndexOutside = "W0907", "A constant index lies outside its tile.";
     UnspecifiedElements = "W0908", "Elements that the specification leaves unspecified are used.";
+    NotChecked = "W0909", "A kernel in a Python script was not checked: only a run of the script knows what it depends on.";
 }
 
 #[cfg(test)]

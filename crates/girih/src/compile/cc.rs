@@ -1,4 +1,4 @@
-//! The system C compiler: finding it, learning once which flags it takes, calling it.
+//! The C compiler: finding it, learning once which flags it takes, calling it.
 //!
 //! What goes in is a C file and what comes out a shared object, or an error that says what to do. Flags are explicit:
 //! the semantics' own (no contraction, wrapping integers, no aliasing assumptions) and one `-m` flag per detected
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use crate::compile::scratch::Scratch;
 use crate::error::{Error, Result};
-use crate::system::machine;
 use crate::system::signals::{self, Cooperative};
+use crate::system::{machine, packages};
 
 /// Flags without which the emitted C would mean something else.
 const REQUIRED: [&str; 9] = [
@@ -55,7 +55,8 @@ pub struct Compiler {
     pub flags: Vec<String>,
 }
 
-/// The first compiler found of `explicit` (the value of GIRIH_CC or CC) or else cc, gcc, clang, `zig cc`.
+/// The first compiler found of `explicit` (the value of GIRIH_CC or CC) or else cc, gcc, clang, `zig cc`; where the system has
+/// none of these, that of the Python package `ziglang`.
 pub fn find(explicit: Option<&str>) -> Result<Candidate> {
     let choices: Vec<&str> = match explicit {
         Some(one) => vec![one],
@@ -76,7 +77,23 @@ pub fn find(explicit: Option<&str>) -> Result<Candidate> {
             return Ok(Candidate { command, identity });
         }
     }
-    Err(Error::NoCompiler { tried: choices.into_iter().map(String::from).collect() })
+    if explicit.is_none()
+        && let Some(packaged) = packaged("cc")
+    {
+        return Ok(packaged);
+    }
+    let package = explicit.is_none().then(|| format!("the Python package {PACKAGE}"));
+    Err(Error::NoCompiler { tried: choices.into_iter().map(String::from).chain(package).collect() })
+}
+
+/// The Python package that is a C compiler: `girih[cc]` brings it.
+const PACKAGE: &str = "ziglang";
+
+/// The package's `cc` or `ar`.
+fn packaged(part: &str) -> Option<Candidate> {
+    let zig = packages::folders().into_iter().map(|f| f.join(PACKAGE).join("zig")).find(|p| executable(p))?;
+    let identity = identity(&zig)?;
+    Some(Candidate { command: vec![zig.into_os_string(), part.into()], identity })
 }
 
 /// The program as PATH finds it.
@@ -111,6 +128,17 @@ impl Candidate {
         let mut command = Command::new(words.next().map(OsString::as_os_str).unwrap_or_default());
         command.args(words).env("LC_ALL", "C");
         command
+    }
+
+    /// How it was found, to be read behind its name; empty for what PATH has.
+    pub fn origin(&self) -> &'static str {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+        match (set("GIRIH_CC"), set("CC")) {
+            (true, _) => ", from GIRIH_CC",
+            (false, true) => ", from CC",
+            _ if packaged("cc").is_some_and(|c| c.command == self.command) => ", from the Python package ziglang",
+            _ => "",
+        }
     }
 
     /// The command as a user would type it.
@@ -185,6 +213,11 @@ impl Candidate {
         let scratch = Scratch::new().ok();
         if let Some(scratch) = &scratch {
             command.env("TMPDIR", scratch.path());
+            // Zig keeps parts of its C library between runs, and does not start where it does not know where.
+            let known = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+            if !["ZIG_GLOBAL_CACHE_DIR", "XDG_CACHE_HOME", "HOME"].into_iter().any(known) {
+                command.env("ZIG_GLOBAL_CACHE_DIR", scratch.path());
+            }
         }
         let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
         let mut child = command
@@ -228,6 +261,11 @@ impl Candidate {
 }
 
 impl Compiler {
+    /// For people: the command, its version, and how it was found.
+    pub fn description(&self) -> String {
+        format!("{} ({}){}", self.candidate.display(), self.version, self.candidate.origin())
+    }
+
     /// The same compiler for processors of these features.
     pub fn with_features(mut self, features: &[&str]) -> Compiler {
         self.flags.retain(|f| !f.starts_with("-m"));
@@ -278,18 +316,19 @@ impl Compiler {
 }
 
 /// Makes a static library of an object, without times or owners in it: the program that AR names, that which stands beside
-/// a compiler for other processors (`aarch64-linux-gnu-ar`), or `ar`.
+/// a compiler for other processors (`aarch64-linux-gnu-ar`), `ar`, or `zig ar`.
 pub fn archive(library: &Path, object: &Path, compiler: &Compiler) -> Result<()> {
     let beside = || {
         let program = compiler.candidate.command.first()?.to_str()?;
         let ar = format!("{}-ar", program.strip_suffix("-gcc")?);
         resolve(&ar).map(|_| ar)
     };
-    let given = std::env::var("AR").ok().filter(|v| !v.is_empty());
-    let name = given.or_else(beside).unwrap_or_else(|| "ar".into());
+    let named = std::env::var("AR").ok().filter(|v| !v.is_empty()).or_else(beside);
+    let name = named.as_deref().unwrap_or("ar");
     let missing =
         |_| Error::argument(format!("`{name}` was not found; it comes with the C compiler, and AR may name it"));
-    let candidate = find(Some(&name)).map_err(missing)?;
+    let of_package = |e| packaged("ar").filter(|_| named.is_none()).ok_or(e);
+    let candidate = find(Some(name)).or_else(of_package).map_err(missing)?;
     let mut command = candidate.start();
     let how = if cfg!(target_os = "macos") { "rcs" } else { "rcsD" };
     command.env("ZERO_AR_DATE", "1").arg(how).arg(library).arg(object);

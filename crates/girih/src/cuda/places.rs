@@ -1,7 +1,7 @@
 //! Where NVIDIA's libraries and programs are looked for.
 //!
-//! In order: the folder that GIRIH_CUDA_LIBS names; the folders of NVIDIA's packages in a Python environment, the one that
-//! the caller names and the one of VIRTUAL_ENV; then what the system finds by itself.
+//! In order: the folder that GIRIH_CUDA_LIBS names; the folders of NVIDIA's packages where Python packages are
+//! (`system/packages.rs`) and where the caller says; then what the system finds by itself.
 //!
 //! ```text
 //! PREFIX/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13
@@ -9,6 +9,8 @@
 //! ```
 
 use std::path::{Path, PathBuf};
+
+use crate::system::packages;
 
 /// Folders of NVIDIA's packages below `site-packages/nvidia`: of CUDA 13, then of CUDA 12, which has one for each package.
 const PACKAGES: [&str; 3] = ["cu13", "cuda_nvrtc", "cuda_nvdisasm"];
@@ -23,11 +25,10 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those that GIRIH_CUDA_LIBS and VIRTUAL_ENV name.
+    /// The folder that GIRIH_CUDA_LIBS names, or the Python packages that are at hand.
     pub fn from_environment() -> Places {
-        let folder = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let places = Places { given: folder("GIRIH_CUDA_LIBS"), packages: vec![] };
-        folder("VIRTUAL_ENV").map_or(places.clone(), |prefix| places.with_python(&prefix))
+        let given = std::env::var_os("GIRIH_CUDA_LIBS").filter(|v| !v.is_empty()).map(PathBuf::from);
+        Places { given, packages: packages::folders() }
     }
 
     /// Only this folder of libraries, and the programs in it or in `bin` beside it.
@@ -37,13 +38,7 @@ impl Places {
 
     /// Also the packages of the Python that is installed at a prefix (`sys.prefix`), after those named before.
     pub fn with_python(mut self, prefix: &Path) -> Places {
-        for lib in ["lib", "lib64"] {
-            let Ok(entries) = std::fs::read_dir(prefix.join(lib)) else { continue };
-            let names = entries.flatten().map(|e| e.file_name());
-            let mut found: Vec<_> = names.filter(|n| n.to_string_lossy().starts_with("python3")).collect();
-            found.sort();
-            self.packages.extend(found.iter().map(|n| prefix.join(lib).join(n).join("site-packages")));
-        }
+        self.packages.extend(packages::of_prefix(prefix));
         self
     }
 

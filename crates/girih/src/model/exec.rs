@@ -15,13 +15,15 @@ use std::time::Instant;
 use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
 use girih_compiler::loops::ir::Kernel;
-use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
+use memmap2::MmapMut;
 
 use super::binding::{self, Binding, Grid, Slot};
 use super::extent;
 use super::files::Files;
 use super::kernels::{Compiled, Progress, compile, grid_of, nameless};
 use super::load_order::largest_first;
+use super::saved::Saved;
 use super::tensor::bytes_of;
 use crate::compile::version::Tools;
 use crate::error::{Error, Result};
@@ -49,6 +51,9 @@ pub struct Executable {
     state: Turned<State>,
     /// Parameters are others than those that were loaded.
     changed: AtomicBool,
+    /// What tells the plan from others, and whether all of it was taken from a saved model.
+    pub fingerprint: String,
+    pub as_saved: bool,
     /// Seconds that compiling took, and how many kernels were in the cache.
     pub compile_seconds: f64,
     pub cached: usize,
@@ -58,7 +63,23 @@ pub struct Executable {
 #[derive(Default)]
 struct Addresses {
     of: Vec<Option<u64>>,
-    loaded: Vec<Pages>,
+    loaded: Vec<Memory>,
+}
+
+/// What is computed at load.
+enum Memory {
+    Own(Pages),
+    /// From a saved model.
+    Saved(MmapMut),
+}
+
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Memory::Own(pages) => pages.bytes(),
+            Memory::Saved(map) => map,
+        }
+    }
 }
 
 impl binding::Fixed for Addresses {
@@ -109,28 +130,39 @@ impl Executable {
         options: &Options,
         tools: &Tools,
         progress: Option<&Progress>,
+        saved: Option<&Saved>,
     ) -> Result<Executable> {
         let start = Instant::now();
         largest_first(&mut plan);
         let mut unique: BTreeMap<String, usize> = BTreeMap::new();
         let mut sources: Vec<&Kernel> = vec![];
         let mut order = vec![];
+        let mut plan_hash = blake3::Hasher::new();
+        plan_hash.update(format!("{} {:?} {:?}", plan.load.len(), plan.arrays, plan.outputs).as_bytes());
         for step in plan.load.iter().chain(&plan.steps) {
             let next = sources.len();
-            let at = unique.entry(nameless(&step.kernel)).or_insert(next);
+            let text = nameless(&step.kernel);
+            plan_hash.update(format!("{:?} {text}", step.args).as_bytes());
+            let at = unique.entry(text).or_insert(next);
             if *at == next {
                 sources.push(&step.kernel);
             }
             order.push(*at);
         }
-        let kernels = compile(&sources, rewrites, options, tools, progress)?;
+        let kernels = compile(&sources, rewrites, options, tools, progress, saved)?;
         let all = plan.load.iter().chain(&plan.steps).zip(&order);
         let grids: Vec<Grid> =
             all.filter_map(|(step, at)| Some(grid_of(step, &kernels.get(*at)?.version.lowered.kernel))).collect();
         let (load_grids, grids) = grids.split_at(plan.load.len().min(grids.len()));
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());
-        let fixed = addresses(&plan, &graph)?;
+        let fingerprint = plan_hash.finalize().to_hex().to_string();
+        let packed =
+            saved.filter(|_| cached == kernels.len()).and_then(|s| s.packed(&fingerprint, &loaded_sizes(&plan)?));
+        let as_saved = packed.is_some();
+        let fixed = addresses(&plan, &graph, packed)?;
+        let state = Turned::<State>::default();
+        state.take()?.loaded = as_saved;
         let load_binding = binding::bind_load(&plan, load_grids, &graph, &fixed)?;
         Ok(Executable {
             grids: grids.to_vec(),
@@ -140,13 +172,20 @@ impl Executable {
             load_binding,
             fixed,
             options: options.clone(),
-            state: Turned::default(),
+            state,
+            fingerprint,
+            as_saved,
             changed: AtomicBool::new(false),
             compile_seconds: start.elapsed().as_secs_f64(),
             cached,
             plan,
             graph,
         })
+    }
+
+    /// The C of each kernel.
+    pub(super) fn sources(&self, options: &Options) -> Vec<String> {
+        self.kernels.iter().map(|k| k.version.source(options)).collect()
     }
 
     pub fn kernel_count(&self) -> usize {
@@ -338,7 +377,7 @@ impl Executable {
     /// The arrays that were written at load.
     pub(super) fn loaded(&self) -> impl Iterator<Item = (ArrayId, &[u8])> {
         let ids = self.plan.arrays.iter().filter(|(_, a)| a.place == ArrayPlace::Loaded).map(|(id, _)| id);
-        ids.zip(self.fixed.loaded.iter().map(Pages::bytes))
+        ids.zip(self.fixed.loaded.iter().map(Memory::bytes))
     }
 
     pub fn footprint(&self) -> Footprint {
@@ -353,7 +392,7 @@ impl Executable {
         });
         Footprint {
             weights: constants.chain(parameters).sum(),
-            loaded: self.fixed.loaded.iter().map(|p| p.len() as u64).sum(),
+            loaded: self.fixed.loaded.iter().map(|p| p.bytes().len() as u64).sum(),
             arena: arena as u64,
         }
     }
@@ -421,8 +460,16 @@ fn reserve(bytes: usize, what: &str) -> Result<Pages> {
     })
 }
 
-/// Where constants lie, and memory for what is computed at load.
-fn addresses(plan: &Plan, graph: &Graph) -> Result<Addresses> {
+/// The names and sizes of what is computed at load.
+fn loaded_sizes(plan: &Plan) -> Option<Vec<(&str, usize)>> {
+    let loaded = plan.arrays.values().filter(|a| a.place == ArrayPlace::Loaded);
+    let bytes = |a: &Array| usize::try_from(bytes_of(a.elem, &extent::shape(&a.shape, &[])?)?).ok();
+    loaded.map(|a| Some((a.name.as_str(), bytes(a)?))).collect()
+}
+
+/// Where constants lie, and memory for what is computed at load, or with it.
+fn addresses(plan: &Plan, graph: &Graph, packed: Option<Vec<MmapMut>>) -> Result<Addresses> {
+    let mut packed = packed.map(Vec::into_iter);
     let mut all = Addresses { of: vec![None; plan.arrays.len()], loaded: vec![] };
     for (id, array) in plan.arrays.iter() {
         let address = match array.place {
@@ -438,10 +485,19 @@ fn addresses(plan: &Plan, graph: &Graph) -> Result<Addresses> {
                 let bytes = bytes.and_then(|b| usize::try_from(b).ok());
                 let what = format!("the weight `{}`", array.name);
                 let bytes = bytes.ok_or_else(|| Error::Internal(format!("{what} has no known size")))?;
-                let pages = reserve(bytes, &what)?;
-                let address = pages.as_ptr().expose_provenance() as u64;
-                all.loaded.push(pages);
-                address
+                match packed.as_mut().and_then(Iterator::next) {
+                    Some(mut map) => {
+                        let address = map.as_mut_ptr().expose_provenance() as u64;
+                        all.loaded.push(Memory::Saved(map));
+                        address
+                    }
+                    None => {
+                        let pages = reserve(bytes, &what)?;
+                        let address = pages.as_ptr().expose_provenance() as u64;
+                        all.loaded.push(Memory::Own(pages));
+                        address
+                    }
+                }
             }
             ArrayPlace::Input(_) | ArrayPlace::Temp => continue,
         };

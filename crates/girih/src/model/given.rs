@@ -94,14 +94,16 @@ impl Model {
         self.hold(fitting)
     }
 
-    /// The data of each input that makes its own and whose shape the model says, by name.
+    /// The data of each input that makes its own, was not given and whose shape the model says, by name.
     ///
     /// # Errors
     /// Memory.
     pub fn made(&self) -> Result<Vec<(String, Tensor)>> {
         let mut all = vec![];
         let unknown = vec![None; self.graph.symbols.len()];
-        for (at, _) in self.graph.inputs.iter().enumerate().filter(|(_, i)| i.fill != Fill::Given) {
+        let held = self.given.lock().clone();
+        let makes = |at: usize, fill: Fill| fill != Fill::Given && held.get(at).is_none_or(Option::is_none);
+        for (at, _) in self.graph.inputs.iter().enumerate().filter(|(at, i)| makes(*at, i.fill)) {
             if let Ok(shape) = inputs::filled_shape(&self.graph, at, &unknown) {
                 all.push((
                     inputs::name(&self.graph, at).to_string(),
@@ -123,7 +125,7 @@ impl Model {
         }
     }
 
-    fn hold(&self, given: Vec<(usize, Given)>) -> Result<()> {
+    pub(super) fn hold(&self, given: Vec<(usize, Given)>) -> Result<()> {
         // A run that reads those of before is over.
         let mut runs = self.runs.take()?;
         runs.recent.clear();

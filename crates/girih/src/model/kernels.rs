@@ -12,6 +12,7 @@ use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Silent};
 
 use super::binding::Grid;
+use super::saved::Saved;
 use crate::compile::progress::{self, Shown, Working};
 use crate::compile::version::{Native, PLANNED, Tools, Version};
 use crate::error::{Error, Result};
@@ -64,18 +65,19 @@ fn params(kernel: &Kernel) -> Vec<Param> {
     kernel.params.iter().map(|p| Param { name: p.name.clone(), kind: kind(p.ty) }).collect()
 }
 
-/// Lowers and compiles kernels, several at a time.
+/// Lowers and compiles kernels, several at a time; what a saved model has of them is not compiled.
 pub(super) fn compile(
     kernels: &[&Kernel],
     rewrites: Rewrites,
     options: &Options,
     tools: &Tools,
     told: Option<&Progress>,
+    saved: Option<&Saved>,
 ) -> Result<Vec<Compiled>> {
     let _working = Working::compiling();
     let pipeline_options = options.pipeline(PLANNED)?;
     // Found once, and an error said once.
-    if !kernels.is_empty() {
+    if !kernels.is_empty() && saved.is_none() {
         tools.compiler(options)?;
     }
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -95,8 +97,12 @@ pub(super) fn compile(
             return Err(Error::Internal(format!("the kernel {} has obligations or globals", kernel.name)));
         }
         let version = Version::new(lowered, PLANNED);
-        let native = version.native(tools, options)?;
-        Ok(Compiled { native, params: params(&version.lowered.loops), version })
+        let params = params(&version.lowered.loops);
+        let native = match saved.and_then(|s| s.native(&version.source(options), params.len())) {
+            Some(native) => native,
+            None => version.native(tools, options)?,
+        };
+        Ok(Compiled { native, params, version })
     };
     let results: Mutex<Vec<(usize, Result<Compiled>)>> = Mutex::default();
     let work = || {

@@ -8,7 +8,7 @@
 //!
 //! From the bottom up: `files` (mapped weights), `tensor` (arrays), `inputs` (what callers give, by name), `extent`,
 //! `arena` and `binding` (what follows from the extents), `kernels` (compiled once each), `exec` (launches), `given` (what
-//! inputs hold), `parts` (what [`crate::build`] takes), `prepared` and `raw` (runs by name and on addresses), `profile`; above them `onnx` (a file that may need a model for each
+//! inputs hold), `parts` (what [`crate::build`] takes), `saved` (compiled models in files), `prepared` and `raw` (runs by name and on addresses), `profile`; above them `onnx` (a file that may need a model for each
 //! set of shapes).
 
 mod arena;
@@ -28,6 +28,7 @@ mod prepared;
 mod profile;
 mod raw;
 mod reference;
+mod saved;
 mod simulate;
 mod stages;
 mod tensor;
@@ -77,6 +78,8 @@ pub struct Model {
     options: Options,
     tools: Tools,
     files: Files,
+    /// The file that it was loaded from, compiled.
+    saved: Option<Arc<saved::Saved>>,
     progress: Option<Box<Progress>>,
     ready: Built<Arc<Executable>>,
     resident: Built<Arc<cuda::Resident>>,
@@ -172,6 +175,7 @@ impl Model {
             options: Options::default(),
             tools: Tools::default(),
             files,
+            saved: None,
             progress: None,
             ready: Built::default(),
             resident: Built::default(),
@@ -255,7 +259,8 @@ impl Model {
         self.ready.get_or_make(|| {
             let _working = Working::compiling();
             let pipeline::Model { tensor: graph, scheduled: plan, rewrites, .. } = self.lower(&mut pipeline::Silent)?;
-            Executable::new(plan, graph, rewrites, &self.options, &self.tools, self.progress.as_deref()).map(Arc::new)
+            let (progress, saved) = (self.progress.as_deref(), self.saved.as_deref());
+            Executable::new(plan, graph, rewrites, &self.options, &self.tools, progress, saved).map(Arc::new)
         })
     }
 

@@ -102,7 +102,7 @@ impl Model {
         let here = !options.target.has(Capability::Threads);
         let mut rewrites = rewrites;
         let loaded = match here {
-            true => Some(self.load(&plan, &graph, rewrites.clone(), &parameters)?),
+            true => Some(self.load_steps(&plan, &graph, rewrites.clone(), &parameters)?),
             false => None,
         };
         let (mut kernels, mut seen, mut launches) = (vec![], BTreeMap::new(), vec![]);
@@ -125,7 +125,7 @@ impl Model {
     }
 
     /// What the parameters hold, by input.
-    fn parameters<'a>(&self, arrays: &[(&str, &'a Tensor)]) -> Result<Vec<Option<Complete<'a>>>> {
+    pub(super) fn parameters<'a>(&self, arrays: &[(&str, &'a Tensor)]) -> Result<Vec<Option<Complete<'a>>>> {
         let mut found: Vec<Option<&'a Tensor>> = vec![None; self.graph.inputs.len()];
         for (name, tensor) in arrays {
             let at = inputs::position(&self.graph, name)?;
@@ -166,7 +166,7 @@ impl Model {
     }
 
     /// Runs the steps of load, natively.
-    fn load(
+    pub(super) fn load_steps(
         &self,
         plan: &Plan,
         graph: &Graph,
@@ -174,7 +174,7 @@ impl Model {
         parameters: &[Option<Complete<'_>>],
     ) -> Result<Executable> {
         let only = Plan { steps: vec![], outputs: vec![], ..plan.clone() };
-        let ready = Executable::new(only, graph.clone(), rewrites, &self.options, &self.tools, None)?;
+        let ready = Executable::new(only, graph.clone(), rewrites, &self.options, &self.tools, None, None)?;
         let symbols: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
         let binding = ready.binding(&symbols)?;
         let address = |p: &Option<Complete<'_>>| p.as_ref().map_or(0, |p| p.raw().data.expose_provenance() as u64);

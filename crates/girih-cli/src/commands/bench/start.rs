@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::commands::run::timing::duration;
 use crate::failure::Failure;
 
-const EXAMPLE: &str = include_str!("../../../../../examples/gemm.mlir");
+const EXAMPLE: &str = include_str!("kernels/gemm.mlir");
 
 /// Median seconds of a process without and with a cached object.
 pub struct Start {

@@ -1,0 +1,1 @@
+../../../../../../examples/gemm_f32.mlir

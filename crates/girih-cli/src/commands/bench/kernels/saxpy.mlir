@@ -1,0 +1,1 @@
+../../../../../../examples/saxpy.mlir

@@ -1,0 +1,147 @@
+//! Kernels in Python scripts, checked without running the script: what `girih check` and the language server ask of the
+//! Python package's `girih.scripts`.
+//!
+//! In: a script's path and text. Out: diagnostics, whose spans point into the text.
+//!
+//! ```text
+//! girih -> python   {"path": "add.py", "text": "..."}
+//! python -> girih   [{"severity": "error", "message": "...", "file": "add.py", "line": 5, "column": 9, ...}]
+//! ```
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use girih_compiler::base::{Code, Diagnostic, Frame, Location, Severity, Span};
+use serde_json::{Value, json};
+
+use crate::commands::cutile::package_command;
+use crate::failure::Failure;
+
+/// Whether a path names a script.
+pub fn is_script(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "py")
+}
+
+/// A Python that checks one script after another; it ends with the value.
+pub struct Checker {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+}
+
+impl Checker {
+    pub fn start() -> Result<Checker, Failure> {
+        let cannot = |e: std::io::Error| Failure::usage(format!("Python cannot be started: {e}"));
+        let mut command = package_command()?;
+        let command = command.args(["-m", "girih.scripts"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(cannot)?;
+        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Failure::usage("Python cannot be spoken to"));
+        };
+        Ok(Checker { child, to: Some(to), from: BufReader::new(from) })
+    }
+
+    /// What is wrong with the kernels of a text; an error is a sentence about a Python that does not answer.
+    pub fn check(&mut self, path: &str, text: &str) -> Result<Vec<Diagnostic>, String> {
+        let gone = || "Python ended before it answered; its message stands above".to_string();
+        let to = self.to.as_mut().ok_or_else(gone)?;
+        writeln!(to, "{}", json!({ "path": path, "text": text })).and_then(|()| to.flush()).map_err(|_| gone())?;
+        let mut line = String::new();
+        match self.from.read_line(&mut line) {
+            Ok(0) | Err(_) => return Err(gone()),
+            Ok(_) => {}
+        }
+        let problems: Vec<Value> =
+            serde_json::from_str(&line).map_err(|e| format!("Python's answer is strange: {e}"))?;
+        Ok(problems.iter().map(|p| diagnostic(p, path, text)).collect())
+    }
+}
+
+impl Drop for Checker {
+    fn drop(&mut self) {
+        self.to = None;
+        let _ = self.child.wait();
+    }
+}
+
+fn diagnostic(problem: &Value, path: &str, text: &str) -> Diagnostic {
+    let word = |key: &str| problem[key].as_str().unwrap_or_default();
+    let code = match (word("kind"), word("severity")) {
+        ("syntax", _) => Code::Syntax,
+        (_, "note") => Code::NotChecked,
+        _ => Code::PythonKernel,
+    };
+    let mut d = Diagnostic::error(code, word("message")).maybe_help(problem["help"].as_str());
+    if word("severity") == "note" {
+        d.severity = Severity::Note;
+    }
+    let place = |file: &Value, line: &Value, column: &Value| Location {
+        file: file.as_str().unwrap_or_default().into(),
+        line: number(line) as u32,
+        column: number(column) as u32,
+    };
+    let calls = problem["calls"].as_array().map_or(&[][..], Vec::as_slice);
+    if word("file") == path {
+        d = d.at(span(text, &problem["line"], &problem["column"], &problem["end_column"]));
+        // What is called from another file shows in the message's own line.
+        for call in calls.iter().filter(|c| c[0] == path) {
+            let function = call[3].as_str().unwrap_or_default();
+            d = d.label(span(text, &call[1], &call[2], &Value::Null), format!("`{function}` is called here"));
+        }
+        return d;
+    }
+    let mut functions = calls.iter().map(|c| c[3].as_str().map(Into::into));
+    let mut frames = vec![Frame {
+        function: functions.next().flatten(),
+        place: place(&problem["file"], &problem["line"], &problem["column"]),
+    }];
+    for call in calls {
+        frames.push(Frame { function: functions.next().flatten(), place: place(&call[0], &call[1], &call[2]) });
+    }
+    d.from(frames.into())
+}
+
+fn number(value: &Value) -> usize {
+    value.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
+}
+
+/// The bytes of a line between two columns, which count characters from 1; to the end of the line where the second is none.
+fn span(text: &str, line: &Value, from: &Value, to: &Value) -> Span {
+    let lines = text.split_inclusive('\n').take(number(line).saturating_sub(1));
+    let start: usize = lines.map(str::len).sum();
+    let line = text.get(start..).unwrap_or("").lines().next().unwrap_or("");
+    let offset = |column: usize| line.char_indices().nth(column.saturating_sub(1)).map_or(line.len(), |(at, _)| at);
+    let begin = offset(number(from));
+    let end = if number(to) == 0 { line.trim_end().len() } else { offset(number(to)) };
+    Span::new(start + begin, start + end.max(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters() {
+        let text = "a\nb = 'é' + c\n";
+        let found = span(text, &json!(2), &json!(11), &json!(12));
+        assert_eq!(&text[found.start as usize..found.end as usize], "c");
+        let rest = span(text, &json!(2), &json!(5), &Value::Null);
+        assert_eq!(&text[rest.start as usize..rest.end as usize], "'é' + c");
+        for beyond in [json!(0), json!(3), json!(99), json!(-1), Value::Null] {
+            let found = span(text, &beyond, &json!(99), &json!(1));
+            assert!(text.get(found.start as usize..found.end as usize).is_some(), "{beyond}");
+        }
+    }
+
+    #[test]
+    fn a_problem_of_another_file_has_frames() {
+        let problem = json!({ "severity": "error", "message": "m", "file": "other.py", "line": 3, "column": 2, "end_column": 4,
+            "help": null, "calls": [["a.py", 7, 5, "inner"], ["a.py", 9, 1, "outer"]], "kind": "kernel" });
+        let d = diagnostic(&problem, "a.py", "");
+        assert_eq!(
+            girih_compiler::base::location::chain_text(&d.frames),
+            "other.py:3:2 in inner, called from a.py:7:5 in outer, called from a.py:9:1"
+        );
+    }
+}

@@ -1,0 +1,327 @@
+//! A compiled model in one file: its graph, its weights, what was computed from them, and the machine code of its kernels.
+//!
+//! ```text
+//! "girih model 1\n\0\0"    16 bytes
+//! length, hash             of the header: 8 bytes, little-endian, and 32 of BLAKE3
+//! header                   JSON: the graph's text, the versions, and where each part lies
+//! parts                    each at a multiple of 4096 bytes, so that it can be mapped
+//! ```
+//!
+//! A load lowers the graph again, which takes milliseconds, and takes from the file what the C compiler made of the same C, and
+//! what the steps of load wrote where the plan is the same. What another version, processor or number of threads makes
+//! otherwise is compiled anew; [`Model::recompiled`] says so. Weights stay in the file, which is mapped.
+//!
+//! Machine code is loaded and run: who gives a file to [`Model::load`] trusts whoever wrote it. A file that is damaged or cut
+//! short is told from a whole one before anything of it is used.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use girih_compiler::graph::parse::parse;
+use girih_compiler::graph::print::{self, Dialect};
+use girih_compiler::graph::{ConstData, Elem};
+use girih_compiler::pipeline::{self, Silent};
+use memmap2::{MmapMut, MmapOptions};
+use serde_json::{Value, json};
+
+use super::files::Files;
+use super::given::Given;
+use super::load_order::largest_first;
+use super::tensor::bytes_of;
+use super::{Model, inputs};
+use crate::compile::abi::ABI_VERSION;
+use crate::compile::module::Module;
+use crate::compile::scratch::Scratch;
+use crate::compile::version::Native;
+use crate::error::{Error, Result};
+use crate::options::{Device, Options};
+use crate::system::{files, machine};
+
+const MAGIC: &[u8; 16] = b"girih model 1\n\0\0";
+const PAGE: u64 = 4096;
+/// Where the header begins.
+const HEAD: usize = MAGIC.len() + 8 + 32;
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The file of a model that was loaded.
+pub(super) struct Saved {
+    file: File,
+    /// Where the parts begin.
+    base: u64,
+    /// By the hash of their C: the bytes of the object.
+    objects: BTreeMap<String, Bytes>,
+    /// Name, place and length of what the steps of load wrote, in the order of the plan's arrays.
+    loaded: Vec<(String, u64, u64)>,
+    /// Of the plan.
+    plan: String,
+    /// Why no machine code of the file is used.
+    refused: Option<String>,
+}
+
+fn hash(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex().to_string()
+}
+
+/// What tells the C of a kernel from other C.
+fn key(source: &str) -> String {
+    hash(format!("{ABI_VERSION}\n{source}").as_bytes())
+}
+
+/// The parts of a file that is written.
+#[derive(Default)]
+struct Parts<'a> {
+    bytes: Vec<&'a [u8]>,
+    next: u64,
+}
+
+impl<'a> Parts<'a> {
+    /// Adds a part; says where it lies and how long it is.
+    fn add(&mut self, bytes: &'a [u8]) -> [u64; 2] {
+        let at = self.next;
+        self.bytes.push(bytes);
+        self.next = (at + bytes.len() as u64).next_multiple_of(PAGE);
+        [at, bytes.len() as u64]
+    }
+}
+
+impl Model {
+    /// Writes the model as it is compiled: with its weights, the parameters that it was given, and its machine code.
+    ///
+    /// # Errors
+    /// Those of compiling it; parameters that were not given; a file that cannot be written; another device than the processor.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        if self.options.device != Device::Cpu {
+            return Err(Error::argument("a model is saved as it is compiled for the device cpu"));
+        }
+        let ready = self.executable()?;
+        let parameters = self.parameters(&[])?;
+        let pipeline::Model { tensor, scheduled: mut plan, rewrites, .. } = self.lower(&mut Silent)?;
+        largest_first(&mut plan);
+        let packed = self.load_steps(&plan, &tensor, rewrites, &parameters)?;
+        let mut objects = vec![];
+        for source in ready.sources(&self.options) {
+            let known = self.saved.as_ref().and_then(|s| s.objects.get(&key(&source)).cloned());
+            let bytes = match known {
+                Some(bytes) => bytes,
+                None => {
+                    let entry =
+                        self.tools.cache(&self.options)?.get_or_build(&source, self.tools.compiler(&self.options)?)?;
+                    let read = std::fs::read(&entry.object);
+                    Bytes::from(read.map_err(|e| Error::file(&entry.object, format!("cannot be read: {e}")))?)
+                }
+            };
+            objects.push((key(&source), bytes));
+        }
+
+        let mut parts = Parts::default();
+        let names = print::data_names(&self.graph);
+        let mut constants = vec![];
+        for (constant, name) in self.graph.constants.values().zip(names.values()).filter(|(_, name)| !name.is_empty()) {
+            let ConstData::Bytes(bytes) = &constant.data else { continue };
+            constants.push(json!([name, parts.add(bytes)]));
+        }
+        let mut given = vec![];
+        for (at, parameter) in parameters.iter().enumerate() {
+            let Some(parameter) = parameter else { continue };
+            let raw = parameter.raw();
+            let length = bytes_of(raw.elem, raw.shape).and_then(|n| usize::try_from(n).ok());
+            let length = length.ok_or_else(|| Error::argument("a parameter is too large"))?;
+            // SAFETY: a parameter lies where it says, in the type and shape that were checked, as long as it is held.
+            let bytes: &[u8] = match length {
+                0 => &[],
+                _ => unsafe { std::slice::from_raw_parts(raw.data, length) },
+            };
+            given.push(json!([inputs::name(&self.graph, at), raw.shape, parts.add(bytes)]));
+        }
+        let loaded: Vec<Value> = packed
+            .loaded()
+            .map(|(id, bytes)| json!([plan.arrays.get(id).map_or("", |a| a.name.as_str()), parts.add(bytes)]))
+            .collect();
+        let objects: Vec<Value> =
+            objects.iter().map(|(key, bytes)| json!([key, parts.add(bytes), hash(bytes)])).collect();
+        let header = json!({
+            "version": VERSION,
+            "abi": ABI_VERSION,
+            "features": machine::features(),
+            "knobs": self.options.knobs,
+            "check": self.options.check,
+            "graph": print::print(&self.graph, Dialect::of(&self.graph)),
+            "plan": ready.fingerprint,
+            "length": parts.next,
+            "constants": constants,
+            "parameters": given,
+            "loaded": loaded,
+            "objects": objects,
+        })
+        .to_string();
+        let mut head = MAGIC.to_vec();
+        head.extend((header.len() as u64).to_le_bytes());
+        head.extend(blake3::hash(header.as_bytes()).as_bytes());
+        head.extend(header.as_bytes());
+        head.resize(head.len().next_multiple_of(PAGE as usize), 0);
+        let zeros = [0u8; PAGE as usize];
+        let mut all: Vec<&[u8]> = vec![&head];
+        for part in parts.bytes {
+            let rest = part.len().next_multiple_of(PAGE as usize) - part.len();
+            all.extend([part, zeros.get(..rest).unwrap_or_default()]);
+        }
+        files::write_parts(path, &all).map_err(|e| Error::file(path, format!("cannot be written: {e}")))
+    }
+
+    /// Reads what [`Model::save`] wrote. Knobs and checks are those it was saved with, unless the options have knobs.
+    ///
+    /// The file holds machine code, which is run: load only what comes from somebody whom you trust.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is no saved model, is damaged or cut short.
+    pub fn load(path: impl AsRef<Path>, options: Options) -> Result<Model> {
+        let path = path.as_ref();
+        let wrong = |what: String| Error::file(path, what);
+        let mut mapped = Files::default();
+        let bytes = mapped.open(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let file = File::open(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let (header, base) = header(&bytes).map_err(|what| wrong(what.to_string()))?;
+        let part = |place: &Value| -> Option<Bytes> {
+            let (at, length) = (place[0].as_u64()?, place[1].as_u64()?);
+            let from = base.checked_add(at).filter(|_| at % PAGE == 0)?;
+            let to = from.checked_add(length)?;
+            let (from, to) = (usize::try_from(from).ok()?, usize::try_from(to).ok()?);
+            (to <= bytes.len()).then(|| bytes.slice(from..to))
+        };
+        let damaged = || wrong("the saved model is damaged: its header contradicts itself".to_string());
+        let list = |name: &str| header[name].as_array().map_or(&[][..], Vec::as_slice);
+        let mut constants = BTreeMap::new();
+        for c in list("constants") {
+            constants.insert(c[0].as_str().ok_or_else(damaged)?, part(&c[1]).ok_or_else(damaged)?);
+        }
+        let text = header["graph"].as_str().ok_or_else(damaged)?;
+        let parsed = parse(text, &|name| constants.get(name).cloned()).map_err(|d| Error::Program(vec![d]))?;
+        let mut objects = BTreeMap::new();
+        for o in list("objects") {
+            let object = part(&o[1]).ok_or_else(damaged)?;
+            if o[2] != hash(&object).as_str() {
+                return Err(wrong("the saved model is damaged: machine code is not what was written".to_string()));
+            }
+            objects.insert(o[0].as_str().ok_or_else(damaged)?.to_string(), object);
+        }
+        let mut loaded = vec![];
+        for l in list("loaded") {
+            part(&l[1]).ok_or_else(damaged)?;
+            let place = l[1][0].as_u64().zip(l[1][1].as_u64()).ok_or_else(damaged)?;
+            loaded.push((l[0].as_str().ok_or_else(damaged)?.to_string(), place.0, place.1));
+        }
+        let plan = header["plan"].as_str().ok_or_else(damaged)?.to_string();
+        let refused = refused(&header);
+        let saved = Saved { file, base, objects, loaded, plan, refused };
+
+        let mut options = Options { tuned: false, check: options.check || header["check"] == true, ..options };
+        if options.knobs.is_empty() {
+            let knob = |k: &Value| Some((k[0].as_str()?.to_string(), k[1].as_i64()?));
+            options.knobs = list("knobs").iter().filter_map(knob).collect();
+        }
+        let model = Model::new(parsed.graph, mapped, None)?.with_options(options);
+        let mut given = vec![];
+        for p in list("parameters") {
+            let at = inputs::position(&model.graph, p[0].as_str().ok_or_else(damaged)?)?;
+            let shape = p[1].as_array().ok_or_else(damaged)?.iter().map(Value::as_u64).collect::<Option<Vec<_>>>();
+            let (shape, bytes) = (shape.ok_or_else(damaged)?, part(&p[2]).ok_or_else(damaged)?);
+            let elem = model.graph.inputs.get(at).and_then(|i| inputs::value(&model.graph, i)).map(|v| v.elem);
+            let elem: Elem = elem.ok_or_else(damaged)?;
+            inputs::check(&model.graph, at, elem, &shape)?;
+            if bytes_of(elem, &shape) != Some(bytes.len() as u64) {
+                return Err(damaged());
+            }
+            // In the mapping, which the model's files keep.
+            given.push((at, Given::Raw { address: bytes.as_ptr().expose_provenance() as u64, shape }));
+        }
+        model.hold(given)?;
+        Ok(Model { saved: Some(Arc::new(saved)), ..model })
+    }
+
+    /// Of a model that was loaded and compiled, why it was compiled anew, where that was necessary.
+    pub fn recompiled(&self) -> Option<String> {
+        let saved = self.saved.as_ref()?;
+        let ready = self.ready.get()?;
+        let other = || "this machine compiles it otherwise: its processor, caches or threads are others".to_string();
+        saved.refused.clone().or_else(|| (!ready.as_saved).then(other))
+    }
+}
+
+/// The header of a whole file, and where its parts begin.
+fn header(bytes: &[u8]) -> std::result::Result<(Value, u64), &'static str> {
+    let ends = "the saved model ends too early: it was cut short";
+    if bytes.get(..MAGIC.len()) != Some(&MAGIC[..]) {
+        return Err(match bytes.starts_with(b"girih model ") {
+            true => "the saved model is in a form that this version of girih does not read",
+            false => "it is not a saved model",
+        });
+    }
+    let length = bytes.get(MAGIC.len()..MAGIC.len() + 8).and_then(|b| b.try_into().ok()).ok_or(ends)?;
+    let end = usize::try_from(u64::from_le_bytes(length)).ok().and_then(|n| HEAD.checked_add(n)).ok_or(ends)?;
+    let text = bytes.get(HEAD..end).ok_or(ends)?;
+    let damaged = "the saved model is damaged: its header is not what was written";
+    if bytes.get(MAGIC.len() + 8..HEAD) != Some(&blake3::hash(text).as_bytes()[..]) {
+        return Err(damaged);
+    }
+    let header: Value = serde_json::from_slice(text).map_err(|_| damaged)?;
+    let base = (end as u64).next_multiple_of(PAGE);
+    let whole = header["length"].as_u64().and_then(|n| base.checked_add(n)).ok_or(damaged)?;
+    if bytes.len() as u64 != whole {
+        return Err(ends);
+    }
+    Ok((header, base))
+}
+
+/// Why machine code of a file cannot be used here.
+fn refused(header: &Value) -> Option<String> {
+    let version = header["version"].as_str().unwrap_or_default();
+    if version != VERSION || header["abi"] != ABI_VERSION {
+        return Some(format!("it was saved by girih {version}, and this is {VERSION}"));
+    }
+    let here = machine::features();
+    let wanted = header["features"].as_array().map_or(&[][..], Vec::as_slice);
+    let lacking: Vec<&str> = wanted.iter().filter_map(Value::as_str).filter(|f| !here.contains(f)).collect();
+    let list = lacking.join(", ");
+    (!lacking.is_empty()).then(|| format!("it was saved for a processor with {list}, which this one lacks"))
+}
+
+impl Saved {
+    /// What the C compiler made of a source, loaded.
+    pub fn native(&self, source: &str, nparams: usize) -> Option<Native> {
+        let object = self.objects.get(&key(source)).filter(|_| self.refused.is_none())?;
+        // In a folder of its own, whose name no other object has: the loader knows objects by their names.
+        let folder = Scratch::new().ok()?;
+        let path: PathBuf = folder.path().join("k.so");
+        std::fs::write(&path, object).ok()?;
+        // SAFETY: the caller of `Model::load` trusts the file; the object has the hash that was written with it, and lies in a
+        // folder that only the user can write.
+        let kernel = unsafe { Module::load(&path) }.and_then(|module| module.kernel(0, nparams)).ok()?;
+        Some(Native { kernel, cached: true })
+    }
+
+    /// Memory with what the steps of load wrote, in the order of the plan's arrays, of which the names and lengths are given;
+    /// `None` where the plan is another one. It may be written, which changes no file.
+    pub fn packed(&self, plan: &str, arrays: &[(&str, usize)]) -> Option<Vec<MmapMut>> {
+        let same = |((name, _, length), (other, bytes)): (&(String, u64, u64), &(&str, usize))| {
+            name == other && *length == *bytes as u64
+        };
+        let fits = self.plan == plan && arrays.len() == self.loaded.len() && self.loaded.iter().zip(arrays).all(same);
+        if !fits || self.refused.is_some() {
+            return None;
+        }
+        let map = |(_, at, length): &(String, u64, u64)| {
+            if *length == 0 {
+                return MmapMut::map_anon(1).ok();
+            }
+            let mut options = MmapOptions::new();
+            options.offset(self.base + at).len(usize::try_from(*length).ok()?);
+            // SAFETY: a private mapping; that nobody cuts the file short meanwhile is said in the head of `files`.
+            unsafe { options.map_copy(&self.file) }.ok()
+        };
+        self.loaded.iter().map(map).collect()
+    }
+}

@@ -1,0 +1,225 @@
+"""`girih check script.py`: kernels of a script that is not run."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import girih
+from girih.scripts import check_file, check_text
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+HEAD = "import girih\nimport girih.language as tl\n"
+
+
+def found(text, path="/nowhere/script.py"):
+    return [(p.severity, p.line - 2, p.message) for p in check_text(HEAD + textwrap.dedent(text).lstrip("\n"), path)]
+
+
+def test_the_script_is_not_run(tmp_path):
+    mark = tmp_path / "ran"
+    text = f"""
+    open({str(mark)!r}, "w")
+    import torch
+    N = open({str(mark)!r}, "w")
+    @girih.jit
+    def kernel(x, y=open({str(mark)!r}, "w"), N: tl.constexpr = 64):
+        tl.store(x + tl.arange(0, N), 1.0)
+    class A:
+        open({str(mark)!r}, "w")
+    with open({str(mark)!r}, "w") as f:
+        pass
+    kernel[1](open({str(mark)!r}, "w"))
+    """
+    assert found(text) == []
+    assert not mark.exists() and "torch" not in sys.modules
+
+
+def test_what_is_right_has_no_problems():
+    """No example, and no kernel of the tests that runs, is refused."""
+    wrong = {}
+    for path in [*ROOT.glob("examples/python/*.py"), *HERE.glob("test_jit*.py"), *ROOT.glob("bench/*.py")]:
+        problems = [p for p in check_file(str(path)) if p.severity == "error"]
+        # Tests of mistakes have them on purpose: each says the message that it expects.
+        text = path.read_text()
+        wrong |= {f"{path.name}:{p.line}": p.message for p in problems if not expected(text, p.message)}
+    assert wrong == {}
+
+
+def expected(text, message):
+    patterns = re.findall(r'match=r?f?"(.*?)"(?:\)|,)', text) + re.findall(r'"([^"\n]{12,})" in str\(', text)
+    return any(re.search(pattern, message) for pattern in patterns if "{" not in pattern)
+
+
+def test_mistakes_that_need_no_launch_are_found():
+    """Of the mistakes whose messages are known, those in the kernel itself are found, with the same message and line."""
+    messages = (HERE / "mistakes/messages.txt").read_text()
+    told = re.findall(r"^(?:CompilationError|UnsupportedError): kernels\.py:LINE:(\d+): (.*)$", messages, re.M)
+    problems = [p for path in sorted((HERE / "mistakes").glob("*.py")) for p in check_file(str(path))]
+    seen = {(str(p.column), re.sub(r"at line \d+", "at line LINE", p.message)) for p in problems}
+    missing = [m for m in told if m not in seen]
+    # Those in which a launch gives what no script says: arrays of a type, constants of a value.
+    assert len(missing) <= len(told) // 5, missing
+
+
+def test_arguments_are_guessed_from_the_body_and_from_launches():
+    text = """
+    SIZE = 32
+    @girih.autotune(configs=[girih.Config({"BLOCK": b}) for b in (16, 64)], key=["n"])
+    @girih.jit
+    def gather(x, at, out, n, scale, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        where = helper(at, i, i < n)
+        tl.store(out + i, tl.load(x + where, i < n) * scale, i < n)
+    @girih.jit
+    def helper(p, i, mask):
+        return tl.load(p + i, mask)
+    @girih.jit
+    def by_launch(x, KIND: tl.constexpr, N: tl.constexpr):
+        tl.static_assert(KIND == "fast")
+        tl.static_assert(N == 32)
+        tl.store(x, 1.0)
+    by_launch[1](array, KIND="fast", N=SIZE)
+    """
+    assert found(text) == []
+
+
+def test_errors_have_their_places():
+    text = """
+    @girih.jit
+    def helper(v):
+        return tl.exq(v)
+    @girih.jit
+    def kernel(x, N: tl.constexpr):
+        tl.store(x + tl.arange(0, N), helper(tl.load(x + tl.arange(0, N))))
+    """
+    (problem,) = check_text(HEAD + textwrap.dedent(text).lstrip("\n"), "/nowhere/script.py")
+    assert (problem.line, problem.column, problem.end_column) == (5, 12, 18)
+    assert "no attribute `exq`" in problem.message and problem.help == "did you mean `exp`?"
+    assert problem.calls == (("/nowhere/script.py", 8, 35, "helper"),)
+
+
+def test_several_kernels_several_errors():
+    text = """
+    @girih.jit
+    def first(x):
+        tl.store(x, nothing)
+    def function(n):
+        @girih.jit
+        def second(x):
+            try:
+                tl.store(x, n)
+            finally:
+                pass
+    """
+    assert [(s, line) for s, line, _ in found(text)] == [("error", 3), ("error", 7)]
+
+
+def test_what_only_a_run_knows_is_a_note():
+    text = """
+    import elsewhere
+    from torch import helper
+    @girih.jit
+    def one(x):
+        tl.store(x, helper(1))
+    @girih.jit
+    def two(x, F: tl.constexpr):
+        tl.store(x, F(tl.load(x)))
+    @girih.jit
+    def three(x):
+        tl.store(x, elsewhere.SIZE)
+    """
+    assert [(s, line) for s, line, _ in found(text)] == [("note", 4), ("note", 7), ("note", 10)]
+    assert "knows `helper`" in found(text)[0][2] and "constant `F`" in found(text)[1][2]
+
+
+def test_files_beside_the_script_are_read_and_not_run(tmp_path):
+    (tmp_path / "parts.py").write_text(HEAD + "raise SystemExit\n@girih.jit\ndef half(v):\n    return tl.exq(v)\nN = 16\nM = [].pop()\n")
+    script = tmp_path / "script.py"
+    script.write_text(HEAD + "from parts import half, N, M\n@girih.jit\ndef kernel(x):\n    tl.store(x + tl.arange(0, N), half(1.0))\n"
+                      "@girih.jit\ndef other(x):\n    tl.store(x, M)\n")  # fmt: skip
+    error, note = sorted(check_file(str(script)), key=lambda p: p.severity)
+    assert error.file == str(tmp_path / "parts.py") and error.line == 6
+    assert note.severity == "note" and "`M`" in note.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["def f(:\n", "x = (\n", "\0", "@girih.jit\n", "import girih\n@girih.jit\ndef f(x): return\n" + "(" * 500, "a" * 100000,
+     "import girih\n@girih.jit\nclass A: pass\n", "import girih\n@girih.jit\ndef f(*x): pass\n", "from . import *\nfrom .. import a\n",
+     "import girih\nfrom girih import *\n@jit\ndef f(x):\n    f(x)\n", "import girih\n@girih.jit\ndef f(x): f[x]\n"],
+)  # fmt: skip
+def test_bad_input_is_told(text):
+    for problem in check_text(text, "/nowhere/script.py"):
+        assert problem.message and problem.line >= 1
+
+
+def test_every_script_ends(tmp_path):
+    """Scripts cut short at every line, and with words replaced, give problems and no exception."""
+    text = (ROOT / "examples/python/layer_norm.py").read_text()
+    lines = text.splitlines(True)
+    for n in range(0, len(lines), 3):
+        check_text("".join(lines[:n]), str(ROOT / "examples/python/layer_norm.py"))
+    for word, other in [("constexpr", "load"), ("tl.load", "tl.store"), ("girih.jit", "girih.autotune"), ("def ", "class ")]:
+        check_text(text.replace(word, other), str(ROOT / "examples/python/layer_norm.py"))
+
+
+def command(*args, text=None):
+    beside = pathlib.Path(sys.executable).with_name("girih")
+    program = beside if beside.exists() else girih._library.find("girih")
+    env = {**os.environ, "GIRIH_PYTHON": sys.executable}
+    return subprocess.run([program, *args], capture_output=True, text=True, env=env, input=text)
+
+
+def test_the_command(write):
+    script = write("kernels.py", HEAD + "@girih.jit\ndef kernel(x):\n    tl.store(x, tl.exq(1.0))\n")
+    told = command("check", script)
+    assert told.returncode == 1 and told.stdout == ""
+    assert "error[E0115]: the module `girih.language` has no attribute `exq`" in told.stderr
+    assert "kernels.py:5:17" in told.stderr and "did you mean `exp`?" in told.stderr
+    parsed = [json.loads(line) for line in command("check", "--json", script).stdout.splitlines()]
+    assert [(d["code"], d["line"], d["column"]) for d in parsed] == [("E0115", 5, 17)]
+    syntax = write("syntax.py", "def f(:\n")
+    assert "E0101" in command("check", syntax).stderr
+    note = write("note.py", HEAD + "import elsewhere\n@girih.jit\ndef kernel(x):\n    tl.store(x, elsewhere.N)\n")
+    told = command("check", note, ROOT / "examples/python/softmax.py")
+    assert told.returncode == 0 and "note[W0909]" in told.stderr
+    assert command("check", write("empty.py", "")).returncode == 0
+    assert "cannot be read" in command("check", "nothing.py").stderr
+
+
+def test_an_editor_is_told_too(write):
+    script = write("a folder/kernels.py", HEAD)
+    text = HEAD + "@girih.jit\ndef kernel(x):\n    tl.store(x, tl.exq(1.0))\n"
+    uri = script.as_uri()
+    messages = [
+        {"id": 1, "method": "initialize", "params": {"capabilities": {}}},
+        {"method": "initialized", "params": {}},
+        {"method": "textDocument/didOpen", "params": {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}}},
+        {"id": 2, "method": "textDocument/completion", "params": {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}}},
+        {"id": 3, "method": "shutdown"},
+        {"method": "exit"},
+    ]  # fmt: skip
+    bodies = [json.dumps({"jsonrpc": "2.0", **m}) for m in messages]
+    beside = pathlib.Path(sys.executable).with_name("girih")
+    program = beside if beside.exists() else girih._library.find("girih")
+    env = {**os.environ, "GIRIH_PYTHON": sys.executable}
+    server = subprocess.Popen([program, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    # What is wrong is said when there is nothing else to do: the rest is sent once it has been.
+    heard = ""
+    for body in bodies:
+        server.stdin.write(f"Content-Length: {len(body)}\r\n\r\n{body}")
+        server.stdin.flush()
+        while "didOpen" in body and '"publishDiagnostics' not in heard.replace("textDocument/", ""):
+            heard += server.stdout.read(1)
+    server.stdin.close()
+    heard += server.stdout.read()
+    assert server.wait() == 0
+    assert '"code":"E0115"' in heard and '"line":4' in heard and "exq" in heard, heard
+    assert re.search(r'"id":2,"result":null|"result":null,"id":2', heard) or '"id":2}' in heard, heard
