@@ -357,7 +357,7 @@ const LOCATED: &str = r##"entry @k() {
 #file = #cuda_tile.di_file<"k.py" in "/src">
 #unit = #cuda_tile.di_compile_unit<file = #file>
 #k = #cuda_tile.di_subprogram<file = #file, line = 7, name = "k", linkageName = "k", compileUnit = #unit, scopeLine = 7>
-#helper = #cuda_tile.di_subprogram<line = 1, file = #file, name = "helper", linkageName = "h", compileUnit = <file = #file>, scopeLine = 2>
+#helper = #cuda_tile.di_subprogram<line = 1, file = #file, name = "helper", linkageName = "h", compileUnit = <file = #file>>
 #block = #cuda_tile.di_lexical_block<scope = #helper, file = #file, line = 2, column = 4>
 #inner = #cuda_tile.di_loc<"k.py":2:8 in #block>
 #loc = #cuda_tile.di_loc<loc(#place) in #k>
