@@ -128,6 +128,9 @@ pub struct Options {
     pub steps: Option<u64>,
     /// Keep in the simulator's reports what pictures are drawn of.
     pub record: bool,
+    /// Refuse a model whose arrays take more bytes than this: its weights, what is computed from them when it is loaded, its
+    /// temporary arrays and its results.
+    pub max_memory: Option<u64>,
 }
 
 impl std::fmt::Debug for Options {
@@ -189,6 +192,18 @@ impl Options {
         options.compiler = get("GIRIH_CC").or_else(|| get("CC"));
         crate::compile::cache::capacity()?;
         Ok(options)
+    }
+
+    /// An error where arrays take more than the limit allows.
+    pub(crate) fn allow(&self, bytes: u64, what: &str) -> Result<(), Error> {
+        match self.max_memory {
+            Some(limit) if bytes > limit => {
+                let mib = |n: u64| n as f64 / f64::from(1 << 20);
+                let text = format!("{what} take {:.1} MiB, more than the limit of {:.1} MiB", mib(bytes), mib(limit));
+                Err(Error::argument(text))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn device(mut self, device: Device) -> Options {
