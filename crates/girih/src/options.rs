@@ -198,9 +198,11 @@ impl Options {
     pub(crate) fn allow(&self, bytes: u64, what: &str) -> Result<(), Error> {
         match self.max_memory {
             Some(limit) if bytes > limit => {
-                let mib = |n: u64| n as f64 / f64::from(1 << 20);
-                let text = format!("{what} take {:.1} MiB, more than the limit of {:.1} MiB", mib(bytes), mib(limit));
-                Err(Error::argument(text))
+                let size = |n: u64| match n {
+                    0..1_048_576 => format!("{:.1} KiB", n as f64 / 1024.0),
+                    _ => format!("{:.1} MiB", n as f64 / f64::from(1 << 20)),
+                };
+                Err(Error::argument(format!("{what} take {}, more than the limit of {}", size(bytes), size(limit))))
             }
             _ => Ok(()),
         }

@@ -502,7 +502,10 @@ mod tests {
         let tile = PrintValue { ty: Ty::Num(DType::I32), shape: vec![2, 2], bits: vec![1, 2, 3, 4] };
         assert_eq!(format("%d;", std::slice::from_ref(&tile)), Ok("[[1, 2], [3, 4]];".into()));
         let scalar = PrintValue { shape: vec![], bits: vec![9], ..tile.clone() };
-        assert_eq!(format("<%, %>", &[scalar.clone(), scalar.clone()]), Ok("<9, 9>".into()));
+        assert_eq!(format("<%, %> tiles", &[scalar.clone(), scalar.clone()]), Ok("<9, 9> tiles".into()));
+        for unfinished in ["<%, %>", "%d, %", "%d 100%"] {
+            assert_eq!(format(unfinished, &[scalar.clone(), scalar.clone()]), Err(ENDS_WITHIN.into()));
+        }
         let pointer = PrintValue { ty: Ty::Ptr(DType::I32), bits: vec![0x1f0], ..scalar.clone() };
         assert_eq!(format("%p", &[pointer]), Ok("0x1f0".into()));
         for bad in ["%n", "%s", "%d %d", "", "%5", "%y", "%99999d"] {

@@ -158,7 +158,8 @@ impl<'a> Printer<'a> {
             self.line(&format!("{PRODUCER}{}", producer_text(producer)));
         }
         let first = Part { name: m.name.as_ref(), producer: m.producer.as_ref(), globals: 0, funcs: 0, at: None };
-        let later = m.later.iter().map(|l| Part {
+        // The disassembler's text has no modules.
+        let later = m.later.iter().filter(|_| !self.nvidia()).map(|l| Part {
             name: Some(&l.name),
             producer: l.producer.as_ref(),
             globals: l.globals,
@@ -167,7 +168,9 @@ impl<'a> Printer<'a> {
         });
         let mut parts: Vec<Part> = std::iter::once(first).chain(later).collect();
         // What stands before a file's first module without one is written without one.
-        parts.retain(|p| p.name.is_some() || m.later.first().is_none_or(|l| l.globals + l.funcs > 0));
+        if parts.len() > 1 && m.name.is_none() && m.later.first().is_some_and(|l| l.globals + l.funcs == 0) {
+            parts.remove(0);
+        }
         for (i, part) in parts.iter().enumerate() {
             let next = parts.get(i + 1);
             let globals = m.globals.get(part.globals..next.map_or(m.globals.len(), |n| n.globals)).unwrap_or(&[]);
