@@ -80,6 +80,10 @@ each("logsumexp", "dim=-1"), each("cumsum", "1"), each("cumprod", "dim=0"), each
 case("x=torch.randn(4,6); torch.var_mean(x, dim=1, unbiased=False)", "x=torch.randn(4,6); m = torch.max(x, 1); m.values, m.indices",
      "x=torch.randn(4,6).half(); x.sum(), x.mean(-1)", "x=torch.randint(0,9,(4,5)); x.sum(), x.sum(1), x.float().mean(), x.max()")
 
+case("x=torch.randn(4,6); torch.linalg.vector_norm(x), torch.linalg.vector_norm(x, dim=1), torch.linalg.vector_norm(x, 1, (0, 1), True)",
+     "x=torch.randn(4,6); torch.linalg.vector_norm(x, float('inf'), dim=0), torch.linalg.vector_norm(x, ord=3, dim=-1, dtype=torch.float64)",
+     "import torch.linalg as la; x=torch.randn(4,6).half(); la.vector_norm(x, dim=1)")
+
 # Products.
 each("matmul mm", "y", "x=torch.randn(4,7); y=torch.randn(7,3)")
 each("bmm matmul", "y", "x=torch.randn(2,4,7); y=torch.randn(2,7,3)")

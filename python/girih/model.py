@@ -35,7 +35,7 @@ NAMES = {
 #: Of the package ml_dtypes.
 MORE = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
 ELEMENTS = {numpy: elem for elem, numpy in {**NAMES, **MORE}.items()}
-OPTIONS = {"cache", "check", "device", "knobs", "threads"}
+OPTIONS = {"cache", "check", "device", "knobs", "max_memory", "threads"}
 
 
 class Port(NamedTuple):
@@ -135,7 +135,8 @@ class Model:
         Args:
             model: its path, or its bytes; of a path the file and those of its weights are mapped, not copied.
             dims: extents of named dimensions, fixed before anything is compiled.
-            options: `device` (`cpu`, `eval`, `sim`, `cuda`), `threads`, `check`, `cache`, `knobs`.
+            options: `device` (`cpu`, `eval`, `sim`, `cuda`), `threads`, `check`, `cache`, `knobs`, and `max_memory`, bytes or a
+                text such as `"2G"`: a model whose weights, temporary arrays and results take more is refused.
 
         Raises:
             ProgramError: bytes that are no ONNX model, or a dimension that it does not have. What is not supported is told

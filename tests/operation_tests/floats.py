@@ -131,6 +131,16 @@ def transcendental(d):
                         inputs=[a])
 
 
+def roundings(s, t):
+    """Those that the dialect has for a conversion that rounds."""
+    if t == "f8E8M0FNU":
+        return ["zero", "positive_inf"]
+    if F.BITS[t] <= 8:
+        return ["nearest_even"]
+    more = {("f64", "f32"): ["negative_inf", "positive_inf"], ("f32", "tf32"): ["nearest_away"]}
+    return ["nearest_even", "zero", *more.get((s, t), [])]
+
+
 def conversions(s):
     """From one float type to every other number."""
     p = Program(f"convert.{s}")
@@ -151,7 +161,7 @@ def conversions(s):
     for t in F.EVERY_FLOAT:
         if t == s or (t == "f4E2M1FN" and Program.piece):
             continue
-        for mode in ["zero", "positive_inf"] if t == "f8E8M0FNU" else ["nearest_even", "nearest_away"]:
+        for mode in roundings(s, t):
             want = np.array([F.encode(t, e, mode) for e in v.tolist()], F.carrier(t))
             how = rounding(mode)
             where = None

@@ -218,3 +218,19 @@ def test_mapping(capsys):
     x, out = np.arange(16, dtype=np.float32), np.zeros((2, 16), np.float32)
     mapped[1](x, out)
     assert np.array_equal(out, [x * 2, x - 2]) and "compiled float32[16]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("device", ["cpu", "eval"])
+def test_nans_propagate_under_tritons_names(device):
+    @girih.jit
+    def kernel(x, out, how: tl.constexpr = tl.PropagateNan.NONE):
+        i = tl.arange(0, 4)
+        a = tl.load(x + i)
+        tl.store(out + i, tl.maximum(a, 1.0, propagate_nan=tl.PropagateNan.ALL))
+        tl.store(out + 4 + i, tl.minimum(a, 1.0, propagate_nan=tl.PropagateNan.NONE))
+        tl.store(out + 8 + i, tl.clamp(a, 0.0, 1.0, propagate_nan=how))
+
+    x, out = np.array([0, np.nan, 2, 3], np.float32), np.zeros(12, np.float32)
+    for how, clamped in ((tl.PropagateNan.NONE, 0), (tl.PropagateNan.ALL, np.nan)):
+        kernel[1](x, out, how=how, device=device)
+        np.testing.assert_array_equal(out, [1, np.nan, 2, 3, 0, 1, 1, 1, 0, clamped, 1, 1])

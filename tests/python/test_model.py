@@ -250,3 +250,21 @@ def test_a_look_inside(tmp_path):
 def test_whatever_is_public_says_what_it_does():
     for name, member in inspect.getmembers(girih.Model, callable):
         assert name.startswith("_") and name != "__call__" or inspect.getdoc(member), name
+
+
+def test_a_limit_on_memory():
+    x = np.ones((64, 1000), np.float32)
+
+    def run(expression, **options):
+        return girih.Model.from_expr(expression, options=options, x=x)(x=x)
+
+    # Two MB of weights; and none, but 256 KB of results.
+    for expression in ("torch.nn.Linear(1000, 500)(torch.softmax(x, -1))", "torch.softmax(x, -1) * 2"):
+        wanted = run(expression)
+        for enough in ("64M", 64 << 20):
+            np.testing.assert_array_equal(run(expression, max_memory=enough), wanted)
+        for little in ("200K", 200 << 10, 1):
+            with pytest.raises(girih.GirihError, match="more than the limit of"):
+                run(expression, max_memory=little)
+    with pytest.raises(ValueError, match="a size such as"):
+        run("x + 1", max_memory="plenty")

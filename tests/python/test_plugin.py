@@ -1,5 +1,7 @@
 """``pytest -p girih.cutile`` runs a suite written for a GPU."""
 
+import os
+
 SUITE = """
     import cupy as cp
     import cuda.tile as ct
@@ -55,3 +57,70 @@ def test_options(write, run):
     assert here.returncode == 0 and "kernels run on eval" in here.stdout
     here = run("-m", "pytest", "-p", "girih.cutile", "--girih-device", "gpu", suite)
     assert here.returncode == 4 and "gpu" in here.stderr
+
+
+CHILDREN = """
+    import multiprocessing
+    import subprocess
+    import sys
+
+    from cuda.tile._compile import _find_compiler_bin, _get_max_supported_bytecode_version
+
+    def child(queue):
+        import cupy
+
+        queue.put(int(cupy.asnumpy(cupy.ones(3)).sum()))
+
+    def test_a_subprocess(tmp_path):
+        done = subprocess.run([sys.executable, "PROGRAM"], capture_output=True, text=True)
+        assert done.stdout.strip() == "8", done.stderr
+
+    def test_a_spawned_process():
+        context = multiprocessing.get_context("spawn")
+        queue = context.Queue()
+        process = context.Process(target=child, args=(queue,))
+        process.start()
+        process.join(60)
+        assert process.exitcode == 0 and queue.get(timeout=10) == 3
+
+    def test_the_compiler_is_asked_for(tmp_path):
+        assert _get_max_supported_bytecode_version(str(tmp_path), allow_dev=True).as_string() == "13.4"
+        version = subprocess.run([_find_compiler_bin().path, "--version"], capture_output=True, text=True)
+        assert "girih" in version.stdout.lower()
+"""
+
+PROGRAM = """
+    import cupy as cp
+    import cuda.tile as ct
+
+    @ct.kernel
+    def adds_one(x):
+        ct.store(x, (0,), ct.load(x, (0,), (8,)) + 1)
+
+    x = cp.zeros(8)
+    ct.launch(0, (1,), adds_one, (x,))
+    print(int(cp.asnumpy(x).sum()))
+"""
+
+
+def test_children(write, run):
+    program = write("program.py", PROGRAM)
+    suite = write("suite/test_children.py", CHILDREN.replace("PROGRAM", str(program)))
+    plugin = ("-m", "pytest", "-p", "girih.cutile", "-p", "no:cacheprovider", "-q", suite)
+    here = run(*plugin, "--girih-children")
+    assert here.returncode == 0 and "3 passed" in here.stdout, here.stdout
+    # Off unless asked for.
+    here = run(*plugin, "-k", "subprocess")
+    assert here.returncode == 1, here.stdout
+
+
+def test_an_environment_that_redirects(write, run):
+    from girih.cutile.hosting import SITE
+
+    program = write("program.py", "import sys; print('girih.cutile' in sys.modules)")
+    hidden = write("hidden/sitecustomize.py", "print('hidden')")
+    path = os.pathsep.join([SITE, str(hidden.parent), os.environ.get("PYTHONPATH", "")])
+    assert run(program, env={"PYTHONPATH": path}).stdout == "hidden\nFalse\n"
+    assert run(program, env={"PYTHONPATH": path, "GIRIH_CUTILE": "1"}).stdout == "hidden\nTrue\n"
+    here = run(program, env={"PYTHONPATH": path, "GIRIH_CUTILE": "perhaps"})
+    assert "must be 1 or 0" in here.stderr and here.stdout.startswith("hidden\n"), here

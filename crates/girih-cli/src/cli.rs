@@ -108,6 +108,9 @@ pub struct KernelArgs {
     /// Ignore the schedule that `girih tune` has found [env: GIRIH_TUNED=0].
     #[arg(long)]
     pub no_tuned: bool,
+    /// Refuse a model whose weights, temporary arrays and results take more, such as 500M or 2G.
+    #[arg(long, value_name = "SIZE", value_parser = girih::options::bytes, allow_hyphen_values = true)]
+    pub max_memory: Option<u64>,
 }
 
 /// What every command that launches a kernel takes.

@@ -116,6 +116,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     options.check |= args.check;
     options.tuned &= !args.no_tuned;
     options.knobs = args.knobs.clone();
+    options.max_memory = args.max_memory;
     options.printer = Some(std::sync::Arc::new(|_, text| crate::output::print(text)));
     // Of several runs, of schedules or to measure, the first one tells.
     let told = std::sync::Mutex::new(std::collections::BTreeSet::new());

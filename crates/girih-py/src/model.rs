@@ -53,6 +53,12 @@ fn options(given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
             "check" => options.check = value.extract()?,
             "threads" => options.threads = Some(value.extract()?),
             "knobs" => options.knobs = value.extract()?,
+            "max_memory" => {
+                options.max_memory = Some(match value.extract::<u64>() {
+                    Ok(bytes) => bytes,
+                    Err(_) => girih::options::bytes(&value.extract::<String>()?).map_err(PyValueError::new_err)?,
+                });
+            }
             "cache" => {
                 if !value.extract::<bool>()? {
                     options.cache = girih::CachePolicy::Off;

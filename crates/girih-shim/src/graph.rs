@@ -1,9 +1,11 @@
-//! Graphs built from nodes. A node's dependencies exist before it does, so the order of insertion is an order of
-//! execution.
+//! Graphs, built from nodes or captured from a stream. A node's dependencies exist before it does, so the order of insertion is
+//! an order of execution; what is submitted to a stream under capture becomes a node in that order instead of being done.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::Arc;
 
+use crate::codes;
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::ffi::{In, Out};
@@ -15,7 +17,7 @@ use girih::sync::Brief;
 
 /// What a node does.
 #[derive(Clone)]
-enum Work {
+pub enum Work {
     Nothing,
     Kernel(Arc<Call>),
     Fill {
@@ -43,7 +45,7 @@ enum Work {
     Run(Arc<Graph>),
 }
 
-struct Allocation {
+pub struct Allocation {
     start: u64,
     id: u64,
 }
@@ -55,7 +57,7 @@ impl Drop for Allocation {
 }
 
 #[derive(Default)]
-struct Graph {
+pub struct Graph {
     nodes: Brief<Vec<Work>>,
 }
 
@@ -93,6 +95,37 @@ static GRAPHS: Table<Graph> = Table::new("graph");
 static EXECUTABLES: Table<Graph> = Table::new("executable graph");
 /// The graph that a node is in.
 static NODES: Table<Handle> = Table::new("node");
+
+/// The graph that is captured from each stream under capture, by the stream's id.
+static CAPTURES: Brief<BTreeMap<u64, Handle>> = Brief::new(BTreeMap::new());
+
+fn captured(on: Handle) -> Result<Option<Handle>> {
+    let id = stream::stream(on)?.id;
+    Ok(CAPTURES.lock().get(&id).copied())
+}
+
+/// Does what is submitted to a stream, or adds it to the graph that is captured from the stream.
+pub fn submit(on: Handle, work: Work) -> Result<()> {
+    match captured(on)? {
+        None => work.run(),
+        Some(graph) => {
+            NODES.insert(graph);
+            GRAPHS.get(graph)?.nodes.lock().push(work);
+            Ok(())
+        }
+    }
+}
+
+/// Refuses what no node does, on a stream under capture.
+pub fn not_captured(on: Handle) -> Result<()> {
+    match captured(on)? {
+        None => Ok(()),
+        Some(_) => {
+            let message = "the stream is being captured into a graph, which cannot hold this";
+            Err(Failure::new(codes::ERROR_STREAM_CAPTURE_UNSUPPORTED, message))
+        }
+    }
+}
 
 /// Adds a node whose dependencies are nodes of the same graph.
 fn add(out: Out<Handle>, graph: Handle, after: In<Handle>, count: usize, work: Work) -> Result<()> {
@@ -167,6 +200,32 @@ fn fill_of(p: MemsetNode) -> Result<Work> {
 }
 
 driver! {
+    fn cuStreamIsCapturing(on: Handle, status: Out<c_int>) { status.set(captured(on)?.is_some().into()) }
+    fn cuStreamGetCaptureInfo_v2(
+        on: Handle, status: Out<c_int>, id: Out<c_ulonglong>, graph: Out<Handle>,
+        _dependencies: Out<*const Handle>, count: Out<usize>,
+    ) {
+        let found = captured(on)?;
+        status.set(found.is_some().into())?;
+        id.set_if(found.map_or(0, |graph| graph.0 as c_ulonglong));
+        graph.set_if(found.unwrap_or(Handle::NULL));
+        count.set_if(0);
+        Ok(())
+    }
+    fn cuStreamBeginCapture_v2(on: Handle, _mode: c_int) {
+        let id = stream::stream(on)?.id;
+        let mut captures = CAPTURES.lock();
+        if captures.contains_key(&id) {
+            return Err(Failure::new(codes::ERROR_ILLEGAL_STATE, "the stream is captured already"));
+        }
+        captures.insert(id, GRAPHS.insert(Graph::default()));
+        Ok(())
+    }
+    fn cuStreamEndCapture(on: Handle, graph: Out<Handle>) {
+        let id = stream::stream(on)?.id;
+        let found = CAPTURES.lock().remove(&id);
+        graph.set(found.ok_or_else(|| Failure::new(codes::ERROR_ILLEGAL_STATE, "the stream is not captured"))?)
+    }
     fn cuGraphCreate(out: Out<Handle>, _flags: c_uint) { out.set(GRAPHS.insert(Graph::default())) }
     fn cuGraphDestroy(graph: Handle) {
         GRAPHS.remove(graph)?;
@@ -248,10 +307,7 @@ driver! {
         stream::stream(on)?;
         EXECUTABLES.get(executable).map(drop)
     }
-    fn cuGraphLaunch(executable: Handle, on: Handle) {
-        stream::stream(on)?;
-        EXECUTABLES.get(executable)?.run()
-    }
+    fn cuGraphLaunch(executable: Handle, on: Handle) { submit(on, Work::Run(EXECUTABLES.get(executable)?)) }
     fn cuGraphExecDestroy(executable: Handle) { EXECUTABLES.remove(executable).map(drop) }
     fn cuDeviceGraphMemTrim(device: c_int) { crate::context::check_device(device) }
 }

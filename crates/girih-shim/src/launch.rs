@@ -12,6 +12,7 @@ use girih::{Device, Param, ParamKind, RawArgs, Reached};
 use crate::driver;
 use crate::failure::{self, Failure, Result};
 use crate::ffi::In;
+use crate::graph::{self, Work};
 use crate::handles::Handle;
 use crate::host;
 use crate::mangle::{self, Array, Parameter};
@@ -19,7 +20,6 @@ use crate::memory;
 use crate::module::{self, Loaded, param_bytes};
 use crate::options;
 use crate::simt;
-use crate::stream;
 
 /// Where an argument lies in a packed list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -349,14 +349,14 @@ fn launch(
     params: In<In<u8>>,
     extra: In<usize>,
 ) -> Result<()> {
-    stream::stream(on)?;
     if block.contains(&0) {
         return Err(Failure::value(format!("a block of {block:?} threads is empty")));
     }
     if let Some(function) = simt::function(function) {
+        graph::not_captured(on)?;
         return function.launch(grid, block, shared, params);
     }
-    prepare(function, grid, params, extra)?.run()
+    graph::submit(on, Work::Kernel(Arc::new(prepare(function, grid, params, extra)?)))
 }
 
 driver! {

@@ -10,6 +10,7 @@ use crate::context::{check_device, primary};
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::ffi::{In, Out};
+use crate::graph::{self, Work};
 use crate::handles::{Handle, Table};
 use girih::sync::{Brief, BriefGuard, once};
 
@@ -358,27 +359,44 @@ driver! {
     }
 
     fn cuMemcpy(to: u64, from: u64, bytes: usize) { copy(to, from, bytes) }
-    fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, _stream: Handle) { copy(to, from, bytes) }
+    fn cuMemcpyAsync(to: u64, from: u64, bytes: usize, on: Handle) {
+        graph::submit(on, Work::Copy { to, from, bytes })
+    }
     fn cuMemcpyHtoD_v2(to: u64, from: u64, bytes: usize) { copy(to, from, bytes) }
-    fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: Handle) { copy(to, from, bytes) }
+    fn cuMemcpyHtoDAsync_v2(to: u64, from: u64, bytes: usize, on: Handle) {
+        graph::submit(on, Work::Copy { to, from, bytes })
+    }
     fn cuMemcpyDtoH_v2(to: u64, from: u64, bytes: usize) { copy(to, from, bytes) }
-    fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, _stream: Handle) { copy(to, from, bytes) }
+    fn cuMemcpyDtoHAsync_v2(to: u64, from: u64, bytes: usize, on: Handle) {
+        graph::submit(on, Work::Copy { to, from, bytes })
+    }
     fn cuMemcpyDtoD_v2(to: u64, from: u64, bytes: usize) { copy(to, from, bytes) }
-    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, _stream: Handle) { copy(to, from, bytes) }
+    fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, on: Handle) {
+        graph::submit(on, Work::Copy { to, from, bytes })
+    }
     fn cuMemcpyPeer(to: u64, _there: Handle, from: u64, _here: Handle, bytes: usize) { copy(to, from, bytes) }
-    fn cuMemcpyPeerAsync(to: u64, _there: Handle, from: u64, _here: Handle, bytes: usize, _stream: Handle) {
-        copy(to, from, bytes)
+    fn cuMemcpyPeerAsync(to: u64, _there: Handle, from: u64, _here: Handle, bytes: usize, on: Handle) {
+        graph::submit(on, Work::Copy { to, from, bytes })
     }
     fn cuMemcpy2D_v2(params: In<Copy2D>) { copy_2d(params.get()?) }
     fn cuMemcpy2DUnaligned_v2(params: In<Copy2D>) { copy_2d(params.get()?) }
-    fn cuMemcpy2DAsync_v2(params: In<Copy2D>, _stream: Handle) { copy_2d(params.get()?) }
+    fn cuMemcpy2DAsync_v2(params: In<Copy2D>, on: Handle) {
+        graph::not_captured(on)?;
+        copy_2d(params.get()?)
+    }
 
     fn cuMemsetD8_v2(to: u64, value: u8, count: usize) { fill(to, 0, value.into(), 1, count, 1) }
     fn cuMemsetD16_v2(to: u64, value: u16, count: usize) { fill(to, 0, value.into(), 2, count, 1) }
     fn cuMemsetD32_v2(to: u64, value: c_uint, count: usize) { fill(to, 0, value, 4, count, 1) }
-    fn cuMemsetD8Async(to: u64, value: u8, count: usize, _stream: Handle) { fill(to, 0, value.into(), 1, count, 1) }
-    fn cuMemsetD16Async(to: u64, value: u16, count: usize, _stream: Handle) { fill(to, 0, value.into(), 2, count, 1) }
-    fn cuMemsetD32Async(to: u64, value: c_uint, count: usize, _stream: Handle) { fill(to, 0, value, 4, count, 1) }
+    fn cuMemsetD8Async(to: u64, value: u8, count: usize, on: Handle) {
+        graph::submit(on, Work::Fill { to, pitch: 0, value: value.into(), size: 1, width: count, rows: 1 })
+    }
+    fn cuMemsetD16Async(to: u64, value: u16, count: usize, on: Handle) {
+        graph::submit(on, Work::Fill { to, pitch: 0, value: value.into(), size: 2, width: count, rows: 1 })
+    }
+    fn cuMemsetD32Async(to: u64, value: c_uint, count: usize, on: Handle) {
+        graph::submit(on, Work::Fill { to, pitch: 0, value, size: 4, width: count, rows: 1 })
+    }
     fn cuMemsetD2D8_v2(to: u64, pitch: usize, value: u8, width: usize, height: usize) {
         fill(to, pitch, value.into(), 1, width, height)
     }

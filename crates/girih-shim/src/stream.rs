@@ -13,11 +13,12 @@ use crate::context::primary;
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::ffi::Out;
+use crate::graph::{self, Work};
 use crate::handles::{Handle, Table};
 use girih::sync::Brief;
 
 pub struct Stream {
-    id: u64,
+    pub id: u64,
     flags: c_uint,
     priority: c_int,
 }
@@ -83,21 +84,14 @@ pub fn call_host(function: HostFn, data: *mut c_void) -> Result<()> {
     Ok(())
 }
 
-fn no_capture() -> Result<()> {
-    Err(Failure::new(
-        codes::ERROR_STREAM_CAPTURE_UNSUPPORTED,
-        "streams are not captured; build the graph from nodes, or launch without one",
-    ))
-}
-
 driver! {
     fn cuStreamCreate(out: Out<Handle>, flags: c_uint) { out.set(create(flags, 0)) }
     fn cuStreamCreateWithPriority(out: Out<Handle>, flags: c_uint, priority: c_int) {
         out.set(create(flags, priority))
     }
     fn cuStreamDestroy_v2(handle: Handle) { STREAMS.remove(handle).map(drop) }
-    fn cuStreamSynchronize(handle: Handle) { stream(handle).map(drop) }
-    fn cuStreamQuery(handle: Handle) { stream(handle).map(drop) }
+    fn cuStreamSynchronize(handle: Handle) { graph::not_captured(handle) }
+    fn cuStreamQuery(handle: Handle) { graph::not_captured(handle) }
     fn cuStreamWaitEvent(handle: Handle, awaited: Handle, _flags: c_uint) {
         stream(handle)?;
         event(awaited).map(drop)
@@ -114,55 +108,25 @@ driver! {
         device.set(0)
     }
     fn cuStreamAddCallback(handle: Handle, callback: Callback, data: *mut c_void, _flags: c_uint) {
-        stream(handle)?;
+        graph::not_captured(handle)?;
         let callback = callback.ok_or_else(|| Failure::value("the callback is null"))?;
         // SAFETY: the host program gives the callback to be called with these values, once.
         unsafe { callback(handle, codes::SUCCESS, data) };
         Ok(())
     }
     fn cuLaunchHostFunc(handle: Handle, function: HostFn, data: *mut c_void) {
-        stream(handle)?;
-        call_host(function, data)
+        graph::submit(handle, Work::Host { function, data: data.expose_provenance() })
     }
     fn cuStreamAttachMemAsync(handle: Handle, _start: u64, _bytes: usize, _flags: c_uint) { stream(handle).map(drop) }
-    fn cuStreamIsCapturing(handle: Handle, status: Out<c_int>) {
-        stream(handle)?;
-        status.set(0)
-    }
-    fn cuStreamGetCaptureInfo_v2(
-        handle: Handle, status: Out<c_int>, id: Out<c_ulonglong>, graph: Out<Handle>,
-        _dependencies: Out<*const Handle>, count: Out<usize>,
-    ) {
-        stream(handle)?;
-        status.set(0)?;
-        id.set_if(0);
-        graph.set_if(Handle::NULL);
-        count.set_if(0);
-        Ok(())
-    }
-    fn cuStreamBeginCapture_v2(handle: Handle, _mode: c_int) {
-        stream(handle)?;
-        no_capture()
-    }
-    fn cuStreamEndCapture(handle: Handle, _graph: Out<Handle>) {
-        stream(handle)?;
-        no_capture()
-    }
     fn cuThreadExchangeStreamCaptureMode(mode: Out<c_int>) { mode.set(0) }
 
     fn cuEventCreate(out: Out<Handle>, flags: c_uint) {
         out.set(EVENTS.insert(Event { timed: flags & 2 == 0, recorded: Brief::new(None) }))
     }
     fn cuEventDestroy_v2(handle: Handle) { EVENTS.remove(handle).map(drop) }
-    fn cuEventRecord(handle: Handle, on: Handle) {
-        stream(on)?;
-        event(handle)?.record();
-        Ok(())
-    }
+    fn cuEventRecord(handle: Handle, on: Handle) { graph::submit(on, Work::Record(event(handle)?)) }
     fn cuEventRecordWithFlags(handle: Handle, on: Handle, _flags: c_uint) {
-        stream(on)?;
-        event(handle)?.record();
-        Ok(())
+        graph::submit(on, Work::Record(event(handle)?))
     }
     fn cuEventQuery(handle: Handle) { event(handle).map(drop) }
     fn cuEventSynchronize(handle: Handle) { event(handle).map(drop) }

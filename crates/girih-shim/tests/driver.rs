@@ -552,6 +552,50 @@ fn graphs_run_their_nodes_in_order() {
 }
 
 #[test]
+fn a_stream_under_capture_records() {
+    let _turn = turn();
+    let double = kernel(program(), c"double_Kt1_A1f32_1t1_p16_Sf32");
+    let x = alloc(64);
+    let ones = [1f32; 16];
+    let begin = |on: Handle| call!(cuStreamBeginCapture_v2(on => Handle, 0 => c_int));
+    let capturing = || {
+        let mut status = -1;
+        assert_eq!(call!(cuStreamIsCapturing(0 => Handle, &mut status => *mut c_int)), 0);
+        status
+    };
+    let (mut graph, mut ready, mut other) = (0 as Handle, 0 as Handle, 0 as Handle);
+    assert_eq!(call!(cuStreamCreate(&mut other => *mut Handle, 0 => c_uint)), 0);
+    assert_eq!(call!(cuMemcpyHtoD_v2(x => u64, ones.as_ptr() => *const f32, 64 => usize)), 0);
+    assert_eq!((capturing(), begin(0), capturing(), begin(0)), (0, 0, 1, 401));
+    assert_eq!(call!(cuMemsetD32Async(x => u64, 3f32.to_bits() => c_uint, 16 => usize, 0 => Handle)), 0);
+    {
+        let (n, stride, c) = (16i32, 1i32, 3f32);
+        assert_eq!(launch(double, [1, 1, 1], &[pointer(&x), pointer(&n), pointer(&stride), pointer(&c)]), 0);
+    }
+    // What no node does is refused there, and done on another stream.
+    assert_eq!(call!(cuStreamSynchronize(0 => Handle)), 900);
+    assert_eq!(call!(cuStreamSynchronize(other => Handle)), 0);
+    assert_eq!(call!(cuStreamEndCapture(0 => Handle, &mut graph => *mut Handle)), 0, "{}", last());
+    assert_eq!(call!(cuStreamEndCapture(0 => Handle, &mut graph => *mut Handle)), 401);
+    assert_eq!(capturing(), 0);
+    let read = || {
+        let mut got = [0f32; 16];
+        assert_eq!(call!(cuMemcpyDtoH_v2(got.as_mut_ptr() => *mut f32, x => u64, 64 => usize)), 0);
+        got
+    };
+    assert_eq!(read(), ones);
+    assert_eq!(call!(cuGraphInstantiateWithFlags(&mut ready => *mut Handle, graph => Handle, 0 => u64)), 0);
+    assert_eq!(call!(cuGraphDestroy(graph => Handle)), 0);
+    for _ in 0..2 {
+        assert_eq!(call!(cuGraphLaunch(ready => Handle, 0 => Handle)), 0, "{}", last());
+        assert_eq!(read(), [9.0; 16]);
+    }
+    assert_eq!(call!(cuGraphExecDestroy(ready => Handle)), 0);
+    assert_eq!(call!(cuStreamDestroy_v2(other => Handle)), 0);
+    assert_eq!(free(x), 0);
+}
+
+#[test]
 fn options_are_all_or_nothing() {
     let _turn = turn();
     let text = || {

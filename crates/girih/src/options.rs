@@ -128,6 +128,9 @@ pub struct Options {
     pub steps: Option<u64>,
     /// Keep in the simulator's reports what pictures are drawn of.
     pub record: bool,
+    /// Refuse a model whose arrays take more bytes than this: its weights, what is computed from them when it is loaded, its
+    /// temporary arrays and its results.
+    pub max_memory: Option<u64>,
 }
 
 impl std::fmt::Debug for Options {
@@ -189,6 +192,20 @@ impl Options {
         options.compiler = get("GIRIH_CC").or_else(|| get("CC"));
         crate::compile::cache::capacity()?;
         Ok(options)
+    }
+
+    /// An error where arrays take more than the limit allows.
+    pub(crate) fn allow(&self, bytes: u64, what: &str) -> Result<(), Error> {
+        match self.max_memory {
+            Some(limit) if bytes > limit => {
+                let size = |n: u64| match n {
+                    0..1_048_576 => format!("{:.1} KiB", n as f64 / 1024.0),
+                    _ => format!("{:.1} MiB", n as f64 / f64::from(1 << 20)),
+                };
+                Err(Error::argument(format!("{what} take {}, more than the limit of {}", size(bytes), size(limit))))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn device(mut self, device: Device) -> Options {

@@ -9,6 +9,7 @@ import ctypes
 import json
 import os
 import sys
+import weakref
 
 from girih import _girih, _library
 from girih.cutile.errors import describe
@@ -112,6 +113,42 @@ def _print(_user, text, length):
         sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
 
 
+class Launches:
+    """What was launched on the default stream while it was under capture."""
+
+    def __init__(self, executable):
+        self._executable = executable
+        weakref.finalize(self, _driver.cuGraphExecDestroy, executable)
+
+    def run(self):
+        _succeed(_driver.cuGraphLaunch(self._executable, None))
+
+
+def _succeed(code):
+    if code != 0:
+        raise explain(RuntimeError(f"girih: the driver answered {code}"))
+
+
+def begin_capture():
+    """From now on what is launched on the default stream is recorded instead of being done."""
+    load()
+    _succeed(_driver.cuStreamBeginCapture_v2(None, 0))
+
+
+def end_capture():
+    """What was launched since; None where nothing was."""
+    graph, executable, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+    _succeed(_driver.cuStreamEndCapture(None, ctypes.byref(graph)))
+    try:
+        _succeed(_driver.cuGraphGetNodes(graph, None, ctypes.byref(count)))
+        if count.value == 0:
+            return None
+        _succeed(_driver.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_ulonglong(0)))
+    finally:
+        _driver.cuGraphDestroy(graph)
+    return Launches(executable)
+
+
 def last_error():
     """What is known about the last failure on this thread, or None; it is forgotten."""
     if _driver is None:
@@ -138,8 +175,8 @@ def container(bytecode, arguments=()):
 
 
 @contextlib.contextmanager
-def time_limit(seconds, message):
-    """Stops a kernel that runs longer; that is a TimeoutError."""
+def time_limit(seconds, error, message):
+    """Stops a kernel that runs longer; that is an `error`."""
     if seconds is None:
         yield
         return
@@ -154,7 +191,7 @@ def time_limit(seconds, message):
         return
     finally:
         alarm.cancel()
-    raise TimeoutError(message)
+    raise error(message)
 
 
 def explain(error):
@@ -173,6 +210,10 @@ def explain(error):
     frames = _frames(failure)
     block = failure.get("block")
     text = describe(_sentence(failure), frames, block)
+    if kind == "assert":
+        # As a GPU's driver says it, whatever becomes of the exception.
+        with contextlib.suppress(Exception):
+            print(failure.get("message", "assertion failed").removeprefix(f"error[{code}]: "), flush=True)
     return BY_CODE.get(code, KernelError)(text, code, frames, block)
 
 

@@ -2,25 +2,29 @@
 
     install()        # before the program imports cuda.tile, torch or cupy
 
-Four places of cuda-tile are changed, each when its module is imported; a version of cuda-tile that has moved one of
+Three places of cuda-tile are changed, each when its module is imported; a version of cuda-tile that has moved one of
 them is refused with its number, not run half-way:
 
-* ``cuda.tile.launch`` takes arrays of main memory, and raises Girih's exceptions.
-* ``cuda.tile._compile.compile_tile`` hands the bytecode over instead of starting a compiler.
-* ``cuda.tile._compile``'s questions about the compiler (its version, the bytecode it reads, its disassembler) are
-  answered without looking for one.
-* ``cuda.tile.tune._tune``'s runs are as ``launch`` is, and a time limit ends a run instead of a process.
+* What ``cuda.tile._cext`` offers that takes a kernel's arguments (``launch``, ``_benchmark`` and the parameters' constraints)
+  takes arrays of main memory, and raises Girih's exceptions.
+* ``cuda.tile._compile.compile_tile`` hands the bytecode over instead of starting a compiler, and that module's questions about
+  the compiler (where it is, its version, the bytecode it reads, its disassembler) are answered from this package.
+* ``cuda.tile.tune._tune``'s time limit ends a run instead of a process.
 """
 
 import functools
 import inspect
+import os
 
-from girih import __version__, _girih
+from girih import __version__, _girih, _library
 from girih.cutile import arrays, driver, standin, torch_cpu
 from girih.cutile.hooks import when_imported
 
 # The newest bytecode that Girih reads, among those cuTile knows.
 _BYTECODE = ("13.4", "13.3", "13.2", "13.1")
+
+# On the path of a Python that starts, it puts Girih in place there.
+SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 
 _installed = False
 
@@ -29,24 +33,48 @@ class UnsupportedVersion(ImportError):
     """This cuda-tile is not laid out as the ones Girih knows."""
 
 
-def install(device=None, check=None, threads=None):
+def wanted():
+    """Whether GIRIH_CUTILE asks for Girih in every Python that starts."""
+    value = os.environ.get("GIRIH_CUTILE", "")
+    if value.lower() in ("1", "true", "yes", "on"):
+        return True
+    if value.lower() in ("", "0", "false", "no", "off"):
+        return False
+    raise ValueError(f"girih: GIRIH_CUTILE is `{value}`; it must be 1 or 0")
+
+
+def install(device=None, check=None, threads=None, children=False):
     """Makes this process run cuTile programs on Girih.
 
     ``device`` is ``"cpu"``, ``"eval"`` or ``"sim"``; ``check`` tests every memory access; ``threads`` is the number of
-    worker threads. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. Options may be changed by
+    worker threads. ``children`` does the same in the Python processes that this one starts, through GIRIH_CUTILE=1 and a folder on
+    PYTHONPATH in this process's environment; GIRIH_CUTILE=1 from outside asks for it too. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. Options may be changed by
     calling it again.
     """
     global _installed
     driver.configure(device=device, check=check, threads=threads)
+    if children or wanted():
+        _hand_down(device, check, threads)
     if _installed:
         return
     driver.load()
     standin.offer()
-    when_imported("cuda.tile", _host_launch)
+    when_imported("cuda.tile._cext", _host_arguments)
     when_imported("cuda.tile._compile", _host_compiler)
     when_imported("cuda.tile.tune._tune", _host_tuner)
     when_imported("torch", torch_cpu.redirect)
     _installed = True
+
+
+def _hand_down(device, check, threads):
+    """Says to the Python processes that this one starts what was said here."""
+    given = {"GIRIH_CUTILE": True, "GIRIH_DEVICE": device, "GIRIH_CHECK": check, "GIRIH_THREADS": threads}
+    for name, value in given.items():
+        if value is not None:
+            os.environ[name] = str(int(value) if isinstance(value, bool) else value)
+    path = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    if SITE not in path:
+        os.environ["PYTHONPATH"] = os.pathsep.join([SITE, *path])
 
 
 def _version():
@@ -69,7 +97,7 @@ def _part(module, name):
 def _moved(what):
     return UnsupportedVersion(
         f"girih {__version__} does not support cuda-tile {_version()}: {what} has changed since 1.7.0; "
-        "install cuda-tile 1.7.0 or a newer girih"
+        "install cuda-tile 1.6.0 or 1.7.0, or a newer girih"
     )
 
 
@@ -81,17 +109,24 @@ def _takes(function, *names):
             raise _moved(f"{function.__module__}.{function.__qualname__}({name}=)")
 
 
-def _host_launch(module):
-    # cuTile's launch(stream, grid, kernel, kernel_args) has no named parameters there.
-    module.launch = _girih.Launcher(_part(module, "launch"), 3, arrays.classify, driver.explain)
+# Which positional parameter holds a kernel's arguments: they have no names.
+_TAKE_ARGUMENTS = {"launch": 3, "_benchmark": 3, "get_parameter_constraints_from_pyargs": 1}
+
+
+def _host_arguments(module):
+    for name, position in _TAKE_ARGUMENTS.items():
+        launcher = _girih.Launcher(_part(module, name), position, arrays.classify, driver.explain)
+        setattr(module, name, launcher)
 
 
 def _host_compiler(module):
     versions = _part(module, "BytecodeVersion")
     compile_tile = _part(module, "compile_tile")
     _takes(compile_tile, "sm_arch", "compiler_options", "bytecode_version", "return_bytecode", "return_cubin")
-    for name in ("_get_max_supported_bytecode_version", "_get_compiler_version_string", "_bytecode_to_mlir_text"):
+    for name in ("_get_max_supported_bytecode_version", "_get_compiler_version_string", "_find_compiler_bin"):
         _part(module, name)
+    binary = _part(module, "_CompilerBinary")
+    _takes(binary, "path", "bin_path", "ld_path", "pass_cuda_home_var")
     known = {v.as_string(): v for v in versions}
     newest = next((known[name] for name in _BYTECODE if name in known), None)
     if newest is None:
@@ -115,6 +150,16 @@ def _host_compiler(module):
     module.compile_tile = compile_for_girih
     module._get_max_supported_bytecode_version = lambda *args, **options: newest
     module._get_compiler_version_string = lambda: f"girih {__version__}"
+    # Who asks where the compiler is gets Girih's, which takes the same options.
+    module._find_compiler_bin = functools.cache(
+        lambda: binary(
+            path=str(_library.find("tileiras")),
+            bin_path=os.environ.get("PATH", ""),
+            ld_path=os.environ.get("LD_LIBRARY_PATH", ""),
+            pass_cuda_home_var=False,
+        )
+    )
+    # Not in 1.6.
     module._bytecode_to_mlir_text = _text
 
 
@@ -129,12 +174,14 @@ def _text(bytecode, **_options):
 
 
 def _host_tuner(module):
-    benchmark = _girih.Launcher(_part(module, "_benchmark"), 3, arrays.classify, driver.explain)
+    benchmark = _part(module, "_benchmark")
     _part(module, "benchmark_with_timeout")
 
-    def with_timeout(stream, grid, kernel, tuples, seconds, flush_l2=True):
-        with driver.time_limit(seconds, f"the kernel ran longer than the time limit of {seconds} s"):
-            return benchmark(stream, grid, kernel, tuples, flush_l2), None
+    def with_timeout(stream, grid, kernel, tuples, seconds, *options, **more):
+        from cuda.tile.tune._tune_utils import TileLaunchTimeoutError
 
-    module._benchmark = benchmark
+        message = f"the kernel launch exceeded timeout {seconds} sec"
+        with driver.time_limit(seconds, TileLaunchTimeoutError, message):
+            return benchmark(stream, grid, kernel, tuples, *options, **more), None
+
     module.benchmark_with_timeout = with_timeout

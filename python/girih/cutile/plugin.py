@@ -1,6 +1,7 @@
 """The pytest plugin: ``pytest -p girih.cutile``.
 
     pytest -p girih.cutile --girih-check tests/
+    pytest -p girih.cutile --girih-children tests/      # for suites that start other Pythons
 
 Girih is in place before the first conftest is read, so a suite written for a GPU imports what it always imports.
 """
@@ -13,6 +14,7 @@ def pytest_addoption(parser):
     group.addoption("--girih-device", choices=["cpu", "eval", "sim"],
                     help="native code, the reference evaluator, or the simulator of a GPU")
     group.addoption("--girih-check", action="store_true", default=None, help="test every memory access of a kernel")
+    group.addoption("--girih-children", action="store_true", help="redirect the Python processes that tests start, too")
     group.addoption("--girih-threads", type=int, metavar="N", help="worker threads; one per core by default")
 
 
@@ -22,7 +24,12 @@ def pytest_load_initial_conftests(early_config):
 
     options = early_config.known_args_namespace
     try:
-        install(device=options.girih_device, check=options.girih_check, threads=options.girih_threads)
+        install(
+            device=options.girih_device,
+            check=options.girih_check,
+            threads=options.girih_threads,
+            children=options.girih_children,
+        )
     except (ImportError, FileNotFoundError, ValueError) as error:
         raise pytest.UsageError(str(error)) from None
 

@@ -23,6 +23,8 @@ options:
   --target NAME         the GPU that is simulated: sm_80, sm_90a (the default), sm_100a or sm_120
                         [env: GIRIH_TARGET]
   --check               test every memory access of a kernel [env: GIRIH_CHECK=1]
+  --children            redirect the Python processes that the program starts, too
+                        [env: GIRIH_CUTILE=1]
   --threads N           worker threads; one per core by default [env: GIRIH_THREADS]
   --dump-bytecode DIR   write the bytecode of every kernel that is compiled
   --dump-tile DIR       write it as text
@@ -52,8 +54,8 @@ def _options(argv):
             return chosen | {"help": True}, "", []
         if word == "--version":
             return chosen | {"version": True}, "", []
-        if word == "--check":
-            chosen["check"] = True
+        if word in ("--check", "--children"):
+            chosen[word[2:]] = True
         elif name in ("--device", "--target", "--threads", "--dump-bytecode", "--dump-tile"):
             if not has_value:
                 if not rest:
@@ -141,7 +143,7 @@ def main(argv):
     from girih.cutile import install
 
     try:
-        install()
+        install(children=chosen.get("children", False))
     except (ImportError, FileNotFoundError, ValueError) as error:
         print(str(error), file=sys.stderr)
         return 2

@@ -2,21 +2,32 @@
 
 `redirect(torch)` runs once, after the program's first ``import torch``. Then
 
-* whatever takes a device takes ``"cuda"`` and makes a CPU tensor; ``.cuda()``, ``.cpu()`` and ``.to(device)`` copy, as
-  between two memories, so that neither side sees what is later written to the other;
-* ``tensor.device`` is ``cuda:0`` and ``is_cuda`` true, save for what ``.cpu()`` or ``.to("cpu")`` gave;
-* ``torch.cuda`` answers for one device, whose work has ended when a call returns.
+* whatever takes a device takes ``"cuda"`` and makes a CPU tensor; ``.cuda()``, ``.cpu()`` and ``.to(device)`` copy from one
+  to the other, as between two memories, so that neither side sees what is later written to the other;
+* ``tensor.device`` is ``cuda:0`` and ``is_cuda`` true for what was asked for as CUDA, and for what is computed from that; other
+  tensors are the host's;
+* ``torch.cuda`` answers for one device, whose work has ended when a call returns; ``torch.cuda.graph`` records launches and
+  what PyTorch does to tensors of the device, and ``replay()`` does it again.
+
+Which tensors are the device's is marked on their storage, which views, parameters and saved tensors share. A mode of PyTorch's
+sees every call of its interface: it takes the device out of the arguments, and marks the results.
 """
 
 import contextlib
 import functools
+import threading
 import time
 import types
+import weakref
 
 from girih.cutile import device as _device
+from girih.cutile import driver as _driver
 
-# Marks what a program moved to the host.
-_HOST = "_girih_on_host"
+# Marks a storage of the device.
+_MARK = "_girih_on_device"
+# Methods that change their first operand without saying so by a name that ends in `_`.
+_CHANGING = {"__setitem__"} | {f"__i{op}__" for op in (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift", "matmul")}  # fmt: skip
 
 
 def redirect(torch):
@@ -28,22 +39,104 @@ class _Redirect:
         self.torch = torch
         self.cpu = torch.device("cpu")
         self.cuda0 = torch.device("cuda", 0)
+        # Whether the contexts and defaults of devices that are entered are the GPU, innermost last.
+        self.contexts = []
+        # The graph that is under capture.
+        self.graph = None
 
-    def device(self, asked):
-        """The device to use instead of one asked for."""
+    def cuda(self, asked):
+        """Whether a device that is asked for is the GPU; others than the first are refused."""
         torch = self.torch
         if isinstance(asked, str) and asked.startswith("cuda"):
             asked = torch.device(asked)
         elif isinstance(asked, int) and not isinstance(asked, bool):
             asked = torch.device("cuda", asked)
-        if isinstance(asked, torch.device) and asked.type == "cuda":
-            if asked.index not in (None, 0):
-                raise RuntimeError(f"unknown device {asked}: girih has only cuda:0")
-            return self.cpu
-        return asked
+        if not isinstance(asked, torch.device) or asked.type != "cuda":
+            return False
+        if asked.index not in (None, 0):
+            raise RuntimeError(f"unknown device {asked}: girih has only cuda:0")
+        return True
+
+    def device(self, asked):
+        """The device to use instead of one asked for."""
+        return self.cpu if self.cuda(asked) else asked
+
+    # Which tensors are the device's.
+
+    def home(self, tensor):
+        """What carries the mark of a tensor."""
+        with self.torch._C.DisableTorchFunction():
+            try:
+                return tensor.untyped_storage()
+            except (NotImplementedError, RuntimeError):
+                return tensor  # a sparse one, of several storages
+
+    def marked(self, tensor):
+        return getattr(self.home(tensor), _MARK, False)
+
+    def mark(self, tensor, cuda):
+        setattr(self.home(tensor), _MARK, cuda)
+        return tensor
+
+    def tensors(self, values, depth=2):
+        """The tensors among values, and in lists and tuples among them."""
+        for value in values:
+            if isinstance(value, self.torch.Tensor):
+                yield value
+            elif depth and isinstance(value, (tuple, list)):
+                yield from self.tensors(value, depth - 1)
+
+    def call(self, func, args, kwargs):
+        """A call of PyTorch's interface: without CUDA in its arguments, its results marked."""
+        asked = kwargs.get("device")
+        if asked is not None:
+            cuda = self.cuda(asked)
+            kwargs = {**kwargs, "device": self.cpu if cuda else asked}
+        if "pin_memory" in kwargs:
+            kwargs = {name: value for name, value in kwargs.items() if name != "pin_memory"}
+        given = [self.home(t) for t in self.tensors((*args, *kwargs.values()))]
+        if asked is None:
+            cuda = any(getattr(home, _MARK, False) for home in given)
+            if not given and self.contexts and func in self.constructors():
+                cuda = self.contexts[-1]
+        if self.graph is not None and cuda:
+            return self.record(func, args, kwargs, given)
+        return self.settle(func(*args, **kwargs), given, cuda, asked is not None)
+
+    def settle(self, result, given, cuda, asked):
+        """Marks the tensors of a result that lie in memory of their own; what was asked for on the other side is a copy."""
+        for tensor in self.tensors((result,)):
+            home = self.home(tensor)
+            if not any(home is other for other in given):
+                if cuda:
+                    setattr(home, _MARK, True)
+            elif asked and tensor is result and getattr(home, _MARK, False) != cuda:
+                result = self.mark(tensor.clone(), cuda)
+        return result
+
+    def record(self, func, args, kwargs, given):
+        """The call as a step of the graph under capture. It runs once now where it makes new tensors, which the steps fill."""
+        name = getattr(func, "__name__", "")
+        if name in _CHANGING or name.endswith("_") and not name.endswith("__") or kwargs.get("out") is not None:
+            self.graph.add(lambda: func(*args, **kwargs))
+            return None if name == "__setitem__" else kwargs.get("out", args[0])
+        result = self.settle(func(*args, **kwargs), given, True, False)
+        made = [t for t in self.tensors((result,)) if not any(self.home(t) is other for other in given)]
+        if made:
+
+            def step():
+                again = self.tensors((func(*args, **kwargs),))
+                fresh = [t for t in again if not any(self.home(t) is other for other in given)]
+                for old, new in zip(made, fresh):
+                    old.data.copy_(new)
+
+            self.graph.add(step)
+        return result
 
     def install(self):
-        self._factories()
+        self._modes()
+        self._loading()
+        self._generator()
         self._tensors()
         self._contexts()
         names = self.cuda_module()
@@ -54,42 +147,46 @@ class _Redirect:
 
     # What makes tensors.
 
-    def _factories(self):
-        torch = self.torch
-        from torch.utils import _device as device_contexts
+    def _modes(self):
+        torch, redirect = self.torch, self
+        from torch.overrides import TorchFunctionMode
+        from torch.utils._device import _device_constructors
 
-        for real in device_contexts._device_constructors():
-            name = getattr(real, "__name__", None)
-            for module in (torch, torch.fft, torch.nn.init, torch.sparse):
-                if getattr(module, name or "", None) is real:
-                    setattr(module, name, self._taking_device(real))
-        for name in ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like"):
-            setattr(torch, name, self._taking_device(getattr(torch, name)))
-        device_contexts._device_constructors.cache_clear()
+        self.constructors = _device_constructors
 
-        real_load = torch.load
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                return redirect.call(func, args, kwargs or {})
 
-        @functools.wraps(real_load)
-        def load(f, map_location=None, *args, **kwargs):
-            if map_location is None or not callable(map_location) and not isinstance(map_location, dict):
-                map_location = self.cpu
-            return real_load(f, map_location, *args, **kwargs)
-
-        torch.load = load
-        self._generator()
-
-    def _taking_device(self, real):
-        device = self.device
+        # A thread begins without modes.
+        self.mode = Mode().__enter__()
+        real = threading.Thread._bootstrap_inner
 
         @functools.wraps(real)
-        def function(*args, **kwargs):
-            asked = kwargs.get("device")
-            if asked is not None:
-                kwargs["device"] = device(asked)
-            kwargs.pop("pin_memory", None)
-            return real(*args, **kwargs)
+        def bootstrap(thread):
+            with Mode():
+                real(thread)
 
-        return function
+        threading.Thread._bootstrap_inner = bootstrap
+
+    def _loading(self):
+        torch = self.torch
+        real = torch.load
+
+        @functools.wraps(real)
+        def load(f, map_location=None, *args, **kwargs):
+            if callable(map_location) or isinstance(map_location, dict):
+                return real(f, map_location, *args, **kwargs)
+            cuda = map_location is not None and self.cuda(map_location)
+
+            def place(storage, _location):
+                inner = getattr(storage, "_untyped_storage", storage)
+                setattr(inner, _MARK, cuda)
+                return storage
+
+            return real(f, place, *args, **kwargs)
+
+        torch.load = load
 
     def _generator(self):
         torch, redirect = self.torch, self
@@ -109,48 +206,44 @@ class _Redirect:
     # What tensors do.
 
     def _tensors(self):
-        torch, device = self.torch, self.device
+        torch = self.torch
         Tensor = torch.Tensor
         real_to, real_device = Tensor.to, Tensor.device
 
-        def moved(before, after, host):
-            if after is before:
-                after = before.clone()
-            if host:
-                setattr(after, _HOST, True)
-            return after
+        def moved(before, after, cuda):
+            if self.marked(before) == cuda:
+                return after
+            return self.mark(before.clone() if after is before else after, cuda)
 
         @functools.wraps(real_to)
-        def to(self, *args, **kwargs):
-            asked = kwargs.get("device")
-            if asked is not None:
-                kwargs["device"] = device(asked)
-            elif args and isinstance(args[0], (str, int, torch.device)):
-                asked = args[0]
-                args = (device(asked), *args[1:])
-            result = real_to(self, *args, **kwargs)
+        def to(self_, *args, **kwargs):
+            asked = kwargs.pop("device", None)
+            if asked is None and args and isinstance(args[0], (str, int, torch.device)):
+                asked, args = args[0], args[1:]
+            elif asked is None and args and isinstance(args[0], Tensor):
+                asked, args = args[0].device, (args[0].dtype, *args[1:])
+            elif asked is None and isinstance(kwargs.get("other"), Tensor):
+                other = kwargs.pop("other")
+                asked, args = other.device, (other.dtype, *args)
             if asked is None:
-                return result
-            return moved(self, result, device(asked) is asked or asked == "cpu")
+                return real_to(self_, *args, **kwargs)
+            cuda = self.cuda(asked)
+            device = self.cpu if cuda else asked
+            return moved(self_, real_to(self_, device, *args, **kwargs), cuda)
 
         @functools.wraps(Tensor.cuda)
-        def cuda(self, device=None, non_blocking=False, **_options):
+        def cuda(self_, device=None, non_blocking=False, **_options):
             if device is not None:
-                redirect_device(device)
-            return moved(self, self, host=False)
+                self.cuda(device)
+            return moved(self_, self_, True)
 
         @functools.wraps(Tensor.cpu)
-        def cpu(self, **_options):
-            return moved(self, self, host=True)
+        def cpu(self_, **_options):
+            return moved(self_, self_, False)
 
-        redirect_device = device
-        cuda0 = self.cuda0
-
-        def where(self):
-            real = real_device.__get__(self)
-            if real.type == "cpu" and not getattr(self, _HOST, False):
-                return cuda0
-            return real
+        def where(self_):
+            real = real_device.__get__(self_)
+            return self.cuda0 if real.type == "cpu" and self.marked(self_) else real
 
         Tensor.to, Tensor.cuda, Tensor.cpu = to, cuda, cpu
         Tensor.device = property(where)
@@ -160,8 +253,6 @@ class _Redirect:
         Tensor.pin_memory = lambda self, device=None: self
         Tensor.is_pinned = lambda self, device=None: not self.is_cuda
         Tensor.record_stream = lambda self, stream: None
-        for name in ("new_tensor", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"):
-            setattr(Tensor, name, self._taking_device(getattr(Tensor, name)))
 
     # What surrounds code.
 
@@ -170,10 +261,48 @@ class _Redirect:
         from torch.amp import autocast_mode
         from torch.utils._device import DeviceContext
 
-        real_context = DeviceContext.__init__
-        DeviceContext.__init__ = lambda self, asked: real_context(self, device(asked))
-        real_default = torch.set_default_device
-        torch.set_default_device = functools.wraps(real_default)(lambda asked: real_default(device(asked)))
+        real_init, real_enter, real_exit = DeviceContext.__init__, DeviceContext.__enter__, DeviceContext.__exit__
+        chosen, entered = weakref.WeakKeyDictionary(), weakref.WeakSet()
+
+        def init(context, asked):
+            real_init(context, device(asked))
+            chosen[context] = self.cuda(asked)
+
+        def enter(context):
+            self.contexts.append(chosen.get(context, False))
+            entered.add(context)
+            return real_enter(context)
+
+        def leave(context, *raised):
+            self.contexts.pop()
+            entered.discard(context)
+            return real_exit(context, *raised)
+
+        real_function = DeviceContext.__torch_function__
+
+        def torch_function(context, func, types, args=(), kwargs=None):
+            kwargs = kwargs or {}
+            if not chosen.get(context, False):
+                return real_function(context, func, types, args, kwargs)
+            # A default device lies below the mode that calls `call`, which asks `contexts`; `with torch.device(...)` above it.
+            if context not in entered and func in self.constructors() and kwargs.get("device") is None:
+                kwargs["device"] = self.cuda0
+            return func(*args, **kwargs)
+
+        DeviceContext.__init__, DeviceContext.__enter__, DeviceContext.__exit__ = init, enter, leave
+        DeviceContext.__torch_function__ = torch_function
+        real_default, real_get = torch.set_default_device, torch.get_default_device
+
+        @functools.wraps(real_default)
+        def set_default_device(asked):
+            real_default(device(asked))
+            if self.cuda(asked):
+                self.contexts[-1] = True
+
+        torch.set_default_device = set_default_device
+        torch.get_default_device = functools.wraps(real_get)(
+            lambda: self.cuda0 if self.contexts and self.contexts[-1] else real_get()
+        )
 
         real_autocast = autocast_mode.autocast.__init__
 
@@ -219,7 +348,7 @@ class _Redirect:
                 return True
 
             def is_capturing(self):
-                return False
+                return redirect.graph is not None
 
             def wait_stream(self, stream):
                 pass
@@ -276,8 +405,62 @@ class _Redirect:
                 return False
 
         class CUDAGraph:
-            def __init__(self, *_args, **_options):
-                raise RuntimeError("girih has no CUDA graphs for PyTorch; run the work without torch.cuda.graph")
+            """Launches, and what PyTorch did to the device's tensors between them, to be done again."""
+
+            def __init__(self, keep_graph=False):
+                self._steps = []
+
+            def capture_begin(self, pool=None, capture_error_mode="global"):
+                if redirect.graph is not None:
+                    raise RuntimeError("girih: another graph is being captured")
+                self._steps = []
+                _driver.begin_capture()
+                redirect.graph = self
+
+            def capture_end(self):
+                if redirect.graph is not self:
+                    raise RuntimeError("girih: this graph is not being captured")
+                redirect.graph = None
+                self._take_launches()
+
+            def _take_launches(self):
+                launches = _driver.end_capture()
+                if launches is not None:
+                    self._steps.append(launches.run)
+
+            def add(self, step):
+                self._take_launches()
+                self._steps.append(step)
+                _driver.begin_capture()
+
+            def replay(self):
+                with torch._C.DisableTorchFunction(), torch.no_grad():
+                    for step in self._steps:
+                        step()
+
+            def reset(self):
+                self._steps = []
+
+            def instantiate(self):
+                pass
+
+            def pool(self):
+                return (0, 0)
+
+        class graph:
+            """What is launched inside becomes the graph's instead of being done."""
+
+            def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+                self._graph = cuda_graph
+
+            def __enter__(self):
+                self._graph.capture_begin()
+
+            def __exit__(self, *_raised):
+                self._graph.capture_end()
+
+        def make_graphed_callables(*_args, **_options):
+            raise RuntimeError("girih has no torch.cuda.make_graphed_callables; capture the work in torch.cuda.graph")
 
         local.stream = Stream()
 
@@ -331,7 +514,7 @@ class _Redirect:
 
         names = {
             "is_available": lambda: True,
-            "is_current_stream_capturing": lambda: False,
+            "is_current_stream_capturing": lambda: redirect.graph is not None,
             "is_initialized": lambda: True,
             "is_bf16_supported": lambda including_emulation=True: True,
             "is_tf32_supported": lambda: True,
@@ -353,6 +536,9 @@ class _Redirect:
             "device": device,
             "device_of": device,
             "CUDAGraph": CUDAGraph,
+            "graph": graph,
+            "graph_pool_handle": lambda: (0, 0),
+            "make_graphed_callables": make_graphed_callables,
             "mem_get_info": mem_get_info,
             "memory_stats": lambda asked=None: {},
             "memory_summary": lambda asked=None, abbreviated=False: "girih: memory is the system's\n",

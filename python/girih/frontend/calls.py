@@ -44,6 +44,8 @@ class Frame:
         self.source = source
         self.node = node
         self.env = env
+        # Where each name was assigned last, for what is found out later.
+        self.assigned: dict[str, ast.Name] = {}
         self.parent = parent
         self.first_context = outside  # how many loops and branches are around the call
         self.result: Any = None

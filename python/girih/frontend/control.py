@@ -157,6 +157,8 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
                 context.found[name], context.wanted[name] = current, [slot_of(p) for p in parts]
             continue
         slots = context.wanted[name]
+        place = tracer.builder.place
+        tracer.at(tracer.frame.assigned.get(name))
         if current is None and name == RESULT:
             raise fail(f"`{tracer.frame.node.name}` returns a value on one path and none on another")
         if parts is None or len(parts) != len(slots):
@@ -166,6 +168,7 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
             )
         for i, part in enumerate(parts):
             slots[i] = join(slots[i], part, name, ("before the loop", "after its body"))
+        tracer.builder.place = place
         if not context.probe and context.stable():
             values += [fit(p, s) for p, s in zip(parts, context.slots[name])]
     if context.probe or not context.stable():

@@ -74,8 +74,8 @@ class Tracer:
 
     # ---- places and errors
 
-    def at(self, node: ast.AST) -> None:
-        """Makes `node` the place of what follows."""
+    def at(self, node: ast.AST | None) -> None:
+        """Makes `node` the place of what follows, if it is in the text."""
         if not hasattr(node, "lineno"):
             return
         frame = self.frame
@@ -128,6 +128,7 @@ class Tracer:
             if isinstance(value, tensor) and not value.value.hint:
                 value.value.hint = target.id
             self.env[target.id] = value
+            self.frame.assigned[target.id] = target
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = unwrap(value)
             if not isinstance(parts, (tuple, list)):

@@ -15,6 +15,7 @@ def _offer(name, value):
     __all__.append(name)
 
 
+_offer("PropagateNan", elementwise.PropagateNan)
 for _type in _types.ALL:
     _offer(_type.name, _type)
 for _module in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from ..frontend import tensor as _t
@@ -200,6 +201,13 @@ def atan2(y, x):
     """
     y, x = operands(y, x, "atan2")
     return compute(x.dtype, x.shape, "atan2 ", y, ", ", x, f" : {x.value.ir_type()}")
+
+
+class PropagateNan(enum.IntEnum):
+    """For `propagate_nan`, under Triton's names; a truth value serves as well."""
+
+    NONE = 0
+    ALL = 0xFFFF
 
 
 def _extreme(word: str, x: Any, y: Any, propagate_nan: Any) -> tensor:

@@ -30,6 +30,20 @@ def shape_changes_in_a_loop():
 
 
 @mistake
+def shape_changes_before_the_last_line_of_a_loop():
+    @girih.jit
+    def kernel(x, n):
+        a = tl.load(x + tl.arange(0, 64))
+        i = 0
+        while i < n:
+            a = tl.cat(a, a)
+            i += 1
+        tl.store(x, tl.sum(a))
+
+    kernel[1](floats(), 100)
+
+
+@mistake
 def kinds_differ_between_branches():
     @girih.jit
     def kernel(x, n):

@@ -104,6 +104,120 @@ def test_a_device_that_is_not_there():
         torch.zeros(1, device="cuda:1")
 
 
+HOSTS = {
+    "ones": lambda c: torch.ones(3, device="cpu"),
+    "no device": lambda c: torch.arange(4.0),
+    "computed": lambda c: torch.arange(4.0) * 2 + 1,
+    "cpu": lambda c: c.cpu(),
+    "cpu, computed": lambda c: c.cpu() + 1,
+    "to": lambda c: (c * 2).to("cpu", torch.float64),
+    "to another": lambda c: c.to(torch.ones(1)),
+    "numpy": lambda c: torch.from_numpy(c.cpu().numpy()),
+    "as_tensor": lambda c: torch.as_tensor(c, device="cpu"),
+    "module": lambda c: torch.nn.Linear(2, 2)(torch.ones(1, 2)).detach(),
+    "parameter": lambda c: torch.nn.Linear(2, 2).to("cuda").cpu().weight,
+}
+
+DEVICES = {
+    "computed": lambda c: torch.sin(c) + 1,
+    "view": lambda c: c[1:].reshape(-1, 1).T,
+    "detached": lambda c: (c * 2).requires_grad_().detach(),
+    "split": lambda c: c.split(2)[1],
+    "sorted": lambda c: c.sort().values,
+    "like": lambda c: torch.zeros_like(c),
+    "new": lambda c: c.new_ones(3),
+    "number": lambda c: 1 - c,
+    "mixed": lambda c: c * torch.tensor(2.0),
+    "in place": lambda c: c.clone().add_(1),
+    "as_tensor": lambda c: torch.as_tensor(torch.ones(2), device="cuda"),
+    "module": lambda c: torch.nn.Linear(4, 2).cuda()(c).detach(),
+    "functional": lambda c: torch.nn.functional.softmax(c, 0),
+    "to another": lambda c: torch.ones(1).to(c),
+}
+
+
+@pytest.mark.parametrize("make", HOSTS)
+def test_host_tensors_stay_host_tensors(make):
+    made = HOSTS[make](torch.arange(4.0, device="cuda"))
+    assert made.device == torch.device("cpu") and made.is_cpu and not made.is_cuda and made.get_device() == -1
+
+
+@pytest.mark.parametrize("make", DEVICES)
+def test_what_comes_of_a_device_tensor_is_on_the_device(make):
+    made = DEVICES[make](torch.arange(4.0, device="cuda"))
+    assert made.device == torch.device("cuda:0") and made.is_cuda and made.get_device() == 0
+
+
+def test_places_are_compared():
+    x = torch.arange(4.0, device="cuda")
+    torch.testing.assert_close(x.cpu(), torch.arange(4.0))
+    with pytest.raises(AssertionError, match="device"):
+        torch.testing.assert_close(x, torch.arange(4.0))
+    leaf = torch.ones(2, device="cuda", requires_grad=True)
+    (leaf * 3).sum().backward()
+    assert leaf.grad.is_cuda
+
+
+def test_another_thread_sees_the_same():
+    import threading
+
+    seen = []
+    c = torch.ones(2, device="cuda")
+    thread = threading.Thread(target=lambda: seen.append((torch.ones(1).is_cuda, (c + 1).is_cuda)))
+    thread.start()
+    thread.join()
+    assert seen == [(False, True)]
+
+
+def test_a_graph_records_launches_and_replays_them():
+    x, y = torch.zeros(16, device="cuda"), torch.zeros(16, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        assert torch.cuda.is_current_stream_capturing()
+        x += 1
+        ct.launch(torch.cuda.current_stream(), (2,), doubles, (x, y))
+        z = y + 1
+        ct.launch(torch.cuda.current_stream(), (2,), doubles, (z, x))
+    assert not torch.cuda.is_current_stream_capturing()
+    assert x.tolist() == [0.0] * 16 == y.tolist()
+    wanted = 0.0
+    for _ in range(3):
+        graph.replay()
+        wanted = 2 * (2 * (wanted + 1) + 1)
+        assert x.tolist() == [wanted] * 16 and z.tolist() == [wanted / 2] * 16
+    with pytest.raises(TypeError), torch.cuda.graph(graph):
+        ct.launch(torch.cuda.current_stream(), (2,), doubles, (x,))
+    ct.launch(torch.cuda.current_stream(), (2,), copies, (torch.ones(16, device="cuda"), y))
+    assert y.tolist() == [1.0] * 16
+
+
+def test_signatures_from_arguments():
+    import numpy as np
+
+    from cuda.tile.compilation import CallingConvention, KernelSignature
+
+    convention = CallingConvention.cutile_python_v1()
+    kinds = {
+        "device": (torch.zeros(16, device="cuda"), torch.zeros(16, device="cuda")),
+        "host": (torch.zeros(16), torch.zeros(16)),
+        "numpy": (np.zeros(16, np.float32), np.zeros(16, np.float32)),
+    }
+    for kind, arguments in kinds.items():
+        signature = KernelSignature.from_kernel_args(doubles, arguments, convention)
+        assert signature.symbol.startswith("doubles_"), (kind, signature.symbol)
+        assert "A1f32" in signature.symbol
+
+
+def test_what_others_import_from_the_extension():
+    from cuda.tile._cext import _benchmark, launch
+
+    assert launch is ct.launch
+    x, y = torch.ones(16), torch.zeros(16)
+    launch(0, (2,), doubles, (x, y))
+    assert y.tolist() == [2.0] * 16
+    assert _benchmark(0, (2,), doubles, (x, y)) > 0
+
+
 def test_host_and_device_share_nothing():
     x = torch.zeros(4, device="cuda")
     host = x.cpu()

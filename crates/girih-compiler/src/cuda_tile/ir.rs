@@ -274,6 +274,12 @@ impl Elements {
     pub fn is_splat(&self) -> bool {
         self.bits.len() == 1
     }
+    /// Equal elements become a splat, as everywhere in MLIR.
+    pub fn join_equal(&mut self) {
+        if self.bits.iter().all(|b| Some(b) == self.bits.first()) {
+            self.bits.truncate(1);
+        }
+    }
     /// The bits of element `i` in row-major order.
     pub fn get(&self, i: usize) -> u64 {
         if self.is_splat() { self.bits[0] } else { self.bits[i] }
@@ -477,6 +483,18 @@ pub struct Module {
     pub producer: Option<String>,
     pub globals: Vec<Global>,
     pub funcs: Vec<Func>,
+    /// Where the further modules of the same file begin, whose symbols share one space of names with the first's.
+    pub later: Vec<Later>,
+}
+
+/// A further module of a file: what is from these places on, up to the next one, stands in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Later {
+    pub name: String,
+    pub producer: Option<String>,
+    pub globals: usize,
+    pub funcs: usize,
+    pub span: Span,
 }
 
 impl Module {

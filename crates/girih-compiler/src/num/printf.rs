@@ -60,6 +60,7 @@ pub enum Part {
 
 /// Widths and precisions are refused past this.
 const WIDEST: usize = 4096;
+const ENDS_WITHIN: &str = "the format ends within a conversion";
 
 /// The number of arguments a format string takes, given how many there are (which decides whether bare `%` count), or
 /// why it is not a format.
@@ -133,7 +134,24 @@ impl Spec {
     }
 }
 
+/// Whether no letter that could end a conversion follows one of its `%`, as NVIDIA's verifier looks for it.
+pub fn unterminated(fmt: &str) -> bool {
+    let mut rest = fmt;
+    while let Some(at) = rest.find('%') {
+        rest = &rest[at + 1..];
+        match rest.find(|c| "diuoxXeEfFgGaAcspn%".contains(c)) {
+            None => return true,
+            Some(0) if rest.starts_with('%') => rest = &rest[1..],
+            Some(_) => {}
+        }
+    }
+    false
+}
+
 fn parse(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
+    if unterminated(fmt) {
+        return Err(ENDS_WITHIN.to_string());
+    }
     match printf(fmt) {
         Ok(pieces) if pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count() == args => Ok(pieces),
         other => {
@@ -203,7 +221,7 @@ fn printf(fmt: &str) -> Result<Vec<Piece>, String> {
             }
             Some(c @ ('s' | 'n')) => return Err(format!("`%{c}` is refused in a kernel's format")),
             Some(c) => return Err(format!("`%{}` is not a conversion", c.escape_default())),
-            None => return Err("the format ends within a conversion".to_string()),
+            None => return Err(ENDS_WITHIN.to_string()),
         }
     }
     pieces.push(Piece::Text(text));
@@ -484,7 +502,10 @@ mod tests {
         let tile = PrintValue { ty: Ty::Num(DType::I32), shape: vec![2, 2], bits: vec![1, 2, 3, 4] };
         assert_eq!(format("%d;", std::slice::from_ref(&tile)), Ok("[[1, 2], [3, 4]];".into()));
         let scalar = PrintValue { shape: vec![], bits: vec![9], ..tile.clone() };
-        assert_eq!(format("<%, %>", &[scalar.clone(), scalar.clone()]), Ok("<9, 9>".into()));
+        assert_eq!(format("<%, %> tiles", &[scalar.clone(), scalar.clone()]), Ok("<9, 9> tiles".into()));
+        for unfinished in ["<%, %>", "%d, %", "%d 100%"] {
+            assert_eq!(format(unfinished, &[scalar.clone(), scalar.clone()]), Err(ENDS_WITHIN.into()));
+        }
         let pointer = PrintValue { ty: Ty::Ptr(DType::I32), bits: vec![0x1f0], ..scalar.clone() };
         assert_eq!(format("%p", &[pointer]), Ok("0x1f0".into()));
         for bad in ["%n", "%s", "%d %d", "", "%5", "%y", "%99999d"] {

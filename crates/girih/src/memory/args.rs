@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use girih_compiler::base::Code;
 use girih_compiler::cuda_tile::ir::{Elem, Func, Type};
 use girih_compiler::num::DType;
 
@@ -42,7 +43,11 @@ pub fn params(entry: &Func) -> Result<Vec<Param>> {
                 Elem::Num(d) => ParamKind::Scalar(d),
                 Elem::Ptr(d) => ParamKind::Pointer(d),
             },
-            other => return Err(Error::Internal(format!("an entry parameter has type {other:?}"))),
+            other => {
+                let other = girih_compiler::cuda_tile::verify::show(other);
+                let message = format!("parameter {i} of `{}` is {other}, which no launch can pass", entry.name);
+                return Err(Error::Argument { code: Code::BadArgument, message });
+            }
         };
         let name = entry.values.get(value).and_then(|v| v.name.clone()).unwrap_or_else(|| i.to_string());
         params.push(Param { name, kind });

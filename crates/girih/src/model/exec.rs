@@ -49,6 +49,8 @@ pub struct Executable {
     load_binding: Binding,
     fixed: Addresses,
     state: Turned<State>,
+    /// Bytes of weights and of what is computed from them.
+    held: u64,
     /// Parameters are others than those that were loaded.
     changed: AtomicBool,
     /// What tells the plan from others, and whether all of it was taken from a saved model.
@@ -133,6 +135,8 @@ impl Executable {
         saved: Option<&Saved>,
     ) -> Result<Executable> {
         let start = Instant::now();
+        let held = weights(&graph).saturating_add(loaded(&plan));
+        options.allow(held, "the model's weights and what is computed from them")?;
         largest_first(&mut plan);
         let mut unique: BTreeMap<String, usize> = BTreeMap::new();
         let mut sources: Vec<&Kernel> = vec![];
@@ -173,6 +177,7 @@ impl Executable {
             fixed,
             options: options.clone(),
             state,
+            held,
             fingerprint,
             as_saved,
             changed: AtomicBool::new(false),
@@ -205,6 +210,10 @@ impl Executable {
             }
         }
         let binding = Arc::new(binding::bind(&self.plan, &self.grids, &self.graph, symbols, &self.fixed)?);
+        let results = binding.outputs.iter().map(|o| o.bytes);
+        let all = [self.held, binding.arena].into_iter().chain(results).fold(0, u64::saturating_add);
+        let text = binding::symbols_text(&self.graph, symbols);
+        self.options.allow(all, &format!("the model's weights, temporary arrays and results{text}"))?;
         state.bindings.truncate(BINDINGS - 1);
         state.bindings.insert(0, binding.clone());
         Ok(binding)
@@ -382,20 +391,32 @@ impl Executable {
 
     pub fn footprint(&self) -> Footprint {
         let arena = self.state.take().map_or(0, |state| state.arena.as_ref().map_or(0, Pages::len));
-        let constants = self.graph.constants.values().map(|c| match &c.data {
-            ConstData::Bytes(bytes) => bytes.len() as u64,
-            ConstData::External { len, .. } => *len,
-        });
-        let parameters = self.graph.inputs.iter().filter(|i| i.role == Role::Parameter).filter_map(|i| {
-            let v = self.graph.values.get(i.value)?;
-            bytes_of(v.elem, &extent::shape(&v.shape, &[])?)
-        });
         Footprint {
-            weights: constants.chain(parameters).sum(),
+            weights: weights(&self.graph),
             loaded: self.fixed.loaded.iter().map(|p| p.bytes().len() as u64).sum(),
             arena: arena as u64,
         }
     }
+}
+
+/// Bytes of constants and parameters as they are given.
+fn weights(graph: &Graph) -> u64 {
+    let constants = graph.constants.values().map(|c| match &c.data {
+        ConstData::Bytes(bytes) => bytes.len() as u64,
+        ConstData::External { len, .. } => *len,
+    });
+    let parameters = graph.inputs.iter().filter(|i| i.role == Role::Parameter).filter_map(|i| {
+        let v = graph.values.get(i.value)?;
+        bytes_of(v.elem, &extent::shape(&v.shape, &[])?)
+    });
+    constants.chain(parameters).fold(0, u64::saturating_add)
+}
+
+/// Bytes of the arrays that are written when a model is loaded.
+fn loaded(plan: &Plan) -> u64 {
+    let arrays = plan.arrays.values().filter(|a| a.place == ArrayPlace::Loaded);
+    let bytes = arrays.filter_map(|a| bytes_of(a.elem, &extent::shape(&a.shape, &[])?));
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`

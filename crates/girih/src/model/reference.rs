@@ -7,7 +7,7 @@
 //! roundings on the way to an output, and eps the rounding of the coarsest float type that is computed in.
 
 use girih_compiler::base::Code;
-use girih_compiler::base::budget::elements;
+use girih_compiler::base::budget::{Budget, elements};
 use girih_compiler::base::launch::Trap;
 use girih_compiler::graph::eval::{self, EvalError};
 use girih_compiler::graph::{Graph, Op, ReduceOp};
@@ -55,7 +55,10 @@ impl Prepared<'_> {
 
     /// The outputs of a graph with the model's inputs.
     pub(super) fn evaluate_graph(&self, graph: &Graph, widen: bool) -> Result<Vec<Tensor>> {
-        let mut budget = machine::budget();
+        let mut budget = match self.model.options.max_memory {
+            Some(limit) => Budget::of_memory(limit),
+            None => machine::budget(),
+        };
         let mut inputs = vec![];
         for one in &self.inputs {
             let raw = one.raw();

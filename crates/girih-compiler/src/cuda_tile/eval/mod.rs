@@ -102,6 +102,10 @@ pub fn run_with(
     let found = module.funcs.iter().position(|f| f.name == entry && f.kind == crate::cuda_tile::ir::FuncKind::Entry);
     let Some(func) = found else { return Err(refuse(format!("the module has no entry `{entry}`"))) };
     let params = module.funcs[func].params().len();
+    let other = module.funcs[func].params().iter().position(|&p| module.funcs[func].tile_ty(p).is_none());
+    if let Some(i) = other {
+        return Err(refuse(format!("parameter {i} of entry `{entry}` is a token or a view, which no launch can pass")));
+    }
     if launch.args.len() != params {
         return Err(refuse(format!("entry `{entry}` takes {params} arguments, but {} were given", launch.args.len())));
     }

@@ -31,19 +31,17 @@ pub(super) struct Results<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// A use of a value, `%x` or `%x#1`.
+    /// A use of a value, `%x` or `%x#1`. Without a number a name of several values is the first of them.
     pub(super) fn operand(&mut self) -> Res<(ValueId, Span)> {
         let Tok::Percent(name) = self.tok else { return self.expected("a value, `%name`") };
         let mut span = self.span;
         self.advance();
         let mut index = 0;
-        let mut picked = false;
         if let Tok::Hash(digits) = self.tok
             && span.end == self.span.start
             && digits.bytes().all(|b| b.is_ascii_digit())
         {
             index = digits.parse::<usize>().unwrap_or(usize::MAX);
-            picked = true;
             span.end = self.span.end;
             self.advance();
         }
@@ -69,16 +67,7 @@ impl<'a> Parser<'a> {
         }
         let (count, defined) = (binding.values.len(), binding.span);
         match binding.values.get(index) {
-            Some(&v) if picked || count == 1 => Ok((v, span)),
-            Some(_) => {
-                let d = Diagnostic::error(Code::ResultCount, format!("%{name} stands for {count} values"));
-                self.report(
-                    d.at(span)
-                        .label(defined, "defined here")
-                        .help(format!("pick one, `%{name}#0` to `%{name}#{}`", count - 1)),
-                );
-                Err(Failed)
-            }
+            Some(&v) => Ok((v, span)),
             None => {
                 let d = Diagnostic::error(
                     Code::ResultCount,

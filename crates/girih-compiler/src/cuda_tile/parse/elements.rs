@@ -180,8 +180,6 @@ impl<'a> Parser<'a> {
             return;
         }
         e.shape = tile.shape.clone();
-        if e.bits.iter().all(|b| Some(b) == e.bits.first()) {
-            e.bits.truncate(1);
-        }
+        e.join_equal();
     }
 }

@@ -232,7 +232,7 @@ impl<'a> Parser<'a> {
             name: fields.name.ok_or_else(|| missing("name"))?,
             linkage_name: fields.linkage_name.ok_or_else(|| missing("linkageName"))?,
             compile_unit: fields.compile_unit.ok_or_else(|| missing("compileUnit"))?,
-            scope_line: fields.scope_line.ok_or_else(|| missing("scopeLine"))?,
+            scope_line: fields.scope_line.unwrap_or(0),
         })))
     }
 

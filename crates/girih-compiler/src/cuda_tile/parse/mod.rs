@@ -1,7 +1,7 @@
 //! Reads a tile program: text in, [`Module`] and diagnostics out.
 //!
 //! ```text
-//! file      := (alias | module | item)*
+//! file      := (alias | module | item)*        items of all modules share one space of names
 //! module    := "cuda_tile.module" "@" name ("attributes" dict)? "{" item* "}"
 //! item      := entry | global | function
 //! entry     := "entry" "@" name "(" (value ":" type),* ")" ("optimization_hints" "=" hints)? region
@@ -116,6 +116,8 @@ struct Parser<'a> {
     /// Names of module-level symbols and where they are defined.
     symbols: FxHashMap<String, Span>,
     modules: u32,
+    /// A module that is not `builtin.module` is being read.
+    within: bool,
     /// Attributes read in aliases so far; bounded, since aliases of aliases can stand for any number.
     expanded: u32,
     /// More than zero inside the body of a statement that failed: complaints about names are silent.
@@ -140,6 +142,7 @@ impl<'a> Parser<'a> {
             state: None,
             symbols: FxHashMap::default(),
             modules: 0,
+            within: false,
             expanded: 0,
             lenient: 0,
         };

@@ -110,24 +110,35 @@ impl<'a> Parser<'a> {
                 dict = self.dict()?;
             }
         }
+        let mut producer = None;
         for (key, value) in dict {
             match (key.as_str(), value) {
                 ("sym_name", AnyAttr::Str(s)) => name = Some(s),
-                ("producer", AnyAttr::Str(s)) if word != "builtin.module" => self.module.producer = Some(s),
+                ("producer", AnyAttr::Str(s)) => producer = Some(s),
                 _ => {}
             }
         }
         let builtin = word == "builtin.module" || (word == "module" && name.is_none());
         if !builtin {
-            self.modules += 1;
-            if self.modules > 1 {
-                return self.error(Code::Syntax, start, "a file can have only one module");
+            if self.within {
+                return self.error(Code::Syntax, start, "a module cannot stand in another");
             }
-            self.module.name = name;
+            self.modules += 1;
+            if self.modules == 1 && self.module.funcs.is_empty() && self.module.globals.is_empty() {
+                (self.module.name, self.module.producer) = (name, producer);
+            } else {
+                let (globals, funcs) = (self.module.globals.len(), self.module.funcs.len());
+                let name = name.unwrap_or_default();
+                self.module.later.push(Later { name, producer, globals, funcs, span: start });
+            }
         }
         let open = self.span;
         self.expect('{')?;
-        self.nested(|p| p.items(Some(open)))?;
+        let outside = self.within;
+        self.within |= !builtin;
+        let read = self.nested(|p| p.items(Some(open)));
+        self.within = outside;
+        read?;
         self.expect('}')?;
         if generic {
             self.expect(')')?;
@@ -143,8 +154,13 @@ impl<'a> Parser<'a> {
 
     fn define(&mut self, name: &str, span: Span) {
         if let Some(&first) = self.symbols.get(name) {
-            let d = Diagnostic::error(Code::Redefinition, format!("@{name} is defined twice"));
-            self.report(d.at(span).label(first, "first defined here"));
+            let mut d = Diagnostic::error(Code::Redefinition, format!("@{name} is defined twice"))
+                .at(span)
+                .label(first, "first defined here");
+            if !self.module.later.is_empty() {
+                d = d.help("the modules of a file share one space of names");
+            }
+            self.report(d);
         } else {
             self.symbols.insert(name.to_string(), span);
         }
@@ -168,6 +184,12 @@ impl<'a> Parser<'a> {
         let func = empty(FuncKind::Entry, name, vec![], hints, start);
         let mut func = self.function(func, args, true)?;
         func.span = self.since(start);
+        if self.is('{') {
+            let at = self.span;
+            self.dict()?;
+            let message = "attributes of an entry are ignored";
+            self.report(Diagnostic::warning(Code::IgnoredAttribute, message).at(self.since(at)));
+        }
         func.loc = self.location()?;
         self.module.funcs.push(func);
         Ok(())

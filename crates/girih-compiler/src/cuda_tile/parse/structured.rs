@@ -5,6 +5,7 @@ use super::function::Arg;
 use super::*;
 use crate::cuda_tile::ops::OpInfo;
 use crate::num::DType;
+use crate::num::printf::unterminated;
 
 /// A carried value: its name in the region, and the value it starts from.
 type Carried<'a> = ((&'a str, Span), (ValueId, Span));
@@ -14,9 +15,9 @@ impl<'a> Parser<'a> {
         let mut d = Draft::new(info);
         match info.opcode {
             Opcode::Break | Opcode::Continue | Opcode::Return | Opcode::Yield => self.terminator(&mut d)?,
-            Opcode::For => self.for_loop(&mut d)?,
-            Opcode::If => self.if_op(&mut d)?,
-            Opcode::Loop => self.loop_op(&mut d)?,
+            Opcode::For => self.for_loop(info, &mut d)?,
+            Opcode::If => self.if_op(info, &mut d)?,
+            Opcode::Loop => self.loop_op(info, &mut d)?,
             Opcode::Reduce | Opcode::Scan => self.fold(info, &mut d)?,
             Opcode::MakeTensorView => self.make_tensor_view(&mut d)?,
             Opcode::PrintTko => self.print(&mut d)?,
@@ -105,7 +106,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn for_loop(&mut self, d: &mut Draft) -> Res<()> {
+    fn for_loop(&mut self, info: &'static OpInfo, d: &mut Draft) -> Res<()> {
         if self.eat_word("unsigned") {
             d.attrs.push((AttrKey::UnsignedCmp, Attr::Unit));
         }
@@ -139,7 +140,7 @@ impl<'a> Parser<'a> {
             args.push(Arg { name: Some(*name), ty: ty.clone() });
         }
         d.regions = vec![self.region(args, Opcode::Continue)?];
-        Ok(())
+        self.discard_dict(info, d)
     }
 
     /// The types of carried values, checked against the initial ones.
@@ -157,7 +158,7 @@ impl<'a> Parser<'a> {
         Ok(types)
     }
 
-    fn if_op(&mut self, d: &mut Draft) -> Res<()> {
+    fn if_op(&mut self, info: &'static OpInfo, d: &mut Draft) -> Res<()> {
         d.groups[0] = vec![self.operand()?];
         if self.eat_arrow() {
             d.results = self.type_list()?;
@@ -166,10 +167,10 @@ impl<'a> Parser<'a> {
         if self.eat_word("else") {
             d.regions.push(self.region(vec![], Opcode::Yield)?);
         }
-        Ok(())
+        self.discard_dict(info, d)
     }
 
-    fn loop_op(&mut self, d: &mut Draft) -> Res<()> {
+    fn loop_op(&mut self, info: &'static OpInfo, d: &mut Draft) -> Res<()> {
         let carried = self.iter_values()?;
         let mut args = vec![];
         if self.eat(':') {
@@ -189,7 +190,7 @@ impl<'a> Parser<'a> {
             d.results = self.type_list()?;
         }
         d.regions = vec![self.region(args, Opcode::Continue)?];
-        Ok(())
+        self.discard_dict(info, d)
     }
 
     fn fold(&mut self, info: &'static OpInfo, d: &mut Draft) -> Res<()> {
@@ -217,7 +218,7 @@ impl<'a> Parser<'a> {
         self.expect('(')?;
         let args = self.args()?;
         d.regions = vec![self.region(args, Opcode::Yield)?];
-        Ok(())
+        self.discard_dict(info, d)
     }
 
     /// `[%m, 16]`: the values, and for each place its number or `None`.
@@ -395,6 +396,9 @@ fn conversion(rest: &str) -> Option<&str> {
 /// The string with today's conversions where it has the bare `%` of older documents: one per argument in all, some of
 /// them no conversion.
 fn fill_placeholders(text: &str, args: &[Type]) -> Option<String> {
+    if unterminated(text) {
+        return None;
+    }
     let mut out = String::new();
     let (mut rest, mut n, mut bare) = (text, 0, 0);
     while let Some(at) = rest.find('%') {

@@ -196,9 +196,16 @@ impl<'a> Parser<'a> {
                 ptr_attr = Some(self.pointer_attribute()?);
                 break;
             }
+            let at = self.span;
             self.expect_word("strides")?;
             self.expect('=')?;
             strides = self.strides()?;
+            if shape.is_empty() {
+                let message = "a tensor view of rank 0 has no strides to give";
+                let d = Diagnostic::error(Code::BadShape, message).at(self.since(at));
+                self.report(d.help(format!("write `tensor_view<{elem}>`")));
+                return Err(Failed);
+            }
         }
         if strides.len() != shape.len() {
             let span = self.span;

@@ -30,10 +30,10 @@ pub use types::type_text;
 
 use super::ir::*;
 use super::parse::parse;
-use crate::base::Diagnostic;
 use crate::base::label::is_hidden;
 use crate::base::lexer::{escape, unescape};
 use crate::base::provenance::SourceId;
+use crate::base::{Diagnostic, Span};
 use attrs::{elements_text, hints_text};
 use body::Body;
 use comments::Comments;
@@ -104,6 +104,15 @@ pub(super) fn read_producer(text: &str) -> Option<String> {
     }
 }
 
+/// A module of a file, and where it begins.
+struct Part<'m> {
+    name: Option<&'m String>,
+    producer: Option<&'m String>,
+    globals: usize,
+    funcs: usize,
+    at: Option<u32>,
+}
+
 /// The lines written so far.
 struct Printer<'a> {
     pub style: Style,
@@ -145,26 +154,60 @@ impl<'a> Printer<'a> {
     }
 
     fn written(mut self, m: &Module) -> (String, Vec<(SourceId, u32)>) {
-        let wrapper = m.name.as_ref().filter(|_| !self.nvidia());
-        if let Some(name) = wrapper {
-            let producer =
-                m.producer.as_ref().map_or(String::new(), |p| format!(" attributes {{producer = {}}}", escape(p)));
-            self.before_module();
-            self.line(&format!("cuda_tile.module {}{producer} {{", symbol_text(name)));
-            self.indent += 1;
-        }
         if let Some(producer) = m.producer.as_ref().filter(|_| self.nvidia()) {
             self.line(&format!("{PRODUCER}{}", producer_text(producer)));
+        }
+        let first = Part { name: m.name.as_ref(), producer: m.producer.as_ref(), globals: 0, funcs: 0, at: None };
+        // The disassembler's text has no modules.
+        let later = m.later.iter().filter(|_| !self.nvidia()).map(|l| Part {
+            name: Some(&l.name),
+            producer: l.producer.as_ref(),
+            globals: l.globals,
+            funcs: l.funcs,
+            at: Some(l.span.start),
+        });
+        let mut parts: Vec<Part> = std::iter::once(first).chain(later).collect();
+        // What stands before a file's first module without one is written without one.
+        if parts.len() > 1 && m.name.is_none() && m.later.first().is_some_and(|l| l.globals + l.funcs == 0) {
+            parts.remove(0);
+        }
+        for (i, part) in parts.iter().enumerate() {
+            let next = parts.get(i + 1);
+            let globals = m.globals.get(part.globals..next.map_or(m.globals.len(), |n| n.globals)).unwrap_or(&[]);
+            let funcs = m.funcs.get(part.funcs..next.map_or(m.funcs.len(), |n| n.funcs)).unwrap_or(&[]);
+            if i > 0 && self.comments.is_none() && !self.nvidia() {
+                self.lines.push(String::new());
+            }
+            self.part(part, globals, funcs, next.is_none());
+        }
+        self.lines.extend(self.locations.definitions());
+        self.rest();
+        let mut out = self.lines.join("\n");
+        out.push('\n');
+        (out, self.starts)
+    }
+
+    fn part(&mut self, part: &Part, globals: &[Global], funcs: &[Func], last: bool) {
+        let wrapper = part.name.filter(|_| !self.nvidia());
+        if let Some(name) = wrapper {
+            let producer = part.producer.map_or(String::new(), |p| format!(" attributes {{producer = {}}}", escape(p)));
+            match part.at {
+                Some(at) => self.before(at),
+                None => self.before_module(),
+            }
+            self.line(&format!("cuda_tile.module {}{producer} {{", symbol_text(name)));
+            self.indent += 1;
         }
         enum Item<'m> {
             Global(&'m Global),
             Func(&'m Func),
         }
-        let mut items: Vec<(u32, Item)> = m.globals.iter().map(|g| (g.span.start, Item::Global(g))).collect();
-        items.extend(m.funcs.iter().map(|f| (f.span.start, Item::Func(f))));
+        let mut items: Vec<(Span, Item)> = globals.iter().map(|g| (g.span, Item::Global(g))).collect();
+        items.extend(funcs.iter().map(|f| (f.span, Item::Func(f))));
         if self.comments.is_some() {
-            items.sort_by_key(|(start, _)| *start);
+            items.sort_by_key(|(span, _)| span.start);
         }
+        let end = items.last().map(|(span, _)| span.end);
         for (i, (_, item)) in items.into_iter().enumerate() {
             match item {
                 Item::Global(g) => {
@@ -178,20 +221,15 @@ impl<'a> Printer<'a> {
                         self.lines.push(String::new());
                     }
                     self.before(f.span.start);
-                    Body::new(&mut self, f).func();
+                    Body::new(self, f).func();
                 }
             }
         }
         if wrapper.is_some() {
-            self.before_close(None);
+            self.before_close(end.filter(|_| !last));
             self.indent -= 1;
             self.line("}");
         }
-        self.lines.extend(self.locations.definitions());
-        self.rest();
-        let mut out = self.lines.join("\n");
-        out.push('\n');
-        (out, self.starts)
     }
 
     fn global(&self, g: &Global) -> String {

@@ -6,6 +6,7 @@ use crate::cuda_tile::parse::renumber;
 pub(crate) fn without_places(m: &Module) -> Module {
     let mut m = m.clone();
     m.globals.iter_mut().for_each(|g| g.span = Span::default());
+    m.later.iter_mut().for_each(|l| l.span = Span::default());
     for f in &mut m.funcs {
         f.span = Span::default();
         f.values = f.values.values().cloned().fold(Default::default(), |mut map, mut v| {
@@ -27,6 +28,7 @@ fn bare(m: &Module) -> Module {
     let mut m = without_places(m);
     m.name = None;
     m.producer = None;
+    m.later.clear();
     for f in &mut m.funcs {
         f.loc = Loc::UNKNOWN;
         let values = f.values.keys().collect::<Vec<_>>();
@@ -199,4 +201,52 @@ entry @k(%first: tile<ptr<f32>>, %second: tile<ptr<f32>>, %third: tile<ptr<f32>>
     assert_eq!(format(text).unwrap(), want);
     round_trip("long statements", text);
     assert!(print_nvidia(&read(text)).lines().any(|l| l.len() > 110));
+}
+
+#[test]
+fn several_modules() {
+    let text = "\
+// about the first
+cuda_tile.module @a {
+  entry @k(%n: tile<i32>) {
+    // the first result without its number
+    %920:2 = for %i in (%n to %n, step %n) : tile<i32> iter_values(%x = %n, %y = %n) -> (tile<i32>, tile<i32>) {
+      continue %y, %x : tile<i32>, tile<i32>
+    }
+    %s = addi %920, %920#1 : tile<i32>
+    return
+  } // at the end of k
+  // before the brace of a
+}
+
+// about the second
+cuda_tile.module @\"b c\" attributes {producer = \"me\"} {
+  global @g <i32: [7, 7]> : tile<2xi32>
+  entry @l(%t: token) {
+    return
+  }
+}
+cuda_tile.module @empty {
+}
+";
+    round_trip("several modules", text);
+    let formatted = format(text).unwrap();
+    assert_eq!(formatted.matches("cuda_tile.module").count(), 3, "{formatted}");
+    let order = [
+        "// about the first",
+        "@a",
+        "// at the end of k",
+        "// before the brace of a\n}",
+        "// about the second",
+        "@empty",
+    ];
+    let at: Vec<usize> =
+        order.iter().map(|part| formatted.find(part).unwrap_or_else(|| panic!("{part}:\n{formatted}"))).collect();
+    assert!(at.is_sorted(), "{at:?}\n{formatted}");
+    assert!(formatted.contains("<i32: 7>"), "{formatted}");
+    // What no module holds stays outside of the one that follows.
+    round_trip(
+        "an entry before a module",
+        "entry @k() {\n  return\n}\n\ncuda_tile.module @m {\n  entry @l() {\n    return\n  }\n}\n",
+    );
 }

@@ -175,9 +175,16 @@ impl<'a> Verifier<'a> {
 
     pub(super) fn loop_op(&mut self, op: &'a Op) -> Checked {
         self.carried(op, op.group(0), self.args(op, 0))?;
+        self.no_views(op)
+    }
+
+    /// Structured control flow gives no views.
+    fn no_views(&mut self, op: &'a Op) -> Checked {
         let views = op.results.iter().any(|&r| matches!(self.ty(r), Some(Type::View(_) | Type::TensorView(_))));
         if views {
-            self.error(Code::BadView, op.span, "a loop cannot return a view");
+            let text = format!("`{}` cannot give a view", name(op));
+            let help = "give what the view is made of, and make it afterwards";
+            self.error_help(Code::BadView, op.span, text, help);
         }
         Some(())
     }
@@ -192,7 +199,7 @@ impl<'a> Verifier<'a> {
         if (0..op.regions.len()).any(|r| !self.args(op, r).is_empty()) {
             self.error(Code::BadArity, op.span, "the regions of an `if` take no arguments");
         }
-        Some(())
+        self.no_views(op)
     }
 
     /// The arguments and yielded values of a body, each a scalar of the element type given.

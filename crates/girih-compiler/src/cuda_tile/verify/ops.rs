@@ -5,6 +5,8 @@ use super::{Verifier, name};
 use crate::base::Code;
 use crate::base::words::closest;
 use crate::cuda_tile::ir::*;
+use crate::cuda_tile::words::Words;
+use crate::num::exact::Numbers;
 use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, printf};
 
@@ -540,22 +542,13 @@ impl<'a> Verifier<'a> {
                 if s.elem == r.elem {
                     return self.element(op, format!("`ftof` needs two different types, found {} twice", show_tile(s)));
                 }
-                let scale = r.elem == Elem::Num(DType::F8E8M0FNU);
-                if scale && !matches!(rounding, Rounding::Zero | Rounding::PositiveInf) {
-                    self.error_help(
-                        Code::BadRounding,
-                        op.span,
-                        "f8E8M0FNU has no nearest rounding",
-                        "write rounding<zero> or rounding<positive_inf>",
-                    );
-                }
-                let small = matches!(r.elem, Elem::Num(d) if d.bits() <= 8);
-                if !scale && small && !matches!(rounding, Rounding::NearestEven | Rounding::NearestAway) {
-                    let message = "`ftof` rounds to the nearest in a format of 8 bits or less, except in f8E8M0FNU";
-                    self.error(Code::BadRounding, op.span, message);
-                }
-                if matches!(rounding, Rounding::Approx | Rounding::Full | Rounding::NearestIntToZero) {
-                    self.error(Code::BadRounding, op.span, "`ftof` does not support this rounding");
+                if let (Elem::Num(from), Elem::Num(to)) = (s.elem, r.elem)
+                    && let allowed = roundings(from, to)
+                    && !allowed.contains(&rounding)
+                {
+                    let words = allowed.iter().map(|r| format!("rounding<{}>", r.word())).collect::<Vec<_>>();
+                    let text = format!("`ftof` does not take rounding<{}> from {from} to {to}", rounding.word());
+                    self.error_help(Code::BadRounding, op.span, text, format!("write {}", words.join(" or ")));
                 }
             }
             Opcode::FToI => {
@@ -671,6 +664,23 @@ impl<'a> Verifier<'a> {
             ),
         }
         self.token(op, 1)
+    }
+}
+
+/// The roundings that `ftof` takes: all where nothing is rounded, and where something is those that NVIDIA's GPUs have.
+fn roundings(from: DType, to: DType) -> &'static [Rounding] {
+    use Rounding::*;
+    let exact = Numbers::of(from).zip(Numbers::of(to)).is_some_and(|(from, to)| {
+        let smallest = |n: Numbers| n.least + n.digits as i32;
+        from.digits <= to.digits && from.most <= to.most && smallest(from) >= smallest(to)
+    });
+    match (from, to) {
+        (_, DType::F8E8M0FNU) => &[Zero, PositiveInf],
+        (_, to) if to.bits() <= 8 => &[NearestEven],
+        _ if exact => &[NearestEven, Zero, NegativeInf, PositiveInf, NearestAway],
+        (DType::F64, DType::F32) => &[NearestEven, Zero, NegativeInf, PositiveInf],
+        (DType::F32, DType::TF32) => &[NearestEven, Zero, NearestAway],
+        _ => &[NearestEven, Zero],
     }
 }
 

@@ -108,15 +108,33 @@ fn roundings() {
     refused(Code::BadRounding, "%r = divf %d, %d rounding<approx> : tile<f64>");
     refused(Code::BadRounding, "%r = exp %h rounding<approx> : tile<f16>");
     refused(Code::BadRounding, "%r = addf %f, %f rounding<approx> : tile<f32>");
-    refused(Code::BadRounding, "%r = ftof %f : tile<f32> -> tile<f8E8M0FNU>");
-    refused(Code::BadRounding, "%r = ftof %f rounding<zero> : tile<f32> -> tile<f8E5M2>");
     refused(Code::BadRounding, "%r = ftof %f rounding<approx> : tile<f32> -> tile<f16>");
-    for r in ["nearest_even", "nearest_away", "zero", "negative_inf", "positive_inf"] {
-        accepted(&format!("%r = ftof %f rounding<{r}> : tile<f32> -> tile<f16>"));
+    // As NVIDIA's disassembler answers for each pair: nearest_even, zero, negative_inf, positive_inf, nearest_away.
+    let modes = ["nearest_even", "zero", "negative_inf", "positive_inf", "nearest_away"];
+    for (from, to, answers) in [
+        ("f32", "f16", "yynnn"),
+        ("f64", "bf16", "yynnn"),
+        ("f64", "f32", "yyyyn"),
+        ("f32", "tf32", "yynny"),
+        ("f64", "tf32", "yynnn"),
+        ("f16", "bf16", "yynnn"),
+        ("f16", "f32", "yyyyy"),
+        ("tf32", "f32", "yyyyy"),
+        ("f8E8M0FNU", "f32", "yynnn"),
+        ("f8E8M0FNU", "f64", "yyyyy"),
+        ("f8E5M3FNU", "f16", "yynnn"),
+        ("f8E5M3FNU", "bf16", "yyyyy"),
+        ("f32", "f8E5M2", "ynnnn"),
+        ("f16", "f8E8M0FNU", "nynyn"),
+    ] {
+        for (mode, answer) in modes.iter().zip(answers.chars()) {
+            let one = format!("%one = constant <{from}: 1.0> : tile<{from}>\n");
+            let text = format!("{one}%r = ftof %one rounding<{mode}> : tile<{from}> -> tile<{to}>");
+            if answer == 'y' { accepted(&text) } else { drop(refused(Code::BadRounding, &text)) }
+        }
     }
     refused(Code::BadRounding, "%r = divi %i, %i unsigned rounding<negative_inf> : tile<i32>");
     accepted("%r = divf %f, %f rounding<approx> flush_to_zero : tile<f32>\n%s = exp %f rounding<approx> : tile<f32>");
-    accepted("%r = ftof %f rounding<zero> : tile<f32> -> tile<f8E8M0FNU>");
     refused(Code::BadAttribute, "%r = negi %i overflow<no_unsigned_wrap> : tile<i32>");
 }
 

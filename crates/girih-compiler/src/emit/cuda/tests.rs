@@ -385,7 +385,7 @@ kernel k(x: ptr<f32>) threads 32 scratch 8 shared 16 {
   in_: i1 = test bx < 3
   print \"100%% of %5d, %-8.3f|%x %c\\n\", i, f, l, b site 0
   print \"%u %d %o %i %f %d\", b, n, n, in_, i, f site 0
-  print \"%, %, %: %\", x, h, t[2, 2], bits[2] site 0
+  print \"%, %, %: % in all\", x, h, t[2, 2], bits[2] site 0
   print \"%p %p\", i, b site 0
   print \"\\\"); evil(\\\\\\\"?\\u{e9}\\u{0}\" site 0
   assert in_, \"100% \\\" wrong\" site 1
@@ -395,7 +395,7 @@ kernel k(x: ptr<f32>) threads 32 scratch 8 shared 16 {
     let lines = [
         r#"  printf("100%% of %5d, %-8.3f|%llx %c\n", i, (double)f, l, (int)((u8)b));"#,
         r#"  printf("%u %d %o %i %f %lld", (u8)b, ((n & 15) ^ 8) - 8, n & 15, in_, (double)i, (long long)((double)f));"#,
-        r#"  printf("0x%llx, %g, [[%g, %g], [%g, %g]]: [%d, %d]", (unsigned long long)x, f64_from_f16(h), f64_from_f16(t[0]), f64_from_f16(t[1]), f64_from_f16(t[2]), f64_from_f16(t[3]), bits[0] != 0, bits[1] != 0);"#,
+        r#"  printf("0x%llx, %g, [[%g, %g], [%g, %g]]: [%d, %d] in all", (unsigned long long)x, f64_from_f16(h), f64_from_f16(t[0]), f64_from_f16(t[1]), f64_from_f16(t[2]), f64_from_f16(t[3]), bits[0] != 0, bits[1] != 0);"#,
         r#"  printf("0x%llx 0x%llx", (unsigned long long)((u32)i), (unsigned long long)((u8)b));"#,
         r#"  printf("\042); evil(\134\042\077\303\251\000");"#,
         r#"  if (!in_) { printf("block %u,%u,%u: 100%% \042 wrong\n", blockIdx.x, blockIdx.y, blockIdx.z); __trap(); }"#,

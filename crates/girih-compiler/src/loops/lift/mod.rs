@@ -33,6 +33,7 @@ use crate::base::provenance::SourceId;
 use crate::base::{Code, Diagnostic, location};
 use crate::cuda_tile::ir::{AttrKey, Elements, Func, Module, Op, OpId, Opcode, TileType, TileViewType, Type, ValueId};
 use crate::cuda_tile::ops;
+use crate::cuda_tile::verify::show;
 use crate::index::{AxisId, Ix, ValId};
 use crate::loops::ir::{
     Axis, Buf, BufId, For, Global, Kernel, LoopKind, Opnd, Param, Place, Site, SiteId, Stmt, Ty, Val,
@@ -157,7 +158,9 @@ impl<'m> Lift<'m> {
         let func = self.func();
         for (i, &p) in func.params().iter().enumerate() {
             let Some(tile) = func.tile_ty(p) else {
-                return Err(bug("a parameter that is not a tile", func.values[p].span));
+                let text =
+                    format!("parameter {i} of `{}` is {}, which no launch can pass", func.name, show(func.ty(p)));
+                return Err(Diagnostic::error(Code::CannotLower, text).at(func.values[p].span));
             };
             let name = func.values[p].name.clone().unwrap_or_else(|| format!("arg{i}"));
             let ty = tile.elem;

@@ -130,7 +130,9 @@ impl<'a> File<'a> {
             DType::I1 => (0..count as usize).map(|i| u64::from(bytes[i / 8] >> (i % 8) & 1)).collect(),
             _ => bytes.chunks_exact(size).map(|b| element(dtype, b)).collect(),
         };
-        Ok(Elements { dtype, shape: tile.shape.clone(), bits })
+        let mut elements = Elements { dtype, shape: tile.shape.clone(), bits };
+        elements.join_equal();
+        Ok(elements)
     }
 
     pub(super) fn globals(&self, mut c: Cursor<'a>) -> Res<Vec<Global>> {

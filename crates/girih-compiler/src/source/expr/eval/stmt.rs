@@ -177,8 +177,8 @@ impl Eval<'_> {
             return Ok(m.name);
         }
         let known = library::MODULES.iter().map(|m| m.path);
-        let help =
-            did_you_mean(path, known).unwrap_or("torch, torch.nn, torch.nn.functional and math are supported".into());
+        let help = did_you_mean(path, known)
+            .unwrap_or("torch, torch.nn, torch.nn.functional, torch.linalg and math are supported".into());
         self.problem(bad(span, format!("the module `{path}` is not supported")).help(help))
     }
 

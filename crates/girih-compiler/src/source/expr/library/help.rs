@@ -117,6 +117,7 @@ pub fn help(name: Option<&str>) -> Result<String, String> {
     let full = match name.split_once('.') {
         Some(("nn", rest)) => format!("torch.nn.{rest}"),
         Some(("F", rest)) => format!("torch.nn.functional.{rest}"),
+        Some(("linalg", rest)) => format!("torch.linalg.{rest}"),
         _ => name.to_string(),
     };
     let found: Vec<&Known> = all.iter().filter(|k| k.name == full || short(k) == name).collect();

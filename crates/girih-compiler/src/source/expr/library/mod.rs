@@ -101,6 +101,7 @@ pub const MODULES: &[Module] = &[
     Module { path: "torch", name: "torch" },
     Module { path: "torch.nn", name: "nn" },
     Module { path: "torch.nn.functional", name: "F" },
+    Module { path: "torch.linalg", name: "linalg" },
     Module { path: "math", name: "math" },
 ];
 
@@ -154,6 +155,7 @@ pub const DTYPES: &[(&str, Elem)] = &[
 
 const CONSTANTS: &[(&str, &str)] = &[
     ("torch", "nn"),
+    ("torch", "linalg"),
     ("torch", "pi"),
     ("torch", "e"),
     ("torch", "inf"),
@@ -176,6 +178,7 @@ pub fn constant(module: &str, name: &str) -> Option<Value> {
     Some(match (module, name) {
         ("torch", "nn") => Value::Module("nn"),
         ("nn", "functional") => Value::Module("F"),
+        ("torch", "linalg") => Value::Module("linalg"),
         ("torch" | "math", "pi") => Value::Float(std::f64::consts::PI),
         ("torch" | "math", "e") => Value::Float(std::f64::consts::E),
         ("torch" | "math", "inf") => Value::Float(f64::INFINITY),

@@ -1,4 +1,4 @@
-# Functions made of others. Each says where it is found: torch, Tensor (a method), F (torch.nn.functional).
+# Functions made of others. Each says where it is found: torch, Tensor (a method), F (torch.nn.functional), linalg (torch.linalg).
 
 
 def _reduction(reduction):
@@ -96,6 +96,12 @@ def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=1):
 def norm(input, p=2, dim=None, keepdim=False):
     """The p-norm over dimensions, or over all."""
     return _aten.linalg_vector_norm(input, 2 if p == 'fro' else p, dim, keepdim)
+
+
+@on('linalg')
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """The p-norm of the elements along dimensions, or of all."""
+    return _aten.linalg_vector_norm(x if dtype is None else x.to(dtype), ord, dim, keepdim)
 
 
 @on('torch Tensor')
