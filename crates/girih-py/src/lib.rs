@@ -58,12 +58,12 @@ fn machine() -> PyResult<String> {
 /// The processor's name, what of its instruction set counts, and what so many threads reach in a second: operations on f32, bytes,
 /// operations of products of bf16 and of int8.
 #[pyfunction]
-fn limits(py: Python<'_>, threads: Vec<u32>) -> (String, Vec<&'static str>, Vec<(f64, f64, f64, f64)>) {
+fn limits(py: Python<'_>, threads: Vec<u32>) -> (String, Vec<&'static str>, Vec<[f64; 4]>) {
     use girih::machine::{features, processor};
     let dir = girih::cache::default_dir();
     let of = |n: u32| girih::model::Limits::of(n, dir.as_deref());
     let found = py.detach(|| threads.into_iter().map(|n| of(n.clamp(1, 1024))).collect::<Vec<_>>());
-    (processor(), features(), found.into_iter().map(|l| (l.flops, l.bytes, l.bf16, l.int8)).collect())
+    (processor(), features(), found.into_iter().map(|l| [l.flops, l.bytes, l.bf16, l.int8]).collect())
 }
 
 /// A message in which long words and quotations lose their middle.

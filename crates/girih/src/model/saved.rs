@@ -130,9 +130,9 @@ impl Model {
             let raw = parameter.raw();
             let length = bytes_of(raw.elem, raw.shape).and_then(|n| usize::try_from(n).ok());
             let length = length.ok_or_else(|| Error::argument("a parameter is too large"))?;
-            // SAFETY: a parameter lies where it says, in the type and shape that were checked, as long as it is held.
             let bytes: &[u8] = match length {
                 0 => &[],
+                // SAFETY: a parameter lies where it says, in the type and shape that were checked, as long as it is held.
                 _ => unsafe { std::slice::from_raw_parts(raw.data, length) },
             };
             given.push(json!([inputs::name(&self.graph, at), raw.shape, parts.add(bytes)]));

@@ -6,7 +6,7 @@ use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
-use crate::num::op::Signedness;
+use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
@@ -31,7 +31,7 @@ for k in 0..1024: reduce contraction               for k2 in 0..512: reduce cont
 Where the memory of an operand runs along the sum, a word is one load. Words are packed as elements are (`stage_inputs`); those of
 weights once, when the model is loaded (`pack_weights`).
 
-A sum of single products, as of one row by a matrix, is paired where both operands' memory runs along it:
+A model's sum of single products, as of one row by a matrix, is paired where both operands' memory runs along it:
 
 ```text
 for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce combine add(s)
@@ -41,8 +41,8 @@ for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce comb
 
 Knob: `pairs` (0 turns the rule off).
 
-Refuses sums over several axes or of an odd or unknown number of terms, operands of other types, and products of few rows, whose
-words would be made for too few uses.
+Refuses floats of programs that are no models, whose sums keep their order, sums over several axes or of an odd or unknown number
+of terms, operands of other types, and products of few rows, whose words would be made for too few uses.
 ",
     run,
 };
@@ -63,7 +63,8 @@ pub fn paired(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem)
         let mut found = vec![];
         sums_of(&p.body[at], &mut vec![], &mut found);
         if found.is_empty() {
-            changed |= pair_folds(&mut kernel, ctx, at, &mut words, log);
+            // What a person's program multiplies is rounded as it says.
+            changed |= p.open && pair_folds(&mut kernel, ctx, at, &mut words, log);
             continue;
         }
         let site = site_of(p, &p.body[at]);
@@ -187,7 +188,9 @@ fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> 
     let terms = terms(f)?;
     let all: Vec<&Stmt> = f.body.iter().collect();
     let (at, (x, y)) = f.body.iter().enumerate().find_map(|(at, s)| match s {
-        Stmt::Let { op: ScalarOp::MulF { .. } | ScalarOp::MulI, args, .. } => match args[..] {
+        Stmt::Let {
+            op: ScalarOp::MulF { rounding: Rounding::NearestEven, ftz: false } | ScalarOp::MulI, args, ..
+        } => match args[..] {
             [Opnd::Val(x), Opnd::Val(y)] => Some((at, (x, y))),
             _ => None,
         },
@@ -205,7 +208,9 @@ fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> 
     let computed = slice(&all, &[product]);
     let rest: Vec<&Stmt> = all.iter().copied().filter(|s| !computed.iter().any(|c| std::ptr::eq(*c, *s))).collect();
     let adds = |s: &Stmt| match s {
-        Stmt::Let { op: ScalarOp::AddF { .. } | ScalarOp::AddI, args, .. } => args.contains(&Opnd::Val(product)),
+        Stmt::Let {
+            op: ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false } | ScalarOp::AddI, args, ..
+        } => args.contains(&Opnd::Val(product)),
         Stmt::Read { .. } | Stmt::Write { .. } => true,
         _ => false,
     };
@@ -305,6 +310,10 @@ impl<'a> Pairs<'a> {
         }
         let (op, unit) = operation(x.0);
         let operands = [x, y].map(|(_, element, extend)| Element::of(kernel, inside, over.axis, element, extend));
+        // Integers are exact in any order.
+        if !kernel.open && op == ScalarOp::DotF {
+            return Err("the order of its terms is the program's".to_string());
+        }
         if !ctx.target.matrix_units.contains(&unit) {
             return Err(format!("{} has no products of pairs of its type", ctx.target.name));
         }
@@ -528,12 +537,14 @@ mod tests {
             .replace(": bf16", ": f32")
             .replace("f32(a)", "a * 1.0")
             .replace("f32(b)", "b * 1.0");
+        let closed = PRODUCT.replace(") open:", "):");
         let more = PRODUCT.replace("        c: f32", "        store C[k] = x\n        c: f32");
         for (text, ctx, why) in [
             (PRODUCT, context(), "cpu has no products of pairs of its type"),
             (PRODUCT, pairs(&["pairs=0"]), "knob off"),
             (&odd, pairs(&[]), "the number of its terms is not known to be even"),
             (&few, pairs(&[]), "there are less than 8 rows for a word, as far as is known"),
+            (&closed, pairs(&[]), "the order of its terms is the program's"),
             (&wide, pairs(&[]), "its operands are f32"),
             (&more, pairs(&[]), "it does more for each term than multiply and add"),
         ] {
