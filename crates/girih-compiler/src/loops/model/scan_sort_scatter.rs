@@ -165,12 +165,14 @@ fn scatter(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], at: &[Coord], o
     e.store(outs[0], root, &coords, value, node.origin);
     close_all(e);
     let from = e.graph.values[updates].shape.clone();
-    let mut place = vec![Ix::Const(0); from.len()];
+    let (mut place, mut serial) = (vec![Ix::Const(0); from.len()], false);
     for (d, n) in from.iter().enumerate() {
         if !n.is_const(1) {
-            // Along an axis that is one of the result's too, no two updates meet.
+            // Along an axis that is one of the result's too, no two updates meet. The outermost loop stays as it is all the same: it
+            // comes after the copy of what is updated, which blocks of their own would not wait for.
             let own = |c: &Coord| matches!(c, Coord::Ix(Ix::Axis(a)) if a.0 as usize == d);
-            let kind = if at.iter().any(own) { LoopKind::Free } else { LoopKind::Serial };
+            let kind = if serial && at.iter().any(own) { LoopKind::Free } else { LoopKind::Serial };
+            serial |= kind == LoopKind::Serial;
             place[d] = Ix::Axis(e.open("u", n.clone(), kind));
         }
     }
