@@ -246,8 +246,9 @@ class Compiled:
 
     def _maker(self, shape, dtype):
         """What makes an output of this shape. Extents that are arguments of their own take PyTorch half as long to read."""
-        if self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM:
-            return functools.partial(self._empty, shape, dtype)
+        kept = self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM
+        if kept or self.device != _graph.CPU:
+            return lambda: self._empty(shape, dtype)
         extents = shape if len(shape) else [()]
         return functools.partial(torch.empty, *extents, dtype=dtype, device=self.device)
 
