@@ -18,3 +18,5 @@ pub mod provenance;
 pub mod sim;
 pub mod uniform;
 pub mod verify;
+#[cfg(test)]
+mod verify_tests;

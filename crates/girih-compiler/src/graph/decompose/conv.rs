@@ -2,12 +2,12 @@
 //!
 //! The mathematics is in [`conv`] and [`conv_transpose`], which rules of several sources call.
 
-use super::window::{Slide, masked, onnx_slides, spatial};
+use super::window::{Slide, masked, masked_by, onnx_slides, spatial};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{Arg, Attrs, MapSource, axis};
-use crate::index::{Cmp, Cond, Ix, Mask};
+use crate::graph::ir::{Arg, Attrs, axis};
+use crate::index::{Cmp, Cond, Ix};
 
 pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
@@ -121,7 +121,6 @@ pub fn conv_transpose(
     let phases: Vec<Phases> = slides.iter().map(Phases::of).collect();
     // [n, groups, phase.., m / groups, place.., c / groups, k..]
     let (m_at, o_at, c_at, k_at) = (2 + n, 3 + n, 3 + 2 * n, 4 + 2 * n);
-    let one = || vec![Ix::Const(1); n];
     let counts = || phases.iter().map(|p| Ix::Const(p.count));
     let taps: Vec<Ix> = phases.iter().zip(&ws[2..]).map(|(p, k)| Ix::ceil_div(k.clone(), Ix::Const(p.count))).collect();
     let taps: Vec<Ix> = taps.iter().map(|t| b.simplify(t)).collect();
@@ -136,7 +135,7 @@ pub fn conv_transpose(
     let mut w_shape = vec![Ix::Const(1), g.clone()];
     w_shape.extend(counts());
     w_shape.push(ws[1].clone());
-    w_shape.extend(one());
+    w_shape.extend(vec![Ix::Const(1); n]);
     w_shape.push(c_each.clone());
     w_shape.extend(taps);
     let channel = Ix::add(Ix::mul(axis(1), c_each), axis(c_at));
@@ -163,8 +162,9 @@ pub fn conv_transpose(
         coords.push(at);
         w_coords.push(k);
     }
-    let xw = padded(b, "windows", x, x_shape, coords, conds);
-    let ww = padded(b, "weight", w, w_shape, w_coords, w_conds);
+    let zeros = [b.scalar_like(x, 0.0), b.scalar_like(w, 0.0)];
+    let xw = masked_by(b, "windows", x, x_shape, coords, conds, zeros[0]);
+    let ww = masked_by(b, "weight", w, w_shape, w_coords, w_conds, zeros[1]);
     let axes: Vec<usize> = (c_at..k_at + n).collect();
     let y = b.dot(xw, ww, wide, &axes, false)?;
     // The phases of a position are its remainder.
@@ -229,17 +229,6 @@ impl Phases {
 
 /// Strides up to which the phases of a transposed convolution are axes of their own.
 const MOST_PHASES: i64 = 64;
-
-/// Elements of `x` where conditions hold, else 0.
-fn padded(b: &mut Builder<'_>, name: &str, x: Arg, shape: Vec<Ix>, coords: Vec<Ix>, conds: Vec<Cond>) -> Arg {
-    if conds.is_empty() {
-        return b.map(name, x, shape, coords);
-    }
-    let zero = b.scalar_like(x, 0.0);
-    let inside = MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } };
-    let outside = MapSource { arg: 1, coords: vec![], when: Mask::default() };
-    b.map_sources(name, vec![x, zero], shape, vec![inside, outside])
-}
 
 /// Adds `bias [m]` to the channels of `y`, and rounds to `narrow`.
 pub fn finish(b: &mut Builder<'_>, mut y: Arg, bias: Option<Arg>, narrow: Elem) -> Result<Arg> {

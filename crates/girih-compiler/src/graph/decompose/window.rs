@@ -144,6 +144,22 @@ pub fn masked(b: &mut Builder<'_>, name: &str, x: Arg, shape: Vec<Ix>, coords: V
         conds.push(Cond::new(c.clone(), Cmp::Ge, Ix::Const(0)));
         conds.push(Cond::new(c.clone(), Cmp::Lt, extent));
     }
+    masked_by(b, name, x, shape, coords, conds, outside)
+}
+
+/// `x[coords]` where conditions hold, else the scalar `outside`.
+pub fn masked_by(
+    b: &mut Builder<'_>,
+    name: &str,
+    x: Arg,
+    shape: Vec<Ix>,
+    coords: Vec<Ix>,
+    conds: Vec<Cond>,
+    outside: Arg,
+) -> Arg {
+    if conds.is_empty() {
+        return b.map(name, x, shape, coords);
+    }
     let inside = MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } };
     let otherwise = MapSource { arg: 1, coords: vec![], when: Mask::default() };
     b.map_sources(name, vec![x, outside], shape, vec![inside, otherwise])

@@ -234,9 +234,7 @@ impl Rows<'_, '_> {
         let number = self.number(coords)?;
         let here = self.e.depth();
         let op = ScalarOp::MinI { sign: Signedness::Unsigned };
-        let old = self.e.define("old", wide, here, |dst| Stmt::Read { dst, buf: lowest, idx: vec![] });
-        let value = self.e.apply(op, wide, vec![number, old]);
-        self.e.push_here(Stmt::Write { buf: lowest, idx: vec![], value });
+        self.e.fold_step(lowest, op, wide, number, here);
         let combine = Combine { accs: vec![lowest], op: CombineOp::Scalar { op, identity: most }, ways: 1 };
         self.e.close_with(|f| f.combine = Some(combine));
         Ok(self.e.define("lowest", wide, at, |dst| Stmt::Read { dst, buf: lowest, idx: vec![] }))

@@ -74,13 +74,7 @@ pub fn paired(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem)
             Ok(ready) => {
                 let made: BTreeMap<AxisId, For> =
                     ready.into_iter().map(|(axis, pairs)| (axis, pairs.made(&mut kernel, &mut words))).collect();
-                walk::visit_mut(&mut kernel.body[at..=at], &mut |s| {
-                    if let Stmt::For(f) = s
-                        && let Some(new) = made.get(&f.axis)
-                    {
-                        **f = new.clone();
-                    }
-                });
+                put(&mut kernel.body[at..=at], made);
                 log.applied(site);
                 changed = true;
             }
@@ -173,14 +167,19 @@ fn pair_folds(kernel: &mut Kernel, ctx: &Context, at: usize, words: &mut Words, 
         }
     }
     let changed = !made.is_empty();
-    walk::visit_mut(&mut kernel.body[at..=at], &mut |s| {
+    put(&mut kernel.body[at..=at], made);
+    changed
+}
+
+/// Puts loops in the place of those over the axes that they are listed by.
+fn put(body: &mut [Stmt], mut made: BTreeMap<AxisId, For>) {
+    walk::visit_mut(body, &mut |s| {
         if let Stmt::For(f) = s
             && let Some(new) = made.remove(&f.axis)
         {
             **f = new;
         }
     });
-    changed
 }
 
 /// A loop that adds up products and nothing else, over pairs; `None` where it is another.

@@ -1,5 +1,6 @@
 //! ONNX matrix products.
 
+use super::quantized_products::centred;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition};
@@ -55,18 +56,9 @@ fn gemm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 fn matmul_integer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    // 16 bits hold the difference of any two bytes.
-    let one = |b: &mut Builder<'_>, i: usize, rows: bool| -> Result<Arg> {
-        let x = call.arg(i)?;
-        let x = b.convert(x, Elem::I16)?;
-        let Some(zero) = call.opt(i + 2) else { return Ok(x) };
-        let mut zero = b.convert(zero, Elem::I16)?;
-        // One for each row of the first operand, or each column of the second.
-        if rows && b.rank(zero) == 1 && !b.shape(zero)[0].is_const(1) {
-            zero = b.unsqueeze(zero, &[1])?;
-        }
-        b.sub(x, zero)
-    };
-    let (x, y) = (one(b, 0, true)?, one(b, 1, false)?);
+    let (x, y) = (call.arg(0)?, call.arg(1)?);
+    // A zero point for each row of the first operand, or each column of the second.
+    let (rows, columns) = (b.rank(x).saturating_sub(2), b.rank(y).saturating_sub(1));
+    let (x, y) = (centred(b, x, call.opt(2), rows)?, centred(b, y, call.opt(3), columns)?);
     Ok(vec![b.matmul_in(x, y, Elem::I32)?])
 }

@@ -175,7 +175,7 @@ impl NestBuilder<'_> {
     }
 
     /// `acc = op(x, acc)`
-    fn fold_step(&mut self, acc: BufId, op: ScalarOp, dtype: DType, x: Opnd, depth: usize) {
+    pub(in crate::loops::model) fn fold_step(&mut self, acc: BufId, op: ScalarOp, dtype: DType, x: Opnd, depth: usize) {
         let old = self.define("acc", dtype, depth, |dst| Stmt::Read { dst, buf: acc, idx: vec![] });
         let new = self.define("v", dtype, depth, |dst| Stmt::Let { dst, op, args: vec![x, old] });
         self.push(depth, Stmt::Write { buf: acc, idx: vec![], value: new });
