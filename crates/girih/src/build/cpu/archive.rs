@@ -18,7 +18,18 @@ pub fn compiler(options: &Options, cpu: Option<Cpu>) -> Result<Compiler> {
     if !cpu.is_here() {
         options.compiler.get_or_insert_with(|| format!("{}-linux-gnu-gcc", cpu.arch));
     }
-    Ok(Tools::default().compiler(&options)?.clone().with_features(cpu.features))
+    let tools = Tools::default();
+    let missing = |e| match e {
+        // Not the compiler of this machine is missing, of which the general message speaks.
+        Error::NoCompiler { tried } if !cpu.is_here() => Error::argument(format!(
+            "a library for {arch} needs a C compiler for {arch}: `{}` was not found; Debian and Ubuntu have \
+             `apt install gcc-{arch}-linux-gnu`, and GIRIH_CC names another",
+            tried.join("`, `"),
+            arch = cpu.arch
+        )),
+        e => e,
+    };
+    Ok(tools.compiler(&options).map_err(missing)?.clone().with_features(cpu.features))
 }
 
 /// The command that compiles a library's source, for whoever does it again.
