@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use girih_compiler::base::budget::bytes_text;
 use girih_compiler::base::launch::Assumptions;
 use girih_compiler::num::DType;
 use girih_compiler::pipeline;
@@ -198,11 +199,8 @@ impl Options {
     pub(crate) fn allow(&self, bytes: u64, what: &str) -> Result<(), Error> {
         match self.max_memory {
             Some(limit) if bytes > limit => {
-                let size = |n: u64| match n {
-                    0..1_048_576 => format!("{:.1} KiB", n as f64 / 1024.0),
-                    _ => format!("{:.1} MiB", n as f64 / f64::from(1 << 20)),
-                };
-                Err(Error::argument(format!("{what} take {}, more than the limit of {}", size(bytes), size(limit))))
+                let (bytes, limit) = (bytes_text(bytes), bytes_text(limit));
+                Err(Error::argument(format!("{what} take {bytes}, more than the limit of {limit}")))
             }
             _ => Ok(()),
         }

@@ -135,7 +135,7 @@ impl Executable {
         saved: Option<&Saved>,
     ) -> Result<Executable> {
         let start = Instant::now();
-        let held = weights(&graph).saturating_add(loaded(&plan));
+        let held = loaded_sizes(&plan).filter_map(|(_, bytes)| bytes).fold(weights(&graph), u64::saturating_add);
         options.allow(held, "the model's weights and what is computed from them")?;
         largest_first(&mut plan);
         let mut unique: BTreeMap<String, usize> = BTreeMap::new();
@@ -161,8 +161,10 @@ impl Executable {
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());
         let fingerprint = plan_hash.finalize().to_hex().to_string();
-        let packed =
-            saved.filter(|_| cached == kernels.len()).and_then(|s| s.packed(&fingerprint, &loaded_sizes(&plan)?));
+        let sizes = || -> Option<Vec<(&str, usize)>> {
+            loaded_sizes(&plan).map(|(name, bytes)| Some((name, usize::try_from(bytes?).ok()?))).collect()
+        };
+        let packed = saved.filter(|_| cached == kernels.len()).and_then(|s| s.packed(&fingerprint, &sizes()?));
         let as_saved = packed.is_some();
         let fixed = addresses(&plan, &graph, packed)?;
         let state = Turned::<State>::default();
@@ -412,13 +414,6 @@ fn weights(graph: &Graph) -> u64 {
     constants.chain(parameters).fold(0, u64::saturating_add)
 }
 
-/// Bytes of the arrays that are written when a model is loaded.
-fn loaded(plan: &Plan) -> u64 {
-    let arrays = plan.arrays.values().filter(|a| a.place == ArrayPlace::Loaded);
-    let bytes = arrays.filter_map(|a| bytes_of(a.elem, &extent::shape(&a.shape, &[])?));
-    bytes.fold(0, u64::saturating_add)
-}
-
 /// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`
 pub(crate) fn step_text(graph: &Graph, step: &Step) -> String {
     let origins = super::profile::origins(graph, &step.origins);
@@ -482,10 +477,9 @@ fn reserve(bytes: usize, what: &str) -> Result<Pages> {
 }
 
 /// The names and sizes of what is computed at load.
-fn loaded_sizes(plan: &Plan) -> Option<Vec<(&str, usize)>> {
-    let loaded = plan.arrays.values().filter(|a| a.place == ArrayPlace::Loaded);
-    let bytes = |a: &Array| usize::try_from(bytes_of(a.elem, &extent::shape(&a.shape, &[])?)?).ok();
-    loaded.map(|a| Some((a.name.as_str(), bytes(a)?))).collect()
+fn loaded_sizes(plan: &Plan) -> impl Iterator<Item = (&str, Option<u64>)> {
+    let bytes = |a: &Array| bytes_of(a.elem, &extent::shape(&a.shape, &[])?);
+    plan.arrays.values().filter(|a| a.place == ArrayPlace::Loaded).map(move |a| (a.name.as_str(), bytes(a)))
 }
 
 /// Where constants lie, and memory for what is computed at load, or with it.
