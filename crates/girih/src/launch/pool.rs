@@ -3,12 +3,17 @@
 //! A job is a function of the worker's number, run by the caller (number 0) and by every worker that comes in time; a
 //! worker that wakes late finds the job closed and the caller does not wait for it. So a job must hand out its own
 //! pieces (an atomic counter) and be right for any number of participants.
+//!
+//! A parked worker is woken on another processor than the caller's. Left alone, the system likes to put whom a thread
+//! wakes beside that thread; the worker then waits behind a caller that does not sleep, and a job of some milliseconds
+//! is over before the system moves one of them.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use crate::system::cpus::{self, Cpus, ThreadId};
 use crate::system::sync::{self, Brief, Turn};
 
 /// How long an idle thread spins before it parks. Waking a parked thread can cost a millisecond on a virtual machine.
@@ -29,12 +34,55 @@ struct Shared {
     caller: Mutex<Option<Thread>>,
 }
 
+/// A worker as its caller sees it.
+struct Worker {
+    thread: Thread,
+    place: Arc<Place>,
+}
+
+/// Where a worker runs.
+#[derive(Default)]
+struct Place {
+    /// Known once it runs.
+    id: OnceLock<ThreadId>,
+    /// It sleeps, or is about to.
+    parked: AtomicBool,
+    /// The processors it may use, while it is kept off one of them.
+    home: Mutex<Option<Cpus>>,
+}
+
+impl Place {
+    /// Keeps a worker that sleeps off the processor of the calling thread, if `workers` fit on the others.
+    fn step_aside(&self, workers: usize) {
+        if !self.parked.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut home = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(id) = self.id.get() else { return };
+        let Some(allowed) = home.or_else(|| Cpus::of(*id)) else { return };
+        if let Some(others) = allowed.beside_caller()
+            && others.count() >= workers
+        {
+            others.confine(*id);
+            *home = Some(allowed);
+        }
+    }
+
+    /// Lets the worker, which calls this, go wherever it may: it is awake, and on a processor of its own.
+    fn settle(&self) {
+        if let (Some(home), Some(id)) = (self.home.lock().unwrap_or_else(PoisonError::into_inner).take(), self.id.get())
+        {
+            home.confine(*id);
+        }
+    }
+}
+
 /// Workers, and what they share with the caller.
 struct Crew {
     /// The process that they live in: a fork has none of them, and begins with others.
     epoch: u32,
     shared: Arc<Shared>,
-    workers: Vec<Thread>,
+    workers: Vec<Worker>,
 }
 
 impl Crew {
@@ -52,12 +100,14 @@ impl Crew {
     fn hire(&mut self, workers: usize) {
         while self.workers.len() < workers {
             let (shared, number) = (self.shared.clone(), self.workers.len() + 1);
+            let place = Arc::<Place>::default();
+            let own = place.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("girih-{number}"))
                 .stack_size(512 << 10)
-                .spawn(move || work(&shared, number));
+                .spawn(move || work(&shared, &own, number));
             match thread {
-                Ok(handle) => self.workers.push(handle.thread().clone()),
+                Ok(handle) => self.workers.push(Worker { thread: handle.thread().clone(), place }),
                 Err(_) => break,
             }
         }
@@ -100,7 +150,8 @@ impl Pool {
             let generation = (shared.state.load(Ordering::Relaxed) >> 32).wrapping_add(1);
             shared.state.store(generation << 32, Ordering::SeqCst);
             for worker in crew.workers.iter().take(threads - 1) {
-                worker.unpark();
+                worker.place.step_aside(threads - 1);
+                worker.thread.unpark();
             }
             shared
         };
@@ -132,10 +183,12 @@ impl Drop for Close<'_> {
     }
 }
 
-fn work(shared: &Shared, number: usize) {
+fn work(shared: &Shared, place: &Place, number: usize) {
+    // Nobody else sets it.
+    let _ = place.id.set(cpus::this_thread());
     let mut done = u64::MAX;
     loop {
-        let state = wait(shared, done);
+        let state = wait(shared, place, done);
         done = state >> 32;
         if number >= shared.limit.load(Ordering::Relaxed) {
             continue;
@@ -174,7 +227,7 @@ fn work(shared: &Shared, number: usize) {
 }
 
 /// Waits for an open job of a generation other than `done`.
-fn wait(shared: &Shared, done: u64) -> u64 {
+fn wait(shared: &Shared, place: &Place, done: u64) -> u64 {
     let start = Instant::now();
     loop {
         let state = shared.state.load(Ordering::Acquire);
@@ -184,7 +237,10 @@ fn wait(shared: &Shared, done: u64) -> u64 {
         if start.elapsed() < SPIN {
             std::hint::spin_loop();
         } else {
+            place.parked.store(true, Ordering::Relaxed);
             std::thread::park();
+            place.parked.store(false, Ordering::Relaxed);
+            place.settle();
         }
     }
 }
