@@ -6,15 +6,18 @@ mod scalar_cases;
 
 use girih_compiler::kernel::legalise::{Options, legalise};
 use girih_compiler::num::op::Rounding;
-use girih_compiler::num::{DType, ScalarOp, eval};
+use girih_compiler::num::{DType, ScalarOp, eval, math};
 use girih_compiler::tile::target::Target;
-use scalar_cases::{N, bytes, cases, is_nan, kernel, values};
+use scalar_cases::{Case, N, bytes, cases, is_nan, kernel, values};
 
 fn compare(lanes: u32, target: &Target, flags: &[&str], tag: &str) {
+    compare_those(&cases(), lanes, target, flags, tag);
+}
+
+fn compare_those(cases: &[Case], lanes: u32, target: &Target, flags: &[&str], tag: &str) {
     if calling::cc().is_none() {
         return;
     }
-    let cases = cases();
     let mut wrong = Vec::new();
     for (part, cases) in cases.chunks(150).enumerate() {
         let kernels: Vec<_> = cases
@@ -56,6 +59,25 @@ fn one_at_a_time() {
 #[test]
 fn sixteen_at_a_time() {
     compare(16, &Target::cpu(), &["-mavx2", "-mfma"], "v");
+}
+
+/// What has an instruction of its own there.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn in_the_instructions_of_avx512() {
+    let has = std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512dq");
+    if !has || !std::is_x86_feature_detected!("avx512bf16") || !std::is_x86_feature_detected!("avx512vnni") {
+        return eprintln!("skipped: this processor has not all of AVX-512");
+    }
+    let of_its_own = |case: &Case| match case.op {
+        ScalarOp::MaxF { .. } | ScalarOp::MinF { .. } | ScalarOp::DotF | ScalarOp::DotI => true,
+        op => math::program(op, case.at).is_some(),
+    };
+    let cases: Vec<Case> = cases().into_iter().filter(of_its_own).collect();
+    let flags = ["-mavx512f", "-mavx512dq", "-mavx512bw", "-mavx512vl", "-mavx512bf16", "-mavx512vnni", "-mfma"];
+    for lanes in [8, 16] {
+        compare_those(&cases, lanes, &Target::cpu().with_vectors(64, 32), &flags, &format!("z{lanes}"));
+    }
 }
 
 #[test]

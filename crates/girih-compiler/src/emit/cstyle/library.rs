@@ -179,6 +179,12 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
                 soft_op(support, "fma", "rn", d)
             }
         }
+        (["lesser", "f64" | "f32"], Some(_)) => helper_of(last, &[(last, "a"), (last, "b")], "return a < b ? a : b;\n"),
+        (["greater", "f64" | "f32"], Some(_)) => {
+            helper_of(last, &[(last, "a"), (last, "b")], "return a > b ? a : b;\n")
+        }
+        (["scale", "f64" | "f32"], Some(d)) => scale(d, false),
+        (["scale", "normal", "f64" | "f32"], Some(d)) => scale(d, true),
         (["dot2", "f32"], _) => {
             let high = |x: &str| format!("!ftz_f32(!float_f32((($u32){x}) & 0xffff0000u))");
             let low = |x: &str| format!("!ftz_f32(!float_f32((($u32){x}) << 16))");
@@ -292,6 +298,10 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
     match name {
         "dot2_f32" => Some(("__AVX512BF16__", dot_of_pairs("vdpbf16ps", lanes)?)),
         "dot2_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpwssd", lanes)?)),
+        "scale_f32" | "scale_normal_f32" if lanes == 16 => Some(("__AVX512F__", scale_of_vectors("vscalefps"))),
+        "scale_f64" | "scale_normal_f64" if lanes == 8 => Some(("__AVX512F__", scale_of_vectors("vscalefpd"))),
+        "all_i32" if lanes == 16 => Some(("__AVX512DQ__", all_of_vectors("int", "d", "0xffff"))),
+        "all_i64" if lanes == 8 => Some(("__AVX512DQ__", all_of_vectors("long long", "q", "0xff"))),
         _ => Some(("__AVX512DQ__", extremum_of_vectors(name, lanes)?)),
     }
 }
@@ -300,6 +310,35 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
 fn dot_of_pairs(instruction: &str, lanes: u32) -> Option<String> {
     let whole = lanes == 16;
     whole.then(|| format!("__asm__(\"{instruction} %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\nreturn sum;\n"))
+}
+
+fn scale_of_vectors(instruction: &str) -> String {
+    format!("__typeof__(x) r;\n__asm__(\"{instruction} %2, %1, %0\" : \"=v\"(r) : \"v\"(x), \"v\"(n));\nreturn r;\n")
+}
+
+fn all_of_vectors(c: &str, kind: &str, all: &str) -> String {
+    format!(
+        "typedef {c} own __attribute__((vector_size(64)));\nreturn __builtin_ia32_cvt{kind}2mask512((own)m) == {all};\n"
+    )
+}
+
+/// x * 2^n: factors made of the bits of an integer, two of them where the result may be subnormal or infinite.
+fn scale(d: DType, normal: bool) -> Helper {
+    let t = d.name();
+    let (i, u) = (int_of(d.bits()), uint_of(d.bits()));
+    // 1.5 times 2^(precision - 1): what is added to it is in its low bits.
+    let (shifted, bits, bias, fraction) = match d {
+        DType::F32 => ("12582912.0f", "0x4b400000u", "127u", 23),
+        _ => ("6755399441055744.0", "0x4338000000000000ull", "1023ull", 52),
+    };
+    let power = |n: &str| format!("!float_{t}(({n} + {bias}) << {fraction})");
+    let integer = format!("${u} i = !bits_{t}(n + #{t}({shifted})) - {bits};\n");
+    let body = if normal {
+        format!("{integer}return x * {};\n", power("i"))
+    } else {
+        format!("{integer}${u} half = (${u})((${i})i >> 1);\nreturn x * {} * {};\n", power("half"), power("(i - half)"))
+    };
+    generic(t, &[(t, "x"), (t, "n")], body)
 }
 
 /// The greater or lesser of two vectors of 64 bytes, where a processor has an instruction that tells zeros by their signs. Lanes in

@@ -5,7 +5,7 @@
 
 use super::ops::literal;
 use super::support::Support;
-use crate::num::math::{Kind, Op, Program};
+use crate::num::math::{Kind, Op, Program, Val};
 use std::fmt::Write;
 
 fn base(kind: Kind) -> &'static str {
@@ -25,33 +25,63 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         program.params.iter().enumerate().map(|(i, &k)| (base(k), format!("v{i}"))).collect();
     let result = base(program.kind(program.result));
     let at_once = (support.vector_bytes / 8).max(1);
-    if lanes > at_once && program.steps.iter().any(|s| s.kind.bits() == 64) {
-        let body = pieces(support, program, result, lanes, at_once);
-        support.define(&name, result, &params, &body, lanes, true);
-        return name;
-    }
+    let usual = program.usual.zip(program.where_usual());
+    let fits = |live: &[bool]| {
+        let wide =
+            program.steps.iter().zip(live.iter().skip(program.params.len())).any(|(s, l)| *l && s.kind.bits() == 64);
+        lanes <= at_once || !wide
+    };
     let mut body = String::new();
-    let mut text = Text { support, lanes, values: (0..program.params.len()).map(|n| format!("v{n}")).collect() };
-    if let Some((usual, fast)) = program.usual.zip(program.where_usual()) {
-        let first = text.steps(&mut body, program, &program.live(usual), &[]);
-        let on = text.values.get(usual.0 as usize).cloned().unwrap_or_default();
-        let mask = program.kind(usual).dtype().name();
-        let test = if lanes > 1 { format!("{}({on})", text.support.call(&format!("all_{mask}"), lanes)) } else { on };
-        let _ = writeln!(body, "if ({test}) {{");
-        let mut short = Text { support: text.support, lanes, values: text.values.clone() };
-        short.steps(&mut body, &fast, &fast.live(fast.result), &first);
-        let value = short.values.get(fast.result.0 as usize).cloned().unwrap_or_default();
-        let _ = writeln!(body, "return {value};\n}}");
-        text = Text { support: short.support, lanes, values: text.values };
-        text.steps(&mut body, program, &program.live(program.result), &first);
-    } else {
-        text.steps(&mut body, program, &program.live(program.result), &[]);
-    }
-    let value = text.values.get(program.result.0 as usize).cloned().unwrap_or_default();
-    let _ = writeln!(body, "return {value};");
-    let size = program.steps.iter().filter(|s| !matches!(s.op, Op::Const(_))).count();
+    let size = match usual {
+        Some((usual, fast)) if fits(&program.live(usual)) && fits(&fast.live(fast.result)) => {
+            usually(support, program, usual, &fast, lanes, &mut body)
+        }
+        _ if !fits(&program.live(program.result)) => {
+            body = pieces(support, program, result, lanes, at_once);
+            0
+        }
+        _ => {
+            let mut text = Text::new(support, program, lanes);
+            text.steps(&mut body, program, &program.live(program.result), &[]);
+            let _ = writeln!(body, "return {};", text.value(program.result));
+            program.steps.iter().filter(|s| !matches!(s.op, Op::Const(_))).count()
+        }
+    };
     support.define(&name, result, &params, &body, lanes, size <= INLINE_STEPS);
     name
+}
+
+/// A body that tests whether all lanes are usual and then does what is left, or else calls the program for any lanes, which is
+/// a function of its own. Gives the number of its steps.
+fn usually(
+    support: &mut Support,
+    program: &Program,
+    usual: Val,
+    fast: &Program,
+    lanes: u32,
+    body: &mut String,
+) -> usize {
+    let any = Program { name: format!("{}_any", program.name), usual: None, ..program.clone() };
+    let any = function(support, &any, lanes);
+    let mut text = Text::new(support, program, lanes);
+    let done = text.steps(body, program, &program.live(usual), &[]);
+    let mask = program.kind(usual).dtype().name();
+    let mut test = text.value(usual);
+    if lanes > 1 {
+        test = format!("{}({test})", text.support.call(&format!("all_{mask}"), lanes));
+    }
+    let args: Vec<String> = (0..program.params.len()).map(|i| format!("v{i}")).collect();
+    let _ = writeln!(body, "if ({test} == 0) return {any}({});", args.join(", "));
+    let live = fast.live(fast.result);
+    text.steps(body, fast, &live, &done);
+    let _ = writeln!(body, "return {};", text.value(fast.result));
+    let counts = |n: usize| live.get(n) == Some(&true) || done.get(n) == Some(&true);
+    let steps = program
+        .steps
+        .iter()
+        .enumerate()
+        .filter(|(i, s)| counts(program.params.len() + i) && !matches!(s.op, Op::Const(_)));
+    steps.count()
 }
 
 /// Steps as statements, and what each value is called in them.
@@ -61,7 +91,15 @@ struct Text<'a> {
     values: Vec<String>,
 }
 
-impl Text<'_> {
+impl<'a> Text<'a> {
+    fn new(support: &'a mut Support, program: &Program, lanes: u32) -> Text<'a> {
+        Text { support, lanes, values: (0..program.params.len()).map(|n| format!("v{n}")).collect() }
+    }
+
+    fn value(&self, of: Val) -> String {
+        self.values.get(of.0 as usize).cloned().unwrap_or_default()
+    }
+
     /// The steps that are `live` and not `done`; afterwards all that are done.
     fn steps(&mut self, body: &mut String, program: &Program, live: &[bool], done: &[bool]) -> Vec<bool> {
         let mut now = vec![true; program.params.len()];
@@ -111,6 +149,10 @@ impl Text<'_> {
             Op::Fma => format!("!fma_{k}({a}, {b}, {c})"),
             Op::Sqrt => format!("!sqrt_{k}({a})"),
             Op::Rint => format!("!rint_{k}({a})"),
+            Op::Min => format!("!lesser_{k}({a}, {b})"),
+            Op::Max => format!("!greater_{k}({a}, {b})"),
+            Op::Scale => format!("!scale_{k}({a}, {b})"),
+            Op::ScaleNormal => format!("!scale_normal_{k}({a}, {b})"),
             Op::And => infix("&"),
             Op::Or => infix("|"),
             Op::Xor => infix("^"),

@@ -142,6 +142,12 @@ impl Support {
             });
             current = next;
         }
+        if let Some((feature, fast)) = library::in_one_instruction(&format!("all_{mask}"), lanes)
+            && let Some((head, body)) = text.split_once('\n')
+        {
+            let body = body.trim_end_matches("}\n");
+            text = format!("{head}\n#ifdef {feature}\n{}#else\n{body}#endif\n}}\n", indent(&self.expand(&fast, lanes)));
+        }
         self.functions.push(text);
     }
 

@@ -75,7 +75,7 @@ pub fn erf<M: Machine>(x: X<M>) -> X<M> {
     let small = size.fma(z.poly(if single { &SMALL32 } else { &SMALL64 }), size);
     // Beyond this the result rounds to 1.
     let end = if single { 4.0 } else { 6.0 };
-    let t = size.or_if(size.gt(end), end);
+    let t = size.at_most(end);
     let large = x.float(1.0) - exp_within(t.poly(if single { &LARGE32 } else { &LARGE64 }));
     let near = size.lt(if single { 0.9375 } else { 1.0 });
     near.select(small, large).flip(x.sign())

@@ -1,4 +1,4 @@
-//! exp and exp2: reduction to `[-ln2/2, ln2/2]`, a minimax polynomial, and scaling in two exact steps.
+//! exp and exp2: reduction to `[-ln2/2, ln2/2]`, a minimax polynomial, and scaling that rounds once.
 //!
 //! The method is the standard one (Muller, *Elementary Functions*, "Cody and Waite reduction"); the coefficients come
 //! from a Remez exchange in 200-bit arithmetic, weighted for relative error (f32 2^-28, f64 2^-64).
@@ -58,33 +58,32 @@ pub(super) fn magic<M: Machine>(x: X<M>) -> X<M> {
     x.float(if x.kind == Kind::F32 { 12582912.0 } else { 6755399441055744.0 })
 }
 
-/// p * 2^n for an integer `n` that may leave the exponent range by as much again: two factors, one rounding.
-pub(super) fn scale<M: Machine>(p: X<M>, n: X<M>) -> X<M> {
-    let (bias, fraction) = if p.kind == Kind::F32 { (127, 23) } else { (1023, 52) };
-    let half = n.sar(1);
-    let power = |n: X<M>| ((n + bias) << fraction).as_float();
-    p * power(half) * power(n - half)
-}
-
 fn clamp<M: Machine>(x: X<M>, low: f64, high: f64) -> X<M> {
-    let x = x.or_if(x.lt(low), low);
-    x.or_if(x.gt(high), high)
+    x.at_least(low).at_most(high)
 }
 
-/// `(p, n)` with `e^(x + low) = p * 2^n`, for x already in a range where n fits and a small correction `low`.
-pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
+/// `(r, n, q)` with `x + low = n ln 2 + r` and `e^r = 1 + r + r^2 q`, for x in a range where n fits and a small correction
+/// `low`.
+fn reduced<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>, X<M>) {
     let f32 = x.kind == Kind::F32;
-    let shifted = x.fma(std::f64::consts::LOG2_E, magic(x));
-    let n = shifted - magic(x);
+    let n = x.fma(std::f64::consts::LOG2_E, magic(x)) - magic(x);
     let (hi, lo) = if f32 { (LN2_HI_F32, LN2_LO_F32) } else { (LN2_HI, LN2_LO) };
-    let r = n.fma(-hi, x);
-    let mut r = n.fma(-lo, r);
-    if let Some(low) = low {
-        r = r + low;
-    }
-    let q = r.poly(if f32 { &Q32 } else { &Q64 });
-    let p = (r * r).fma(q, r) + 1.0;
-    (p, shifted.as_int() - magic(x).as_int())
+    let r = n.fma(-lo, n.fma(-hi, x));
+    let r = low.map_or(r, |low| r + low);
+    (r, n, r.poly(if f32 { &Q32 } else { &Q64 }))
+}
+
+/// `(p, n)` with `e^(x + low) = p * 2^n`, as [`reduced`].
+pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
+    let (r, n, q) = reduced(x, low);
+    (r.fma(r.fma(q, 1.0), 1.0), n)
+}
+
+/// e^x - 1 for x, or NaN, between 0 and 80.
+pub(super) fn exp_less_1<M: Machine>(x: X<M>) -> X<M> {
+    let (r, n, q) = reduced(x, None);
+    let power = x.float(1.0).scale_normal(n);
+    (r * r).fma(q, r).fma(power, power - 1.0)
 }
 
 /// Beyond these the result is 0 or infinity, with room for a scaling by 2.
@@ -94,21 +93,20 @@ pub(super) fn clamp_exp<M: Machine>(x: X<M>) -> X<M> {
 
 pub fn exp<M: Machine>(x: X<M>) -> X<M> {
     let (p, n) = parts(clamp_exp(x), None);
-    scale(p, n)
+    p.scale(n)
 }
 
 /// e^x for x, or NaN, between -80 and 80: no result leaves the range of normal numbers.
 pub(super) fn exp_within<M: Machine>(x: X<M>) -> X<M> {
     let (p, n) = parts(x, None);
-    let (bias, fraction) = if p.kind == Kind::F32 { (127, 23) } else { (1023, 52) };
-    p * ((n + bias) << fraction).as_float()
+    p.scale_normal(n)
 }
 
 pub fn exp2<M: Machine>(x: X<M>) -> X<M> {
     let f32 = x.kind == Kind::F32;
     let x = if f32 { clamp(x, -152.0, 130.0) } else { clamp(x, -1078.0, 1026.0) };
-    let shifted = x + magic(x);
-    let r = x - (shifted - magic(x));
+    let n = (x + magic(x)) - magic(x);
+    let r = x - n;
     let p = r.fma(r.poly(if f32 { &P32 } else { &P64 }), 1.0);
-    scale(p, shifted.as_int() - magic(x).as_int())
+    p.scale(n)
 }

@@ -137,6 +137,26 @@ impl<M: Machine> X<M> {
     pub fn rint(self) -> X<M> {
         self.make(Op::Rint, self.kind, &[self.v])
     }
+    /// The lesser of a number and this value; NaN where this is.
+    #[inline(always)]
+    pub fn at_most(self, high: f64) -> X<M> {
+        self.make(Op::Min, self.kind, &[self.float(high).v, self.v])
+    }
+    /// The greater of a number and this value; NaN where this is.
+    #[inline(always)]
+    pub fn at_least(self, low: f64) -> X<M> {
+        self.make(Op::Max, self.kind, &[self.float(low).v, self.v])
+    }
+    /// `self * 2^n`, rounded once.
+    #[inline(always)]
+    pub fn scale(self, n: X<M>) -> X<M> {
+        self.make(Op::Scale, self.kind, &[self.v, n.v])
+    }
+    /// `self * 2^n` where the result and 2^n are normal numbers, or this is NaN.
+    #[inline(always)]
+    pub fn scale_normal(self, n: X<M>) -> X<M> {
+        self.make(Op::ScaleNormal, self.kind, &[self.v, n.v])
+    }
     #[inline(always)]
     pub fn sar(self, by: i64) -> X<M> {
         self.make(Op::Sar, self.kind, &[self.v, self.int(by).v])

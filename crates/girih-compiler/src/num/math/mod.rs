@@ -7,10 +7,10 @@
 //!
 //! | largest error found, ulps | exp | exp2 | log | log2 | sin, cos | tan | sinh | cosh | tanh | pow, powi | atan2 | rsqrt |
 //! |---|---|---|---|---|---|---|---|---|---|---|---|---|
-//! | f32 | 0.97 | 0.75 | 0.77 | 1.0 | 0.51 | 0.51 | 0.50 | 0.50 | 1.3 | 0.50 | 0.50 | 1.5 |
-//! | f64 | 0.90 | 0.82 | 0.72 | 0.57 | 0.74 | 1.8 | 1.4 | 1.1 | 1.4 | 1.1 | 0.57 | 1.4 |
+//! | f32 | 0.76 | 0.74 | 0.63 | 0.66 | 1.5 | 0.51 | 0.51 | 0.50 | 2.1 | 0.50 | 0.50 | 1.5 |
+//! | f64 | 0.90 | 0.82 | 0.72 | 0.57 | 0.74 | 1.8 | 1.4 | 1.1 | 2.0 | 1.1 | 0.57 | 1.4 |
 //!
-//! (f64 against 200 to 1300 bits on 3000 arguments of all sizes each, f32 against f64 on 400,000; the bounds in the tests
+//! (f64 against 200 to 1300 bits on 3000 arguments of all sizes each, f32 against f64 on 85,000 or, by a test that is left out of the usual run, on all; the bounds in the tests
 //! lie a little above these. sin and cos of f64 hold 0.74 for huge arguments too. erf is tested to stay within 1.1 in
 //! both, f64 on the hard cases only. erfinv, ndtri, lgamma, digamma, i0e and i1e round once in f32, and in f64 stay within
 //! 3 (i0e and i1e 8) on the hard cases, lgamma and digamma of the greater of 16 and the value.)

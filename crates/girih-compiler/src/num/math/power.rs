@@ -4,7 +4,7 @@
 //! rounds; f32 does the same in plain f64. The exceptional cases are C's. powi is pow of the exponent as a float; rsqrt is
 //! a root and a division, each rounded.
 
-use super::exp::{parts, scale};
+use super::exp::parts;
 use super::log::{log, log_dd};
 use super::machine::{Machine, X};
 use super::program::Kind;
@@ -13,10 +13,8 @@ use super::program::Kind;
 fn exp_pair<M: Machine>(hi: X<M>, lo: X<M>) -> X<M> {
     let limit = 750.0;
     let inside = hi.abs().lt(limit);
-    let clamped = hi.or_if(hi.gt(limit), limit);
-    let clamped = clamped.or_if(clamped.lt(-limit), -limit);
-    let (p, n) = parts(clamped, Some(inside.select(lo, lo.float(0.0))));
-    scale(p, n)
+    let (p, n) = parts(hi.at_most(limit).at_least(-limit), Some(inside.select(lo, lo.float(0.0))));
+    p.scale(n)
 }
 
 fn pow_f64<M: Machine>(x: X<M>, y: X<M>, single: bool) -> X<M> {

@@ -22,6 +22,8 @@
 //! | `Add Sub Mul Div` | `a + b` ... (integers as unsigned, they wrap) |
 //! | `Fma` | a lane loop over `__builtin_fma[f](a, b, c)` |
 //! | `Sqrt`, `Rint` | a lane loop over `__builtin_sqrt[f]`, `__builtin_rint[f]` |
+//! | `Min Max` | a lane loop over `a < b ? a : b`, `a > b ? a : b`, which is one instruction |
+//! | `Scale`, `ScaleNormal` | factors made of the bits of `n`, or `vscalefps` |
 //! | `And Or Xor` | `a & b` ... (integers and masks) |
 //! | `Shl Shr Sar` | `a << b`, unsigned `a >> b`, signed `a >> b`; amounts are below the width |
 //! | `Lt Le Eq Ne` | `a < b` ...: a vector comparison already gives all ones or zero; for a scalar, `-(a < b)` |
@@ -87,6 +89,14 @@ pub enum Op {
     Sqrt,
     /// Floats only: the nearest integer, ties to even.
     Rint,
+    /// Floats only: the lesser, and the second operand where either is NaN.
+    Min,
+    /// Floats only: the greater, and the second operand where either is NaN.
+    Max,
+    /// Floats only: a * 2^n for an integer n of the same kind, rounded once. The size of n is at most twice that of an exponent.
+    Scale,
+    /// The same where neither 2^n nor the result leaves the range of normal numbers, or a is NaN.
+    ScaleNormal,
     And,
     Or,
     Xor,
@@ -225,6 +235,23 @@ pub fn apply(op: Op, kind: Kind, source: Kind, [a, b, c]: [u64; 3]) -> u64 {
         Op::Fma => d(a).mul_add(d(b), d(c)).to_bits(),
         Op::Sqrt => unary!(sqrt),
         Op::Rint => unary!(round_ties_even),
+        Op::Min | Op::Max => {
+            let (low, high) = match kind {
+                Kind::F32 => (f(a) < f(b), f(a) > f(b)),
+                _ => (d(a) < d(b), d(a) > d(b)),
+            };
+            if if op == Op::Min { low } else { high } { a } else { b }
+        }
+        Op::Scale | Op::ScaleNormal if kind == Kind::F32 => {
+            let n = f(b) as i32;
+            let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
+            (f(a) * power(n >> 1) * power(n - (n >> 1))).to_bits() as u64
+        }
+        Op::Scale | Op::ScaleNormal => {
+            let n = d(b) as i64;
+            let power = |n: i64| f64::from_bits((n.wrapping_add(1023) as u64) << 52);
+            (d(a) * power(n >> 1) * power(n - (n >> 1))).to_bits()
+        }
         Op::And => a & b,
         Op::Or => a | b,
         Op::Xor => a ^ b,

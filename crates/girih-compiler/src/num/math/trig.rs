@@ -1,6 +1,7 @@
 //! sin, cos and tan: reduction by multiples of pi/2, then minimax polynomials on `[-pi/4, pi/4]`.
 //!
-//! f32 computes in f64. Small arguments are reduced as Cody and Waite do, with fused multiply-adds and, for f64, three
+//! sin and cos of usual f32 stay in f32: pi/2 in three parts of which the first leaves no error, since its products with small
+//! integers lie on the grid of the argument. Other f32 compute in f64. Small arguments are reduced as Cody and Waite do, with fused multiply-adds and, for f64, three
 //! parts of pi/2. Large ones multiply by the bits of 2/pi that matter (Payne and Hanek's idea), cut into chunks whose
 //! products with the argument are exact as one or two f64, so whole turns fall away exactly; the chunks are picked by
 //! selects, without a table in memory.
@@ -9,6 +10,15 @@ use super::machine::{Machine, X};
 use super::program::Kind;
 
 const PIO2: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591833e-33];
+
+/// pi/2 in three f32, each below what it stands for, so that a zero keeps its sign.
+const PIO2_SINGLE: [f64; 3] = [1.570796251296997, 7.549789415861596e-08, 5.3903279409461824e-15];
+/// (sin x - x) / x^3 and (cos x - 1) / x^2, in x^2, for f32
+const SIN_SINGLE: [f64; 3] = [-0.16666654908632686, 0.008332175846356121, -0.0001951697747255064];
+const COS_SINGLE: [f64; 4] =
+    [-0.4999999972401028, 0.041666623194669135, -0.0013886759563065466, 2.4390042624956467e-05];
+/// Arguments of f32 up to this stay in f32.
+const USUAL_SINGLE: f64 = 32768.0;
 
 const SIN32: [f64; 4] = [-0.16666666641609942, 0.008333329383267273, -0.00019839333868893784, 2.71830159590347e-06];
 const COS32: [f64; 4] = [0.04166666662278296, -0.0013888883749439678, 2.4799518943339395e-05, -2.7210148490832197e-07];
@@ -170,7 +180,8 @@ fn reduce_large<M: Machine>(x: X<M>) -> Reduced<M> {
 fn sin_cos<M: Machine>(x: X<M>, single: bool) -> (X<M>, X<M>, X<M>) {
     let small = reduce_small(x, single);
     let large = if single { reduce_large_single(x) } else { reduce_large(x) };
-    let is_small = x.abs().lt(if single { 67108864.0 } else { 1073741824.0 }).usually();
+    let is_small = x.abs().lt(if single { 67108864.0 } else { 1073741824.0 });
+    let is_small = if single { is_small } else { is_small.usually() };
     let quadrant = is_small.select(small.quadrant, large.quadrant);
     let r = is_small.select(small.hi, large.hi);
     let z = r * r;
@@ -196,23 +207,42 @@ pub enum Function {
     Tan,
 }
 
+/// sin or cos by quadrant: `sin` and `cos` are those of the reduced argument.
+fn turned<M: Machine>(f: Function, quadrant: X<M>, sin: X<M>, cos: X<M>, sign: X<M>) -> X<M> {
+    let odd = (quadrant & quadrant.int(1)).ne(0);
+    let top = sign.kind.bits() as i64 - 2;
+    let highest = sign.int(1 << (sign.kind.bits() - 1));
+    match f {
+        Function::Sin => odd.select(cos, sin).flip(((quadrant << top) ^ sign) & highest),
+        _ => odd.select(sin, cos).flip(((quadrant + 1) << top) & highest),
+    }
+}
+
+/// In f32 alone, for arguments up to [`USUAL_SINGLE`].
+fn usual_single<M: Machine>(f: Function, x: X<M>) -> X<M> {
+    let size = x.abs();
+    let magic = super::exp::magic(x);
+    let shifted = size.fma(std::f64::consts::FRAC_2_PI, magic);
+    let n = shifted - magic;
+    let r = PIO2_SINGLE.iter().fold(size, |r, part| n.fma(-part, r));
+    let z = r * r;
+    let (sin, cos) = ((r * z).fma(z.poly(&SIN_SINGLE), r), z.fma(z.poly(&COS_SINGLE), 1.0));
+    turned(f, shifted.as_int(), sin, cos, x.as_int())
+}
+
 pub fn trig<M: Machine>(f: Function, x: X<M>) -> X<M> {
     let single = x.kind == Kind::F32;
     let wide = if single { x.convert(Kind::F64) } else { x };
-    let (quadrant, sin, cos) = sin_cos(wide, single);
-    let odd = (quadrant & wide.int(1)).ne(0);
+    let size = wide.abs();
+    let (quadrant, sin, cos) = sin_cos(size, single);
     let y = match f {
         Function::Tan => {
-            let numerator = odd.select(-cos, sin);
-            numerator / odd.select(sin, cos)
+            let odd = (quadrant & quadrant.int(1)).ne(0);
+            (odd.select(-cos, sin) / odd.select(sin, cos)).flip(wide.sign())
         }
-        _ => {
-            let turned = if f == Function::Sin { quadrant } else { quadrant + 1 };
-            let value = if f == Function::Sin { odd.select(cos, sin) } else { odd.select(sin, cos) };
-            value.flip((turned & wide.int(2)) << 62)
-        }
+        _ => turned(f, quadrant, sin, cos, wide.as_int()),
     };
+    let y = size.lt(f64::INFINITY).select(y, wide.float(f64::NAN));
     let y = if single { y.convert(Kind::F32) } else { y };
-    let y = if f == Function::Cos { y } else { x.eq(0.0).select(x, y) };
-    x.abs().lt(f64::INFINITY).select(y, x.float(f64::NAN))
+    if single && f != Function::Tan { x.abs().lt(USUAL_SINGLE).usually().select(usual_single(f, x), y) } else { y }
 }
