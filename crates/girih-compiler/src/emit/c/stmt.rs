@@ -1,5 +1,6 @@
 //! Statements as C.
 
+use crate::emit::cstyle::library;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
@@ -422,6 +423,11 @@ impl Printer<'_> {
             let one = self.support.ty(d.name(), 1);
             let mut text = format!("INLINE {one} {name}({full} x{}) {{\n", ty.lanes);
             let mut lanes = ty.lanes;
+            let of_two = format!("{}_{}", spell(op, Class::Any).replace('.', "_"), d.name());
+            let whole = library::extremum_of_lanes(&of_two, lanes, &format!("x{lanes}"));
+            if let Some((feature, body)) = &whole {
+                text.push_str(&format!("#ifdef {feature}\n{body}#else\n"));
+            }
             while lanes > 1 {
                 let whole = format!("x{lanes}");
                 lanes /= 2;
@@ -439,10 +445,11 @@ impl Printer<'_> {
                 let folded =
                     Ops { support: self.support, lanes }.expr(op, ty.elem, &[&format!("a{n}"), &format!("b{n}")]);
                 text.push_str(&match lanes {
-                    1 => format!("  return {folded};\n}}\n"),
+                    1 => format!("  return {folded};\n"),
                     _ => format!("  {t} x{lanes} = {folded};\n"),
                 });
             }
+            text.push_str(if whole.is_some() { "#endif\n}\n" } else { "}\n" });
             self.support.block(&name, &text);
         }
         let text = format!("{name}({})", self.name(vector));

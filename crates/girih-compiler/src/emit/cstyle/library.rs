@@ -341,30 +341,84 @@ fn scale(d: DType, normal: bool) -> Helper {
     generic(t, &[(t, "x"), (t, "n")], body)
 }
 
+/// What the instructions for extremes of vectors of 64 bytes are told: which extreme, and the names for the element's type.
+struct Extreme {
+    which: u32,
+    of: String,
+    kind: &'static str,
+    c: &'static str,
+    mask: &'static str,
+}
+
+impl Extreme {
+    fn of(name: &str, lanes: u32) -> Option<Extreme> {
+        let (which, of) = match name.split_once("f_nan_")? {
+            ("max", of) => (5, of),
+            ("min", of) => (4, of),
+            _ => return None,
+        };
+        let (kind, c, mask) = match (of, lanes) {
+            ("f32", 16) => ("ps", "float", "unsigned short"),
+            ("f64", 8) => ("pd", "double", "unsigned char"),
+            _ => return None,
+        };
+        Some(Extreme { which, of: of.to_string(), kind, c, mask })
+    }
+
+    /// Of two vectors, the number where one is NaN.
+    fn range(&self, a: &str, b: &str) -> String {
+        let Extreme { which, kind, mask, .. } = self;
+        format!("__builtin_ia32_range{kind}512_mask((own){a}, (own){b}, {which}, (own){a}, ({mask})-1, 4)")
+    }
+
+    fn own(&self) -> String {
+        format!("typedef {} own __attribute__((vector_size(64)));\n", self.c)
+    }
+}
+
 /// The greater or lesser of two vectors of 64 bytes, where a processor has an instruction that tells zeros by their signs. Lanes in
 /// which one is NaN get the sum, which is NaN.
 fn extremum_of_vectors(name: &str, lanes: u32) -> Option<String> {
-    let (which, of) = match name.split_once("f_nan_")? {
-        ("max", of) => (5, of),
-        ("min", of) => (4, of),
-        _ => return None,
-    };
-    let (kind, c, mask) = match (of, lanes) {
-        ("f32", 16) => ("ps", "float", "unsigned short"),
-        ("f64", 8) => ("pd", "double", "unsigned char"),
-        _ => return None,
-    };
+    let extreme = Extreme::of(name, lanes)?;
+    let Extreme { of, kind, mask, .. } = &extreme;
     let bits = &of[1..];
     Some(format!(
-        "typedef {c} own __attribute__((vector_size(64)));\n\
-         ${of} r = (${of})__builtin_ia32_range{kind}512_mask((own)a, (own)b, {which}, (own)a, ({mask})-1, 4);\n\
+        "{}${of} r = (${of}){};\n\
          #ifdef __clang__\n\
          return !sel_{of}(@{bits}(a != a) | @{bits}(b != b), a + b, r);\n\
          #else\n\
          {mask} nan = __builtin_ia32_cmp{kind}512_mask((own)a, (own)b, 3, ({mask})-1, 4);\n\
          return (${of})__builtin_ia32_add{kind}512_mask((own)a, (own)b, (own)r, nan, 4);\n\
-         #endif\n"
+         #endif\n",
+        extreme.own(),
+        extreme.range("a", "b")
     ))
+}
+
+/// The greatest or least lane of `x`, a vector of 64 bytes: the numbers' by the same instruction, and then NaN if there is one.
+/// `name` is that of the fold of two. With the macro that a C compiler defines when it has the instruction.
+pub fn extremum_of_lanes(name: &str, lanes: u32, x: &str) -> Option<(&'static str, String)> {
+    let extreme = Extreme::of(name, lanes)?;
+    let mut body = format!("{}own r = (own){x};\n", extreme.own());
+    let mut half = lanes / 2;
+    while half > 0 {
+        let turned: Vec<String> = (0..lanes).map(|l| ((l + half) % lanes).to_string()).collect();
+        let turned = format!("__builtin_shufflevector(r, r, {})", turned.join(", "));
+        body.push_str(&format!("r = {};\n", extreme.range("r", &turned)));
+        half /= 2;
+    }
+    let Extreme { kind, mask, c, .. } = &extreme;
+    body.push_str(&format!(
+        "#ifdef __clang__\n\
+         {c} sum = 0;\n\
+         for (int l = 0; l < {lanes}; l++) sum += {x}[l] == {x}[l] ? 0 : {x}[l];\n\
+         return sum == sum ? r[0] : sum;\n\
+         #else\n\
+         {mask} nan = __builtin_ia32_cmp{kind}512_mask((own){x}, (own){x}, 3, ({mask})-1, 4);\n\
+         return nan ? __builtin_nan(\"\") : r[0];\n\
+         #endif\n"
+    ));
+    Some(("__AVX512DQ__", body))
 }
 
 fn integral(op: &str, d: DType) -> Helper {

@@ -10,8 +10,8 @@ pub(super) const RULES: &[Decomposition] = &[
         name: "softmax",
         handles: &["aten.softmax", "aten._softmax"],
         doc: "Exponentials over their sum, along one axis, safe for large operands. f16 and bf16 are computed in f32.\n\n\
-              `y = softmax(x)` --> `e = exp(x - max x)`, `y = e / sum e`\n\n\
-              A row of nothing but -inf gives NaN, as in PyTorch.",
+              `y = softmax(x)` --> `e = exp(x - max x)`, `y = e * (1 / sum e)`\n\n\
+              The sum is between 1 and the row's length, so its reciprocal loses a last bit at most. A row of nothing but -inf gives NaN, as in PyTorch.",
         run: softmax_call,
     },
     Decomposition {
@@ -51,7 +51,9 @@ pub(super) fn softmax(b: &mut Builder<'_>, x: Arg, axis: usize) -> Result<Arg> {
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let x = b.convert(x, wide)?;
     let p = parts(b, x, axis)?;
-    let y = b.div(p.exp, p.sum)?;
+    let one = b.scalar_like(p.sum, 1.0);
+    let factor = b.div(one, p.sum)?;
+    let y = b.mul(p.exp, factor)?;
     b.convert(y, narrow)
 }
 

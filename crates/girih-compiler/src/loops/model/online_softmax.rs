@@ -138,6 +138,25 @@ fn statistic(
     })
 }
 
+/// What is divided and by what, with the divisor's coordinates: `e / l`, or `e * (1 / l)`.
+fn quotient(graph: &Graph, v: ValueId, at: &[Ix], passed: &mut Vec<ValueId>) -> Option<(ValueId, ValueId, Vec<Ix>)> {
+    let (node, _) = graph.def(v)?;
+    let (e, l) = operands(node)?;
+    match node.op {
+        Op::Elementwise(ScalarOp::DivF { .. }) => Some((e, l, at.to_vec())),
+        Op::Elementwise(ScalarOp::MulF { .. }) => {
+            let (factor, at) = through_maps(graph, l, at.to_vec(), passed);
+            let (node, _) = graph.def(factor)?;
+            let [one @ Arg::Scalar { elem, .. }, Arg::Value(l)] = node.args[..] else { return None };
+            let inverts =
+                matches!(node.op, Op::Elementwise(ScalarOp::DivF { .. })) && one == crate::graph::ir::scalar(elem, 1.0);
+            passed.push(factor);
+            inverts.then_some((e, l, at))
+        }
+        _ => None,
+    }
+}
+
 fn stream(
     graph: &Graph,
     outer: Product,
@@ -167,25 +186,22 @@ fn stream(
     };
     // A division by the row's sum.
     let mut divided = false;
-    if let Some((node, _)) = graph.def(v)
-        && matches!(node.op, Op::Elementwise(ScalarOp::DivF { .. }))
-        && let Some((e, l)) = operands(node)
+    let mut passed = vec![];
+    if let Some((e, l, l_at)) = quotient(graph, v, &at, &mut passed)
+        && let Some((total, of, of_at)) = statistic(graph, l, &l_at, &[k], ReduceOp::Sum, &mut passed)
     {
-        let mut passed = vec![];
-        if let Some((total, of, of_at)) = statistic(graph, l, &at, &[k], ReduceOp::Sum, &mut passed) {
-            let mut skipped = vec![];
-            let (e_base, e_at) = through_maps(graph, e, at.clone(), &mut skipped);
-            let (of_base, of_at) = through_maps(graph, of, of_at, &mut skipped);
-            if e_base != of_base || e_at != of_at {
-                return Err("its left operand is divided by the sum of something else");
-            }
-            inside.push(v);
-            inside.extend(passed);
-            inside.extend(skipped);
-            inside.push(total);
-            divided = true;
-            (v, at) = (e_base, e_at);
+        let mut skipped = vec![];
+        let (e_base, e_at) = through_maps(graph, e, at.clone(), &mut skipped);
+        let (of_base, of_at) = through_maps(graph, of, of_at, &mut skipped);
+        if e_base != of_base || e_at != of_at {
+            return Err("its left operand is divided by the sum of something else");
         }
+        inside.push(v);
+        inside.extend(passed);
+        inside.extend(skipped);
+        inside.push(total);
+        divided = true;
+        (v, at) = (e_base, e_at);
     }
     // An exponential of the distance from the row's maximum.
     let mut max = None;

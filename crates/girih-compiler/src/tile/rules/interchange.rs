@@ -35,8 +35,8 @@ for i in 0..64: free                             for j1 in 0..4: free
 ```
 
 Folds that walk down the columns of a row-major tile become folds that add row to row: the loop is cut at each of them, and
-what an iteration keeps becomes an array with an element for each column. Each column keeps its order. Rows are folded four at
-a time, and a long sum of floats goes in stretches of 64 rows, which are added up one by one.
+what an iteration keeps becomes an array with an element for each column. Each column keeps its order. Rows are folded eight or
+four at a time, and a long sum of floats goes in stretches of 64 rows, which are added up one by one.
 
 ```text
 for j in 0..256: free                            local s: f32[256]
