@@ -237,6 +237,16 @@ impl Lower<'_> {
                     Reach::Apart(step) if plain && !masked && mem.elem.bits() >= 8 => {
                         self.apart(*dst, mem, (mask, other.as_ref()), step, *site)?
                     }
+                    Reach::Apart(step) if plain && mem.elem.bits() >= 8 => {
+                        let (dst, mem, site) = (*dst, mem.clone(), *site);
+                        self.decide(mask, stmt, Some(dst), |s| {
+                            let parts = s.parts_apart(dst, &mem, step, site)?;
+                            let t = ty(s.src_ty(dst)?, s.lanes());
+                            let taken = s.value("every", t);
+                            s.push(k::Stmt::Every { dst: taken, parts });
+                            s.assign(dst, k::Opnd::Val(taken))
+                        })?;
+                    }
                     _ => self.by_lane(stmt, Some(*dst))?,
                 }
             }
@@ -446,27 +456,29 @@ impl Lower<'_> {
         step: u32,
         site: l::SiteId,
     ) -> Res<()> {
-        let t = ty(self.src_ty(dst)?, self.lanes());
-        let whole = move |s: &mut Self| -> Res<Vec<k::ValId>> {
-            let place = s.place(mem)?;
-            s.check(mem, &place, (t.lanes - 1) * step + 1, &k::Mask::default(), false, site)?;
-            let parts = s.part_places(step, |s, first| {
-                s.place(&l::Mem { index: l::Ix::add(mem.index.clone(), first), ..mem.clone() })
-            })?;
-            Ok(s.load_parts(t, parts, step))
-        };
         if mask.is_always() {
-            let parts = whole(self)?;
+            let parts = self.parts_apart(dst, mem, step, site)?;
             let dst = self.define_vector(dst)?;
             self.push(k::Stmt::Every { dst, parts });
             return Ok(());
         }
         self.all_or_none(dst, mask, other, |s, t| {
-            let parts = whole(s)?;
+            let parts = s.parts_apart(dst, mem, step, site)?;
             let taken = s.value("every", t);
             s.push(k::Stmt::Every { dst: taken, parts });
             Ok(taken)
         })
+    }
+
+    /// The vectors that hold elements a few apart, one for each lane of `dst`.
+    fn parts_apart(&mut self, dst: l::ValId, mem: &l::Mem, step: u32, site: l::SiteId) -> Res<Vec<k::ValId>> {
+        let t = ty(self.src_ty(dst)?, self.lanes());
+        let place = self.place(mem)?;
+        self.check(mem, &place, (t.lanes - 1) * step + 1, &k::Mask::default(), false, site)?;
+        let parts = self.part_places(step, |s, first| {
+            s.place(&l::Mem { index: l::Ix::add(mem.index.clone(), first), ..mem.clone() })
+        })?;
+        Ok(self.load_parts(t, parts, step))
     }
 
     /// Where the vectors begin that cover elements so far apart: `at` is told how many elements behind the first.
