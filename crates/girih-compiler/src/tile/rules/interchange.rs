@@ -9,6 +9,7 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, Visit, at_most, new_axis};
 use crate::tile::rules::axis_site;
+use crate::tile::rules::split_digits::digits_tested;
 
 mod columns;
 pub(super) use columns::folds_columns;
@@ -160,6 +161,9 @@ fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Stmt>, &'static
     let block = conflict.filter(|&t| big(chain[t]) && big(chain[s]));
     if s + 1 == chain.len() && block.is_none() {
         return Ok(None);
+    }
+    if digits_tested(&last.body, chain[s].axis).is_some_and(|axes| !axes.contains(&last.axis)) {
+        return Err("its elements are tested one by one along the axis that it stores along");
     }
     if last.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Store { .. })) {
         return Err("it holds more than loads, arithmetic and stores");
@@ -331,10 +335,10 @@ mod tests {
         assert_eq!(log.applied, ["loop j"]);
         let made = text(&out);
         let loops: Vec<&str> = made.lines().filter(|l| l.starts_with("  for")).collect();
-        // Sixty-four rows are folded four at a time, thirty one by one.
+        // Sixty-four rows are folded eight at a time, thirty one by one.
         let want = [
             "j in 0..256: free",
-            "i4 in 0..16: reduce",
+            "i8 in 0..8: reduce",
             "j_2 in 0..256: free",
             "k in 0..30: reduce",
             "j_4 in 0..256: free",

@@ -23,6 +23,18 @@ for k in 0..576: free                            for k1 in 0..64: free
                                                        p[k1*9 + k2*3 + k3] = %x
 ```
 
+Where the loop inside walks along a quotient or remainder of its own, so that its elements have to be found and tested one by one,
+digits that the conditions do not mention go inside of it: what is found for one serves them all.
+
+```text
+for k in 0..576: free                            for k2 in 0..9: free
+  for j in 0..196: free                            for j1 in 0..14: free
+    %x = load a[k//9*196 + j + k%9]       -->        for j2 in 0..14: free
+         where j//14 + k%9 < 14                        for k1 in 0..64: free
+    p[k, j] = %x                                         %x = load a[k1*196 + j1*14 + j2 + k2] where j1 + k2 < 14
+                                                         p[k1*9 + k2, j1*14 + j2] = %x
+```
+
 Leaves alone innermost loops, whose quotients belong to vectors, and the loops of a product. Refuses lengths that are not constants, and divisors of which one
 does not divide the next, or the length.
 ",
@@ -114,7 +126,7 @@ fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, 
     if counts.len() < 2 {
         return Err("all its iterations have one quotient");
     }
-    let (mut position, mut extents, mut loops) = (Ix::Const(0), BTreeMap::new(), vec![]);
+    let (mut position, mut extents, mut loops): (_, _, Vec<(AxisId, i64)>) = (Ix::Const(0), BTreeMap::new(), vec![]);
     for (i, (count, weight)) in counts.iter().rev().enumerate() {
         let axis = new_axis(kernel, f.axis, &(i + 1).to_string());
         position = Ix::add(position, Ix::mul(Ix::Axis(axis), Ix::Const(*weight)));
@@ -123,10 +135,41 @@ fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, 
     }
     let by = BTreeMap::from([(f.axis, position)]);
     let mut body = edit::place_axes(&f.body, &by, &extents);
-    for (axis, count) in loops.into_iter().rev() {
-        body = vec![Stmt::For(Box::new(For { axis, hi: Ix::Const(count), body, ..f.clone() }))];
+    let around = |loops: Vec<(AxisId, i64)>, mut body: Vec<Stmt>| {
+        for (axis, count) in loops.into_iter().rev() {
+            body = vec![Stmt::For(Box::new(For { axis, hi: Ix::Const(count), body, ..f.clone() }))];
+        }
+        body
+    };
+    if let [Stmt::For(inner)] = &mut body[..]
+        && let Some(tested) = tested_one_by_one(inner)
+    {
+        let inside = |(axis, count): &(AxisId, i64)| *count >= WORTHWHILE && !tested.contains(axis);
+        let (within, outside) = loops.into_iter().partition(inside);
+        inner.body = around(within, std::mem::take(&mut inner.body));
+        loops = outside;
     }
-    body.pop().ok_or("it is empty")
+    around(loops, body).pop().ok_or("it is empty")
+}
+
+/// Fewer iterations than this are not worth the order of the elements.
+const WORTHWHILE: i64 = 4;
+
+/// Where an innermost free loop copies under conditions on quotients or remainders of its own axis: the axes that they mention.
+fn tested_one_by_one(f: &For) -> Option<BTreeSet<AxisId>> {
+    (f.kind == LoopKind::Free).then(|| digits_tested(&f.body, f.axis)).flatten()
+}
+
+/// Where statements copy one element under conditions on quotients or remainders of an axis: the axes that they mention.
+pub(super) fn digits_tested(copy: &[Stmt], axis: AxisId) -> Option<BTreeSet<AxisId>> {
+    fn divides(ix: &Ix, axis: AxisId) -> bool {
+        let here = matches!(ix, Ix::FloorDiv(a, _) | Ix::Mod(a, _) if a.axes().contains(&axis));
+        here || ix.operands().is_some_and(|(a, b)| divides(a, axis) || divides(b, axis))
+    }
+    let [Stmt::Load { mask, .. }, Stmt::Write { .. }] = copy else { return None };
+    let sides: Vec<&Ix> = mask.conds.iter().flat_map(|c| [&c.lhs, &c.rhs]).collect();
+    let apart = mask.vals.is_empty() && sides.iter().any(|ix| divides(ix, axis));
+    apart.then(|| sides.into_iter().flat_map(|ix| ix.axes()).collect())
 }
 
 #[cfg(test)]
@@ -151,6 +194,28 @@ mod tests {
             assert!(made.contains(line), "{made}");
         }
         assert!(made.contains("p[k1*9 + k2*3 + k3, j]"), "{made}");
+    }
+
+    #[test]
+    fn what_is_found_for_one_element_serves_the_digits_that_no_condition_mentions() {
+        let copy = |mask: &str| {
+            format!(
+                "loop kernel g(a: ptr f32):\n  local p: f32[36, 20]\n  for k in 0..36: free\n    for j in 0..20: free\n      \
+                 x: f32 = load a[k//9*20 + j + k%9] where {mask}\n      p[k, j] = x\n"
+            )
+        };
+        let made = |mask: &str| text(&apply("split_digits", &kernel(&copy(mask)), &context()).0);
+        let inside = made("j//5 + k%9 < 4");
+        let lines: Vec<&str> = inside.lines().map(str::trim).filter(|l| l.starts_with("for ")).collect();
+        assert_eq!(
+            lines,
+            ["for k2 in 0..9: free", "for j1 in 0..4: free", "for j2 in 0..5: free", "for k1 in 0..4: free"],
+            "{inside}"
+        );
+        // Elements side by side stay a vector.
+        let whole = made("j + k%9 < 20");
+        let lines: Vec<&str> = whole.lines().map(str::trim).filter(|l| l.starts_with("for ")).collect();
+        assert_eq!(lines, ["for k1 in 0..4: free", "for k2 in 0..9: free", "for j in 0..20: free"], "{whole}");
     }
 
     #[test]
