@@ -51,7 +51,7 @@ impl Prepared<'_> {
         let (Some(native), model) = (&self.native, self.model) else {
             return Err(Error::argument(format!(
                 "only native code has a profile, and this model runs on the device {}; use the device cpu",
-                model.options.device
+                self.model.options.device
             )));
         };
         let tools = &model.tools;

@@ -4,10 +4,11 @@
 //! the last one left it. Before each schedule but the first, memory is what it was before the launch.
 //!
 //! ```text
-//! the kernel `k` leaves other bytes in `out` under the schedule newest (seed 2) than under round-robin (seed 0): from byte 12 on
+//! the kernel `k` leaves other bytes in `out`, from byte 12 on, under the schedule newest (seed 2) than under round-robin (seed 0)
 //! ```
 //! Invariants:
-//! * What is compared is the memory of the launch that some schedule wrote, and what blocks printed; memory that a run allocates for itself is not.
+//! * What is compared is the memory of the launch that some schedule wrote, and what blocks printed; memory that a run allocates for
+//!   itself is not.
 //! * A kernel that may see in which order its threads run is not compared: one that uses what an atomic found, whose atomics
 //!   round or replace, or that reads with an order other than weak.
 

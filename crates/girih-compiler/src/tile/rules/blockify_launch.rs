@@ -154,11 +154,7 @@ mod tests {
     #[test]
     fn elements_are_numbered_and_the_last_threads_tested() {
         let (out, log) = apply("blockify_launch", &kernel(ADD), &gpu(&[]));
-        assert!(
-            log.applied[0].starts_with("loop i: ") && log.applied[0].ends_with("bound by L2"),
-            "{:?}",
-            log.applied
-        );
+        assert!(log.applied[0].starts_with("loop i: ") && log.applied[0].ends_with("bound by L2"), "{:?}", log.applied);
         let want = r#"tile kernel k(x: ptr f32, y: ptr f32, n: i64) open:
   for b in 0..2: free block(x)
     for t in 0..256: free thread
@@ -199,7 +195,9 @@ mod tests {
         assert!(!few.contains("for j"), "{few}");
         assert!(made(&rows("1000000")).contains("for j"));
         assert!(made(&rows("3").replace("store y", "store m")).contains("for j"));
-        let inside = rows("3").replace("s: f32 = load m[i]\n", "s: f32 = load m[i]\n    n: i64 = index i*7\n").replace("0..1000", "0..n");
+        let inside = rows("3")
+            .replace("s: f32 = load m[i]\n", "s: f32 = load m[i]\n    n: i64 = index i*7\n")
+            .replace("0..1000", "0..n");
         assert!(made(&inside).contains("for j"));
     }
 

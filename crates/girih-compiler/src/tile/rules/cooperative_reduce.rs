@@ -245,11 +245,13 @@ mod tests {
     fn rows_get_a_warp_or_more_by_cost() {
         let threads = |rows: u32, length: u32| {
             let rows = ROWS.replace("0..4", &format!("0..{rows}")).replace("0..3:", "0..1:");
-            let made = text(&apply("cooperative_reduce", &kernel(&rows.replace("1000", &length.to_string())), &gpu(&[])).0);
+            let made =
+                text(&apply("cooperative_reduce", &kernel(&rows.replace("1000", &length.to_string())), &gpu(&[])).0);
             let at = made.find(" from -0.0 x ").map(|at| at + " from -0.0 x ".len());
             at.and_then(|at| made[at..].lines().next()?.parse::<u32>().ok()).unwrap_or_else(|| panic!("{made}"))
         };
-        for (rows, length, wanted) in [(100_000, 1000, 32), (100_000, 4000, 128), (100_000, 100, 32), (8, 100_000, 256)] {
+        for (rows, length, wanted) in [(100_000, 1000, 32), (100_000, 4000, 128), (100_000, 100, 32), (8, 100_000, 256)]
+        {
             assert_eq!(threads(rows, length), wanted, "{rows} rows of {length}");
         }
         let by_rows: Vec<u32> = [10, 1000, 10_000, 1_000_000].into_iter().map(|rows| threads(rows, 1000)).collect();

@@ -387,7 +387,8 @@ mod tests {
     #[test]
     fn the_estimate_decides() {
         let applied = |text: &str| split_by(run, &plan_of(text).1, &gpu(&[])).1.applied;
-        for text in ["torch.randn(4, 1000000).sum(-1)", "torch.randn(5000000).max()", "torch.randn(2, 300000).mean(-1)"] {
+        for text in ["torch.randn(4, 1000000).sum(-1)", "torch.randn(5000000).max()", "torch.randn(2, 300000).mean(-1)"]
+        {
             let log = applied(text);
             assert!(log.len() == 1 && log[0].contains(" parts of ") && log[0].contains(" us rather than "), "{log:?}");
         }
