@@ -61,9 +61,9 @@ gpu-schedules: python
 		.venv/bin/python tests/operations.py $(GIRIH) --target $$target --schedules 8 || exit 1; \
 		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --schedules 8 \
 			|| exit 1; done
-	for seed in 0 1 2 3 4 5 6 7; do \
-		GIRIH_SEED=$$seed .venv/bin/python tests/cutile/run.py --device sim || exit 1; \
-		GIRIH_SEED=$$seed GIRIH_DEVICE=sim .venv/bin/python -m pytest -q tests/torch || exit 1; done
+	GIRIH_SCHEDULES=8 .venv/bin/python tests/cutile/run.py --device sim --all
+	for target in $(GPU_TARGETS); do \
+		GIRIH_SCHEDULES=8 GIRIH_DEVICE=sim GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/torch || exit 1; done
 
 # Every twelfth of them, others for each target.
 gpu-coverage-part: build .venv/ready

@@ -202,8 +202,8 @@ class Program:
         entry = [f"  entry @k({', '.join(self.params)}) {{", *body, "    return", "  }"]
         return "\n".join(["cuda_tile.module @m {", *("  " + t for t in self.top), *entry, "}", ""])
 
-    def run(self, girih, folder, seed=0):
-        """[(case, complaint or None)] of every case, and of the program itself; on the simulator under one schedule."""
+    def run(self, girih, folder, seed=0, schedules=1):
+        """[(case, complaint or None)] of every case, and of the program itself; on the simulator under schedules from a seed on."""
         (folder / "k.mlir").write_text(self.text())
         for name, array in self.files.items():
             np.save(folder / f"{name}.in.npy", array)
@@ -211,7 +211,7 @@ class Program:
         for device in self.devices:
             command = [girih, "run", "k.mlir", "--device", device, "--grid", self.grid, "--no-cache", *self.flags]
             if device == "sim":
-                command += ["--target", self.target, "--seed", str(seed)]
+                command += ["--target", self.target, "--seed", str(seed), "--schedules", str(schedules)]
             for arg in self.args:
                 command += ["--arg", arg]
             for case in self.cases:

@@ -25,6 +25,7 @@ fn variables_mean_what_they_say_or_are_refused() {
         ("GIRIH_CACHE_SIZE", "lots"),
         ("GIRIH_TARGET", "sm_75"),
         ("GIRIH_SEED", "-1"),
+        ("GIRIH_SCHEDULES", "0"),
         ("GIRIH_CPU", "x86-64-v9"),
     ] {
         let o = run(name, value);

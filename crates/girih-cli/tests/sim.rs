@@ -115,6 +115,24 @@ fn a_kernel_without_end_is_stopped_and_says_where() {
 }
 
 #[test]
+fn a_run_is_one_of_several_schedules_that_leave_the_same() {
+    let lab = Lab::new("run-schedules");
+    // The second block takes what the first one has counted, or does not: under the last schedule blocks are mixed.
+    let text = "cuda_tile.module @m {\n  entry @k(%y: tile<ptr<i32>>) {\n    %one = constant <i32: 1> : tile<i32>\n    \
+                %old, %t = atomic_rmw_tko relaxed device %y, add, %one : tile<ptr<i32>>, tile<i32> -> tile<i32>, token\n    \
+                print_tko \"once\\n\"\n    return\n  }\n}\n";
+    let file = lab.file("count.mlir", text);
+    let run = ["run", &file, "--device", "sim", "--grid", "3", "--arg", "y=zeros:i32[1]", "--print", "y"];
+    let one = lab.girih(&run);
+    let eight = lab.girih(&[&run[..], &["--schedules", "8"]].concat());
+    expect(&eight, 0, "");
+    assert_eq!(out(&one), out(&eight));
+    assert_eq!(out(&eight).matches("once").count(), 3, "{}", out(&eight));
+    assert_eq!(out(&finish(lab.command(&run).env("GIRIH_SCHEDULES", "8"))), out(&eight));
+    expect(&lab.girih(&[&run[..], &["--schedules", "1001"]].concat()), 2, "from 1 to 1000");
+}
+
+#[test]
 fn a_large_simulation_says_so_before_it_begins() {
     let lab = Lab::new("sim-large");
     // Stopped at once: what it says comes before.

@@ -240,9 +240,10 @@ impl Function {
             unsafe { memory.register(&range.name, start, range.bytes) };
         }
         let Described { kernel, tile, .. } = &*self.kernel;
-        let options = sim::Options::of_seed(options::current().options.seed);
-        let ran = sim::run(kernel, tile, launch, &mut memory, &mut Printing, &options)
-            .and_then(|report| report.clean().map(drop));
+        let options = &options::current().options;
+        let schedules = sim::Options::of_seed(options.seed).schedules(options.schedules.unwrap_or(1));
+        let mut clean = |report: sim::Report| report.clean().map(drop);
+        let ran = sim::run_under(&schedules, (kernel, tile), launch, &mut memory, &mut Printing, &mut clean);
         ran.map_err(|trap| {
             let code = match trap.code {
                 Code::AssertFailed => codes::ERROR_ASSERT,

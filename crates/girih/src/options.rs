@@ -119,6 +119,8 @@ pub struct Options {
     pub stop_after: Option<usize>,
     /// Order in which the evaluator runs blocks; 0 is round-robin. On the simulator, the schedule of the threads.
     pub seed: u64,
+    /// Simulate every launch under as many schedules, from the seed on, which must leave the same bits; 1 when absent.
+    pub schedules: Option<u64>,
     /// Takes the simulator's reports, findings included; what it finds is an error of the run when absent.
     pub watcher: Option<Watcher>,
     /// Takes the estimates of the simulator's kernels.
@@ -183,6 +185,9 @@ impl Options {
         }
         if let Some(v) = get("GIRIH_SEED") {
             options.seed = v.parse().map_err(|_| format!("GIRIH_SEED: expected a number, found `{v}`"))?;
+        }
+        if let Some(v) = get("GIRIH_SCHEDULES") {
+            options.schedules = Some(schedules(&v).map_err(|e| format!("GIRIH_SCHEDULES: {e}"))?);
         }
         if let Some(v) = get(machine::FAMILY)
             && machine::cpu(&v).is_none()
@@ -298,13 +303,17 @@ impl Options {
 const SIMULATED: &str = "sm_90a";
 
 /// The variables of the environment that mean something to the library, and what.
-pub const VARIABLES: [(&str, &str); 11] = [
+pub const VARIABLES: [(&str, &str); 12] = [
     ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; sim, the simulator of a GPU; or cuda, a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
     ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
     (
         "GIRIH_SEED",
         "the order in which the device eval runs blocks, and the schedule of the device sim's threads; 0 by default",
+    ),
+    (
+        "GIRIH_SCHEDULES",
+        "1 to 1000: how many schedules, from GIRIH_SEED on, the device sim runs every launch under; they must leave the same bits",
     ),
     ("GIRIH_TUNED", "0 ignores the schedules that `girih tune` has found, 1 uses them"),
     (
@@ -333,6 +342,12 @@ pub const VARIABLES: [(&str, &str); 11] = [
 
 fn families() -> impl Iterator<Item = &'static str> {
     machine::cpus().map(|cpu| cpu.name)
+}
+
+/// How many schedules of the simulator a text asks for.
+pub fn schedules(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|n| (1..=1000).contains(n));
+    count.ok_or_else(|| format!("expected a number from 1 to 1000, found `{text}`"))
 }
 
 /// Whether a text means on or off.

@@ -110,19 +110,8 @@ fn compile(graph: Graph, arguments: &[Constant], options: &Options, schedules: u
             return Model::from_graph(graph)?.with_options(options).run(&named);
         }
         options.watcher = Some(watcher(seen.clone()));
-        let under = |seed: u64| {
-            let options = Options { seed, ..options.clone() };
-            Model::from_graph(graph.clone())?.with_options(options).run(&named)
-        };
-        let outputs = under(0)?;
-        let bytes = |(_, t): &(String, Tensor)| t.buffer().bytes().to_vec();
-        for seed in 1..schedules {
-            let same = under(seed)?.iter().map(bytes).eq(outputs.iter().map(bytes));
-            if let (false, Ok(mut seen)) = (same, seen.lock()) {
-                seen.push(format!("other values under schedule {seed}"));
-            }
-        }
-        Ok(outputs)
+        options.schedules = Some(schedules);
+        Model::from_graph(graph)?.with_options(options).run(&named)
     };
     let outputs = run();
     match outputs {

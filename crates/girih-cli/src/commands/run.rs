@@ -118,6 +118,7 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     options.device = args.device.unwrap_or(options.device);
     options.block = args.launch.block;
     options.seed = args.seed.unwrap_or(options.seed);
+    options.schedules = args.schedules.or(options.schedules);
     options.notes = source::notes(args.verbose);
     if args.verbose > 1 {
         options.estimates =

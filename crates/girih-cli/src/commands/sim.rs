@@ -149,7 +149,8 @@ fn options(args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<(Option
     let mut options = source::options(&args.kernel)?;
     options.device = Device::Sim;
     options.block = args.launch.block;
-    options.seed = seed;
+    // Its own flag says how many, and each has a report of its own.
+    (options.seed, options.schedules) = (seed, None);
     options.knobs.extend(knobs.iter().cloned());
     options.record = args.html.is_some() && seed == args.seed.unwrap_or(0);
     let record = options.record;

@@ -42,6 +42,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--block runs one block, of which the time says little; tune the whole grid"));
     }
     let mut options = source::options(&args.kernel)?;
+    options.schedules = None;
     options.device = args.device.unwrap_or(options.device);
     options.tuned = false;
     options.printer = Some(std::sync::Arc::new(|_, _| {}));

@@ -81,13 +81,14 @@ pub const SPINS: &str = r#"cuda_tile.module @m {
 "#;
 
 /// What would change what a test sees.
-const VARIABLES: [&str; 10] = [
+const VARIABLES: [&str; 11] = [
     "GIRIH_DEVICE",
     "GIRIH_CC",
     "CC",
     "GIRIH_THREADS",
     "GIRIH_TARGET",
     "GIRIH_SEED",
+    "GIRIH_SCHEDULES",
     "GIRIH_CPU",
     "GIRIH_CHECK",
     "GIRIH_CACHE_SIZE",

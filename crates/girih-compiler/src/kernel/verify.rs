@@ -3,6 +3,7 @@
 use super::ir::*;
 use super::print::print_numbered;
 use super::uniform;
+use crate::base::id::Id;
 use crate::index::Poly;
 use crate::index::facts::MOST_THREADS;
 use crate::loops::panels;
@@ -36,9 +37,23 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
 
 /// The broken invariants of a kernel, in program order.
 pub fn problems(kernel: &Kernel) -> Vec<Problem> {
+    let mut v = verified(kernel);
+    if v.located.is_empty() && kernel.threads > 1 {
+        v.located = uniform::problems(kernel);
+    }
+    v.located
+}
+
+/// The values that statements use.
+pub(super) fn used(kernel: &Kernel) -> Vec<bool> {
+    verified(kernel).used
+}
+
+fn verified(kernel: &Kernel) -> Verifier<'_> {
     let mut v = Verifier {
         k: kernel,
         live: vec![false; kernel.vals.len()],
+        used: vec![false; kernel.vals.len()],
         axes: vec![false; kernel.axes.len()],
         errors: vec![],
         located: vec![],
@@ -63,10 +78,7 @@ pub fn problems(kernel: &Kernel) -> Vec<Problem> {
     v.locate(None);
     v.block(&kernel.body, false);
     v.located.sort_by_key(|p| p.statement);
-    if v.located.is_empty() && kernel.threads > 1 {
-        v.located = uniform::problems(kernel);
-    }
-    v.located
+    v
 }
 
 /// Shared slots start at multiples of this many bytes, so that every access of 16 bytes is aligned where its element is.
@@ -89,6 +101,7 @@ fn may_align(index: &Ix, of: i128) -> bool {
 struct Verifier<'a> {
     k: &'a Kernel,
     live: Vec<bool>,
+    used: Vec<bool>,
     axes: Vec<bool>,
     /// What is wrong with the statement at hand.
     errors: Vec<String>,
@@ -272,6 +285,9 @@ impl Verifier<'_> {
     }
 
     fn used(&mut self, v: ValId) {
+        if let Some(used) = self.used.get_mut(v.index()) {
+            *used = true;
+        }
         if !self.live.get(v.0 as usize).copied().unwrap_or(false) {
             let name = self.name(v).to_string();
             self.errors.push(format!("`{name}` is used where it is not defined"));

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A roofline, no simulation: a kernel takes as long as the slowest of three. Memory delivers each array once; L2 delivers
-//! what all blocks fetch, at twice the speed of memory; and each multiprocessor computes the blocks that it gets, where
+//! what all blocks fetch, at twice the speed of memory, and no more to one multiprocessor than that takes; and each multiprocessor computes the blocks that it gets, where
 //! loads and copies take turns with the arithmetic. `tile/blocking.rs` takes the tile of least [`Cost::time`].
 
 use std::collections::BTreeMap;
@@ -62,6 +62,8 @@ pub struct Cost {
 
 /// How many times the bytes of memory L2 delivers.
 pub const L2: f64 = 2.0;
+/// Bytes that one multiprocessor takes from L2 in a cycle.
+const FETCHED: f64 = 64.0;
 /// Registers of a thread besides its accumulators: addresses and parts of both operands.
 pub const OTHER_REGISTERS: u64 = 64;
 /// Bytes of one access.
@@ -186,7 +188,7 @@ impl Cost {
             arrays,
             operations,
             memory: arrays / gpu.bandwidth,
-            cache: moved / (L2 * gpu.bandwidth),
+            cache: (moved / (L2 * gpu.bandwidth)).max(moved / (FETCHED * gpu.clock * multiprocessors as f64 * busy)),
             arithmetic: operations / (gpu.peak * busy),
         })
     }
@@ -208,6 +210,34 @@ impl Cost {
     fn together(target: &Target, gpu: &Gpu, threads: u64, accumulators: u64, slab: u64, acc: DType) -> u64 {
         room(target, gpu, threads, accumulators * acc.bytes().div_ceil(4) + OTHER_REGISTERS, slab).0
     }
+}
+
+/// Cycles from a load of memory to its value, and how many loads a thread has under way.
+const LATENCY: f64 = 600.0;
+const UNDER_WAY: f64 = 8.0;
+/// Cycles in which threads exchange what they have, within a warp and across warps.
+const SHUFFLE: f64 = 25.0;
+const ACROSS: f64 = 80.0;
+/// Instructions that a multiprocessor issues in a cycle, those of a warp for an element of each lane, and for an exchange.
+const ISSUED: f64 = 4.0;
+const FOLDING: f64 = 4.0;
+const EXCHANGING: f64 = 6.0;
+
+/// Seconds for rows of so many elements of which each is folded by the threads of a block: as many as are issued, or as long as
+/// a row takes for each of the rounds in which the multiprocessors take their rows.
+pub fn of_rows(target: &Target, rows: u64, length: u64, threads: u64) -> Option<f64> {
+    let gpu = target.gpu?;
+    let lanes = u64::from(target.axes.lanes.max(1));
+    let warps = threads.div_ceil(lanes).max(1) as f64;
+    let (within, across) = (lanes.ilog2().min(threads.max(1).ilog2()) as f64, (warps as u64).ilog2() as f64);
+    let each = length.div_ceil(threads.max(1)) as f64;
+    let workers = u64::from(target.axes.workers.max(1));
+    let at_once = workers * room(target, &gpu, threads, OTHER_REGISTERS, 0).0;
+    let busy = (rows as f64 / workers as f64).min(1.0);
+    let issued = rows as f64 * warps * (each * FOLDING + (within + across) * EXCHANGING);
+    let chain = (each / UNDER_WAY).ceil() * LATENCY + within * SHUFFLE + across * ACROSS;
+    let rounds = rows.div_ceil(at_once) as f64;
+    Some((issued / (ISSUED * workers as f64 * busy)).max(rounds * chain) / gpu.clock)
 }
 
 /// Of the multiprocessors' time, the part that blocks fill: the last ones to start leave others idle.

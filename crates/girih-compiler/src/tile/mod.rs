@@ -65,8 +65,11 @@ type Needs = &'static [&'static [Capability]];
 type Entry<P> = (Rule<P, Context>, Needs);
 
 /// The rules that look at all kernels of a model together.
-const OF_PLANS: &[Entry<Plan>] =
-    &[(rules::pack_weights::RULE, &[&[Caches, VectorArithmetic]]), (rules::split_matmul_k::RULE, &[&[Threads]])];
+const OF_PLANS: &[Entry<Plan>] = &[
+    (rules::pack_weights::RULE, &[&[Caches, VectorArithmetic]]),
+    (rules::split_matmul_k::RULE, &[&[Threads]]),
+    (rules::split_reduction::RULE, &[&[Threads]]),
+];
 
 /// The rules of single kernels, in the order they run.
 const OF_KERNELS: &[Entry<Kernel>] = &[

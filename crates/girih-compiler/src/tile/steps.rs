@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::IdMap;
 use crate::loops::ir::*;
+use crate::loops::model::{Array, ArrayId, Step, StepArg};
 use crate::loops::walk;
 use crate::num::DType;
 
@@ -29,4 +31,34 @@ pub fn set_params(kernel: &mut Kernel, params: Vec<(Param, Option<ValId>)>) -> B
     }
     walk::Renaming { vals: now.clone(), ..Default::default() }.apply(&mut kernel.body);
     now
+}
+
+/// Gives a step the arrays that values of its kernel stand for. What it no longer reads is no argument any more.
+pub fn set_arrays(step: &mut Step, new: &[(ValId, ArrayId)], arrays: &IdMap<ArrayId, Array>) {
+    let kernel = &mut step.kernel;
+    let used = walk::refs(&kernel.body).vals_used;
+    let (mut params, mut args) = (vec![], vec![]);
+    for (param, arg) in kernel.params.iter().zip(&step.args) {
+        if matches!(arg, StepArg::Symbol(_)) || used.contains(&param.val) {
+            params.push((param.clone(), Some(param.val)));
+            args.push(*arg);
+        }
+    }
+    for (val, id) in new {
+        let Array { name, elem, .. } = &arrays[*id];
+        params.push((pointer(name.clone(), elem.dtype), Some(*val)));
+        args.push(StepArg::Array(*id));
+    }
+    set_params(kernel, params);
+    step.reads.retain(|id| args.contains(&StepArg::Array(*id)));
+    step.args = args;
+}
+
+/// The bytes of all that a step reads and writes.
+pub fn bytes_of(step: &Step, arrays: &IdMap<ArrayId, Array>) -> Ix {
+    let one = |id: &ArrayId| {
+        let Array { shape, elem, .. } = &arrays[*id];
+        shape.iter().fold(Ix::Const(elem.dtype.bytes() as i64), |n, d| Ix::mul(n, d.clone()))
+    };
+    step.reads.iter().chain(&step.writes).fold(Ix::Const(0), |n, id| Ix::add(n, one(id)))
 }

@@ -55,7 +55,7 @@ impl Simulated<'_> {
     }
 }
 
-/// Runs a launch under the schedule that the options' seed means.
+/// Runs a launch under the schedules that the options ask for, from their seed on.
 pub(crate) fn kernel(
     lowered: &Lowered,
     launch: &Launch,
@@ -80,20 +80,21 @@ pub(crate) fn kernel(
         announce(&format!("simulating {}: {size}", lowered.kernel.name));
     }
     let mut host = Timed { host, start: Instant::now(), done: 0, blocks };
-    let report = {
-        let _simulating = Working::simulating();
-        progress::kernel(lowered.kernel.name.as_str());
-        sim::run(&lowered.kernel, &lowered.tile, launch, memory, &mut host, &simulation)?
-    };
-    let estimate = sim::Estimate::of(&lowered.kernel, &report, all, &target);
-    if let (Some(tell), Some(estimate)) = (&options.estimates, &estimate) {
-        tell(lowered.kernel.name.as_str(), estimate);
-    }
-    let Some(watcher) = &options.watcher else { return report.clean().map(drop) };
-    let unit = pipeline::emit_cuda(&[&lowered.kernel], &target).ok();
     let kernel = &lowered.kernel;
-    watcher(&Simulated { report: &report, estimate: estimate.as_ref(), kernel, cuda: unit.as_ref() });
-    report.stopped.map_or(Ok(()), |(trap, _)| Err(trap))
+    let unit = options.watcher.as_ref().and_then(|_| pipeline::emit_cuda(&[kernel], &target).ok());
+    let mut seen = |report: sim::Report| {
+        let estimate = sim::Estimate::of(kernel, &report, all, &target);
+        if let (Some(tell), Some(estimate), true) = (&options.estimates, &estimate, report.seed == options.seed) {
+            tell(kernel.name.as_str(), estimate);
+        }
+        let Some(watcher) = &options.watcher else { return report.clean().map(drop) };
+        watcher(&Simulated { report: &report, estimate: estimate.as_ref(), kernel, cuda: unit.as_ref() });
+        report.stopped.map_or(Ok(()), |(trap, _)| Err(trap))
+    };
+    let _simulating = Working::simulating();
+    progress::kernel(kernel.name.as_str());
+    let schedules = simulation.schedules(options.schedules.unwrap_or(1));
+    sim::run_under(&schedules, (kernel, &lowered.tile), launch, memory, &mut host, &mut seen)
 }
 
 /// Runs one kernel that belongs to no program.

@@ -49,7 +49,10 @@ impl Prepared<'_> {
     /// Runs the model again and again, for about a second, and tells where the time went.
     pub fn profile(&mut self) -> Result<Profile> {
         let (Some(native), model) = (&self.native, self.model) else {
-            return Err(Error::argument("only native code has a profile; leave out --device eval".to_string()));
+            return Err(Error::argument(format!(
+                "only native code has a profile, and this model runs on the device {}; use the device cpu",
+                self.model.options.device
+            )));
         };
         let tools = &model.tools;
         let dir = tools.cache(&model.options)?;

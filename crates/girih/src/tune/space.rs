@@ -43,6 +43,7 @@ const GPU: &[Axis] = axes! {
     "threads": [64, 128, 256, 512];
     "slots": [1, 2, 3, 4];
     "split_k": [1, 2, 4, 8];
+    "split_rows": [1, 4, 16, 64];
     "tensor_core": [0, 1];
     "wgmma": [0, 1];
     "warp_specialize": [0, 1];

@@ -7,6 +7,7 @@
 //! * [`count`]: banks, sectors                * [`instruction`]: kinds of statements         * [`finding`]: what is wrong,
 //!   in words                                 * [`report`]: all of it                * [`size`]: how long it takes, before
 //! * [`recording`]: what is kept for pictures        * [`estimate`]: what it would take on the target
+//! * [`schedules`]: several runs of one launch, which must leave the same
 //!
 //! ```text
 //! store tile[tx] = x                 read-after-write: a race in shared memory: a thread reads what another thread has
@@ -29,6 +30,7 @@ mod instruction;
 mod observer;
 mod recording;
 mod report;
+mod schedules;
 mod shadow;
 mod size;
 #[cfg(test)]
@@ -50,6 +52,7 @@ pub use finding::{Finding, Kind, Statement, Thread};
 pub use instruction::Instruction;
 pub use recording::{Bin, Flight, Recording, Request, Timeline};
 pub use report::{Report, Row};
+pub use schedules::run_under;
 pub use size::Size;
 
 /// How a simulation runs.
@@ -79,6 +82,15 @@ impl Options {
     pub fn of_seed(seed: u64) -> Options {
         let policy = Policy::ALL[(seed % Policy::ALL.len() as u64) as usize];
         Options { policy, seed, ..Options::default() }
+    }
+
+    /// The same under as many schedules, from the seed on; the first alone keeps what pictures are drawn of.
+    pub fn schedules(&self, count: u64) -> Vec<Options> {
+        let of = |n: u64| {
+            let seed = self.seed.wrapping_add(n);
+            Options { record: self.record && n == 0, policy: Options::of_seed(seed).policy, seed, ..self.clone() }
+        };
+        (0..count.max(1)).map(of).collect()
     }
 }
 

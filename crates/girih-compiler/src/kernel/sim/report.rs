@@ -76,7 +76,9 @@ impl Report {
 
     /// The first findings in words.
     fn told(&self) -> String {
-        let mut text = format!("the kernel `{}` is wrong on a GPU", self.kernel);
+        let (policy, seed) = (self.policy.name(), self.seed);
+        let mut text =
+            format!("the kernel `{}` is wrong on a GPU, under the schedule {policy} (seed {seed})", self.kernel);
         for finding in self.findings.iter().take(MOST_FINDINGS) {
             text += &format!("\n{}", finding.to_string().trim_end());
         }

@@ -8,6 +8,7 @@ mod mbarriers;
 mod memory;
 mod races;
 mod random;
+mod schedules;
 mod size;
 mod stores;
 mod sync;

@@ -3,6 +3,7 @@
 use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
+use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
@@ -22,7 +23,8 @@ for a0 in 0..512: free                           for b in 0..7168: free block(x)
 ```
 
 The elements of perfectly nested free loops are numbered, the last loop fastest, so that neighbouring threads touch
-neighbouring elements. Where threads do not divide them, the last block's threads test whether they have one. Nests that
+neighbouring elements. What is loaded and computed for a row, before a loop over its elements, each element's thread does itself where
+there are fewer rows than threads that run at once. Where threads do not divide them, the last block's threads test whether they have one. Nests that
 stand side by side get blocks of their own.
 
 Knob: `threads` (256).
@@ -77,12 +79,13 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 /// A nest with an element for each thread.
 fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String> {
-    let chain = edit::free_chain(nest);
-    check_bounds(&chain)?;
-    let mut facts: Facts = kernel.facts();
     // A small nest needs fewer threads than a block may have, and fewer elements for each than one access takes.
     let most = ctx.knobs.threads;
     let busy = i64::from(most) * i64::from(ctx.target.axes.workers);
+    let sunk = sunk(nest, busy);
+    let chain = edit::free_chain(sunk.as_ref().unwrap_or(nest));
+    check_bounds(&chain)?;
+    let mut facts: Facts = kernel.facts();
     let enough = |n: Option<i64>| n.is_none_or(|n| n >= busy);
     let (numbered, body) = wide::numbered(kernel, ctx, &chain, &facts, &enough).ok_or("it is empty")?;
     let total = &numbered.total;
@@ -100,6 +103,30 @@ fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String>
     let body = numbered.body(kernel, body, &own, threads, &facts);
     let thread = edit::loop_with(t, Ix::Const(threads), body, |f| f.place = Place::Thread);
     Ok(edit::block_loop(b, 0, blocks, vec![thread]))
+}
+
+/// The nest with what stands before a loop over the elements of its few rows inside that loop; `None` where it has no such loop.
+fn sunk(nest: &For, busy: i64) -> Option<For> {
+    let chain = edit::free_chain(nest);
+    let rows = chain.iter().try_fold(1i64, |n, f| n.checked_mul(const_trip(f)?.try_into().ok()?))?;
+    let (Stmt::For(inner), before) = chain.last()?.body.split_last()? else { return None };
+    let stored = walk::effects(&nest.body).stores;
+    let again = |s: &Stmt| edit::is_pure(s) && !matches!(s, Stmt::Load { mem, .. } if stored.contains(&mem.base));
+    let moves = inner.kind == LoopKind::Free && inner.place == Place::None && rows < busy && before.iter().all(again);
+    let ends = [&inner.lo, &inner.hi, &inner.step];
+    let defined = |v: &ValId| before.iter().any(|s| walk::def(s) == Some(*v));
+    let follows = ends.iter().any(|ix| ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if defined(val))));
+    if before.is_empty() || !moves || follows {
+        return None;
+    }
+    let mut out = (**inner).clone();
+    out.body.splice(0..0, before.iter().cloned());
+    for f in chain.iter().rev() {
+        let body = vec![Stmt::For(Box::new(out))];
+        out = For { body, ..(*f).clone() };
+    }
+    // The loop inside may have rows of its own.
+    self::sunk(&out, busy).or(Some(out))
 }
 
 /// What loops over blocks cost, for the trace.
@@ -127,11 +154,7 @@ mod tests {
     #[test]
     fn elements_are_numbered_and_the_last_threads_tested() {
         let (out, log) = apply("blockify_launch", &kernel(ADD), &gpu(&[]));
-        assert!(
-            log.applied[0].starts_with("loop i: ") && log.applied[0].ends_with("bound by memory"),
-            "{:?}",
-            log.applied
-        );
+        assert!(log.applied[0].starts_with("loop i: ") && log.applied[0].ends_with("bound by L2"), "{:?}", log.applied);
         let want = r#"tile kernel k(x: ptr f32, y: ptr f32, n: i64) open:
   for b in 0..2: free block(x)
     for t in 0..256: free thread
@@ -154,6 +177,28 @@ mod tests {
         let (out, _) = apply("blockify_launch", &kernel(&symbolic), &gpu(&[]));
         let made = text(&out);
         assert!(made.contains("for b in 0..(n + 63)//64: free block(x)") && made.contains("x[b*256 + t]"), "{made}");
+    }
+
+    /// What a row begins with is done for each element where rows are few, and stays where there are many, or where it would read what
+    /// the row stores.
+    #[test]
+    fn few_rows_are_numbered_by_their_elements() {
+        let rows = |rows: &str| {
+            format!(
+                "loop kernel k(m: ptr f32, x: ptr f32, y: ptr f32) open:\n  for i in 0..{rows}: free\n    s: f32 = load m[i]\n    \
+                 for j in 0..1000: free\n      a: f32 = load x[i*1000 + j]\n      b: f32 = a - s\n      store y[i*1000 + j] = b\n"
+            )
+        };
+        let made = |k: &str| text(&apply("blockify_launch", &kernel(k), &gpu(&[])).0);
+        let few = made(&rows("3"));
+        assert!(few.contains("load m[(b*128 + t)//1000]") || few.contains("//1000]"), "{few}");
+        assert!(!few.contains("for j"), "{few}");
+        assert!(made(&rows("1000000")).contains("for j"));
+        assert!(made(&rows("3").replace("store y", "store m")).contains("for j"));
+        let inside = rows("3")
+            .replace("s: f32 = load m[i]\n", "s: f32 = load m[i]\n    n: i64 = index i*7\n")
+            .replace("0..1000", "0..n");
+        assert!(made(&inside).contains("for j"));
     }
 
     #[test]

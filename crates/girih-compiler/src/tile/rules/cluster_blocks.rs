@@ -27,8 +27,8 @@ for jb in 0..32: free block(y)                        for jb in 0..32: free bloc
 Blocks of one column have the same slab of the right operand. One of them copies it to all; the warp that fills waits until the
 warps of all blocks have read the generation before. Who copies what, and who waits for whom, follows when the loop is lowered.
 
-Knob: `cluster`, the blocks of a cluster; 1 makes none. Without it there are none: what multicast saves is traffic of L2, and
-the estimate has no such bound.
+Knob: `cluster`, the blocks of a cluster; 1 makes none. Without it there are none: they need a warp that fills, which no estimate
+weighs.
 
 Refuses pipelines that no warp of its own fills, and those that have a slot for each iteration; operands of which no two blocks
 have the same; grids and groups of blocks that are not made of whole clusters.

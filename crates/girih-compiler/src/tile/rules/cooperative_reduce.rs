@@ -5,7 +5,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::contraction::prev_power;
-use crate::tile::cost::Cost;
+use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
@@ -28,7 +28,10 @@ for i in 0..512: free                            for b in 0..512: free block(x)
 
 What else is done in a row is left to `spread_threads`.
 
-Knob: `threads` (256); fewer where the reduction is short.
+A row has a warp, whose lanes exchange what they have, or up to `threads` threads, which meet in shared memory: whichever takes less
+by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut.
+
+Knob: `threads` (256), the most; fewer where the reduction is short.
 
 Refuses reductions whose order is fixed, that are shorter than a warp, or that stand in a contraction.
 ",
@@ -37,6 +40,8 @@ Refuses reductions whose order is fixed, that are shorter than a warp, or that s
 
 /// Warps that a reduction should have work for.
 const SHORTEST: i64 = 2;
+/// Elements of a row that a thread folds at most where a row has fewer than the most threads: it may keep them in registers.
+const MOST_EACH: u64 = 32;
 /// Extents that are not known are taken to be this long.
 const GUESS: i64 = 1024;
 
@@ -44,6 +49,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let lanes = ctx.target.axes.lanes;
     let most = longest(&p.body, lanes).clamp(1, ctx.target.axes.threads.into()) as u32;
     let threads = most.next_power_of_two().min(prev_power(ctx.knobs.threads)).max(lanes);
+    let threads = cheapest(p, ctx, threads);
     let rows = if p.open { Some(rows_to_blocks(p, lanes, log)?) } else { None };
     let out = edit::rewrite(rows.as_ref().unwrap_or(p), &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
@@ -80,12 +86,35 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     out.or(rows)
 }
 
+/// The threads for a row, a warp or more, that take the least time where it is known how many rows there are.
+fn cheapest(p: &Kernel, ctx: &Context, most: u32) -> u32 {
+    let lanes = ctx.target.axes.lanes;
+    let of_nest = |s: &Stmt| {
+        let Stmt::For(f) = s else { return None };
+        let rows = edit::free_chain(f).iter().try_fold(1u64, |n, f| n.checked_mul(edit::const_trip(f)?));
+        Some((rows.filter(|_| f.kind == LoopKind::Free)?, longest(std::slice::from_ref(s), lanes)))
+    };
+    // Other nests, which are not reduced, do not matter.
+    let (rows, length) = p.body.iter().filter_map(of_nest).fold((0, 0), |(n, most), (rows, length)| match length {
+        0 => (n, most),
+        _ => (n + rows, most.max(length)),
+    });
+    let length = u64::try_from(length).unwrap_or(0);
+    let counts = std::iter::successors(Some(most), |n| Some(n / 2)).take_while(|n| *n >= lanes);
+    let fits = counts.filter(|n| *n == most || length.div_ceil(u64::from(*n)) <= MOST_EACH);
+    let priced = fits.filter_map(|n| Some((n, cost::of_rows(&ctx.target, rows, length, n.into())?)));
+    match rows {
+        0 => most,
+        _ => priced.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(most, |(n, _)| n),
+    }
+}
+
 fn is_blocks(s: &Stmt) -> bool {
     matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
 }
 
 /// Why one thread does a reduction alone.
-fn refusal(f: &For, lanes: u32) -> Option<&'static str> {
+pub(super) fn refusal(f: &For, lanes: u32) -> Option<&'static str> {
     if f.combine.is_none() {
         return Some("the order of its reduction is fixed");
     }
@@ -105,6 +134,13 @@ fn extent(f: &For) -> i64 {
     }
 }
 
+/// The reduction of a kernel that does nothing for rows: the only loop beside what stores its result.
+fn alone(p: &Kernel, lanes: u32) -> Option<&For> {
+    let mut loops = p.body.iter().filter(|s| !walk::bodies(s).is_empty());
+    let (Some(Stmt::For(f)), None) = (loops.next(), loops.next()) else { return None };
+    (f.kind == LoopKind::Reduce && f.place == Place::None && refusal(f, lanes).is_none()).then_some(f)
+}
+
 /// The extent of the longest reduction that threads can share.
 fn longest(body: &[Stmt], lanes: u32) -> i64 {
     let mut most = 0;
@@ -121,8 +157,13 @@ fn longest(body: &[Stmt], lanes: u32) -> i64 {
 
 /// Each nest of free loops around such a reduction as a loop over blocks; `None` where there is none.
 fn rows_to_blocks(p: &Kernel, lanes: u32, log: &mut Log) -> Option<Kernel> {
-    blockify::check(p).ok()?;
     let mut kernel = p.clone();
+    if let Some(f) = alone(p, lanes) {
+        log.applied(format!("{}, one block", axis_site(p, f.axis)));
+        kernel.body = Vec::from_iter(blockify::together(&mut kernel, p.body.clone()));
+        return Some(kernel);
+    }
+    blockify::check(p).ok()?;
     let body = std::mem::take(&mut kernel.body);
     let mut changed = false;
     for s in body {
@@ -184,19 +225,57 @@ mod tests {
             [
                 "loop i, a block each",
                 "loop k",
-                "12 blocks of 256 threads on 132 multiprocessors, room for 4 on each, 9 % busy; 144 kB fetched and stored \
-                 in 21 ns, 96 kB of arrays in 29 ns; 24 kflop in 3.9 ns: bound by memory",
+                "12 blocks of 128 threads on 132 multiprocessors, room for 8 on each, 9 % busy; 144 kB fetched and stored \
+                 in 95 ns, 96 kB of arrays in 29 ns; 24 kflop in 3.9 ns: bound by L2",
             ]
         );
         let made = text(&out);
         assert!(made.contains("  for b in 0..12: free block(x)\n    local s: f32\n"), "{made}");
-        assert!(made.contains("for k in 0..1000: reduce thread combine add(s) from -0.0 x 256\n"), "{made}");
+        assert!(made.contains("for k in 0..1000: reduce thread combine add(s) from -0.0 x 128\n"), "{made}");
         assert!(made.contains("load x[b*1000 + k]"), "{made}");
         let (out, _) = apply("cooperative_reduce", &kernel(ROWS), &gpu(&["threads=96"]));
         assert!(text(&out).contains("x 64\n"), "{}", text(&out));
         let short = ROWS.replace("0..1000", "0..100");
         let (out, _) = apply("cooperative_reduce", &kernel(&short), &gpu(&[]));
         assert!(text(&out).contains("x 128\n"), "{}", text(&out));
+    }
+
+    /// The more rows there are, the fewer threads share one, down to a warp; a thread has no more than 32 elements of a row.
+    #[test]
+    fn rows_get_a_warp_or_more_by_cost() {
+        let threads = |rows: u32, length: u32| {
+            let rows = ROWS.replace("0..4", &format!("0..{rows}")).replace("0..3:", "0..1:");
+            let made =
+                text(&apply("cooperative_reduce", &kernel(&rows.replace("1000", &length.to_string())), &gpu(&[])).0);
+            let at = made.find(" from -0.0 x ").map(|at| at + " from -0.0 x ".len());
+            at.and_then(|at| made[at..].lines().next()?.parse::<u32>().ok()).unwrap_or_else(|| panic!("{made}"))
+        };
+        for (rows, length, wanted) in [(100_000, 1000, 32), (100_000, 4000, 128), (100_000, 100, 32), (8, 100_000, 256)]
+        {
+            assert_eq!(threads(rows, length), wanted, "{rows} rows of {length}");
+        }
+        let by_rows: Vec<u32> = [10, 1000, 10_000, 1_000_000].into_iter().map(|rows| threads(rows, 1000)).collect();
+        assert!(by_rows.is_sorted_by(|a, b| a >= b), "{by_rows:?}");
+    }
+
+    #[test]
+    fn what_is_reduced_whole_is_one_block() {
+        let whole = r#"loop kernel k(x: ptr f32, y: ptr f32) open:
+  local s: f32
+  s = 0.0
+  for k in 0..1000: reduce combine add(s) from 0.0
+    v: f32 = load x[k]
+    a: f32 = s
+    b: f32 = a + v
+    s = b
+  c: f32 = s
+  store y[0] = c
+"#;
+        let (out, log) = apply("cooperative_reduce", &kernel(whole), &gpu(&[]));
+        assert_eq!(log.applied[..2], ["loop k, one block", "loop k"]);
+        let made = text(&out);
+        assert!(made.contains("  for b in 0..1: free block(x)\n    local s: f32\n"), "{made}");
+        assert!(made.contains("reduce thread combine add(s) from 0.0 x 256"), "{made}");
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod split_digits;
 pub mod split_edges;
 pub mod split_inner_for_swizzle;
 pub mod split_matmul_k;
+pub mod split_reduction;
 pub mod spread_threads;
 pub mod stage_inputs;
 pub mod stage_outputs;

@@ -18,7 +18,7 @@ use crate::tile::edit;
 use crate::tile::matrix;
 use crate::tile::open::*;
 use crate::tile::rules::site_of;
-use crate::tile::steps::{pointer, set_params};
+use crate::tile::steps::{bytes_of, set_arrays};
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_matmul_k",
@@ -429,38 +429,8 @@ fn pad(kernel: &mut Kernel, v: ValId, conds: &[Cond], list: &mut Vec<Stmt>) {
     list.insert(at + 2, Stmt::Let { dst: padded, op: ScalarOp::Select, args });
 }
 
-/// Gives a step the arrays that values of its kernel stand for. What it no longer reads is no argument any more.
-fn set_arrays(step: &mut Step, new: &[(ValId, ArrayId)], arrays: &IdMap<ArrayId, Array>) {
-    let kernel = &mut step.kernel;
-    let used = walk::refs(&kernel.body).vals_used;
-    let (mut params, mut args) = (vec![], vec![]);
-    for (param, arg) in kernel.params.iter().zip(&step.args) {
-        if matches!(arg, StepArg::Symbol(_)) || used.contains(&param.val) {
-            params.push((param.clone(), Some(param.val)));
-            args.push(*arg);
-        }
-    }
-    for (val, id) in new {
-        let Array { name, elem, .. } = &arrays[*id];
-        params.push((pointer(name.clone(), elem.dtype), Some(*val)));
-        args.push(StepArg::Array(*id));
-    }
-    set_params(kernel, params);
-    step.reads.retain(|id| args.contains(&StepArg::Array(*id)));
-    step.args = args;
-}
-
-/// The bytes of all that a step reads and writes.
-fn bytes_of(step: &Step, arrays: &IdMap<ArrayId, Array>) -> Ix {
-    let one = |id: &ArrayId| {
-        let Array { shape, elem, .. } = &arrays[*id];
-        shape.iter().fold(Ix::Const(elem.dtype.bytes() as i64), |n, d| Ix::mul(n, d.clone()))
-    };
-    step.reads.iter().chain(&step.writes).fold(Ix::Const(0), |n, id| Ix::add(n, one(id)))
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::base::host::Silent;
     use crate::graph::{ConstData, Graph, decompose};
@@ -474,7 +444,7 @@ mod tests {
     use crate::tile::target::Target;
     use crate::tile::tests::gpu;
 
-    fn plan_of(text: &str) -> (Graph, Plan) {
+    pub fn plan_of(text: &str) -> (Graph, Plan) {
         let torch = expr::evaluate(text, &[]).unwrap().graph;
         let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
         let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
@@ -482,8 +452,16 @@ mod tests {
     }
 
     fn split(plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
+        split_by(run, plan, ctx)
+    }
+
+    /// A rule that splits steps.
+    type Rewrite = fn(&Plan, &Context, &mut Log) -> Option<Plan>;
+
+    /// What a rule makes of a plan, each step of which is well-formed.
+    pub fn split_by(rule: Rewrite, plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
         let mut log = Log::default();
-        let out = run(plan, ctx, &mut log);
+        let out = rule(plan, ctx, &mut log);
         for step in out.iter().flat_map(|p| &p.steps) {
             let text = print(&step.kernel, Dialect::Loop);
             assert_eq!(verify(&step.kernel, Dialect::Loop), [], "{text}");
@@ -571,6 +549,11 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
     /// Runs a model whole, in parts, and in parts on the simulator of each GPU: the bits are the same. Gives what the rule
     /// did.
     fn check(text: &str, knobs: &[&str], symbols: &[i64], seed: u64) -> Log {
+        check_by(run, text, knobs, symbols, seed)
+    }
+
+    /// The same of another rule.
+    pub fn check_by(rule: Rewrite, text: &str, knobs: &[&str], symbols: &[i64], seed: u64) -> Log {
         let (graph, plan) = plan_of(text);
         let given = graph.inputs.iter().enumerate().map(|(at, input)| {
             let value = &graph.values[input.value];
@@ -587,7 +570,7 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
         for (at, name) in ["sm_80", "sm_90a", "sm_100a", "sm_120"].into_iter().enumerate() {
             let ctx = Context { target: Target::named(name).unwrap(), ..gpu(knobs) };
             let out;
-            (out, log) = split(&plan, &ctx);
+            (out, log) = split_by(rule, &plan, &ctx);
             let out = out.as_ref().unwrap_or(&plan);
             assert!(eval::run(out, symbols, &inputs, &constants).unwrap() == want, "{text}, split for {name}");
             let options = pipeline::Options { target: ctx.target, knobs: ctx.knobs, ..pipeline::Options::default() };

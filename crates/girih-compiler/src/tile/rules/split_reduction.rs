@@ -1,0 +1,406 @@
+//! `split_reduction`
+
+use crate::base::IdMap;
+use crate::base::rule::{Log, Rule};
+use crate::graph::Elem;
+use crate::index::simplify;
+use crate::loops::ir::*;
+use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step};
+use crate::num::{DType, ScalarOp};
+use crate::tile::Context;
+use crate::tile::contraction::num_type;
+use crate::tile::cost::{self, Cost};
+use crate::tile::edit::{self, const_trip};
+use crate::tile::open::check_bounds;
+use crate::tile::rules::cooperative_reduce;
+use crate::tile::steps::{bytes_of, set_arrays};
+
+pub const RULE: Rule<Plan, Context> = Rule {
+    name: "split_reduction",
+    doc: "\
+Cuts rows that are reduced into parts where there are fewer rows than multiprocessors: a block folds each part, and a second
+kernel folds what they make of it and does what follows.
+
+```text
+for i in 0..4: free                              for i: for part in 0..64: free
+  local s = 0.0                                    local s = 0.0
+  for k in 0..1000000: reduce combine add(s) -->   for k in part*15625..part*15625 + 15625: reduce combine add(s)
+    s <- x[i, k] + s                                 s <- x[i, k] + s
+  store out[i] = s/1000000.0                       store s_parts[i, part] = s
+
+                                                 for i in 0..4: free
+                                                   local s = 0.0
+                                                   for part in 0..64: reduce combine add(s)
+                                                     s <- s_parts[i, part] + s
+                                                   store out[i] = s/1000000.0
+```
+
+How many parts there are, the estimate decides: what one multiprocessor fetches and computes in a second, for each number of parts,
+and a few microseconds for the second kernel.
+
+Knob: `split_rows` (how many parts; 1 turns the rule off).
+
+Refuses rows whose number or length the launch says, reductions in a fixed order, and kernels that do more than reduce rows and
+store what follows from them.
+",
+    run,
+};
+
+/// Seconds that a second kernel takes at least.
+const SECOND: f64 = 4e-6;
+/// The fewest elements of a part: a few for each thread of a block.
+const SHORTEST: u64 = 1024;
+
+fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
+    let mut out = Plan { steps: vec![], ..plan.clone() };
+    for step in &plan.steps {
+        let Some(rows) = Rows::of(&step.kernel, ctx) else {
+            out.steps.push(step.clone());
+            continue;
+        };
+        let site = step.kernel.name.to_string();
+        match rows.parts(&step.kernel, ctx) {
+            Ok((parts, why)) => {
+                log.applied(format!("{site}: {parts} parts of {}, {why}", rows.length.div_ceil(parts)));
+                let split = Split { rows, parts: parts as i64 };
+                let [first, second] = split.steps(step, &mut out.arrays);
+                out.steps.extend([first, second]);
+            }
+            Err(why) => {
+                log.skipped(site, why);
+                out.steps.push(step.clone());
+            }
+        }
+    }
+    (out.steps.len() > plan.steps.len()).then_some(out)
+}
+
+/// Rows of a kernel, each of which is reduced.
+struct Rows<'a> {
+    /// Where the statement is that does it.
+    at: usize,
+    /// The loops over the rows, outermost first; none where there is one row.
+    free: Vec<&'a For>,
+    /// What is done in a row before and after its reduction.
+    before: &'a [Stmt],
+    reduce: &'a For,
+    after: &'a [Stmt],
+    acc: BufId,
+    op: ScalarOp,
+    identity: u64,
+    dtype: DType,
+    /// Elements of a row.
+    length: u64,
+}
+
+impl<'a> Rows<'a> {
+    /// `None` where a kernel does anything else.
+    fn of(kernel: &'a Kernel, ctx: &Context) -> Option<Rows<'a>> {
+        if !kernel.open {
+            return None;
+        }
+        let mut loops = kernel.body.iter().enumerate().filter(|(_, s)| matches!(s, Stmt::For(_)));
+        let (Some((at, Stmt::For(outer))), None) = (loops.next(), loops.next()) else { return None };
+        let (free, body) = match outer.kind {
+            LoopKind::Free => {
+                let chain = edit::free_chain(outer);
+                let body = &chain.last()?.body[..];
+                (chain, body)
+            }
+            _ => (vec![], &kernel.body[..]),
+        };
+        if !free.is_empty() && kernel.body.iter().enumerate().any(|(n, s)| n != at && !edit::is_pure(s)) {
+            return None;
+        }
+        let mut inner = body.iter().enumerate().filter(|(_, s)| matches!(s, Stmt::For(_)));
+        let (Some((n, Stmt::For(reduce))), None) = (inner.next(), inner.next()) else { return None };
+        if reduce.kind != LoopKind::Reduce || cooperative_reduce::refusal(reduce, ctx.target.axes.lanes).is_some() {
+            return None;
+        }
+        let Combine { accs, op: CombineOp::Scalar { op, identity }, .. } = reduce.combine.as_ref()?;
+        let [acc] = accs[..] else { return None };
+        let (before, after) = (&body[..n], &body[n + 1..]);
+        let of_acc = |s: &Stmt| match s {
+            Stmt::Local { buf } | Stmt::Write { buf, .. } => *buf == acc,
+            _ => false,
+        };
+        let stored = |s: &Stmt| matches!(s, Stmt::Store { order: Order::Weak, .. });
+        let ok = before.iter().all(|s| edit::is_pure(s) || of_acc(s))
+            && before.iter().filter(|s| matches!(s, Stmt::Local { .. })).count() == 1
+            && reduce.body.iter().all(|s| edit::is_pure(s) || of_acc(s))
+            && after.iter().all(|s| edit::is_pure(s) || stored(s))
+            && free.iter().all(|f| f.lo.is_const(0) && f.place == Place::None)
+            && check_bounds(&free).is_ok();
+        let dtype = num_type(kernel, acc).filter(|d| d.bits() >= 8 && ok)?;
+        let length = const_trip(reduce)?;
+        Some(Rows { at, free, before, reduce, after, acc, op: *op, identity: *identity, dtype, length })
+    }
+
+    /// How many parts rows are cut into, and what that takes beside whole rows.
+    fn parts(&self, kernel: &Kernel, ctx: &Context) -> Result<(u64, String), String> {
+        let rows = self.free.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
+        let rows = rows.ok_or("how many rows there are is known at launch only")?;
+        // No part is empty.
+        let fit = |parts: u64| self.length.div_ceil(self.length.div_ceil(parts.clamp(1, self.length)).max(1));
+        match ctx.knobs.split_rows {
+            Some(1) => return Err("knob off".into()),
+            Some(parts) if fit(parts.into()) > 1 => return Ok((fit(parts.into()), "as asked for".into())),
+            Some(_) => return Err("its rows are one part".into()),
+            None => {}
+        }
+        let workers = u64::from(ctx.target.axes.workers);
+        if rows * 2 > workers {
+            return Err(format!("its {rows} rows have blocks for {workers} multiprocessors"));
+        }
+        let seconds = |parts: u64| self.seconds(kernel, ctx, rows, fit(parts));
+        let whole = seconds(1).ok_or("the target says nothing of its speed")?;
+        let most = (workers / rows.max(1)).min(self.length / SHORTEST);
+        let counts = (1..9).map(|n| 1 << n).filter(|n| *n < most).chain([most]);
+        let cost = |parts: u64| Some((fit(parts), seconds(parts)? + SECOND));
+        let best = counts.filter(|n| *n > 1).filter_map(cost).min_by(|a, b| a.1.total_cmp(&b.1));
+        match best {
+            Some((parts, time)) if time < whole => {
+                Ok((parts, format!("{} rather than {}", cost::time(time), cost::time(whole))))
+            }
+            _ => Err(format!("a block for each of its {rows} rows takes {}", cost::time(whole))),
+        }
+    }
+
+    /// Seconds that blocks take for all parts.
+    fn seconds(&self, kernel: &Kernel, ctx: &Context, rows: u64, parts: u64) -> Option<f64> {
+        let mut kernel = kernel.clone();
+        let [b, part] = ["b", "part"].map(|name| kernel.axes.push(Axis { name: name.into(), from: None }));
+        let mut body = self.reduce.clone();
+        (body.lo, body.hi) = (Ix::Const(0), Ix::Const(self.length.div_ceil(parts) as i64));
+        let each = edit::block_loop(part, 1, Ix::Const(parts as i64), vec![Stmt::For(Box::new(body))]);
+        let all = edit::block_loop(b, 0, Ix::Const(rows as i64), vec![each]);
+        Some(Cost::of_nest(&ctx.target, &all, ctx.knobs.threads.into())?.time())
+    }
+}
+
+/// Rows that are cut into parts.
+struct Split<'a> {
+    rows: Rows<'a>,
+    parts: i64,
+}
+
+impl Split<'_> {
+    /// The step that folds the parts, and the one that folds what they leave and does what follows.
+    fn steps(&self, step: &Step, arrays: &mut IdMap<ArrayId, Array>) -> [Step; 2] {
+        let Rows { acc, dtype, ref free, .. } = self.rows;
+        let name = format!("{}_parts", step.kernel.bufs[acc].name);
+        let extents = free.iter().map(|f| f.hi.clone());
+        let parts = arrays.push(Array {
+            name: name.clone(),
+            elem: Elem::of(dtype),
+            shape: extents.chain([Ix::Const(self.parts)]).collect(),
+            place: ArrayPlace::Temp,
+            at_load: false,
+        });
+        let (mut first, mut second) = (step.clone(), step.clone());
+        let base = |k: &mut Kernel| k.vals.push(Val { ty: Ty::Ptr(dtype), name: name.clone() });
+        let bases = [base(&mut first.kernel), base(&mut second.kernel)];
+        self.first(&mut first.kernel, bases[0]);
+        self.second(&mut second.kernel, bases[1]);
+        set_arrays(&mut first, &[(bases[0], parts)], arrays);
+        set_arrays(&mut second, &[(bases[1], parts)], arrays);
+        first.writes = vec![parts];
+        second.reads.push(parts);
+        second.flops = Ix::Const(0);
+        for s in [&mut first, &mut second] {
+            s.bytes = bytes_of(s, arrays);
+        }
+        [first, second]
+    }
+
+    fn first(&self, kernel: &mut Kernel, base: ValId) {
+        let Rows { acc, dtype, identity, length, reduce, .. } = self.rows;
+        let part = kernel.axes.push(Axis { name: "part".into(), from: None });
+        let each = length.div_ceil(self.parts as u64) as i64;
+        let mut fold = reduce.clone();
+        let from = Ix::add(reduce.lo.clone(), Ix::mul(Ix::Axis(part), Ix::Const(each)));
+        let to = Ix::add(from.clone(), Ix::Const(each));
+        let even = length.is_multiple_of(each as u64);
+        fold.hi = if even { to } else { Ix::min(to, reduce.hi.clone()) };
+        fold.lo = from;
+        let value = kernel.vals.push(Val { ty: Ty::Num(dtype), name: kernel.bufs[acc].name.clone() });
+        let kept = self.rows.before.iter().filter(|s| edit::is_pure(s)).cloned();
+        let start = [
+            Stmt::Local { buf: acc },
+            Stmt::Write { buf: acc, idx: vec![], value: Opnd::Const { dtype, bits: identity } },
+            Stmt::For(Box::new(fold)),
+            Stmt::Read { dst: value, buf: acc, idx: vec![] },
+            Stmt::Store {
+                mem: Mem { base, index: self.index(kernel, part), elem: dtype },
+                value: Opnd::Val(value),
+                mask: Mask::default(),
+                order: Order::Weak,
+                site: self.site(),
+            },
+        ];
+        let body = kept.chain(start).collect();
+        let body = edit::free_loop(part, Ix::Const(self.parts), body);
+        self.put(kernel, body, edit::is_pure);
+        kernel.name += "_parts";
+    }
+
+    fn second(&self, kernel: &mut Kernel, base: ValId) {
+        let Rows { acc, dtype, op, reduce, before, after, .. } = &self.rows;
+        let part = kernel.axes.push(Axis { name: "part".into(), from: None });
+        let mut value = |name: &str| kernel.vals.push(Val { ty: Ty::Num(*dtype), name: name.into() });
+        let (one, old, new) = (value("part"), value("acc"), value("v"));
+        let mem = Mem { base, index: self.index(kernel, part), elem: *dtype };
+        let body = vec![
+            Stmt::Load { dst: one, mem, mask: Mask::default(), other: None, order: Order::Weak, site: self.site() },
+            Stmt::Read { dst: old, buf: *acc, idx: vec![] },
+            Stmt::Let { dst: new, op: *op, args: vec![Opnd::Val(one), Opnd::Val(old)] },
+            Stmt::Write { buf: *acc, idx: vec![], value: Opnd::Val(new) },
+        ];
+        let fold = edit::loop_with(part, Ix::Const(self.parts), body, |f| {
+            f.kind = LoopKind::Reduce;
+            f.combine = reduce.combine.clone();
+        });
+        let row: Vec<Stmt> = before.iter().cloned().chain([fold]).chain(after.iter().cloned()).collect();
+        match self.rows.free.is_empty() {
+            true => kernel.body = row,
+            false => {
+                let at = self.rows.at;
+                kernel.body[at] = self.around(row);
+            }
+        }
+        edit::drop_unused(&mut kernel.body);
+    }
+
+    /// Makes a row's loop over its parts what the kernel does, beside the statements that `keep` keeps.
+    fn put(&self, kernel: &mut Kernel, body: Stmt, keep: impl Fn(&Stmt) -> bool) {
+        match self.rows.free.is_empty() {
+            true => kernel.body = vec![body],
+            false => {
+                kernel.body.truncate(self.rows.at);
+                kernel.body.retain(keep);
+                kernel.body.push(self.around(vec![body]));
+            }
+        }
+        edit::drop_unused(&mut kernel.body);
+    }
+
+    /// The loops over the rows around what is done in one.
+    fn around(&self, row: Vec<Stmt>) -> Stmt {
+        let mut body = row;
+        for f in self.rows.free.iter().rev() {
+            let (axis, hi) = (f.axis, f.hi.clone());
+            body = vec![edit::free_loop(axis, hi, body)];
+        }
+        body.remove(0)
+    }
+
+    /// Where a part of the row at hand lies.
+    fn index(&self, kernel: &Kernel, part: AxisId) -> Ix {
+        let mut facts = kernel.facts();
+        for f in &self.rows.free {
+            facts.set_axis(f.axis, &f.lo, &f.hi);
+        }
+        facts.set_axis(part, &Ix::Const(0), &Ix::Const(self.parts));
+        let free = self.rows.free.iter();
+        let row = free.fold(Ix::Const(0), |at, f| Ix::add(Ix::mul(at, f.hi.clone()), Ix::Axis(f.axis)));
+        simplify(&Ix::add(Ix::mul(row, Ix::Const(self.parts)), Ix::Axis(part)), &facts)
+    }
+
+    /// The operation that the parts are of.
+    fn site(&self) -> SiteId {
+        let of = |s: &Stmt| match s {
+            Stmt::Load { site, .. } | Stmt::Store { site, .. } => Some(*site),
+            _ => None,
+        };
+        self.rows.reduce.body.iter().chain(self.rows.after).find_map(of).unwrap_or(SiteId(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::print::{Dialect, print};
+    use crate::tile::rules::split_matmul_k::tests::{check_by, plan_of, split_by};
+    use crate::tile::tests::gpu;
+
+    #[test]
+    fn rows_are_folded_in_parts() {
+        let (_, plan) = plan_of("torch.randn(3, 100000).mean(-1)");
+        let (out, log) = split_by(run, &plan, &gpu(&["split_rows=7"]));
+        assert_eq!(log.applied, ["k_mean: 7 parts of 14286, as asked for"]);
+        let text: String = out.unwrap().steps.iter().map(|s| print(&s.kernel, Dialect::Loop)).collect();
+        let want = r#"loop kernel k_mean_parts(x: ptr f32, sum_parts: ptr f32) open:
+  for a0 in 0..3: free
+    for part in 0..7: free
+      local sum: f32
+      sum = 0.0
+      for k in part*14286..min(part*14286 + 14286, 100000): reduce combine add(sum) from 0.0
+        x_1: f32 = load x[a0*100000 + k] !"aten.mean"
+        acc: f32 = sum
+        v: f32 = x_1 + acc
+        sum = v
+      sum_1: f32 = sum
+      store sum_parts[a0*7 + part] = sum_1 !"aten.mean"
+"#;
+        assert!(text.starts_with(want), "{text}");
+        let rest = r#"
+    for part in 0..7: reduce combine add(sum) from 0.0
+      part_1: f32 = load sum_parts[a0*7 + part] !"aten.mean"
+      acc: f32 = sum
+      v: f32 = part_1 + acc
+      sum = v
+"#;
+        assert!(text[want.len()..].contains(rest), "{text}");
+    }
+
+    /// Rows of drawn shapes, types and reductions keep every bit in parts, on every GPU.
+    #[test]
+    fn drawn_rows_keep_every_bit() {
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let mut draw = |from: &[i64]| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            from[(state >> 33) as usize % from.len()]
+        };
+        let forms = [
+            "torch.randn(N, K).sum(-1)",
+            "torch.randn(N, K).sum()",
+            "torch.randn(K).sum() * 2",
+            "torch.randn(N, K).max(1).values",
+            "torch.randn(N, K).amin(-1)",
+            "torch.randn(N, K).half().sum(-1)",
+            "torch.randn(N, K).double().sum(-1)",
+            "(torch.randn(N, K) * torch.randn(K)).sum(-1)",
+            "(torch.randn(N, K) > 0).sum(-1)",
+            "torch.randn(K, N).sum(0)",
+            "torch.randn(2, K, N).sum(1)",
+            "torch.randn(N, K).abs().sum(-1, keepdim=True) + torch.randn(N, 1)",
+        ];
+        for (seed, form) in forms.iter().chain(&forms).enumerate() {
+            let [n, k] = [draw(&[1, 2, 5, 9]), draw(&[64, 100, 257, 300])];
+            let text = form.replace('N', &n.to_string()).replace('K', &k.to_string());
+            let knob = format!("split_rows={}", draw(&[2, 3, 5, 64]));
+            let log = check_by(run, &text, &[&knob], &[], seed as u64);
+            assert!(!log.applied.is_empty(), "{text} with {knob}: {:?}", log.skipped);
+        }
+    }
+
+    #[test]
+    fn the_estimate_decides() {
+        let applied = |text: &str| split_by(run, &plan_of(text).1, &gpu(&[])).1.applied;
+        for text in ["torch.randn(4, 1000000).sum(-1)", "torch.randn(5000000).max()", "torch.randn(2, 300000).mean(-1)"]
+        {
+            let log = applied(text);
+            assert!(log.len() == 1 && log[0].contains(" parts of ") && log[0].contains(" us rather than "), "{log:?}");
+        }
+        for (text, why) in [
+            ("torch.randn(4, 2000).sum(-1)", "a block for each of its 4 rows takes"),
+            ("torch.randn(400, 1000000).sum(-1)", "its 400 rows have blocks for 132 multiprocessors"),
+            ("torch.randn(B, 1000000).sum(-1)", "how many rows there are is known at launch only"),
+        ] {
+            let (out, log) = split_by(run, &plan_of(text).1, &gpu(&[]));
+            assert!(out.is_none() && log.skipped.iter().any(|(_, w)| w.contains(why)), "{text}: {:?}", log.skipped);
+        }
+        let (out, _) = split_by(run, &plan_of("torch.randn(4, 1000000).sum(-1)").1, &gpu(&["split_rows=1"]));
+        assert!(out.is_none());
+    }
+}
