@@ -55,6 +55,7 @@ mod compile;
 pub mod cuda;
 mod error;
 mod kernel_ir;
+pub mod lang;
 mod launch;
 mod memory;
 pub mod model;
@@ -74,7 +75,11 @@ pub use memory::{pages, regions, values};
 #[doc(hidden)]
 pub use system::{files, machine, sync};
 
+/// The crate under its own name, for what `#[girih::kernel]` writes in its own tests and documentation.
+extern crate self as girih;
+
 pub use compile::inspect::Inspect;
+pub use girih_macros::{function, kernel};
 pub use error::{Error, Result};
 pub use girih_compiler::base::launch::Trap;
 pub use girih_compiler::base::{Code, Diagnostic};
