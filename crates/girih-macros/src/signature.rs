@@ -57,14 +57,14 @@ pub fn kernel(mut item: ItemFn) -> syn::Result<TokenStream> {
                 outer.push(quote!(#name: &#life #mutable [#element]));
                 inner.push(quote_spanned!(at=> mut #name: ::girih::lang::Tile<::girih::lang::#address<#element>>));
                 arguments.push(quote_spanned!(at=> ::girih::lang::Parameter::#make(#word, #name)));
-                values.push(quote!(::girih::lang::parameter(#position)));
+                values.push(quote_spanned!(at=> ::girih::lang::parameter(#position)));
                 position += 1;
             }
             Role::Scalar => {
                 outer.push(quote!(#name: #ty));
                 inner.push(quote_spanned!(at=> mut #name: ::girih::lang::Tile<#ty>));
                 arguments.push(quote_spanned!(at=> ::girih::lang::Parameter::scalar(#word, #name)));
-                values.push(quote!(::girih::lang::parameter(#position)));
+                values.push(quote_spanned!(at=> ::girih::lang::parameter(#position)));
                 position += 1;
             }
             Role::Constant => {

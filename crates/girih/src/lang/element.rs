@@ -44,6 +44,11 @@ impl ElementType {
 }
 
 /// What a tile holds: numbers, booleans, addresses.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type of kernels",
+    label = "not an element type",
+    note = "kernels compute with i8 to i64, u8 to u64, f16, bf16, f32, f64 and bool"
+)]
 pub trait Elem: Copy + Send + Sync + 'static {
     #[doc(hidden)]
     const TYPE: ElementType;
@@ -59,6 +64,11 @@ pub trait Constant: Elem {
 }
 
 /// A number.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number of kernels",
+    label = "not a number",
+    note = "kernels compute with i8 to i64, u8 to u64, f16, bf16, f32, f64"
+)]
 pub trait Number: Constant + crate::Element {
     #[doc(hidden)]
     const ONE: Self;
