@@ -4,7 +4,10 @@ use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{BinOp, Block, Error, Expr, ExprClosure, ExprIf, ExprMacro, Ident, Item, Lifetime, Local, Macro, Pat, Stmt, parse_quote_spanned};
+use syn::{
+    BinOp, Block, Error, Expr, ExprClosure, ExprIf, ExprMacro, Ident, Item, Lifetime, Local, Macro, Pat, Stmt,
+    parse_quote_spanned,
+};
 
 use crate::assigned::{Assigned, names};
 
@@ -26,8 +29,16 @@ pub fn is_assignment(op: &BinOp) -> bool {
     use BinOp::*;
     matches!(
         op,
-        AddAssign(_) | SubAssign(_) | MulAssign(_) | DivAssign(_) | RemAssign(_) | BitXorAssign(_) | BitAndAssign(_)
-            | BitOrAssign(_) | ShlAssign(_) | ShrAssign(_)
+        AddAssign(_)
+            | SubAssign(_)
+            | MulAssign(_)
+            | DivAssign(_)
+            | RemAssign(_)
+            | BitXorAssign(_)
+            | BitAndAssign(_)
+            | BitOrAssign(_)
+            | ShlAssign(_)
+            | ShrAssign(_)
     )
 }
 
@@ -64,9 +75,7 @@ impl Rewrite {
     /// The variables that are handed over at each step of a branch or a loop, as `("x", &mut x)`.
     fn carried(&self, assigned: Assigned) -> Vec<TokenStream> {
         let known = |name: &String| self.scopes.iter().flatten().any(|n| n == name);
-        let one = |(name, ident): (String, Ident)| {
-            quote_spanned!(ident.span()=> (#name, &mut #ident as &mut dyn ::girih::lang::Carried))
-        };
+        let one = |(name, ident): (String, Ident)| quote_spanned!(ident.span()=> (#name, &mut #ident as &mut dyn ::girih::lang::Carried));
         assigned.into_names().filter(|(name, _)| known(name)).map(one).collect()
     }
 
@@ -258,7 +267,8 @@ impl Rewrite {
             "assert" => "check",
             "print" | "println" => "print",
             "assert_eq" | "assert_ne" | "debug_assert" | "eprintln" | "eprint" | "dbg" => {
-                let help = if name.contains("assert") { "`assert!(a == b, \"text\")`" } else { "`println!(\"text {}\", x)`" };
+                let help =
+                    if name.contains("assert") { "`assert!(a == b, \"text\")`" } else { "`println!(\"text {}\", x)`" };
                 self.error(span, &format!("`{name}!` is not supported in a kernel\nhelp: {help}"));
                 return None;
             }
@@ -379,9 +389,7 @@ impl VisitMut for Rewrite {
                 let carried = self.carried(Assigned::of_block(&l.body));
                 let (pattern, over, at) = ((*l.pat).clone(), &l.expr, l.expr.span());
                 let head = quote_spanned!(at=> ::girih::lang::Repeat::start(#over));
-                let step = |state: &Ident, carried: &TokenStream, _: &mut Rewrite| {
-                    quote!(while let ::core::option::Option::Some(#pattern) = #state.next(&mut [#carried]))
-                };
+                let step = |state: &Ident, carried: &TokenStream, _: &mut Rewrite| quote!(while let ::core::option::Option::Some(#pattern) = #state.next(&mut [#carried]));
                 *e = self.run(l.for_token.span, carried, head, step, &mut l.body, names(&pattern));
             }
             Expr::While(l) => {
@@ -389,7 +397,10 @@ impl VisitMut for Rewrite {
                     self.error(label.span(), "labels of loops are not supported in a kernel");
                 }
                 if has_let(&l.cond) {
-                    self.error(l.cond.span(), "`while let` is not supported in a kernel\nhelp: loop with `for` or `while`");
+                    self.error(
+                        l.cond.span(),
+                        "`while let` is not supported in a kernel\nhelp: loop with `for` or `while`",
+                    );
                     return;
                 }
                 let carried = self.carried(Assigned::of_block(&l.body).and_expr(&l.cond));

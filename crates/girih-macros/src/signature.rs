@@ -9,7 +9,10 @@ use crate::rewrite;
 
 enum Role {
     /// `&[T]`, or `&mut [T]`.
-    Slice { element: Type, written: bool },
+    Slice {
+        element: Type,
+        written: bool,
+    },
     Scalar,
     Constant,
 }
@@ -24,7 +27,10 @@ pub fn kernel(mut item: ItemFn) -> syn::Result<TokenStream> {
     let mut errors = plain(&item, "a kernel");
     if let syn::ReturnType::Type(arrow, ty) = &item.sig.output {
         let span = arrow.spans[0].join(ty.span()).unwrap_or(arrow.spans[0]);
-        errors.push(syn::Error::new(span, "a kernel cannot return a value\nhelp: store the result: `store(pointer, value)`"));
+        errors.push(syn::Error::new(
+            span,
+            "a kernel cannot return a value\nhelp: store the result: `store(pointer, value)`",
+        ));
     }
     let mut parameters = Vec::new();
     for input in &mut item.sig.inputs {
@@ -130,22 +136,36 @@ fn plain(item: &ItemFn, what: &str) -> Vec<syn::Error> {
         sig.abi.as_ref().map(|w| (w.span(), "extern")),
         sig.variadic.as_ref().map(|w| (w.span(), "variadic")),
     ];
-    let mut errors: Vec<_> =
-        words.into_iter().flatten().map(|(span, word)| syn::Error::new(span, format!("{what} cannot be `{word}`"))).collect();
+    let mut errors: Vec<_> = words
+        .into_iter()
+        .flatten()
+        .map(|(span, word)| syn::Error::new(span, format!("{what} cannot be `{word}`")))
+        .collect();
     for life in sig.generics.lifetimes() {
-        errors.push(syn::Error::new(life.span(), format!("{what} cannot have lifetime parameters\nhelp: leave them out")));
+        errors.push(syn::Error::new(
+            life.span(),
+            format!("{what} cannot have lifetime parameters\nhelp: leave them out"),
+        ));
     }
     errors
 }
 
 fn combined(errors: Vec<syn::Error>) -> syn::Result<()> {
-    errors.into_iter().reduce(|mut all, e| { all.combine(e); all }).map_or(Ok(()), Err)
+    errors
+        .into_iter()
+        .reduce(|mut all, e| {
+            all.combine(e);
+            all
+        })
+        .map_or(Ok(()), Err)
 }
 
 fn parameter(input: &mut FnArg) -> syn::Result<Parameter> {
     let input = match input {
         FnArg::Typed(t) => t,
-        FnArg::Receiver(r) => return Err(syn::Error::new(r.span(), "a kernel cannot be a method\nhelp: make it a function")),
+        FnArg::Receiver(r) => {
+            return Err(syn::Error::new(r.span(), "a kernel cannot be a method\nhelp: make it a function"));
+        }
     };
     let Pat::Ident(pattern) = &*input.pat else {
         return Err(syn::Error::new(input.pat.span(), "a kernel's parameter is one name"));

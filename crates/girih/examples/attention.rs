@@ -29,7 +29,7 @@ pub fn attention(
     let q = load_where(q + q_at, m.column() < length, 0.0);
 
     let mut best = full([block_m], f32::NEG_INFINITY);
-    let mut total = zeros::<f32, 1>([block_m]);
+    let mut total = zeros([block_m]);
     let mut acc = zeros([block_m, head]);
     let last = if causal { minimum(start_m + block_m, length) } else { length };
     for start_n in range_by(0, last, block_n) {
@@ -55,7 +55,8 @@ pub fn attention(
 
 fn main() -> girih::Result<()> {
     let (heads, length, head) = (4usize, 120usize, 32usize);
-    let numbers = |by: usize| (0..heads * length * head).map(|i| ((i * by) % 199) as f32 / 99.0 - 1.0).collect::<Vec<f32>>();
+    let numbers =
+        |by: usize| (0..heads * length * head).map(|i| ((i * by) % 199) as f32 / 99.0 - 1.0).collect::<Vec<f32>>();
     let (q, k, v) = (numbers(31), numbers(17), numbers(13));
     let scale = 1.0 / (head as f32).sqrt();
     for causal in [false, true] {

@@ -79,13 +79,13 @@ pub use system::{files, machine, sync};
 extern crate self as girih;
 
 pub use compile::inspect::Inspect;
-pub use girih_macros::{function, kernel};
 pub use error::{Error, Result};
 pub use girih_compiler::base::launch::Trap;
 pub use girih_compiler::base::{Code, Diagnostic};
 pub use girih_compiler::loops::launch_facts::Traffic;
 pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;
+pub use girih_macros::{function, kernel};
 
 pub use girih_compiler::kernel::sim;
 pub use kernel_ir::KernelIr;

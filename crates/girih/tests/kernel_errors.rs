@@ -34,7 +34,18 @@ fn check(file: &Path, library: &Path, dependencies: &Path) -> Result<(), String>
     }
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let out = Command::new(rustc)
-        .args(["--edition", "2024", "--emit", "metadata", "-o", "/dev/null", "--error-format", "short", "--cap-lints", "allow"])
+        .args([
+            "--edition",
+            "2024",
+            "--emit",
+            "metadata",
+            "-o",
+            "/dev/null",
+            "--error-format",
+            "short",
+            "--cap-lints",
+            "allow",
+        ])
         .arg(format!("-Ldependency={}", dependencies.display()))
         .arg(format!("--extern=girih={}", library.display()))
         .env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))

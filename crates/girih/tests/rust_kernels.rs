@@ -307,3 +307,233 @@ fn twin_of_operations() {
         assert_eq!(ours, theirs, "row {i} of the integers");
     }
 }
+
+// ---- what control flow does
+
+#[girih::kernel]
+fn nested(out: &mut [i32], n: i32) {
+    let mut grid = vec![scalar(0); 2];
+    let mut pair = (scalar(0), scalar(1));
+    let mut i = scalar(0);
+    loop {
+        i += 1;
+        if i > n {
+            break;
+        }
+        let mut j = scalar(0);
+        while j < i && j != 7 {
+            if j % 2 == 0 {
+                grid[0] += j;
+            } else if j == 3 {
+                j += 2;
+                continue;
+            } else {
+                grid[1] -= j;
+            }
+            j += 1;
+        }
+        pair = (pair.1, pair.0 + pair.1);
+        store(out + 4, i);
+        if i == 5 {
+            atomic_add(out + 5, 10);
+        }
+    }
+    let sign = |x: Tile<i32>| {
+        if x > 3 {
+            scalar(1)
+        } else if x == 3 {
+            scalar(0)
+        } else {
+            scalar(-1)
+        }
+    };
+    store(out, grid[0]);
+    store(out + 1, grid[1]);
+    store(out + 2, pair.0);
+    store(out + 3, sign(n));
+    if n > 5 {
+        if n > 6 {
+            return;
+        }
+        store(out + 6, 1);
+    }
+    store(out + 7, load(out + 4) + 100);
+}
+
+fn nested_in_rust(n: i32) -> [i32; 8] {
+    let mut out = [0; 8];
+    let (mut grid, mut pair, mut i) = ([0, 0], (0, 1), 0);
+    loop {
+        i += 1;
+        if i > n {
+            break;
+        }
+        let mut j = 0;
+        while j < i && j != 7 {
+            if j % 2 == 0 {
+                grid[0] += j;
+            } else if j == 3 {
+                j += 2;
+                continue;
+            } else {
+                grid[1] -= j;
+            }
+            j += 1;
+        }
+        pair = (pair.1, pair.0 + pair.1);
+        out[4] = i;
+        if i == 5 {
+            out[5] += 10;
+        }
+    }
+    [out[0], out[1], out[2]] = [grid[0], grid[1], pair.0];
+    out[3] = (n - 3).signum();
+    if n > 5 {
+        if n > 6 {
+            return out;
+        }
+        out[6] = 1;
+    }
+    out[7] = out[4] + 100;
+    out
+}
+
+#[test]
+fn nested_control_flow() {
+    for n in [0, 2, 3, 5, 6, 9] {
+        for device in [Device::Cpu, Device::Eval] {
+            let mut out = [0; 8];
+            let options = Options { device, ..Options::default() };
+            nested(&mut out, n).with_options(options).launch(1).unwrap();
+            assert_eq!(out, nested_in_rust(n), "{n} on {device}");
+        }
+    }
+}
+
+#[girih::kernel]
+fn generic<T: Number, const N: i32>(x: &[T], out: &mut [T], by: T) {
+    let i = arange(0, N);
+    store(out + i, load(x + i) * by);
+}
+
+#[test]
+fn type_parameters() {
+    let mut a = [0i64; 4];
+    generic::<i64, 4>(&[1, 2, 3, 4], &mut a, -3).launch(1).unwrap();
+    assert_eq!(a, [-3, -6, -9, -12]);
+    let mut b = [f16::ZERO; 2];
+    generic::<f16, 2>(&[f16::from_f32(1.5); 2], &mut b, f16::from_f32(2.0)).launch(1).unwrap();
+    assert_eq!(b, [f16::from_f32(3.0); 2]);
+    let mut c = [0u8; 4];
+    generic::<u8, 4>(&[100, 200, 3, 4], &mut c, 3).launch(1).unwrap();
+    assert_eq!(c, [44, 88, 9, 12]);
+}
+
+#[girih::kernel]
+fn telling(x: &[f32], n: i32) {
+    let i = program_id(0);
+    assert!(i < n, "a block too many");
+    let text = "100%";
+    println!("block {} of {}: {}", i, text, load(x + i));
+}
+
+#[test]
+fn messages_and_assertions() {
+    let heard = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let into = heard.clone();
+    let printer: girih::Printer = std::sync::Arc::new(move |_, text| *into.lock().unwrap() += text);
+    let options = Options { printer: Some(printer), print_order: girih::PrintOrder::Index, ..Options::default() };
+    telling(&[0.5, 1.5], 2).with_options(options).launch([2]).unwrap();
+    assert_eq!(*heard.lock().unwrap(), "block 0 of 100%: 0.5\nblock 1 of 100%: 1.5\n");
+    let line = line!() - 13;
+    for device in [Device::Cpu, Device::Eval] {
+        let options = Options { device, printer: Some(std::sync::Arc::new(|_, _| {})), ..Options::default() };
+        let error = telling(&[0.5, 1.5], 1).with_options(options).launch([2]).unwrap_err();
+        assert!(error.to_string().contains("a block too many"), "{error}");
+        let place = error.place().unwrap();
+        assert!(place.file.ends_with("rust_kernels.rs"), "{place}");
+        assert_eq!(place.line, line, "{place}");
+    }
+}
+
+#[girih::kernel]
+fn far(x: &[f32], out: &mut [f32], at: &[i32]) {
+    store(out, load(x + load(at)));
+}
+
+#[test]
+fn an_address_from_data_is_tested_under_check() {
+    for options in [Options::default().check(true), Options { device: Device::Eval, ..Options::default() }] {
+        let error = far(&[1.0; 4], &mut [0.0], &[1 << 20]).with_options(options).launch(1).unwrap_err();
+        assert_eq!(error.code().map(|c| c.text()), Some("E0603"), "{error}");
+        assert_eq!(error.place().map(|p| p.line), Some(line!() - 8), "{error}");
+    }
+}
+
+// ---- mistakes that are found when the constants are known
+
+macro_rules! mistake {
+    ($name:ident($out:ident, $n:ident, $x:ident) $body:block, $says:literal) => {{
+        #[girih::kernel]
+        fn $name($out: &mut [f32], $n: i32, $x: &[f32]) $body
+        let error = $name(&mut [0.0; 8], 3, &[0.0; 8]).launch(1).unwrap_err().to_string();
+        assert!(error.contains($says), "{}: {error}", stringify!($name));
+        assert!(error.contains("rust_kernels.rs:"), "{error}");
+    }};
+}
+
+#[test]
+fn each_mistake_is_told() {
+    mistake!(power(out, n, x) { store(out + arange(0, 6), 1.0); }, "must be made of powers of two, but 6 is not one");
+    mistake!(empty(out, n, x) { store(out + arange(4, 4), 1.0); }, "arange from 4 to 4 is empty");
+    mistake!(large(out, n, x) { store(out, zeros::<f32>([1 << 20, 1 << 10]).sum(0).sum(0)); }, "can have at most 16777216 elements");
+    mistake!(axis(out, n, x) { store(out, load(x + arange(0, 4)).sum(1)); }, "the axis is 1, but f32[4] has 1 dimension");
+    mistake!(grid(out, n, x) { store(out + program_id(3), 1.0); }, "a grid has the axes 0, 1 and 2, not 3");
+    mistake!(matrix(out, n, x) { store(out, dot(zeros::<f32>([4, 8]), zeros([4, 8])).sum(0).sum(0)); }, "cannot be multiplied");
+    mistake!(reshaped(out, n, x) { store(out + arange(0, 4), zeros::<f32>([8]).reshape([2, 2]).sum(0).sum(0)); }, "has 8 elements, but the shape [2, 2] has 4");
+    mistake!(tiles(out, n, x) { if arange(0, 4) < 2 { store(out, 1.0); } }, "a condition must be one truth value, but this is bool[4]");
+    mistake!(shape_changes(out, n, x) {
+        let mut total = scalar(0.0f32);
+        for i in range(0, n) { total = load(x + arange(0, 4)) + i.to::<f32>(); }
+        store(out, total);
+    }, "`total` is f32 before the loop and f32[4] after its body");
+    mistake!(numbers_change(out, n, x) {
+        let mut count = 0;
+        for i in range(0, n) { count += 1; store(out + i, 1.0); }
+        store(out + count, 1.0);
+    }, "`count` is a value of Rust, which is 0 before the loop and 1 after its body");
+    mistake!(sides_differ(out, n, x) {
+        let mut total = scalar(0.0f32);
+        if n > 2 { total = load(x + arange(0, 4)); }
+        store(out, total);
+    }, "`total` is f32[4] on one side of the `if` and f32 on the other");
+    mistake!(escapes(out, n, x) {
+        let kept = std::cell::Cell::new(scalar(0.0f32));
+        for i in range(0, n) { kept.set(load(x + i)); }
+        store(out, kept.get());
+    }, "was not carried out of it");
+    mistake!(unrolled(out, n, x) {
+        for i in 0..4 { if n > i { break; } }
+        store(out, 1.0);
+    }, "`break` of an unrolled loop depends on a condition known only when the kernel runs");
+    mistake!(endless(out, n, x) { for i in 0.. { store(out + i, 1.0); } }, "no more are unrolled");
+    mistake!(widths(out, n, x) { store(out, load(x).bitcast::<i64>().to()); }, "a bitcast keeps the width");
+    mistake!(asserted(out, n, x) { assert!(1 + 1 == 3, "sums"); store(out, 1.0); }, "assertion failed: sums");
+    mistake!(one_address(out, n, x) { store(out, zeros([4])); }, "cannot be stored to one address");
+    mistake!(splits(out, n, x) { store(out, zeros([4]).split().0); }, "split needs a last dimension of extent 2");
+    mistake!(few(out, n, x) { store(out, zeros([4]).topk(3, 0)); }, "k must be a power of two up to 4, not 3");
+}
+
+#[test]
+fn mistakes_come_together_and_once() {
+    #[girih::kernel]
+    fn several(out: &mut [f32]) {
+        for i in 0..3 {
+            store(out + i, zeros::<f32>([6]).sum(0));
+        }
+        store(out, zeros::<f32>([4]) + zeros([8]));
+    }
+    let error = several(&mut [0.0; 4]).launch(1).unwrap_err();
+    let girih::Error::Kernel { diagnostics, .. } = &error else { panic!("{error}") };
+    assert_eq!(diagnostics.len(), 2, "{error}");
+}

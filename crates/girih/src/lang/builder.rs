@@ -124,11 +124,22 @@ pub fn here<R>(f: impl FnOnce(&mut Builder) -> R) -> R {
         let mut current = current.borrow_mut();
         // Tiles come into being in kernels only.
         let builder = current.as_mut().unwrap_or_else(|| {
-            panic!("{place}: this function of girih::lang works only inside a kernel: a function marked #[girih::kernel]")
+            panic!(
+                "{place}: this function of girih::lang works only inside a kernel: a function marked #[girih::kernel]"
+            )
         });
-        builder.place = place;
+        // What functions here do on their own account belongs to the line that called them.
+        if !is_own(place) {
+            builder.place = place;
+        }
         f(builder)
     })
+}
+
+/// Whether a line is one of this module's.
+fn is_own(place: &Location) -> bool {
+    let folder = file!().strip_suffix("builder.rs").unwrap_or(file!());
+    place.file().starts_with(folder)
 }
 
 /// Builds a kernel by running `body`.
@@ -258,7 +269,8 @@ impl Builder {
                 *id = self.root(*id);
             }
         }
-        let operands: Vec<Id> = pieces.iter().filter_map(|p| if let Piece::Value(id) = p { Some(*id) } else { None }).collect();
+        let operands: Vec<Id> =
+            pieces.iter().filter_map(|p| if let Piece::Value(id) = p { Some(*id) } else { None }).collect();
         if !self.check_sight(&operands) {
             return;
         }
@@ -273,7 +285,8 @@ impl Builder {
         let seen = |id: &Id| self.regions.iter().any(|r| r.id == self.values[*id].region);
         let fine = values.iter().all(seen);
         if !fine {
-            let message = "a value is used here that was computed inside of a loop or of an `if`, and was not carried out of it";
+            let message =
+                "a value is used here that was computed inside of a loop or of an `if`, and was not carried out of it";
             self.fail(message, Some("assign it to a variable that is declared before the loop"));
         }
         fine
@@ -464,7 +477,8 @@ impl Builder {
                         all.join(" and "),
                         rank - shape.len() + i
                     );
-                    let help = "dimensions match when they are equal or one of them is 1; add one with `x.expand_dims(1)`";
+                    let help =
+                        "dimensions match when they are equal or one of them is 1; add one with `x.expand_dims(1)`";
                     self.fail(message, Some(help));
                     return None;
                 }
@@ -507,7 +521,8 @@ impl Builder {
         }
         let mut used = HashSet::new();
         let ops = live(ops, &mut used);
-        let mut printer = Printer { builder: &self, names: HashMap::new(), taken: HashMap::new(), out: String::new(), places };
+        let mut printer =
+            Printer { builder: &self, names: HashMap::new(), taken: HashMap::new(), out: String::new(), places };
         printer.module(&ops);
         printer.out
     }

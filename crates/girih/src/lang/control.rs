@@ -150,7 +150,8 @@ fn same_form(b: &mut Builder, name: &str, x: &[Leaf], y: &[Leaf], places: (&str,
             (Leaf::Tile(x), Leaf::Tile(y)) => {
                 if b.shape(*x) != b.shape(*y) {
                     let message = format!("`{name}` is {} {before} and {} {after}", b.describe(*x), b.describe(*y));
-                    let help = "a variable that control flow changes keeps its shape; use another name for the other value";
+                    let help =
+                        "a variable that control flow changes keeps its shape; use another name for the other value";
                     b.fail(message, Some(help));
                     return false;
                 }
@@ -177,7 +178,10 @@ fn with_commas(b: &Builder, values: &[Id]) -> String {
 // ---- branches
 
 /// What an `if` is decided by.
-#[diagnostic::on_unimplemented(message = "a condition is a `bool` or a `Tile<bool>`, not `{Self}`", label = "not a condition")]
+#[diagnostic::on_unimplemented(
+    message = "a condition is a `bool` or a `Tile<bool>`, not `{Self}`",
+    label = "not a condition"
+)]
 pub trait Condition {
     /// The truth, or the tile that has it.
     #[doc(hidden)]
@@ -203,7 +207,10 @@ impl Condition for Tile<bool> {
 fn one_truth(b: &mut Builder, condition: Id) -> Id {
     if condition != WRONG && !b.shape(condition).is_empty() {
         let message = format!("a condition must be one truth value, but this is {}", b.describe(condition));
-        return b.fail(message, Some("for a choice by element use `select(condition, x, y)`; for all or any of them, reduce"));
+        return b.fail(
+            message,
+            Some("for a choice by element use `select(condition, x, y)`; for all or any of them, reduce"),
+        );
     }
     condition
 }
@@ -344,8 +351,13 @@ impl Branch {
             side.region = b.exit();
         }
         (b.written, b.read) = (Some(self.start), Vec::new());
-        let mut results: Vec<Id> =
-            slots.iter().map(|(name, at)| { let (ty, shape) = (b.ty(tiles[*at]), b.shape(tiles[*at])); b.value(Some(ty), &shape, name) }).collect();
+        let mut results: Vec<Id> = slots
+            .iter()
+            .map(|(name, at)| {
+                let (ty, shape) = (b.ty(tiles[*at]), b.shape(tiles[*at]));
+                b.value(Some(ty), &shape, name)
+            })
+            .collect();
         slots.iter().zip(&results).for_each(|((_, at), result)| tiles[*at] = *result);
         if touched {
             let token = b.token("token");
@@ -414,7 +426,7 @@ impl<I: IntoIterator> Repeat for I {
         here(|b| {
             let id = b.new_context();
             b.contexts.push(Context::Unrolled(id));
-            Each { rest: self.into_iter(), id, count: 0, left: false }
+            Each { rest: self.into_iter(), id, place: b.place, count: 0, left: false }
         })
     }
 }
@@ -484,6 +496,7 @@ impl<T: Integer> Repeat for Range<T> {
 pub struct Each<I> {
     rest: I,
     id: usize,
+    place: &'static std::panic::Location<'static>,
     count: usize,
     left: bool,
 }
@@ -494,6 +507,7 @@ impl<I: Iterator> Each<I> {
             b.leaving = false;
             self.count += 1;
             if self.count > UNROLL_MOST {
+                b.place = self.place;
                 let message = format!("a loop of Rust made {UNROLL_MOST} iterations, and no more are unrolled");
                 b.fail(message, Some("loop over `range(a, b)`, which the kernel runs"));
                 self.left = true;
@@ -501,15 +515,17 @@ impl<I: Iterator> Each<I> {
         });
         let item = if self.left { None } else { self.rest.next() };
         if item.is_none() {
-            here(|b| { b.contexts.pop() });
+            here(|b| b.contexts.pop());
         }
         item
     }
+    #[track_caller]
     fn jump(&mut self, word: &str, last: bool) {
         here(|b| {
             let own = b.contexts.iter().position(|c| *c == Context::Unrolled(self.id)).unwrap_or(0);
             if b.contexts[own..].contains(&Context::If) {
-                let message = format!("`{word}` of an unrolled loop depends on a condition known only when the kernel runs");
+                let message =
+                    format!("`{word}` of an unrolled loop depends on a condition known only when the kernel runs");
                 b.fail(message, Some("loop over `range(a, b)`, which the kernel runs"));
                 // Goes on, to find more.
                 return;
@@ -553,7 +569,18 @@ impl Running {
     fn new() -> Running {
         let place = std::panic::Location::caller();
         let (before, saved, initial, arguments, names) = Default::default();
-        Running { id: 0, place, before, saved, initial, arguments, names, token: (WRONG, WRONG), counter: WRONG, wrong: false }
+        Running {
+            id: 0,
+            place,
+            before,
+            saved,
+            initial,
+            arguments,
+            names,
+            token: (WRONG, WRONG),
+            counter: WRONG,
+            wrong: false,
+        }
     }
 
     fn begin(&mut self, b: &mut Builder, variables: Variables) {
@@ -587,7 +614,8 @@ impl Running {
             self.wrong |= !same_form(b, name, before, after, ("before the loop", "after its body"));
         }
         let values = tiles_of(&leaves);
-        self.wrong |= values.len() != self.arguments.len() || values.contains(&WRONG) || self.arguments.contains(&WRONG);
+        self.wrong |=
+            values.len() != self.arguments.len() || values.contains(&WRONG) || self.arguments.contains(&WRONG);
         let token = b.one_token();
         b.end(End { of: self.id, word, values, token });
     }
@@ -630,7 +658,13 @@ impl Running {
             Some((count, [start, stop, step])) => {
                 let sign = if b.ty(count).signedness() == "signed" { "" } else { "unsigned " };
                 let ty = format!(") : {}", b.ir_type(count));
-                pieces.extend([format!("for {sign}").into(), Piece::Arg(count), " in (".into(), start.into(), " to ".into()]);
+                pieces.extend([
+                    format!("for {sign}").into(),
+                    Piece::Arg(count),
+                    " in (".into(),
+                    start.into(),
+                    " to ".into(),
+                ]);
                 pieces.extend([stop.into(), ", step ".into(), step.into(), ty.into()]);
             }
             None => pieces.push("loop".into()),
@@ -640,7 +674,12 @@ impl Running {
         } else {
             pieces.push(" iter_values(".into());
             for (i, (argument, value)) in arguments.iter().zip(&initial).enumerate() {
-                pieces.extend([if i > 0 { ", " } else { "" }.into(), Piece::Arg(*argument), " = ".into(), (*value).into()]);
+                pieces.extend([
+                    if i > 0 { ", " } else { "" }.into(),
+                    Piece::Arg(*argument),
+                    " = ".into(),
+                    (*value).into(),
+                ]);
             }
             let tail = if as_for.is_some() { format!(") -> ({types}) ") } else { format!(") : {types} -> {types} ") };
             pieces.push(tail.into());
@@ -650,7 +689,10 @@ impl Running {
         for argument in &arguments {
             let result = match b.ir_type(*argument).as_str() {
                 "token" => b.token("token"),
-                _ => { let (ty, shape) = (b.ty(*argument), b.shape(*argument)); b.value(Some(ty), &shape, "") }
+                _ => {
+                    let (ty, shape) = (b.ty(*argument), b.shape(*argument));
+                    b.value(Some(ty), &shape, "")
+                }
             };
             results.push(result);
         }
@@ -711,8 +753,21 @@ fn settle(b: &mut Builder, region: &mut Region, of: usize, with_token: bool, cou
             if end.word == "continue" {
                 let ty = b.ty(count);
                 next = b.value(Some(ty), &[], "");
-                let pieces = vec!["addi ".into(), count.into(), ", ".into(), step.into(), format!(" : {}", b.ir_type(count)).into()];
-                region.ops.push(Op { pieces, results: vec![next], regions: vec![], place: op.place, pure: true, end: None });
+                let pieces = vec![
+                    "addi ".into(),
+                    count.into(),
+                    ", ".into(),
+                    step.into(),
+                    format!(" : {}", b.ir_type(count)).into(),
+                ];
+                region.ops.push(Op {
+                    pieces,
+                    results: vec![next],
+                    regions: vec![],
+                    place: op.place,
+                    pure: true,
+                    end: None,
+                });
             }
             values.insert(0, next);
         }

@@ -11,13 +11,13 @@ use girih_compiler::base::Diagnostic;
 use super::builder::{Builder, build, here};
 use super::element::{Constant, Elem, ElementType, Kind, Number};
 use super::tile::Tile;
+use crate::Stage;
 use crate::error::{Error, Result};
 use crate::launch::prepared::Report;
 use crate::memory::args::Arg;
 use crate::options::Options;
 use crate::program::{Kernel, Program};
 use crate::system::sync::Brief;
-use crate::Stage;
 
 /// Where a kernel is written, for messages.
 #[doc(hidden)]

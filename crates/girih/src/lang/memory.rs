@@ -84,12 +84,18 @@ fn write(b: &mut Builder, address: Id, value: Id, mask: Option<Id>) {
 /// Writes a value to an address, or a tile to a tile of addresses.
 #[track_caller]
 pub fn store<T: Elem>(address: Tile<PtrMut<T>>, value: impl Operand<T>) {
-    here(|b| { let value = value.id(b); write(b, address.id, value, None) });
+    here(|b| {
+        let value = value.id(b);
+        write(b, address.id, value, None)
+    });
 }
 /// The same where the mask holds.
 #[track_caller]
 pub fn store_where<T: Elem>(address: Tile<PtrMut<T>>, value: impl Operand<T>, mask: Tile<bool>) {
-    here(|b| { let value = value.id(b); write(b, address.id, value, Some(mask.id)) });
+    here(|b| {
+        let value = value.id(b);
+        write(b, address.id, value, Some(mask.id))
+    });
 }
 
 // ---- atomic updates
@@ -103,7 +109,14 @@ macro_rules! atomic {
 }
 atomic! { Atomic: i32 i64 u32 u64 f32 f64; AtomicInteger: i32 i64 u32 u64; }
 
-fn update<T: Constant>(b: &mut Builder, head: &str, tail: &str, address: Id, values: &[Id], mask: Option<Id>) -> Tile<T> {
+fn update<T: Constant>(
+    b: &mut Builder,
+    head: &str,
+    tail: &str,
+    address: Id,
+    values: &[Id],
+    mask: Option<Id>,
+) -> Tile<T> {
     let mut tiles = vec![address];
     tiles.extend(values);
     tiles.extend(mask);
@@ -163,10 +176,16 @@ updates! {
 #[track_caller]
 pub fn atomic_add_where<T: Atomic>(address: Tile<PtrMut<T>>, value: impl Operand<T>, mask: Tile<bool>) -> Tile<T> {
     let mode = if T::TYPE.is_float() { ", addf" } else { ", add" };
-    here(|b| { let value = value.id(b); update(b, "atomic_rmw_tko", mode, address.id, &[value], Some(mask.id)) })
+    here(|b| {
+        let value = value.id(b);
+        update(b, "atomic_rmw_tko", mode, address.id, &[value], Some(mask.id))
+    })
 }
 /// Writes `new` where the value is `old`, comparing bits; returns what stood there before.
 #[track_caller]
 pub fn atomic_cas<T: Atomic>(address: Tile<PtrMut<T>>, old: impl Operand<T>, new: impl Operand<T>) -> Tile<T> {
-    here(|b| { let values = [old.id(b), new.id(b)]; update(b, "atomic_cas_tko", "", address.id, &values, None) })
+    here(|b| {
+        let values = [old.id(b), new.id(b)];
+        update(b, "atomic_cas_tko", "", address.id, &values, None)
+    })
 }

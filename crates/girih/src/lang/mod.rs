@@ -52,9 +52,9 @@ mod shapes;
 mod special;
 mod tile;
 
-pub use control::{Carried, Repeat, arange, range, range_by};
 #[doc(hidden)]
 pub use control::{Branch, Condition, Counted, Each, Range, While, end_of_block};
+pub use control::{Carried, Repeat, arange, range, range_by};
 pub use element::{Constant, Elem, Float, Integer, Number, Ptr, PtrMut, Word, bf16, f16};
 pub use launch::{Grid, Launch};
 #[doc(hidden)]

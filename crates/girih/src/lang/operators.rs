@@ -219,7 +219,10 @@ impl<T: Constant> Compare<T> for Tile<T> {
     type Output = Tile<bool>;
     #[track_caller]
     fn compare(self, other: T, how: How) -> Tile<bool> {
-        here(|b| { let other = b.constant(other, &[]); Tile::of(compare_ids(b, how, self.id, other)) })
+        here(|b| {
+            let other = b.constant(other, &[]);
+            Tile::of(compare_ids(b, how, self.id, other))
+        })
     }
 }
 macro_rules! comparisons {
@@ -272,7 +275,10 @@ compared! {
 // ---- truths
 
 /// `&&` and `||` of truths, of which one may be a `bool` of Rust.
-#[diagnostic::on_unimplemented(message = "`&&` and `||` are of truths, not of `{Self}` and `{Rhs}`", label = "not truths")]
+#[diagnostic::on_unimplemented(
+    message = "`&&` and `||` are of truths, not of `{Self}` and `{Rhs}`",
+    label = "not truths"
+)]
 pub trait Truths<Rhs> {
     type Output;
     #[doc(hidden)]
@@ -340,12 +346,18 @@ pub(super) fn choose(b: &mut Builder, condition: Id, x: Id, y: Id) -> Id {
 /// The greater of two, element by element; of a number and a NaN the number.
 #[track_caller]
 pub fn maximum<T: Number>(x: Tile<T>, y: impl Operand<T>) -> Tile<T> {
-    here(|b| { let y = y.id(b); Tile::of(signed(b, "maxf", "maxi", x.id, y)) })
+    here(|b| {
+        let y = y.id(b);
+        Tile::of(signed(b, "maxf", "maxi", x.id, y))
+    })
 }
 /// The lesser of two, element by element; of a number and a NaN the number.
 #[track_caller]
 pub fn minimum<T: Number>(x: Tile<T>, y: impl Operand<T>) -> Tile<T> {
-    here(|b| { let y = y.id(b); Tile::of(signed(b, "minf", "mini", x.id, y)) })
+    here(|b| {
+        let y = y.id(b);
+        Tile::of(signed(b, "minf", "mini", x.id, y))
+    })
 }
 /// `x` brought into `least` to `greatest`.
 #[track_caller]
@@ -433,17 +445,26 @@ pub fn fma<T: Float>(x: Tile<T>, y: impl Operand<T>, z: impl Operand<T>) -> Tile
 /// x to the power of y.
 #[track_caller]
 pub fn pow<T: Float>(x: Tile<T>, y: impl Operand<T>) -> Tile<T> {
-    here(|b| { let y = y.id(b); Tile::of(binary(b, "pow", x.id, y, "")) })
+    here(|b| {
+        let y = y.id(b);
+        Tile::of(binary(b, "pow", x.id, y, ""))
+    })
 }
 /// The angle of the point (x, y), in radians.
 #[track_caller]
 pub fn atan2<T: Float>(y: Tile<T>, x: impl Operand<T>) -> Tile<T> {
-    here(|b| { let x = x.id(b); Tile::of(binary(b, "atan2", y.id, x, "")) })
+    here(|b| {
+        let x = x.id(b);
+        Tile::of(binary(b, "atan2", y.id, x, ""))
+    })
 }
 /// The upper half of the product of unsigned integers.
 #[track_caller]
 pub fn umulhi<T: Integer>(x: Tile<T>, y: impl Operand<T>) -> Tile<T> {
-    here(|b| { let y = y.id(b); Tile::of(binary(b, "mulhii", x.id, y, "")) })
+    here(|b| {
+        let y = y.id(b);
+        Tile::of(binary(b, "mulhii", x.id, y, ""))
+    })
 }
 
 /// Division that rounds up, of numbers of Rust and of tiles.
@@ -532,7 +553,8 @@ impl<T: Constant> Tile<T> {
         here(|b| {
             if T::TYPE.bits != U::TYPE.bits {
                 let (t, u) = (T::TYPE, U::TYPE);
-                let message = format!("a bitcast keeps the width, but {} has {} bits and {} {}", t.name, t.bits, u.name, u.bits);
+                let message =
+                    format!("a bitcast keeps the width, but {} has {} bits and {} {}", t.name, t.bits, u.name, u.bits);
                 return Tile::of(b.fail(message, None));
             }
             if T::TYPE.ir == U::TYPE.ir {

@@ -6,7 +6,10 @@ use super::operators::convert;
 use super::tile::Tile;
 
 /// What a message of a kernel can show: tiles, numbers, texts.
-#[diagnostic::on_unimplemented(message = "a kernel cannot print a `{Self}`", label = "neither a tile nor a number nor a text")]
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot print a `{Self}`",
+    label = "neither a tile nor a number nor a text"
+)]
 pub trait Printed {
     #[doc(hidden)]
     fn printed(&self) -> Shown;

@@ -33,7 +33,7 @@ fn philox(seed: u64, counter: [Tile<u32>; 4]) -> [Tile<u32>; 4] {
 /// Four tiles of random words of the shape of `offset`, which counts the numbers drawn.
 #[track_caller]
 pub fn randint4x<T: Integer>(seed: u64, offset: Tile<T>) -> [Tile<u32>; 4] {
-    let zero = || zeros::<u32, 0>([]);
+    let zero = || zeros::<u32>([]);
     let high = if T::TYPE.bits == 64 { (offset.to::<u64>() >> 32).to() } else { zero() };
     philox(seed, [offset.to(), high, zero(), zero()])
 }

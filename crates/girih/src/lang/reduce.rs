@@ -24,8 +24,14 @@ fn fold<const N: usize>(
         return [WRONG; N];
     }
     b.enter();
-    let elements = tiles.map(|t| { let ty = b.ty(t); b.value(Some(ty), &[], "x") });
-    let accumulators = tiles.map(|t| { let ty = b.ty(t); b.value(Some(ty), &[], "acc") });
+    let elements = tiles.map(|t| {
+        let ty = b.ty(t);
+        b.value(Some(ty), &[], "x")
+    });
+    let accumulators = tiles.map(|t| {
+        let ty = b.ty(t);
+        b.value(Some(ty), &[], "acc")
+    });
     let new = combine(b, elements, accumulators);
     let types = |b: &Builder, ids: &[Id]| ids.iter().map(|i| b.ir_type(*i)).collect::<Vec<_>>().join(", ");
     let mut pieces: Vec<Piece> = vec!["yield ".into()];
@@ -37,7 +43,10 @@ fn fold<const N: usize>(
     if scan.is_none() {
         shape.remove(axis);
     }
-    let results = tiles.map(|t| { let ty = b.ty(t); b.value(Some(ty), &shape, "") });
+    let results = tiles.map(|t| {
+        let ty = b.ty(t);
+        b.value(Some(ty), &shape, "")
+    });
     let starts: Vec<String> = starts.iter().zip(tiles).map(|(s, t)| format!("{s} : {}", b.ty(t).ir())).collect();
     let reverse = scan.map_or(String::new(), |r| format!("reverse={r} "));
     let mut pieces: Vec<Piece> = vec![if scan.is_some() { "scan " } else { "reduce " }.into()];
@@ -52,7 +61,13 @@ fn fold<const N: usize>(
     for (i, (x, acc)) in elements.into_iter().zip(accumulators).enumerate() {
         let ty = b.ir_type(x);
         let comma = if i > 0 { ", " } else { "" };
-        pieces.extend([comma.into(), Piece::Arg(x), format!(": {ty}, ").into(), Piece::Arg(acc), format!(": {ty}").into()]);
+        pieces.extend([
+            comma.into(),
+            Piece::Arg(x),
+            format!(": {ty}, ").into(),
+            Piece::Arg(acc),
+            format!(": {ty}").into(),
+        ]);
     }
     pieces.extend([") ".into(), Piece::Region]);
     b.op(pieces, &results, vec![region], true);
@@ -75,12 +90,18 @@ impl<T: Number> Tile<T> {
     /// The sum along an axis, of 16-bit floats in f32, of short integers in 32 bits.
     #[track_caller]
     pub fn sum(self, axis: i32) -> Tile<T::Wide> {
-        here(|b| { let x = widened::<T>(b, self.id); Tile::of(known(b, &lettered::<T>("add"), x, axis, T::Wide::ZERO, None)) })
+        here(|b| {
+            let x = widened::<T>(b, self.id);
+            Tile::of(known(b, &lettered::<T>("add"), x, axis, T::Wide::ZERO, None))
+        })
     }
     /// The product along an axis; types as for the sum.
     #[track_caller]
     pub fn prod(self, axis: i32) -> Tile<T::Wide> {
-        here(|b| { let x = widened::<T>(b, self.id); Tile::of(known(b, &lettered::<T>("mul"), x, axis, T::Wide::ONE, None)) })
+        here(|b| {
+            let x = widened::<T>(b, self.id);
+            Tile::of(known(b, &lettered::<T>("mul"), x, axis, T::Wide::ONE, None))
+        })
     }
     /// The greatest along an axis, NaNs left out.
     #[track_caller]
@@ -105,12 +126,18 @@ impl<T: Number> Tile<T> {
     /// The running sums along an axis; types as for the sum.
     #[track_caller]
     pub fn cumsum(self, axis: i32) -> Tile<T::Wide> {
-        here(|b| { let x = widened::<T>(b, self.id); Tile::of(known(b, &lettered::<T>("add"), x, axis, T::Wide::ZERO, Some(false))) })
+        here(|b| {
+            let x = widened::<T>(b, self.id);
+            Tile::of(known(b, &lettered::<T>("add"), x, axis, T::Wide::ZERO, Some(false)))
+        })
     }
     /// The running products along an axis; types as for the sum.
     #[track_caller]
     pub fn cumprod(self, axis: i32) -> Tile<T::Wide> {
-        here(|b| { let x = widened::<T>(b, self.id); Tile::of(known(b, &lettered::<T>("mul"), x, axis, T::Wide::ONE, Some(false))) })
+        here(|b| {
+            let x = widened::<T>(b, self.id);
+            Tile::of(known(b, &lettered::<T>("mul"), x, axis, T::Wide::ONE, Some(false)))
+        })
     }
 }
 
@@ -184,7 +211,13 @@ impl<T: Elem> Tile<T> {
             let (first, second) = here(|b| (part(b, x.id, at, 0, n), part(b, x.id, at, 1, n)));
             x = kept(combine(Tile::of(first), Tile::of(second)), first);
         }
-        here(|b| { let mut shape = b.shape(x.id); if at < shape.len() { shape.remove(at); } Tile::of(b.reshape(x.id, &shape)) })
+        here(|b| {
+            let mut shape = b.shape(x.id);
+            if at < shape.len() {
+                shape.remove(at);
+            }
+            Tile::of(b.reshape(x.id, &shape))
+        })
     }
 
     /// The running folds along an axis by an associative function of two tiles: element i is the fold of elements 0 to i.
@@ -207,7 +240,10 @@ impl<T: Elem> Tile<T> {
                 (first, second, b.broadcast_to(last, &whole))
             });
             let second = kept(combine(Tile::of(edge), Tile::of(second)), second);
-            x = here(|b| { let joined = join_along(b, first, second.id, at + 1); Tile::of(b.reshape(joined, &shape)) });
+            x = here(|b| {
+                let joined = join_along(b, first, second.id, at + 1);
+                Tile::of(b.reshape(joined, &shape))
+            });
             width *= 2;
         }
         x
@@ -217,7 +253,10 @@ impl<T: Elem> Tile<T> {
 /// What a user's function returned, in the shape of what it was given.
 #[track_caller]
 fn kept<T: Elem>(result: Tile<T>, like: Id) -> Tile<T> {
-    here(|b| { let shape = b.shape(like); Tile::of(if like == WRONG { WRONG } else { b.broadcast_to(result.id, &shape) }) })
+    here(|b| {
+        let shape = b.shape(like);
+        Tile::of(if like == WRONG { WRONG } else { b.broadcast_to(result.id, &shape) })
+    })
 }
 
 /// How often each of 0 to `bins - 1` occurs among integers, where the mask holds.
@@ -227,7 +266,10 @@ pub fn histogram<T: Integer>(x: Tile<T>, bins: i32) -> Tile<i32> {
     let numbers = arange(0, bins);
     here(|b| {
         let numbers = convert(b, numbers.id, T::TYPE);
-        let row = { let n = b.shape(numbers); b.reshape(numbers, &[1, n.first().copied().unwrap_or(1)]) };
+        let row = {
+            let n = b.shape(numbers);
+            b.reshape(numbers, &[1, n.first().copied().unwrap_or(1)])
+        };
         let hits = compare_ids(b, How::Equal, flat.id, row);
         let ones = convert(b, hits, <i32 as Elem>::TYPE);
         Tile::of(known(b, "addi", ones, 0, 0i32, None))

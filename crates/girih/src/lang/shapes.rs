@@ -27,10 +27,32 @@ pub fn num_programs(axis: i32) -> Tile<i32> {
     here(|b| coordinate(b, "get_num_tile_blocks", axis, "programs"))
 }
 
+/// The extents of a tile: an array of numbers, or one number.
+pub trait Shape {
+    #[doc(hidden)]
+    fn extents(self) -> Vec<i32>;
+}
+impl<const N: usize> Shape for [i32; N] {
+    fn extents(self) -> Vec<i32> {
+        self.to_vec()
+    }
+}
+impl Shape for i32 {
+    fn extents(self) -> Vec<i32> {
+        vec![self]
+    }
+}
+impl Shape for Vec<i32> {
+    fn extents(self) -> Vec<i32> {
+        self
+    }
+}
+
 /// A tile that holds a number, or a scalar, everywhere.
 #[track_caller]
-pub fn full<T: Elem, const N: usize>(shape: [i32; N], value: impl Operand<T>) -> Tile<T> {
+pub fn full<T: Elem>(shape: impl Shape, value: impl Operand<T>) -> Tile<T> {
     here(|b| {
+        let shape = shape.extents();
         let value = value.id(b);
         if value == WRONG || !b.check_shape(&shape, "a tile's shape") {
             return Tile::of(WRONG);
@@ -40,13 +62,17 @@ pub fn full<T: Elem, const N: usize>(shape: [i32; N], value: impl Operand<T>) ->
 }
 /// A tile of zeros.
 #[track_caller]
-pub fn zeros<T: Constant, const N: usize>(shape: [i32; N]) -> Tile<T> {
+pub fn zeros<T: Constant>(shape: impl Shape) -> Tile<T> {
+    let shape = shape.extents();
     here(|b| Tile::of(if b.check_shape(&shape, "a tile's shape") { b.constant(T::ZERO, &shape) } else { WRONG }))
 }
 /// A tile of the shape of `x` that holds a number everywhere.
 #[track_caller]
 pub fn full_like<T: Constant>(x: Tile<T>, value: T) -> Tile<T> {
-    here(|b| { let shape = b.shape(x.id); Tile::of(if x.id == WRONG { WRONG } else { b.constant(value, &shape) }) })
+    here(|b| {
+        let shape = b.shape(x.id);
+        Tile::of(if x.id == WRONG { WRONG } else { b.constant(value, &shape) })
+    })
 }
 /// A tile of zeros of the shape of `x`.
 #[track_caller]
@@ -57,8 +83,9 @@ pub fn zeros_like<T: Constant>(x: Tile<T>) -> Tile<T> {
 impl<T: Elem> Tile<T> {
     /// The elements in row-major order in another shape, of as many elements.
     #[track_caller]
-    pub fn reshape<const N: usize>(self, shape: [i32; N]) -> Tile<T> {
+    pub fn reshape(self, shape: impl Shape) -> Tile<T> {
         here(|b| {
+            let shape = shape.extents();
             if self.id == WRONG || !b.check_shape(&shape, "the new shape") {
                 return Tile::of(WRONG);
             }
@@ -108,8 +135,9 @@ impl<T: Elem> Tile<T> {
     }
     /// Repeated along dimensions of extent 1 until it has `shape`; leading dimensions are added.
     #[track_caller]
-    pub fn broadcast_to<const N: usize>(self, shape: [i32; N]) -> Tile<T> {
+    pub fn broadcast_to(self, shape: impl Shape) -> Tile<T> {
         here(|b| {
+            let shape = shape.extents();
             let fine = self.id != WRONG && b.check_shape(&shape, "a tile's shape");
             Tile::of(if fine { b.broadcast_to(self.id, &shape) } else { WRONG })
         })
@@ -125,7 +153,11 @@ impl<T: Elem> Tile<T> {
             let mut sorted = order;
             sorted.sort_unstable();
             if N != shape.len() || sorted.iter().enumerate().any(|(i, d)| i as i32 != *d) {
-                let message = format!("{order:?} is not a permutation of the {} dimensions of {}", shape.len(), b.describe(self.id));
+                let message = format!(
+                    "{order:?} is not a permutation of the {} dimensions of {}",
+                    shape.len(),
+                    b.describe(self.id)
+                );
                 return Tile::of(b.fail(message, None));
             }
             let new: Vec<i32> = order.iter().map(|d| shape[*d as usize]).collect();

@@ -9,13 +9,11 @@ use super::shapes::{full_like, widened};
 use super::tile::Tile;
 
 /// erf(x) = x + x P(x^2) for |x| up to 1; relative error 1.3e-9.
-const NEAR: [f32; 7] = [
-    0.128_379_17, -0.376_126_26, 0.112_835_854, -0.026_853_81, 0.005_188_327_7, -0.000_801_019_37, 7.853_861e-5,
-];
+const NEAR: [f32; 7] =
+    [0.128_379_17, -0.376_126_26, 0.112_835_854, -0.026_853_81, 0.005_188_327_7, -0.000_801_019_37, 7.853_861e-5];
 /// erf(x) = 1 - exp(Q(x)) from 1 to 4, where f32 has reached 1; relative error 1.1e-9.
-const FAR: [f32; 7] = [
-    -0.000_341_523_62, -1.127_089_1, -0.638_144_85, -0.103_106_75, 0.021_838_062, -0.002_947_657_8, 0.000_186_379_14,
-];
+const FAR: [f32; 7] =
+    [-0.000_341_523_62, -1.127_089_1, -0.638_144_85, -0.103_106_75, 0.021_838_062, -0.002_947_657_8, 0.000_186_379_14];
 
 /// The polynomial at `x`, its constant term first, by Horner's rule.
 fn polynomial(coefficients: &[f32], x: Tile<f32>) -> Tile<f32> {
@@ -41,14 +39,20 @@ pub fn gather<T: Number, I: Integer>(source: Tile<T>, index: Tile<I>, axis: i32)
     let picked = here(|b| {
         let axis = b.axis(source.id, axis)?;
         let (own, wanted) = (b.shape(source.id), b.shape(index.id));
-        let same = own.len() == wanted.len() && own.iter().zip(&wanted).enumerate().all(|(i, (x, y))| i == axis || x == y);
+        let same =
+            own.len() == wanted.len() && own.iter().zip(&wanted).enumerate().all(|(i, (x, y))| i == axis || x == y);
         if index.id == WRONG || !same {
-            let message = format!("{} cannot choose from {} along the axis {axis}", b.describe(index.id), b.describe(source.id));
+            let message =
+                format!("{} cannot choose from {} along the axis {axis}", b.describe(index.id), b.describe(source.id));
             b.fail(message, None);
             return None;
         }
         // One of the elements is the one chosen: all others count as nothing.
-        let with_one = |shape: &[i32], at: usize| { let mut s = shape.to_vec(); s.insert(at, 1); s };
+        let with_one = |shape: &[i32], at: usize| {
+            let mut s = shape.to_vec();
+            s.insert(at, 1);
+            s
+        };
         let choices = b.reshape(source.id, &with_one(&own, axis));
         let index = convert(b, index.id, <i32 as Elem>::TYPE);
         let wanted = b.reshape(index, &with_one(&wanted, axis + 1));
@@ -76,6 +80,10 @@ pub fn shared<T: Constant>(n: i32) -> Tile<PtrMut<T>> {
             return Tile::of(b.fail(format!("a block's memory must have at least one element, not {n}"), None));
         }
         let ty = <PtrMut<T> as Elem>::TYPE;
-        Tile::of(b.compute(ty, &[], vec![format!("alloca num_elem = {n}, alignment = 64 : {}", ty.tile_ir(&[])).into()]))
+        Tile::of(b.compute(
+            ty,
+            &[],
+            vec![format!("alloca num_elem = {n}, alignment = 64 : {}", ty.tile_ir(&[])).into()],
+        ))
     })
 }
