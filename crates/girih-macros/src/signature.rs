@@ -10,7 +10,7 @@ use crate::rewrite;
 enum Role {
     /// `&[T]`, or `&mut [T]`.
     Slice {
-        element: Type,
+        element: Box<Type>,
         written: bool,
     },
     Scalar,
@@ -180,7 +180,7 @@ fn parameter(input: &mut FnArg) -> syn::Result<Parameter> {
     let role = match &ty {
         _ if input.attrs.len() != before => Role::Constant,
         Type::Reference(r) => match &*r.elem {
-            Type::Slice(s) => Role::Slice { element: (*s.elem).clone(), written: r.mutability.is_some() },
+            Type::Slice(s) => Role::Slice { element: s.elem.clone(), written: r.mutability.is_some() },
             _ => return Err(wrong_type(&ty)),
         },
         Type::Path(_) => Role::Scalar,

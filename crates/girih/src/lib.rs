@@ -60,6 +60,8 @@ mod launch;
 mod memory;
 pub mod model;
 #[doc(hidden)]
+pub mod moved;
+#[doc(hidden)]
 pub mod options;
 mod program;
 mod system;

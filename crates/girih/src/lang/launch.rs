@@ -70,7 +70,10 @@ pub fn instance<F: 'static>(_: &F) -> TypeId {
 
 /// The kernels that were made of one function so far, by type parameters and constants.
 #[doc(hidden)]
-pub struct Made(Brief<BTreeMap<(TypeId, Vec<String>), Arc<One>>>);
+pub struct Made(Brief<BTreeMap<Key, Arc<One>>>);
+
+/// The choice of type parameters, and the constants.
+type Key = (TypeId, Vec<String>);
 
 /// One of them, compiled for the options that came so far.
 struct One {
@@ -115,7 +118,7 @@ impl Grid for [u32; 3] {
 pub struct Launch<'a> {
     made: &'static Made,
     origin: Origin,
-    key: (TypeId, Vec<String>),
+    key: Key,
     parameters: Vec<Parameter<'a>>,
     body: Box<dyn Fn() + 'a>,
     options: Options,
