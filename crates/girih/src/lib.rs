@@ -42,11 +42,13 @@
 //! # Ok::<(), girih::Error>(())
 //! ```
 //!
+//! Kernels are also written as functions of Rust: [`lang`].
+//!
 //! [`Options`] also chooses the reference evaluator, the number of threads, knobs, the cache and the C compiler.
 //!
 //! Below the surface are rooms, from the bottom up: `system` (files, signals, locks, the machine), `memory` (arrays and
 //! arguments), `compile` (from C to loaded code), `launch` (a kernel's blocks over threads) and `model` (plans of many
-//! kernels), `build` writes them as libraries, and `tune` keeps schedules that were found by trying. Modules of these that the command line and the tests use are public but hidden: they may change at any time.
+//! kernels), `build` writes them as libraries, `lang` is the language of kernels in Rust, and `tune` keeps schedules that were found by trying. Modules of these that the command line and the tests use are public but hidden: they may change at any time.
 
 #[doc(hidden)]
 pub mod build;
@@ -106,3 +108,8 @@ pub use system::signals::{Passing, attentive, install_interrupt_handler, interru
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Those of the page on kernels in Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Kernels;
