@@ -215,7 +215,9 @@ fn kernels_go_to_machines_without_a_compiler() {
     assert_eq!(out(&ran).lines().next(), out(&wanted).lines().next());
     // Once more changes nothing; and what was brought can go on from there.
     let said = finish(&mut elsewhere(&lab, &["cache", "import", &file]));
-    assert!(out(&said).starts_with("imported 0 kernels and 0 schedules") && out(&said).contains("; 4 were here already"));
+    assert!(
+        out(&said).starts_with("imported 0 kernels and 0 schedules") && out(&said).contains("; 4 were here already")
+    );
     let further = lab.path("further.girih");
     expect(&finish(&mut elsewhere(&lab, &["cache", "export", &further])), 0, "");
     assert_eq!(fs::read(&further).unwrap().len(), fs::read(&file).unwrap().len());
@@ -316,7 +318,8 @@ fn a_full_disk_takes_no_half_kernels() {
     let left: Vec<PathBuf> = fs::read_dir(lab.path("other/v1")).unwrap().map(|f| f.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
     let mut c = Command::new("sh");
-    let script = format!("trap '' XFSZ; ulimit -f 2; '{}' cache export '{}'", env!("CARGO_BIN_EXE_girih"), lab.path("half"));
+    let script =
+        format!("trap '' XFSZ; ulimit -f 2; '{}' cache export '{}'", env!("CARGO_BIN_EXE_girih"), lab.path("half"));
     c.args(["-c", &script]).env("GIRIH_CACHE_DIR", lab.path("cache")).stdin(Stdio::null());
     expect(&finish(&mut c), 1, "cannot be written");
     assert!(!lab.names().iter().any(|n| n.starts_with("half")), "{:?}", lab.names());
@@ -326,7 +329,10 @@ fn a_full_disk_takes_no_half_kernels() {
 #[test]
 fn processes_that_share_a_cache_without_locks() {
     let lab = Lab::new("no-locks");
-    let shim = lab.file("shim.c", "#include <errno.h>\nint flock(int f, int o) { (void)f; (void)o; errno = ENOLCK; return -1; }\n");
+    let shim = lab.file(
+        "shim.c",
+        "#include <errno.h>\nint flock(int f, int o) { (void)f; (void)o; errno = ENOLCK; return -1; }\n",
+    );
     let library = lab.path("shim.so");
     let built = Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &shim]).status();
     assert!(built.unwrap().success());

@@ -54,7 +54,7 @@ mod tile;
 
 #[doc(hidden)]
 pub use control::{Branch, Condition, Counted, Each, Range, While, end_of_block};
-pub use control::{Carried, Repeat, arange, range, range_by};
+pub use control::{Carried, Repeat, range, range_by};
 pub use element::{Constant, Elem, Float, Integer, Number, Ptr, PtrMut, Word, bf16, f16};
 pub use launch::{Grid, Launch};
 #[doc(hidden)]

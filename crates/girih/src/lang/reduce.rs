@@ -5,10 +5,9 @@
 //! but n.
 
 use super::builder::{Builder, Id, Piece, WRONG, commas, here};
-use super::control::arange;
 use super::element::{Constant, Elem, Float, Integer, Number};
 use super::operators::{How, binary, choose, compare_ids, convert, exp};
-use super::shapes::{join_along, part, widened};
+use super::shapes::{arange, join_along, part, widened};
 use super::tile::Tile;
 
 /// Tile IR's `reduce` or `scan` of tiles of one shape; `combine(elements, accumulators)` gives the new accumulators.

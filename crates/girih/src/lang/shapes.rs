@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, Id, Piece, WRONG, commas, here};
 use super::element::{Constant, Elem, Kind, Number};
-use super::operators::convert;
+use super::operators::{binary, convert};
 use super::tile::{Operand, Tile};
 
 pub use super::tile::scalar;
@@ -25,6 +25,28 @@ pub fn program_id(axis: i32) -> Tile<i32> {
 #[track_caller]
 pub fn num_programs(axis: i32) -> Tile<i32> {
     here(|b| coordinate(b, "get_num_tile_blocks", axis, "programs"))
+}
+
+/// The integers `start` to `end - 1`: a tile whose length is a power of two.
+#[track_caller]
+pub fn arange(start: i32, end: i32) -> Tile<i32> {
+    here(|b| {
+        let length = i64::from(end) - i64::from(start);
+        if length < 1 {
+            return Tile::of(b.fail(format!("arange from {start} to {end} is empty"), None));
+        }
+        let n = length.min(i64::from(i32::MAX)) as i32;
+        if !b.check_shape(&[n], "the length of arange") {
+            return Tile::of(WRONG);
+        }
+        let ty = <i32 as Elem>::TYPE;
+        let numbers = b.compute(ty, &[n], vec![format!("iota : tile<{n}xi32>").into()]);
+        if start == 0 {
+            return Tile::of(numbers);
+        }
+        let start = b.constant(start, &[]);
+        Tile::of(binary(b, "addi", numbers, start, ""))
+    })
 }
 
 /// The extents of a tile: an array of numbers, or one number.
