@@ -89,3 +89,21 @@ fn another_version_or_processor_is_compiled_anew_and_told() {
         "this machine compiles it otherwise: its processor, caches or threads are others"
     );
 }
+
+/// The text of a graph has other names than the graph where those were not unique.
+#[test]
+fn layers_of_one_name_are_not_compiled_anew() {
+    let folder = Folder::new("names");
+    let path = folder.0.join("model.girih");
+    let inputs = [("x".to_string(), Elem::F32, vec![4, 64])];
+    for text in
+        ["torch.nn.Linear(32, 16)(torch.nn.Linear(64, 32)(x))", "torch.nn.Linear(64, 8)(x) * torch.nn.Linear(64, 8)(x)"]
+    {
+        let model = Model::from_expression(text, &inputs).unwrap();
+        let wanted = run(&model);
+        model.save(&path).unwrap();
+        let loaded = Model::load(&path, Options::default()).unwrap();
+        assert_eq!(run(&loaded), wanted);
+        assert_eq!(loaded.recompiled(), None, "{text}");
+    }
+}

@@ -69,11 +69,22 @@ impl Model {
         if self.options.device != Device::Cpu {
             return Err(Error::argument("a model is saved as it is compiled for the device cpu"));
         }
-        let ready = self.executable()?;
         let parameters = self.parameters(&[])?;
-        let pipeline::Model { tensor, scheduled: mut plan, rewrites, .. } = self.lower(&mut Silent)?;
+        // What a load will make of the graph's text: names of values that were not unique are others there, and so is the C.
+        let names = print::data_names(&self.graph);
+        let named = self.graph.constants.values().zip(names.values());
+        let data: BTreeMap<&str, &Bytes> = named
+            .filter_map(|(c, name)| if let ConstData::Bytes(b) = &c.data { Some((name.as_str(), b)) } else { None })
+            .collect();
+        let text = print::print(&self.graph, Dialect::of(&self.graph));
+        let read = parse(&text, &|name| data.get(name).map(|b| (*b).clone())).map_err(|d| Error::Program(vec![d]))?;
+        let options = Options { tuned: false, ..self.options.clone() };
+        let again = Model::new(read.graph, Files::default(), None)?.with_options(options);
+        let again = Model { saved: self.saved.clone(), ..again };
+        let ready = again.executable()?;
+        let pipeline::Model { tensor, scheduled: mut plan, rewrites, .. } = again.lower(&mut Silent)?;
         largest_first(&mut plan);
-        let packed = self.load_steps(&plan, &tensor, rewrites, &parameters)?;
+        let packed = again.load_steps(&plan, &tensor, rewrites, &parameters)?;
         let mut objects = vec![];
         for source in ready.sources(&self.options) {
             let known = self.saved.as_ref().and_then(|s| s.objects.get(&key(&source)).cloned());
@@ -90,7 +101,6 @@ impl Model {
         }
 
         let mut parts = Parts::default();
-        let names = print::data_names(&self.graph);
         let mut constants = vec![];
         for (constant, name) in self.graph.constants.values().zip(names.values()).filter(|(_, name)| !name.is_empty()) {
             let ConstData::Bytes(bytes) = &constant.data else { continue };
@@ -121,7 +131,7 @@ impl Model {
             "features": machine::features(),
             "knobs": self.options.knobs,
             "check": self.options.check,
-            "graph": print::print(&self.graph, Dialect::of(&self.graph)),
+            "graph": text,
             "plan": ready.fingerprint,
             "constants": constants,
             "parameters": given,
