@@ -311,8 +311,8 @@ impl Cache {
         if let Some(entry) = lookup(dir) {
             return Ok(entry);
         }
-        // Temporary files are made under the lock: whoever made these is gone.
-        for name in names(dir).filter(|name| name.contains(".tmp.")) {
+        // Temporary files are made under the lock: whoever made these is gone. Where there are no locks somebody may be at work.
+        for name in names(dir).filter(|name| name.contains(".tmp.") && lock.is_real()) {
             let _ = remove_any(&dir.join(name));
         }
         let _cooperative = crate::system::signals::Cooperative::enter();
@@ -323,10 +323,15 @@ impl Cache {
         let object = temporary_beside(&so);
         let guard = Temporary::new(object.clone());
         if let Err(error) = compiler.compile(&c, &object) {
-            if matches!(error, Error::Interrupted) {
-                let _ = fs::remove_dir_all(dir);
-            }
-            return Err(error);
+            return Err(match error {
+                Error::Interrupted => {
+                    let _ = fs::remove_dir_all(dir);
+                    Error::Interrupted
+                }
+                // Perhaps another machine removed the entry meanwhile: what is wrong with the source is so in a private folder too.
+                error if !lock.is_real() => Error::file(dir, error),
+                error => error,
+            });
         }
         let bytes = fs::read(&object).map_err(fail("the compiled kernel cannot be read"))?;
         File::open(&object).and_then(|f| f.sync_data()).map_err(fail("the compiled kernel cannot be stored"))?;
@@ -390,7 +395,12 @@ impl Cache {
             if !names(&path).any(|name| is_stale(&name)) {
                 continue;
             }
-            let Some(_lock) = try_lock(&path) else { continue };
+            let Some(lock) = try_lock(&path) else { continue };
+            if lock.try_lock().is_err() {
+                // No locks: only what is old.
+                remove_stale(&path, |_| true);
+                continue;
+            }
             for name in names(&path).filter(|name| is_stale(name)) {
                 let _ = remove_any(&path.join(name));
             }
