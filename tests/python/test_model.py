@@ -172,6 +172,51 @@ def test_arrays_in_other_orders():
     np.testing.assert_array_equal(model(x), x.T + 1)
 
 
+def test_calls_that_look_alike():
+    """The second call on arrays that look alike goes the short way, and any other call does what it did."""
+    model = girih.Model.from_onnx(dense().SerializeToString())
+    wanted = {n: model(**feed(n)) for n in (1, 4)}
+
+    def same(n, *arrays):
+        for found, want in zip(model(*arrays), wanted[n]):
+            assert np.array_equal(found, want)
+
+    x, ids = feed(4)["x"], feed(4)["ids"]
+    for _ in range(3):
+        same(4, x, ids)
+        assert model._quick is not None and model._quick((x, ids)) is not None
+    first, second = model(x, ids)[0], model(x, ids)[0]
+    assert not np.may_share_memory(first, second)
+    # Each of these looks otherwise: another shape, order, type of array, or byte order.
+    same(1, feed(1)["x"], feed(1)["ids"])
+    same(4, x, ids)
+    for other in (np.asfortranarray(x), np.repeat(x, 2, 0)[::2], x.tolist(), x.view(type("Mine", (np.ndarray,), {}))):
+        assert model._quick((other, ids)) is None
+        same(4, other, ids)
+    assert model._quick((x,)) is None and model._quick((x, ids, ids)) is None and model._quick((x[:0], ids)) is None
+    for _ in range(2):
+        for wrong in (x.astype("f8"), x[:, :5], x.astype(">f4")):
+            with pytest.raises(girih.ProgramError):
+                model(wrong, ids)
+        same(4, x, ids)
+    with pytest.raises(girih.ProgramError, match="`ids` is not given"):
+        model(x)
+    # What is compiled for the elements of short inputs looks at them every time.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        special = girih.Model.from_onnx(dropping().SerializeToString())
+        ones = np.ones((4, 1), "f4")
+        for to in ([4], [2, 2], [4]):
+            to = np.array(to)
+            assert special(ones, to).shape == tuple(to)
+    # An input that the model makes need not be given; scalars and empty arrays have no extents to compare.
+    scalar = girih.Model.from_expr("x * y", x="f32[]", y="f32[]")
+    empty = girih.Model.from_expr("torch.relu(x)", x="f32[0, 3]")
+    for _ in range(3):
+        assert scalar(np.array(2, "f4"), np.array(3, "f4")) == 6
+        assert empty(np.empty((0, 3), "f4")).shape == (0, 3)
+
+
 def test_expressions():
     rng = np.random.default_rng(1)
     x = rng.standard_normal((2, 16)).astype("f4")

@@ -53,7 +53,7 @@ pub enum Command {
     Rules(RulesArgs),
     /// Report what this machine has and what is missing.
     Doctor(DoctorArgs),
-    /// Inspect or clear the cache of compiled kernels.
+    /// Inspect, clear or move the cache of compiled kernels.
     Cache {
         #[command(subcommand)]
         action: CacheAction,
@@ -439,6 +439,16 @@ pub enum CacheAction {
     Info,
     /// Remove every compiled kernel.
     Clear,
+    /// Write compiled kernels and tuned schedules to a file, for machines without a compiler.
+    Export {
+        /// The file to write.
+        file: PathBuf,
+    },
+    /// Take compiled kernels and tuned schedules from a file that `girih cache export` wrote; their machine code will be run.
+    Import {
+        /// The file to read.
+        file: PathBuf,
+    },
 }
 
 #[derive(Args)]

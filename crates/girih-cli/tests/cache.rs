@@ -157,3 +157,206 @@ fn processes_that_remove_each_others_kernels() {
         }
     }
 }
+
+// ---- kernels on their way to other machines
+
+/// A command on a machine that has another cache, `other`, and no C compiler.
+fn elsewhere(lab: &Lab, args: &[&str]) -> Command {
+    let mut c = lab.command(args);
+    c.env("GIRIH_CACHE_DIR", lab.path("other")).env("PATH", lab.path("empty")).env("GIRIH_CC", "/nonexistent/cc");
+    c
+}
+
+/// Writes a file again with another header, whose hash is right.
+fn with_header(file: &[u8], change: impl Fn(&str) -> String) -> Vec<u8> {
+    let length = u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;
+    let header = change(std::str::from_utf8(&file[56..56 + length]).unwrap());
+    let parts = &file[(56 + length).next_multiple_of(4096)..];
+    let mut out = file[..16].to_vec();
+    out.extend((header.len() as u64).to_le_bytes());
+    out.extend(blake3::hash(header.as_bytes()).as_bytes());
+    out.extend(header.as_bytes());
+    out.resize(out.len().next_multiple_of(4096), 0);
+    out.extend(parts);
+    out
+}
+
+#[test]
+fn kernels_go_to_machines_without_a_compiler() {
+    let lab = Lab::new("moved");
+    let (add, gate) = (lab.file("add.mlir", ADD), lab.file("gate.json", lab::GATE));
+    let file = lab.path("kernels.girih");
+    expect(&lab.girih(&["cache", "export", &file]), 1, "the cache is empty");
+    assert!(!run(&lab, &add));
+    let model = ["run", &gate, "--arg", "x=randn:f32[3x64]", "--arg", "w=randn:f32[32x64]", "--print", "y"];
+    let wanted = lab.girih(&model);
+    expect(&wanted, 0, "");
+    let tuned = lab.0.join("cache/tuned");
+    let key = "0123456789abcdef0123456789abcdef";
+    fs::create_dir_all(&tuned).unwrap();
+    let record = format!(
+        r#"{{"name":"add","key":"{key}","machine":"here","girih":"{}","knobs":{{}},"speedup":1.5,"estimated":false,"date":"2026-11-25"}}"#,
+        env!("CARGO_PKG_VERSION")
+    );
+    fs::write(tuned.join(format!("{key}-0000000000000000.json")), record).unwrap();
+    let said = lab.girih(&["cache", "export", &file]);
+    expect(&said, 0, "");
+    assert!(out(&said).starts_with("wrote 3 kernels and 1 schedule, "), "{}", out(&said));
+
+    expect(&finish(&mut elsewhere(&lab, &["run", &add, "--print", "c"])), 1, "no C compiler was found");
+    let said = finish(&mut elsewhere(&lab, &["cache", "import", &file]));
+    expect(&said, 0, "");
+    assert!(out(&said).starts_with("imported 3 kernels and 1 schedule, "), "{}", out(&said));
+    let ran = finish(&mut elsewhere(&lab, &["run", &add, "--print", "c", "--json"]));
+    expect(&ran, 0, "");
+    assert!(out(&ran).starts_with("c = [1.0, 2.0, 3.0") && out(&ran).contains("\"cached\":true"), "{}", out(&ran));
+    let ran = finish(&mut elsewhere(&lab, &model));
+    expect(&ran, 0, "");
+    assert_eq!(out(&ran).lines().next(), out(&wanted).lines().next());
+    // Once more changes nothing; and what was brought can go on from there.
+    let said = finish(&mut elsewhere(&lab, &["cache", "import", &file]));
+    assert!(
+        out(&said).starts_with("imported 0 kernels and 0 schedules") && out(&said).contains("; 4 were here already")
+    );
+    let further = lab.path("further.girih");
+    expect(&finish(&mut elsewhere(&lab, &["cache", "export", &further])), 0, "");
+    assert_eq!(fs::read(&further).unwrap().len(), fs::read(&file).unwrap().len());
+    // What is damaged afterwards is not run.
+    for entry in fs::read_dir(lab.path("other/v1")).unwrap().map(|f| f.unwrap().path()).filter(|p| p.is_dir()) {
+        fs::write(entry.join("k.so"), "nonsense").unwrap();
+    }
+    expect(&finish(&mut elsewhere(&lab, &["run", &add, "--print", "c"])), 1, "no C compiler was found");
+    // A machine with a compiler compiles what it cannot load.
+    let said = finish(lab.command(&["run", &add, "--print", "c"]).env("GIRIH_CACHE_DIR", lab.path("other")));
+    expect(&said, 0, "");
+}
+
+#[test]
+fn files_that_are_no_exported_caches() {
+    let lab = Lab::new("hostile-import");
+    let add = lab.file("add.mlir", ADD);
+    assert!(!run(&lab, &add));
+    let file = lab.path("kernels.girih");
+    expect(&lab.girih(&["cache", "export", &file]), 0, "");
+    let whole = fs::read(&file).unwrap();
+    let refuse = |bytes: &[u8], says: &str| {
+        fs::write(lab.path("bad.girih"), bytes).unwrap();
+        let said = finish(&mut elsewhere(&lab, &["cache", "import", &lab.path("bad.girih")]));
+        expect(&said, 1, says);
+        let kept = fs::read_dir(lab.path("other/v1")).into_iter().flatten().count();
+        assert_eq!(kept, 0, "{says}: something was taken");
+    };
+    refuse(b"", "it is not an exported cache");
+    refuse(b"nonsense that is long enough for a head of sixteen bytes", "it is not an exported cache");
+    refuse(b"girih cache 9\n\0\0", "is in a form that this version of girih does not read");
+    for length in [16, 30, 60, 4096, whole.len() - 1] {
+        refuse(&whole[..length], "ends too early");
+    }
+    for at in [60, 70, 100] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        refuse(&bytes, "its header is not what was written");
+    }
+    let base = (56 + u64::from_le_bytes(whole[16..24].try_into().unwrap()) as usize).next_multiple_of(4096);
+    for at in [base + 10, base + 8192] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        refuse(&bytes, "an entry is not what was written");
+    }
+    let mut long = whole.clone();
+    long[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
+    refuse(&long, "ends too early");
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    refuse(&with_header(&whole, |h| h.replace(&version, "\"version\":\"0.0.9\"")), "it was exported by girih 0.0.9");
+    let machine = format!("\"architecture\":\"{}\"", std::env::consts::ARCH);
+    refuse(&with_header(&whole, |h| h.replace(&machine, "\"architecture\":\"vax\"")), "exported on a processor of vax");
+    // Names are not taken from the file.
+    let hash = "0".repeat(64);
+    for key in ["../../../escaped", "/tmp/escaped", "v1", ""] {
+        let images = format!("\"images\":[[\"{key}\",[0,0],\"{hash}\"]]");
+        refuse(&with_header(&whole, |h| h.replace("\"images\":[]", &images)), "an entry is not what was written");
+        let record = format!(
+            r#""schedules":[{{"name":"n","key":"{key}","machine":"m","girih":"1","knobs":{{}},"speedup":1,"estimated":true,"date":"d"}}]"#
+        );
+        refuse(&with_header(&whole, |h| h.replace("\"schedules\":[]", &record)), "an entry is not what was written");
+    }
+    for place in ["[4096,18446744073709551615]", "[1,2]", "[0,99999999999]", "null", "[18446744073709547520,10]"] {
+        let kernels = format!("\"kernels\":[[{place},\"{hash}\",{place},\"{hash}\"]],\"old\":[");
+        refuse(&with_header(&whole, |h| h.replace("\"kernels\":[", &kernels)), "an entry is not what was written");
+    }
+    assert!(!lab.0.join("escaped").exists() && !Path::new("/tmp/escaped").exists());
+    expect(&finish(&mut elsewhere(&lab, &["cache", "import", &lab.path("missing")])), 1, "cannot be read");
+    expect(&finish(&mut elsewhere(&lab, &["cache", "import", "/dev/zero"])), 1, "it is not an ordinary file");
+    expect(&lab.girih(&["cache", "export", "/nonexistent/folder/file"]), 1, "cannot be written");
+
+    // Kernels of another processor are left out.
+    let source = fs::read_to_string(entries(&lab)[0].join("k.c")).unwrap();
+    fs::write(entries(&lab)[0].join("k.c"), source.replacen(" -shared", " -mtile9000 -shared", 1)).unwrap();
+    expect(&lab.girih(&["cache", "export", &file]), 0, "");
+    let said = finish(&mut elsewhere(&lab, &["cache", "import", &file]));
+    expect(&said, 0, "");
+    assert!(out(&said).contains("1 kernel was left out: compiled for a processor with tile9000"), "{}", out(&said));
+}
+
+#[test]
+fn a_full_disk_takes_no_half_kernels() {
+    let lab = Lab::new("full-import");
+    let add = lab.file("add.mlir", ADD);
+    assert!(!run(&lab, &add));
+    let file = lab.path("kernels.girih");
+    if Path::new("/dev/full").exists() {
+        expect(&lab.girih(&["cache", "export", "/dev/full"]), 1, "No space left");
+    }
+    expect(&lab.girih(&["cache", "export", &file]), 0, "");
+    let limited = |what: &str| {
+        let script = format!("trap '' XFSZ; ulimit -f 2; '{}' cache {what}", env!("CARGO_BIN_EXE_girih"));
+        let mut c = Command::new("sh");
+        c.args(["-c", &script]).env("GIRIH_CACHE_DIR", lab.path("other")).stdin(Stdio::null());
+        finish(&mut c)
+    };
+    expect(&limited(&format!("import '{file}'")), 1, "cannot be written");
+    let left: Vec<PathBuf> = fs::read_dir(lab.path("other/v1")).unwrap().map(|f| f.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    let mut c = Command::new("sh");
+    let script =
+        format!("trap '' XFSZ; ulimit -f 2; '{}' cache export '{}'", env!("CARGO_BIN_EXE_girih"), lab.path("half"));
+    c.args(["-c", &script]).env("GIRIH_CACHE_DIR", lab.path("cache")).stdin(Stdio::null());
+    expect(&finish(&mut c), 1, "cannot be written");
+    assert!(!lab.names().iter().any(|n| n.starts_with("half")), "{:?}", lab.names());
+}
+
+/// As over a network file system that knows no locks: all compile the same kernels at once.
+#[test]
+fn processes_that_share_a_cache_without_locks() {
+    let lab = Lab::new("no-locks");
+    let shim = lab.file(
+        "shim.c",
+        "#include <errno.h>\nint flock(int f, int o) { (void)f; (void)o; errno = ENOLCK; return -1; }\n",
+    );
+    let library = lab.path("shim.so");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &shim]).status();
+    assert!(built.unwrap().success());
+    let files: Vec<String> =
+        (0..2).map(|i| lab.file(&format!("{i}.mlir"), &ADD.replace("@add", &format!("@add{i}")))).collect();
+    for round in 0..3 {
+        let start = |file: &String| {
+            let mut c = lab.command(&["run", file, "--print", "c"]);
+            c.env("LD_PRELOAD", &library).stdout(Stdio::piped()).stderr(Stdio::piped());
+            Running::new(c.spawn().unwrap())
+        };
+        let all: Vec<Running> = files.iter().chain(&files).chain(&files).map(start).collect();
+        for running in all {
+            let o = running.output();
+            expect(&o, 0, "");
+            assert!(out(&o).starts_with("c = [1.0, 2.0, 3.0") && err(&o).is_empty(), "{}{}", out(&o), err(&o));
+        }
+        if round == 0 {
+            for file in &files {
+                expect(&finish(lab.command(&["run", file]).env("LD_PRELOAD", &library)), 0, "");
+            }
+        }
+        expect(&finish(lab.command(&["cache", "clear"]).env("LD_PRELOAD", &library)), 0, "");
+    }
+    // With locks again, nothing that was left behind is in the way.
+    assert!(!run(&lab, &files[0]) && run(&lab, &files[0]));
+}

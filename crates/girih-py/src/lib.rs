@@ -15,6 +15,7 @@ mod host;
 mod jit;
 mod launch;
 mod model;
+mod quick;
 mod results;
 mod tools;
 
@@ -94,6 +95,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<device::DeviceMemory>()?;
     module.add_class::<model::Model>()?;
     module.add_class::<model::OnnxModel>()?;
+    module.add_class::<quick::Quick>()?;
     module.add_class::<results::Results>()?;
     module.add_class::<results::Memory>()?;
     module.add_class::<alarm::Alarm>()?;

@@ -39,9 +39,9 @@ pub fn torch_refusals(py: Python<'_>, json: &str) -> PyResult<Vec<(usize, String
 /// A model and what it was compiled to.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Model {
-    model: Arc<Native>,
+    pub model: Arc<Native>,
     /// The element types of the inputs that are given at every run, in order.
-    arguments: Vec<Elem>,
+    pub arguments: Vec<Elem>,
 }
 
 /// The environment's options, then those given.
@@ -75,7 +75,7 @@ fn raised(py: Python<'_>, error: Error) -> PyErr {
 }
 
 /// How many bytes an array takes.
-fn takes(elem: Elem, shape: &[u64]) -> Option<u64> {
+pub fn takes(elem: Elem, shape: &[u64]) -> Option<u64> {
     shape.iter().try_fold(elem.dtype.bytes(), |n, &d| n.checked_mul(d))
 }
 

@@ -179,7 +179,7 @@ pub fn describe(code: c_int) -> Option<*const std::ffi::c_char> {
 pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Failure {
     use girih::Error;
     let (code, kind) = match error {
-        Error::Program(_) => (codes::ERROR_INVALID_IMAGE, "program"),
+        Error::Program(_) | Error::Kernel { .. } => (codes::ERROR_INVALID_IMAGE, "program"),
         Error::NoEntry { .. } => (codes::ERROR_NOT_FOUND, "entry"),
         Error::Argument { .. } => (codes::ERROR_INVALID_VALUE, "argument"),
         Error::Trap(trap) => match trap.code {

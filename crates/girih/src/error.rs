@@ -15,6 +15,10 @@ pub enum Error {
     #[error("{}", summary(.0))]
     Program(Vec<Diagnostic>),
 
+    /// A kernel written in Rust is wrong: what is, and each as text with its line.
+    #[error("{}", .shown.join("\n\n"))]
+    Kernel { diagnostics: Vec<Diagnostic>, shown: Vec<String> },
+
     /// No entry of that name.
     #[error("unknown entry `{name}`; the entries are {}", list(.entries))]
     NoEntry { name: String, entries: Vec<String> },
@@ -39,7 +43,7 @@ pub enum Error {
     #[error(
         "no C compiler was found (tried {}); install one (Debian, Ubuntu: `apt install gcc`; Fedora: `dnf install gcc`; \
          macOS: `xcode-select --install`; for the Python package: `pip install 'girih[cc]'`) or name it in GIRIH_CC or CC; \
-         `--device eval` works without one",
+         `--device eval` works without one, and so do kernels that `girih cache import` brings",
         .tried.join(", ")
     )]
     NoCompiler { tried: Vec<String> },
@@ -91,7 +95,9 @@ impl Error {
     pub fn frames(&self) -> &[Frame] {
         match self {
             Error::Trap(trap) => &trap.frames,
-            Error::Program(diagnostics) => diagnostics.iter().find(|d| d.is_error()).map_or(&[], |d| &d.frames),
+            Error::Program(diagnostics) | Error::Kernel { diagnostics, .. } => {
+                diagnostics.iter().find(|d| d.is_error()).map_or(&[], |d| &d.frames)
+            }
             _ => &[],
         }
     }
@@ -104,7 +110,9 @@ impl Error {
     /// The code it is reported under; `None` for an interruption and for bugs.
     pub fn code(&self) -> Option<Code> {
         match self {
-            Error::Program(diagnostics) => diagnostics.iter().find(|d| d.is_error()).map(|d| d.code),
+            Error::Program(diagnostics) | Error::Kernel { diagnostics, .. } => {
+                diagnostics.iter().find(|d| d.is_error()).map(|d| d.code)
+            }
             Error::NoEntry { .. } => Some(Code::NoEntry),
             Error::Argument { code, .. } => Some(*code),
             Error::Trap(trap) => Some(trap.code),

@@ -42,11 +42,13 @@
 //! # Ok::<(), girih::Error>(())
 //! ```
 //!
+//! Kernels are also written as functions of Rust: [`lang`].
+//!
 //! [`Options`] also chooses the reference evaluator, the number of threads, knobs, the cache and the C compiler.
 //!
 //! Below the surface are rooms, from the bottom up: `system` (files, signals, locks, the machine), `memory` (arrays and
 //! arguments), `compile` (from C to loaded code), `launch` (a kernel's blocks over threads) and `model` (plans of many
-//! kernels), `build` writes them as libraries, and `tune` keeps schedules that were found by trying. Modules of these that the command line and the tests use are public but hidden: they may change at any time.
+//! kernels), `build` writes them as libraries, `lang` is the language of kernels in Rust, and `tune` keeps schedules that were found by trying. Modules of these that the command line and the tests use are public but hidden: they may change at any time.
 
 #[doc(hidden)]
 pub mod build;
@@ -55,9 +57,12 @@ mod compile;
 pub mod cuda;
 mod error;
 mod kernel_ir;
+pub mod lang;
 mod launch;
 mod memory;
 pub mod model;
+#[doc(hidden)]
+pub mod moved;
 #[doc(hidden)]
 pub mod options;
 mod program;
@@ -74,6 +79,9 @@ pub use memory::{pages, regions, values};
 #[doc(hidden)]
 pub use system::{files, machine, sync};
 
+/// The crate under its own name, for what `#[girih::kernel]` writes in its own tests and documentation.
+extern crate self as girih;
+
 pub use compile::inspect::Inspect;
 pub use error::{Error, Result};
 pub use girih_compiler::base::launch::Trap;
@@ -81,6 +89,7 @@ pub use girih_compiler::base::{Code, Diagnostic};
 pub use girih_compiler::loops::launch_facts::Traffic;
 pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;
+pub use girih_macros::{function, kernel};
 
 pub use girih_compiler::kernel::sim;
 pub use kernel_ir::KernelIr;
@@ -99,3 +108,8 @@ pub use system::signals::{Passing, attentive, install_interrupt_handler, interru
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// Those of the page on kernels in Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Kernels;

@@ -149,6 +149,20 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
+    /// A text that equal options share; `None` where they hold functions, which cannot be compared.
+    pub(crate) fn identity(&self) -> Option<String> {
+        let functions = self.notes.is_some()
+            || self.printer.is_some()
+            || self.watcher.is_some()
+            || self.estimates.is_some()
+            || self.announce.is_some();
+        let Options { device, check, threads, target, simulated, knobs, tuned, cache, compiler, .. } = self;
+        let Options { print_order, block, stop_after, seed, steps, record, max_memory, .. } = self;
+        let first = format!("{:?}", (device, check, threads, target, simulated, knobs, tuned, cache, compiler));
+        let second = format!("{:?}", (print_order, block, stop_after, seed, steps, record, max_memory));
+        (!functions).then(|| first + &second)
+    }
+
     /// How much rounding moves a number, at most, where the coarsest float type is this one: products in f32 are of tf32 where
     /// the knob says so.
     pub fn rounding(&self, coarsest: Option<DType>) -> f64 {

@@ -1,6 +1,8 @@
-//! `girih cache`: where compiled kernels are, and removing them.
+//! `girih cache`: where compiled kernels are, removing them, and taking them to other machines.
 
 use girih::cache::{Cache, default_dir};
+use girih::moved;
+use girih::options::CachePolicy;
 use girih_compiler::base::{Code, Diagnostic};
 
 use crate::cli::CacheAction;
@@ -22,6 +24,19 @@ pub fn run(action: CacheAction) -> Result<(), Failure> {
             outln!("kernels  {}", usage.entries)?;
             outln!("size     {:.1} MiB of at most {} (GIRIH_CACHE_SIZE)", mib(usage.bytes), limit(cache.capacity()))?;
         }
+        CacheAction::Export { file } => {
+            let moved = moved::export(&cache, &CachePolicy::Default, &file)?;
+            outln!("wrote {} to {}", counted(&moved), file.display())?;
+        }
+        CacheAction::Import { file } => {
+            let moved::Imported { new, known, lacking } = moved::import(&cache, &CachePolicy::Default, &file)?;
+            let known = if known == 0 { String::new() } else { format!("; {known} were here already") };
+            outln!("imported {}{known}", counted(&new))?;
+            if let Some((kernels, features)) = lacking {
+                let what = if kernels == 1 { "kernel was" } else { "kernels were" };
+                outln!("{kernels} {what} left out: compiled for a processor with {features}, which this one lacks")?;
+            }
+        }
         CacheAction::Clear => {
             cache.tidy();
             let removed = cache.clear()?;
@@ -29,6 +44,12 @@ pub fn run(action: CacheAction) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// `12 kernels and 1 schedule, 3.1 MiB`.
+fn counted(moved: &moved::Moved) -> String {
+    let some = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    format!("{} and {}, {:.1} MiB", some(moved.kernels, "kernel"), some(moved.schedules, "schedule"), mib(moved.bytes))
 }
 
 fn mib(bytes: u64) -> f64 {

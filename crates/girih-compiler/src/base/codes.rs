@@ -32,7 +32,7 @@ codes! {
     BadShape = "E0112", "The shape of a constant or view does not fit its type.";
     OperandCount = "E0113", "The number of operands, types or regions is wrong.";
     MissingAttribute = "E0114", "The generic form of an operation lacks a required attribute.";
-    PythonKernel = "E0115", "A kernel in a Python script cannot be compiled, whatever its arguments are.";
+    PythonKernel = "E0115", "A kernel in a Python script or in Rust cannot be compiled, whatever its arguments are.";
 
     // 02: types and the verifier
     TypeMismatch = "E0201", "Two types that must agree do not.";

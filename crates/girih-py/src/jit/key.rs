@@ -118,6 +118,46 @@ impl Numpy {
     }
 }
 
+/// The address of an object's type.
+pub fn class_of(value: &Bound<'_, PyAny>) -> usize {
+    value.get_type_ptr() as usize
+}
+
+/// The address of the elements of an array of NumPy whose element type is this object, of this shape, row-major without gaps.
+pub fn plain_array(array: &Bound<'_, PyAny>, descriptor: *mut ffi::PyObject, shape: &[u64]) -> Option<u64> {
+    // SAFETY: the caller found the object's type to be NumPy's array, whose objects begin so; rank and dimensions are valid
+    // while the interpreter's lock is held.
+    unsafe {
+        let array = &*array.as_ptr().cast::<ArrayObject>();
+        let wanted = C_CONTIGUOUS | ALIGNED;
+        let fits = array.descriptor == descriptor
+            && array.flags & wanted == wanted
+            && usize::try_from(array.rank) == Ok(shape.len())
+            && shape.iter().enumerate().all(|(i, n)| *array.dimensions.add(i) as u64 == *n);
+        fits.then_some(array.data as u64)
+    }
+}
+
+/// The element type of an array of NumPy.
+pub fn descriptor_of<'py>(array: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    // SAFETY: as above; an array owns a reference to its descriptor.
+    unsafe { Bound::from_borrowed_ptr(array.py(), (*array.as_ptr().cast::<ArrayObject>()).descriptor) }
+}
+
+/// The address of an array of NumPy that `empty` has made, and how many bytes it has from there.
+pub fn results_memory(array: &Bound<'_, PyAny>) -> (u64, u64) {
+    // SAFETY: as above; such an array is row-major without gaps, so its first stride is what the rest takes.
+    unsafe {
+        let array = &*array.as_ptr().cast::<ArrayObject>();
+        let bytes = match array.rank {
+            // A scalar: no type of ours has larger elements.
+            0 => 8,
+            _ => (*array.dimensions as u64).saturating_mul(*array.strides as u64),
+        };
+        (array.data as u64, bytes)
+    }
+}
+
 /// What a NumPy array is; `name_of(dtype)` names an element type that was not met before, or raises.
 /// With its layout where that is not row-major without gaps.
 pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyResult<(Array, Option<Layout>)> {

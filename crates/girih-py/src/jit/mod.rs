@@ -5,7 +5,7 @@
 
 mod dispatch;
 mod kernel;
-mod key;
+pub mod key;
 mod layout;
 
 pub use dispatch::Dispatcher;

@@ -6,6 +6,7 @@
 //!          k.so    the shared object; or k.bytes, the machine code of a GPU
 //!          meta    the hash of k.so; its modification time is the entry's last use
 //!          lock    held while an entry is built, so that two processes do not build it twice
+//!   v1/KEY/...     the same of what `girih cache import` brought; KEY then says what source it is, not what compiled it
 //!   v1/limits-HASH what this machine was measured to do
 //!   v1/cc-HASH     what a compiler answered about itself
 //! ```
@@ -33,6 +34,7 @@ use crate::compile::abi::ABI_VERSION;
 use crate::compile::cc::Compiler;
 use crate::error::{Error, Result};
 use crate::system::files::{Temporary, is_stale, open_regular, read_regular, remove_any, replace, temporary_beside};
+use crate::system::machine;
 use crate::system::sync::{Built, FileLock};
 
 /// Entries go when the cache grows past this many bytes, unless GIRIH_CACHE_SIZE says otherwise.
@@ -65,6 +67,32 @@ pub struct Entry {
     pub object: PathBuf,
     /// Whether it was there already.
     pub cached: bool,
+    /// Whether another machine compiled it.
+    pub brought: bool,
+}
+
+/// An entry as it is taken to other machines.
+#[derive(Debug)]
+pub enum Content {
+    /// C with the command as its first line, and the object.
+    Kernel { source: String, object: Vec<u8> },
+    /// Machine code of a GPU.
+    Bytes { key: String, bytes: Vec<u8> },
+}
+
+/// The name of an entry that any compiler may have made of a source.
+fn brought_key(source: &str) -> String {
+    let text = format!("brought\n{ABI_VERSION}\n{source}");
+    blake3::hash(text.as_bytes()).to_hex().as_str()[..40].to_string()
+}
+
+/// What the command in a source's first line compiles for and this processor lacks.
+pub fn lacking(source: &str) -> Vec<String> {
+    let here = machine::features();
+    let command = source.lines().next().unwrap_or_default().split_whitespace();
+    // A user's own `-march=native` says nothing of what it was.
+    let wanted = command.filter_map(|word| word.strip_prefix("-m")).filter(|f| !f.starts_with("prefer-vector-width"));
+    wanted.filter(|f| !here.contains(f)).map(String::from).collect()
 }
 
 /// What `girih cache info` shows.
@@ -153,6 +181,82 @@ impl Cache {
         hash.finalize().to_hex().as_str()[..40].to_string()
     }
 
+    /// The object compiled from `source`, by whatever compiler where it was brought here, else by `compiler`.
+    pub fn find_or_build<'c>(&self, source: &str, compiler: impl FnOnce() -> Result<&'c Compiler>) -> Result<Entry> {
+        match self.find_brought(source) {
+            Some(entry) => Ok(entry),
+            None => self.get_or_build(source, compiler()?),
+        }
+    }
+
+    /// The object that was brought for `source`, if this processor has what it was compiled for.
+    fn find_brought(&self, source: &str) -> Option<Entry> {
+        let dir = self.dir.join(brought_key(source));
+        // Most often there is none.
+        let text = fs::read_to_string(dir.join("k.c")).ok()?;
+        let fits = lacking(&text).is_empty();
+        lookup(&dir).filter(|_| fits).map(|entry| Entry { brought: true, ..entry })
+    }
+
+    /// Keeps an object that another machine compiled of a source, whose first line is the command; false where it is there already.
+    pub fn bring(&self, source: &str, object: &[u8]) -> Result<bool> {
+        let (_, text) = source.split_once('\n').unwrap_or_default();
+        let dir = self.dir.join(brought_key(text));
+        let fail = |e: io::Error| Error::file(&dir, format!("cannot be written: {e}"));
+        let _lock = lock(&dir, fail)?;
+        if lookup(&dir).is_some() {
+            return Ok(false);
+        }
+        let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
+        let hash = blake3::hash(object).to_hex();
+        let written = replace(&c, source.as_bytes())
+            .and_then(|()| replace(&so, object))
+            .and_then(|()| replace(&meta, format!("{hash}\n").as_bytes()));
+        match written {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                let _ = fs::remove_dir_all(&dir);
+                Err(fail(error))
+            }
+        }
+    }
+
+    /// Keeps machine code of a GPU under the key it had; false where it is there already.
+    pub fn bring_bytes(&self, key: &str, bytes: &[u8]) -> Result<bool> {
+        let dir = self.dir.join(key);
+        let fail = |e: io::Error| Error::file(&dir, format!("cannot be written: {e}"));
+        let _lock = lock(&dir, fail)?;
+        let (file, meta) = (dir.join("k.bytes"), dir.join("meta"));
+        if whole(&file, &meta).is_some() {
+            return Ok(false);
+        }
+        let hash = blake3::hash(bytes).to_hex();
+        replace(&file, bytes).and_then(|()| replace(&meta, format!("{hash}\n").as_bytes())).map_err(fail)?;
+        Ok(true)
+    }
+
+    /// What can be taken elsewhere, in the order of the keys: whole entries.
+    pub fn contents(&self) -> Vec<Content> {
+        let mut dirs: Vec<PathBuf> = self.entries().into_iter().map(|e| e.1).collect();
+        dirs.sort();
+        let one = |dir: PathBuf| {
+            let (c, meta) = (dir.join("k.c"), dir.join("meta"));
+            if let Some(bytes) = whole(&dir.join("k.bytes"), &meta) {
+                return Some(Content::Bytes { key: dir.file_name()?.to_str()?.to_string(), bytes });
+            }
+            let object = whole(&dir.join("k.so"), &meta)?;
+            Some(Content::Kernel { source: String::from_utf8(read_regular(&c).ok()?).ok()?, object })
+        };
+        dirs.into_iter().filter_map(one).collect()
+    }
+
+    /// Lets the cache forget what is too much.
+    pub fn fit(&self) {
+        if !self.private {
+            self.shrink(Path::new(""));
+        }
+    }
+
     /// The object compiled from `source`: from disk where it is whole, else compiled now.
     pub fn get_or_build(&self, source: &str, compiler: &Compiler) -> Result<Entry> {
         let dir = self.dir.join(Cache::key(source, compiler));
@@ -207,8 +311,8 @@ impl Cache {
         if let Some(entry) = lookup(dir) {
             return Ok(entry);
         }
-        // Temporary files are made under the lock: whoever made these is gone.
-        for name in names(dir).filter(|name| name.contains(".tmp.")) {
+        // Temporary files are made under the lock: whoever made these is gone. Where there are no locks somebody may be at work.
+        for name in names(dir).filter(|name| name.contains(".tmp.") && lock.is_real()) {
             let _ = remove_any(&dir.join(name));
         }
         let _cooperative = crate::system::signals::Cooperative::enter();
@@ -219,10 +323,15 @@ impl Cache {
         let object = temporary_beside(&so);
         let guard = Temporary::new(object.clone());
         if let Err(error) = compiler.compile(&c, &object) {
-            if matches!(error, Error::Interrupted) {
-                let _ = fs::remove_dir_all(dir);
-            }
-            return Err(error);
+            return Err(match error {
+                Error::Interrupted => {
+                    let _ = fs::remove_dir_all(dir);
+                    Error::Interrupted
+                }
+                // Perhaps another machine removed the entry meanwhile: what is wrong with the source is so in a private folder too.
+                error if !lock.is_real() => Error::file(dir, error),
+                error => error,
+            });
         }
         let bytes = fs::read(&object).map_err(fail("the compiled kernel cannot be read"))?;
         File::open(&object).and_then(|f| f.sync_data()).map_err(fail("the compiled kernel cannot be stored"))?;
@@ -237,7 +346,7 @@ impl Cache {
         if !self.private {
             self.shrink(dir);
         }
-        Ok(Entry { source: c, object: so, cached: false })
+        Ok(Entry { source: c, object: so, cached: false, brought: false })
     }
 
     /// Entries by last use, oldest first, with their sizes.
@@ -286,7 +395,12 @@ impl Cache {
             if !names(&path).any(|name| is_stale(&name)) {
                 continue;
             }
-            let Some(_lock) = try_lock(&path) else { continue };
+            let Some(lock) = try_lock(&path) else { continue };
+            if lock.try_lock().is_err() {
+                // No locks: only what is old.
+                remove_stale(&path, |_| true);
+                continue;
+            }
             for name in names(&path).filter(|name| is_stale(name)) {
                 let _ = remove_any(&path.join(name));
             }
@@ -397,7 +511,7 @@ fn remove(dir: &Path) -> bool {
 /// The entry in `dir`, if it is whole.
 fn lookup(dir: &Path) -> Option<Entry> {
     let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
-    whole(&so, &meta).map(|_| Entry { source: c, object: so, cached: true })
+    whole(&so, &meta).map(|_| Entry { source: c, object: so, cached: true, brought: false })
 }
 
 /// The bytes of an entry's file, if they are those of which `meta` has the hash.

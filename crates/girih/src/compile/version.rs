@@ -72,7 +72,7 @@ impl Version {
             let source = self.source(options);
             progress::at("the C compiler");
             let cache = tools.cache(options)?;
-            let (module, cached) = load(&cache, &source, tools.compiler(options)?)?;
+            let (module, cached) = load(&cache, &source, || tools.compiler(options))?;
             let kernel = module.kernel(0, self.lowered.loops.params.len())?;
             Ok(Native { kernel, cached })
         })
@@ -92,17 +92,23 @@ impl Version {
 
 /// The object of a source, loaded, and whether it was compiled before. Another process may empty the cache at any time:
 /// where the object has gone before it is loaded, it is compiled again, at last where nobody else removes it.
-fn load(cache: &Cache, source: &str, compiler: &Compiler) -> Result<(Module, bool)> {
+fn load<'c>(cache: &Cache, source: &str, compiler: impl Fn() -> Result<&'c Compiler>) -> Result<(Module, bool)> {
     for _ in 0..ATTEMPTS {
-        let entry = cache.get_or_build(source, compiler)?;
+        let entry = cache.find_or_build(source, &compiler)?;
         // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its hash.
         match unsafe { Module::load(&entry.object) } {
             Err(_) if !entry.object.exists() => continue,
+            // Compiled on another machine, with a newer C library perhaps.
+            Err(_) if entry.brought => {
+                let entry = cache.get_or_build(source, compiler()?)?;
+                // SAFETY: as above.
+                return Ok((unsafe { Module::load(&entry.object) }?, entry.cached));
+            }
             loaded => return Ok((loaded?, entry.cached)),
         }
     }
     let alone = Cache::private(None)?;
-    let entry = alone.get_or_build(source, compiler)?;
+    let entry = alone.get_or_build(source, compiler()?)?;
     // SAFETY: as above.
     Ok((unsafe { Module::load(&entry.object) }?, false))
 }

@@ -166,6 +166,8 @@ macro_rules! elements {
 elements! {
     i8, I8, |x| u64::from(x as u8), |b| b as i8;
     u8, I8, u64::from, |b| b as u8;
+    half::f16, F16, |x| u64::from(x.to_bits()), |b| half::f16::from_bits(b as u16);
+    half::bf16, BF16, |x| u64::from(x.to_bits()), |b| half::bf16::from_bits(b as u16);
     i16, I16, |x| u64::from(x as u16), |b| b as i16;
     u16, I16, u64::from, |b| b as u16;
     i32, I32, |x| u64::from(x as u32), |b| b as i32;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,19 +33,26 @@ pub struct Files {
 impl Files {
     /// Maps a file.
     pub fn open(&mut self, path: &Path) -> std::io::Result<Bytes> {
-        let file = File::open(path)?;
+        Ok(self.open_whole(path)?.0)
+    }
+
+    /// The same, and the file that it maps, to map parts of it another way.
+    pub fn open_whole(&mut self, path: &Path) -> std::io::Result<(Bytes, File)> {
+        let mut file = File::open(path)?;
         let data = file.metadata()?;
         if data.is_dir() {
             return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory));
         }
         // A pipe cannot be mapped; an empty file has nothing to map.
         if !data.is_file() || data.len() == 0 {
-            return std::fs::read(path).map(Bytes::from);
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            return Ok((Bytes::from(bytes), file));
         }
         // SAFETY: the mapping is read only. That nobody cuts the file short meanwhile is said in the module's head.
         let map = Arc::new(unsafe { Mmap::map(&file) }?);
         self.maps.push(map.clone());
-        Ok(Bytes::from_owner(Shared(map)))
+        Ok((Bytes::from_owner(Shared(map)), file))
     }
 
     /// Replaces constants that lie in other files by their mapped bytes, and checks how long all constants are. All that

@@ -1,11 +1,6 @@
 //! A compiled model in one file: its graph, its weights, what was computed from them, and the machine code of its kernels.
 //!
-//! ```text
-//! "girih model 1\n\0\0"    16 bytes
-//! length, hash             of the header: 8 bytes, little-endian, and 32 of BLAKE3
-//! header                   JSON: the graph's text, the versions, and where each part lies
-//! parts                    each at a multiple of 4096 bytes, so that it can be mapped
-//! ```
+//! The file is a [container](crate::system::container). Its header has the graph's text, the versions, and where each part lies.
 //!
 //! A load lowers the graph again, which takes milliseconds, and takes from the file what the C compiler made of the same C, and
 //! what the steps of load wrote where the plan is the same. What another version, processor or number of threads makes
@@ -38,12 +33,10 @@ use crate::compile::scratch::Scratch;
 use crate::compile::version::Native;
 use crate::error::{Error, Result};
 use crate::options::{Device, Options};
-use crate::system::{files, machine};
+use crate::system::container::{self, Form, Parts, hash};
+use crate::system::machine;
 
-const MAGIC: &[u8; 16] = b"girih model 1\n\0\0";
-const PAGE: u64 = 4096;
-/// Where the header begins.
-const HEAD: usize = MAGIC.len() + 8 + 32;
+const FORM: Form = Form { magic: b"girih model 1\n\0\0", what: "saved model" };
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The file of a model that was loaded.
@@ -61,30 +54,9 @@ pub(super) struct Saved {
     refused: Option<String>,
 }
 
-fn hash(bytes: &[u8]) -> String {
-    blake3::hash(bytes).to_hex().to_string()
-}
-
 /// What tells the C of a kernel from other C.
 fn key(source: &str) -> String {
     hash(format!("{ABI_VERSION}\n{source}").as_bytes())
-}
-
-/// The parts of a file that is written.
-#[derive(Default)]
-struct Parts<'a> {
-    bytes: Vec<&'a [u8]>,
-    next: u64,
-}
-
-impl<'a> Parts<'a> {
-    /// Adds a part; says where it lies and how long it is.
-    fn add(&mut self, bytes: &'a [u8]) -> [u64; 2] {
-        let at = self.next;
-        self.bytes.push(bytes);
-        self.next = (at + bytes.len() as u64).next_multiple_of(PAGE);
-        [at, bytes.len() as u64]
-    }
 }
 
 impl Model {
@@ -97,19 +69,30 @@ impl Model {
         if self.options.device != Device::Cpu {
             return Err(Error::argument("a model is saved as it is compiled for the device cpu"));
         }
-        let ready = self.executable()?;
         let parameters = self.parameters(&[])?;
-        let pipeline::Model { tensor, scheduled: mut plan, rewrites, .. } = self.lower(&mut Silent)?;
+        // What a load will make of the graph's text: names of values that were not unique are others there, and so is the C.
+        let names = print::data_names(&self.graph);
+        let named = self.graph.constants.values().zip(names.values());
+        let data: BTreeMap<&str, &Bytes> = named
+            .filter_map(|(c, name)| if let ConstData::Bytes(b) = &c.data { Some((name.as_str(), b)) } else { None })
+            .collect();
+        let text = print::print(&self.graph, Dialect::of(&self.graph));
+        let read = parse(&text, &|name| data.get(name).map(|b| (*b).clone())).map_err(|d| Error::Program(vec![d]))?;
+        let options = Options { tuned: false, ..self.options.clone() };
+        let again = Model::new(read.graph, Files::default(), None)?.with_options(options);
+        let again = Model { saved: self.saved.clone(), ..again };
+        let ready = again.executable()?;
+        let pipeline::Model { tensor, scheduled: mut plan, rewrites, .. } = again.lower(&mut Silent)?;
         largest_first(&mut plan);
-        let packed = self.load_steps(&plan, &tensor, rewrites, &parameters)?;
+        let packed = again.load_steps(&plan, &tensor, rewrites, &parameters)?;
         let mut objects = vec![];
         for source in ready.sources(&self.options) {
             let known = self.saved.as_ref().and_then(|s| s.objects.get(&key(&source)).cloned());
             let bytes = match known {
                 Some(bytes) => bytes,
                 None => {
-                    let entry =
-                        self.tools.cache(&self.options)?.get_or_build(&source, self.tools.compiler(&self.options)?)?;
+                    let compiler = || self.tools.compiler(&self.options);
+                    let entry = self.tools.cache(&self.options)?.find_or_build(&source, compiler)?;
                     let read = std::fs::read(&entry.object);
                     Bytes::from(read.map_err(|e| Error::file(&entry.object, format!("cannot be read: {e}")))?)
                 }
@@ -118,7 +101,6 @@ impl Model {
         }
 
         let mut parts = Parts::default();
-        let names = print::data_names(&self.graph);
         let mut constants = vec![];
         for (constant, name) in self.graph.constants.values().zip(names.values()).filter(|(_, name)| !name.is_empty()) {
             let ConstData::Bytes(bytes) = &constant.data else { continue };
@@ -149,27 +131,14 @@ impl Model {
             "features": machine::features(),
             "knobs": self.options.knobs,
             "check": self.options.check,
-            "graph": print::print(&self.graph, Dialect::of(&self.graph)),
+            "graph": text,
             "plan": ready.fingerprint,
-            "length": parts.next,
             "constants": constants,
             "parameters": given,
             "loaded": loaded,
             "objects": objects,
-        })
-        .to_string();
-        let mut head = MAGIC.to_vec();
-        head.extend((header.len() as u64).to_le_bytes());
-        head.extend(blake3::hash(header.as_bytes()).as_bytes());
-        head.extend(header.as_bytes());
-        head.resize(head.len().next_multiple_of(PAGE as usize), 0);
-        let zeros = [0u8; PAGE as usize];
-        let mut all: Vec<&[u8]> = vec![&head];
-        for part in parts.bytes {
-            let rest = part.len().next_multiple_of(PAGE as usize) - part.len();
-            all.extend([part, zeros.get(..rest).unwrap_or_default()]);
-        }
-        files::write_parts(path, &all).map_err(|e| Error::file(path, format!("cannot be written: {e}")))
+        });
+        FORM.write(path, header, parts)
     }
 
     /// Reads what [`Model::save`] wrote. Knobs and checks are those it was saved with, unless the options have knobs.
@@ -182,16 +151,9 @@ impl Model {
         let path = path.as_ref();
         let wrong = |what: String| Error::file(path, what);
         let mut mapped = Files::default();
-        let bytes = mapped.open(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let file = File::open(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let (header, base) = header(&bytes).map_err(|what| wrong(what.to_string()))?;
-        let part = |place: &Value| -> Option<Bytes> {
-            let (at, length) = (place[0].as_u64()?, place[1].as_u64()?);
-            let from = base.checked_add(at).filter(|_| at % PAGE == 0)?;
-            let to = from.checked_add(length)?;
-            let (from, to) = (usize::try_from(from).ok()?, usize::try_from(to).ok()?);
-            (to <= bytes.len()).then(|| bytes.slice(from..to))
-        };
+        let (bytes, file) = mapped.open_whole(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let (header, base) = FORM.header(&bytes).map_err(wrong)?;
+        let part = |place: &Value| container::part(&bytes, base, place);
         let damaged = || wrong("the saved model is damaged: its header contradicts itself".to_string());
         let list = |name: &str| header[name].as_array().map_or(&[][..], Vec::as_slice);
         let mut constants = BTreeMap::new();
@@ -249,31 +211,6 @@ impl Model {
         let other = || "this machine compiles it otherwise: its processor, caches or threads are others".to_string();
         saved.refused.clone().or_else(|| (!ready.as_saved).then(other))
     }
-}
-
-/// The header of a whole file, and where its parts begin.
-fn header(bytes: &[u8]) -> std::result::Result<(Value, u64), &'static str> {
-    let ends = "the saved model ends too early: it was cut short";
-    if bytes.get(..MAGIC.len()) != Some(&MAGIC[..]) {
-        return Err(match bytes.starts_with(b"girih model ") {
-            true => "the saved model is in a form that this version of girih does not read",
-            false => "it is not a saved model",
-        });
-    }
-    let length = bytes.get(MAGIC.len()..MAGIC.len() + 8).and_then(|b| b.try_into().ok()).ok_or(ends)?;
-    let end = usize::try_from(u64::from_le_bytes(length)).ok().and_then(|n| HEAD.checked_add(n)).ok_or(ends)?;
-    let text = bytes.get(HEAD..end).ok_or(ends)?;
-    let damaged = "the saved model is damaged: its header is not what was written";
-    if bytes.get(MAGIC.len() + 8..HEAD) != Some(&blake3::hash(text).as_bytes()[..]) {
-        return Err(damaged);
-    }
-    let header: Value = serde_json::from_slice(text).map_err(|_| damaged)?;
-    let base = (end as u64).next_multiple_of(PAGE);
-    let whole = header["length"].as_u64().and_then(|n| base.checked_add(n)).ok_or(damaged)?;
-    if bytes.len() as u64 != whole {
-        return Err(ends);
-    }
-    Ok((header, base))
 }
 
 /// Why machine code of a file cannot be used here.

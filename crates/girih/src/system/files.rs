@@ -1,15 +1,22 @@
 //! Files that appear whole or not at all.
 
+use std::collections::hash_map::RandomState;
 use std::fs::{File, OpenOptions};
+use std::hash::BuildHasher;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::system::sync::once;
 
 /// A name beside `path` that no other process or thread uses.
 pub fn temporary_beside(path: &Path) -> PathBuf {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let unique = format!(".tmp.{}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    // A process of another machine that shares the folder may have the same number: the count begins anywhere.
+    static COUNT: OnceLock<AtomicU64> = OnceLock::new();
+    let count = once(&COUNT, || AtomicU64::new(RandomState::new().hash_one(std::process::id()) >> 1));
+    let unique = format!(".tmp.{}.{}", std::process::id(), count.fetch_add(1, Ordering::Relaxed));
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(unique);
     path.with_file_name(name)

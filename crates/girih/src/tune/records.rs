@@ -63,7 +63,8 @@ impl Record {
         })
     }
 
-    fn of(value: &Value) -> Option<Record> {
+    /// Reads what [`Record::json`] gives.
+    pub fn of(value: &Value) -> Option<Record> {
         let text = |name: &str| value.get(name)?.as_str().map(String::from);
         let mut knobs = Candidate::new();
         for (name, value) in value.get("knobs")?.as_object()? {
@@ -81,6 +82,11 @@ impl Record {
             estimated: value.get("estimated")?.as_bool()?,
             date: text("date")?,
         })
+    }
+
+    /// Whether its key is one that [`super::key`] gives, and so part of a file's name.
+    pub fn has_key(&self) -> bool {
+        self.key.len() == 32 && self.key.bytes().all(|b| b.is_ascii_hexdigit())
     }
 
     fn file(key: &str, machine: &str) -> String {

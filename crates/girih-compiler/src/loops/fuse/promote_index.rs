@@ -85,7 +85,7 @@ struct Promote {
     kernel: Kernel,
 }
 
-const MAX_NODES: usize = 64;
+const MAX_NODES: usize = 128;
 fn nodes(ix: &Ix) -> usize {
     match ix.operands() {
         Some((a, b)) => 1 + nodes(a) + nodes(b),

@@ -12,20 +12,28 @@ use crate::system::signals;
 static ALONE: Brief<Vec<(i32, usize)>> = Brief::new(Vec::new());
 
 /// A locked file whose lock ends with the value, or with the process, whatever children that has.
-pub struct FileLock(File);
+pub struct FileLock(File, bool);
 
 impl FileLock {
     /// Waits for the lock. Some network file systems know none; the value then stands for nothing.
     pub fn take(file: File) -> Result<FileLock> {
         ALONE.lock().push((file.as_raw_fd(), me()));
-        let file = FileLock(file);
-        while let Err(std::fs::TryLockError::WouldBlock) = file.0.try_lock() {
-            if signals::attention() {
-                return Err(Error::Interrupted);
+        let mut file = FileLock(file, false);
+        loop {
+            match file.0.try_lock() {
+                Err(std::fs::TryLockError::WouldBlock) if signals::attention() => return Err(Error::Interrupted),
+                Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(2)),
+                taken => {
+                    file.1 = taken.is_ok();
+                    return Ok(file);
+                }
             }
-            std::thread::sleep(Duration::from_millis(2));
         }
-        Ok(file)
+    }
+
+    /// Whether it keeps others out.
+    pub fn is_real(&self) -> bool {
+        self.1
     }
 }
 

@@ -1,0 +1,8 @@
+use girih::lang::*;
+
+#[girih::kernel]
+fn k(out: &mut [String]) { //~ `String` is not an element type of kernels //~ `String` is not a number of kernels
+    let _ = out;
+}
+
+fn main() {}
