@@ -144,8 +144,8 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
     // A row may be of a row of a loop around its own, which comes before it.
     for (id, array) in plan.arrays.iter() {
         let ArrayPlace::Row { of, within, reverse } = array.place else { continue };
-        let of = places.get(of.0 as usize).copied().flatten();
-        let of = of.ok_or_else(|| Error::Internal("a row of the plan is of nothing".into()))?;
+        // Of what no step names it is no row that one names either.
+        let Some(of) = places.get(of.0 as usize).copied().flatten() else { continue };
         binding.rows.push(Row { of, stride: sized(id)?, within, reverse });
         if let Some(place) = places.get_mut(id.0 as usize) {
             *place = Some(Slot::Row(binding.rows.len() as u32 - 1));

@@ -30,7 +30,7 @@ impl Default for Options {
     }
 }
 
-/// Lowers a graph of primitives. `log` says which values were spliced where, and why others were not.
+/// Lowers a graph of primitives, of whose loops no body holds a constant. `log` says which values were spliced where, and why others were not.
 pub fn lower(graph: &Graph, options: &Options, log: &mut Log) -> std::result::Result<Plan, Vec<Diagnostic>> {
     let mut plan = Plan::default();
     let mut arrays = BTreeMap::new();
@@ -143,6 +143,10 @@ impl Planner<'_> {
     ) -> std::result::Result<(), Trouble> {
         for node in graph.nodes.values() {
             if let (Op::Constant(c), Some(v)) = (&node.op, node.results.first()) {
+                if within.is_some() {
+                    let message = "the body of a loop holds a constant";
+                    return Err(Trouble::Whole(vec![Diagnostic::error(Code::InternalBug, message)]));
+                }
                 add(&mut self.plan, arrays, graph, *v, ArrayPlace::Constant(*c));
             }
         }

@@ -114,6 +114,7 @@ fn functions(plan: &Planned<'_>) -> Result<String> {
         for (symbol, s) in plan.symbols.iter().zip(plan.parts.graph.symbols.values()) {
             out += &format!("  const int64_t {symbol} = {};\n  (void){symbol};\n", s.lo);
         }
+        out += &kept(plan).iter().map(|k| format!("  (void){k};\n")).collect::<String>();
         out += "  CUresult result = CUDA_SUCCESS;\n";
         let steps = Steps { plan, placed: &placed };
         out += &(0..load).map(|at| steps.step(at)).collect::<Result<String>>()?;
