@@ -95,6 +95,9 @@ onnx: .venv/ready
 # Operators of com.microsoft beside ONNX Runtime.
 contrib: build .venv/ready
 	.venv/bin/python tests/contrib.py $(GIRIH)
+	.venv/bin/python tests/loops.py $(GIRIH) --device eval --seeds 6 --lengths 1,7,64,1000
+	.venv/bin/python tests/loops.py $(GIRIH) --device sim --seeds 1 --lengths 5
+	.venv/bin/python tests/loops.py $(GIRIH) --seeds 1 --lengths 7,1000
 
 # All of them natively: some minutes, most of them the C compiler's.
 onnx-native: .venv/ready

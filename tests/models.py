@@ -309,6 +309,45 @@ def shaped():
     return model, runs, 12
 
 
+def body(nodes, inputs, outputs):
+    """The graph inside a loop or a branch; nodes are (operator, inputs, output, attributes)."""
+    port = lambda n, t, s: helper.make_tensor_value_info(n, t, s)
+    nodes = [helper.make_node(kind, ins, [out], **attributes) for kind, ins, out, attributes in nodes]
+    return helper.make_graph(nodes, "body", [port(*i) for i in inputs], [port(*o) for o in outputs])
+
+
+def recurrent():
+    """Loops over a length that is an input's, rounds that a condition ends, and a branch by what was computed."""
+    net = Net(11)
+    y = net.op("LSTM", "x", net.weight(1, 20, 6), net.weight(1, 20, 5), hidden_size=5)
+    rows = net.op("Squeeze", y, net.ints(1))
+    w, half, limit = net.weight(5, 5), net.const(np.float32(0.5)), net.const(np.float32(0.25))
+    fold = body(
+        [("MatMul", ["s", w], "sw", {}), ("Add", ["sw", "row"], "sum", {}), ("Tanh", ["sum"], "new", {}),
+         ("Mul", ["new", half], "out", {})],
+        [("s", F, ["batch", 5]), ("row", F, ["batch", 5])], [("new", F, ["batch", 5]), ("out", F, ["batch", 5])])
+    last, all_rows = net.op("Scan", "start", rows, outputs=2, body=fold, num_scan_inputs=1)
+    B = TensorProto.BOOL
+    halve = body(
+        [("Mul", ["v", half], "less", {}), ("ReduceMax", ["less"], "most", {"keepdims": 0}),
+         ("Greater", ["most", limit], "more", {})],
+        [("i", I, []), ("go", B, []), ("v", F, ["batch", 5])], [("more", B, []), ("less", F, ["batch", 5])])
+    small = net.op("Loop", "", net.const(np.bool_(True)), last, body=halve)
+    positive = net.op("Greater", net.op("ReduceSum", small, keepdims=0), net.const(np.float32(0)))
+    then = body([("MatMul", [small, w], "p", {})], [], [("p", F, ["batch", 5])])
+    other = body([("Neg", [small], "q", {})], [], [("q", F, ["batch", 5])])
+    net.op("If", positive, then_branch=then, else_branch=other, name="chosen")
+    net.op("Identity", all_rows, name="rows")
+    inputs = [("x", F, ["steps", "batch", 6]), ("start", F, ["batch", 5])]
+    outputs = [("chosen", F, ["batch", 5]), ("rows", F, ["steps", "batch", 5])]
+    model = net.model("recurrent", inputs, outputs)
+    runs = []
+    for steps, n in ((3, 1), (40, 3)):
+        x, start = net.rng.standard_normal((steps, n, 6)), net.rng.standard_normal((n, 5))
+        runs.append({"x": x.astype(np.float32), "start": start.astype(np.float32)})
+    return model, runs, 12
+
+
 class DynamicQuantizeLSTM(OpRun):
     """The operator of ONNX Runtime, plainly: every product is of integers that its left operand is rounded to first."""
 
@@ -373,6 +412,7 @@ MODELS = {
     "llama, opset 23": lambda: llama(True),
     "preprocessing": preprocessing,
     "shaped": shaped,
+    "recurrent": recurrent,
     "quantised": quantised,
 }
 

@@ -173,6 +173,7 @@ fn is_used(graph: &Graph, sym: SymId) -> bool {
                 coords.iter().any(|c| matches!(c, Coord::Ix(ix) if mentions(ix)))
             }
             Op::Source { .. } => true,
+            Op::Repeat(r) => mentions(&r.rounds) || is_used(&r.body, sym),
             _ => false,
         }
     };

@@ -5,6 +5,7 @@
 
 mod layout;
 mod math;
+pub mod repeat;
 
 use bytes::Bytes;
 

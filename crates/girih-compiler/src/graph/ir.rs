@@ -272,6 +272,30 @@ pub enum Op {
         axis: u32,
         descending: bool,
     },
+    /// A graph that runs in rounds.
+    Repeat(Box<Repeat>),
+}
+
+/// Rounds of a graph of its own, [`Op::Repeat`], which hand state from one to the next.
+///
+/// The node's operands, all tensors, are the state before the first round, tensors of which each round is given one row
+/// (along axis 0), and what all rounds read; the inputs of `body` are the same, with a row for each tensor of rows. The
+/// outputs of `body` are the state after the round and rows; the node's results are the state after the last round and
+/// the tensors of those rows. The body knows the symbols of the graph around it and none of its values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Repeat {
+    pub body: Graph,
+    /// How many rounds there are, at most where a condition ends them ([`MAX_EXTENT`]: as many as it lets pass); over
+    /// symbols, and never negative.
+    pub rounds: Ix,
+    /// The first value of the state is a bool without axes: a round begins only while it is true. There are no rows then.
+    pub conditional: bool,
+    /// How many values the state has.
+    pub carried: u32,
+    /// For each tensor of which rounds get rows: whether the first round gets the last one.
+    pub rows: Vec<bool>,
+    /// The same of those that rounds give.
+    pub given: Vec<bool>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -408,6 +432,30 @@ impl Graph {
         }
     }
 
+    /// Whether it holds operations of the model's own set, in the bodies of its loops too.
+    pub fn has_source(&self) -> bool {
+        self.nodes.values().any(|n| match &n.op {
+            Op::Source { .. } => true,
+            Op::Repeat(r) => r.body.has_source(),
+            _ => false,
+        })
+    }
+
+    /// Drops the elements of constants that no node uses.
+    pub fn drop_dead_constants(&mut self) {
+        let mut new = IdMap::new();
+        let mut places: BTreeMap<ConstId, ConstId> = BTreeMap::new();
+        let old = std::mem::take(&mut self.constants);
+        for node in self.nodes.values_mut() {
+            if let Op::Constant(c) = &mut node.op
+                && let Some(constant) = old.get(*c)
+            {
+                *c = *places.entry(*c).or_insert_with(|| new.push(constant.clone()));
+            }
+        }
+        self.constants = new;
+    }
+
     pub fn add_symbol(&mut self, name: &str, lo: i64, hi: Option<i64>) -> SymId {
         self.symbols.push(Symbol { name: name.into(), lo, hi })
     }
@@ -437,6 +485,14 @@ impl Graph {
         });
         let results = results.collect();
         self.nodes.push(Node { op, args, results, origin })
+    }
+
+    /// Takes over what a graph of the same symbols found out about their ranges.
+    pub fn narrow(&mut self, other: &Graph) {
+        for (own, found) in self.symbols.values_mut().zip(other.symbols.values()) {
+            own.lo = own.lo.max(found.lo);
+            own.hi = own.hi.min(found.hi).or(own.hi).or(found.hi);
+        }
     }
 
     /// What is known of the symbols: their ranges.

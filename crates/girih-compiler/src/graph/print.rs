@@ -20,6 +20,9 @@
 //!          | "gather" NAME "[" place,* "]"
 //!          | "scatter" ("set" | "add" | "mul" | "max" | "min") NAME "[" place,* "]" "from" NAME
 //!          | "scan" ("sum" | "prod" | "max" | "min") NAME "along" INT "exclusive"? "reverse"?
+//!          | "repeat" ix "while"? ("carry" NAME,+)? ("over" (NAME "reverse"?),+)? ("read" NAME,+)?
+//!            ("give" ("forward" | "reverse"),+)?             behind its origin ":" and, indented, the stmts of its body;
+//!                                                            ix: the most rounds; while: as long as the first is true
 //!          | "sort" NAME "along" INT "descending"?           two results: the elements, and where they came from; the
 //!                                                            first ones where they are shorter along the axis
 //!          | "index" ix                                      an integer at each position
@@ -78,8 +81,7 @@ impl Dialect {
     }
     /// Tensor IR where the graph has primitives only.
     pub fn of(graph: &Graph) -> Dialect {
-        let source = graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. }));
-        if source { Dialect::Torch } else { Dialect::Tensor }
+        if graph.has_source() { Dialect::Torch } else { Dialect::Tensor }
     }
 }
 
@@ -126,8 +128,18 @@ pub fn print(graph: &Graph, dialect: Dialect) -> String {
 
 /// The line on which a node stands in the printed graph, from 1; `at` is its number.
 pub fn line_of_node(graph: &Graph, at: usize) -> u32 {
-    // Behind the head and the inputs; each takes one line.
-    (graph.inputs.len() + at + 2) as u32
+    // Behind the head and the inputs; each takes one line, and a loop those of its body.
+    (graph.inputs.len() + graph.nodes.values().take(at).map(lines).sum::<usize>() + 2) as u32
+}
+
+/// The lines that a node takes.
+fn lines(node: &Node) -> usize {
+    match &node.op {
+        Op::Repeat(r) => {
+            1 + r.body.inputs.len() + r.body.nodes.values().map(lines).sum::<usize>() + r.body.outputs.len()
+        }
+        _ => 1,
+    }
 }
 
 /// Some nodes of a graph, a line each, under the names that they have in the whole text.
@@ -158,7 +170,13 @@ pub fn data_names(graph: &Graph) -> IdMap<super::ConstId, String> {
 /// Fetches, for a text that was printed from `graph`, what its constants hold.
 pub fn data_of(graph: &Graph) -> impl Fn(&str) -> Option<Bytes> + '_ {
     let names = data_names(graph);
+    let values = Names::of(graph);
     move |name| {
+        if let Some((of, name)) = name.split_once('/') {
+            let of = |n: &&Node| n.results.first().is_some_and(|v| values.value(*v) == of);
+            let Op::Repeat(r) = &graph.nodes.values().find(of)?.op else { return None };
+            return data_of(&r.body)(name);
+        }
         let id = names.iter().find(|(_, n)| *n == name)?.0;
         match &graph.constants.get(id)?.data {
             ConstData::Bytes(b) => Some(b.clone()),
@@ -231,6 +249,10 @@ impl Printer<'_> {
             self.put(&format!(" in {}..{hi}", s.lo));
         }
         self.put("):\n");
+        self.statements();
+    }
+
+    fn statements(&mut self) {
         for input in &self.graph.inputs {
             self.put("  ");
             let name = self.names.value(input.value);
@@ -277,8 +299,28 @@ impl Printer<'_> {
     fn node(&mut self, node: &Node, last: &mut (String, String)) {
         let results: Vec<String> =
             node.results.iter().map(|v| format!("{}: {}", self.names.value(*v), self.ty(*v))).collect();
-        let line = format!("  {} = {}{}\n", results.join(", "), self.expr(node), self.origin(node, last));
+        let line = format!("  {} = {}{}", results.join(", "), self.expr(node), self.origin(node, last));
         self.put(&line);
+        match &node.op {
+            Op::Repeat(r) => {
+                let body = self.body(node, &r.body);
+                self.put(&format!(":\n{body}"));
+            }
+            _ => self.put("\n"),
+        }
+    }
+
+    /// The statements of a loop's body, one level deeper.
+    fn body(&self, node: &Node, body: &Graph) -> String {
+        let of = node.results.first().map_or(String::new(), |v| self.names.value(*v));
+        let mut data = IdMap::new();
+        for name in data_names(body).values() {
+            data.push(format!("{of}/{name}"));
+        }
+        let speller = Graph { symbols: self.speller.symbols.clone(), ..Graph::default() };
+        let mut p = Printer { graph: body, names: Names::of(body), speller, data, out: String::new() };
+        p.statements();
+        p.out.lines().map(|line| format!("  {line}\n")).collect()
     }
 
     fn origin(&self, node: &Node, last: &mut (String, String)) -> String {
@@ -384,6 +426,27 @@ impl Printer<'_> {
                 let mut text = format!("scan {} {} along {axis}", word(&SCANS, *op), self.args(node));
                 text += if *exclusive { " exclusive" } else { "" };
                 text += if *reverse { " reverse" } else { "" };
+                text
+            }
+            Op::Repeat(r) => {
+                let (mut carried, mut rows, mut read) = (vec![], vec![], vec![]);
+                let (first, whole) = (r.carried as usize, r.carried as usize + r.rows.len());
+                for (at, arg) in node.args.iter().enumerate() {
+                    let text = self.arg(arg, None);
+                    match at {
+                        _ if at < first => carried.push(text),
+                        _ if at >= whole => read.push(text),
+                        _ if r.rows.get(at - first) == Some(&true) => rows.push(format!("{text} reverse")),
+                        _ => rows.push(text),
+                    }
+                }
+                let given = r.given.iter().map(|back| if *back { "reverse" } else { "forward" }.to_string()).collect();
+                let mut text = format!("repeat {}{}", self.ix(&r.rounds), if r.conditional { " while" } else { "" });
+                for (word, list) in [("carry", carried), ("over", rows), ("read", read), ("give", given)] {
+                    if !list.is_empty() {
+                        text += &format!(" {word} {}", list.join(", "));
+                    }
+                }
                 text
             }
             Op::Sort { axis, descending } => {

@@ -31,7 +31,7 @@ impl Problem {
 
 /// Everything that is wrong with a graph at a stage.
 pub fn verify(graph: &Graph, dialect: Dialect) -> Vec<Problem> {
-    let mut c = Check { graph, names: Names::of(graph), facts: graph.facts(), found: vec![], node: None };
+    let mut c = Check::of(graph);
     c.graph(dialect);
     c.found
 }
@@ -49,6 +49,12 @@ type Outcome = Result<(), String>;
 
 fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
     if holds { Ok(()) } else { Err(message()) }
+}
+
+impl<'g> Check<'g> {
+    fn of(graph: &'g Graph) -> Check<'g> {
+        Check { graph, names: Names::of(graph), facts: graph.facts(), found: vec![], node: None }
+    }
 }
 
 impl Check<'_> {
@@ -242,6 +248,7 @@ impl Check<'_> {
                 ensure(computes(x.elem.dtype), || format!("{} cannot be computed with", x.elem))?;
                 self.has_shape(out, &x.shape, "the result")
             }
+            Op::Repeat(r) => self.repeat(node, r, dialect),
             Op::Sort { axis, .. } => {
                 self.arity(node, 1, 2)?;
                 let (x, order) = (self.operand(node, 0)?, self.result(node, 1)?);
@@ -259,6 +266,54 @@ impl Check<'_> {
                 self.has_shape(order, &shape, "the second result")
             }
         }
+    }
+
+    fn repeat(&self, node: &Node, r: &Repeat, dialect: Dialect) -> Outcome {
+        let (body, carried) = (&r.body, r.carried as usize);
+        let names = |g: &Graph| g.symbols.values().map(|s| s.name.clone()).collect::<Vec<_>>();
+        ensure(names(self.graph).starts_with(&names(body)), || "its body has symbols of its own".into())?;
+        self.leaves(&r.rounds, 0)?;
+        ensure(self.facts.tight_range(&r.rounds).hi >= 0, || "its number of rounds is negative".into())?;
+        self.arity(node, body.inputs.len(), body.outputs.len())?;
+        let least = carried + r.rows.len();
+        ensure(node.args.len() >= least && node.results.len() == carried + r.given.len(), || {
+            "its state and rows are more or fewer than those of its body".into()
+        })?;
+        ensure(!r.conditional || carried > 0 && r.given.is_empty() && r.rows.is_empty(), || {
+            "a loop with a condition has a state and no rows".into()
+        })?;
+        for (at, input) in body.inputs.iter().enumerate() {
+            let (outer, value) = (self.operand(node, at)?, body.values.get(input.value).ok_or("an input is missing")?);
+            let what = format!("operand {}", at + 1);
+            ensure(outer.elem == value.elem, || format!("{what} is {}, not {}", outer.elem, value.elem))?;
+            let is_row = (carried..least).contains(&at);
+            let shape = if is_row { outer.shape.get(1..).unwrap_or_default() } else { &outer.shape[..] };
+            let fits = !is_row || outer.shape.first().is_some_and(|n| self.same(n, &r.rounds));
+            ensure(fits && self.same_shape(shape, &value.shape), || {
+                format!("{what} is not of the shape of its input")
+            })?;
+        }
+        for (at, output) in body.outputs.iter().enumerate() {
+            let value = body.values.get(output.value).ok_or("an output is missing")?;
+            let result = self.result(node, at)?;
+            let shape = match at < carried {
+                true => value.shape.clone(),
+                false => [std::slice::from_ref(&r.rounds), &value.shape[..]].concat(),
+            };
+            ensure(result.elem == value.elem, || format!("result {} is {}", at + 1, result.elem))?;
+            self.has_shape(result, &shape, "a result")?;
+            if let Some(before) = node.args.get(at).filter(|_| at < carried) {
+                ensure(self.elem(before) == Some(result.elem), || "its state changes its type".into())?;
+                self.has_shape(self.operand(node, at)?, &shape, "the state before the first round")?;
+            }
+        }
+        if r.conditional {
+            let first = self.result(node, 0)?;
+            ensure(first.elem.is_bool() && first.shape.is_empty(), || "its condition must be one bool".into())?;
+        }
+        let mut inner = Check::of(body);
+        inner.graph(dialect);
+        inner.found.into_iter().next().map_or(Ok(()), |p| Err(format!("in its body, {}", p.message)))
     }
 
     fn attr(&self, attr: &Attr) -> Outcome {

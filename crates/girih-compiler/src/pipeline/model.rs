@@ -6,8 +6,9 @@
 use super::{Event, Observer, Options, tell};
 use crate::base::rule::{Log, Rewrites, Step};
 use crate::base::{Code, Diagnostic, Frame};
+use crate::graph::build::repeat::lift_all;
 use crate::graph::decompose::{self, Failure};
-use crate::graph::{Graph, Op, simplify};
+use crate::graph::{Graph, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
 use crate::tile::target::Capability;
@@ -29,7 +30,8 @@ pub struct Model {
 /// where fusion may not run, every operation has a kernel of its own.
 pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Model, Vec<Diagnostic>> {
     let mut rewrites = options.rewrites();
-    let tensor = simplified(graph, &mut rewrites, observer)?;
+    // What a plan holds once stands in the graph around the loops, although the rule that puts it there may not have run.
+    let tensor = lift_all(simplified(graph, &mut rewrites, observer)?);
     tell(observer, Event::Begin("fusion"))?;
     let mut log = Log::default();
     let fuse = !rewrites.is_over();
@@ -70,7 +72,7 @@ fn simplified(graph: &Graph, rewrites: &mut Rewrites, observer: &mut dyn Observe
             stopped = tell(observer, Event::Decomposed(applied));
         }
     })
-    .map_err(|all| all.iter().map(|f| refused(graph, f)).collect::<Vec<_>>())?;
+    .map_err(|all| all.iter().map(refused).collect::<Vec<_>>())?;
     stopped?;
     tell(observer, Event::Begin("simplify"))?;
     simplify::rules().run(tensor, &(), rewrites, &mut |step| match step {
@@ -81,19 +83,19 @@ fn simplified(graph: &Graph, rewrites: &mut Rewrites, observer: &mut dyn Observe
 
 /// Whether a graph holds operations of its source, which decompositions replace.
 pub fn is_torch(graph: &Graph) -> bool {
-    graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. }))
+    graph.has_source()
 }
 
 /// Why an operation of the model cannot be lowered, named as the model names it.
-fn refused(graph: &Graph, failure: &Failure) -> Diagnostic {
-    let origin = graph.origins.get(failure.origin);
-    let name = origin.map_or("", |o| o.name.as_str());
+fn refused(failure: &Failure) -> Diagnostic {
+    let origin = &failure.origin;
+    let name = origin.name.as_str();
     let named = if name.is_empty() { String::new() } else { format!(" `{name}`") };
     let known = decompose::rule(&failure.op).is_some();
     let code = if known { Code::ModelShape } else { Code::UnsupportedOperator };
     let mut d = Diagnostic::error(code, format!("{}{named}: {}", failure.op, failure.refusal.message));
     d = d.maybe_help(failure.refusal.help.as_deref());
-    if let Some(place) = origin.and_then(|o| o.place.clone()) {
+    if let Some(place) = origin.place.clone() {
         d.frames = vec![Frame { place, function: None }].into();
     }
     d

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use girih_compiler::graph::{Elem, MAX_EXTENT, SymId};
 use girih_compiler::index::Ix;
-use girih_compiler::loops::model::{ArrayId, ArrayPlace, Step, StepArg};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Part, Step, StepArg};
 
 use super::expr::{exact, literal};
 use super::names::Names;
@@ -37,6 +37,18 @@ pub enum Place {
     Loaded(u64),
     /// At these bytes of the arena, an expression.
     Arena(String),
+    /// So many bytes behind another place: a row that a loop is at.
+    Behind(Box<Place>, String),
+}
+
+/// How a language spells what a loop does beside its steps.
+pub trait Spelled {
+    /// A step, by its place among [`Parts::steps`].
+    fn step(&self, at: usize) -> Result<String>;
+    /// A copy of so many bytes.
+    fn copy(&self, to: Place, from: Place, bytes: &str) -> String;
+    /// Statements that leave the loop unless a bool is true.
+    fn leave(&self, condition: Place) -> String;
 }
 
 pub struct Planned<'a> {
@@ -94,21 +106,51 @@ impl<'a> Planned<'a> {
 
     /// Arrays that are neither the caller's nor weights, with the steps that name them first and last.
     fn find_temporary(&mut self) {
-        let mut found: BTreeMap<ArrayId, (usize, [u32; 2])> = BTreeMap::new();
-        for (at, (step, ..)) in (0u32..).zip(self.parts.steps()) {
-            let args = step.args.iter().filter_map(|arg| match arg {
-                StepArg::Array(id) => Some(*id),
-                StepArg::Symbol(_) => None,
-            });
-            for id in args.chain(step.reads.iter().copied()).chain(step.writes.iter().copied()) {
-                let temporary = self.parts.plan.arrays.get(id).is_some_and(|a| a.place == ArrayPlace::Temp);
-                if temporary && !self.parts.plan.outputs.contains(&id) {
-                    let next = found.len();
-                    found.entry(id).or_insert((next, [at, at])).1[1] = at;
+        let outputs = &self.parts.plan.outputs;
+        let lives = self.parts.plan.lives().into_iter().filter(|(id, _)| !outputs.contains(id));
+        self.temporary = lives.enumerate().map(|(at, (id, life))| (id, (at, life))).collect();
+    }
+
+    /// The steps of a run and their loops.
+    pub fn run(&self, by: &dyn Spelled, placed: &Option<(Vec<u64>, u64)>) -> Result<String> {
+        let plan = &self.parts.plan;
+        self.spell(&plan.parts(0..plan.steps.len(), None), by, placed)
+    }
+
+    fn spell(&self, parts: &[Part], by: &dyn Spelled, placed: &Option<(Vec<u64>, u64)>) -> Result<String> {
+        let plan = &self.parts.plan;
+        let mut out = String::new();
+        for part in parts {
+            let (id, range) = match part {
+                Part::Step(at) => {
+                    out += &by.step(self.parts.load_steps() + at)?;
+                    continue;
                 }
-            }
+                Part::Loop(id, range) => (*id, range.clone()),
+            };
+            let l = plan.loops.get(id).ok_or_else(|| bug("a loop vanished"))?;
+            let moves = |moves: &[Move]| -> Result<String> {
+                let one = |(from, to): &Move| {
+                    let array = plan.arrays.get(*to).ok_or_else(|| bug("an array vanished"))?;
+                    let bytes = self.bytes(array.elem, &array.shape)?;
+                    Ok(by.copy(self.place(*to, placed)?, self.place(*from, placed)?, &bytes))
+                };
+                moves.iter().map(one).collect()
+            };
+            let (round, rounds) = (round_of(id), rounds_of(id));
+            out += &format!("\n{}  const int64_t {rounds} = {};\n", moves(&l.before)?, self.ix(&l.rounds)?);
+            out += &format!("  for (int64_t {round} = 0; {round} < {rounds}; {round}++) {{\n");
+            let mut body = match l.condition {
+                Some(condition) => by.leave(self.place(condition, placed)?),
+                None => String::new(),
+            };
+            body += &moves(&l.first)?;
+            body += &self.spell(&plan.parts(range, Some(id)), by, placed)?;
+            body += &moves(&l.last)?;
+            out.extend(body.lines().map(|line| if line.is_empty() { "\n".into() } else { format!("  {line}\n") }));
+            out += "  }\n";
         }
-        self.temporary = found;
+        Ok(out)
     }
 
     /// Arrays that steps of load write, one after the other.
@@ -277,6 +319,11 @@ impl<'a> Planned<'a> {
 
     fn place(&self, id: ArrayId, placed: &Option<(Vec<u64>, u64)>) -> Result<Place> {
         let array = self.parts.plan.arrays.get(id).ok_or_else(|| bug("an array vanished"))?;
+        if let ArrayPlace::Row { of, within, reverse } = array.place {
+            let (round, bytes) = (round_of(within), self.bytes(array.elem, &array.shape)?);
+            let at = if reverse { format!("({} - 1 - {round})", rounds_of(within)) } else { round };
+            return Ok(Place::Behind(Box::new(self.place(of, placed)?), format!("(uint64_t){at} * {bytes}")));
+        }
         if let Some(at) = self.weights.at.get(&id) {
             return Ok(Place::Weights(*at));
         }
@@ -311,6 +358,15 @@ impl<'a> Planned<'a> {
         }
         Ok(all)
     }
+}
+
+/// The round that a loop is in, and how many it has; no symbol has such a name.
+fn round_of(id: LoopId) -> String {
+    format!("girih_round{}", id.0)
+}
+
+fn rounds_of(id: LoopId) -> String {
+    format!("girih_rounds{}", id.0)
 }
 
 /// A mistake of this project.

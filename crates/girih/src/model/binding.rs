@@ -3,9 +3,11 @@
 //! In: a plan and the values of the symbols. Out: a grid for each step, where each of its arguments comes from, the
 //! length of the arena and the shapes of the outputs.
 
+use std::collections::BTreeMap;
+
 use girih_compiler::graph::{Elem, Graph};
 use girih_compiler::index::Ix;
-use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Plan, Step, StepArg};
 
 use super::arena::{self, Life};
 use super::extent;
@@ -24,6 +26,18 @@ pub enum Slot {
     Output(u32),
     /// In the arena, at this offset.
     Arena(u64),
+    /// Another place in each round of a loop: a position in [`Binding::rows`].
+    Row(u32),
+}
+
+/// A row of an array, which round after round of a loop reads or writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    pub of: Slot,
+    /// Bytes from one row to the next.
+    pub stride: u64,
+    pub within: LoopId,
+    pub reverse: bool,
 }
 
 /// A step ready to launch.
@@ -34,6 +48,12 @@ pub struct BoundStep {
     /// Its arguments, a range of [`Binding::slots`].
     pub first: u32,
     pub count: u32,
+}
+
+impl BoundStep {
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.first as usize..(self.first + self.count) as usize
+    }
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -50,6 +70,11 @@ pub struct Binding {
     pub symbols: Vec<i64>,
     pub steps: Vec<BoundStep>,
     pub slots: Vec<Slot>,
+    pub rows: Vec<Row>,
+    /// The most rounds of each loop.
+    pub rounds: Vec<u64>,
+    /// Where arrays lie that loops copy or look at, and how many bytes they are.
+    pub moved: BTreeMap<ArrayId, (Slot, u64)>,
     pub outputs: Vec<Output>,
     pub arena: u64,
     /// The bytes of all temporary arrays together, had each memory of its own.
@@ -78,7 +103,7 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
             *place = match array.place {
                 ArrayPlace::Input(i) => Some(Slot::Input(i)),
                 ArrayPlace::Constant(_) | ArrayPlace::Loaded => fixed.address(id).map(Slot::Fixed),
-                ArrayPlace::Temp => None,
+                ArrayPlace::Temp | ArrayPlace::Row { .. } => None,
             };
         }
     }
@@ -96,24 +121,14 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
     }
     // Temporary arrays, from the step that first names them to the last one that does.
     let mut lives: Vec<(ArrayId, Life)> = vec![];
-    let mut index: Vec<Option<usize>> = vec![None; plan.arrays.len()];
-    for (at, step) in (0u32..).zip(&plan.steps) {
-        for id in step.args.iter().filter_map(array_of).chain(step.reads.iter().chain(&step.writes).copied()) {
-            if places.get(id.0 as usize).copied().flatten().is_some() {
-                continue;
-            }
-            let Some(array) = plan.arrays.get(id) else { continue };
-            match index.get(id.0 as usize).copied().flatten().and_then(|i| lives.get_mut(i)) {
-                Some((_, life)) => life.last = at,
-                None => {
-                    let shape = extent::shape(&array.shape, symbols);
-                    let bytes = shape.and_then(|s| bytes_of(array.elem, &s)).ok_or_else(|| too_large(&array.name))?;
-                    if let Some(i) = index.get_mut(id.0 as usize) {
-                        *i = Some(lives.len());
-                    }
-                    lives.push((id, Life { bytes, first: at, last: at }));
-                }
-            }
+    let sized = |id: ArrayId| -> Result<u64> {
+        let Some(array) = plan.arrays.get(id) else { return Err(Error::Internal("an array vanished".into())) };
+        let shape = extent::shape(&array.shape, symbols);
+        shape.and_then(|s| bytes_of(array.elem, &s)).ok_or_else(|| too_large(&array.name))
+    };
+    for (id, [first, last]) in plan.lives() {
+        if places.get(id.0 as usize).copied().flatten().is_none() {
+            lives.push((id, Life { bytes: sized(id)?, first, last }));
         }
     }
     let of = lives.iter().map(|(_, life)| *life).collect::<Vec<_>>();
@@ -126,8 +141,29 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
             *place = Some(Slot::Arena(offset));
         }
     }
+    // A row may be of a row of a loop around its own, which comes before it.
+    for (id, array) in plan.arrays.iter() {
+        let ArrayPlace::Row { of, within, reverse } = array.place else { continue };
+        // Of what no step names it is no row that one names either.
+        let Some(of) = places.get(of.0 as usize).copied().flatten() else { continue };
+        binding.rows.push(Row { of, stride: sized(id)?, within, reverse });
+        if let Some(place) = places.get_mut(id.0 as usize) {
+            *place = Some(Slot::Row(binding.rows.len() as u32 - 1));
+        }
+    }
+    let place = |id: ArrayId| places.get(id.0 as usize).copied().flatten();
+    for l in plan.loops.values() {
+        let rounds = extent::value(&l.rounds, symbols).and_then(|n| u64::try_from(n).ok()).ok_or_else(|| {
+            Error::argument(format!("a loop's number of rounds is out of range{}", symbols_text(graph, symbols)))
+        })?;
+        binding.rounds.push(rounds);
+        let moves = l.before.iter().chain(&l.first).chain(&l.last).flat_map(|(from, to)| [*from, *to]);
+        for id in moves.chain(l.condition) {
+            let slot = place(id).ok_or_else(|| Error::Internal("an array of a loop has no place".into()))?;
+            binding.moved.insert(id, (slot, sized(id)?));
+        }
+    }
     for (step, grid) in plan.steps.iter().zip(grids) {
-        let place = |id: ArrayId| places.get(id.0 as usize).copied().flatten();
         push_step(&mut binding, step, grid, symbols, symbols, &place)?;
         let empty = |id: &ArrayId| {
             let shape = plan.arrays.get(*id).and_then(|a| extent::shape(&a.shape, symbols));
@@ -153,13 +189,6 @@ pub fn bind_load(plan: &Plan, grids: &[Grid], graph: &Graph, fixed: &dyn Fixed) 
         push_step(&mut binding, step, grid, &[], &any, &place)?;
     }
     Ok(binding)
-}
-
-fn array_of(arg: &StepArg) -> Option<ArrayId> {
-    match arg {
-        StepArg::Array(id) => Some(*id),
-        StepArg::Symbol(_) => None,
-    }
 }
 
 /// `known` are the symbols that the grid may depend on, `symbols` those that the kernel is given.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
-use girih_compiler::loops::model::{ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Plan, Runner, Step, StepArg};
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
 use super::given::Complete;
@@ -131,7 +131,7 @@ impl Resident {
             if call.inputs.iter().any(host) { last.synchronize()? } else { last.before(stream)? }
         }
         let was_loaded = std::mem::replace(&mut state.loaded, false);
-        let mut addresses = vec![];
+        let mut addresses: Vec<u64> = vec![];
         for (at, (array, bytes)) in self.plan.arrays.values().zip(&sizes).enumerate() {
             addresses.push(match array.place {
                 ArrayPlace::Input(input) => {
@@ -142,17 +142,29 @@ impl Resident {
                 }
                 ArrayPlace::Constant(id) => state.constant(device, at, *bytes, &self.graph, id)?,
                 ArrayPlace::Loaded => state.own(device, at, *bytes)?.0,
+                // A round says where.
+                ArrayPlace::Row { .. } => 0,
                 ArrayPlace::Temp => match self.written_in_place(device, at, call) {
                     Some(address) => address,
                     None => state.own(device, at, *bytes)?.0,
                 },
             });
         }
-        let (load, steps) = self.steps.split_at(self.plan.load.len().min(self.steps.len()));
-        if !was_loaded {
-            self.begin(&self.plan.load, load, call.symbols, &sizes, &addresses, stream)?;
+        let (load, _) = self.steps.split_at(self.plan.load.len().min(self.steps.len()));
+        let now = vec![(0, 0); self.plan.loops.len()];
+        let mut running = Running {
+            resident: self,
+            device,
+            symbols: call.symbols,
+            sizes: &sizes,
+            addresses: &addresses,
+            stream,
+            now,
+        };
+        for (step, kernel) in self.plan.load.iter().zip(load).filter(|_| !was_loaded) {
+            running.begin_step(step, *kernel)?;
         }
-        self.begin(&self.plan.steps, steps, call.symbols, &sizes, &addresses, stream)?;
+        self.plan.walk(&mut running)?;
         if state.last.is_none() {
             state.last = Some(Event::new(device)?);
         }
@@ -195,31 +207,87 @@ impl Resident {
         let mut wanted = self.plan.outputs.iter().zip(call.outputs).filter(|(id, _)| id.0 as usize == at);
         wanted.find(|(_, to)| to.is_multiple_of(ALIGN) && device.has(**to)).map(|(_, to)| *to)
     }
+}
 
-    /// Begins steps, of which one that writes nothing does not run.
-    fn begin(
-        &self,
-        steps: &[Step],
-        kernels: &[usize],
-        symbols: &[i64],
-        sizes: &[u64],
-        addresses: &[u64],
-        stream: usize,
-    ) -> Result<()> {
-        for (step, kernel) in steps.iter().zip(kernels) {
-            if step.writes.iter().all(|id| sizes.get(id.0 as usize).is_none_or(|bytes| *bytes == 0)) {
-                continue;
-            }
-            let of = |arg: &StepArg| match arg {
-                StepArg::Symbol(s) => symbols.get(s.0 as usize).map(|n| *n as u64),
-                StepArg::Array(id) => addresses.get(id.0 as usize).copied(),
-            };
-            let args = step.args.iter().map(of).collect::<Option<Vec<u64>>>().ok_or_else(missing)?;
-            let (version, loaded) = self.kernels.get(*kernel).ok_or_else(missing)?;
-            let lowered: &Lowered = &version.lowered;
-            let grid = lowered.kernel.blocks(&args).unwrap_or([1; 3]);
-            launch::start(loaded, lowered, grid, &args, stream)?;
+/// A run on its way through the steps.
+struct Running<'a> {
+    resident: &'a Resident,
+    device: &'static Device,
+    symbols: &'a [i64],
+    sizes: &'a [u64],
+    addresses: &'a [u64],
+    stream: usize,
+    /// The round of each loop that runs, and how many it has.
+    now: Vec<(u64, u64)>,
+}
+
+impl Running<'_> {
+    fn address(&self, id: ArrayId) -> Result<u64> {
+        let at = id.0 as usize;
+        let array = self.resident.plan.arrays.get(id).ok_or_else(missing)?;
+        let ArrayPlace::Row { of, within, reverse } = array.place else {
+            return self.addresses.get(at).copied().ok_or_else(missing);
+        };
+        let (round, rounds) = self.now.get(within.0 as usize).copied().ok_or_else(missing)?;
+        let row = if reverse { rounds.saturating_sub(round + 1) } else { round };
+        Ok(self.address(of)? + row * self.sizes.get(at).copied().ok_or_else(missing)?)
+    }
+
+    /// Begins a step, unless it writes nothing.
+    fn begin_step(&self, step: &Step, kernel: usize) -> Result<()> {
+        if step.writes.iter().all(|id| self.sizes.get(id.0 as usize).is_none_or(|bytes| *bytes == 0)) {
+            return Ok(());
         }
+        let of = |arg: &StepArg| match arg {
+            StepArg::Symbol(s) => self.symbols.get(s.0 as usize).map(|n| *n as u64).ok_or_else(missing),
+            StepArg::Array(id) => self.address(*id),
+        };
+        let args = step.args.iter().map(of).collect::<Result<Vec<u64>>>()?;
+        let (version, loaded) = self.resident.kernels.get(kernel).ok_or_else(missing)?;
+        let lowered: &Lowered = &version.lowered;
+        let grid = lowered.kernel.blocks(&args).unwrap_or([1; 3]);
+        launch::start(loaded, lowered, grid, &args, self.stream)
+    }
+}
+
+impl Runner for Running<'_> {
+    type Error = Error;
+
+    fn step(&mut self, at: usize) -> Result<()> {
+        let plan = &self.resident.plan;
+        let kernel = self.resident.steps.get(plan.load.len() + at).copied();
+        match (plan.steps.get(at), kernel) {
+            (Some(step), Some(kernel)) => self.begin_step(step, kernel),
+            _ => Err(missing()),
+        }
+    }
+
+    fn copy(&mut self, (from, to): &Move) -> Result<()> {
+        let bytes = self.sizes.get(to.0 as usize).copied().ok_or_else(missing)?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        Ok(device::copy(self.device, self.address(*to)?, self.address(*from)?, bytes, self.stream)?)
+    }
+
+    fn rounds(&mut self, id: LoopId) -> Result<u64> {
+        let l = self.resident.plan.loops.get(id).ok_or_else(missing)?;
+        let range = || Error::argument("a loop's number of rounds is out of range".to_string());
+        extent::value(&l.rounds, self.symbols).and_then(|n| u64::try_from(n).ok()).ok_or_else(range)
+    }
+
+    /// Waits for what computes the condition.
+    fn holds(&mut self, condition: ArrayId) -> Result<bool> {
+        let here = Event::new(self.device)?;
+        here.record(self.stream)?;
+        here.synchronize()?;
+        let mut bytes = [0];
+        device::to_host(self.device, &mut bytes, self.address(condition)?)?;
+        Ok(bytes != [0])
+    }
+
+    fn begin(&mut self, id: LoopId, round: u64, of: u64) -> Result<()> {
+        *self.now.get_mut(id.0 as usize).ok_or_else(missing)? = (round, of);
         Ok(())
     }
 }

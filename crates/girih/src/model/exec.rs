@@ -15,10 +15,10 @@ use std::time::Instant;
 use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
 use girih_compiler::loops::ir::Kernel;
-use girih_compiler::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::model::{Array, ArrayId, ArrayPlace, LoopId, Move, Plan, Runner, Step, StepArg};
 use memmap2::MmapMut;
 
-use super::binding::{self, Binding, Grid, Slot};
+use super::binding::{self, Binding, BoundStep, Grid, Slot};
 use super::extent;
 use super::files::Files;
 use super::kernels::{Compiled, Progress, compile, grid_of, nameless};
@@ -96,6 +96,8 @@ struct State {
     bindings: Vec<Arc<Binding>>,
     arena: Option<Pages>,
     slots: Vec<u64>,
+    /// The round of each loop that runs, and how many it has.
+    now: Vec<(u64, u64)>,
     /// Whether the steps of `load` have run on the parameters as they are.
     loaded: bool,
 }
@@ -142,11 +144,12 @@ impl Executable {
         let mut sources: Vec<&Kernel> = vec![];
         let mut order = vec![];
         let mut plan_hash = blake3::Hasher::new();
-        plan_hash.update(format!("{} {:?} {:?}", plan.load.len(), plan.arrays, plan.outputs).as_bytes());
+        let head = format!("{} {:?} {:?} {:?}", plan.load.len(), plan.arrays, plan.outputs, plan.loops);
+        plan_hash.update(head.as_bytes());
         for step in plan.load.iter().chain(&plan.steps) {
             let next = sources.len();
             let text = nameless(&step.kernel);
-            plan_hash.update(format!("{:?} {text}", step.args).as_bytes());
+            plan_hash.update(format!("{:?} {:?} {text}", step.args, step.within).as_bytes());
             let at = unique.entry(text).or_insert(next);
             if *at == next {
                 sources.push(&step.kernel);
@@ -249,11 +252,15 @@ impl Executable {
             state.loaded = true;
         }
         let base = state.arena.as_ref().map_or(0, |a| a.as_ptr().expose_provenance() as u64);
+        state.now.clear();
+        state.now.resize(call.binding.rounds.len(), (0, 0));
         fill(&mut state.slots, &call.binding.slots, call, base)?;
-        // SAFETY: as the function's own contract says.
-        unsafe {
-            self.launch(&session, &self.plan.steps, &self.steps, call.binding, &state.slots, times, &mut |_| {})
-        }?;
+        let times = times.map(|times| {
+            times.resize(self.plan.steps.len(), 0.0);
+            times
+        });
+        let (slots, now) = (&mut state.slots, &mut state.now);
+        self.plan.walk(&mut Running { exec: self, session: &session, call, base, slots, now, times })?;
         drop(session);
         for (k, output) in call.binding.outputs.iter().enumerate() {
             let (Some(copy), Some(&to)) = (output.copy, call.outputs.get(k)) else { continue };
@@ -279,98 +286,87 @@ impl Executable {
         for (at, step) in self.plan.load.iter().enumerate() {
             last.extend(step.args.iter().filter_map(constant_of(&self.plan)).map(|c| (c, at)));
         }
-        let outputs: Vec<StepArg> = self.plan.outputs.iter().map(|&id| StepArg::Array(id)).collect();
-        let later = self.plan.steps.iter().flat_map(|s| &s.args).chain(&outputs);
+        let moves = self.plan.loops.values().flat_map(|l| l.before.iter().chain(&l.first).chain(&l.last));
+        let also = self.plan.outputs.iter().copied().chain(moves.map(|(from, _)| *from));
+        let also: Vec<StepArg> = also.map(StepArg::Array).collect();
+        let later = self.plan.steps.iter().flat_map(|s| &s.args).chain(&also);
         let kept: BTreeSet<ConstId> = later.filter_map(constant_of(&self.plan)).collect();
         let mut done: BTreeMap<usize, Vec<ConstId>> = BTreeMap::new();
         for (c, at) in last.into_iter().filter(|(c, _)| !kept.contains(c)) {
             done.entry(at).or_default().push(c);
         }
-        let mut release = |at: usize| {
+        let release = |at: usize| {
             for c in done.get(&at).into_iter().flatten() {
                 if let Some(ConstData::Bytes(bytes)) = self.graph.constants.get(*c).map(|c| &c.data) {
                     files.release(bytes);
                 }
             }
         };
-        // SAFETY: as the function's own contract says.
-        unsafe { self.launch(session, &self.plan.load, &self.load, &self.load_binding, &slots, None, &mut release) }
+        for (at, ((step, bound), kernel)) in
+            self.plan.load.iter().zip(&self.load_binding.steps).zip(&self.load).enumerate()
+        {
+            let args = slots.get(bound.range()).unwrap_or_default();
+            // SAFETY: as the function's own contract says.
+            unsafe { self.launch(session, step, *kernel, bound, &self.load_binding, args) }?;
+            release(at);
+        }
+        Ok(())
     }
 
-    /// Launches steps one after the other; `after` is told when each is done.
+    /// Launches one step.
     ///
     /// # Safety
-    /// The slots must be what the steps' kernels expect.
-    #[allow(clippy::too_many_arguments)]
+    /// The arguments must be what the step's kernel expects.
     unsafe fn launch(
         &self,
         session: &Session,
-        steps: &[Step],
-        kernels: &[usize],
+        step: &Step,
+        kernel: usize,
+        bound: &BoundStep,
         binding: &Binding,
-        slots: &[u64],
-        mut times: Option<&mut Times>,
-        after: &mut dyn FnMut(usize),
+        args: &[u64],
     ) -> Result<()> {
-        let threads = self.options.thread_count() as usize;
-        for (at, (bound, &kernel)) in binding.steps.iter().zip(kernels).enumerate() {
-            let start = times.is_some().then(Instant::now);
-            let first = bound.first as usize;
-            let args = slots.get(first..first + bound.count as usize).unwrap_or_default();
-            if let (Some(grid), Some(kernel)) = (bound.grid, self.kernels.get(kernel)) {
-                let mut memory = RealMemory::new();
-                let mut extents = vec![];
-                if self.options.check {
-                    let step = steps.get(at);
-                    let raw = step.map(|s| self.raw_args(s, binding, args)).unwrap_or_default();
-                    let checked = args::bind_raw(&kernel.version.lowered.loops.name, &kernel.params, raw)?;
-                    memory = checked.memory(&kernel.params);
-                    extents = checked.extent_table();
-                }
-                let host = NativeHost {
-                    messages: &kernel.version.messages,
-                    memory: &memory,
-                    text: "",
-                    grid,
-                    order: self.options.print_order,
-                    printer: self.options.printer.as_ref(),
-                    held: Mutex::default(),
-                };
-                let run = Run {
-                    kernel: kernel.native.kernel,
-                    args,
-                    grid,
-                    only: None,
-                    globals: &[],
-                    extents: &extents,
-                    order: kernel.version.order,
-                    threads,
-                    cost: Some(&kernel.version.cost),
-                };
-                // SAFETY: as the function's own contract says.
-                match unsafe { blocks::run_in(session, &run, &host) } {
-                    Ok(()) => {}
-                    Err(Stop::Error(error)) => return Err(error),
-                    Err(Stop::Fault(fault)) => {
-                        let kernel = steps.get(at).map_or_else(String::new, |step| step_text(&self.graph, step));
-                        return Err(Error::Fault { kernel, what: fault.text() });
-                    }
-                    Err(Stop::Trap(trap)) => {
-                        let Some(step) = steps.get(at) else { return Err(Error::Internal("a step vanished".into())) };
-                        let bound =
-                            args::bind_raw(&step.kernel.name, &kernel.params, self.raw_args(step, binding, args))?;
-                        let mut trap = kernel.version.messages.trap(&trap, grid, &kernel.params, &bound);
-                        trap.message = format!("{}, in {}", trap.message, step_text(&self.graph, step));
-                        return Err(Error::Trap(Box::new(trap)));
-                    }
-                }
-            }
-            if let (Some(times), Some(start)) = (times.as_deref_mut(), start) {
-                times.push(start.elapsed().as_secs_f64());
-            }
-            after(at);
+        let (Some(grid), Some(kernel)) = (bound.grid, self.kernels.get(kernel)) else { return Ok(()) };
+        let mut memory = RealMemory::new();
+        let mut extents = vec![];
+        if self.options.check {
+            let raw = self.raw_args(step, binding, args);
+            let checked = args::bind_raw(&kernel.version.lowered.loops.name, &kernel.params, raw)?;
+            memory = checked.memory(&kernel.params);
+            extents = checked.extent_table();
         }
-        Ok(())
+        let host = NativeHost {
+            messages: &kernel.version.messages,
+            memory: &memory,
+            text: "",
+            grid,
+            order: self.options.print_order,
+            printer: self.options.printer.as_ref(),
+            held: Mutex::default(),
+        };
+        let run = Run {
+            kernel: kernel.native.kernel,
+            args,
+            grid,
+            only: None,
+            globals: &[],
+            extents: &extents,
+            order: kernel.version.order,
+            threads: self.options.thread_count() as usize,
+            cost: Some(&kernel.version.cost),
+        };
+        // SAFETY: as the function's own contract says.
+        match unsafe { blocks::run_in(session, &run, &host) } {
+            Ok(()) => Ok(()),
+            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Fault(fault)) => Err(Error::Fault { kernel: step_text(&self.graph, step), what: fault.text() }),
+            Err(Stop::Trap(trap)) => {
+                let bound = args::bind_raw(&step.kernel.name, &kernel.params, self.raw_args(step, binding, args))?;
+                let mut trap = kernel.version.messages.trap(&trap, grid, &kernel.params, &bound);
+                trap.message = format!("{}, in {}", trap.message, step_text(&self.graph, step));
+                Err(Error::Trap(Box::new(trap)))
+            }
+        }
     }
 
     /// A step's arguments with the sizes of its arrays.
@@ -401,6 +397,91 @@ impl Executable {
     }
 }
 
+/// A run on its way through the steps. What it is given was checked by whoever called [`Executable::run`].
+struct Running<'a> {
+    exec: &'a Executable,
+    session: &'a Session,
+    call: &'a Call<'a>,
+    /// Where the arena begins.
+    base: u64,
+    slots: &'a mut Vec<u64>,
+    now: &'a mut Vec<(u64, u64)>,
+    times: Option<&'a mut Times>,
+}
+
+impl Running<'_> {
+    fn address(&self, slot: Slot) -> Result<u64> {
+        let Slot::Row(at) = slot else { return address(slot, self.call, self.base) };
+        let row = self.call.binding.rows.get(at as usize).ok_or_else(vanished)?;
+        let (round, rounds) = self.now.get(row.within.0 as usize).copied().ok_or_else(vanished)?;
+        let at = if row.reverse { rounds.saturating_sub(round + 1) } else { round };
+        Ok(self.address(row.of)? + at * row.stride)
+    }
+
+    fn moved(&self, id: ArrayId) -> Result<(u64, u64)> {
+        let (slot, bytes) = self.call.binding.moved.get(&id).copied().ok_or_else(vanished)?;
+        Ok((self.address(slot)?, bytes))
+    }
+}
+
+fn vanished() -> Error {
+    Error::Internal("an array of a loop vanished".into())
+}
+
+impl Runner for Running<'_> {
+    type Error = Error;
+
+    fn step(&mut self, at: usize) -> Result<()> {
+        let start = self.times.is_some().then(Instant::now);
+        let binding = self.call.binding;
+        let (Some(step), Some(bound), Some(&kernel)) =
+            (self.exec.plan.steps.get(at), binding.steps.get(at), self.exec.steps.get(at))
+        else {
+            return Err(Error::Internal("a step vanished".into()));
+        };
+        for i in bound.range().filter(|_| step.within.is_some()) {
+            if let Some(&slot @ Slot::Row(_)) = binding.slots.get(i) {
+                let address = self.address(slot)?;
+                if let Some(to) = self.slots.get_mut(i) {
+                    *to = address;
+                }
+            }
+        }
+        let args = self.slots.get(bound.range()).unwrap_or_default();
+        // SAFETY: the addresses are of arrays of the types and shapes that the binding was made for, says the run's contract; rows
+        // lie in them, since there is one for each round.
+        unsafe { self.exec.launch(self.session, step, kernel, bound, binding, args) }?;
+        if let (Some(time), Some(start)) = (self.times.as_mut().and_then(|t| t.get_mut(at)), start) {
+            *time += start.elapsed().as_secs_f64();
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, (from, to): &Move) -> Result<()> {
+        let ((from, _), (to, bytes)) = (self.moved(*from)?, self.moved(*to)?);
+        let from = std::ptr::with_exposed_provenance::<u8>(from as usize);
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(to as usize);
+        // SAFETY: a loop copies between arrays of one type and shape, which lie where the run's contract and its binding say.
+        unsafe { std::ptr::copy(from, to, bytes as usize) };
+        Ok(())
+    }
+
+    fn rounds(&mut self, id: LoopId) -> Result<u64> {
+        self.call.binding.rounds.get(id.0 as usize).copied().ok_or_else(vanished)
+    }
+
+    fn holds(&mut self, condition: ArrayId) -> Result<bool> {
+        let (at, _) = self.moved(condition)?;
+        // SAFETY: a condition is an array of one bool, of one byte.
+        Ok(unsafe { *std::ptr::with_exposed_provenance::<u8>(at as usize) } != 0)
+    }
+
+    fn begin(&mut self, id: LoopId, round: u64, of: u64) -> Result<()> {
+        *self.now.get_mut(id.0 as usize).ok_or_else(vanished)? = (round, of);
+        Ok(())
+    }
+}
+
 /// Bytes of constants and parameters as they are given.
 fn weights(graph: &Graph) -> u64 {
     let constants = graph.constants.values().map(|c| match &c.data {
@@ -423,10 +504,10 @@ pub(crate) fn step_text(graph: &Graph, step: &Step) -> String {
     }
 }
 
-/// The constant that an argument is.
+/// The constant that an argument is, or that it is a row of.
 fn constant_of(plan: &Plan) -> impl Fn(&StepArg) -> Option<ConstId> {
     |arg| match arg {
-        StepArg::Array(id) => match plan.arrays.get(*id)?.place {
+        StepArg::Array(id) => match plan.arrays.get(plan.base(*id))?.place {
             ArrayPlace::Constant(c) => Some(c),
             _ => None,
         },
@@ -450,6 +531,8 @@ fn address(slot: Slot, call: &Call<'_>, arena: u64) -> Result<u64> {
         Slot::Arena(offset) => Ok(arena + offset),
         Slot::Input(i) => given(call.inputs, i),
         Slot::Output(i) => given(call.outputs, i),
+        // A round says where.
+        Slot::Row(_) => Ok(0),
     }
 }
 
@@ -514,7 +597,7 @@ fn addresses(plan: &Plan, graph: &Graph, packed: Option<Vec<MmapMut>>) -> Result
                     }
                 }
             }
-            ArrayPlace::Input(_) | ArrayPlace::Temp => continue,
+            ArrayPlace::Input(_) | ArrayPlace::Temp | ArrayPlace::Row { .. } => continue,
         };
         if let Some(slot) = all.of.get_mut(id.0 as usize) {
             *slot = Some(address);

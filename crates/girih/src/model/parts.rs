@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use girih_compiler::base::IdMap;
 use girih_compiler::graph::{ConstData, Fill, Graph, Role};
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
 use girih_compiler::pipeline::{self, Lowered, Silent};
@@ -51,8 +52,10 @@ impl Parts<'_> {
     /// The arrays that the steps read and nothing writes, with what they hold.
     pub fn weights(&self) -> Result<Vec<(ArrayId, &[u8])>> {
         let named = |step: &Step| step.args.iter().filter_map(array_of).chain(step.reads.clone()).collect::<Vec<_>>();
-        let used: BTreeSet<ArrayId> =
-            self.steps().flat_map(|(step, ..)| named(step)).chain(self.plan.outputs.iter().copied()).collect();
+        let moves = self.plan.loops.values().flat_map(|l| l.before.iter().chain(&l.first).chain(&l.last));
+        let moved = moves.flat_map(|(from, to)| [*from, *to]).map(|id| self.plan.base(id));
+        let used = self.steps().flat_map(|(step, ..)| named(step)).chain(self.plan.outputs.iter().copied());
+        let used: BTreeSet<ArrayId> = used.map(|id| self.plan.base(id)).chain(moved).collect();
         let loaded: BTreeMap<ArrayId, &[u8]> = self.loaded.iter().flat_map(Executable::loaded).collect();
         let mut all = vec![];
         for id in used {
@@ -69,7 +72,7 @@ impl Parts<'_> {
                     Some(given) => given.bytes(),
                     None => continue,
                 },
-                ArrayPlace::Temp => continue,
+                ArrayPlace::Temp | ArrayPlace::Row { .. } => continue,
             };
             let bytes = known.and_then(|n| bytes?.get(..usize::try_from(n).ok()?));
             let bytes = bytes.ok_or_else(|| Error::Internal(format!("the weight `{}` has no bytes", array.name)))?;
@@ -173,7 +176,7 @@ impl Model {
         rewrites: girih_compiler::base::rule::Rewrites,
         parameters: &[Option<Complete<'_>>],
     ) -> Result<Executable> {
-        let only = Plan { steps: vec![], outputs: vec![], ..plan.clone() };
+        let only = Plan { steps: vec![], outputs: vec![], loops: IdMap::new(), ..plan.clone() };
         let ready = Executable::new(only, graph.clone(), rewrites, &self.options, &self.tools, None, None)?;
         let symbols: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
         let binding = ready.binding(&symbols)?;

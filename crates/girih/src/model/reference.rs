@@ -138,9 +138,25 @@ fn refused(error: EvalError) -> Error {
 
 /// The length of the longest chain of dependent roundings on the way to an output; at least 1.
 fn longest_chain(graph: &Graph, symbols: &[i64]) -> f64 {
+    chains(graph, symbols).into_iter().fold(1f64, f64::max)
+}
+
+/// The longest chain on the way to each output.
+fn chains(graph: &Graph, symbols: &[i64]) -> Vec<f64> {
     let mut chain = vec![0f64; graph.values.len()];
     for node in graph.nodes.values() {
         let before = node.values().filter_map(|v| chain.get(v.0 as usize)).fold(0f64, |a, b| a.max(*b));
+        if let Op::Repeat(r) = &node.op {
+            // Each round adds what one of them adds.
+            let rounds = extent::value(&r.rounds, symbols).unwrap_or(1).clamp(1, 1 << 20) as f64;
+            let one = chains(&r.body, symbols).into_iter().fold(0f64, f64::max);
+            for v in &node.results {
+                if let Some(slot) = chain.get_mut(v.0 as usize) {
+                    *slot = before + rounds * one;
+                }
+            }
+            continue;
+        }
         let folded: Vec<u32> = match &node.op {
             Op::Reduce { op: ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Dot, axes } => axes.clone(),
             Op::Scan { axis, .. } => vec![*axis],
@@ -160,5 +176,5 @@ fn longest_chain(graph: &Graph, symbols: &[i64]) -> f64 {
             }
         }
     }
-    graph.outputs.iter().filter_map(|o| chain.get(o.value.0 as usize)).fold(1f64, |a, b| a.max(*b))
+    graph.outputs.iter().filter_map(|o| chain.get(o.value.0 as usize)).copied().collect()
 }

@@ -4,19 +4,22 @@
 //! every kernel is interpreted.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use girih_compiler::base::Code;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::Memory;
 use girih_compiler::graph::ConstData;
-use girih_compiler::pipeline::{self, Silent};
+use girih_compiler::loops::model::Step;
+use girih_compiler::pipeline::{self, Lowered, Silent};
 
-use super::verify_each::keep;
 use super::{Prepared, Tensor};
 use crate::compile::observe::Quiet;
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
 use crate::launch::simulate;
+use crate::memory::buffer::Buffer;
 
 fn blocks(grid: [i64; 3]) -> i128 {
     grid.iter().map(|&n| i128::from(n)).product()
@@ -35,13 +38,18 @@ impl Prepared<'_> {
         if lowered.tensor.constants.values().any(|c| !matches!(c.data, ConstData::Bytes(_))) {
             return Err(Error::argument("the simulator does not read a model's external data".to_string()));
         }
-        let mut arrays = self.arrays(plan, &lowered.tensor)?;
         // The largest grid of a kernel that does not have the block to run; `None` once a kernel did.
         let only = self.model.options.block;
         let largest = Cell::new(Some([0i64; 3]));
-        for step in plan.load.iter().chain(&plan.steps) {
-            let kernel = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut Silent)
-                .map_err(Error::Program)?;
+        let mut kernels: BTreeMap<String, Lowered> = BTreeMap::new();
+        let mut step = |step: &Step, arrays: &[Buffer]| {
+            let kernel = match kernels.entry(step.kernel.name.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let kernel = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut Silent);
+                    new.insert(kernel.map_err(Error::Program)?)
+                }
+            };
             let run = |launch: &Launch, memory: &mut dyn Memory| {
                 let grid = kernel.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
                 if let Some(block) = only
@@ -53,11 +61,11 @@ impl Prepared<'_> {
                 }
                 largest.set(None);
                 let launch = Launch { only_block: only, ..launch.clone() };
-                simulate::kernel(&kernel, &launch, memory, &mut Quiet, &self.model.options)
+                simulate::kernel(kernel, &launch, memory, &mut Quiet, &self.model.options)
             };
-            let results = self.run_step(plan, step, &run, &arrays)?;
-            keep(step, results, &mut arrays);
-        }
+            self.run_step(plan, step, &run, arrays)
+        };
+        let arrays = self.run_on_buffers(plan, &lowered.tensor, &mut step)?;
         if let (Some(block), Some(largest)) = (only, largest.get()) {
             let list = |n: &[String]| n.join(",");
             let (block, largest) = (block.map(|n| n.to_string()), largest.map(|n| n.to_string()));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
-use girih_compiler::loops::model::{Plan, Step};
+use girih_compiler::loops::model::{ArrayId, Part, Plan, Step};
 use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
 
@@ -162,14 +162,41 @@ pub(super) fn text(graph: &Graph) -> String {
 
 /// The plan in a few lines: each launch with what it computes.
 fn summary(tensor: &Graph, plan: &Plan) -> Vec<String> {
-    let mut lines = vec![];
-    let parts = [("load", &plan.load), ("run", &plan.steps)];
-    for (when, steps) in parts {
-        for (i, step) in steps.iter().enumerate() {
-            let origins = profile::origins(tensor, &step.origins).join(", ");
-            let of = if origins.is_empty() { String::new() } else { format!(": {origins}") };
-            lines.push(format!("{when} {} of {}, {}{of}", i + 1, steps.len(), step.kernel.name));
+    let text = |when: &str, i: usize, steps: &[Step]| {
+        let Some(step) = steps.get(i) else { return String::new() };
+        let origins = profile::origins(tensor, &step.origins).join(", ");
+        let of = if origins.is_empty() { String::new() } else { format!(": {origins}") };
+        format!("{when} {} of {}, {}{of}", i + 1, steps.len(), step.kernel.name)
+    };
+    let mut lines: Vec<String> = (0..plan.load.len()).map(|i| text("load", i, &plan.load)).collect();
+    loops(tensor, plan, &plan.parts(0..plan.steps.len(), None), "", &|i| text("run", i, &plan.steps), &mut lines);
+    lines
+}
+
+/// The steps of a run, those of loops deeper.
+fn loops(
+    tensor: &Graph,
+    plan: &Plan,
+    parts: &[Part],
+    deep: &str,
+    step: &dyn Fn(usize) -> String,
+    out: &mut Vec<String>,
+) {
+    for part in parts {
+        let (id, range) = match part {
+            Part::Step(at) => {
+                out.push(format!("{deep}{}", step(*at)));
+                continue;
+            }
+            Part::Loop(id, range) => (*id, range.clone()),
+        };
+        let Some(l) = plan.loops.get(id) else { continue };
+        let name = |id: &ArrayId| plan.arrays.get(*id).map_or("?", |a| a.name.as_str());
+        let condition = l.condition.as_ref().map(|c| format!(", while `{}`", name(c))).unwrap_or_default();
+        out.push(format!("{deep}run {} times{condition}:", tensor.ix_text(&l.rounds)));
+        loops(tensor, plan, &plan.parts(range, Some(id)), &format!("{deep}  "), step, out);
+        for (from, to) in &l.last {
+            out.push(format!("{deep}  copy `{}` to `{}`", name(from), name(to)));
         }
     }
-    lines
 }

@@ -23,6 +23,7 @@ fn step(text: &str, args: Vec<StepArg>, writes: ArrayId) -> Step {
         origins: vec![],
         flops: Ix::Const(0),
         bytes: Ix::Const(0),
+        within: None,
     }
 }
 

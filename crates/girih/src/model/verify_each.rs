@@ -5,10 +5,12 @@
 //! `reference` of those. Each kernel's rules keep what its step stores, run on the evaluator of loops on what the steps
 //! before it stored, and so does its kernel IR; a sum that is folded in another order may move by a little. For small models: evaluators are slow.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use girih_compiler::base::Diagnostic;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::graph::{ConstData, Graph};
-use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Plan, Runner, Step, StepArg};
 use girih_compiler::num::{DType, convert};
 use girih_compiler::pipeline::{self, Event, Observer};
 
@@ -47,17 +49,21 @@ impl Prepared<'_> {
         };
         let mut done = Verified { tensor: graphs.checked, ..Verified::default() };
         let (plan, mut rewrites) = (&lowered.scheduled, lowered.rewrites.clone());
-        let mut arrays = self.arrays(plan, &lowered.tensor)?;
-        for step in plan.load.iter().chain(&plan.steps) {
+        // Of a loop's kernels the first round is checked, and the others run.
+        let mut checked = BTreeSet::new();
+        let mut step = |step: &Step, arrays: &[Buffer]| {
             let name = &step.kernel.name;
-            let run = |run: &Run<'_>| self.run_step(plan, step, run, &arrays).map_err(|e| e.to_string());
-            let mut each = EachRewrite { run: &run, within: format!(" in {name}"), last: None, checked: 0 };
-            pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut each).map_err(Error::Program)?;
-            done.kernels += each.checked;
-            done.steps += 1;
-            let results = run(&placed(&step.kernel)).map_err(|e| Error::Program(vec![changes(name, &e)]))?;
-            keep(step, results, &mut arrays);
-        }
+            let run = |run: &Run<'_>| self.run_step(plan, step, run, arrays).map_err(|e| e.to_string());
+            if checked.insert(name.clone()) {
+                let mut each = EachRewrite { run: &run, within: format!(" in {name}"), last: None, checked: 0 };
+                pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut each)
+                    .map_err(Error::Program)?;
+                done.kernels += each.checked;
+                done.steps += 1;
+            }
+            run(&placed(&step.kernel)).map_err(|e| Error::Program(vec![changes(name, &e)]))
+        };
+        let arrays = self.run_on_buffers(plan, &lowered.tensor, &mut step)?;
         let bounds = self.bound(&lowered.tensor);
         for (k, want) in want.iter().enumerate() {
             let Some(got) = plan.outputs.get(k).and_then(|id| arrays.get(id.0 as usize)) else { continue };
@@ -71,8 +77,19 @@ impl Prepared<'_> {
         Ok(done)
     }
 
+    /// Runs a plan, each step by `step`, which gives what it stored; all arrays as they are at the end.
+    pub(super) fn run_on_buffers(&self, plan: &Plan, graph: &Graph, step: &mut Stepping<'_>) -> Result<Vec<Buffer>> {
+        let mut run =
+            OnBuffers { plan, symbols: &self.symbols, arrays: self.arrays(plan, graph)?, now: BTreeMap::new(), step };
+        for at in &plan.load {
+            run.keep(at)?;
+        }
+        plan.walk(&mut run)?;
+        Ok(run.arrays)
+    }
+
     /// Memory for each array of a plan: inputs and constants filled, the others recognisably not.
-    pub(super) fn arrays(&self, plan: &Plan, graph: &Graph) -> Result<Vec<Buffer>> {
+    fn arrays(&self, plan: &Plan, graph: &Graph) -> Result<Vec<Buffer>> {
         let mut all = vec![];
         for array in plan.arrays.values() {
             let shape = extent::shape(&array.shape, &self.symbols)
@@ -93,7 +110,7 @@ impl Prepared<'_> {
                         to.copy_from_slice(from);
                     }
                 }
-                ArrayPlace::Loaded | ArrayPlace::Temp => to.fill(0xa5),
+                ArrayPlace::Loaded | ArrayPlace::Temp | ArrayPlace::Row { .. } => to.fill(0xa5),
             }
             all.push(buffer);
         }
@@ -137,12 +154,92 @@ impl Prepared<'_> {
     }
 }
 
-/// What a step stored takes its place among the arrays.
-pub(super) fn keep(step: &Step, results: Vec<Stored>, arrays: &mut [Buffer]) {
-    for (id, stored) in step.writes.iter().zip(results) {
-        if let Some(slot) = arrays.get_mut(id.0 as usize) {
-            *slot = stored.buffer;
+/// What a step stores, given the arrays of the plan.
+pub(super) type Stepping<'a> = dyn FnMut(&Step, &[Buffer]) -> Result<Vec<Stored>> + 'a;
+
+/// A plan on its way through the steps. Rows are arrays of their own, copied when a round begins and back when it ends.
+struct OnBuffers<'a, 's> {
+    plan: &'a Plan,
+    symbols: &'a [i64],
+    arrays: Vec<Buffer>,
+    /// The round of each loop that runs, and how many it has.
+    now: BTreeMap<LoopId, (u64, u64)>,
+    step: &'a mut Stepping<'s>,
+}
+
+fn missing() -> Error {
+    Error::Internal("an array of the plan is missing".into())
+}
+
+impl OnBuffers<'_, '_> {
+    fn keep(&mut self, step: &Step) -> Result<()> {
+        let results = (self.step)(step, &self.arrays)?;
+        for (id, stored) in step.writes.iter().zip(results) {
+            *self.arrays.get_mut(id.0 as usize).ok_or_else(missing)? = stored.buffer;
         }
+        Ok(())
+    }
+
+    fn bytes(&self, id: ArrayId) -> Result<&[u8]> {
+        self.arrays.get(id.0 as usize).map(|b| b.bytes()).ok_or_else(missing)
+    }
+
+    fn bytes_mut(&mut self, id: ArrayId) -> Result<&mut [u8]> {
+        self.arrays.get_mut(id.0 as usize).map(|b| b.bytes_mut()).ok_or_else(missing)
+    }
+
+    /// Copies the rows of a loop, out of what they are of or back.
+    fn rows(&mut self, id: LoopId, back: bool) -> Result<()> {
+        let (round, rounds) = self.now.get(&id).copied().ok_or_else(missing)?;
+        for (row, array) in self.plan.arrays.iter() {
+            let ArrayPlace::Row { of, within, reverse } = array.place else { continue };
+            if within != id {
+                continue;
+            }
+            let at = if reverse { rounds - 1 - round } else { round } as usize;
+            let mut own = self.bytes(row)?.to_vec();
+            let n = own.len();
+            let place = self.bytes_mut(of)?.get_mut(at * n..(at + 1) * n).ok_or_else(missing)?;
+            if back {
+                place.copy_from_slice(&own);
+            } else {
+                own.copy_from_slice(place);
+                self.bytes_mut(row)?.copy_from_slice(&own);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Runner for OnBuffers<'_, '_> {
+    type Error = Error;
+    fn step(&mut self, at: usize) -> Result<()> {
+        let plan = self.plan;
+        plan.steps.get(at).ok_or_else(missing).and_then(|step| self.keep(step))
+    }
+    fn copy(&mut self, (from, to): &Move) -> Result<()> {
+        let from = self.bytes(*from)?.to_vec();
+        let to = self.bytes_mut(*to)?;
+        if to.len() != from.len() {
+            return Err(missing());
+        }
+        to.copy_from_slice(&from);
+        Ok(())
+    }
+    fn rounds(&mut self, id: LoopId) -> Result<u64> {
+        let l = self.plan.loops.get(id).ok_or_else(missing)?;
+        let range = || Error::argument("a loop's number of rounds is out of range".to_string());
+        extent::value(&l.rounds, self.symbols).and_then(|n| u64::try_from(n).ok()).ok_or_else(range)
+    }
+    fn holds(&mut self, condition: ArrayId) -> Result<bool> {
+        Ok(self.bytes(condition)?.iter().any(|b| *b != 0))
+    }
+    fn begin(&mut self, id: LoopId, round: u64, of: u64) -> Result<()> {
+        self.now.insert(id, (round, of));
+        self.rows(id, false)
+    }
+    fn end(&mut self, id: LoopId) -> Result<()> {
+        self.rows(id, true)
     }
 }
 

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use girih_compiler::graph::build::repeat::Rounds;
 use girih_compiler::graph::eval::Tensor;
 use girih_compiler::graph::ir::{axis, int_scalar, scalar};
 use girih_compiler::graph::{Arg, Builder, Coord, Elem, Graph, MapSource, Output, ReduceOp, Role, ScanOp, ScatterOp};
@@ -285,7 +286,8 @@ impl Maker<'_> {
             11..=12 => self.product(),
             13..=16 => self.layout(),
             17 => self.gather(),
-            18 => self.scatter(),
+            18 if self.rng.chance(50) => self.scatter(),
+            18 => self.rounds(),
             _ if self.rng.chance(40) => self.places(),
             _ => self.ordered(),
         }
@@ -378,6 +380,77 @@ impl Maker<'_> {
             d.big = 2;
         }
         self.keep(a, d);
+        Some(())
+    }
+
+    /// A loop over the rows of a tensor, whose two states may change places; or one that a counter ends.
+    fn rounds(&mut self) -> Option<()> {
+        self.builder();
+        let x = self.pick(|i| i.digits.rough == 0 && !i.elem.is_bool() && !i.shape.is_empty())?;
+        let (back, given, swaps) = (self.rng.chance(40), self.rng.chance(40), self.rng.chance(50));
+        let inner = x.shape[1..].to_vec();
+        let fits: Vec<Item> = {
+            let b = Builder::new(&mut self.graph, girih_compiler::graph::OriginId(0));
+            let ok = |i: &&Item| i.elem == x.elem && i.digits.rough == 0 && b.same_shape(&i.shape, &inner);
+            self.pool.iter().filter(ok).cloned().collect()
+        };
+        let first = if fits.is_empty() { None } else { Some(self.rng.pick(&fits).clone()) };
+        let until = self.number().filter(|_| self.rng.chance(30));
+        let digits = Digits { fine: x.digits.fine.max(first.as_ref().map_or(0, |f| f.digits.fine)), ..x.digits };
+        let (kind, elem) = (self.rng.below(3), x.elem);
+        let float = elem.is_float();
+        let mut b = self.builder();
+        let zero = b.full(b.scalar_like(x.arg, 0.0), elem, inner.clone());
+        let start = first.map_or(zero, |f| f.arg);
+        // Clamped, so that sums of any number of rounds are exact.
+        let new = |b: &mut Builder<'_>, s: Arg, row: Arg| -> Option<Arg> {
+            let y = match kind {
+                0 => b.max(s, row).ok()?,
+                1 => b.add(s, row).ok()?,
+                _ => b.sub(row, s).ok()?,
+            };
+            if !float {
+                return Some(y);
+            }
+            let (lo, hi) = (b.scalar_like(y, -4.0), b.scalar_like(y, 4.0));
+            let low = b.max(y, lo).ok()?;
+            b.min(low, hi).ok()
+        };
+        let refused = || girih_compiler::graph::Refusal::new("it does not fit");
+        if let Some(until) = until {
+            let goes = |b: &mut Builder<'_>, n: Arg| {
+                let limit = b.index(until.clone(), Elem::I64, vec![]);
+                b.compare(Predicate::LessThan, n, limit)
+            };
+            let count = b.index(Ix::Const(0), Elem::I64, vec![]);
+            let carried = [goes(&mut b, count).ok()?, count, start];
+            let read = [zero];
+            let rounds = Ix::Const(1 << 20);
+            let of = Rounds { rounds, conditional: true, carried: &carried, rows: &[], read: &read, given: &[] };
+            let results = b.repeat(&of, |b, state, _, read| {
+                let n = b.add(state[1], int_scalar(Elem::I64, 1))?;
+                let half = b.scalar_like(state[2], 1.0);
+                let moved = b.add(read[0], half)?;
+                Ok((vec![goes(b, n)?, n, new(b, state[2], moved).ok_or_else(refused)?], vec![]))
+            });
+            let results = results.ok()?;
+            self.keep(results[1], Digits { big: 8, fine: 0, rough: 0 });
+            self.keep(results[2], Digits { big: 3, ..digits });
+            return Some(());
+        }
+        let carried = [start, zero];
+        let (rows, given) = ([(x.arg, back)], [given]);
+        let rounds = x.shape.first()?.clone();
+        let of = Rounds { rounds, conditional: false, carried: &carried, rows: &rows, read: &[start], given: &given };
+        let results = b.repeat(&of, |b, state, rows, read| {
+            let next = new(b, state[0], rows[0]).ok_or_else(refused)?;
+            let out = b.max(next, read[0])?;
+            Ok((if swaps { vec![state[1], next] } else { vec![next, state[1]] }, vec![out]))
+        });
+        let results = results.ok()?;
+        for result in results {
+            self.keep(result, Digits { big: digits.big.max(3), ..digits });
+        }
         Some(())
     }
 

@@ -40,7 +40,7 @@ pub use call::Call;
 
 use super::build::{Builder, Refusal, Result};
 use super::copy::Copying;
-use super::ir::{Arg, Attrs, Graph, Node, Op, OriginId, ReduceOp};
+use super::ir::{Arg, Attrs, Graph, Node, Op, Origin, OriginId, ReduceOp, Repeat};
 use crate::num::ScalarOp;
 
 /// One rule.
@@ -173,7 +173,7 @@ pub struct Applied<'a> {
 pub struct Failure {
     pub refusal: Refusal,
     /// The operation of the model.
-    pub origin: OriginId,
+    pub origin: Origin,
     /// Its name.
     pub op: String,
 }
@@ -185,20 +185,25 @@ const DEEPEST: usize = 16;
 pub fn decompose(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Result<Graph, Vec<Failure>> {
     let mut now = sweep(graph, log)?;
     for _ in 0..DEEPEST {
-        if !now.nodes.values().any(|n| matches!(n.op, Op::Source { .. })) {
+        if !now.has_source() {
             return Ok(now);
         }
         now = sweep(&now, log)?;
     }
-    let left = now.nodes.values().find_map(|n| match &n.op {
+    Err(endless(&now).into_iter().collect())
+}
+
+/// What is left of operations that rules made again and again.
+fn endless(graph: &Graph) -> Option<Failure> {
+    graph.nodes.values().find_map(|n| match &n.op {
         Op::Source { name, .. } => Some(Failure {
             refusal: Refusal::new(format!("the rule for {name} does not end")),
-            origin: n.origin,
+            origin: graph.origins.get(n.origin).cloned().unwrap_or_default(),
             op: name.clone(),
         }),
+        Op::Repeat(r) => endless(&r.body),
         _ => None,
-    });
-    Err(left.into_iter().collect())
+    })
 }
 
 /// Replaces each source operation once. All that cannot be replaced are reported together.
@@ -206,6 +211,20 @@ fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Resul
     let mut copy = Copying::new(graph);
     let mut failures = vec![];
     for node in graph.nodes.values() {
+        if let Op::Repeat(r) = &node.op {
+            match sweep(&r.body, log) {
+                Ok(body) => {
+                    copy.out.narrow(&body);
+                    let args = node.args.iter().map(|a| copy.arg(*a)).collect();
+                    copy.node_as(node, Op::Repeat(Box::new(Repeat { body, ..(**r).clone() })), args);
+                }
+                Err(inner) => {
+                    failures.extend(inner);
+                    copy.node(node);
+                }
+            }
+            continue;
+        }
         let Op::Source { name, attrs } = &node.op else {
             copy.node(node);
             continue;
@@ -229,7 +248,8 @@ fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Resul
                 log(&Applied { rule, before: graph, node, after: &copy.out, first });
             }
             Err(refusal) => {
-                failures.push(Failure { refusal, origin: node.origin, op: name.clone() });
+                let origin = graph.origins.get(node.origin).cloned().unwrap_or_default();
+                failures.push(Failure { refusal, origin, op: name.clone() });
                 // What depends on it keeps a place to point to, so that the other failures are found too.
                 copy.node(node);
             }

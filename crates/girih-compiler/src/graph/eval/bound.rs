@@ -25,6 +25,15 @@ pub fn bound(graph: &Graph, symbols: &[i64]) -> Bound {
     };
     let mut out = Bound { longest: 1, coarsest: None };
     for node in graph.nodes.values() {
+        if let Op::Repeat(r) = &node.op {
+            let inner = bound(&r.body, symbols);
+            out.longest = out.longest.max(inner.longest);
+            out.coarsest = match (out.coarsest, inner.coarsest) {
+                (Some(a), Some(b)) => Some(if digits(b) < digits(a) { b } else { a }),
+                (a, b) => a.or(b),
+            };
+            continue;
+        }
         let folded = match &node.op {
             Op::Reduce { op: ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Dot, axes } => axes.clone(),
             Op::Scan { axis, .. } => vec![*axis],

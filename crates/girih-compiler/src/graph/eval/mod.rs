@@ -29,7 +29,7 @@ use bytes::Bytes;
 use super::Elem;
 use super::bind;
 use super::decompose;
-use super::ir::{Arg, ConstData, Constant, Coord, Def, Graph, Node, NodeId, Op, ValueId};
+use super::ir::{Arg, ConstData, Constant, Coord, Def, Graph, Node, NodeId, Op, Repeat, ValueId};
 use crate::base::id::Id;
 use crate::base::{Budget, Code, Diagnostic, TooMuch};
 use crate::num::{DType, ScalarOp, Ty, convert};
@@ -94,7 +94,7 @@ pub fn evaluate(
     options: &Options,
 ) -> Result<Vec<Tensor>, EvalError> {
     let lowered;
-    let graph = if graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. })) {
+    let graph = if graph.has_source() {
         let refuse =
             |f: decompose::Failure| Diagnostic::error(Code::ModelShape, format!("{}: {}", f.op, f.refusal.message));
         lowered = decompose::decompose(graph, &mut |_| {})
@@ -117,16 +117,7 @@ pub fn evaluate(
     for (input, t) in graph.inputs.iter().zip(inputs) {
         machine.input(input.value, t).map_err(|d| EvalError::Refused(vec![d]))?;
     }
-    let last = last_uses(graph);
-    for (id, node) in graph.nodes.iter() {
-        let name = node.results.first().and_then(|v| graph.values.get(*v)).map_or("?", |v| &v.name);
-        machine.node(node).map_err(|message| machine.error(id, name, message))?;
-        for v in node.values() {
-            if last.get(v.index()) == Some(&Some(id)) {
-                machine.free(v);
-            }
-        }
-    }
+    machine.nodes(&last_uses(graph))?;
     graph.outputs.iter().map(|o| machine.output(o.value)).collect()
 }
 
@@ -271,7 +262,107 @@ impl Machine<'_> {
         node.args.iter().map(one).collect()
     }
 
+    /// Computes every node, and gives back what no later one needs.
+    fn nodes(&mut self, last: &[Option<NodeId>]) -> Result<(), EvalError> {
+        let graph = self.graph;
+        for (id, node) in graph.nodes.iter() {
+            let name = node.results.first().and_then(|v| graph.values.get(*v)).map_or("?", |v| &v.name);
+            self.node(node).map_err(|message| self.error(id, name, message))?;
+            for v in node.values() {
+                if last.get(v.index()) == Some(&Some(id)) {
+                    self.free(v);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop, round by round.
+    fn repeat(&mut self, node: &Node, r: &Repeat) -> Result<(), String> {
+        let args = self.args(node, &[])?;
+        let carried = r.carried as usize;
+        let most = bind::eval_extent(&r.rounds, &self.symbols).ok_or("its number of rounds is negative")? as usize;
+        if args.len() != r.body.inputs.len() || args.len() < carried + r.rows.len() {
+            return Err("it has more or fewer operands than its body has inputs".into());
+        }
+        if args.iter().skip(carried).take(r.rows.len()).any(|x| x.shape.first() != Some(&most)) {
+            return Err("it has more or fewer rows than rounds".into());
+        }
+        let (mut state, rest) = (args[..carried].to_vec(), &args[carried..]);
+        let (rows, read) = rest.split_at(r.rows.len());
+        let mut given: Vec<Vec<u64>> = vec![vec![]; r.given.len()];
+        for v in node.results.iter().skip(carried) {
+            let count = self.shape(*v)?.iter().product();
+            self.take(count)?;
+        }
+        let last = last_uses(&r.body);
+        for round in 0..most {
+            if r.conditional && state.first().is_none_or(|c| c.data.bits(c.at(&[])) == 0) {
+                break;
+            }
+            // An empty round is one too: a condition that stays true is work without end.
+            self.spend(1)?;
+            let mut machine = Machine {
+                graph: &r.body,
+                symbols: self.symbols.clone(),
+                external: self.external,
+                widen: self.widen,
+                values: vec![None; r.body.values.len()],
+                budget: self.budget.clone(),
+                refused: None,
+            };
+            let row = |(x, back): (&View, &bool)| {
+                let at = if *back { most - 1 - round } else { round };
+                let step = x.strides.first().copied().unwrap_or(0);
+                let (strides, shape) = (x.strides[1..].to_vec(), x.shape[1..].to_vec());
+                View { offset: x.offset + step * at as i64, strides, shape, ..x.clone() }
+            };
+            let views = state.iter().cloned().chain(rows.iter().zip(&r.rows).map(row)).chain(read.iter().cloned());
+            for (input, view) in r.body.inputs.iter().zip(views) {
+                machine.set(input.value, view);
+            }
+            let done = machine.nodes(&last);
+            let held = self.budget.left();
+            self.refused = machine.refused;
+            done.map_err(|e| format!("in round {round}, {e}"))?;
+            let outputs: Vec<Option<View>> =
+                r.body.outputs.iter().map(|o| machine.values.get(o.value.index()).cloned().flatten()).collect();
+            // What the round held is gone; what it did is done.
+            self.budget = machine.budget;
+            let more = held.saturating_sub(self.budget.left());
+            self.budget.give(more);
+            let mut outputs = outputs.into_iter();
+            for slot in &mut state {
+                *slot = outputs.next().flatten().ok_or("a round does not compute its state")?;
+            }
+            for to in &mut given {
+                let view = outputs.next().flatten().ok_or("a round does not compute a row")?;
+                let whole = whole(&view);
+                to.extend((0..whole.len()).map(|i| whole.bits(i)));
+            }
+        }
+        for (v, view) in node.results.iter().zip(state) {
+            self.set(*v, view);
+        }
+        for ((v, mut bits), back) in node.results.iter().skip(carried).zip(given).zip(&r.given) {
+            let shape = self.shape(*v)?;
+            let elem = self.elem(self.graph.values.get(*v).map_or(Elem::F32, |v| v.elem));
+            if *back && most > 0 {
+                let each = bits.len() / most;
+                bits = (0..most).rev().flat_map(|at| bits[at * each..][..each].to_vec()).collect();
+            }
+            if bits.len() != shape.iter().product::<usize>() {
+                return Err("its rounds give more or fewer rows than its result has".into());
+            }
+            self.set(*v, View::whole(elem, shape, Data::of_bits(elem.dtype, bits)));
+        }
+        Ok(())
+    }
+
     fn node(&mut self, node: &Node) -> Result<(), String> {
+        if let Op::Repeat(r) = &node.op {
+            return self.repeat(node, r);
+        }
         let &first = node.results.first().ok_or("it has no result")?;
         let shape = self.shape(first)?;
         let count: usize = shape.iter().product();
@@ -341,6 +432,8 @@ impl Machine<'_> {
                 let x = args.first().ok_or("it has no operand")?;
                 order::scan(*op, x, *axis as usize, *exclusive, *reverse)?
             }
+            // Above.
+            Op::Repeat(_) => return Ok(()),
             Op::Sort { axis, descending } => {
                 self.take(count.saturating_mul(2))?;
                 let x = args.first().ok_or("it has no operand")?;

@@ -7,7 +7,9 @@ use super::{Parser, Res, Type};
 use crate::base::Span;
 use crate::base::lines::Tok;
 use crate::graph::Elem;
-use crate::graph::ir::{Arg, Attrs, ConstData, Constant, Coord, MapSource, Op, ReduceOp, ScanOp, ScatterOp};
+use crate::graph::ir::{
+    Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, ReduceOp, Repeat, ScanOp, ScatterOp,
+};
 use crate::graph::print::{FOLDS, MOST_INLINE, SCANS, SCATTERS, context};
 use crate::index::Mask;
 use crate::num::spell::{Class, parse_op};
@@ -61,6 +63,7 @@ impl<'a> Parser<'_, 'a> {
                 let reverse = self.c.eat_word("reverse");
                 (Op::Scan { op, axis, exclusive, reverse }, vec![x.into()])
             }
+            "repeat" => self.repeat()?,
             "sort" => {
                 let x = self.value()?;
                 self.c.word("along")?;
@@ -79,6 +82,50 @@ impl<'a> Parser<'_, 'a> {
             },
         };
         self.push(start, op, args, results)
+    }
+
+    /// The head of a loop.
+    fn repeat(&mut self) -> Res<(Op, Vec<Arg>)> {
+        let rounds = self.ix()?;
+        let conditional = self.c.eat_word("while");
+        let mut args = vec![];
+        let (mut rows, mut given) = (vec![], vec![]);
+        if self.c.eat_word("carry") {
+            self.values(&mut args)?;
+        }
+        let carried = args.len() as u32;
+        if self.c.eat_word("over") {
+            loop {
+                args.push(self.value()?.into());
+                rows.push(self.c.eat_word("reverse"));
+                if !self.c.eat(",") {
+                    break;
+                }
+            }
+        }
+        if self.c.eat_word("read") {
+            self.values(&mut args)?;
+        }
+        if self.c.eat_word("give") {
+            loop {
+                given.push(self.c.choice(&[("forward", false), ("reverse", true)], "`forward` or `reverse`")?);
+                if !self.c.eat(",") {
+                    break;
+                }
+            }
+        }
+        // Its body stands behind the origin.
+        let body = Graph::default();
+        Ok((Op::Repeat(Box::new(Repeat { body, rounds, conditional, carried, rows, given })), args))
+    }
+
+    fn values(&mut self, to: &mut Vec<Arg>) -> Res<()> {
+        loop {
+            to.push(self.value()?.into());
+            if !self.c.eat(",") {
+                return Ok(());
+            }
+        }
     }
 
     fn source(&mut self, start: Span, name: String, results: Vec<(&'a str, Span, Type)>, elem: Elem) -> Res<()> {

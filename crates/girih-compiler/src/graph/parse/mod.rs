@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::build::repeat::{close, open};
 use super::ir::*;
 use super::names::is_reserved;
 use super::print::Dialect;
@@ -155,13 +156,44 @@ impl<'t, 'a> Parser<'t, 'a> {
         if !self.c.is(&Tok::Indent) {
             return Ok(dialect);
         }
+        self.statements()?;
+        Ok(dialect)
+    }
+
+    /// Indented statements.
+    fn statements(&mut self) -> Res<()> {
         self.c.next();
         while !self.c.is(&Tok::Dedent) {
             self.statement()?;
-            self.c.end_line()?;
+            // A loop ends with its body.
+            if !matches!(self.c.last().map(|t| &t.tok), Some(Tok::Dedent)) {
+                self.c.end_line()?;
+            }
         }
         self.c.next();
-        Ok(dialect)
+        Ok(())
+    }
+
+    /// What follows the head of a loop: the statements of its body, which knows the symbols and none of the values.
+    fn body(&mut self) -> Res<Graph> {
+        self.c.punct(":")?;
+        self.c.end_line()?;
+        if !self.c.is(&Tok::Indent) {
+            return self.c.expected("the body of the loop");
+        }
+        let body = open(&mut self.graph);
+        let outer = std::mem::replace(&mut self.graph, body);
+        let symbols = self.names.iter().filter(|(_, thing)| matches!(thing, Thing::Symbol(_)));
+        let symbols = symbols.map(|(name, thing)| (*name, *thing)).collect();
+        let names = std::mem::replace(&mut self.names, symbols);
+        let (spans, last) = (self.spans.len(), self.last.take());
+        let outcome = self.statements();
+        let body = std::mem::replace(&mut self.graph, outer);
+        close(&mut self.graph, &body);
+        self.names = names;
+        self.spans.truncate(spans);
+        self.last = last;
+        outcome.map(|()| body)
     }
 
     fn statement(&mut self) -> Res<()> {
@@ -282,8 +314,11 @@ impl<'t, 'a> Parser<'t, 'a> {
     }
 
     /// Appends a node and defines its results.
-    fn push(&mut self, start: Span, op: Op, args: Vec<Arg>, results: Vec<(&'a str, Span, Type)>) -> Res<()> {
+    fn push(&mut self, start: Span, mut op: Op, args: Vec<Arg>, results: Vec<(&'a str, Span, Type)>) -> Res<()> {
         let origin = self.origin(&op)?;
+        if let Op::Repeat(r) = &mut op {
+            r.body = self.body()?;
+        }
         let types = results.iter().map(|(n, _, (e, s))| (n.to_string(), *e, s.clone())).collect();
         let id = self.graph.add_node(op, args, types, origin);
         let values = self.graph.nodes[id].results.clone();

@@ -32,6 +32,8 @@ fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
                 },
                 None => String::new(),
             },
+            // Bodies are not compared.
+            Op::Repeat(_) => format!("repeat {:?}", node.results),
             op => format!("{op:?}"),
         };
         let types: Vec<_> =

@@ -8,7 +8,7 @@ use crate::graph::ir::{Arg, Graph, Node, Op, ValueId};
 
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "dead_code",
-    doc: "Removes nodes that no output depends on. Inputs stay.\n\n`a = exp x`, `y = neg x`, `output y` --> `y = neg x`, `output y`\n\n\
+    doc: "Removes nodes that no output depends on, and constants that no node uses. Inputs stay.\n\n`a = exp x`, `y = neg x`, `output y` --> `y = neg x`, `output y`\n\n\
           Gathers and scatters are removed too: an index outside is an error of what is computed, not of what is not.",
     run,
 };
@@ -31,7 +31,16 @@ fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
             }
         }
     }
-    if keep.iter().all(|k| *k) {
+    // Those of dead nodes go with them.
+    let mut unnamed = vec![true; graph.constants.len()];
+    for node in graph.nodes.values() {
+        if let Op::Constant(c) = node.op
+            && let Some(u) = unnamed.get_mut(c.index())
+        {
+            *u = false;
+        }
+    }
+    if keep.iter().all(|k| *k) && !unnamed.contains(&true) {
         return None;
     }
     let mut copy = Copying::new(graph);
@@ -42,7 +51,12 @@ fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
             log.applied(site(graph, node));
         }
     }
-    Some(copy.finish())
+    for (id, constant) in graph.constants.iter().filter(|(id, _)| unnamed[id.index()]) {
+        log.applied(format!("constant {} {}", id.index(), constant.name));
+    }
+    let mut out = copy.finish();
+    out.drop_dead_constants();
+    Some(out)
 }
 
 /// The operands that a node reads: of a map, those that a source names.

@@ -133,7 +133,7 @@ fn fold(
     let args: Vec<Arg> = node.args.iter().map(|a| copy.arg(*a)).collect();
     let given = |a: &Arg| matches!(a, Arg::Value(v) if known.contains_key(v));
     let plain = |a: &Arg| !matches!(a, Arg::Value(_)) || given(a) || repeated_scalar(&copy.out, *a).is_some();
-    if matches!(node.op, Op::Source { .. }) || !args.iter().any(given) || !args.iter().all(plain) {
+    if matches!(node.op, Op::Source { .. } | Op::Repeat(_)) || !args.iter().any(given) || !args.iter().all(plain) {
         return Err(None);
     }
     let extents = |shape: &[crate::index::Ix]| -> Option<Vec<u64>> {

@@ -20,6 +20,7 @@ mod empty_tensors;
 mod fold_constants;
 mod gather_to_map;
 mod hoist_maps;
+mod loop_bodies;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,7 @@ pub fn rules() -> Rules<Graph, ()> {
         &common_subexpressions::RULE,
         &hoist_maps::RULE,
         &dead_code::RULE,
+        &loop_bodies::RULE,
     ];
     Rules { letter: 'n', first: 1, rounds: 12, list }
 }

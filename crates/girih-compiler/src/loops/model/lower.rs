@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::builder::{NestBuilder, Result};
 use super::concat::{self, Part};
 use super::fuse::{Fusion, Root};
-use super::plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
+use super::plan::{Array, ArrayId, ArrayPlace, Loop, LoopId, Plan, Step, StepArg};
 use super::{attention, product, rows, scan_sort_scatter};
 use crate::base::rule::Log;
 use crate::base::{Code, Diagnostic};
-use crate::graph::ir::{Arg, Graph, Op, ValueId};
+use crate::graph::ir::{Arg, Graph, Node, Op, Repeat, ValueId};
 use crate::graph::{OriginId, Refusal, Role};
 use crate::index::{Ix, ValId, simplify};
 use crate::loops::ir::{Kernel, Ty};
+use crate::num::ScalarOp;
 
 /// What lowering may choose.
 #[derive(Clone, Debug)]
@@ -29,89 +30,280 @@ impl Default for Options {
     }
 }
 
-/// Lowers a graph of primitives. `log` says which values were spliced where, and why others were not.
+/// Lowers a graph of primitives, of whose loops no body holds a constant. `log` says which values were spliced where, and why others were not.
 pub fn lower(graph: &Graph, options: &Options, log: &mut Log) -> std::result::Result<Plan, Vec<Diagnostic>> {
-    let mut force = BTreeSet::new();
-    // A kernel that cannot be written gives up a value each time, so this ends.
-    for _ in 0..=graph.nodes.len() {
-        let mut fusion = Fusion::new(graph);
-        fusion.force = force.clone();
-        fusion.off = !options.fuse;
-        let mut this = Log::default();
-        let roots = fusion.run(&mut this);
-        match plan_of(graph, &roots, options) {
-            Ok(plan) => {
-                log.applied.extend(this.applied);
-                log.skipped.extend(this.skipped);
-                return Ok(plan);
+    let mut plan = Plan::default();
+    let mut arrays = BTreeMap::new();
+    for (i, input) in graph.inputs.iter().enumerate() {
+        add(&mut plan, &mut arrays, graph, input.value, ArrayPlace::Input(i as u32));
+    }
+    let mut planner = Planner { model: graph, options, plan, names: BTreeMap::new(), log };
+    planner.graph(graph, &mut arrays, None, false)?;
+    let mut plan = planner.plan;
+    plan.outputs = graph.outputs.iter().filter_map(|o| arrays.get(&o.value)).copied().collect();
+    Ok(plan)
+}
+
+/// The arrays of a graph's values.
+type Arrays = BTreeMap<ValueId, ArrayId>;
+
+/// Adds an array for a value.
+fn add(plan: &mut Plan, arrays: &mut Arrays, graph: &Graph, v: ValueId, place: ArrayPlace) -> ArrayId {
+    let info = &graph.values[v];
+    let at_load = match place {
+        ArrayPlace::Input(i) => graph.inputs.get(i as usize).is_some_and(|input| input.role == Role::Parameter),
+        ArrayPlace::Constant(_) | ArrayPlace::Loaded => true,
+        ArrayPlace::Temp | ArrayPlace::Row { .. } => false,
+    };
+    let array = Array { name: info.name.clone(), elem: info.elem, shape: info.shape.clone(), place, at_load };
+    let id = plan.arrays.push(array);
+    arrays.insert(v, id);
+    id
+}
+
+/// Why a graph has no plan: the kernel of this root cannot be written, or all is wrong.
+enum Trouble {
+    Root(usize, Refusal),
+    Whole(Vec<Diagnostic>),
+}
+
+struct Planner<'a> {
+    /// The whole, whose operations messages name.
+    model: &'a Graph,
+    options: &'a Options,
+    plan: Plan,
+    names: BTreeMap<String, usize>,
+    log: &'a mut Log,
+}
+
+impl Planner<'_> {
+    /// Plans a graph: the whole one, or the body of a loop, whose inputs have arrays.
+    fn graph(
+        &mut self,
+        graph: &Graph,
+        arrays: &mut Arrays,
+        within: Option<LoopId>,
+        at_run: bool,
+    ) -> std::result::Result<(), Vec<Diagnostic>> {
+        let mut force = BTreeSet::new();
+        // A kernel that cannot be written gives up a value each time, so this ends.
+        for _ in 0..=graph.nodes.len() {
+            let mut fusion = Fusion::new(graph);
+            fusion.force = force.clone();
+            fusion.off = !self.options.fuse;
+            if at_run {
+                fusion.at_run();
             }
-            Err((at, refusal)) => {
-                let root = &roots[at];
-                let inner: Vec<ValueId> = root.members.iter().copied().filter(|v| *v != root.value).collect();
-                let before = force.len();
-                // The operands nearest to the result first.
-                let direct: Vec<ValueId> = match graph.def(root.value) {
-                    Some((node, _)) => node.values().filter(|v| inner.contains(v) && !force.contains(v)).collect(),
-                    None => vec![],
-                };
-                force.extend(if direct.is_empty() { inner } else { direct });
-                if force.len() == before {
-                    let origin = graph.def(root.value).and_then(|(n, _)| graph.origins.get(n.origin));
-                    let of = origin.map_or(String::new(), |o| format!(" ({} {})", o.op, o.name));
-                    let name = &graph.values[root.value].name;
-                    let message = format!("`{name}`{of} cannot be lowered: {}", refusal.message);
-                    return Err(vec![Diagnostic::error(Code::CannotLower, message)]);
+            let mut this = Log::default();
+            let roots = fusion.run(&mut this);
+            let before = (self.plan.clone(), self.names.clone(), arrays.clone());
+            let (applied, skipped) = (self.log.applied.len(), self.log.skipped.len());
+            let trouble = match self.kernels(graph, &roots, arrays, within) {
+                Ok(()) => {
+                    self.log.applied.extend(this.applied);
+                    self.log.skipped.extend(this.skipped);
+                    return Ok(());
+                }
+                Err(trouble) => trouble,
+            };
+            (self.plan, self.names, *arrays) = before;
+            self.log.applied.truncate(applied);
+            self.log.skipped.truncate(skipped);
+            match trouble {
+                Trouble::Whole(all) => return Err(all),
+                Trouble::Root(at, refusal) => {
+                    let root = &roots[at];
+                    let inner: Vec<ValueId> = root.members.iter().copied().filter(|v| *v != root.value).collect();
+                    let before = force.len();
+                    // The operands nearest to the result first.
+                    let direct: Vec<ValueId> = match graph.def(root.value) {
+                        Some((node, _)) => node.values().filter(|v| inner.contains(v) && !force.contains(v)).collect(),
+                        None => vec![],
+                    };
+                    force.extend(if direct.is_empty() { inner } else { direct });
+                    if force.len() == before {
+                        let origin = graph.def(root.value).and_then(|(n, _)| graph.origins.get(n.origin));
+                        let of = origin.map_or(String::new(), |o| format!(" ({} {})", o.op, o.name));
+                        let name = &graph.values[root.value].name;
+                        let message = format!("`{name}`{of} cannot be lowered: {}", refusal.message);
+                        return Err(vec![Diagnostic::error(Code::CannotLower, message)]);
+                    }
                 }
             }
         }
+        Err(vec![Diagnostic::error(Code::InternalBug, "fusion does not end")])
     }
-    Err(vec![Diagnostic::error(Code::InternalBug, "fusion does not end")])
+
+    fn kernels(
+        &mut self,
+        graph: &Graph,
+        roots: &[Root],
+        arrays: &mut Arrays,
+        within: Option<LoopId>,
+    ) -> std::result::Result<(), Trouble> {
+        for node in graph.nodes.values() {
+            if let (Op::Constant(c), Some(v)) = (&node.op, node.results.first()) {
+                if within.is_some() {
+                    let message = "the body of a loop holds a constant";
+                    return Err(Trouble::Whole(vec![Diagnostic::error(Code::InternalBug, message)]));
+                }
+                add(&mut self.plan, arrays, graph, *v, ArrayPlace::Constant(*c));
+            }
+        }
+        for root in roots {
+            let place = if root.load { ArrayPlace::Loaded } else { ArrayPlace::Temp };
+            let results = graph.def(root.value).map(|(n, _)| n.results.clone()).unwrap_or_default();
+            for v in results {
+                add(&mut self.plan, arrays, graph, v, place);
+            }
+        }
+        for group in groups(graph, roots, arrays, self.options) {
+            let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
+            let first = group.first().copied().unwrap_or(0);
+            if let Some((node, _)) = graph.def(roots[first].value)
+                && let Op::Repeat(r) = &node.op
+            {
+                self.repeat(graph, node, r, arrays, within).map_err(Trouble::Whole)?;
+                continue;
+            }
+            let lowering = Lowering { graph, arrays, plan: &self.plan, workers: self.options.workers };
+            let names = &mut self.names;
+            let steps = match &roots[first].parts[..] {
+                [] => vec![lowering.step(&members, &[], names)],
+                all => all.chunks(concat::IN_A_STEP).map(|some| lowering.step(&members, some, names)).collect(),
+            };
+            let steps = steps.into_iter().collect::<Result<Vec<Step>>>();
+            let steps = steps.map_err(|refusal| Trouble::Root(first, refusal))?;
+            // Passes that run on a body alone may have named origins of their own.
+            let known = |o: &OriginId| self.model.origins.get(*o) == graph.origins.get(*o);
+            for mut step in steps {
+                step.origins.retain(known);
+                if roots[first].load {
+                    self.plan.load.push(step);
+                } else {
+                    self.plan.steps.push(Step { within, ..step });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop: the steps of its body, and what is copied around them.
+    fn repeat(
+        &mut self,
+        graph: &Graph,
+        node: &Node,
+        r: &Repeat,
+        arrays: &Arrays,
+        within: Option<LoopId>,
+    ) -> std::result::Result<(), Vec<Diagnostic>> {
+        let lost = || vec![Diagnostic::error(Code::InternalBug, "a value of a loop has no array")];
+        let array = |v: ValueId| arrays.get(&v).copied().ok_or_else(lost);
+        let args = node.values().map(array).collect::<std::result::Result<Vec<ArrayId>, _>>()?;
+        let results = node.results.iter().map(|v| array(*v)).collect::<std::result::Result<Vec<ArrayId>, _>>()?;
+        if results.is_empty() {
+            return Ok(());
+        }
+        let carried = r.carried as usize;
+        let own = Loop {
+            within,
+            rounds: r.rounds.clone(),
+            condition: results.first().copied().filter(|_| r.conditional),
+            before: args.iter().copied().zip(results.iter().copied()).take(carried).collect(),
+            first: vec![],
+            last: vec![],
+        };
+        // Where all that a round gives is there without it, kernels copy it: a loop has a step.
+        for at_run in [false, true] {
+            let mut body = Graph { symbols: graph.symbols.clone(), ..r.body.clone() };
+            for (input, arg) in body.inputs.iter_mut().zip(&args).skip(carried + r.rows.len()) {
+                let at_load = self.plan.arrays[*arg].at_load && !at_run;
+                input.role = if at_load { Role::Parameter } else { Role::Argument };
+            }
+            keep_apart(&mut body, carried, at_run);
+            let steps = self.plan.steps.len();
+            let before = self.plan.clone();
+            let id = self.plan.loops.push(own.clone());
+            let mut inner = Arrays::new();
+            let mut first = vec![];
+            for (at, (input, arg)) in body.inputs.iter().zip(&args).enumerate() {
+                let row = at.checked_sub(carried).and_then(|at| r.rows.get(at));
+                match row {
+                    None if at < carried => {
+                        inner.insert(input.value, results[at]);
+                    }
+                    None => {
+                        inner.insert(input.value, *arg);
+                    }
+                    Some(&reverse) => {
+                        let place = ArrayPlace::Row { of: *arg, within: id, reverse };
+                        let row = add(&mut self.plan, &mut inner, &body, input.value, place);
+                        if !self.in_place(&body, input.value) {
+                            first.push((row, add(&mut self.plan, &mut inner, &body, input.value, ArrayPlace::Temp)));
+                        }
+                    }
+                }
+            }
+            self.graph(&body, &mut inner, Some(id), at_run)?;
+            if self.plan.steps.len() == steps && !at_run {
+                self.plan = before;
+                continue;
+            }
+            let (mut rows, mut state) = (vec![], vec![]);
+            for (at, output) in body.outputs.iter().enumerate() {
+                let from = inner.get(&output.value).copied().ok_or_else(lost)?;
+                let Some(&to) = results.get(at) else { return Err(lost()) };
+                let Some(&reverse) = at.checked_sub(carried).and_then(|at| r.given.get(at)) else {
+                    state.extend((from != to).then_some((from, to)));
+                    continue;
+                };
+                let place = ArrayPlace::Row { of: to, within: id, reverse };
+                let made = matches!(graph_def(&body, output.value), Some(Op::Repeat(_)) | None);
+                if self.plan.arrays[from].place == ArrayPlace::Temp && !made && self.in_place(&body, output.value) {
+                    self.plan.arrays[from].place = place;
+                } else {
+                    let row = add(&mut self.plan, &mut Arrays::new(), &body, output.value, place);
+                    rows.push((from, row));
+                }
+            }
+            let l = &mut self.plan.loops[id];
+            l.first = first;
+            // Rows first: they may be of the state before the round.
+            l.last = [rows, state].concat();
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    /// Whether kernels may read and write a row where it lies: those of GPUs want arrays at multiples of 16 bytes.
+    fn in_place(&self, body: &Graph, v: ValueId) -> bool {
+        let value = &body.values[v];
+        let count = body.numel(&value.shape).as_const();
+        self.options.workers || count.is_some_and(|n| n * value.elem.dtype.bytes() as i64 % 16 == 0)
+    }
 }
 
-fn plan_of(graph: &Graph, roots: &[Root], options: &Options) -> std::result::Result<Plan, (usize, Refusal)> {
-    let mut plan = Plan::default();
-    let mut arrays: BTreeMap<ValueId, ArrayId> = BTreeMap::new();
-    let mut add = |plan: &mut Plan, v: ValueId, place: ArrayPlace| {
-        let info = &graph.values[v];
-        let at_load = match place {
-            ArrayPlace::Input(i) => graph.inputs.get(i as usize).is_some_and(|input| input.role == Role::Parameter),
-            ArrayPlace::Constant(_) | ArrayPlace::Loaded => true,
-            ArrayPlace::Temp => false,
-        };
-        let array = Array { name: info.name.clone(), elem: info.elem, shape: info.shape.clone(), place, at_load };
-        let id = plan.arrays.push(array);
-        arrays.insert(v, id);
-        id
-    };
-    for (i, input) in graph.inputs.iter().enumerate() {
-        add(&mut plan, input.value, ArrayPlace::Input(i as u32));
-    }
-    for node in graph.nodes.values() {
-        if let (Op::Constant(c), Some(v)) = (&node.op, node.results.first()) {
-            add(&mut plan, *v, ArrayPlace::Constant(*c));
+fn graph_def(graph: &Graph, v: ValueId) -> Option<&Op> {
+    graph.def(v).map(|(node, _)| &node.op)
+}
+
+/// Copies, in the body of a loop, values of the state that are handed on as others, which would be overwritten before they are
+/// copied; with `all` every value that is not computed.
+fn keep_apart(body: &mut Graph, carried: usize, all: bool) {
+    let state: BTreeSet<ValueId> = body.inputs.iter().take(carried).map(|i| i.value).collect();
+    let inputs: BTreeSet<ValueId> = body.inputs.iter().map(|i| i.value).collect();
+    for at in 0..body.outputs.len() {
+        let v = body.outputs[at].value;
+        let own = body.inputs.get(at).is_some_and(|i| i.value == v) && at < carried;
+        let copied = if all { inputs.contains(&v) } else { at < carried && !own && state.contains(&v) };
+        if copied {
+            let origin = body.add_origin("", "", None);
+            let info = &body.values[v];
+            let result = (info.name.clone(), info.elem, info.shape.clone());
+            let id = body.add_node(Op::Elementwise(ScalarOp::Copy), vec![v.into()], vec![result], origin);
+            body.outputs[at].value = body.nodes[id].results[0];
         }
     }
-    for root in roots {
-        let place = if root.load { ArrayPlace::Loaded } else { ArrayPlace::Temp };
-        let results = graph.def(root.value).map(|(n, _)| n.results.clone()).unwrap_or_default();
-        for v in results {
-            add(&mut plan, v, place);
-        }
-    }
-    let mut names = BTreeMap::new();
-    for group in groups(graph, roots, &arrays, options) {
-        let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
-        let first = group.first().copied().unwrap_or(0);
-        let lowering = Lowering { graph, arrays: &arrays, plan: &plan, workers: options.workers };
-        let steps = match &roots[first].parts[..] {
-            [] => vec![lowering.step(&members, &[], &mut names)],
-            all => all.chunks(concat::IN_A_STEP).map(|some| lowering.step(&members, some, &mut names)).collect(),
-        };
-        let steps = steps.into_iter().collect::<Result<Vec<Step>>>().map_err(|refusal| (first, refusal))?;
-        if roots[first].load { plan.load.extend(steps) } else { plan.steps.extend(steps) }
-    }
-    plan.outputs = graph.outputs.iter().filter_map(|o| arrays.get(&o.value)).copied().collect();
-    Ok(plan)
 }
 
 /// The arrays that computing some values reads, and what is computed on the way, in the order of the graph.
@@ -271,7 +463,7 @@ impl Lowering<'_> {
         origins.sort();
         origins.dedup();
         let (flops, bytes) = (simplify(&flops, &facts), simplify(&bytes, &facts));
-        Ok(Step { kernel, args, reads, writes, origins, flops, bytes })
+        Ok(Step { kernel, args, reads, writes, origins, flops, bytes, within: None })
     }
 
     fn one(&self, mut e: NestBuilder<'_>, root: &Root, outs: &[ValId]) -> Result<Kernel> {

@@ -23,4 +23,4 @@ mod tests;
 mod work_tests;
 
 pub use lower::{Options, lower};
-pub use plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
+pub use plan::{Array, ArrayId, ArrayPlace, Loop, LoopId, Move, Part, Plan, Runner, Step, StepArg};

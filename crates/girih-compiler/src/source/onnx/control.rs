@@ -1,12 +1,14 @@
 //! Nodes that hold tensors or graphs: `Constant` and `If`.
 
 use super::attributes::resolve;
-use super::importer::{Body, Importer, Scope, Slot, node_text};
+use super::importer::{Body, Importer, Slot, node_text};
 use super::proto::{Attribute, Graph as GraphProto, Node};
 use super::tensor;
 use crate::base::Code;
-use crate::graph::build::Refusal;
-use crate::graph::{Arg, Builder, ConstData, Constant, Elem, OriginId};
+use crate::graph::build::repeat::{Rounds, number_inputs, state_or_row};
+use crate::graph::build::{Refusal, Result};
+use crate::graph::{Arg, Builder, ConstData, Constant, Elem, OriginId, ValueId, ir};
+use crate::index::Ix;
 
 impl<'m> Importer<'m> {
     pub(super) fn constant_node(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
@@ -56,7 +58,7 @@ impl<'m> Importer<'m> {
         Some(vec![self.constant(constant, origin)])
     }
 
-    /// The branch taken where the condition is known; otherwise both, and a choice between their results.
+    /// The branch taken where the condition is known; otherwise each as a loop of one round or none.
     pub(super) fn branch(&mut self, node: &'m Node, args: Vec<Arg>, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
         let graph = |name: &str| -> Option<&'m GraphProto> {
             let a: &'m Attribute = node.attributes.iter().find(|a| a.name == name)?;
@@ -74,38 +76,88 @@ impl<'m> Importer<'m> {
                 self.inner(taken, node, body, origin)
             }
             _ => {
-                let a = self.inner(then, node, body, origin)?;
-                let b = self.inner(other, node, body, origin)?;
-                self.choose(node, cond, &a, &b, origin)
+                let both = self.either(node, cond, then, other, body, origin)?;
+                Some(self.refused(node, both)?.into_iter().map(Slot::Is).collect())
             }
         }
     }
 
-    fn choose(&mut self, node: &Node, cond: Arg, a: &[Slot], b: &[Slot], origin: OriginId) -> Option<Vec<Slot>> {
-        let mut out = vec![];
-        for pair in a.iter().zip(b) {
-            let (Slot::Is(x), Slot::Is(y)) = pair else { return None };
-            let mut builder = Builder::new(&mut self.graph, origin);
-            let same =
-                builder.elem(*x) == builder.elem(*y) && builder.same_shape(&builder.shape(*x), &builder.shape(*y));
-            let one = builder.numel(&builder.shape(cond)).is_const(1);
-            let chosen = if same && one {
-                builder.reshape(cond, &[]).and_then(|c| builder.select(c, *x, *y))
-            } else {
-                Err(Refusal::new(
-                    "its branches give different types, but its condition is not known when the model is \
-                                  compiled",
-                ))
-            };
-            match chosen {
-                Ok(x) => out.push(Slot::Is(x)),
-                Err(refusal) => {
-                    self.refuse(node, refusal);
-                    return None;
-                }
+    /// Runs one of two branches: a loop of at most one round for each, the second of which begins with the results of the
+    /// first. `None` where a branch was refused.
+    fn either(
+        &mut self,
+        node: &'m Node,
+        cond: Arg,
+        then: &'m GraphProto,
+        other: &'m GraphProto,
+        body: Body<'_, 'm>,
+        origin: OriginId,
+    ) -> Option<Result<Vec<Arg>>> {
+        let mut b = Builder::new(&mut self.graph, origin);
+        let mut test = || {
+            let cond = b.reshape(cond, &[])?;
+            let cond = b.convert(cond, Elem::BOOL)?;
+            Ok([cond, b.not(cond)?])
+        };
+        let tests = match test() {
+            Ok(tests) => tests,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let (mut branches, mut types) = (vec![], vec![]);
+        for graph in [then, other] {
+            let said = self.said();
+            self.open(&[], &[]);
+            let results = self.inner(graph, node, body, origin);
+            let mut b = Builder::new(&mut self.graph, origin);
+            let results = results.map(|all| {
+                let one = |slot: &Slot| match slot {
+                    Slot::Is(x) => b.tensor(*x).ok(),
+                    Slot::Refused => None,
+                };
+                all.iter().map(one).collect::<Option<Vec<ValueId>>>()
+            });
+            let (made, args) = self.close();
+            if self.complains(&said) {
+                return None;
             }
+            let results = results??;
+            types.push(
+                results.iter().map(|v| (made.values[*v].elem, made.values[*v].shape.clone())).collect::<Vec<_>>(),
+            );
+            branches.push((made, args, results));
         }
-        Some(out)
+        let mut b = Builder::new(&mut self.graph, origin);
+        let [first, second] = &types[..] else { return None };
+        let same = first.len() == second.len()
+            && first.iter().zip(second).all(|(x, y)| x.0 == y.0 && b.same_shape(&x.1, &y.1));
+        if !same {
+            let why = "its branches give different types, but its condition is not known when the model is compiled";
+            return Some(Err(Refusal::new(why)));
+        }
+        // Before the first branch there is nothing.
+        let mut now: Vec<Arg> =
+            first.iter().map(|(elem, shape)| b.full(ir::scalar(*elem, 0.0), *elem, shape.clone())).collect();
+        for ((mut made, read, results), goes) in branches.into_iter().zip(tests) {
+            let state = [&[goes], &now[..]].concat();
+            let args = match state.iter().map(|x| b.tensor(*x)).collect::<Result<Vec<ValueId>>>() {
+                Ok(args) => args,
+                Err(refusal) => return Some(Err(refusal)),
+            };
+            for x in &args {
+                state_or_row(b.graph, &mut made, *x, false);
+            }
+            made.inputs.rotate_right(args.len());
+            number_inputs(&mut made);
+            let done = Arg::Scalar { elem: Elem::BOOL, bits: 0 };
+            let next: Vec<Arg> = [done].into_iter().chain(results.into_iter().map(Arg::Value)).collect();
+            let of =
+                Rounds { rounds: Ix::Const(1), conditional: true, carried: &state, rows: &[], read: &[], given: &[] };
+            now = match b.repeated(made, &of, [args, read].concat(), &next, &[]) {
+                Ok(all) => all[1..].to_vec(),
+                Err(refusal) => return Some(Err(refusal)),
+            };
+        }
+        Some(Ok(now))
     }
 
     /// Appends an inner graph without inputs of its own.
@@ -113,11 +165,11 @@ impl<'m> Importer<'m> {
         if !self.deeper(body.depth, node) {
             return None;
         }
-        self.scopes.push(Scope::default());
+        self.push_scope(false);
         self.initializers(graph, origin);
         self.body(&graph.nodes, Body { depth: body.depth + 1, ..body });
         let results = self.results(graph.outputs.iter().map(|o| o.name.as_str()), node);
-        self.scopes.pop();
+        self.pop_scope();
         results
     }
 }

@@ -12,7 +12,8 @@ const MOST: u64 = 1024;
 const WORK: u64 = 1 << 20;
 const MEMORY: u64 = 8 << 20;
 
-fn short(shape: &[u64]) -> bool {
+/// Whether a constant is short enough to be looked at.
+pub(super) fn short(shape: &[u64]) -> bool {
     elements(shape).is_some_and(|n| n <= MOST)
 }
 

@@ -10,10 +10,10 @@ use super::proto::{Attribute, Dim, Function, Graph as GraphProto, Model, Node, O
 use super::tensor::{self, Trouble};
 use super::{NEWEST_OPSET, OLDEST_OPSET, Options, fold};
 use crate::base::{Code, Diagnostic};
-use crate::graph::build::Refusal;
+use crate::graph::build::{Refusal, repeat};
 use crate::graph::decompose::{self, onnx::dtype};
 use crate::graph::ir::MAX_EXTENT;
-use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Elem, Graph, OriginId, Output, Role};
+use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Elem, Graph, Op, OriginId, Output, Role, ValueId};
 use crate::index::Ix;
 
 /// How many nodes functions and branches may expand to.
@@ -33,11 +33,21 @@ pub(super) enum Slot {
 }
 
 /// The names of one graph or function body. An inner graph sees the names of those around it.
-#[derive(Default)]
-pub(super) struct Scope {
+struct Scope {
     names: BTreeMap<String, Slot>,
     /// A function's body does not see its caller's names.
-    pub(super) closed: bool,
+    closed: bool,
+    /// How many bodies of loops stand around the values that its names stand for.
+    depth: usize,
+}
+
+/// A graph around the body of a loop that is being read.
+pub(super) struct Around {
+    graph: Graph,
+    /// What the body reads of it, beside its state and its rows: the values in both.
+    read: BTreeMap<ValueId, Arg>,
+    /// The operands of the loop, by the inputs of the body.
+    pub(super) args: Vec<ValueId>,
 }
 
 /// What holds for all nodes of one graph or function body.
@@ -48,11 +58,19 @@ pub(super) struct Body<'a, 'm> {
     pub depth: usize,
 }
 
+/// What was found wrong up to some place.
+pub(super) struct Said {
+    errors: usize,
+    unsupported: BTreeMap<String, Vec<String>>,
+}
+
 pub(super) struct Importer<'m> {
     pub graph: Graph,
     options: &'m Options,
     functions: BTreeMap<(&'m str, &'m str, &'m str), &'m Function>,
-    pub(super) scopes: Vec<Scope>,
+    scopes: Vec<Scope>,
+    /// The graphs around `graph`, the outermost first.
+    around: Vec<Around>,
     symbols: BTreeMap<String, Ix>,
     /// What is not supported, and the nodes that use it.
     unsupported: BTreeMap<String, Vec<String>>,
@@ -90,6 +108,7 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnos
         options,
         functions: BTreeMap::new(),
         scopes: vec![],
+        around: vec![],
         symbols: BTreeMap::new(),
         unsupported: BTreeMap::new(),
         errors: vec![],
@@ -164,17 +183,97 @@ impl<'m> Importer<'m> {
         }
     }
 
-    /// The innermost definition of a name.
-    pub(super) fn lookup(&self, name: &str) -> Option<Slot> {
+    /// The innermost definition of a name, as a value of the graph that is being made.
+    pub(super) fn lookup(&mut self, name: &str) -> Option<Slot> {
         for scope in self.scopes.iter().rev() {
             if let Some(slot) = scope.names.get(name) {
-                return Some(*slot);
+                let (slot, depth) = (*slot, scope.depth);
+                return Some(match slot {
+                    Slot::Is(Arg::Value(v)) => {
+                        Slot::Is((depth..self.around.len()).fold(Arg::Value(v), |x, at| self.inside(at, x)))
+                    }
+                    other => other,
+                });
             }
             if scope.closed {
                 return None;
             }
         }
         None
+    }
+
+    /// A value of the graph around a body as one of the body's.
+    pub(super) fn inside(&mut self, at: usize, x: Arg) -> Arg {
+        let Arg::Value(v) = x else { return x };
+        let (outer, inner) = self.around.split_at_mut(at + 1);
+        let Some(outer) = outer.last_mut() else { return x };
+        if let Some(known) = outer.read.get(&v) {
+            return *known;
+        }
+        let body = inner.first_mut().map_or(&mut self.graph, |next| &mut next.graph);
+        let new = match outer.graph.def(v).map(|(node, _)| &node.op) {
+            // Decompositions look at short constants.
+            Some(Op::Constant(c)) if outer.graph.constants.get(*c).is_some_and(|c| fold::short(&c.shape)) => {
+                let constant = outer.graph.constants[*c].clone();
+                let origin = OriginId(0);
+                Builder::new(body, origin).constant_of(constant)
+            }
+            _ => {
+                outer.args.push(v);
+                repeat::read(&outer.graph, body, v)
+            }
+        };
+        outer.read.insert(v, new);
+        new
+    }
+
+    /// How many bodies of loops stand around what is being read.
+    pub(super) fn depth(&self) -> usize {
+        self.around.len()
+    }
+
+    pub(super) fn push_scope(&mut self, closed: bool) {
+        self.scopes.push(Scope { names: BTreeMap::new(), closed, depth: self.around.len() });
+    }
+
+    pub(super) fn pop_scope(&mut self) {
+        self.scopes.pop();
+    }
+
+    /// Begins the body of a loop with this state and these tensors of which each round gets a row.
+    pub(super) fn open(&mut self, state: &[ValueId], rows: &[ValueId]) -> Vec<Arg> {
+        let mut body = repeat::open(&mut self.graph);
+        let mut inputs = vec![];
+        for (at, x) in state.iter().chain(rows).enumerate() {
+            inputs.push(repeat::state_or_row(&self.graph, &mut body, *x, at >= state.len()));
+        }
+        let graph = std::mem::replace(&mut self.graph, body);
+        self.around.push(Around { graph, read: BTreeMap::new(), args: [state, rows].concat() });
+        inputs
+    }
+
+    /// Ends it; its graph, and the operands of the loop.
+    pub(super) fn close(&mut self) -> (Graph, Vec<ValueId>) {
+        let Some(around) = self.around.pop() else { return (Graph::default(), vec![]) };
+        let body = std::mem::replace(&mut self.graph, around.graph);
+        repeat::close(&mut self.graph, &body);
+        (body, around.args)
+    }
+
+    /// What was said so far.
+    pub(super) fn said(&self) -> Said {
+        Said { errors: self.errors.len(), unsupported: self.unsupported.clone() }
+    }
+
+    /// Whether more was said since.
+    pub(super) fn complains(&self, said: &Said) -> bool {
+        self.errors.len() > said.errors || self.unsupported != said.unsupported
+    }
+
+    /// Takes back what was said since; nodes that were read stay counted.
+    pub(super) fn unsay(&mut self, said: Said) {
+        self.errors.truncate(said.errors);
+        self.unsupported = said.unsupported;
     }
 
     pub(super) fn define(&mut self, name: &str, slot: Slot) {
@@ -185,7 +284,7 @@ impl<'m> Importer<'m> {
     }
 
     fn main(&mut self, graph: &'m GraphProto, opsets: &BTreeMap<&'m str, i64>) {
-        self.scopes.push(Scope { closed: true, ..Scope::default() });
+        self.push_scope(true);
         let origin = self.graph.add_origin("", "", None);
         self.initializers(graph, origin);
         graph.inputs.iter().for_each(|input| self.fix(input));
@@ -557,13 +656,13 @@ impl<'m> Importer<'m> {
         for (set, version) in body.opsets {
             versions.entry(set).or_insert(*version);
         }
-        self.scopes.push(Scope { closed: true, ..Scope::default() });
+        self.push_scope(true);
         for (i, name) in f.inputs.iter().enumerate() {
             self.define(name, inputs.get(i).copied().unwrap_or(Slot::Is(Arg::Absent)));
         }
         self.body(&f.nodes, Body { opsets: &versions, bound: &bound, depth: body.depth + 1 });
         let results = self.results(f.outputs.iter().map(String::as_str), node);
-        self.scopes.pop();
+        self.pop_scope();
         results
     }
 

@@ -1,16 +1,25 @@
-//! `Loop` and `Scan`, unrolled: their number of rounds must follow from constants and fixed extents.
+//! `Loop` and `Scan`: loops of the graph, whose body is read once. A few rounds are written out, and so is what only a known
+//! number of rounds makes possible: state that changes its shape, and bodies that look at the number of the round.
 
 use super::attributes::resolve;
-use super::importer::{Body, Importer, Scope, Slot, node_text};
+use super::importer::{Body, Importer, Slot, node_text};
 use super::proto::{Graph as GraphProto, Node};
 use crate::base::Code;
+use crate::graph::build::repeat::{Rounds, number_inputs};
 use crate::graph::build::{Refusal, Result};
 use crate::graph::decompose::normal_axis;
-use crate::graph::{Arg, Builder, Elem, OriginId};
+use crate::graph::ir::MAX_EXTENT;
+use crate::graph::{Arg, Builder, Elem, OriginId, ValueId};
 use crate::index::Ix;
+use crate::num::op::Predicate;
 
-/// The most rounds that are unrolled.
+/// So many rounds are written out.
+const FEW_ROUNDS: i64 = 4;
+/// The most rounds that are written out where there cannot be a loop.
 const MOST_ROUNDS: i64 = 1024;
+
+/// Why a loop is refused whose rounds are not known.
+const UNKNOWN: &str = "how often it runs must be known when the model is compiled";
 
 impl<'m> Importer<'m> {
     fn inner_graph(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<&'m GraphProto> {
@@ -36,14 +45,14 @@ impl<'m> Importer<'m> {
             self.error(Code::BadModel, format!("node {} gives {given} values to a body of {has}", node_text(node)));
             return None;
         }
-        self.scopes.push(Scope::default());
+        self.push_scope(false);
         for (info, arg) in graph.inputs.iter().zip(inputs) {
             self.define(&info.name, Slot::Is(*arg));
         }
         self.initializers(graph, origin);
         self.body(&graph.nodes, Body { depth: body.depth + 1, ..body });
         let results = self.results(graph.outputs.iter().map(|o| o.name.as_str()), node);
-        self.scopes.pop();
+        self.pop_scope();
         let one = |slot: Slot| match slot {
             Slot::Is(arg) => Some(arg),
             Slot::Refused => None,
@@ -51,7 +60,7 @@ impl<'m> Importer<'m> {
         results?.into_iter().map(one).collect()
     }
 
-    fn known(&mut self, x: Option<Arg>, origin: OriginId) -> Option<i64> {
+    pub(super) fn known(&mut self, x: Option<Arg>, origin: OriginId) -> Option<i64> {
         let list = Builder::new(&mut self.graph, origin).ints(x?)?;
         match &list[..] {
             [one] => one.as_const(),
@@ -59,7 +68,7 @@ impl<'m> Importer<'m> {
         }
     }
 
-    fn refused<T>(&mut self, node: &Node, outcome: Result<T>) -> Option<T> {
+    pub(super) fn refused<T>(&mut self, node: &Node, outcome: Result<T>) -> Option<T> {
         match outcome {
             Ok(x) => Some(x),
             Err(refusal) => {
@@ -81,9 +90,27 @@ impl<'m> Importer<'m> {
             None => Some(i64::MAX),
             some => self.known(some, origin),
         };
-        let unknown = "how often it runs must be known when the model is compiled";
+        let begins = match given(1) {
+            None => Some(1),
+            some => self.known(some, origin),
+        };
+        let few = most.is_some_and(|n| n <= FEW_ROUNDS) || begins == Some(0);
+        let said = self.said();
+        if !few {
+            match self.looped(node, graph, &args, body, origin) {
+                Some(Ok(results)) => return Some(results.into_iter().map(Slot::Is).collect()),
+                // A body that looks at the number of the round is written out.
+                refused if most.is_some_and(|n| n <= MOST_ROUNDS) || refused.is_none() && most == Some(i64::MAX) => {
+                    self.unsay(said);
+                }
+                refused => {
+                    self.refused(node, refused?);
+                    return None;
+                }
+            }
+        }
         let Some(most) = most else {
-            self.refuse(node, Refusal::new(unknown));
+            self.refuse(node, Refusal::new(UNKNOWN));
             return None;
         };
         let mut carried: Vec<Arg> = args.iter().skip(2).copied().collect();
@@ -100,7 +127,7 @@ impl<'m> Importer<'m> {
                     return None;
                 }
                 None => {
-                    self.refuse(node, Refusal::new(unknown));
+                    self.refuse(node, Refusal::new(UNKNOWN));
                     return None;
                 }
             }
@@ -122,6 +149,105 @@ impl<'m> Importer<'m> {
             out.push(Slot::Is(self.refused(node, stacked)?));
         }
         Some(out)
+    }
+
+    /// A loop of the graph; `None` where its body was refused.
+    fn looped(
+        &mut self,
+        node: &'m Node,
+        graph: &'m GraphProto,
+        args: &[Arg],
+        body: Body<'_, 'm>,
+        origin: OriginId,
+    ) -> Option<Result<Vec<Arg>>> {
+        let given = |i: usize| args.get(i).copied().filter(|a| *a != Arg::Absent);
+        let carried: Vec<Arg> = args.iter().skip(2).copied().collect();
+        let mut b = Builder::new(&mut self.graph, origin);
+        // The greatest number of rounds: none, known, or a number that the model computes.
+        let most = given(0).map(|x| (x, b.ints(x).and_then(|list| list.first().cloned())));
+        let rounds = match &most {
+            Some((_, Some(n))) => b.simplify(&Ix::max(n.clone(), Ix::Const(0))),
+            _ => Ix::Const(MAX_EXTENT),
+        };
+        let limit = most.as_ref().filter(|(_, known)| known.is_none()).map(|(x, _)| *x);
+        let condition = given(1);
+        let known = condition.is_none_or(|c| b.ints(c).is_some_and(|l| matches!(&l[..], [x] if x.is_const(1))));
+        let one = |b: &mut Builder<'_>, x: Arg, elem: Elem| -> Result<Arg> {
+            let x = b.reshape(x, &[])?;
+            b.convert(x, elem)
+        };
+        let zero = b.int_constant(Elem::I64, &[], &[0]);
+        let begin = |b: &mut Builder<'_>| -> Result<Vec<ValueId>> {
+            let mut goes = b.int_constant(Elem::BOOL, &[], &[1]);
+            if let Some(c) = condition.filter(|_| !known) {
+                goes = one(b, c, Elem::BOOL)?;
+            }
+            if let Some(limit) = limit {
+                let limit = one(b, limit, Elem::I64)?;
+                let some = b.compare(Predicate::LessThan, zero, limit)?;
+                goes = b.and(goes, some)?;
+            }
+            [goes, zero].iter().chain(&carried).map(|x| b.tensor(*x)).collect()
+        };
+        let state = match begin(&mut b) {
+            Ok(state) => state,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let said = self.said();
+        let inputs = self.open(&state, &[]);
+        // A round runs only while the condition is true.
+        let yes = Builder::new(&mut self.graph, origin).int_constant(Elem::BOOL, &[], &[1]);
+        let inner = [&[inputs[1], yes], &inputs[2..]].concat();
+        let results = self.round(graph, &inner, node, body, origin);
+        let counter = inputs[1];
+        let limit = limit.and_then(|x| match x {
+            Arg::Value(v) => Some(self.inside(self.depth() - 1, v.into())),
+            scalar => Some(scalar),
+        });
+        let mut b = Builder::new(&mut self.graph, origin);
+        let mut next = |results: &[Arg]| -> Result<(Vec<Arg>, bool)> {
+            let count = b.add(counter, crate::graph::ir::int_scalar(Elem::I64, 1))?;
+            let go_on = *results.first().ok_or_else(|| Refusal::new("its body gives no condition"))?;
+            let always = b.ints(go_on).is_some_and(|l| matches!(&l[..], [x] if x.is_const(1)));
+            let mut goes = one(&mut b, go_on, Elem::BOOL)?;
+            if let Some(limit) = limit {
+                let limit = one(&mut b, limit, Elem::I64)?;
+                let more = b.compare(Predicate::LessThan, count, limit)?;
+                goes = b.and(goes, more)?;
+            }
+            Ok(([&[goes, count], results.get(1..).unwrap_or_default()].concat(), always && limit.is_none()))
+        };
+        let next = results.as_ref().map(|r| next(r));
+        let (mut made, args) = self.close();
+        if next.is_none() || self.complains(&said) {
+            return None;
+        }
+        let (mut results, always) = match next? {
+            Ok(next) => next,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let conditional = !(always && known);
+        let split = (carried.len() + 2).min(results.len());
+        let mut rows = results.split_off(split);
+        let (mut state, mut args) = (state, args);
+        if !conditional {
+            // Nothing asks.
+            results.remove(0);
+            state.remove(0);
+            args.remove(0);
+            made.inputs.remove(0);
+            number_inputs(&mut made);
+        } else if !rows.is_empty() {
+            rows.clear();
+            let why = "how often it runs decides a shape, and must be known when the model is compiled";
+            return Some(Err(Refusal::new(why)));
+        }
+        let own = state.len() - carried.len();
+        let state: Vec<Arg> = state.into_iter().map(Arg::Value).collect();
+        let forward = vec![false; rows.len()];
+        let of = Rounds { rounds, conditional, carried: &state, rows: &[], read: &[], given: &forward };
+        let results = Builder::new(&mut self.graph, origin).repeated(made, &of, args, &results, &rows);
+        Some(results.map(|all| all[own..].to_vec()))
     }
 
     /// Values one after the other along a new axis.
@@ -156,6 +282,32 @@ impl<'m> Importer<'m> {
         let at = |name: &str, i: usize| list(name).get(i).copied().unwrap_or(0);
         let prepared = self.scanned(&args[states..], &|i| at("scan_input_axes", i), origin);
         let (axes, rounds) = self.refused(node, prepared)?;
+        let few = rounds.as_const().filter(|n| *n <= FEW_ROUNDS);
+        let said = self.said();
+        if few.is_none() {
+            let given: Vec<bool> =
+                (0..graph.outputs.len().saturating_sub(states)).map(|i| at("scan_output_directions", i) != 0).collect();
+            let back: Vec<bool> = (0..axes.len()).map(|i| at("scan_input_directions", i) != 0).collect();
+            let scanned: Vec<(Arg, usize)> = args[states..].iter().copied().zip(axes.iter().copied()).collect();
+            let made = self.scan_loop(node, graph, &args[..states], &scanned, (&back, &given), &rounds, body, origin);
+            match made {
+                Some(Ok(mut results)) => {
+                    for (i, x) in results.iter_mut().skip(states).enumerate() {
+                        let mut b = Builder::new(&mut self.graph, origin);
+                        let moved = normal_axis(at("scan_output_axes", i), b.rank(*x))
+                            .and_then(|to| from_front(&mut b, *x, to));
+                        *x = self.refused(node, moved)?;
+                    }
+                    return Some(results.into_iter().map(Slot::Is).collect());
+                }
+                _ if rounds.as_const().is_some_and(|n| n <= MOST_ROUNDS) => self.unsay(said),
+                refused => {
+                    self.refused(node, refused?);
+                    return None;
+                }
+            }
+        }
+        let Some(rounds) = rounds.as_const() else { return None };
         let mut state: Vec<Arg> = args[..states].to_vec();
         let stacked = graph.outputs.len().saturating_sub(states);
         let mut rows: Vec<Vec<Arg>> = vec![vec![]; stacked];
@@ -187,22 +339,71 @@ impl<'m> Importer<'m> {
         Some(out)
     }
 
+    /// A scan as a loop of the graph; `None` where its body was refused.
+    #[allow(clippy::too_many_arguments)]
+    fn scan_loop(
+        &mut self,
+        node: &'m Node,
+        graph: &'m GraphProto,
+        state: &[Arg],
+        scanned: &[(Arg, usize)],
+        (back, given): (&[bool], &[bool]),
+        rounds: &Ix,
+        body: Body<'_, 'm>,
+        origin: OriginId,
+    ) -> Option<Result<Vec<Arg>>> {
+        let mut b = Builder::new(&mut self.graph, origin);
+        let begin = |b: &mut Builder<'_>| -> Result<(Vec<ValueId>, Vec<ValueId>)> {
+            let state = state.iter().map(|x| b.tensor(*x)).collect::<Result<Vec<_>>>()?;
+            let mut rows = vec![];
+            for &(x, axis) in scanned {
+                let mut perm: Vec<usize> = (0..b.rank(x)).filter(|d| *d != axis).collect();
+                perm.insert(0, axis);
+                let moved = b.transpose(x, &perm)?;
+                rows.push(b.tensor(moved)?);
+            }
+            Ok((state, rows))
+        };
+        let (state, rows) = match begin(&mut b) {
+            Ok(all) => all,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let said = self.said();
+        let inputs = self.open(&state, &rows);
+        let results = self.round(graph, &inputs, node, body, origin);
+        let (made, args) = self.close();
+        if self.complains(&said) {
+            return None;
+        }
+        let results = results?;
+        let (next, out) = results.split_at(state.len().min(results.len()));
+        let state: Vec<Arg> = state.into_iter().map(Arg::Value).collect();
+        let rows: Vec<(Arg, bool)> = rows.into_iter().map(Arg::Value).zip(back.iter().copied()).collect();
+        let of = Rounds { rounds: rounds.clone(), conditional: false, carried: &state, rows: &rows, read: &[], given };
+        Some(Builder::new(&mut self.graph, origin).repeated(made, &of, args, next, out))
+    }
+
     /// The axes that a scan runs along, and how far.
-    fn scanned(&mut self, xs: &[Arg], axis: &dyn Fn(usize) -> i64, origin: OriginId) -> Result<(Vec<usize>, i64)> {
+    fn scanned(&mut self, xs: &[Arg], axis: &dyn Fn(usize) -> i64, origin: OriginId) -> Result<(Vec<usize>, Ix)> {
         let b = Builder::new(&mut self.graph, origin);
         let (mut axes, mut rounds) = (vec![], None);
         for (i, x) in xs.iter().enumerate() {
             let shape = b.shape(*x);
             let axis = normal_axis(axis(i), shape.len())?;
-            let Some(n) = shape.get(axis).and_then(Ix::as_const) else {
-                return Err(Refusal::new("how often it runs must be known when the model is compiled"));
-            };
-            if rounds.is_some_and(|r| r != n) || n > MOST_ROUNDS {
-                return Err(Refusal::new(format!("its inputs differ in length, or are longer than {MOST_ROUNDS}")));
+            let n = &shape[axis];
+            if rounds.as_ref().is_some_and(|r| !b.same(r, n)) {
+                return Err(Refusal::new("its inputs differ in length"));
             }
-            rounds = Some(n);
+            rounds = Some(n.clone());
             axes.push(axis);
         }
-        Ok((axes, rounds.unwrap_or(0)))
+        Ok((axes, rounds.unwrap_or(Ix::Const(0))))
     }
+}
+
+/// The first axis becomes axis `to`.
+fn from_front(b: &mut Builder<'_>, x: Arg, to: usize) -> Result<Arg> {
+    let mut perm: Vec<usize> = (1..b.rank(x)).collect();
+    perm.insert(to, 0);
+    b.transpose(x, &perm)
 }

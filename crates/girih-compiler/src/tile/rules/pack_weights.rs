@@ -300,7 +300,16 @@ fn load_step(plan: &Plan, step: &Step, kernel: Kernel, from: ArrayId, to: ArrayI
     let elements = |a: &Array| a.shape.iter().fold(one(), |n, d| Ix::mul(n, d.clone()));
     let source = &plan.arrays[from];
     let bytes = Ix::mul(elements(source), Ix::Const(2 * source.elem.dtype.bytes() as i64));
-    Step { kernel, args, reads: vec![from], writes: vec![to], origins: vec![], flops: Ix::Const(0), bytes }
+    Step {
+        kernel,
+        args,
+        reads: vec![from],
+        writes: vec![to],
+        origins: vec![],
+        flops: Ix::Const(0),
+        bytes,
+        within: None,
+    }
 }
 
 /// The step with weights read from their panels. A weight that nothing else reads is no argument any more: its memory is

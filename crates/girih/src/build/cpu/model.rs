@@ -6,7 +6,7 @@
 //! ```
 
 use super::super::expr::literal;
-use super::super::plan::{Place, Planned};
+use super::super::plan::{Place, Planned, Spelled, bug};
 use super::super::weights::{Weights, list};
 use super::super::{File, header, label};
 use super::archive;
@@ -147,17 +147,7 @@ impl Writer<'_> {
         let scratch = self.scratch();
         *out += &format!("  girih_launch launch = {{.threads = threads, .scratch_bytes = {scratch}}};\n");
         *out += &format!("  if (arena) launch.scratch = (char *)arena + {length};\n");
-        for (step, kernel, grid) in self.parts.steps() {
-            let what = crate::model::step_text(&self.parts.graph, step);
-            *out += &format!("\n  // {}\n", label(&what));
-            let grid = grid.iter().map(|n| self.ix(n)).collect::<Result<Vec<_>>>()?.join(", ");
-            let args = step.args.iter().map(|arg| Ok(spelled(self.argument(arg, &placed)?)));
-            let args = args.collect::<Result<Vec<_>>>()?;
-            let condition = self.condition(step)?;
-            let args = if args.is_empty() { "0".to_string() } else { args.join(", ") };
-            let kernel = kernel.to_string();
-            *out += &header::filled(STEP, &[("$if", &condition), ("$n", &kernel), ("$grid", &grid), ("$args", &args)]);
-        }
+        *out += &self.0.run(&Steps { plan: &self.0, placed: &placed }, &placed)?;
         for (to, from, bytes) in self.copies(&placed)? {
             *out += &format!("  if ({bytes}) memcpy({to}, (const void *)(uintptr_t)({}), {bytes});\n", spelled(from));
         }
@@ -166,6 +156,36 @@ impl Writer<'_> {
             self.arguments()
         );
         Ok(())
+    }
+}
+
+struct Steps<'a> {
+    plan: &'a Planned<'a>,
+    placed: &'a Option<(Vec<u64>, u64)>,
+}
+
+impl Spelled for Steps<'_> {
+    fn step(&self, at: usize) -> Result<String> {
+        let plan = self.plan;
+        let (step, kernel, grid) = plan.parts.steps().nth(at).ok_or_else(|| bug("a step vanished"))?;
+        let what = crate::model::step_text(&plan.parts.graph, step);
+        let grid = grid.iter().map(|n| plan.ix(n)).collect::<Result<Vec<_>>>()?.join(", ");
+        let args = step.args.iter().map(|arg| Ok(spelled(plan.argument(arg, self.placed)?)));
+        let args = args.collect::<Result<Vec<_>>>()?;
+        let condition = plan.condition(step)?;
+        let args = if args.is_empty() { "0".to_string() } else { args.join(", ") };
+        let kernel = kernel.to_string();
+        let call = header::filled(STEP, &[("$if", &condition), ("$n", &kernel), ("$grid", &grid), ("$args", &args)]);
+        Ok(format!("\n  // {}\n{call}", label(&what)))
+    }
+
+    fn copy(&self, to: Place, from: Place, bytes: &str) -> String {
+        let (to, from) = (spelled(to), spelled(from));
+        format!("  if ({bytes}) memmove((void *)(uintptr_t)({to}), (const void *)(uintptr_t)({from}), {bytes});\n")
+    }
+
+    fn leave(&self, condition: Place) -> String {
+        format!("  if (!*(const uint8_t *)(uintptr_t)({})) break;\n", spelled(condition))
     }
 }
 
@@ -178,6 +198,7 @@ fn spelled(place: Place) -> String {
         // What is loaded on a CPU is among the weights.
         Place::Loaded(at) => literal(at as i64),
         Place::Arena(at) => format!("(uint64_t)(uintptr_t)arena + {at}"),
+        Place::Behind(place, bytes) => format!("{} + {bytes}", spelled(*place)),
     }
 }
 

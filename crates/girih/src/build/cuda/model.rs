@@ -9,7 +9,7 @@
 use girih_compiler::index::Ix;
 
 use super::super::expr::plain;
-use super::super::plan::{Place, Planned, bug};
+use super::super::plan::{Place, Planned, Spelled, bug};
 use super::super::weights::Weights;
 use super::super::{File, Library, header, label};
 use super::example::{self, Array};
@@ -114,8 +114,10 @@ fn functions(plan: &Planned<'_>) -> Result<String> {
         for (symbol, s) in plan.symbols.iter().zip(plan.parts.graph.symbols.values()) {
             out += &format!("  const int64_t {symbol} = {};\n  (void){symbol};\n", s.lo);
         }
+        out += &kept(plan).iter().map(|k| format!("  (void){k};\n")).collect::<String>();
         out += "  CUresult result = CUDA_SUCCESS;\n";
-        out += &steps(plan, 0..load, &placed)?;
+        let steps = Steps { plan, placed: &placed };
+        out += &(0..load).map(|at| steps.step(at)).collect::<Result<String>>()?;
         out += "  return result;\n}\n";
     }
     out +=
@@ -125,7 +127,7 @@ fn functions(plan: &Planned<'_>) -> Result<String> {
         out += &format!("  uint64_t at[{}], length;\n", plan.room());
         out += &format!("  if (girih_layout(at, &length, {symbols})) return CUDA_ERROR_INVALID_VALUE;\n");
     }
-    out += &steps(plan, load..usize::MAX, &placed)?;
+    out += &plan.run(&Steps { plan, placed: &placed }, &placed)?;
     for (to, from, bytes) in plan.copies(&placed)? {
         out += &format!(
             "  if ({bytes} && (result = cuMemcpyDtoDAsync({to}, {}, {bytes}, stream))) return result;\n",
@@ -135,22 +137,39 @@ fn functions(plan: &Planned<'_>) -> Result<String> {
     Ok(out + "  return result;\n}\n")
 }
 
-/// The launches of some of the steps.
-fn steps(plan: &Planned<'_>, range: std::ops::Range<usize>, placed: &Option<(Vec<u64>, u64)>) -> Result<String> {
-    let mut out = String::new();
-    for (_, (step, kernel, grid)) in plan.parts.steps().enumerate().filter(|(at, _)| range.contains(at)) {
-        out += "\n";
-        out += &comment(&crate::model::step_text(&plan.parts.graph, step));
+struct Steps<'a> {
+    plan: &'a Planned<'a>,
+    placed: &'a Option<(Vec<u64>, u64)>,
+}
+
+impl Spelled for Steps<'_> {
+    fn step(&self, at: usize) -> Result<String> {
+        let plan = self.plan;
+        let (step, kernel, grid) = plan.parts.steps().nth(at).ok_or_else(|| bug("a step vanished"))?;
         let grid = grid.iter().map(|n| plan.ix(n)).collect::<Result<Vec<_>>>()?.join(", ");
-        let args = step.args.iter().map(|arg| Ok(spelled(plan.argument(arg, placed)?))).collect::<Result<Vec<_>>>()?;
+        let args = step.args.iter().map(|arg| Ok(spelled(plan.argument(arg, self.placed)?)));
+        let args = args.collect::<Result<Vec<_>>>()?;
         let count = args.len();
         let args = if args.is_empty() { "0".to_string() } else { args.join(", ") };
         let (condition, kernel, count) = (plan.condition(step)?, kernel.to_string(), count.to_string());
         let words =
             [("$if", condition.as_str()), ("$n", &kernel), ("$grid", &grid), ("$args", &args), ("$count", &count)];
-        out += &header::filled(STEP, &words);
+        let what = comment(&crate::model::step_text(&plan.parts.graph, step));
+        Ok(format!("\n{what}{}", header::filled(STEP, &words)))
     }
-    Ok(out)
+
+    fn copy(&self, to: Place, from: Place, bytes: &str) -> String {
+        let (to, from) = (spelled(to), spelled(from));
+        format!("  if ({bytes} && (result = cuMemcpyDtoDAsync({to}, {from}, {bytes}, stream))) return result;\n")
+    }
+
+    fn leave(&self, condition: Place) -> String {
+        let at = spelled(condition);
+        format!(
+            "  uint8_t girih_goes_on;\n  if ((result = cuMemcpyDtoHAsync(&girih_goes_on, {at}, 1, stream))) return result;\n\
+             \x20 if ((result = cuStreamSynchronize(stream))) return result;\n  if (!girih_goes_on) break;\n"
+        )
+    }
 }
 
 /// An argument of a step as 64 bits.
@@ -161,6 +180,7 @@ fn spelled(place: Place) -> String {
         Place::Weights(at) => format!("weights + {at}"),
         Place::Loaded(at) => format!("loaded + {at}"),
         Place::Arena(at) => format!("arena + {at}"),
+        Place::Behind(place, bytes) => format!("{} + {bytes}", spelled(*place)),
     }
 }
 

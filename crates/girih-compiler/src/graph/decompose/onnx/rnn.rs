@@ -1,9 +1,10 @@
-//! Recurrent layers: RNN, GRU and LSTM, unrolled over a known number of steps.
+//! Recurrent layers: RNN, GRU and LSTM, as loops over time; a few steps are written out.
 //!
 //! The products with the input are one product for all steps; each step adds the product with the state.
 
 use super::quantize::dynamic;
 use crate::graph::Elem;
+use crate::graph::build::repeat::Rounds;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::activations::sigmoid;
 use crate::graph::decompose::{Call, Decomposition};
@@ -20,7 +21,8 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition 
     run: recurrent,
 }];
 
-const MOST_STEPS: i64 = 256;
+/// So many steps are written out.
+const UNROLLED: i64 = 4;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Cell {
@@ -215,6 +217,47 @@ impl Layer {
         self.r.product(b, h, first * self.hidden, count * self.hidden)
     }
 
+    /// What all steps read.
+    fn operands(&self) -> Vec<Arg> {
+        let r = match self.r {
+            Weights::Float(rows) => vec![rows],
+            Weights::Quantised { values, scale } => vec![values, scale],
+        };
+        r.into_iter().chain(self.inner_bias).chain(self.peepholes).collect()
+    }
+
+    /// The same layer on other operands.
+    fn with_operands(&self, operands: &[Arg]) -> Layer {
+        let mut next = operands.iter().copied();
+        let mut next = || next.next().unwrap_or(Arg::Absent);
+        let r = match self.r {
+            Weights::Float(_) => Weights::Float(next()),
+            Weights::Quantised { .. } => Weights::Quantised { values: next(), scale: next() },
+        };
+        let (inner_bias, peepholes) = (self.inner_bias.map(|_| next()), self.peepholes.map(|_| next()));
+        Layer { r, inner_bias, peepholes, activations: self.activations.clone(), ..*self }
+    }
+
+    /// One step of sequences, some of which have ended: what it shows, and the state after it.
+    fn round(
+        &self,
+        b: &mut Builder<'_>,
+        g: Arg,
+        running: Option<Arg>,
+        h: Arg,
+        c: Option<Arg>,
+    ) -> Result<(Arg, Arg, Option<Arg>)> {
+        let (new_h, new_c) = self.step(b, g, h, c)?;
+        let Some(running) = running else { return Ok((new_h, new_h, new_c)) };
+        let running = b.unsqueeze(running, &[1])?;
+        let zero = b.scalar_like(new_h, 0.0);
+        let c = match (new_c, c) {
+            (Some(new), Some(old)) => Some(b.select(running, new, old)?),
+            _ => None,
+        };
+        Ok((b.select(running, new_h, zero)?, b.select(running, new_h, h)?, c))
+    }
+
     /// One step from the input's products `g [batch, gates * hidden]`.
     fn step(&self, b: &mut Builder<'_>, g: Arg, h: Arg, c: Option<Arg>) -> Result<(Arg, Option<Arg>)> {
         match self.cell {
@@ -344,10 +387,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if quantised {
         [&mut ws, &mut rs].into_iter().for_each(|s| s.swap(1, 2));
     }
-    let steps = xs[0].as_const().filter(|t| *t <= MOST_STEPS).ok_or_else(|| {
-        let text = b.graph.ix_text(&xs[0]);
-        Refusal::new(format!("a recurrent layer over {text} steps: the number must be known and at most {MOST_STEPS}"))
-    })?;
+    let steps = xs[0].clone();
     let (Some(directions), Some(hidden)) = (ws[0].as_const(), rs[2].as_const()) else {
         return Err(Refusal::new("the weights of a recurrent layer have no known shape"));
     };
@@ -365,7 +405,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let batch = xs[1].clone();
     let lens = match call.opt(4) {
         // Lengths that are all the whole sequence mean nothing.
-        Some(l) if b.ints(l).is_some_and(|l| l.iter().all(|n| n.is_const(steps))) => None,
+        Some(l) if b.ints(l).is_some_and(|l| l.iter().all(|n| b.same(n, &steps))) => None,
         Some(l) => Some(b.convert(l, Elem::I64)?),
         None => None,
     };
@@ -395,7 +435,10 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 None => Weights::Float(values),
             })
         };
-        let source = if reverse { reversed(b, x, lens, steps)? } else { x };
+        let source = match lens {
+            Some(lens) if reverse => reversed(b, x, lens, &steps)?,
+            _ => x,
+        };
         let mut g = weights(b, w, 0)?.product(b, source, 0, cell.gates() * hidden)?;
         let mut inner_bias = None;
         if let Some(bias) = bias {
@@ -426,32 +469,60 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             linear_before_reset: before_reset,
             coupled: call.flag("input_forget", false)?,
         };
-        let mut outputs = vec![];
-        for t in 0..steps {
-            let now = b.slice(g, 0, Ix::Const(t), 1, Ix::Const(1))?;
-            let now = b.squeeze(now, &[0])?;
-            let (mut new_h, mut new_c) = layer.step(b, now, h, c)?;
-            let mut shown = new_h;
-            if let Some(lens) = lens {
-                let at = ir::int_scalar(Elem::I64, t);
-                let running = b.compare(Predicate::GreaterThan, lens, at)?;
-                let running = b.unsqueeze(running, &[1])?;
-                shown = b.select(running, new_h, zero)?;
-                new_h = b.select(running, new_h, h)?;
-                if let (Some(new), Some(old)) = (new_c, c) {
-                    new_c = Some(b.select(running, new, old)?);
+        // Where sequences have lengths of their own, they were turned around one by one.
+        let back = reverse && lens.is_none();
+        let running = lens.map(|lens| running(b, lens, &steps)).transpose()?;
+        let y = match steps.as_const().filter(|n| *n <= UNROLLED) {
+            Some(steps) => {
+                let mut outputs = vec![];
+                for t in 0..steps {
+                    let at = Ix::Const(if back { steps - 1 - t } else { t });
+                    let row = |b: &mut Builder<'_>, x: Arg| {
+                        let one = b.slice(x, 0, at.clone(), 1, Ix::Const(1))?;
+                        b.squeeze(one, &[0])
+                    };
+                    let (now, running) = (row(b, g)?, running.map(|r| row(b, r)).transpose()?);
+                    let shown;
+                    (shown, h, c) = layer.round(b, now, running, h, c)?;
+                    outputs.push(b.unsqueeze(shown, &[0])?);
+                }
+                if back {
+                    outputs.reverse();
+                }
+                match outputs.is_empty() {
+                    true => b.full(zero, wide, vec![Ix::Const(0), batch.clone(), Ix::Const(hidden)]),
+                    false => b.concat(&outputs, 0)?,
                 }
             }
-            (h, c) = (new_h, new_c);
-            outputs.push(b.unsqueeze(shown, &[0, 1])?);
-        }
-        let y = if outputs.is_empty() {
-            b.full(zero, wide, vec![Ix::Const(0), Ix::Const(1), batch.clone(), Ix::Const(hidden)])
-        } else {
-            b.concat(&outputs, 0)?
+            None => {
+                let carried: Vec<Arg> = [h].into_iter().chain(c).collect();
+                let rows: Vec<(Arg, bool)> = [g].into_iter().chain(running).map(|x| (x, back)).collect();
+                let read = layer.operands();
+                let of = Rounds {
+                    rounds: steps.clone(),
+                    conditional: false,
+                    carried: &carried,
+                    rows: &rows,
+                    read: &read,
+                    given: &[back],
+                };
+                let results = b.repeat(&of, |b, state, rows, read| {
+                    let layer = layer.with_operands(read);
+                    let (h, c) = (state[0], state.get(1).copied());
+                    let (shown, h, c) = layer.round(b, rows[0], rows.get(1).copied(), h, c)?;
+                    Ok(([h].into_iter().chain(c).collect(), vec![shown]))
+                })?;
+                h = results[0];
+                c = c.and(results.get(1).copied());
+                results[carried.len()]
+            }
         };
         // [steps, 1, batch, hidden], in the order of the input.
-        ys.push(if reverse { back(b, y, lens, steps)? } else { y });
+        let y = b.unsqueeze(y, &[1])?;
+        ys.push(match lens {
+            Some(lens) if reverse => turned_back(b, y, lens, &steps)?,
+            _ => y,
+        });
         hs.push(b.unsqueeze(h, &[0])?);
         if let Some(c) = c {
             cs.push(b.unsqueeze(c, &[0])?);
@@ -470,36 +541,33 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     out.into_iter().map(|v| b.convert(v, narrow)).collect()
 }
 
+/// `[steps, batch]`: whether a sequence has not ended.
+fn running(b: &mut Builder<'_>, lens: Arg, steps: &Ix) -> Result<Arg> {
+    let shape = [&[steps.clone()], &b.shape(lens)[..]].concat();
+    let (at, lens) = (b.index(axis(0), Elem::I64, shape.clone()), b.broadcast_to(lens, &shape)?);
+    b.compare(Predicate::GreaterThan, lens, at)
+}
+
 /// `x [steps, batch, n]` with each sequence backwards; what is behind a sequence's end stays.
-fn reversed(b: &mut Builder<'_>, x: Arg, lens: Option<Arg>, steps: i64) -> Result<Arg> {
-    match lens {
-        None => b.slice(x, 0, Ix::Const(steps - 1), -1, Ix::Const(steps)),
-        Some(lens) => {
-            let shape = b.shape(x);
-            let at = mirrored(b, lens, steps)?;
-            let at = b.unsqueeze(at, &[2])?;
-            b.gather(x, &[at], vec![Coord::Arg(1), Coord::Ix(axis(1)), Coord::Ix(axis(2))], shape)
-        }
-    }
+fn reversed(b: &mut Builder<'_>, x: Arg, lens: Arg, steps: &Ix) -> Result<Arg> {
+    let shape = b.shape(x);
+    let at = mirrored(b, lens, steps)?;
+    let at = b.unsqueeze(at, &[2])?;
+    b.gather(x, &[at], vec![Coord::Arg(1), Coord::Ix(axis(1)), Coord::Ix(axis(2))], shape)
 }
 
 /// The same for outputs `[steps, 1, batch, hidden]`.
-fn back(b: &mut Builder<'_>, y: Arg, lens: Option<Arg>, steps: i64) -> Result<Arg> {
-    match lens {
-        None => b.slice(y, 0, Ix::Const(steps - 1), -1, Ix::Const(steps)),
-        Some(lens) => {
-            let shape = b.shape(y);
-            let at = mirrored(b, lens, steps)?;
-            let at = b.unsqueeze(at, &[1, 3])?;
-            let coords = vec![Coord::Arg(1), Coord::Ix(axis(1)), Coord::Ix(axis(2)), Coord::Ix(axis(3))];
-            b.gather(y, &[at], coords, shape)
-        }
-    }
+fn turned_back(b: &mut Builder<'_>, y: Arg, lens: Arg, steps: &Ix) -> Result<Arg> {
+    let shape = b.shape(y);
+    let at = mirrored(b, lens, steps)?;
+    let at = b.unsqueeze(at, &[1, 3])?;
+    let coords = vec![Coord::Arg(1), Coord::Ix(axis(1)), Coord::Ix(axis(2)), Coord::Ix(axis(3))];
+    b.gather(y, &[at], coords, shape)
 }
 
 /// `[steps, batch]`: `len - 1 - t` inside a sequence, else `t`.
-fn mirrored(b: &mut Builder<'_>, lens: Arg, steps: i64) -> Result<Arg> {
-    let t = b.index(axis(0), Elem::I64, vec![Ix::Const(steps), Ix::Const(1)]);
+fn mirrored(b: &mut Builder<'_>, lens: Arg, steps: &Ix) -> Result<Arg> {
+    let t = b.index(axis(0), Elem::I64, vec![steps.clone(), Ix::Const(1)]);
     let inside = b.compare(Predicate::LessThan, t, lens)?;
     let last = b.sub(lens, ir::int_scalar(Elem::I64, 1))?;
     let other = b.sub(last, t)?;

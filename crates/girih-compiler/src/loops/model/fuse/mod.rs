@@ -99,6 +99,8 @@ fn symbolic(graph: &Graph, node: &Node) -> bool {
         Op::Gather(coords) | Op::Scatter { coords, .. } => {
             coords.iter().any(|c| matches!(c, crate::graph::ir::Coord::Ix(ix) if has(ix)))
         }
+        // Loops run when the model does.
+        Op::Repeat(_) => true,
         _ => false,
     };
     of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
@@ -119,6 +121,11 @@ fn layouts(graph: &Graph, force: &BTreeSet<ValueId>) -> Vec<bool> {
 }
 
 impl<'a> Fusion<'a> {
+    /// Nothing is computed when the model is loaded.
+    pub fn at_run(&mut self) {
+        self.load.fill(false);
+    }
+
     pub fn new(graph: &'a Graph) -> Fusion<'a> {
         let mut load = vec![false; graph.values.len()];
         let mut bare = vec![false; graph.values.len()];
@@ -519,7 +526,7 @@ impl<'a> Fusion<'a> {
                     }
                 }
             }
-            Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } => {
+            Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } | Op::Repeat(_) => {
                 // Computed as a whole, from arrays. What a scatter reads only once may be an array in another order.
                 let scatter = matches!(node.op, Op::Scatter { .. });
                 for x in node.values() {
