@@ -237,7 +237,7 @@ mod tests {
         assert!(text(&out).contains("x 64\n"), "{}", text(&out));
         let short = ROWS.replace("0..1000", "0..100");
         let (out, _) = apply("cooperative_reduce", &kernel(&short), &gpu(&[]));
-        assert!(text(&out).contains("x 128\n"), "{}", text(&out));
+        assert!(text(&out).contains("x 32\n"), "{}", text(&out));
     }
 
     /// The more rows there are, the fewer threads share one, down to a warp; a thread has no more than 32 elements of a row.
