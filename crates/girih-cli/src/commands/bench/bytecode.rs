@@ -11,7 +11,7 @@ use crate::commands::run::timing::duration;
 use crate::failure::Failure;
 
 /// A gather of 2022 bytes, with debug locations.
-const KERNEL: &[u8] = include_bytes!("../../../../../tests/bytecode/corpus/13.4/kernel_gathering.tileirbc");
+const KERNEL: &[u8] = include_bytes!("kernel_gathering.tileirbc");
 const COPIES: usize = 4096;
 /// Programs made from bytes in one measurement.
 const REPEATS: u32 = 100;
