@@ -255,10 +255,10 @@ impl Executable {
         state.now.clear();
         state.now.resize(call.binding.rounds.len(), (0, 0));
         fill(&mut state.slots, &call.binding.slots, call, base)?;
-        let times = times.map(|times| {
+        let mut times = times;
+        if let Some(times) = times.as_deref_mut() {
             times.resize(self.plan.steps.len(), 0.0);
-            times
-        });
+        }
         let (slots, now) = (&mut state.slots, &mut state.now);
         self.plan.walk(&mut Running { exec: self, session: &session, call, base, slots, now, times })?;
         drop(session);

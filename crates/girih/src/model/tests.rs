@@ -73,6 +73,7 @@ fn chain() -> Model {
         load: vec![step(DOUBLE, vec![StepArg::Array(w), StepArg::Array(v)], v)],
         steps: vec![add(x, t[0]), add(t[0], t[1]), add(t[1], t[2])],
         outputs: vec![t[2], v],
+        ..Plan::default()
     };
     let cache = std::env::temp_dir().join(format!("girih-model-{}", std::process::id()));
     Model::from_plan(graph, plan).unwrap().with_options(Options::default().cache(CachePolicy::At(cache)))

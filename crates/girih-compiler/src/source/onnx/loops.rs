@@ -200,9 +200,9 @@ impl<'m> Importer<'m> {
         let inner = [&[inputs[1], yes], &inputs[2..]].concat();
         let results = self.round(graph, &inner, node, body, origin);
         let counter = inputs[1];
-        let limit = limit.and_then(|x| match x {
-            Arg::Value(v) => Some(self.inside(self.depth() - 1, v.into())),
-            scalar => Some(scalar),
+        let limit = limit.map(|x| match x {
+            Arg::Value(v) => self.inside(self.depth() - 1, v.into()),
+            scalar => scalar,
         });
         let mut b = Builder::new(&mut self.graph, origin);
         let mut next = |results: &[Arg]| -> Result<(Vec<Arg>, bool)> {
@@ -307,7 +307,7 @@ impl<'m> Importer<'m> {
                 }
             }
         }
-        let Some(rounds) = rounds.as_const() else { return None };
+        let rounds = rounds.as_const()?;
         let mut state: Vec<Arg> = args[..states].to_vec();
         let stacked = graph.outputs.len().saturating_sub(states);
         let mut rows: Vec<Vec<Arg>> = vec![vec![]; stacked];

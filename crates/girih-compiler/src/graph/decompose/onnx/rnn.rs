@@ -543,7 +543,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 /// `[steps, batch]`: whether a sequence has not ended.
 fn running(b: &mut Builder<'_>, lens: Arg, steps: &Ix) -> Result<Arg> {
-    let shape = [&[steps.clone()], &b.shape(lens)[..]].concat();
+    let shape = [std::slice::from_ref(steps), &b.shape(lens)[..]].concat();
     let (at, lens) = (b.index(axis(0), Elem::I64, shape.clone()), b.broadcast_to(lens, &shape)?);
     b.compare(Predicate::GreaterThan, lens, at)
 }
