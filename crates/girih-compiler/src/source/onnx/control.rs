@@ -106,7 +106,7 @@ impl<'m> Importer<'m> {
         let (mut branches, mut types) = (vec![], vec![]);
         for graph in [then, other] {
             let said = self.said();
-            self.open(&[], &[]);
+            self.open(node, &[], &[])?;
             let results = self.inner(graph, node, body, origin);
             let mut b = Builder::new(&mut self.graph, origin);
             let results = results.map(|all| {

@@ -18,6 +18,8 @@ use crate::index::Ix;
 
 /// How many nodes functions and branches may expand to.
 const MOST_NODES: usize = 1 << 18;
+/// As many origins take as much memory as a node, about.
+const ORIGINS_OF_A_NODE: usize = 8;
 /// How deep functions and branches may nest.
 const DEEPEST: usize = 32;
 
@@ -240,8 +242,12 @@ impl<'m> Importer<'m> {
         self.scopes.pop();
     }
 
-    /// Begins the body of a loop with this state and these tensors of which each round gets a row.
-    pub(super) fn open(&mut self, state: &[ValueId], rows: &[ValueId]) -> Vec<Arg> {
+    /// Begins the body of a loop with this state and these tensors of which each round gets a row; `None` when the model expands to
+    /// too many nodes. A body keeps the origins of all nodes before it, which take memory too.
+    pub(super) fn open(&mut self, node: &Node, state: &[ValueId], rows: &[ValueId]) -> Option<Vec<Arg>> {
+        if !self.spend_many(self.graph.origins.len() / ORIGINS_OF_A_NODE, node) {
+            return None;
+        }
         let mut body = repeat::open(&mut self.graph);
         let mut inputs = vec![];
         for (at, x) in state.iter().chain(rows).enumerate() {
@@ -249,7 +255,7 @@ impl<'m> Importer<'m> {
         }
         let graph = std::mem::replace(&mut self.graph, body);
         self.around.push(Around { graph, read: BTreeMap::new(), args: [state, rows].concat() });
-        inputs
+        Some(inputs)
     }
 
     /// Ends it; its graph, and the operands of the loop.
@@ -529,8 +535,14 @@ impl<'m> Importer<'m> {
 
     /// Counts a node; false when the model expands to too many.
     pub(super) fn spend(&mut self, node: &Node) -> bool {
-        self.nodes += 1;
-        if self.nodes == MOST_NODES {
+        self.spend_many(1, node)
+    }
+
+    /// Counts what takes as much memory as so many nodes.
+    fn spend_many(&mut self, count: usize, node: &Node) -> bool {
+        let before = self.nodes;
+        self.nodes = before.saturating_add(count);
+        if before < MOST_NODES && self.nodes >= MOST_NODES {
             let message =
                 format!("functions and branches expand to more than {MOST_NODES} nodes, at {}", node_text(node));
             self.error(Code::BadModel, message);

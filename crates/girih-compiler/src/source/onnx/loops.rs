@@ -194,7 +194,7 @@ impl<'m> Importer<'m> {
             Err(refusal) => return Some(Err(refusal)),
         };
         let said = self.said();
-        let inputs = self.open(&state, &[]);
+        let inputs = self.open(node, &state, &[])?;
         // A round runs only while the condition is true.
         let yes = Builder::new(&mut self.graph, origin).int_constant(Elem::BOOL, &[], &[1]);
         let inner = [&[inputs[1], yes], &inputs[2..]].concat();
@@ -369,7 +369,7 @@ impl<'m> Importer<'m> {
             Err(refusal) => return Some(Err(refusal)),
         };
         let said = self.said();
-        let inputs = self.open(&state, &rows);
+        let inputs = self.open(node, &state, &rows)?;
         let results = self.round(graph, &inputs, node, body, origin);
         let (made, args) = self.close();
         if self.complains(&said) {
