@@ -343,7 +343,7 @@ mod tests {
       store sum_parts[a0*7 + part] = sum_1 !"aten.mean"
 "#;
         assert!(text.starts_with(want), "{text}");
-        for line in ["for part in 0..7: reduce combine add(sum) from 0.0", "load sum_parts[a0*7 + part]"] {
+        for line in ["for part in 0..7: reduce combine add(sum_1) from 0.0", "load sum_parts[a0*7 + part]"] {
             assert!(text[want.len()..].contains(line), "{text}");
         }
     }
