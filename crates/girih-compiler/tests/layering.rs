@@ -21,7 +21,8 @@ fn order(src: &Path) -> Vec<String> {
 
 /// Every module that a file's code names as `crate::module` (also inside `crate::{a, b}`), tests left out.
 fn imports(text: &str, modules: &[String]) -> Vec<(usize, String)> {
-    let code = match text.find("#[cfg(test)]\nmod tests {") {
+    let tests = ["mod tests {", "pub(super) mod tests {"].map(|m| text.find(&format!("#[cfg(test)]\n{m}")));
+    let code = match tests.into_iter().flatten().next() {
         Some(end) => &text[..end],
         None => text,
     };
