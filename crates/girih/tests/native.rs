@@ -1,8 +1,11 @@
 //! The compiler, the cache and the pool together, on hand-written C in the form the emitter uses.
 
-use std::path::{Path, PathBuf};
+mod folder;
+
+use std::path::Path;
 use std::process::Command;
 
+use folder::Folder;
 use girih::Error;
 use girih::blocks::{self, BlockOrder, Host, Run, Waiting};
 use girih::cache::Cache;
@@ -42,22 +45,6 @@ impl Host for Silent {
     fn stalled(&self, _: &[Waiting]) {}
     fn live(&self, _: u64, _: u64) -> bool {
         true
-    }
-}
-
-/// A folder of the test's own, removed at the end.
-struct Folder(PathBuf);
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let dir = std::env::temp_dir().join(format!("girih-test-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        Folder(dir)
-    }
-}
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

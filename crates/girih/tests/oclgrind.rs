@@ -6,6 +6,7 @@
 //!
 //! `make oclgrind` runs it; Debian's package is called `oclgrind`.
 
+mod folder;
 mod gpu_programs;
 mod kernel_files;
 mod opencl;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use folder::Folder;
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::VecMemory;
@@ -147,15 +149,6 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// A folder that goes with the test, whether it passes or not.
-struct Folder(std::path::PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Deletes one barrier, the one with so many before it.
 fn without(body: &mut Vec<Stmt>, left: &mut usize) -> bool {
     for at in 0..body.len() {
@@ -182,9 +175,7 @@ fn without(body: &mut Vec<Stmt>, left: &mut usize) -> bool {
 #[test]
 #[ignore = "needs Oclgrind: `make oclgrind`"]
 fn the_simulator_and_oclgrind_agree() {
-    let folder = std::env::temp_dir().join(format!("girih-oclgrind-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let folder = Folder(folder);
+    let folder = Folder::new("oclgrind");
     let (mut refused, mut wrong): (BTreeMap<String, usize>, Vec<String>) = Default::default();
     let (mut kernels, mut mutants, mut races) = (0, 0, 0);
     for case in cases() {

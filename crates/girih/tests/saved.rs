@@ -1,26 +1,13 @@
 //! Saved models of another version or processor: nothing of their machine code is run, they are compiled anew, and it is said.
 
-use std::path::{Path, PathBuf};
+mod folder;
 
+use std::path::Path;
+
+use folder::Folder;
 use girih::Options;
 use girih::model::{Model, Tensor};
 use girih_compiler::graph::Elem;
-
-/// A folder that goes at the end.
-struct Folder(PathBuf);
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let dir = std::env::temp_dir().join(format!("girih-saved-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&dir);
-        std::fs::create_dir_all(&dir).unwrap();
-        Folder(dir)
-    }
-}
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Writes a saved model again with another header, whose hash is right.
 fn change(from: &Path, to: &Path, edit: impl Fn(&mut serde_json::Value)) {

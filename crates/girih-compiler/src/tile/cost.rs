@@ -213,13 +213,13 @@ impl Cost {
 }
 
 /// Cycles from a load of memory to its value, and how many loads a thread has under way.
-const LATENCY: f64 = 600.0;
+pub const LATENCY: f64 = 600.0;
 const UNDER_WAY: f64 = 8.0;
 /// Cycles in which threads exchange what they have, within a warp and across warps.
 const SHUFFLE: f64 = 25.0;
 const ACROSS: f64 = 80.0;
 /// Instructions that a multiprocessor issues in a cycle, those of a warp for an element of each lane, and for an exchange.
-const ISSUED: f64 = 4.0;
+pub const ISSUED: f64 = 4.0;
 const FOLDING: f64 = 4.0;
 const EXCHANGING: f64 = 6.0;
 

@@ -233,7 +233,7 @@ impl Executable {
     ///
     /// # Safety
     /// The addresses must be of arrays of the types and shapes that the binding was made for; outputs overlap nothing.
-    pub unsafe fn run(&self, call: &Call<'_>, files: &Files, times: Option<&mut Times>) -> Result<()> {
+    pub unsafe fn run(&self, call: &Call<'_>, files: &Files, mut times: Option<&mut Times>) -> Result<()> {
         let mut state = self.state.take()?;
         let state = &mut *state;
         let arena = usize::try_from(call.binding.arena).unwrap_or(usize::MAX);
@@ -255,7 +255,6 @@ impl Executable {
         state.now.clear();
         state.now.resize(call.binding.rounds.len(), (0, 0));
         fill(&mut state.slots, &call.binding.slots, call, base)?;
-        let mut times = times;
         if let Some(times) = times.as_deref_mut() {
             times.resize(self.plan.steps.len(), 0.0);
         }

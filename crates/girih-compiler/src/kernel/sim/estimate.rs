@@ -18,15 +18,12 @@ use super::instruction::{Instruction, statements};
 use super::report::{Report, Row};
 use crate::kernel::ir::{Kernel, Stmt, WARP};
 use crate::loops::matrix::{COLS, Operand, ROWS};
-use crate::tile::cost::{self, L2, OTHER_REGISTERS};
+use crate::tile::cost::{self, ISSUED, L2, LATENCY, OTHER_REGISTERS};
 use crate::tile::target::{Gpu, Target};
 
-/// Warps that a multiprocessor issues statements of in one cycle.
-const SCHEDULERS: f64 = 4.0;
 /// Cycles until a warp's next statement can use what the last one computed.
 const DEPENDENT: f64 = 4.0;
-/// Cycles that a request to global memory takes, and how many of a warp are under way.
-const LATENCY: f64 = 600.0;
+/// Requests to global memory of a warp that are under way.
 const OUTSTANDING: f64 = 4.0;
 /// Cycles that a barrier of a block takes.
 const BARRIER: f64 = 30.0;
@@ -118,7 +115,7 @@ impl Estimate {
             bytes("memory", arrays / gpu.bandwidth, arrays),
             bytes("L2", moved / (L2 * gpu.bandwidth).min(PORT * gpu.clock * active), moved),
             part("latency", ratio(moved, flight * gpu.clock * active).max(first)),
-            part("issue", spread(issued, SCHEDULERS.min(warps / DEPENDENT))),
+            part("issue", spread(issued, ISSUED.min(warps / DEPENDENT))),
             part("arithmetic", 2.0 * arithmetic * scale / (gpu.peak * self.busy)),
             part("matrix unit", products(kernel, r, gpu) * scale / self.busy),
             part("shared memory", spread(wavefronts, 1.0)),

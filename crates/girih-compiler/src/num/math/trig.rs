@@ -118,11 +118,10 @@ fn reduce_small<M: Machine>(x: X<M>, single: bool) -> Reduced<M> {
     Reduced { quadrant, hi, lo: (r - hi) + low }
 }
 
-/// For the f64 that is a finite f32 of 2^26 or more in size: the products with five chunks of 2/pi are exact.
+/// For the f64 that is a finite f32 of 2^26 or more: the products with five chunks of 2/pi are exact.
 fn reduce_large_single<M: Machine>(x: X<M>) -> Reduced<M> {
     // Chunks before the window contribute whole multiples of four quadrants.
-    let size = x.abs();
-    let starts = [53, 81, 109].map(|e| size.float(2f64.powi(e)).le(size));
+    let starts = [53, 81, 109].map(|e| x.float(2f64.powi(e)).le(x));
     let pick = |at: [X<M>; 4]| at[0].or_if(starts[0], at[1]).or_if(starts[1], at[2]).or_if(starts[2], at[3]);
     let scaled = x * pick([0, 1, 2, 3].map(|j| x.float(2f64.powi(-28 * (j + 1)))));
     let product = |k: usize| {
@@ -176,11 +175,11 @@ fn reduce_large<M: Machine>(x: X<M>) -> Reduced<M> {
     Reduced { quadrant: to_int(n), hi, lo: (p - hi) + p_low }
 }
 
-/// The reduced argument, its sine and cosine. `single`: x is the exact value of an f32, and so may the result be.
+/// The reduced argument, its sine and cosine, of x from 0 on. `single`: x is the exact value of an f32, and so may the result be.
 fn sin_cos<M: Machine>(x: X<M>, single: bool) -> (X<M>, X<M>, X<M>) {
     let small = reduce_small(x, single);
     let large = if single { reduce_large_single(x) } else { reduce_large(x) };
-    let is_small = x.abs().lt(if single { 67108864.0 } else { 1073741824.0 });
+    let is_small = x.lt(if single { 67108864.0 } else { 1073741824.0 });
     let is_small = if single { is_small } else { is_small.usually() };
     let quadrant = is_small.select(small.quadrant, large.quadrant);
     let r = is_small.select(small.hi, large.hi);

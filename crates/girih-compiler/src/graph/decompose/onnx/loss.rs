@@ -12,7 +12,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         name: "onnx_softmax",
         handles: &["onnx.Softmax", "onnx.LogSoftmax", "onnx.Hardmax"],
         doc: "Softmax and its logarithm along one axis (before version 13: over all axes from there on), and hardmax, \
-              which is 1 at the first maximum.\n\n`y = softmax(x)` --> `e = exp(x - max x)`, `y = e / sum e`",
+              which is 1 at the first maximum.\n\n`y = softmax(x)` --> `e = exp(x - max x)`, `y = e * (1 / sum e)`",
         run: onnx_softmax,
     },
     Decomposition {
