@@ -275,6 +275,31 @@ def test_threads_share_a_model():
         assert not wrong
 
 
+def test_threads_share_arrays_of_results():
+    model = girih.Model.from_expr("torch.exp(x) + 1", x="f32[400, 500]")
+    x = np.linspace(-1, 1, 200_000, dtype="f4").reshape(400, 500)
+    inputs = [x, x + 1, x + 2]
+    want = [model(x=given).copy() for given in inputs]
+    shared = np.empty_like(x)
+    failed = []
+
+    def work(given):
+        try:
+            for _ in range(50):
+                assert model(x=given, out=[shared]) is shared
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(given,)) for given in inputs]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
+    # Runs of one model take turns, so what stays is the result of one of them, as a whole.
+    assert sum(np.array_equal(shared, result) for result in want) == 1
+
+
 def test_a_look_inside(tmp_path):
     model = girih.Model.from_onnx(dense().SerializeToString())
     profile = model.profile(**feed(4))

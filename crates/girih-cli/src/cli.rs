@@ -178,8 +178,8 @@ pub struct RunArgs {
     /// round-robin. For a model also the seed of generated inputs.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// With the device sim: run every launch under so many schedules, from the seed on, which must leave the same bits [env:
-    /// GIRIH_SCHEDULES].
+    /// With --device sim or --compare sim: run every launch under so many schedules, from the seed on, which must leave the same
+    /// bits [env: GIRIH_SCHEDULES].
     #[arg(long, value_name = "N", value_parser = girih::options::schedules, allow_hyphen_values = true)]
     pub schedules: Option<u64>,
 }

@@ -276,6 +276,7 @@ fn half_a_message_ends_the_server_with_a_sentence() {
     for half in [
         "Content-Length: 400\r\n\r\n{\"jsonrpc\":",
         "Content-Length: many\r\n\r\n",
+        "Content-Length: 99999999999999\r\n\r\n{}",
         "Content-Length: 5\r\n\r\n{{{{{",
         "nonsense",
     ] {

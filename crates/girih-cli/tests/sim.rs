@@ -130,6 +130,18 @@ fn a_run_is_one_of_several_schedules_that_leave_the_same() {
     assert_eq!(out(&eight).matches("once").count(), 3, "{}", out(&eight));
     assert_eq!(out(&finish(lab.command(&run).env("GIRIH_SCHEDULES", "8"))), out(&eight));
     expect(&lab.girih(&[&run[..], &["--schedules", "1001"]].concat()), 2, "from 1 to 1000");
+
+    // Other devices have none, also for a model; the environment speaks to simulations only.
+    let native = ["run", &file, "--grid", "3", "--arg", "y=zeros:i32[1]", "--print", "y"];
+    let wanted = "only the simulator has schedules of threads: --schedules needs --device sim or --compare sim";
+    for device in ["cpu", "eval"] {
+        let o = lab.girih(&[&native[..], &["--device", device, "--schedules", "3"]].concat());
+        expect(&o, 2, wanted);
+        assert_eq!(out(&o), "");
+    }
+    expect(&lab.girih(&["run", "-c", "torch.ones(4) + 1", "--schedules", "3"]), 2, wanted);
+    expect(&lab.girih(&[&native[..], &["--compare", "sim", "--schedules", "3"]].concat()), 0, "");
+    expect(&finish(lab.command(&native).env("GIRIH_SCHEDULES", "3")), 0, "");
 }
 
 #[test]

@@ -118,6 +118,10 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     options.device = args.device.unwrap_or(options.device);
     options.block = args.launch.block;
     options.seed = args.seed.unwrap_or(options.seed);
+    if args.schedules.is_some() && options.device != Device::Sim && args.compare != Some(Device::Sim) {
+        let message = "only the simulator has schedules of threads: --schedules needs --device sim or --compare sim";
+        return Err(Failure::usage(message));
+    }
     options.schedules = args.schedules.or(options.schedules);
     options.notes = source::notes(args.verbose);
     if args.verbose > 1 {

@@ -2,10 +2,11 @@
 //!
 //! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and of tile programs answers about names,
 //! operations and types.
-//! The transport is `lsp-server`'s, the one of rust-analyzer; what the few structures of the protocol look like is written down
-//! where they are made.
+//! Messages and how a client begins and ends are `lsp-server`'s, the library of rust-analyzer; what the few structures of the
+//! protocol look like is written down where they are made.
 //!
-//! * [`text`]: places as the protocol counts them    * [`names`]: which definition a name means    * [`answers`]: one function a request
+//! * [`transport`]: bytes and messages    * [`text`]: places as the protocol counts them
+//! * [`names`]: which definition a name means    * [`answers`]: one function a request
 //!
 //! Invariants: one thread answers, in order, so that an answer is about the text that the client had when it asked; a document is
 //! read once for each version; a client that goes away, or sends what is no message, ends the server with a sentence.
@@ -13,6 +14,7 @@
 mod answers;
 mod names;
 mod text;
+mod transport;
 
 use std::collections::BTreeMap;
 
@@ -141,7 +143,7 @@ struct Server {
 }
 
 pub fn run() -> Result<(), Failure> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, threads) = transport::stdio().map_err(Failure::Output)?;
     let said = match serve(connection) {
         // What was said last is still being written.
         Ok(()) => return threads.join().map_err(Failure::Output),
