@@ -1,6 +1,9 @@
 # `make test` needs Rust, a C compiler and Python 3.11 or newer; it installs the rest into .venv.
 PYTHON ?= python3
 GIRIH := target/release/girih
+# The packages that `cargo build` means, named where another joins them: alone it would ask for other features of libraries, and
+# all that depends on these would be compiled anew.
+OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
@@ -33,7 +36,7 @@ unit: build
 # tests that click say that they are skipped where there is none.
 browser:
 	@command -v chromium > /dev/null || { echo "make browser needs Chromium: apt install chromium" >&2; exit 1; }
-	GIRIH_BROWSER=1 cargo test --quiet -p girih-cli --test explain --test sim in_a_browser
+	GIRIH_BROWSER=1 cargo test --quiet --workspace --test explain --test sim in_a_browser
 
 # Every operation on every element type against NumPy, and natively against the evaluator.
 operations: build .venv/ready
@@ -47,14 +50,14 @@ numeric: build .venv/ready
 GPU_TARGETS := sm_80 sm_90a sm_100a sm_120
 
 gpu-coverage: build .venv/ready
-	cargo build --release --quiet -p girih-onnx-nodes
+	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	for target in $(GPU_TARGETS); do \
 		.venv/bin/python tests/operations.py $(GIRIH) --target $$target || exit 1; \
 		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target || exit 1; done
 
 # All of them, the examples, cuTile's programs and PyTorch's models under eight schedules of the threads each. It takes hours.
 gpu-schedules: python
-	cargo build --release --quiet -p girih-onnx-nodes
+	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	.venv/bin/python tests/simulated.py $(GIRIH) --all
 	for target in $(GPU_TARGETS); do \
@@ -67,7 +70,7 @@ gpu-schedules: python
 
 # Every twelfth of them, others for each target.
 gpu-coverage-part: build .venv/ready
-	cargo build --release --quiet -p girih-onnx-nodes
+	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	first=0; for target in $(GPU_TARGETS); do \
 		.venv/bin/python tests/operations.py $(GIRIH) --target $$target --every 12 --first $$first || exit 1; \
 		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --every 12 \
@@ -79,8 +82,9 @@ simulated: build .venv/ready
 
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build
-	cargo run --release --quiet -p girih-random -- --count 200
-	cargo run --release --quiet -p girih-random -- --graphs --count 700
+	cargo build --release --quiet $(OURS) -p girih-random
+	target/release/girih-random --count 200
+	target/release/girih-random --graphs --count 700
 
 # Small inputs that ask for more memory, time or stack than there is.
 hostile: build .venv/ready
@@ -88,7 +92,7 @@ hostile: build .venv/ready
 
 # ONNX's own tests of its operators: all by the evaluator, and a part natively.
 onnx: .venv/ready
-	cargo build --release --quiet -p girih-onnx-nodes
+	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu --part
 
@@ -101,7 +105,7 @@ contrib: build .venv/ready
 
 # All of them natively: some minutes, most of them the C compiler's.
 onnx-native: .venv/ready
-	cargo build --release --quiet -p girih-onnx-nodes
+	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu
 
 # Libraries of whole models and of all examples, called on one thread and on several, against girih run.
@@ -131,7 +135,7 @@ bytecode: build .venv/ready
 
 # Emitted CUDA through NVIDIA's compiler for every GPU target, and the machine code it gives. No GPU is needed.
 cuda: .venv/ready
-	VIRTUAL_ENV="$(CURDIR)/.venv" timeout 1200 cargo test --quiet -p girih --test cuda_compile -- --include-ignored
+	VIRTUAL_ENV="$(CURDIR)/.venv" timeout 1200 cargo test --quiet --workspace --test cuda_compile -- --include-ignored
 
 # Kernels as OpenCL under another one's detector of races, which Debian's package `oclgrind` brings.
 oclgrind:

@@ -97,6 +97,7 @@ pub use launch::prepared::{Compiled, Prepared, Report};
 pub use launch::simulate::Simulated;
 pub use memory::args::{Arg, Param, ParamKind, RawArgs, Reached};
 pub use memory::buffer::{Buffer, Element, Fill};
+pub use memory::float8::{F8E4M3, F8E5M2};
 pub use memory::npy;
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer, Watcher};
 pub use program::{Kernel, Program};

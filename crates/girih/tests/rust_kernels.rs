@@ -537,3 +537,119 @@ fn mistakes_come_together_and_once() {
     let girih::Error::Kernel { diagnostics, .. } = &error else { panic!("{error}") };
     assert_eq!(diagnostics.len(), 2, "{error}");
 }
+
+/// The product in blocks of `make_block_ptr`, which move along the sum.
+#[girih::kernel]
+fn blocked(a: &[F8E4M3], b: &[F8E4M3], c: &mut [f32], m: i32, n: i32, k: i32) {
+    let (i, j) = (program_id(0) * 16, program_id(1) * 32);
+    let mut left = make_block_ptr(a, [m, k], (k, 1), (i, 0), [16, 8]);
+    let mut right = make_block_ptr(b, [k, n], (n, 1), (0, j), [8, 32]);
+    let mut sum = zeros::<f32>([16, 32]);
+    for _ in range(0, cdiv(k, 8)) {
+        let zero = F8E4M3::from_f32(0.0);
+        sum = dot_add(left.load_checked(&[0, 1], zero), right.load_checked(&[0, 1], zero), sum);
+        left = left.advance((0, 8));
+        right = right.advance((8, 0));
+    }
+    make_block_ptr(c, [m, n], (n, 1), [i, j], [16, 32]).store_checked(sum, &[0, 1]);
+}
+
+#[test]
+fn blocks_of_small_floats() {
+    let (m, n, k) = (37usize, 45usize, 19usize);
+    // Products and sums of these are exact in f32.
+    let small = |count: usize, by: usize| (0..count).map(move |i| ((i * by) % 15) as f32 - 7.0).map(F8E4M3::from_f32);
+    let (a, b): (Vec<F8E4M3>, Vec<F8E4M3>) = (small(m * k, 7).collect(), small(k * n, 11).collect());
+    for device in [Device::Cpu, Device::Eval] {
+        // Nothing past the array may be written.
+        let mut c = vec![9.0f32; m * n + 64];
+        let options = Options { device, ..Options::default() };
+        blocked(&a, &b, &mut c, m as i32, n as i32, k as i32).with_options(options).launch([3, 2]).unwrap();
+        for i in 0..m {
+            for j in 0..n {
+                let want: f32 = (0..k).map(|p| a[i * k + p].to_f32() * b[p * n + j].to_f32()).sum();
+                assert_eq!(c[i * n + j], want, "{device} {i} {j}");
+            }
+        }
+        assert_eq!(c[m * n..], [9.0; 64]);
+    }
+}
+
+/// Rounds to eight bits what it reads, in blocks at the edges of an image, and turns the image.
+#[girih::kernel]
+fn turned(x: &[f32], y: &mut [F8E5M2], rows: i32, columns: i32) {
+    let from = make_tensor_descriptor(x, [rows, columns], (columns, 1), [8, 4]);
+    let to = make_tensor_descriptor(y, [columns, rows], (rows, 1), [4, 8]);
+    let (i, j) = (program_id(0) * 8 - 3, program_id(1) * 4 - 1);
+    to.store([j, i], from.load([i, j]).t().to::<F8E5M2>());
+}
+
+#[test]
+fn descriptors_leave_out_what_is_not_there() {
+    let (rows, columns) = (21usize, 10usize);
+    let x: Vec<f32> = (0..rows * columns).map(|i| i as f32 * 1.7 - 100.0).collect();
+    for device in [Device::Cpu, Device::Eval] {
+        let mut y = vec![F8E5M2::default(); rows * columns];
+        let options = Options { device, ..Options::default() };
+        turned(&x, &mut y, rows as i32, columns as i32).with_options(options).launch([3, 3]).unwrap();
+        for (at, value) in y.iter().enumerate() {
+            let (j, i) = (at / rows, at % rows);
+            assert_eq!(*value, F8E5M2::from_f32(x[i * columns + j]), "{device} {i} {j}");
+        }
+    }
+}
+
+#[girih::kernel]
+fn misplaced(x: &[f32], out: &mut [f32], n: i32) {
+    let tile = make_block_ptr(x + arange(0, 4), [n], [1], [0], [4]);
+    let block = make_block_ptr(x, [n], [1], [0], [4]);
+    make_block_ptr(out, [n], [arange(0, 4)], [0], [4]).store(tile.load() + block.load_checked(&[1], 0.0));
+}
+
+#[test]
+fn mistakes_in_blocks_are_told() {
+    let said = misplaced(&[0.0; 4], &mut [0.0; 4], 4).launch(1).unwrap_err().to_string();
+    for part in [
+        "the base of a block must be one address, not Ptr<f32>[4]",
+        "the dimensions of a block of 1 are 0 to 0, not [1]",
+        "an extent or a stride of a block must be a scalar",
+        "make_block_ptr(x + arange(0, 4), [n], [1], [0], [4])",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in\n{said}");
+    }
+}
+
+#[girih::kernel]
+fn grown(x: &mut [f32], n: i32, #[constexpr] block: i32) {
+    let i = program_id(0) * block + arange(0, block);
+    store_where(x + i, load_where(x + i, i < n, 0.0) + 1.0, i < n);
+}
+
+#[test]
+fn autotuners_choose_once_for_each_key() {
+    // Of these, 3 is no extent of a tile.
+    static BLOCKS: Autotuner<i32> = Autotuner::new(&[3, 64, 512]);
+    let mut runs = 0;
+    for n in [100usize, 100, 700] {
+        let mut x = vec![0.0f32; n];
+        let before = runs;
+        BLOCKS
+            .launch(n, |&block| {
+                runs += 1;
+                x.fill(1.0);
+                grown(&mut x, n as i32, block).launch(cdiv(n as u32, block as u32))
+            })
+            .unwrap();
+        assert_eq!(x, vec![2.0; n]);
+        assert!(matches!(BLOCKS.best(n), Some(64 | 512)));
+        assert_eq!(runs == before + 1, n == 100 && before > 0);
+    }
+    assert!(BLOCKS.best(5).is_none());
+
+    static NONE: Autotuner<i32> = Autotuner::new(&[3, 5]);
+    let refused = NONE.launch((), |&block| grown(&mut [0.0; 8], 8, block).launch(1)).unwrap_err().to_string();
+    assert!(refused.contains("powers of two") || refused.contains("power of two"), "{refused}");
+    static EMPTY: Autotuner<i32> = Autotuner::new(&[]);
+    let refused = EMPTY.launch((), |_| unreachable!()).unwrap_err().to_string();
+    assert_eq!(refused, "an autotuner needs something to choose from");
+}

@@ -2,6 +2,8 @@
 
 pub use half::{bf16, f16};
 
+pub use crate::memory::float8::{F8E4M3, F8E5M2};
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Bool,
@@ -47,7 +49,7 @@ impl ElementType {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type of kernels",
     label = "not an element type",
-    note = "kernels compute with i8 to i64, u8 to u64, f16, bf16, f32, f64 and bool"
+    note = "kernels compute with i8 to i64, u8 to u64, f16, bf16, f32, f64 and bool, and load and store F8E4M3 and F8E5M2"
 )]
 pub trait Elem: Copy + Send + Sync + 'static {
     #[doc(hidden)]
@@ -182,6 +184,22 @@ floats! {
     f32 "f32" 32 f32 |x| format!("{x:?}");
     f64 "f64" 64 f64 |x| format!("{x:?}");
 }
+
+// Loaded, stored, converted and multiplied; what computes with them converts them first.
+macro_rules! small_floats {
+    ($($t:ident $ir:literal;)*) => {$(
+        impl Elem for $t {
+            const TYPE: ElementType = ElementType { name: stringify!($t), ir: $ir, kind: Kind::Float, bits: 8 };
+        }
+        impl Constant for $t {
+            fn spell(self) -> String {
+                format!("0x{:02X}", self.to_bits())
+            }
+            const ZERO: $t = $t::from_bits(0);
+        }
+    )*};
+}
+small_floats! { F8E4M3 "f8E4M3FN"; F8E5M2 "f8E5M2"; }
 
 trait Zero {
     const ZERO: Self;

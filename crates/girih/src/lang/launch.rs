@@ -9,7 +9,7 @@ use std::sync::Arc;
 use girih_compiler::base::Diagnostic;
 
 use super::builder::{Builder, build, here};
-use super::element::{Constant, Elem, ElementType, Kind, Number};
+use super::element::{Constant, Elem, ElementType, Kind};
 use super::tile::Tile;
 use crate::Stage;
 use crate::error::{Error, Result};
@@ -42,10 +42,10 @@ pub struct Parameter<'a> {
     argument: Arg<'a>,
 }
 impl<'a> Parameter<'a> {
-    pub fn read<T: Number>(name: &'static str, elements: &'a [T]) -> Parameter<'a> {
+    pub fn read<T: Elem + crate::Element>(name: &'static str, elements: &'a [T]) -> Parameter<'a> {
         Parameter { name, ty: ElementType { kind: Kind::Pointer, ..T::TYPE }, argument: Arg::from(elements) }
     }
-    pub fn written<T: Number>(name: &'static str, elements: &'a mut [T]) -> Parameter<'a> {
+    pub fn written<T: Elem + crate::Element>(name: &'static str, elements: &'a mut [T]) -> Parameter<'a> {
         Parameter { name, ty: ElementType { kind: Kind::Pointer, ..T::TYPE }, argument: Arg::from(elements) }
     }
     pub fn scalar<T: Constant>(name: &'static str, value: T) -> Parameter<'a>

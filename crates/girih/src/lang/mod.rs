@@ -38,6 +38,8 @@
 //! known when the constants are: the first launch returns [`Error::Program`](crate::Error) whose diagnostics show the line, with all
 //! errors of the kernel at once.
 
+mod autotune;
+mod blocks;
 mod builder;
 mod control;
 mod element;
@@ -52,10 +54,13 @@ mod shapes;
 mod special;
 mod tile;
 
+pub use autotune::Autotuner;
+pub use blocks::{BlockPtr, Position, Positions, TensorDescriptor, make_block_ptr, make_tensor_descriptor};
 #[doc(hidden)]
 pub use control::{Branch, Condition, Counted, Each, Range, While, end_of_block};
 pub use control::{Carried, Repeat, range, range_by};
 pub use element::{Constant, Elem, Float, Integer, Number, Ptr, PtrMut, Word, bf16, f16};
+pub use element::{F8E4M3, F8E5M2};
 pub use launch::{Grid, Launch};
 #[doc(hidden)]
 pub use launch::{Made, Origin, Parameter, instance, parameter};

@@ -113,7 +113,7 @@ impl<T: Word> ops::Not for Tile<T> {
 // ---- addresses
 
 /// An address some elements further on.
-fn offset(b: &mut Builder, address: Id, by: Id) -> Id {
+pub(super) fn offset(b: &mut Builder, address: Id, by: Id) -> Id {
     // Offsets are signed.
     let by = if b.ty(by).kind == Kind::Unsigned { convert(b, by, <i64 as Elem>::TYPE) } else { by };
     let ([address, by], shape) = b.together([address, by]);

@@ -279,14 +279,14 @@ pub fn interleave<T: Elem>(x: Tile<T>, y: Tile<T>) -> Tile<T> {
 // ---- products
 
 /// What matrices can be multiplied, and what their products are summed in.
-pub trait Multiplied: Number {
+pub trait Multiplied: Constant {
     type Sum: Number;
 }
 macro_rules! multiplied {
     ($($t:ident $sum:ident;)*) => {$(impl Multiplied for $t { type Sum = $sum; })*};
 }
-use super::element::{bf16, f16};
-multiplied! { f16 f32; bf16 f32; f32 f32; f64 f64; i8 i32; u8 i32; }
+use super::element::{F8E4M3, F8E5M2, bf16, f16};
+multiplied! { F8E4M3 f32; F8E5M2 f32; f16 f32; bf16 f32; f32 f32; f64 f64; i8 i32; u8 i32; }
 
 /// The matrix product `[M, K]` by `[K, N]`, or `[B, M, K]` by `[B, K, N]`.
 #[track_caller]

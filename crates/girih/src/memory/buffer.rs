@@ -142,6 +142,11 @@ impl Buffer {
 }
 
 /// Rust types that are element types.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an element type of arrays",
+    label = "not an element type of arrays",
+    note = "arrays hold i8 to i64, u8 to u64, F8E4M3, F8E5M2, f16, bf16, f32 and f64"
+)]
 pub trait Element: Copy + sealed::Sealed {
     const DTYPE: DType;
     fn bits(self) -> u64;
@@ -168,6 +173,8 @@ elements! {
     u8, I8, u64::from, |b| b as u8;
     half::f16, F16, |x| u64::from(x.to_bits()), |b| half::f16::from_bits(b as u16);
     half::bf16, BF16, |x| u64::from(x.to_bits()), |b| half::bf16::from_bits(b as u16);
+    super::float8::F8E4M3, F8E4M3FN, |x| u64::from(x.to_bits()), |b| super::float8::F8E4M3::from_bits(b as u8);
+    super::float8::F8E5M2, F8E5M2, |x| u64::from(x.to_bits()), |b| super::float8::F8E5M2::from_bits(b as u8);
     i16, I16, |x| u64::from(x as u16), |b| b as i16;
     u16, I16, u64::from, |b| b as u16;
     i32, I32, |x| u64::from(x as u32), |b| b as i32;

@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod buffer;
+pub mod float8;
 pub mod globals;
 pub mod npy;
 pub mod pages;

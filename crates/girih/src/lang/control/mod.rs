@@ -10,5 +10,5 @@ mod carried;
 mod loops;
 
 pub use branch::{Branch, Condition, end_of_block};
-pub use carried::Carried;
+pub use carried::{Carried, Leaf};
 pub use loops::{Counted, Each, Range, Repeat, While, range, range_by};
