@@ -197,9 +197,13 @@ fn the_readme_shows_what_is_printed() {
 
 #[test]
 fn flags_in_the_documents_exist() {
-    let commands =
-        ["run", "compile", "check", "assemble", "disassemble", "fmt", "ops", "rules", "doctor", "cache", "bench"];
-    let help: String = commands.iter().map(|c| girih(&[c, "--help"])).collect();
+    let all = girih(&["--help"]);
+    let indented = |l: &str| l.strip_prefix("  ").filter(|l| !l.starts_with(' ')).map(String::from);
+    let commands: Vec<String> =
+        all.lines().filter_map(indented).filter_map(|l| Some(l.split_once("  ")?.0.to_string())).collect();
+    let is_command =
+        |c: &&String| c.chars().all(|c| c.is_ascii_lowercase()) && !["help", "cutile"].contains(&c.as_str());
+    let help: String = commands.iter().filter(is_command).map(|c| girih(&[c, "--help"])).collect();
     // The scripts' flags are in their sources.
     let scripts = [
         "tests/cutile/run.py",
@@ -210,8 +214,8 @@ fn flags_in_the_documents_exist() {
     ];
     let sources: String = scripts.iter().map(|s| std::fs::read_to_string(root().join(s)).unwrap()).collect();
     let known: BTreeSet<&str> = flags(&help).chain(flags(&sources)).collect();
-    // Cargo's own.
-    let others = ["--release", "--test", "--path"];
+    // Cargo's own, and torchrun's.
+    let others = ["--release", "--test", "--path", "--nproc-per-node"];
     for file in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/rules.md"] {
         let text = std::fs::read_to_string(root().join(file)).unwrap();
         for flag in flags(&text) {
