@@ -5,7 +5,7 @@
 use std::any::Any;
 
 use super::builder::{Id, here};
-use super::control::{Carried, Leaf};
+use super::control::{Carried, Leaf, saved};
 use super::element::{Constant, Elem, PtrMut};
 use super::memory::{load, load_where, store, store_where};
 use super::operators::{How, binary, compare_ids, offset};
@@ -170,11 +170,8 @@ pub fn make_block_ptr<P: Address, const N: usize>(
 impl<P: Address, const N: usize> BlockPtr<P, N> {
     /// The block, all of which lies in the array.
     #[track_caller]
-    pub fn load(self) -> Tile<P::Element>
-    where
-        P::Element: Constant,
-    {
-        self.array.load(&self.offsets, &[], P::Element::ZERO)
+    pub fn load(self) -> Tile<P::Element> {
+        load(self.array.tile(&self.offsets, &[]).0)
     }
     /// The block, with `other` where it leaves the array along the dimensions `checked`.
     #[track_caller]
@@ -216,6 +213,11 @@ pub fn make_tensor_descriptor<P: Address, const N: usize>(
     TensorDescriptor(Blocked::new(base, shape, strides, block))
 }
 
+/// All dimensions.
+fn every<const N: usize>() -> [usize; N] {
+    std::array::from_fn(|axis| axis)
+}
+
 impl<P: Address, const N: usize> TensorDescriptor<P, N> {
     /// The block at `offsets`, with 0 where it leaves the array.
     #[track_caller]
@@ -223,14 +225,14 @@ impl<P: Address, const N: usize> TensorDescriptor<P, N> {
     where
         P::Element: Constant,
     {
-        self.0.load(&offsets.positions(), &std::array::from_fn::<usize, N, _>(|axis| axis), P::Element::ZERO)
+        self.0.load(&offsets.positions(), &every::<N>(), P::Element::ZERO)
     }
 }
 impl<T: Elem, const N: usize> TensorDescriptor<PtrMut<T>, N> {
     /// Writes what of the block at `offsets` lies in the array.
     #[track_caller]
     pub fn store(self, offsets: impl Positions<N>, value: impl Operand<T>) {
-        self.0.store(&offsets.positions(), &std::array::from_fn::<usize, N, _>(|axis| axis), value);
+        self.0.store(&offsets.positions(), &every::<N>(), value);
     }
 }
 
@@ -244,19 +246,6 @@ impl<P: Address, const N: usize> Blocked<P, N> {
         self.base.refill(tiles);
         self.shape.iter_mut().chain(&mut self.strides).for_each(|x| x.refill(tiles));
     }
-}
-
-macro_rules! saved {
-    () => {
-        fn save(&self) -> Box<dyn Any> {
-            Box::new(*self)
-        }
-        fn restore(&mut self, saved: &dyn Any) {
-            if let Some(saved) = saved.downcast_ref::<Self>() {
-                *self = *saved;
-            }
-        }
-    };
 }
 
 impl<P: Address, const N: usize> Carried for BlockPtr<P, N> {

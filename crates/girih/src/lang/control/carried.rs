@@ -33,6 +33,7 @@ pub trait Carried {
     fn restore(&mut self, saved: &dyn Any);
 }
 
+/// `save` and `restore` of what is cloned as a whole.
 macro_rules! saved {
     () => {
         fn save(&self) -> Box<dyn Any> {
@@ -46,6 +47,7 @@ macro_rules! saved {
         }
     };
 }
+pub(in crate::lang) use saved;
 
 impl<T: Elem> Carried for Tile<T> {
     fn leaves(&self, out: &mut Vec<Leaf>) {

@@ -10,5 +10,6 @@ mod carried;
 mod loops;
 
 pub use branch::{Branch, Condition, end_of_block};
+pub(super) use carried::saved;
 pub use carried::{Carried, Leaf};
 pub use loops::{Counted, Each, Range, Repeat, While, range, range_by};
