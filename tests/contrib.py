@@ -29,6 +29,12 @@ def bytes_of(*shape, dtype=np.uint8):
     return RNG.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, shape).astype(dtype)
 
 
+def weights_of(*shape):
+    """Seven bits, as ONNX Runtime's quantiser makes them with `reduce_range`: on a processor with AVX2 alone it adds two products
+    of unsigned with signed bytes in 16 bits, which saturate, and its result is not the defined one."""
+    return RNG.integers(-64, 65, shape).astype(np.int8)
+
+
 def scale(*shape):
     return RNG.uniform(0.01, 0.05, shape).astype(np.float32)
 
@@ -67,12 +73,12 @@ def cases():
         yield "QLinearSoftmax", operands, 1, {"axis": axis, "opset": opset}
 
     for trans in (0, 1):
-        b = bytes_of(*((5, 8) if trans else (8, 5)), dtype=np.int8)
+        b = weights_of(*((5, 8) if trans else (8, 5)))
         operands = [*u(3, 8), W(b), W(scale(5)), W(zero(np.int8, 5)), W(RNG.integers(-99, 99, 5).astype("i4"))]
         yield "QGemm", [*operands, W(scale()), W(zero(np.uint8))], 1, {"transB": trans}
         yield "QGemm", operands, 1, {"transB": trans, "alpha": 0.5}
     for columns in ((), (5,)):
-        weights = [W(bytes_of(8, 5, dtype=np.int8)), W(scale(*columns)), W(zero(np.int8, *columns))]
+        weights = [W(weights_of(8, 5)), W(scale(*columns)), W(zero(np.int8, *columns))]
         yield "DynamicQuantizeMatMul", [normal(2, 3, 8), *weights, W(normal(5))], 1, {}
         operands = [bytes_of(2, 3, 8), weights[0], W(scale()), weights[1], W(zero(np.uint8)), weights[2], W(normal(5))]
         yield "MatMulIntegerToFloat", operands, 1, {}
