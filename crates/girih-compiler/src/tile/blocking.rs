@@ -39,7 +39,7 @@ pub fn panel_width(target: &Target, dtype: DType) -> u64 {
     2 * u64::from(target.lanes_of(dtype.bytes()))
 }
 
-/// Rows of the largest register tile, and columns in panels, as multiples of which blocks are chosen.
+/// Rows as multiples of which blocks are chosen: those of the largest register tile.
 const TILE_ROWS: u64 = 8;
 /// Most rows of a block: with 64 columns the accumulators take an eighth of a usual L2.
 const MOST_ROWS: u64 = 512;
@@ -61,8 +61,8 @@ pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, types: Types, in
 /// Chooses the blocks of an `m` x `n` x `k` product; `m` is `None` where it is known at run
 /// time only.
 ///
-/// Rows: all of them, up to 512, so that the right operand is fetched and packed once; where they form no register tiles
-/// of five rows or more, rounded up to tiles of eight. Columns: two panels where these are ready in memory (the left
+/// Rows: all of them, up to 512, so that the right operand is fetched and packed once; of more, an even part, or where there is
+/// none, one rounded up to tiles of eight. Columns: two panels where these are ready in memory (the left
 /// operand is read in place, so narrow blocks cost nothing), four where an operand has to be packed, fewer where there
 /// would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
 /// needs a mask, unless `k` has none above 64.
@@ -72,9 +72,12 @@ pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, types
     }
     let width = panel_width(target, types.acc);
     let bm = match m {
-        Some(m) if m <= TILE_ROWS => m.max(1),
-        Some(m) if m <= MOST_ROWS && (5..=TILE_ROWS).any(|rows| m.is_multiple_of(rows)) => m,
-        Some(m) => m.div_ceil(m.div_ceil(MOST_ROWS)).next_multiple_of(TILE_ROWS),
+        Some(m) if m <= MOST_ROWS => m.max(1),
+        Some(m) => {
+            let least = m.div_ceil(MOST_ROWS);
+            let even = (least..=2 * least).find(|blocks| m.is_multiple_of(*blocks));
+            even.map_or_else(|| m.div_ceil(least).next_multiple_of(TILE_ROWS), |blocks| m / blocks)
+        }
         None => 4 * TILE_ROWS,
     };
     let in_place = in_panels && m.is_some_and(|m| m.is_multiple_of(bm));
@@ -165,9 +168,11 @@ mod tests {
         assert_eq!(blocks(Some(1), 2048, 2048, false), (1, 128, 256));
         assert_eq!(blocks(Some(32), 256, 2048, true), (32, 32, 256));
         assert_eq!(blocks(None, 5632, 2048, true), (32, 128, 256));
-        // 1024 rows are two blocks; 197 form no tiles, so the last of 25 tiles of eight is not full.
+        // 1024 rows are two blocks, 1023 are three; 1009 have no even part.
         assert_eq!(blocks(Some(1024), 768, 1000, true), (512, 64, 250));
-        assert_eq!(blocks(Some(197), 768, 257, true), (200, 64, 256));
+        assert_eq!(blocks(Some(1023), 768, 1000, true), (341, 64, 250));
+        assert_eq!(blocks(Some(1009), 768, 1000, true), (512, 128, 250));
+        assert_eq!(blocks(Some(197), 768, 257, true), (197, 64, 256));
         // Less than a panel: the block is as small as the product, panels stay whole.
         assert_eq!(blocks(Some(3), 7, 20, false), (3, 8, 20));
         assert_eq!(blocks(Some(0), 1, 0, true), (1, 32, 1));

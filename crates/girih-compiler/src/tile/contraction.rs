@@ -127,6 +127,18 @@ impl Nest<'_> {
         self.free.iter().rev().fold(inner, inside)
     }
 
+    /// The sum once more, with values and an axis of its own.
+    pub fn fresh_reduce(&self, kernel: &mut Kernel) -> (For, Roles) {
+        let mut copy = self.reduce.clone();
+        let renaming = walk::Renaming::fresh(kernel, std::slice::from_ref(&Stmt::For(Box::new(copy.clone()))));
+        renaming.apply(&mut copy.body);
+        let axis = |a: AxisId| renaming.axes.get(&a).copied().unwrap_or(a);
+        let val = |v: ValId| renaming.vals.get(&v).copied().unwrap_or(v);
+        copy.axis = axis(copy.axis);
+        let Roles { k, a, b, .. } = self.roles;
+        (copy, Roles { k: axis(k), a: val(a), b: val(b), ..self.roles })
+    }
+
     /// Whether nothing but rows and columns stands around the sum: threads share one product at a time.
     pub fn alone(&self) -> Result<(), &'static str> {
         match self.free.len() {
@@ -215,9 +227,14 @@ impl Nest<'_> {
     }
 }
 
-/// Chooses the register tile of an m x n accumulator: half the vector registers hold accumulators, two vectors wide
-/// where n allows, so that eight or more independent multiply-adds are in flight and each operand element loaded is
-/// used several times.
+/// Accumulators that hide the latency of every machine's multiply-adds, and then some: more would only make the code longer.
+const ENOUGH: u32 = 16;
+/// Accumulators that a machine adds to before the first of them is ready again.
+const IN_FLIGHT: u32 = 8;
+
+/// Chooses the register tile of an m x n accumulator: two vectors wide where n allows, and of as many rows as leave registers for
+/// the operands, so that eight or more independent multiply-adds are in flight and each operand element loaded is used several
+/// times. Where the rows do not divide m, those that remain are a tile of their own.
 pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape, String> {
     if !matches!(acc, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
         return Err(format!("accumulators of {acc} are not held in vectors"));
@@ -228,18 +245,32 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
     if lanes < 2 {
         return Err(format!("{n} columns do not fill a vector"));
     }
-    let registers = (ctx.target.vector.registers / 2).max(4);
-    let registers = (registers / (lanes / native).max(1)).max(1);
+    let registers = (ctx.target.vector.registers / (lanes / native).max(1)).max(4);
     let vectors = room(n) / lanes;
-    let most = (registers / vectors.clamp(1, 2)).max(1);
-    let rows = (1..=most).rev().find(|r| m.is_multiple_of(*r as u64)).unwrap_or(1);
-    let rows = ctx.knobs.rows.unwrap_or(rows);
-    let wide = vectors.min(prev_power((registers / rows).max(1))).min(8);
+    let rows = match ctx.knobs.rows {
+        Some(rows) => m.min(rows.into()) as u32,
+        None => rows_of_tile(registers, vectors.clamp(1, 2), m),
+    };
+    // Of one row each vector of the right operand is used once, and needs no register of its own.
+    let held = if rows == 1 { registers / 2 } else { (registers - 1) / (rows + 1) };
+    let wide = vectors.min(prev_power(held.min(ENOUGH / rows))).min(8);
     let cols = ctx.knobs.cols.unwrap_or(wide * lanes);
-    if !m.is_multiple_of(rows as u64) || !n.is_multiple_of(cols as u64) || !cols.is_multiple_of(lanes) {
-        return Err(format!("a tile of {rows}x{cols} by {lanes} lanes does not divide {m}x{n}"));
+    if !n.is_multiple_of(cols as u64) || !cols.is_multiple_of(lanes) {
+        return Err(format!("a tile of {cols} columns by {lanes} lanes does not divide {n}"));
     }
     Ok(TileShape { rows, cols, lanes })
+}
+
+/// The rows of a tile so many vectors wide that take the least time for m rows: beside the accumulators there is a register for
+/// each vector of the right operand, and one for the left one.
+fn rows_of_tile(registers: u32, vectors: u32, m: u64) -> u32 {
+    let most = (ENOUGH / vectors).min((registers - 1) / vectors - 1).max(1);
+    // A step of the sum takes as long as two multiply-adds for each row's vectors, or as those that are in flight, and a little more.
+    let step = |rows: u64| rows.max((IN_FLIGHT / vectors).into()) + 1;
+    let time = |rows: u64| m / rows * step(rows) + if m.is_multiple_of(rows) { 0 } else { step(m % rows) };
+    let best =
+        (1..=u64::from(most)).filter(|r| *r <= m).min_by_key(|r| (time(*r), !m.is_multiple_of(*r), most as u64 - r));
+    best.unwrap_or(1) as u32
 }
 
 /// The greatest power of two that divides `x`; 0 for 0.
@@ -274,8 +305,15 @@ mod tests {
         assert_eq!(shape(wide.clone(), DType::F32, 4, 128), (4, 64, 16));
         assert_eq!(shape(wide.clone(), DType::F32, 1, 64), (1, 64, 16));
         assert_eq!(shape(wide.clone(), DType::F32, 7, 32), (7, 32, 16));
-        assert_eq!(shape(wide.clone(), DType::F32, 60, 64), (6, 32, 16));
+        // Seven tiles and one of four rows.
+        assert_eq!(shape(wide.clone(), DType::F32, 60, 64), (8, 32, 16));
+        assert_eq!(shape(wide.clone(), DType::F32, 18, 64), (6, 32, 16));
         assert_eq!(shape(wide, DType::F32, 32, 4), (16, 4, 4));
-        assert_eq!(shape(narrow, DType::F32, 128, 128), (4, 16, 8));
+        // 12 accumulators of 16 registers, but where fewer leave no rows over.
+        assert_eq!(shape(narrow.clone(), DType::F32, 128, 128), (6, 16, 8));
+        assert_eq!(shape(narrow.clone(), DType::F32, 32, 128), (4, 16, 8));
+        assert_eq!(shape(narrow.clone(), DType::F32, 1, 128), (1, 64, 8));
+        assert_eq!(shape(narrow.clone(), DType::F32, 2, 128), (2, 32, 8));
+        assert_eq!(shape(narrow, DType::F32, 1000, 8), (14, 8, 8));
     }
 }

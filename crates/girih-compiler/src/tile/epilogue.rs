@@ -32,49 +32,50 @@ pub fn join(kernel: &mut Kernel) -> Vec<BufId> {
     let mut body = std::mem::take(&mut kernel.body);
     let mut joined = vec![];
     walk::visit_bodies_mut(&mut body, &mut |body| {
-        // The statements that touch each buffer which is declared here.
-        let mut touching: BTreeMap<BufId, Vec<usize>> = BTreeMap::new();
-        for (at, s) in body.iter().enumerate() {
-            match s {
-                Stmt::Local { buf } if kernel.bufs[*buf].space == Space::Scratch => _ = touching.insert(*buf, vec![at]),
-                _ if touching.is_empty() => {}
-                _ => {
-                    for buf in buffer_uses(std::slice::from_ref(s)).keys() {
-                        touching.entry(*buf).and_modify(|all| all.push(at));
-                    }
-                }
-            }
+        // What is done for one moves what is touched by others.
+        while let Some(acc) = touching(kernel, body).iter().find_map(|(acc, at)| join_one(kernel, body, *acc, at)) {
+            joined.push(acc);
         }
-        let mut gone = BTreeSet::new();
-        for (acc, at) in touching {
-            if join_one(kernel, body, acc, &at).is_some() {
-                gone.extend([at[0], at[1], at[3]]);
-                joined.push(acc);
-            }
-        }
-        let mut at = 0;
-        body.retain(|_| {
-            at += 1;
-            !gone.contains(&(at - 1))
-        });
     });
     kernel.body = body;
     joined
 }
 
-/// Makes a register tile start and end with what stands around it; the statements at the other three positions are then
-/// done.
-fn join_one(kernel: &Kernel, body: &mut [Stmt], acc: BufId, touching: &[usize]) -> Option<()> {
-    let [_, first, tile, last] = touching[..] else { return None };
-    if last != tile + 1 {
-        return None;
+/// The statements that touch each buffer which is declared here.
+fn touching(kernel: &Kernel, body: &[Stmt]) -> BTreeMap<BufId, Vec<usize>> {
+    let mut touching: BTreeMap<BufId, Vec<usize>> = BTreeMap::new();
+    for (at, s) in body.iter().enumerate() {
+        match s {
+            Stmt::Local { buf } if kernel.bufs[*buf].space == Space::Scratch => _ = touching.insert(*buf, vec![at]),
+            _ if touching.is_empty() => {}
+            _ => {
+                for buf in buffer_uses(std::slice::from_ref(s)).keys() {
+                    touching.entry(*buf).and_modify(|all| all.push(at));
+                }
+            }
+        }
     }
-    let shape = &kernel.bufs[acc].shape;
-    let start = start(&body[first], acc, shape)?;
-    let mut new = body[tile].clone();
-    After::of(kernel, &body[last], acc, shape)?.put(kernel, &mut new, acc, start)?;
-    body[tile] = new;
-    Some(())
+    touching
+}
+
+/// Makes register tiles start and end with what stands around them, which is gone then.
+fn join_one(kernel: &mut Kernel, body: &mut Vec<Stmt>, acc: BufId, touching: &[usize]) -> Option<BufId> {
+    let [local, first, from, .., last] = touching[..] else { return None };
+    // The registers are declared before they are filled.
+    let from = if in_registers(kernel, &body[from - 1]) { from - 1 } else { from };
+    let shape = kernel.bufs[acc].shape.clone();
+    let start = start(&body[first], acc, &shape)?;
+    let mut new = body[from..last].to_vec();
+    let mut after = After::of(kernel, &body[last], acc, &shape)?;
+    after.put_each(kernel, &mut new, acc, start)?;
+    body.splice(from..=last, new);
+    body.remove(first);
+    body.remove(local);
+    Some(acc)
+}
+
+fn in_registers(kernel: &Kernel, s: &Stmt) -> bool {
+    matches!(s, Stmt::Local { buf } if matches!(kernel.bufs[*buf].space, Space::Register { .. }))
 }
 
 /// The constant that a nest fills the whole of a buffer with.
@@ -98,15 +99,15 @@ fn pair<'a>(s: &'a Stmt, shape: &[u64]) -> Option<(&'a For, &'a For)> {
 }
 
 /// What is done with each sum, row by row: statements for a row, and for each element of it.
-struct After<'a> {
+struct After {
     i: AxisId,
     j: AxisId,
-    row: &'a [Stmt],
-    element: &'a [Stmt],
+    row: Vec<Stmt>,
+    element: Vec<Stmt>,
 }
 
-impl<'a> After<'a> {
-    fn of(kernel: &Kernel, s: &'a Stmt, acc: BufId, shape: &[u64]) -> Option<After<'a>> {
+impl After {
+    fn of(kernel: &Kernel, s: &Stmt, acc: BufId, shape: &[u64]) -> Option<After> {
         let (i, j) = pair(s, shape)?;
         let (_, row) = i.body.split_last()?;
         if !row.iter().all(edit::is_pure) || j.body.len() > MOST_STATEMENTS {
@@ -128,25 +129,39 @@ impl<'a> After<'a> {
         };
         let of_row = refs(row);
         let apart = !of_row.bufs_read.contains(&acc) && j.body.iter().all(in_lanes);
-        apart.then_some(After { i: i.axis, j: j.axis, row, element: &j.body })
+        apart.then(|| After { i: i.axis, j: j.axis, row: row.to_vec(), element: j.body.clone() })
     }
 
-    /// Makes the register tile start from a constant and end with this.
-    fn put(&self, kernel: &Kernel, tile: &mut Stmt, acc: BufId, start: Opnd) -> Option<()> {
-        let mut at = tile;
-        let parts = loop {
-            let Stmt::For(f) = at else { return None };
-            let in_registers = |buf: &BufId| matches!(kernel.bufs[*buf].space, Space::Register { .. });
-            match &mut f.body[..] {
-                _ if f.kind != LoopKind::Free => return None,
-                [Stmt::For(_)] => at = &mut f.body[0],
-                [Stmt::Local { buf }, _, _, _] if in_registers(buf) => break &mut f.body,
+    /// Makes every register tile among these statements start from a constant and end with this.
+    fn put_each(&mut self, kernel: &mut Kernel, body: &mut Vec<Stmt>, acc: BufId, start: Opnd) -> Option<()> {
+        let mut at = 0;
+        while at < body.len() {
+            if let Some(four) = body.get(at..at + 4)
+                && in_registers(kernel, &four[0])
+            {
+                let tile = self.put(kernel, four, acc, start)?;
+                let after = at + tile.len();
+                body.splice(at..at + 4, tile);
+                at = after;
+                continue;
+            }
+            match &mut body[at] {
+                Stmt::For(f) if f.kind == LoopKind::Free => self.put_each(kernel, &mut f.body, acc, start)?,
                 _ => return None,
             }
-        };
-        let [Stmt::Local { buf: registers }, fill, _, _] = &mut parts[..] else { return None };
-        let registers = *registers;
-        innermost(fill, &mut |body| {
+            at += 1;
+        }
+        Some(())
+    }
+
+    /// A register tile that starts from a constant and ends with this.
+    fn put(&mut self, kernel: &mut Kernel, tile: &[Stmt], acc: BufId, start: Opnd) -> Option<Vec<Stmt>> {
+        let [Stmt::Local { buf: registers }, fill, sum, store] = tile else { return None };
+        let (at, extents) = (touched(store, *registers)?, extents(store));
+        let [row, col] = <[Ix; 2]>::try_from(touched(store, acc)?).ok()?;
+        let by = BTreeMap::from([(self.i, row), (self.j, col)]);
+        let (mut fill, mut store) = (fill.clone(), store.clone());
+        innermost(&mut fill, &mut |body| {
             body.retain(|s| matches!(s, Stmt::Write { .. }));
             for s in body {
                 if let Stmt::Write { value, .. } = s {
@@ -154,24 +169,26 @@ impl<'a> After<'a> {
                 }
             }
         });
-        let mut store = parts.pop()?;
-        let (at, extents) = (touched(&store, registers)?, extents(&store));
-        let [row, col] = <[Ix; 2]>::try_from(touched(&store, acc)?).ok()?;
-        let by = BTreeMap::from([(self.i, row), (self.j, col)]);
-        let mut element = edit::place_axes(self.element, &by, &extents);
+        let mut element = edit::place_axes(&self.element, &by, &extents);
         for s in &mut element {
             if let Stmt::Read { buf, idx, .. } = s {
-                (*buf, *idx) = (registers, at.clone());
+                (*buf, *idx) = (*registers, at.clone());
             }
         }
         innermost(&mut store, &mut |body| *body = std::mem::take(&mut element));
-        let mut before = edit::place_axes(self.row, &by, &extents);
+        let mut before = edit::place_axes(&self.row, &by, &extents);
+        let mut out = vec![tile[0].clone(), fill, sum.clone()];
         match &mut store {
             Stmt::For(f) if matches!(f.body[..], [Stmt::For(_)]) => _ = f.body.splice(0..0, before),
-            _ => parts.append(&mut before),
+            _ => out.append(&mut before),
         }
-        parts.push(store);
-        Some(())
+        out.push(store);
+        // Another tile's values are its own.
+        let both = [&self.row[..], &self.element[..]].concat();
+        let renaming = walk::Renaming::fresh(kernel, &both);
+        renaming.apply(&mut self.row);
+        renaming.apply(&mut self.element);
+        Some(out)
     }
 }
 

@@ -39,7 +39,8 @@ for i in 0..128: free                            for j1 in 0..4: free
 Where the sum is one stretch, it starts in registers and what follows it is done there (`tile/epilogue.rs`): the
 accumulator is no longer in memory at all.
 
-The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it.
+The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it. Rows that fill no
+tile are one of their own, lower than the others.
 
 On a GPU every thread of the block has a tile of its own, and the accumulator is nothing else: what fills it before the sum
 and what follows it is done by the thread that has the element.
@@ -83,39 +84,27 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Vec<Stmt>, St
     if !ctx.knobs.register_tile {
         return Err("knob off".to_string());
     }
-    let roles = nest.roles;
-    let dtype = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
+    let dtype = num_type(kernel, nest.roles.acc).ok_or("its accumulator holds addresses")?;
     let shape = nest.tile_shape(ctx, dtype)?;
     let place = check_body(kernel, nest, shape.cols)?;
-
-    let i1 = new_axis(kernel, roles.m, "1");
-    let j1 = new_axis(kernel, roles.n, "1");
-    let (row_tiles, col_tiles) = (nest.m / u64::from(shape.rows), nest.n / u64::from(shape.cols));
-    let name = format!("{}_r", kernel.bufs[roles.acc].name);
-    let extents = vec![shape.rows.into(), shape.cols.into()];
-    let acc = register_buffer(kernel, name, dtype, extents, shape.lanes);
-    let tile = Tile { roles, shape, i1: (row_tiles > 1).then_some(i1), j1: (col_tiles > 1).then_some(j1), acc };
-
-    let val = |kernel: &mut Kernel, name: &str| kernel.vals.push(Val { ty: Ty::Num(dtype), name: name.into() });
-    let (start, sum) = (val(kernel, "start"), val(kernel, "sum"));
-    let (old, new) = (roles.acc, tile.acc);
-    let fill = tile.over(kernel, |idx| {
-        let (dst, value) = (start, Opnd::Val(start));
-        vec![Stmt::Read { dst, buf: old, idx: place.clone() }, Stmt::Write { buf: new, idx, value }]
-    });
-    let steps = tile.steps(kernel, nest);
-    let store = tile.over(kernel, |idx| {
-        let (dst, value) = (sum, Opnd::Val(sum));
-        vec![Stmt::Read { dst, buf: new, idx }, Stmt::Write { buf: old, idx: place.clone(), value }]
-    });
-    let mut out = vec![Stmt::Local { buf: tile.acc }];
-    out.extend(fill);
-    out.push(steps);
-    out.extend(store);
-    if row_tiles > 1 {
+    let rows = u64::from(shape.rows);
+    let (row_tiles, col_tiles) = (nest.m / rows, nest.n / u64::from(shape.cols));
+    let i1 = (row_tiles > 1).then(|| new_axis(kernel, nest.roles.m, "1"));
+    let j1 = (col_tiles > 1).then(|| new_axis(kernel, nest.roles.n, "1"));
+    let mut out = Tile::new(kernel, nest, dtype, shape, [i1, j1]).all(kernel, nest, &place);
+    if let Some(i1) = i1 {
         out = vec![free_loop(i1, Ix::Const(row_tiles as i64), out)];
     }
-    if col_tiles > 1 {
+    // The rows that remain.
+    let rest = nest.m % rows;
+    if rest > 0 {
+        let (reduce, roles) = nest.fresh_reduce(kernel);
+        let nest = Nest { free: nest.free.clone(), reduce: &reduce, roles, ..*nest };
+        let mut tile = Tile::new(kernel, &nest, dtype, TileShape { rows: rest as u32, ..shape }, [None, j1]);
+        tile.first = nest.m - rest;
+        out.extend(tile.all(kernel, &nest, &place));
+    }
+    if let Some(j1) = j1 {
         out = vec![free_loop(j1, Ix::Const(col_tiles as i64), out)];
     }
     for f in nest.free.iter().rev().skip(2) {
@@ -128,10 +117,12 @@ fn register_buffer(kernel: &mut Kernel, name: String, dtype: DType, shape: Vec<u
     kernel.bufs.push(Buf { space: Space::Register { lanes }, ..Buf::new(name, Ty::Num(dtype), shape) })
 }
 
-/// A register tile of a contraction.
+/// Register tiles of a contraction, of one shape.
 struct Tile {
     roles: Roles,
     shape: TileShape,
+    /// The first row of the first of them.
+    first: u64,
     /// The axes over tiles of rows and of columns, where there are several.
     i1: Option<AxisId>,
     j1: Option<AxisId>,
@@ -139,6 +130,30 @@ struct Tile {
 }
 
 impl Tile {
+    fn new(kernel: &mut Kernel, nest: &Nest, dtype: DType, shape: TileShape, [i1, j1]: [Option<AxisId>; 2]) -> Tile {
+        let name = format!("{}_r", kernel.bufs[nest.roles.acc].name);
+        let acc = register_buffer(kernel, name, dtype, vec![shape.rows.into(), shape.cols.into()], shape.lanes);
+        Tile { roles: nest.roles, shape, first: 0, i1, j1, acc }
+    }
+
+    /// One tile: its accumulators, which start as they are in memory, the sum, and the way back.
+    fn all(&self, kernel: &mut Kernel, nest: &Nest, place: &[Ix]) -> Vec<Stmt> {
+        let ty = kernel.bufs[self.acc].ty;
+        let [start, sum] = ["start", "sum"].map(|name| kernel.vals.push(Val { ty, name: name.into() }));
+        let (old, new, place) = (self.roles.acc, self.acc, place.to_vec());
+        let mut out = vec![Stmt::Local { buf: new }];
+        out.extend(self.over(kernel, |idx| {
+            let value = Opnd::Val(start);
+            vec![Stmt::Read { dst: start, buf: old, idx: place.clone() }, Stmt::Write { buf: new, idx, value }]
+        }));
+        out.push(self.steps(kernel, nest));
+        out.extend(self.over(kernel, |idx| {
+            let value = Opnd::Val(sum);
+            vec![Stmt::Read { dst: sum, buf: new, idx }, Stmt::Write { buf: old, idx: place.clone(), value }]
+        }));
+        out
+    }
+
     /// Statements of the contraction at a row and a column of the tile.
     fn place(&self, body: &[Stmt], i2: &Ix, j2: &Ix) -> Vec<Stmt> {
         let at = |outer: Option<AxisId>, size: u32, inner: &Ix| match outer {
@@ -146,7 +161,11 @@ impl Tile {
             None => inner.clone(),
         };
         let TileShape { rows, cols, .. } = self.shape;
-        let by = [(self.roles.m, at(self.i1, rows, i2)), (self.roles.n, at(self.j1, cols, j2))];
+        let row = match self.first {
+            0 => at(self.i1, rows, i2),
+            first => Ix::add(Ix::Const(first as i64), i2.clone()),
+        };
+        let by = [(self.roles.m, row), (self.roles.n, at(self.j1, cols, j2))];
         let mut extents = BTreeMap::new();
         for (ix, n) in [(i2, rows), (j2, cols)] {
             if let Ix::Axis(axis) = ix {
@@ -355,12 +374,21 @@ mod tests {
     fn knobs_choose_the_tile() {
         let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=4", "cols=64"]));
         assert!(text(&out).contains("local acc_r: f32[4, 64] register(16)"), "{}", text(&out));
-        let why = refusals("register_tile", PRODUCT, &with_knobs(&["rows=3"]));
-        assert_eq!(why, ["contraction into acc: a tile of 3x64 by 16 lanes does not divide 16x64"]);
+        let why = refusals("register_tile", PRODUCT, &with_knobs(&["cols=48"]));
+        assert_eq!(why, ["contraction into acc: a tile of 48 columns by 16 lanes does not divide 64"]);
         assert_eq!(
             refusals("register_tile", PRODUCT, &with_knobs(&["register_tile=0"])),
             ["contraction into acc: knob off"]
         );
+    }
+
+    #[test]
+    fn rows_that_remain_are_a_tile() {
+        let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=3"]));
+        let made = text(&out);
+        for part in ["for i1 in 0..5: free", "acc_r: f32[3, 64]", "acc_r_1: f32[1, 64]", "load A[kk_1 + 120]"] {
+            assert!(made.contains(part), "{part}: {made}");
+        }
     }
 
     #[test]

@@ -292,50 +292,50 @@ fn pack(
     let (extent, width) = if left { (nest.m, shape.rows as u64) } else { (nest.n, shape.cols as u64) };
     let panels = !left || along == Some(own) && shape.rows > 1;
     let tag = if left { "a_pack" } else { "b_pack" };
-    let buf_shape = if panels { vec![extent / width, nest.k, width] } else { vec![extent, nest.k] };
+    let buf_shape = if panels { vec![extent.div_ceil(width), nest.k, width] } else { vec![extent, nest.k] };
     let buf = kernel.bufs.push(Buf::new(tag, Ty::Num(dtype), buf_shape));
-    let k = new_axis(kernel, nest.roles.k, "");
-    let inner = new_axis(kernel, own, "");
-    let panel = (panels && extent > width).then(|| new_axis(kernel, own, "p"));
-
-    let position = match panel {
-        Some(p) => Ix::Axis(p) * Ix::Const(width as i64) + Ix::Axis(inner),
-        None => Ix::Axis(inner),
-    };
-    let renamed = walk::Renaming::fresh(kernel, &stmts);
-    let by = BTreeMap::from([(own, position), (nest.roles.k, Ix::Axis(k))]);
-    // What was in panels before is read panel by panel.
-    let run = if panels { width } else { extent };
-    let mut extents = BTreeMap::from([(inner, run as i64), (k, nest.k as i64)]);
-    extents.extend(panel.map(|p| (p, (extent / width) as i64)));
-    let mut body = edit::place_axes(&stmts, &by, &extents);
-    renamed.apply(&mut body);
-    let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
-    let idx = if panels {
-        vec![panel.map_or(Ix::Const(0), Ix::Axis), Ix::Axis(k), Ix::Axis(inner)]
-    } else {
-        vec![Ix::Axis(inner), Ix::Axis(k)]
-    };
-    body.push(Stmt::Write { buf, idx, value });
-    let k_extent = Ix::Const(nest.k as i64);
-    let fill = if panels {
+    // A part of the operand: so many panels, or rows, from the first on.
+    let mut fill = |first: u64, count: u64, run: u64| {
+        let k = new_axis(kernel, nest.roles.k, "");
+        let inner = new_axis(kernel, own, "");
+        let over = (panels && count > 1).then(|| new_axis(kernel, own, "p"));
+        let panel = over.map_or(Ix::Const(first as i64), Ix::Axis);
+        let before = panel.clone() * Ix::Const(width as i64);
+        let position = if before.is_const(0) { Ix::Axis(inner) } else { before + Ix::Axis(inner) };
+        let renamed = walk::Renaming::fresh(kernel, &stmts);
+        let by = BTreeMap::from([(own, position), (nest.roles.k, Ix::Axis(k))]);
+        // What was in panels before is read panel by panel.
+        let mut extents = BTreeMap::from([(inner, run as i64), (k, nest.k as i64)]);
+        extents.extend(over.map(|p| (p, count as i64)));
+        let mut body = edit::place_axes(&stmts, &by, &extents);
+        renamed.apply(&mut body);
+        let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
+        let idx = if panels { vec![panel, Ix::Axis(k), Ix::Axis(inner)] } else { vec![Ix::Axis(inner), Ix::Axis(k)] };
+        body.push(Stmt::Write { buf, idx, value });
+        let along = |axis, extent: u64, body| free_loop(axis, Ix::Const(extent as i64), body);
+        if !panels {
+            return along(inner, run, vec![along(k, nest.k, body)]);
+        }
         // Rows of memory are read from end to end.
-        let row = free_loop(inner, Ix::Const(width as i64), body);
-        let row = match panel {
-            Some(p) => free_loop(p, Ix::Const((extent / width) as i64), vec![row]),
-            None => row,
+        let row = match over {
+            Some(p) => along(p, count, vec![along(inner, run, body)]),
+            None => along(inner, run, body),
         };
-        free_loop(k, k_extent, vec![row])
-    } else {
-        free_loop(inner, Ix::Const(extent as i64), vec![free_loop(k, k_extent, body)])
+        along(k, nest.k, vec![row])
     };
-    let stage = Stmt::Stage { buf, filled: Filled::Copied, body: vec![fill] };
+    let body = match (panels, extent % width) {
+        (false, _) => vec![fill(0, 1, extent)],
+        (true, 0) => vec![fill(0, extent / width, width)],
+        // The last panel is not full.
+        (true, rest) => vec![fill(0, extent / width, width), fill(extent / width, 1, rest)],
+    };
+    let stage = Stmt::Stage { buf, filled: Filled::Copied, body };
 
     let (own, k) = (Ix::Axis(own), Ix::Axis(nest.roles.k));
     let idx = if panels {
         let w = Ix::Const(width as i64);
-        let first = if panel.is_some() { Ix::floor_div(own.clone(), w.clone()) } else { Ix::Const(0) };
-        let last = if panel.is_some() { Ix::modulo(own, w) } else { own };
+        let first = if extent > width { Ix::floor_div(own.clone(), w.clone()) } else { Ix::Const(0) };
+        let last = if extent > width { Ix::modulo(own, w) } else { own };
         vec![first, k, last]
     } else {
         vec![own, k]
@@ -389,7 +389,7 @@ fn fine_in_place(
     if knob == Some(false) {
         return Some("knob off");
     }
-    let uses = if left { nest.n / shape.cols as u64 } else { nest.m / shape.rows as u64 };
+    let uses = if left { nest.n / shape.cols as u64 } else { nest.m.div_ceil(shape.rows as u64) };
     if uses <= 1 {
         return Some("each element is read once, in place");
     }
