@@ -6,7 +6,7 @@
 //! `tile` then stage, tile and vectorise those loops; the sizes here are such that they can.
 //!
 //! ```text
-//! contraction_blocks(target, Some(512), 3584, 3584, F32, true)  -->  Blocks { bm: 512, bn: 64, bk: 256 }
+//! contraction_blocks(target, one product of 512 x 3584 x 3584, f32, in panels)  -->  Blocks { bm: 512, bn: 64, bk: 256 }
 //! ```
 //!
 //! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
@@ -25,6 +25,15 @@ pub struct Blocks {
     pub bm: u64,
     pub bn: u64,
     pub bk: u64,
+}
+
+/// The extents of products side by side; `m` is `None` where it is known at run time only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Extents {
+    pub batch: u64,
+    pub m: Option<u64>,
+    pub n: u64,
+    pub k: u64,
 }
 
 /// What a product multiplies, and what it sums up in.
@@ -48,8 +57,8 @@ const LONGEST_STRETCH: u64 = 256;
 
 /// The blocks of a product as [`contraction_blocks`] chooses them, but for what knobs say of blocks of threads: `mc` rows and
 /// `nc` columns, and stretches of at most `kc`, as powers of two.
-pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, types: Types, in_panels: bool) -> Blocks {
-    let chosen = contraction_blocks(&ctx.target, m, n, k, types, in_panels);
+pub fn blocks_of(ctx: &Context, extents: Extents, types: Types, in_panels: bool) -> Blocks {
+    let chosen = contraction_blocks(&ctx.target, extents, types, in_panels);
     if !ctx.target.has(Capability::Threads) {
         return chosen;
     }
@@ -58,15 +67,15 @@ pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, types: Types, in
     Blocks { bm: given(mc, chosen.bm), bn: given(nc, chosen.bn), bk: chosen.bk.min(prev_power(kc).into()) }
 }
 
-/// Chooses the blocks of an `m` x `n` x `k` product; `m` is `None` where it is known at run
-/// time only.
+/// Chooses the blocks of `m` x `n` x `k` products.
 ///
 /// Rows: all of them, up to 512, so that the right operand is fetched and packed once; of more, an even part, or where there is
-/// none, one rounded up to tiles of eight. Columns: two panels where these are ready in memory (the left
-/// operand is read in place, so narrow blocks cost nothing), four where an operand has to be packed, fewer where there
-/// would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
+/// none, one rounded up to tiles of eight. Columns: two panels where these are ready in memory (the left operand is read in place,
+/// so narrow blocks cost nothing), up to four where an operand has to be packed, of whole vectors then, as many as take the least
+/// time with what is computed beyond the last column; fewer where there would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
 /// needs a mask, unless `k` has none above 64.
-pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, types: Types, in_panels: bool) -> Blocks {
+pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, in_panels: bool) -> Blocks {
+    let Extents { batch, m, n, k } = extents;
     if target.has(Capability::Threads) {
         return blocks_of_threads(target, m, n, k, types);
     }
@@ -80,16 +89,26 @@ pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, types
         }
         None => 4 * TILE_ROWS,
     };
-    let in_place = in_panels && m.is_some_and(|m| m.is_multiple_of(bm));
-    let rows = m.map_or(1, |m| m.div_ceil(bm)).max(1);
+    let blocks = batch.saturating_mul(m.map_or(1, |m| m.div_ceil(bm)).max(1));
     let wanted = 4 * target.axes.workers.max(1) as u64;
-    let mut bn = if in_place { 2 * width } else { 4 * width };
-    while bn > width && (n.div_ceil(bn).saturating_mul(rows) < wanted || !n.is_multiple_of(bn)) {
-        bn /= 2;
-    }
-    if !in_panels {
-        bn = bn.min(n.max(1).checked_next_power_of_two().unwrap_or(bn));
-    }
+    let enough = |bn: &u64| n.div_ceil(*bn).saturating_mul(blocks) >= wanted;
+    let bn = if in_panels {
+        let in_place = m.is_some_and(|m| m.is_multiple_of(bm));
+        let widest = if in_place { 2 * width } else { 4 * width };
+        let halves = std::iter::successors(Some(widest), |bn| Some(bn / 2)).take_while(|bn| *bn > width);
+        halves.filter(|bn| enough(bn) && n.is_multiple_of(*bn)).max().unwrap_or(width)
+    } else {
+        let vector = width / 2;
+        match n.max(1).checked_next_power_of_two() {
+            Some(all) if all <= vector => all,
+            _ => {
+                let all = (1..=8).map(|vectors| vectors * vector).filter(|bn| *bn < n + vector);
+                let time = |bn: &u64| n.div_ceil(*bn).saturating_mul(time_of_columns(*bn / vector));
+                let best = all.filter(|bn| *bn <= width || enough(bn)).filter(|bn| *bn >= width.min(n));
+                best.min_by_key(|bn| (time(bn), *bn)).unwrap_or(width)
+            }
+        }
+    };
     let divisor = (64..=LONGEST_STRETCH).rev().find(|d| k.is_multiple_of(*d) && k > 0);
     let bk = match divisor {
         _ if k <= LONGEST_STRETCH => k.max(1),
@@ -109,6 +128,12 @@ const LINE: u64 = 128;
 const GUESSED_ROWS: u64 = 64;
 /// Estimates that differ by less than this part are alike.
 const ALIKE: f64 = 0.1;
+
+/// What so many vectors of columns of a block take, in twelfths of what a panel does: a vector alone has half the accumulators, too
+/// few to hide their latency, and each row of a block is fetched, whatever its length.
+fn time_of_columns(vectors: u64) -> u64 {
+    12 * (vectors / 2) + 8 * (vectors % 2) + 3
+}
 
 /// Blocks of threads: powers of two, those of least estimated time (`tile/cost.rs`). Of estimates that are alike, those that
 /// give every multiprocessor a block, since each can have only so many bytes on their way; of these the one whose blocks fetch
@@ -157,8 +182,23 @@ mod tests {
     const F32: Types = Types { operand: DType::F32, acc: DType::F32 };
 
     fn blocks(m: Option<u64>, n: u64, k: u64, in_panels: bool) -> (u64, u64, u64) {
-        let b = contraction_blocks(&Target::cpu(), m, n, k, F32, in_panels);
+        let b = contraction_blocks(&Target::cpu(), Extents { batch: 1, m, n, k }, F32, in_panels);
         (b.bm, b.bn, b.bk)
+    }
+
+    #[test]
+    fn columns_are_vectors_that_leave_little_over() {
+        let narrow = Target::cpu().with_vectors(32, 16);
+        let columns = |target: &Target, batch, n| {
+            contraction_blocks(target, Extents { batch, m: Some(64), n, k: 576 }, F32, false).bn
+        };
+        for (n, of_16, of_8) in
+            [(56, 64, 56), (28, 32, 32), (14, 16, 16), (20, 32, 24), (196, 112, 40), (7, 8, 8), (3, 4, 4)]
+        {
+            assert_eq!((columns(&Target::cpu(), 1000, n), columns(&narrow, 1000, n)), (of_16, of_8), "{n}");
+        }
+        // A lone product has as many blocks as keep the threads busy.
+        assert_eq!(columns(&narrow, 1, 56), 16);
     }
 
     #[test]
@@ -218,12 +258,14 @@ mod tests {
             let p = Product { batch: 1, m, n, k, operand: DType::F32, acc: DType::F32 };
             let (bm, bn) = halved(&t, m, n);
             let old = Cost::of(&t, &p, stretched(&t, bm, bn, k, F32)).unwrap();
-            let new = Cost::of(&t, &p, contraction_blocks(&t, Some(m), n, k, F32, false)).unwrap();
+            let new =
+                Cost::of(&t, &p, contraction_blocks(&t, Extents { batch: 1, m: Some(m), n, k }, F32, false)).unwrap();
             println!("{name} {m} x {n} x {k}\n  old {old}\n  new {new}");
             assert!(new.time() <= old.time() * (1.0 + ALIKE), "{name} {m} x {n} x {k}: {new} after {old}");
         }
         let tile = |name, [m, n, k]: [u64; 3]| {
-            let b = contraction_blocks(&Target::named(name).unwrap(), Some(m), n, k, F32, false);
+            let b =
+                contraction_blocks(&Target::named(name).unwrap(), Extents { batch: 1, m: Some(m), n, k }, F32, false);
             [b.bm, b.bn, b.bk]
         };
         // 112 blocks of 128 x 128 leave some of 132 without one; 108 have four too many for one round.
@@ -242,7 +284,12 @@ mod tests {
             for extent in [0, 1, 3, 129, 1 << 20, u64::MAX] {
                 for dtype in [DType::F16, DType::F32, DType::F64] {
                     for m in [None, Some(extent), Some(1)] {
-                        let b = contraction_blocks(&t, m, extent, extent, Types { operand: dtype, acc: dtype }, false);
+                        let b = contraction_blocks(
+                            &t,
+                            Extents { batch: 1, m, n: extent, k: extent },
+                            Types { operand: dtype, acc: dtype },
+                            false,
+                        );
                         assert!((1..=WIDEST).contains(&b.bm) && (1..=WIDEST).contains(&b.bn) && b.bk > 0, "{b:?}");
                     }
                 }

@@ -234,31 +234,45 @@ const IN_FLIGHT: u32 = 8;
 
 /// Chooses the register tile of an m x n accumulator: two vectors wide where n allows, and of as many rows as leave registers for
 /// the operands, so that eight or more independent multiply-adds are in flight and each operand element loaded is used several
-/// times. Where the rows do not divide m, those that remain are a tile of their own.
+/// times. The rows and the vectors that fill no tile have smaller ones: [`parts`].
 pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape, String> {
     if !matches!(acc, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
         return Err(format!("accumulators of {acc} are not held in vectors"));
     }
-    let room = |x: u64| power_in(x).min(1 << 16) as u32;
     let native = ctx.target.lanes_of(acc.bytes());
-    let lanes = ctx.knobs.lanes.map_or(native, prev_power).min(room(n));
+    let wanted = ctx.knobs.lanes.map_or(native, prev_power);
+    let lanes = wanted.min(power_in(n).min(1 << 16) as u32);
     if lanes < 2 {
         return Err(format!("{n} columns do not fill a vector"));
     }
     let registers = (ctx.target.vector.registers / (lanes / native).max(1)).max(4);
-    let vectors = room(n) / lanes;
+    let vectors = (n / u64::from(lanes)).min(8) as u32;
     let rows = match ctx.knobs.rows {
         Some(rows) => m.min(rows.into()) as u32,
-        None => rows_of_tile(registers, vectors.clamp(1, 2), m),
+        None => rows_of_tile(registers, vectors.min(2), m),
     };
     // Of one row each vector of the right operand is used once, and needs no register of its own.
     let held = if rows == 1 { registers / 2 } else { (registers - 1) / (rows + 1) };
-    let wide = vectors.min(prev_power(held.min(ENOUGH / rows))).min(8);
+    let wide = prev_power(vectors.min(held).min(ENOUGH / rows));
     let cols = ctx.knobs.cols.unwrap_or(wide * lanes);
-    if !n.is_multiple_of(cols as u64) || !cols.is_multiple_of(lanes) {
+    if !n.is_multiple_of(lanes.into()) || u64::from(cols) > n || !cols.is_multiple_of(lanes) {
         return Err(format!("a tile of {cols} columns by {lanes} lanes does not divide {n}"));
     }
     Ok(TileShape { rows, cols, lanes })
+}
+
+/// How tiles cover an extent: where the first of them starts, how long they are and how many. What fills none is covered by
+/// smaller ones of powers of `least`, or by one where that is 1.
+pub fn parts(extent: u64, size: u32, least: u32) -> Vec<(u64, u32, u64)> {
+    let mut out = vec![(0, size, extent / u64::from(size))];
+    let mut first = extent - extent % u64::from(size);
+    while first < extent {
+        let rest = (extent - first) as u32;
+        let size = if least == 1 { rest } else { prev_power(rest / least) * least };
+        out.push((first, size, 1));
+        first += u64::from(size);
+    }
+    out
 }
 
 /// The rows of a tile so many vectors wide that take the least time for m rows: beside the accumulators there is a register for
@@ -296,6 +310,14 @@ mod tests {
     }
 
     #[test]
+    fn tiles_and_smaller_ones_cover_an_extent() {
+        assert_eq!(parts(48, 6, 1), [(0, 6, 8)]);
+        assert_eq!(parts(64, 6, 1), [(0, 6, 10), (60, 4, 1)]);
+        assert_eq!(parts(56, 16, 8), [(0, 16, 3), (48, 8, 1)]);
+        assert_eq!(parts(120, 64, 8), [(0, 64, 1), (64, 32, 1), (96, 16, 1), (112, 8, 1)]);
+    }
+
+    #[test]
     fn tiles_follow_the_registers_and_the_extents() {
         let wide = Target::cpu();
         let narrow = Target::cpu().with_vectors(32, 16);
@@ -314,6 +336,8 @@ mod tests {
         assert_eq!(shape(narrow.clone(), DType::F32, 32, 128), (4, 16, 8));
         assert_eq!(shape(narrow.clone(), DType::F32, 1, 128), (1, 64, 8));
         assert_eq!(shape(narrow.clone(), DType::F32, 2, 128), (2, 32, 8));
-        assert_eq!(shape(narrow, DType::F32, 1000, 8), (14, 8, 8));
+        assert_eq!(shape(narrow.clone(), DType::F32, 1000, 8), (14, 8, 8));
+        assert_eq!(shape(narrow.clone(), DType::F32, 64, 56), (6, 16, 8));
+        assert_eq!(shape(narrow, DType::F32, 64, 28), (6, 8, 4));
     }
 }

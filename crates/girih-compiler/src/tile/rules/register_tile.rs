@@ -10,7 +10,7 @@ use crate::loops::walk::{self, refs, refs_of};
 use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{self, Nest, Roles, TileShape, num_type};
+use crate::tile::contraction::{self, Nest, Roles, TileShape, num_type, parts};
 use crate::tile::edit::{self, free_loop, new_axis};
 use crate::tile::epilogue;
 use crate::tile::target::Capability;
@@ -39,8 +39,8 @@ for i in 0..128: free                            for j1 in 0..4: free
 Where the sum is one stretch, it starts in registers and what follows it is done there (`tile/epilogue.rs`): the
 accumulator is no longer in memory at all.
 
-The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it. Rows that fill no
-tile are one of their own, lower than the others.
+The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it. Rows and
+columns that fill no tile have smaller ones.
 
 On a GPU every thread of the block has a tile of its own, and the accumulator is nothing else: what fills it before the sum
 and what follows it is done by the thread that has the element.
@@ -87,30 +87,39 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Vec<Stmt>, St
     let dtype = num_type(kernel, nest.roles.acc).ok_or("its accumulator holds addresses")?;
     let shape = nest.tile_shape(ctx, dtype)?;
     let place = check_body(kernel, nest, shape.cols)?;
-    let rows = u64::from(shape.rows);
-    let (row_tiles, col_tiles) = (nest.m / rows, nest.n / u64::from(shape.cols));
-    let i1 = (row_tiles > 1).then(|| new_axis(kernel, nest.roles.m, "1"));
-    let j1 = (col_tiles > 1).then(|| new_axis(kernel, nest.roles.n, "1"));
-    let mut out = Tile::new(kernel, nest, dtype, shape, [i1, j1]).all(kernel, nest, &place);
-    if let Some(i1) = i1 {
-        out = vec![free_loop(i1, Ix::Const(row_tiles as i64), out)];
-    }
-    // The rows that remain.
-    let rest = nest.m % rows;
-    if rest > 0 {
-        let (reduce, roles) = nest.fresh_reduce(kernel);
-        let nest = Nest { free: nest.free.clone(), reduce: &reduce, roles, ..*nest };
-        let mut tile = Tile::new(kernel, &nest, dtype, TileShape { rows: rest as u32, ..shape }, [None, j1]);
-        tile.first = nest.m - rest;
-        out.extend(tile.all(kernel, &nest, &place));
-    }
-    if let Some(j1) = j1 {
-        out = vec![free_loop(j1, Ix::Const(col_tiles as i64), out)];
+    let mut out = vec![];
+    for (first_col, cols, count) in parts(nest.n, shape.cols, shape.lanes) {
+        let j1 = (count > 1).then(|| new_axis(kernel, nest.roles.n, "1"));
+        let mut column = vec![];
+        for (first_row, rows, count) in parts(nest.m, shape.rows, 1) {
+            let i1 = (count > 1).then(|| new_axis(kernel, nest.roles.m, "1"));
+            // Each tile but the first has a sum of its own.
+            let (reduce, roles) = match (first_row, first_col) {
+                (0, 0) => (nest.reduce.clone(), nest.roles),
+                _ => nest.fresh_reduce(kernel),
+            };
+            let nest = Nest { free: nest.free.clone(), reduce: &reduce, roles, ..*nest };
+            let shape = TileShape { rows, cols, ..shape };
+            let name = format!("{}_r", kernel.bufs[roles.acc].name);
+            let acc = register_buffer(kernel, name, dtype, vec![rows.into(), cols.into()], shape.lanes);
+            let row = At { first: first_row, outer: i1, size: rows };
+            let col = At { first: first_col, outer: j1, size: cols };
+            column.extend(within(i1, count, Tile { roles, shape, row, col, acc }.all(kernel, &nest, &place)));
+        }
+        out.extend(within(j1, count, column));
     }
     for f in nest.free.iter().rev().skip(2) {
         out = vec![Stmt::For(Box::new(For { body: out, ..(*f).clone() }))];
     }
     Ok(out)
+}
+
+/// A loop over so many tiles; over one, none.
+fn within(axis: Option<AxisId>, count: u64, body: Vec<Stmt>) -> Vec<Stmt> {
+    match axis {
+        Some(axis) => vec![free_loop(axis, Ix::Const(count as i64), body)],
+        None => body,
+    }
 }
 
 fn register_buffer(kernel: &mut Kernel, name: String, dtype: DType, shape: Vec<u64>, lanes: u32) -> BufId {
@@ -121,21 +130,32 @@ fn register_buffer(kernel: &mut Kernel, name: String, dtype: DType, shape: Vec<u
 struct Tile {
     roles: Roles,
     shape: TileShape,
-    /// The first row of the first of them.
-    first: u64,
-    /// The axes over tiles of rows and of columns, where there are several.
-    i1: Option<AxisId>,
-    j1: Option<AxisId>,
+    row: At,
+    col: At,
     acc: BufId,
 }
 
-impl Tile {
-    fn new(kernel: &mut Kernel, nest: &Nest, dtype: DType, shape: TileShape, [i1, j1]: [Option<AxisId>; 2]) -> Tile {
-        let name = format!("{}_r", kernel.bufs[nest.roles.acc].name);
-        let acc = register_buffer(kernel, name, dtype, vec![shape.rows.into(), shape.cols.into()], shape.lanes);
-        Tile { roles: nest.roles, shape, first: 0, i1, j1, acc }
-    }
+/// Where tiles lie along an axis.
+struct At {
+    first: u64,
+    /// The axis over them, where there are several.
+    outer: Option<AxisId>,
+    size: u32,
+}
 
+impl At {
+    /// The position of an element of a tile.
+    fn of(&self, inner: &Ix) -> Ix {
+        let start = match self.outer {
+            Some(outer) => Ix::Axis(outer) * Ix::Const(self.size.into()),
+            None if self.first == 0 => return inner.clone(),
+            None => Ix::Const(self.first as i64),
+        };
+        Ix::add(start, inner.clone())
+    }
+}
+
+impl Tile {
     /// One tile: its accumulators, which start as they are in memory, the sum, and the way back.
     fn all(&self, kernel: &mut Kernel, nest: &Nest, place: &[Ix]) -> Vec<Stmt> {
         let ty = kernel.bufs[self.acc].ty;
@@ -156,16 +176,8 @@ impl Tile {
 
     /// Statements of the contraction at a row and a column of the tile.
     fn place(&self, body: &[Stmt], i2: &Ix, j2: &Ix) -> Vec<Stmt> {
-        let at = |outer: Option<AxisId>, size: u32, inner: &Ix| match outer {
-            Some(outer) => Ix::add(Ix::Axis(outer) * Ix::Const(size.into()), inner.clone()),
-            None => inner.clone(),
-        };
         let TileShape { rows, cols, .. } = self.shape;
-        let row = match self.first {
-            0 => at(self.i1, rows, i2),
-            first => Ix::add(Ix::Const(first as i64), i2.clone()),
-        };
-        let by = [(self.roles.m, row), (self.roles.n, at(self.j1, cols, j2))];
+        let by = [(self.roles.m, self.row.of(i2)), (self.roles.n, self.col.of(j2))];
         let mut extents = BTreeMap::new();
         for (ix, n) in [(i2, rows), (j2, cols)] {
             if let Ix::Axis(axis) = ix {
@@ -374,8 +386,8 @@ mod tests {
     fn knobs_choose_the_tile() {
         let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=4", "cols=64"]));
         assert!(text(&out).contains("local acc_r: f32[4, 64] register(16)"), "{}", text(&out));
-        let why = refusals("register_tile", PRODUCT, &with_knobs(&["cols=48"]));
-        assert_eq!(why, ["contraction into acc: a tile of 48 columns by 16 lanes does not divide 64"]);
+        let why = refusals("register_tile", PRODUCT, &with_knobs(&["cols=40"]));
+        assert_eq!(why, ["contraction into acc: a tile of 40 columns by 16 lanes does not divide 64"]);
         assert_eq!(
             refusals("register_tile", PRODUCT, &with_knobs(&["register_tile=0"])),
             ["contraction into acc: knob off"]
@@ -383,10 +395,15 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_remain_are_a_tile() {
+    fn rows_and_columns_that_remain_have_tiles() {
         let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=3"]));
         let made = text(&out);
         for part in ["for i1 in 0..5: free", "acc_r: f32[3, 64]", "acc_r_1: f32[1, 64]", "load A[kk_1 + 120]"] {
+            assert!(made.contains(part), "{part}: {made}");
+        }
+        let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=8", "cols=48"]));
+        let made = text(&out);
+        for part in ["acc_r: f32[8, 48]", "acc_r_1: f32[8, 16]", "load B[kk_1*64 + 48 + j2_"] {
             assert!(made.contains(part), "{part}: {made}");
         }
     }

@@ -141,7 +141,7 @@ fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, 
         }
         body
     };
-    if let [Stmt::For(inner)] = &mut body[..]
+    if let Some(inner) = innermost(&mut body)
         && let Some(tested) = tested_one_by_one(inner)
     {
         let inside = |(axis, count): &(AxisId, i64)| *count >= WORTHWHILE && !tested.contains(axis);
@@ -154,6 +154,15 @@ fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, 
 
 /// Fewer iterations than this are not worth the order of the elements.
 const WORTHWHILE: i64 = 4;
+
+/// The innermost of free loops of which each has nothing in it but the next.
+fn innermost(body: &mut [Stmt]) -> Option<&mut For> {
+    let [Stmt::For(f)] = body else { return None };
+    match f.body[..] {
+        [Stmt::For(_)] if f.kind == LoopKind::Free => innermost(&mut f.body),
+        _ => Some(f),
+    }
+}
 
 /// Where an innermost free loop copies under conditions on quotients or remainders of its own axis: the axes that they mention.
 fn tested_one_by_one(f: &For) -> Option<BTreeSet<AxisId>> {
@@ -211,6 +220,18 @@ mod tests {
             lines,
             ["for k2 in 0..9: free", "for j1 in 0..4: free", "for j2 in 0..5: free", "for k1 in 0..4: free"],
             "{inside}"
+        );
+        // Whatever stands between them.
+        let panels = copy("j//5 + k%9 < 4")
+            .replace("    for j in 0..20: free\n", "    for jp in 0..5: free\n     for j in 0..4: free\n")
+            .replace("j//5", "(jp*4 + j)//5")
+            .replace("p[k, j]", "p[k, jp*4 + j]");
+        let panels = text(&apply("split_digits", &kernel(&panels), &context()).0);
+        let lines: Vec<&str> = panels.lines().map(str::trim).filter(|l| l.starts_with("for ")).collect();
+        assert_eq!(
+            lines,
+            ["for k2 in 0..9: free", "for jp in 0..5: free", "for j in 0..4: free", "for k1 in 0..4: free"],
+            "{panels}"
         );
         // Elements side by side stay a vector.
         let whole = made("j + k%9 < 20");

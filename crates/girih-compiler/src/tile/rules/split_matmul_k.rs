@@ -12,7 +12,7 @@ use crate::loops::walk;
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
-use crate::tile::blocking::{Blocks, Types, blocks_of};
+use crate::tile::blocking::{Blocks, Extents, Types, blocks_of};
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::matrix;
@@ -343,7 +343,8 @@ impl Grid {
         let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !role(a)).collect();
         let (m, n, batch) = (side(&roles.m), side(&roles.n), side(&batch));
         let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
-        let size = blocks_of(ctx, m, n.unwrap_or(1), k, Types { operand, acc }, false);
+        let extents = Extents { batch: batch.unwrap_or(1), m, n: n.unwrap_or(1), k };
+        let size = blocks_of(ctx, extents, Types { operand, acc }, false);
         let of = |extent: Option<u64>, block: u64| extent.map(|n| n.div_ceil(block));
         let counts = [of(m, size.bm), of(n, size.bn), batch];
         let count = counts.into_iter().try_fold(1u64, |all, n| n.map(|n| all.saturating_mul(n)));

@@ -7,7 +7,7 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::blocking::{Blocks, Types, blocks_of, panel_width};
+use crate::tile::blocking::{Blocks, Extents, Types, blocks_of, panel_width};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
@@ -116,9 +116,14 @@ impl<'a> Tiling<'a> {
             _ => false,
         };
         let in_panels = nest.sums.iter().all(panels);
-        let (cols, depth) = (n.known().unwrap_or(GUESS), k.known().unwrap_or(GUESS));
+        let extents = Extents {
+            batch: batch.known().unwrap_or(1),
+            m: m.known(),
+            n: n.known().unwrap_or(GUESS),
+            k: k.known().unwrap_or(GUESS),
+        };
         let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
-        let blocks = blocks_of(ctx, m.known(), cols, depth, Types { operand, acc }, in_panels);
+        let blocks = blocks_of(ctx, extents, Types { operand, acc }, in_panels);
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
         if !ctx.target.has(Capability::Threads) {
             k.block = whole_windows(&k).unwrap_or(k.block);
