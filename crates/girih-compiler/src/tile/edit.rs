@@ -71,17 +71,16 @@ pub fn choose(body: &mut [Stmt]) {
     walk::subst_vals(body, &mut |v| known.get(&v).copied());
 }
 
-/// Whether iterations of a free loop can be lanes that are off: it only moves and computes numbers of whole bytes.
-pub fn can_be_off(kernel: &Kernel, body: &[Stmt]) -> bool {
-    let number = |ty: Option<Ty>| matches!(ty, Some(Ty::Num(d)) if d.bits() >= 8);
+/// Whether iterations of a free loop can be lanes that are off: it only moves and computes numbers, of so many bytes at least.
+pub fn can_be_off(kernel: &Kernel, least: u32, body: &[Stmt]) -> bool {
+    let masked = |d: DType| d.bits() >= 8 && d.bytes() >= least.into();
     body.iter().all(|s| match s {
         Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } => true,
-        Stmt::Load { mem, order: Order::Weak, .. } | Stmt::Store { mem, order: Order::Weak, .. } => {
-            mem.elem.bits() >= 8
-        }
-        Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => {
-            kernel.bufs.get(*buf).is_some_and(|b| number(Some(b.ty)) && !matches!(b.space, Space::Register { .. }))
-        }
+        Stmt::Load { mem, order: Order::Weak, .. } | Stmt::Store { mem, order: Order::Weak, .. } => masked(mem.elem),
+        Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => kernel
+            .bufs
+            .get(*buf)
+            .is_some_and(|b| matches!(b.ty, Ty::Num(d) if masked(d)) && !matches!(b.space, Space::Register { .. })),
         _ => false,
     })
 }

@@ -15,7 +15,7 @@ pub(crate) fn context() -> Context {
 /// A machine that loads and stores whole vectors only.
 pub(crate) fn without_masks() -> Context {
     let mut ctx = context();
-    ctx.target.vector.masks = false;
+    ctx.target.vector.masks = None;
     ctx
 }
 

@@ -172,7 +172,8 @@ pub fn target_of(arch: &str, features: &[&str], threads: u32) -> Target {
     let fma = has("fma") || arch == "aarch64";
     let units = [("avx512bf16", MatrixUnit::FloatPairs), ("avx512vnni", MatrixUnit::IntegerPairs)];
     let matrix_units = units.into_iter().filter(|(feature, _)| avx512 && has(feature)).map(|(_, unit)| unit).collect();
-    let vector = Vector { bytes, registers, arithmetic: true, fma, masks: avx512 };
+    let masks = if avx512 { Some(1) } else { has("avx2").then_some(4) };
+    let vector = Vector { bytes, registers, arithmetic: true, fma, masks };
     Target { vector, matrix_units, ..Target::cpu() }
         .with_caches([l1.unwrap_or(32 << 10), l2.unwrap_or(1 << 20), l3.unwrap_or(16 << 20)])
         .with_workers(threads)

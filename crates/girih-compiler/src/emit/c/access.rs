@@ -181,10 +181,28 @@ impl Printer<'_> {
                 let verb = if stores { "stored" } else { "loadd" };
                 let call = format!("__builtin_ia32_{verb}qu{kind}{}_mask((void *)p, (some)v, m)", bytes * 8);
                 let act = if stores { format!("  {call};\n") } else { format!("  return ({full}){call};\n") };
+                let own = format!("  typedef {int} some __attribute__((vector_size({bytes})));\n");
                 body.push_str(&format!(
-                    "#if defined(__AVX512BW__) && defined(__AVX512VL__)\n  typedef {int} some __attribute__((vector_size({bytes})));\n  \
-                     {mask} m = from < to ? (2ull << (to - 1)) - (1ull << from) : 0;\n{act}#else\n{by_lane}#endif\n"
+                    "#if defined(__AVX512BW__) && defined(__AVX512VL__)\n{own}  \
+                     {mask} m = from < to ? (2ull << (to - 1)) - (1ull << from) : 0;\n{act}"
                 ));
+                if bits >= 32 && bytes <= 32 {
+                    // Lanes of which the mask has the highest bit.
+                    let verb = if stores { "store" } else { "load" };
+                    let wide = if bytes == 32 { "256" } else { "" };
+                    let element = if bits == 32 { "d" } else { "q" };
+                    let call = format!("__builtin_ia32_mask{verb}{element}{wide}((");
+                    let all = (0..lanes).map(|l| l.to_string()).collect::<Vec<_>>().join(", ");
+                    let act = match stores {
+                        false => format!("return ({full})({call}const some *)p, on) | ((some)v & ~on));\n"),
+                        true => format!("{call}some *)p, on, (some)v);\n"),
+                    };
+                    body.push_str(&format!(
+                        "#elif defined(__AVX2__)\n{own}  from = from > {lanes} ? {lanes} : from;\n  \
+                         some at = {{{all}}}, on = (at >= ({int})from) & (at < ({int})to);\n  {act}"
+                    ));
+                }
+                body.push_str(&format!("#else\n{by_lane}#endif\n"));
             }
             None => body.push_str(by_lane),
         }

@@ -302,7 +302,10 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
         "scale_f64" | "scale_normal_f64" if lanes == 8 => Some(("__AVX512F__", scale_of_vectors("vscalefpd"))),
         "all_i32" if lanes == 16 => Some(("__AVX512DQ__", all_of_vectors("int", "d", "0xffff"))),
         "all_i64" if lanes == 8 => Some(("__AVX512DQ__", all_of_vectors("long long", "q", "0xff"))),
-        _ => Some(("__AVX512DQ__", extremum_of_vectors(name, lanes)?)),
+        _ => match extremum_of_vectors(name, lanes) {
+            Some(body) => Some(("__AVX512DQ__", body)),
+            None => Some(("__AVX__", extremum_in_both_orders(name, lanes)?)),
+        },
     }
 }
 
@@ -392,6 +395,30 @@ fn extremum_of_vectors(name: &str, lanes: u32) -> Option<String> {
          #endif\n",
         extreme.own(),
         extreme.range("a", "b")
+    ))
+}
+
+/// The greater or lesser of two vectors of 32 bytes. The instruction gives its second operand where both are zeros or one is NaN: of
+/// both orders together, zeros have the right sign. Lanes in which one is NaN get the sum, which is NaN.
+fn extremum_in_both_orders(name: &str, lanes: u32) -> Option<String> {
+    let (op, zero, of) = match name.split_once("f_nan_")? {
+        ("max", of) => ("max", "&", of),
+        ("min", of) => ("min", "|", of),
+        _ => return None,
+    };
+    let kind = match (of, lanes) {
+        ("f32", 8) => "ps",
+        ("f64", 4) => "pd",
+        _ => return None,
+    };
+    Some(format!(
+        "${of} p, q, nan, sum = a + b, r;\n\
+         __asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(p) : \"x\"(a), \"x\"(b));\n\
+         __asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(q) : \"x\"(b), \"x\"(a));\n\
+         __asm__(\"vcmpunord{kind} %2, %1, %0\" : \"=x\"(nan) : \"x\"(a), \"x\"(b));\n\
+         p = !float_{of}(!bits_{of}(p) {zero} !bits_{of}(q));\n\
+         __asm__(\"vblendv{kind} %3, %2, %1, %0\" : \"=x\"(r) : \"x\"(p), \"x\"(sum), \"x\"(nan));\n\
+         return r;\n"
     ))
 }
 

@@ -789,7 +789,7 @@ impl Lower<'_> {
         // Lanes that are off move and compute nothing, where the body can do without them.
         let left = k::Ix::sub(hi.clone(), split.clone());
         let in_part =
-            accs.is_empty() && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, &f.body);
+            accs.is_empty() && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, 1, &f.body);
         if !in_part || matches!(left, k::Ix::Const(..=1)) {
             return self.scalar_loop(f, split, hi);
         }

@@ -403,7 +403,7 @@ mod tests {
         }
         let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=8", "cols=48"]));
         let made = text(&out);
-        for part in ["acc_r: f32[8, 48]", "acc_r_1: f32[8, 16]", "load B[kk_1*64 + 48 + j2_"] {
+        for part in ["acc_r: f32[8, 48]", "acc_r_1: f32[8, 16]", "load B[kk_1*64 + (j2_5 + 48)]"] {
             assert!(made.contains(part), "{part}: {made}");
         }
     }

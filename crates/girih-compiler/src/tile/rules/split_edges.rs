@@ -72,7 +72,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             log.applied(format!("{site}, a condition that it does not change"));
             return Visit::Again(unswitch(kernel, f, &fixed));
         }
-        if ctx.target.vector.masks && turns_lanes_off(kernel, f, &facts) {
+        if ctx.target.vector.masks.is_some_and(|least| turns_lanes_off(kernel, least, f, &facts)) {
             log.skipped(site, "its conditions turn lanes of few vectors off");
             return Visit::Leave;
         }
@@ -121,9 +121,9 @@ fn refuse(kernel: &Kernel, f: &For) -> Option<&'static str> {
 const FEW: i64 = 64;
 
 /// Whether the only conditions of a short loop are those of loads of neighbours.
-fn turns_lanes_off(kernel: &Kernel, f: &For, facts: &Refs) -> bool {
+fn turns_lanes_off(kernel: &Kernel, least: u32, f: &For, facts: &Refs) -> bool {
     let short = edit::at_most(&f.hi).is_some_and(|n| n <= FEW) && f.kind == LoopKind::Free && f.place == Place::None;
-    if !short || !edit::can_be_off(kernel, &f.body) {
+    if !short || !edit::can_be_off(kernel, least, &f.body) {
         return false;
     }
     let off = |m: &Mask| {

@@ -95,7 +95,12 @@ fn expand(kernel: &mut Kernel, ctx: &Context, facts: &Facts, chain: &[&For]) -> 
 
     let lanes = flat.iter().filter_map(stored_bytes).max().map_or(1, |b| i64::from(ctx.target.lanes_of(b.into())));
     let (lo, hi) = interior(&flat, inner.axis, extent as i64, facts);
-    let columns = match ctx.target.vector.masks {
+    let elements = flat.iter().filter_map(|s| match s {
+        Stmt::Load { mem, .. } | Stmt::Store { mem, .. } => Some(mem.elem.bytes()),
+        _ => None,
+    });
+    let columns = match elements.min().zip(ctx.target.vector.masks).is_some_and(|(bytes, least)| bytes >= least.into())
+    {
         true if side_by_side(&flat, inner.axis) => in_vectors(extent as i64, (lo, hi), lanes),
         true => pieces(extent as i64, lo, hi, 1),
         false => pieces(extent as i64, lo, hi, lanes),

@@ -86,7 +86,8 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     let lanes = ctx.knobs.lanes.map_or(native, prev_power);
     let trip = edit::most_trips(f).map(|t| t.min(1 << 20) as u32);
     // A last step of which some lanes are off is no slower than a whole one.
-    let off = ctx.target.vector.masks && f.kind == LoopKind::Free && edit::can_be_off(kernel, &f.body);
+    let can_be_off = |least| edit::can_be_off(kernel, least, &f.body);
+    let off = f.kind == LoopKind::Free && ctx.target.vector.masks.is_some_and(can_be_off);
     let fits = |t: u32| if off && ctx.knobs.lanes.is_none() { t.next_power_of_two() } else { prev_power(t) };
     let lanes = trip.map_or(lanes, |t| lanes.min(fits(t)));
     if lanes < 2 || trip.is_some_and(|t| t < 4) {
