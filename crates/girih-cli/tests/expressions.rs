@@ -67,3 +67,35 @@ fn integers_print_with_the_sign_that_their_type_has() {
         assert!(ok && out == printed, "{text}: {out}{err}");
     }
 }
+
+/// As PyTorch does, and a compiler that lets them through fails on its own loops.
+#[test]
+fn products_of_two_types_are_refused() {
+    for (what, weight) in [
+        ("torch.nn.functional.conv1d(torch.randn(1, 4, 9).double(), {})", "torch.randn(2, 4, 3)"),
+        ("torch.nn.functional.conv2d(torch.randn(1, 4, 9, 9).double(), {}, groups=4)", "torch.randn(4, 1, 3, 3)"),
+        ("torch.nn.functional.conv_transpose2d(torch.randn(1, 4, 9, 9).double(), {})", "torch.randn(4, 2, 3, 3)"),
+        ("torch.matmul(torch.randn(3, 4).double(), {})", "torch.randn(4, 5)"),
+    ] {
+        let (ok, _, said) = girih(&["run", "--device", "eval", "-c", &what.replace("{}", weight)]);
+        assert!(!ok && said.contains("f64 and f32 are different element types"), "{what}: {said}");
+        let (ok, _, said) =
+            girih(&["run", "--device", "eval", "-c", &what.replace("{}", &format!("{weight}.double()"))]);
+        assert!(ok, "{what}: {said}");
+    }
+}
+
+#[test]
+fn indices_are_integers() {
+    for (what, index) in [
+        ("torch.gather(torch.randn(3), 0, {})", "torch.zeros(2)"),
+        ("torch.nn.functional.embedding({}, torch.randn(5, 3))", "torch.zeros(2).half()"),
+        ("torch.index_select(torch.randn(3), 0, {})", "torch.zeros(2).bool()"),
+    ] {
+        let (ok, _, said) = girih(&["run", "--device", "eval", "-c", &what.replace("{}", index)]);
+        assert!(!ok && said.contains("an index is an integer, not "), "{what}: {said}");
+        let (ok, _, said) =
+            girih(&["run", "--device", "eval", "-c", &what.replace("{}", &format!("{index}.to(torch.int32)"))]);
+        assert!(ok, "{what}: {said}");
+    }
+}

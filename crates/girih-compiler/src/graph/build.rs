@@ -332,6 +332,10 @@ impl<'g> Builder<'g> {
         if elem.is_bool() {
             return Err(Refusal::new("a product of bools is not supported").help("convert to integers first"));
         }
+        let (x, y) = (self.elem(a), self.elem(b));
+        if x.dtype != y.dtype {
+            return Err(Refusal::new(format!("{x} and {y} are different element types")));
+        }
         let shape = self.broadcast_shape(&[self.shape(a), self.shape(b)])?;
         let (a, b) = (self.broadcast_to(a, &shape)?, self.broadcast_to(b, &shape)?);
         self.reduce_args(ReduceOp::Dot, vec![a, b], elem, axes, keep)
@@ -409,9 +413,12 @@ impl<'g> Builder<'g> {
         Ok(self.node("scatter", Op::Scatter { coords, op }, args, elem, out).into())
     }
 
-    /// Refuses an index that has elements into an axis that has none, though nothing be read there: other axes may
-    /// leave the result empty.
+    /// Refuses an index that is no integer, and one that has elements into an axis that has none, though nothing be read there: other
+    /// axes may leave the result empty.
     fn check_indexed(&self, x: Arg, coords: &[Coord], indices: &[Arg]) -> Result<()> {
+        if let Some(bad) = indices.iter().map(|i| self.elem(*i)).find(|e| e.is_bool() || !e.dtype.is_int()) {
+            return Err(Refusal::new(format!("an index is an integer, not {bad}")).help("convert it to integers first"));
+        }
         let from = self.shape(x);
         for (coord, n) in coords.iter().zip(&from) {
             let &Coord::Arg(arg) = coord else { continue };
