@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -118,6 +118,11 @@ models: build .venv/ready
 	for target in sm_80 sm_90a sm_100a sm_120; do \
 		GIRIH_TARGET=$$target .venv/bin/python tests/models.py $(GIRIH) --device sim || exit 1; done
 	.venv/bin/python tests/models.py $(GIRIH) --device sim --filter llama --knob tf32=1
+	.venv/bin/python tests/model_memory.py $(GIRIH)
+
+# What models with weights of 8 bits take in memory.
+model-memory: build .venv/ready
+	.venv/bin/python tests/model_memory.py $(GIRIH)
 
 .venv-models/ready: requirements-models.txt
 	$(PYTHON) -m venv .venv-models

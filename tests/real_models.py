@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import peak_memory
 
 BOUND = 1e-3
 DTYPES = {"float": "f4", "float16": "f2", "double": "f8", "int64": "i8", "int32": "i4", "uint8": "u1", "bool": "?"}
@@ -79,17 +79,14 @@ def run_girih(girih, path, feed, outputs, folder):
     saves = [part for n, name in enumerate(outputs) for part in ("--save", f"{name}={folder}/out{n}.npy")]
     # The second run finds its kernels in the cache: its memory is not the C compiler's.
     for extra in (["--time", *saves], []):
-        child = subprocess.Popen(command + extra, stdout=subprocess.PIPE, stderr=open(folder / "err", "w"), text=True)
-        out = child.stdout.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            lines = [line for line in (folder / "err").read_text().splitlines() if "error" in line]
-            return (lines or [f"exit code {child.returncode}"])[0]
+        code, out, said, peak = peak_memory.run(command + extra)
+        if code:
+            lines = [line for line in said.splitlines() if "error" in line]
+            return (lines or [f"exit code {code}"])[0]
         if extra:
             report = json.loads(out.splitlines()[-1])
     arrays = [np.load(folder / f"out{n}.npy") for n in range(len(outputs))]
-    return arrays, report["median_s"], usage.ru_maxrss / 1024
+    return arrays, report["median_s"], peak / 2**20
 
 
 def array(result):

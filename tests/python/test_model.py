@@ -2,6 +2,10 @@
 
 import inspect
 import json
+import os
+import signal
+import threading
+import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -331,3 +335,42 @@ def test_a_limit_on_memory():
                 run(expression, max_memory=little)
     with pytest.raises(ValueError, match="a size such as"):
         run("x + 1", max_memory="plenty")
+
+
+def endless():
+    """A loop that ends where its input is not positive; its result has no type in the file."""
+    nodes = [
+        helper.make_node("Add", ["v", "one"], ["v2"]),
+        helper.make_node("Greater", ["s", "zero"], ["again"]),
+        helper.make_node("Identity", ["s"], ["s2"]),
+    ]
+    ins = [("i", TensorProto.INT64, []), ("c", TensorProto.BOOL, []), ("v", F, [4]), ("s", F, [])]
+    outs = [("again", TensorProto.BOOL, []), ("v2", F, [4]), ("s2", F, [])]
+    constants = [numpy_helper.from_array(np.float32(value), name) for name, value in (("one", 1), ("zero", 0))]
+    body = helper.make_graph(nodes, "body", [port(*i) for i in ins], [port(*o) for o in outs], constants)
+    loop = helper.make_node("Loop", ["", "go", "x", "start"], ["y", "last"], body=body)
+    inputs = [port("x", F, [4]), port("go", TensorProto.BOOL, []), port("start", F, [])]
+    outputs = [helper.make_empty_tensor_value_info("y")]
+    return girih.Model.from_onnx(file([loop], inputs, outputs).SerializeToString())
+
+
+def test_an_output_without_a_type():
+    loop = endless()
+    assert [str(p) for p in loop.outputs] == ["y: float32[4]"]
+    for go, wanted in ((True, 2), (False, 1)):
+        given = loop(x=np.ones(4, np.float32), go=np.array(go), start=np.float32(0))
+        np.testing.assert_array_equal(given, np.full(4, wanted, np.float32))
+
+
+def test_a_loop_that_does_not_end_is_interrupted():
+    loop = endless()
+    loop(x=np.ones(4, np.float32), go=np.array(False), start=np.float32(1))
+    timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        loop(x=np.ones(4, np.float32), go=np.array(True), start=np.float32(1))
+    assert time.monotonic() - start < 30
+    # It runs again.
+    given = loop(x=np.ones(4, np.float32), go=np.array(True), start=np.float32(0))
+    np.testing.assert_array_equal(given, np.full(4, 2, np.float32))

@@ -17,7 +17,7 @@ import torch
 from girih import _library
 from girih.frontend.errors import GirihError
 
-from . import _graph, _partition, _report
+from . import _graph, _partition, _recurrent, _report
 from ._compiled import Compiled
 
 __all__ = ["girih", "kept_whole", "pieces"]
@@ -28,7 +28,7 @@ _girih = _library.extension()
 WHOLE = (
     "linear", "matmul", "rms_norm", "layer_norm", "group_norm", "softmax", "log_softmax", "scaled_dot_product_attention",
     "cosine_similarity", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "adaptive_avg_pool1d", "avg_pool1d",
-    "upsample_nearest2d", "upsample_bilinear2d",
+    "upsample_nearest2d", "upsample_bilinear2d", "lstm", "gru", "rnn_tanh", "rnn_relu",
 )  # fmt: skip
 
 OPTIONS = {"threads", "device", "target", "cache", "check"}
@@ -114,6 +114,9 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
         return backend(module, inputs)
     with kept_whole():
         return backend(module, inputs)
+
+
+_recurrent.watch(girih)
 
 
 def compile_graph(options, kind, module: torch.fx.GraphModule, _inputs):

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import GirihError
 
-from . import _backend, _compiled, _graph, _partition
+from . import _backend, _compiled, _graph, _partition, _recurrent
 
 __all__ = ["Model", "export"]
 
@@ -42,9 +42,10 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
     program = model
     if not isinstance(model, torch.export.ExportedProgram):
         name = name or type(model).__name__
-        with torch.no_grad():
+        with torch.no_grad(), _recurrent.by_shape():
             program = torch.export.export(model, tuple(inputs), kwargs or {}, dynamic_shapes=dynamic_shapes)
-    program = program.run_decompositions(decompositions())
+    with _recurrent.by_shape():
+        program = program.run_decompositions(decompositions())
     return Model(program, name or "model", options)
 
 

@@ -21,7 +21,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from girih import _library
 
-from . import _graph
+from . import _graph, _recurrent
 from ._extents import Inexpressible, extent
 
 __all__ = ["free_draws", "lift_sizes", "parts", "refusals", "warn", "warn_once"]
@@ -134,6 +134,8 @@ def is_collective(node) -> bool:
 
 
 def is_random(node) -> bool:
+    if node.target in _recurrent.SHAPES:
+        return _recurrent.drops(node)
     tags = getattr(node.target, "tags", ())
     return node.target is drawn or torch.Tag.nondeterministic_seeded in tags or (node.op == "call_function" and node.is_impure())
 

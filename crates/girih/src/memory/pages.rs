@@ -59,6 +59,20 @@ impl Pages {
         Some(Pages { start, len, map: Some((base, size)) })
     }
 
+    /// Gives the memory back to the system where it was mapped: the range stays, and is zeros when it is used again.
+    ///
+    /// # Safety
+    /// Nobody reads or writes the range meanwhile, or has a reference into it.
+    pub unsafe fn discard(&self) {
+        #[cfg(target_os = "linux")]
+        if self.map.is_some() {
+            // SAFETY: the advice concerns pages of our own mapping only, which is anonymous; the caller answers for the rest.
+            unsafe {
+                libc::madvise(self.start.as_ptr().cast(), self.len.next_multiple_of(HUGE), libc::MADV_DONTNEED);
+            }
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }
@@ -113,6 +127,9 @@ mod tests {
             assert_eq!(p.bytes().len(), len);
             assert!(p.bytes().iter().all(|&b| b == 0));
             p.bytes_mut().fill(7);
+            // SAFETY: nothing else knows of the range.
+            unsafe { p.discard() };
+            assert!(p.bytes().iter().all(|&b| b == if p.map.is_some() && cfg!(target_os = "linux") { 0 } else { 7 }));
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Executable {
     load_binding: Binding,
     fixed: Addresses,
     state: Turned<State>,
+    /// Arrays that only steps of `load` read: they lose their memory when the last of these has run.
+    passing: BTreeSet<ArrayId>,
     /// Bytes of weights and of what is computed from them.
     held: u64,
     /// Parameters are others than those that were loaded.
@@ -65,7 +67,7 @@ pub struct Executable {
 #[derive(Default)]
 struct Addresses {
     of: Vec<Option<u64>>,
-    loaded: Vec<Memory>,
+    loaded: BTreeMap<ArrayId, Memory>,
 }
 
 /// What is computed at load.
@@ -137,9 +139,15 @@ impl Executable {
         saved: Option<&Saved>,
     ) -> Result<Executable> {
         let start = Instant::now();
-        let held = loaded_sizes(&plan).filter_map(|(_, bytes)| bytes).fold(weights(&graph), u64::saturating_add);
-        options.allow(held, "the model's weights and what is computed from them")?;
         largest_first(&mut plan);
+        let passing = passing(&plan);
+        let given = weights(&graph);
+        options.allow(
+            given.saturating_add(load_peak(&plan, &passing)),
+            "the model's weights and what is computed from them",
+        )?;
+        let kept = kept_sizes(&plan, &passing).filter_map(|(_, bytes)| bytes);
+        let held = kept.fold(given, u64::saturating_add);
         let mut unique: BTreeMap<String, usize> = BTreeMap::new();
         let mut sources: Vec<&Kernel> = vec![];
         let mut order = vec![];
@@ -165,11 +173,11 @@ impl Executable {
         let steps = order.split_off(plan.load.len());
         let fingerprint = plan_hash.finalize().to_hex().to_string();
         let sizes = || -> Option<Vec<(&str, usize)>> {
-            loaded_sizes(&plan).map(|(name, bytes)| Some((name, usize::try_from(bytes?).ok()?))).collect()
+            kept_sizes(&plan, &passing).map(|(name, bytes)| Some((name, usize::try_from(bytes?).ok()?))).collect()
         };
         let packed = saved.filter(|_| cached == kernels.len()).and_then(|s| s.packed(&fingerprint, &sizes()?));
         let as_saved = packed.is_some();
-        let fixed = addresses(&plan, &graph, packed)?;
+        let fixed = addresses(&plan, &graph, &passing, packed)?;
         let state = Turned::<State>::default();
         state.take()?.loaded = as_saved;
         let load_binding = binding::bind_load(&plan, load_grids, &graph, &fixed)?;
@@ -182,6 +190,7 @@ impl Executable {
             fixed,
             options: options.clone(),
             state,
+            passing,
             held,
             fingerprint,
             as_saved,
@@ -274,7 +283,8 @@ impl Executable {
         Ok(())
     }
 
-    /// Runs the steps that depend on weights alone, and releases the weights that nothing else reads.
+    /// Runs the steps that depend on weights alone, and releases what nothing else reads: weights, and what was computed on
+    /// the way to something else.
     ///
     /// # Safety
     /// As of [`Executable::run`].
@@ -294,10 +304,20 @@ impl Executable {
         for (c, at) in last.into_iter().filter(|(c, _)| !kept.contains(c)) {
             done.entry(at).or_default().push(c);
         }
+        let mut passed: BTreeMap<usize, Vec<ArrayId>> = BTreeMap::new();
+        for (id, at) in last_readers(&self.plan, &self.passing) {
+            passed.entry(at).or_default().push(id);
+        }
         let release = |at: usize| {
             for c in done.get(&at).into_iter().flatten() {
                 if let Some(ConstData::Bytes(bytes)) = self.graph.constants.get(*c).map(|c| &c.data) {
                     files.release(bytes);
+                }
+            }
+            for id in passed.get(&at).into_iter().flatten() {
+                if let Some(Memory::Own(pages)) = self.fixed.loaded.get(id) {
+                    // SAFETY: runs take turns, no step after this one reads the array, and `loaded` does not give it away.
+                    unsafe { pages.discard() };
                 }
             }
         };
@@ -380,17 +400,16 @@ impl Executable {
         RawArgs { slots: slots.to_vec(), bytes: bytes.collect(), ..RawArgs::default() }
     }
 
-    /// The arrays that were written at load.
+    /// The arrays that were written at load and are read in runs.
     pub(super) fn loaded(&self) -> impl Iterator<Item = (ArrayId, &[u8])> {
-        let ids = self.plan.arrays.iter().filter(|(_, a)| a.place == ArrayPlace::Loaded).map(|(id, _)| id);
-        ids.zip(self.fixed.loaded.iter().map(Memory::bytes))
+        self.fixed.loaded.iter().filter(|(id, _)| !self.passing.contains(id)).map(|(id, m)| (*id, m.bytes()))
     }
 
     pub fn footprint(&self) -> Footprint {
         let arena = self.state.take().map_or(0, |state| state.arena.as_ref().map_or(0, Pages::len));
         Footprint {
             weights: weights(&self.graph),
-            loaded: self.fixed.loaded.iter().map(|p| p.bytes().len() as u64).sum(),
+            loaded: self.loaded().map(|(_, bytes)| bytes.len() as u64).sum(),
             arena: arena as u64,
         }
     }
@@ -558,16 +577,66 @@ fn reserve(bytes: usize, what: &str) -> Result<Pages> {
     })
 }
 
-/// The names and sizes of what is computed at load.
-fn loaded_sizes(plan: &Plan) -> impl Iterator<Item = (&str, Option<u64>)> {
-    let bytes = |a: &Array| bytes_of(a.elem, &extent::shape(&a.shape, &[])?);
-    plan.arrays.values().filter(|a| a.place == ArrayPlace::Loaded).map(move |a| (a.name.as_str(), bytes(a)))
+/// The bytes of an array that is computed at load.
+fn loaded_size(array: &Array) -> Option<u64> {
+    bytes_of(array.elem, &extent::shape(&array.shape, &[])?)
+}
+
+/// The names and sizes of what is computed at load and kept, in the order of the plan's arrays.
+fn kept_sizes<'a>(plan: &'a Plan, passing: &'a BTreeSet<ArrayId>) -> impl Iterator<Item = (&'a str, Option<u64>)> {
+    let kept = plan.arrays.iter().filter(|(id, a)| a.place == ArrayPlace::Loaded && !passing.contains(id));
+    kept.map(|(_, a)| (a.name.as_str(), loaded_size(a)))
+}
+
+/// Arrays that are computed at load and read only there.
+fn passing(plan: &Plan) -> BTreeSet<ArrayId> {
+    let moves = plan.loops.values().flat_map(|l| l.before.iter().chain(&l.first).chain(&l.last));
+    let also = plan.outputs.iter().copied().chain(moves.map(|(from, _)| *from));
+    let in_runs = plan.steps.iter().flat_map(|s| s.args.iter().filter_map(array_of)).chain(also);
+    let kept: BTreeSet<ArrayId> = in_runs.map(|id| plan.base(id)).collect();
+    let read: BTreeSet<ArrayId> = plan.load.iter().flat_map(|s| &s.reads).copied().collect();
+    let loaded = plan.arrays.iter().filter(|(_, a)| a.place == ArrayPlace::Loaded).map(|(id, _)| id);
+    loaded.filter(|id| read.contains(id) && !kept.contains(id)).collect()
+}
+
+fn array_of(arg: &StepArg) -> Option<ArrayId> {
+    match arg {
+        StepArg::Array(id) => Some(*id),
+        StepArg::Symbol(_) => None,
+    }
+}
+
+/// For each of some arrays the last step of `load` that reads it.
+fn last_readers(plan: &Plan, of: &BTreeSet<ArrayId>) -> BTreeMap<ArrayId, usize> {
+    let reads = plan.load.iter().enumerate().flat_map(|(at, step)| step.reads.iter().map(move |id| (*id, at)));
+    reads.filter(|(id, _)| of.contains(id)).collect()
+}
+
+/// The most bytes that what is computed at load takes at once, while it is.
+fn load_peak(plan: &Plan, passing: &BTreeSet<ArrayId>) -> u64 {
+    let last = last_readers(plan, passing);
+    let size = |id: ArrayId| plan.arrays.get(id).filter(|a| a.place == ArrayPlace::Loaded).and_then(loaded_size);
+    let (mut written, mut now, mut most) = (BTreeSet::new(), 0u64, 0);
+    for (at, step) in plan.load.iter().enumerate() {
+        for id in step.writes.iter().filter(|id| written.insert(**id)) {
+            now = now.saturating_add(size(*id).unwrap_or(0));
+        }
+        most = most.max(now);
+        let done = step.reads.iter().collect::<BTreeSet<_>>().into_iter().filter(|id| last.get(id) == Some(&at));
+        now = done.fold(now, |now, id| now.saturating_sub(size(*id).unwrap_or(0)));
+    }
+    most
 }
 
 /// Where constants lie, and memory for what is computed at load, or with it.
-fn addresses(plan: &Plan, graph: &Graph, packed: Option<Vec<MmapMut>>) -> Result<Addresses> {
+fn addresses(
+    plan: &Plan,
+    graph: &Graph,
+    passing: &BTreeSet<ArrayId>,
+    packed: Option<Vec<MmapMut>>,
+) -> Result<Addresses> {
     let mut packed = packed.map(Vec::into_iter);
-    let mut all = Addresses { of: vec![None; plan.arrays.len()], loaded: vec![] };
+    let mut all = Addresses { of: vec![None; plan.arrays.len()], loaded: BTreeMap::new() };
     for (id, array) in plan.arrays.iter() {
         let address = match array.place {
             ArrayPlace::Constant(c) => {
@@ -582,19 +651,16 @@ fn addresses(plan: &Plan, graph: &Graph, packed: Option<Vec<MmapMut>>) -> Result
                 let bytes = bytes.and_then(|b| usize::try_from(b).ok());
                 let what = format!("the weight `{}`", array.name);
                 let bytes = bytes.ok_or_else(|| Error::Internal(format!("{what} has no known size")))?;
-                match packed.as_mut().and_then(Iterator::next) {
-                    Some(mut map) => {
-                        let address = map.as_mut_ptr().expose_provenance() as u64;
-                        all.loaded.push(Memory::Saved(map));
-                        address
-                    }
+                let saved = packed.as_mut().filter(|_| !passing.contains(&id)).and_then(Iterator::next);
+                let (address, memory) = match saved {
+                    Some(mut map) => (map.as_mut_ptr().expose_provenance(), Memory::Saved(map)),
                     None => {
                         let pages = reserve(bytes, &what)?;
-                        let address = pages.as_ptr().expose_provenance() as u64;
-                        all.loaded.push(Memory::Own(pages));
-                        address
+                        (pages.as_ptr().expose_provenance(), Memory::Own(pages))
                     }
-                }
+                };
+                all.loaded.insert(id, memory);
+                address as u64
             }
             ArrayPlace::Input(_) | ArrayPlace::Temp | ArrayPlace::Row { .. } => continue,
         };

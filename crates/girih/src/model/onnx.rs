@@ -144,9 +144,13 @@ impl OnnxModel {
         self.inputs.iter().filter_map(port).collect()
     }
 
-    /// What a run gives, likewise.
+    /// What a run gives, likewise. What the file does not say follows from its nodes, where that is so for all shapes.
     pub fn outputs(&self) -> Vec<Port> {
-        self.outputs.iter().filter_map(port).collect()
+        let declared: Option<Vec<Port>> = self.outputs.iter().map(port).collect();
+        declared.unwrap_or_else(|| match self.general() {
+            Ok(Ok(model)) => model.outputs(),
+            _ => self.outputs.iter().filter_map(port).collect(),
+        })
     }
 
     /// The model for these arrays. The first time shows whether there is one for all shapes.

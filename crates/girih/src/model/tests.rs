@@ -105,6 +105,66 @@ fn a_model_runs_for_every_extent() {
     assert_eq!(out[0].1.buffer().to_vec::<f32>().unwrap(), [7.0; 4]);
 }
 
+/// `out = x + 4w` by way of `2w`, which only loading reads: it is as large as the others, and not kept.
+#[test]
+fn what_is_computed_on_the_way_is_not_kept() {
+    const N: i64 = 1 << 19;
+    let text = |name: &str| {
+        format!(
+            "loop kernel {name}(w: ptr f32, v: ptr f32) open:
+  for i in 0..{N}: free
+    x: f32 = load w[i]
+    y: f32 = x + x
+    store v[i] = y
+"
+        )
+    };
+    let add = format!(
+        "loop kernel k_sum(x: ptr f32, v: ptr f32, c: ptr f32) open:
+  for i in 0..{N}: free
+    a: f32 = load x[i]
+    b: f32 = load v[i]
+    y: f32 = a + b
+    store c[i] = y
+"
+    );
+    let mut graph = Graph { name: "way".into(), ..Graph::default() };
+    let x = graph.add_input("x", Elem::F32, vec![Ix::Const(N)], Role::Argument);
+    graph.add_input("w", Elem::F32, vec![Ix::Const(N)], Role::Parameter);
+    graph.outputs = vec![Output { name: "out".into(), value: x }];
+    let mut arrays: IdMap<ArrayId, Array> = IdMap::new();
+    let mut array = |name: &str, place, at_load| {
+        arrays.push(Array { name: name.into(), elem: Elem::F32, shape: vec![Ix::Const(N)], at_load, place })
+    };
+    let (x, w) = (array("x", ArrayPlace::Input(0), false), array("w", ArrayPlace::Input(1), true));
+    let (u, v) = (array("u", ArrayPlace::Loaded, true), array("v", ArrayPlace::Loaded, true));
+    let out = array("out", ArrayPlace::Temp, false);
+    let two = |name: &str, from, to| step(&text(name), vec![StepArg::Array(from), StepArg::Array(to)], to);
+    let plan = Plan {
+        arrays,
+        load: vec![two("k_first", w, u), two("k_second", u, v)],
+        steps: vec![step(&add, [x, v, out].map(StepArg::Array).to_vec(), out)],
+        outputs: vec![out],
+        ..Plan::default()
+    };
+    let limited = |bytes: u64| {
+        let cache = std::env::temp_dir().join(format!("girih-model-{}", std::process::id()));
+        let options = Options { max_memory: Some(bytes), ..Options::default().cache(CachePolicy::At(cache)) };
+        Model::from_plan(graph.clone(), plan.clone()).unwrap().with_options(options)
+    };
+    let bytes = 4 * N as u64;
+    let model = limited(3 * bytes);
+    for w in [1.0, 2.0] {
+        model.bind_parameters(vec![("w", tensor(&vec![w; N as usize]))]).unwrap();
+        let run = model.run(&[("x", &tensor(&vec![0.5; N as usize]))]).unwrap();
+        assert!(run[0].1.buffer().to_vec::<f32>().unwrap().iter().all(|y| *y == 0.5 + 4.0 * w));
+    }
+    assert_eq!(model.footprint(), Footprint { weights: bytes, loaded: bytes, arena: 0 });
+    // While it loads there are `w`, `u` and `v`; in a run `w`, `v` and the result.
+    let error = limited(3 * bytes - 1).compile().map(|_| ()).unwrap_err();
+    assert!(error.to_string().contains("more than the limit"), "{error}");
+}
+
 #[test]
 fn a_model_runs_on_addresses() {
     let model = chain();

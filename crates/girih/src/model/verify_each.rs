@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 use crate::memory::regions::RealMemory;
 use crate::memory::values;
-use crate::system::machine;
+use crate::system::{machine, signals};
 
 /// What was checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -235,6 +235,10 @@ impl Runner for OnBuffers<'_, '_> {
         Ok(self.bytes(condition)?.iter().any(|b| *b != 0))
     }
     fn begin(&mut self, id: LoopId, round: u64, of: u64) -> Result<()> {
+        // A loop may not end by itself, and its rounds may be too short to be stopped in.
+        if signals::attention() {
+            return Err(Error::Interrupted);
+        }
         self.now.insert(id, (round, of));
         self.rows(id, false)
     }

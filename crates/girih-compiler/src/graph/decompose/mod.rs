@@ -17,6 +17,7 @@ pub mod onnx;
 mod pool;
 mod products;
 mod reductions;
+mod recurrent;
 mod resize;
 mod rms_norm;
 mod scans;
@@ -31,6 +32,7 @@ mod torch_conv;
 mod torch_norm;
 mod torch_pool;
 mod torch_resize;
+mod torch_rnn;
 mod types;
 mod unary;
 mod views;
@@ -76,6 +78,7 @@ pub const RULES: &[&[Decomposition]] = &[
     torch_pool::RULES,
     torch_backward::RULES,
     torch_resize::RULES,
+    torch_rnn::RULES,
     losses::RULES,
     einsum::RULES,
     conv::RULES,

@@ -603,6 +603,29 @@ fn weights_are_not_repeated_for_a_batch() {
     close(&c.run(&[], &[xs, ws]).0[0], &want);
 }
 
+/// Weights of 8 bits are made floats where a product needs them; where that is little memory, and where it is none, at load.
+#[test]
+fn narrow_weights_stay_narrow() {
+    let of = |elem: Elem, rows: i64| {
+        let mut c = Case::new();
+        let x = c.input("x", &[3, rows], Role::Argument);
+        let w = c.graph.add_input("w", elem, vec![Ix::Const(rows), Ix::Const(300)], Role::Parameter).into();
+        let scale = c.input("s", &[300], Role::Parameter);
+        let y = c.build("test", |b| {
+            let w = b.convert(w, Elem::F32)?;
+            let scaled = b.mul(w, scale)?;
+            b.matmul(x, scaled)
+        });
+        c.output(y);
+        lower(&c.graph, &Options::default(), &mut Log::default()).unwrap().load.len()
+    };
+    assert_eq!(of(Elem::I8, 300), 0);
+    assert_eq!(of(Elem::F16, 300), 0);
+    // 36 kB as floats.
+    assert_eq!(of(Elem::I8, 30), 1);
+    assert_eq!(of(Elem::F32, 300), 1);
+}
+
 /// A vector that every row is summed with is computed once, not again for each row; what belongs to a row is not stored.
 #[test]
 fn what_rows_share_is_computed_once() {

@@ -128,11 +128,8 @@ impl<'m> Importer<'m> {
         }
         let mut b = Builder::new(&mut self.graph, origin);
         let [first, second] = &types[..] else { return None };
-        let same = first.len() == second.len()
-            && first.iter().zip(second).all(|(x, y)| x.0 == y.0 && b.same_shape(&x.1, &y.1));
-        if !same {
-            let why = "its branches give different types, but its condition is not known when the model is compiled";
-            return Some(Err(Refusal::new(why)));
+        if let Some(why) = differ(&b, node, first, second) {
+            return Some(Err(why));
         }
         // Before the first branch there is nothing.
         let mut now: Vec<Arg> =
@@ -172,4 +169,21 @@ impl<'m> Importer<'m> {
         self.pop_scope();
         results
     }
+}
+
+/// Why two branches of which data chooses one cannot be one result: the first output of which they give different types.
+fn differ(b: &Builder<'_>, node: &Node, then: &[(Elem, Vec<Ix>)], other: &[(Elem, Vec<Ix>)]) -> Option<Refusal> {
+    if then.len() != other.len() {
+        let (then, other) = (then.len(), other.len());
+        return Some(Refusal::new(format!("its then_branch gives {then} values and its else_branch {other}")));
+    }
+    let at = then.iter().zip(other).position(|(x, y)| x.0 != y.0 || !b.same_shape(&x.1, &y.1))?;
+    let text = |(elem, shape): &(Elem, Vec<Ix>)| format!("{elem} {}", b.shape_text(shape));
+    let name = node.outputs.get(at).map_or("", String::as_str);
+    let why = format!(
+        "its branches give `{name}` different types, {} and {}, and its condition is not known when the model is compiled",
+        text(&then[at]),
+        text(&other[at])
+    );
+    Some(Refusal::new(why))
 }

@@ -193,6 +193,23 @@ fn a_known_condition_takes_its_branch() {
 }
 
 #[test]
+fn branches_that_data_chooses_between_give_the_same_types() {
+    let branch =
+        |op: &str, name: &str| graph(&[node(op, "", &["x"], &[name], &[])], &[], &[], &[value(name, 1, &["a", "b"])]);
+    let of = |then: &str, other: &str| {
+        let attributes =
+            [graph_attr("then_branch", &branch(then, "t")), graph_attr("else_branch", &branch(other, "e"))];
+        let nodes = [node("If", "choice", &["c"], &["y"], &attributes)];
+        let inputs = [value("x", 1, &["n", "3"]), value("c", 9, &[])];
+        read(&model(&graph(&nodes, &[], &inputs, &[value("y", 1, &["a", "b"])]), 21))
+    };
+    assert_eq!(output_type(&of("Neg", "Identity").unwrap(), 0), "f32 [n, 3]");
+    let message = of("Neg", "Transpose").unwrap_err()[0].message.clone();
+    let types = "its branches give `y` different types, f32 [n, 3] and f32 [3, n]";
+    assert!(message.contains(types) && message.contains("`choice` (If)"), "{message}");
+}
+
+#[test]
 fn functions_are_inlined_with_their_attributes() {
     // f(a) {axis = 1 by default} = Flatten(a, axis)
     let flatten = {

@@ -65,6 +65,58 @@ fn results_must_be_what_pytorch_says() {
     assert_eq!(said, [expected]);
 }
 
+/// An LSTM of two directions over a sequence of any length.
+const LSTM: &str = r#"{"format": "girih.torch", "version": 1, "symbols": [{"name": "t", "lo": 2, "hi": 4096}],
+  "inputs": [{"name": "x", "dtype": "f32", "shape": ["t", 3, 5], "role": "argument"},
+             {"name": "h", "dtype": "f32", "shape": [2, 3, 4], "role": "argument"},
+             {"name": "w", "dtype": "f32", "shape": [16, 5], "role": "parameter"},
+             {"name": "r", "dtype": "f32", "shape": [16, 4], "role": "parameter"},
+             {"name": "b", "dtype": "f32", "shape": [16], "role": "parameter"}],
+  "nodes": [{"op": "aten.lstm",
+             "args": [{"t": "x"}, {"t": "h"}, {"t": "h"}, {"t": "w"}, {"t": "r"}, {"t": "b"}, {"t": "b"}, {"t": "w"},
+                      {"t": "r"}, {"t": "b"}, {"t": "b"}],
+             "attrs": {"has_biases": true, "num_layers": 1, "dropout": 0.5, "train": true, "bidirectional": true,
+                       "batch_first": false},
+             "results": [{"name": "y", "dtype": "f32", "shape": ["t", 3, 8]},
+                         {"name": "hn", "dtype": "f32", "shape": [2, 3, 4]},
+                         {"name": "cn", "dtype": "f32", "shape": [2, 3, 4]}]}],
+  "outputs": [{"name": "out", "value": "y"}]}"#;
+
+#[test]
+fn recurrent_layers_are_loops() {
+    let graph = decompose::decompose(&import(LSTM).unwrap(), &mut |_| {}).unwrap();
+    let loops = |n: &&crate::graph::ir::Node| matches!(n.op, Op::Repeat(_));
+    assert_eq!(graph.nodes.values().filter(loops).count(), 2);
+    let few = decompose::decompose(&import(&LSTM.replace("\"t\", 3", "3, 3")).unwrap(), &mut |_| {}).unwrap();
+    assert_eq!(few.nodes.values().filter(loops).count(), 0);
+}
+
+#[test]
+fn recurrent_layers_that_do_not_fit() {
+    for (from, to, why) in [
+        ("\"num_layers\": 1", "\"num_layers\": 3", "8 weights do not fit 3 layers in 2 directions"),
+        ("\"num_layers\": 1", "\"num_layers\": 1000000000000000000", "8 weights do not fit"),
+        ("\"num_layers\": 1", "\"num_layers\": 0", "8 weights do not fit 0 layers"),
+        ("\"has_biases\": true", "\"has_biases\": false", "8 weights do not fit 1 layers in 2 directions"),
+        ("[2, 3, 4], \"role\"", "[1, 3, 4], \"role\"", "a state [1, 3, 4] does not fit 1 layers in 2 directions"),
+        ("[16, 5], \"role\"", "[16, 6], \"role\"", "a weight [16, 6] does not fit 5 columns and a state of 4"),
+        ("[16, 4], \"role\"", "[12, 4], \"role\"", "a weight [12, 4] does not fit 4 columns and a state of 4"),
+        ("[16], \"role\"", "[15], \"role\"", "a bias does not fit a state of 4"),
+        ("[\"t\", 3, 5], \"role\"", "[3, 5], \"role\"", "a recurrent layer needs an input of rank 3, not 2"),
+    ] {
+        assert!(LSTM.contains(from), "{from}");
+        let said = messages(&LSTM.replace(from, to));
+        assert!(said.len() == 1 && said[0].contains(why), "{to}: {said:?}");
+    }
+    let packed: String =
+        LSTM.replace("\"bidirectional\": true,", "\"bidirectional\": true").replace("\"batch_first\": false", "");
+    assert!(
+        messages(&packed)[0].contains("a packed sequence has another batch at each step"),
+        "{:?}",
+        messages(&packed)
+    );
+}
+
 #[test]
 fn what_is_malformed_is_named() {
     let cases = [

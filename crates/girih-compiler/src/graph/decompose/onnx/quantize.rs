@@ -122,7 +122,7 @@ fn dequantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 /// `x` in 8 bits by its least and greatest elements: the integers, their scale and their zero point.
-pub(super) fn dynamic(b: &mut Builder<'_>, x: Arg) -> Result<(Arg, Arg, Arg)> {
+pub(in crate::graph::decompose) fn dynamic(b: &mut Builder<'_>, x: Arg) -> Result<(Arg, Arg, Arg)> {
     let all: Vec<usize> = (0..b.rank(x)).collect();
     let zero = b.scalar_like(x, 0.0);
     let high = b.reduce(ReduceOp::Max, x, &all, false)?;

@@ -1,12 +1,10 @@
-//! Recurrent layers: RNN, GRU and LSTM, as loops over time; a few steps are written out.
+//! Recurrent layers of ONNX: RNN, GRU and LSTM, as loops over time; a few steps are written out.
 //!
-//! The products with the input are one product for all steps; each step adds the product with the state.
+//! The products with the input are one product for all steps.
 
-use super::quantize::dynamic;
 use crate::graph::Elem;
-use crate::graph::build::repeat::Rounds;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::activations::sigmoid;
+use crate::graph::decompose::recurrent::{Activation, Cell, Layer, Order, Sequence, Weights, with_biases};
 use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::{self, Arg, Coord, axis};
 use crate::index::Ix;
@@ -15,98 +13,12 @@ use crate::num::op::Predicate;
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
     name: "recurrent",
     handles: &["onnx.RNN", "onnx.GRU", "onnx.LSTM", "com.microsoft.DynamicQuantizeLSTM"],
-    doc: "A recurrent layer, step by step. Weights of 8 bits are multiplied by operands that are quantised as they come.\n\n\
-          `y = lstm(x, w, r)` --> `g = x @ w^T`, and for each step `g[t] + h @ r^T`, gates, new state\n\n\
-          Refuses a sequence length that is not known, or more than 256.",
+    doc: "A recurrent layer as a loop over time; up to four steps are written out. Weights of 8 bits are multiplied by \
+          operands that are quantised as they come.\n\n\
+          `y = lstm(x, w, r)` --> `g = x @ w^T`, and in each round `g[t] + h @ r^T`, gates, new state\n\n\
+          Refuses weights whose shapes are not known, and activations that ONNX does not define.",
     run: recurrent,
 }];
-
-/// So many steps are written out.
-const UNROLLED: i64 = 4;
-
-#[derive(Clone, Copy, PartialEq)]
-enum Cell {
-    Rnn,
-    Gru,
-    Lstm,
-}
-
-impl Cell {
-    fn gates(self) -> i64 {
-        match self {
-            Cell::Rnn => 1,
-            Cell::Gru => 3,
-            Cell::Lstm => 4,
-        }
-    }
-    fn activations(self) -> &'static [&'static str] {
-        match self {
-            Cell::Rnn => &["Tanh"],
-            Cell::Gru => &["Sigmoid", "Tanh"],
-            Cell::Lstm => &["Sigmoid", "Tanh", "Tanh"],
-        }
-    }
-}
-
-/// An activation function with its parameters.
-#[derive(Clone)]
-struct Activation {
-    name: String,
-    alpha: Option<f64>,
-    beta: Option<f64>,
-}
-
-/// One direction of a layer.
-struct Layer {
-    cell: Cell,
-    hidden: i64,
-    r: Weights,
-    /// The recurrent bias of the GRU's hidden gate, `[hidden]`, where it stands inside the reset.
-    inner_bias: Option<Arg>,
-    /// Of the LSTM: `[3 * hidden]`, for i, o, f.
-    peepholes: Option<Arg>,
-    activations: Vec<Activation>,
-    clip: Option<f64>,
-    linear_before_reset: bool,
-    coupled: bool,
-}
-
-/// The weights of a direction.
-#[derive(Clone, Copy)]
-enum Weights {
-    /// A row for each unit of each gate: `[gates * hidden, n]`.
-    Float(Arg),
-    /// A column for each: integers `[n, gates * hidden]` of i32 without their zero points, and their scale, one or one for
-    /// each column.
-    Quantised { values: Arg, scale: Arg },
-}
-
-impl Weights {
-    /// `x [.., n]` times the weights of some units.
-    fn product(self, b: &mut Builder<'_>, x: Arg, first: i64, count: i64) -> Result<Arg> {
-        match self {
-            Weights::Float(rows) => {
-                let rows = b.slice(rows, 0, Ix::Const(first), 1, Ix::Const(count))?;
-                let columns = b.transpose(rows, &[1, 0])?;
-                b.matmul(x, columns)
-            }
-            Weights::Quantised { values, scale } => {
-                let columns = b.slice(values, 1, Ix::Const(first), 1, Ix::Const(count))?;
-                let (q, by, point) = dynamic(b, x)?;
-                let (q, point) = (b.convert(q, Elem::I32)?, b.convert(point, Elem::I32)?);
-                let q = b.sub(q, point)?;
-                let sum = b.matmul(q, columns)?;
-                let sum = b.convert(sum, b.elem(by))?;
-                let scale = match b.rank(scale) {
-                    0 => scale,
-                    _ => b.slice(scale, 0, Ix::Const(first), 1, Ix::Const(count))?,
-                };
-                let scale = b.mul(scale, by)?;
-                b.mul(sum, scale)
-            }
-        }
-    }
-}
 
 fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Activation>> {
     let names: Vec<String> = call.texts("activations")?.unwrap_or_default().into_iter().map(String::from).collect();
@@ -132,200 +44,6 @@ fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Act
         Activation { name, alpha, beta }
     };
     Ok(names.into_iter().map(with).collect())
-}
-
-fn activate(b: &mut Builder<'_>, f: &Activation, x: Arg) -> Result<Arg> {
-    let c = |b: &Builder<'_>, v: f64| b.scalar_like(x, v);
-    let (zero, one) = (c(b, 0.0), c(b, 1.0));
-    Ok(match f.name.to_ascii_lowercase().as_str() {
-        "relu" => b.max(x, zero)?,
-        "tanh" => b.tanh(x)?,
-        "sigmoid" => sigmoid(b, x)?,
-        "affine" => {
-            let (alpha, beta) = (c(b, f.alpha.unwrap_or(1.0)), c(b, f.beta.unwrap_or(0.0)));
-            let scaled = b.mul(x, alpha)?;
-            b.add(scaled, beta)?
-        }
-        "leakyrelu" => {
-            let alpha = c(b, f.alpha.unwrap_or(0.01));
-            let (positive, scaled) = (b.compare(Predicate::GreaterThanOrEqual, x, zero)?, b.mul(x, alpha)?);
-            b.select(positive, x, scaled)?
-        }
-        "thresholdedrelu" => {
-            let alpha = c(b, f.alpha.unwrap_or(1.0));
-            let above = b.compare(Predicate::GreaterThanOrEqual, x, alpha)?;
-            b.select(above, x, zero)?
-        }
-        "scaledtanh" => {
-            let (alpha, beta) = (c(b, f.alpha.unwrap_or(1.0)), c(b, f.beta.unwrap_or(1.0)));
-            let inner = b.mul(x, beta)?;
-            let t = b.tanh(inner)?;
-            b.mul(t, alpha)?
-        }
-        "hardsigmoid" => {
-            let (alpha, beta) = (c(b, f.alpha.unwrap_or(0.2)), c(b, f.beta.unwrap_or(0.5)));
-            let scaled = b.mul(x, alpha)?;
-            let shifted = b.add(scaled, beta)?;
-            let low = b.max(shifted, zero)?;
-            b.min(low, one)?
-        }
-        "elu" => {
-            let alpha = c(b, f.alpha.unwrap_or(1.0));
-            let (positive, e) = (b.compare(Predicate::GreaterThanOrEqual, x, zero)?, b.exp(x)?);
-            let less = b.sub(e, one)?;
-            let scaled = b.mul(less, alpha)?;
-            b.select(positive, x, scaled)?
-        }
-        "softsign" => {
-            let size = b.abs(x)?;
-            let divisor = b.add(size, one)?;
-            b.div(x, divisor)?
-        }
-        "softplus" => {
-            let e = b.exp(x)?;
-            let sum = b.add(e, one)?;
-            b.log(sum)?
-        }
-        other => return Err(Refusal::new(format!("unknown activation {other} of a recurrent layer"))),
-    })
-}
-
-impl Layer {
-    fn f(&self, b: &mut Builder<'_>, at: usize, x: Arg) -> Result<Arg> {
-        let x = match self.clip {
-            Some(limit) => {
-                let (low, high) = (b.scalar_like(x, -limit), b.scalar_like(x, limit));
-                let x = b.max(x, low)?;
-                b.min(x, high)?
-            }
-            None => x,
-        };
-        match self.activations.get(at) {
-            Some(f) => activate(b, f, x),
-            None => Ok(x),
-        }
-    }
-
-    /// Gate `i` of `[.., gates * hidden]`.
-    fn gate(&self, b: &mut Builder<'_>, x: Arg, i: i64) -> Result<Arg> {
-        let last = b.rank(x).saturating_sub(1);
-        b.slice(x, last, Ix::Const(i * self.hidden), 1, Ix::Const(self.hidden))
-    }
-
-    /// `h [batch, hidden]` times the transposed rows of some gates.
-    fn recur(&self, b: &mut Builder<'_>, h: Arg, first: i64, count: i64) -> Result<Arg> {
-        self.r.product(b, h, first * self.hidden, count * self.hidden)
-    }
-
-    /// What all steps read.
-    fn operands(&self) -> Vec<Arg> {
-        let r = match self.r {
-            Weights::Float(rows) => vec![rows],
-            Weights::Quantised { values, scale } => vec![values, scale],
-        };
-        r.into_iter().chain(self.inner_bias).chain(self.peepholes).collect()
-    }
-
-    /// The same layer on other operands.
-    fn with_operands(&self, operands: &[Arg]) -> Layer {
-        let mut next = operands.iter().copied();
-        let mut next = || next.next().unwrap_or(Arg::Absent);
-        let r = match self.r {
-            Weights::Float(_) => Weights::Float(next()),
-            Weights::Quantised { .. } => Weights::Quantised { values: next(), scale: next() },
-        };
-        let (inner_bias, peepholes) = (self.inner_bias.map(|_| next()), self.peepholes.map(|_| next()));
-        Layer { r, inner_bias, peepholes, activations: self.activations.clone(), ..*self }
-    }
-
-    /// One step of sequences, some of which have ended: what it shows, and the state after it.
-    fn round(
-        &self,
-        b: &mut Builder<'_>,
-        g: Arg,
-        running: Option<Arg>,
-        h: Arg,
-        c: Option<Arg>,
-    ) -> Result<(Arg, Arg, Option<Arg>)> {
-        let (new_h, new_c) = self.step(b, g, h, c)?;
-        let Some(running) = running else { return Ok((new_h, new_h, new_c)) };
-        let running = b.unsqueeze(running, &[1])?;
-        let zero = b.scalar_like(new_h, 0.0);
-        let c = match (new_c, c) {
-            (Some(new), Some(old)) => Some(b.select(running, new, old)?),
-            _ => None,
-        };
-        Ok((b.select(running, new_h, zero)?, b.select(running, new_h, h)?, c))
-    }
-
-    /// One step from the input's products `g [batch, gates * hidden]`.
-    fn step(&self, b: &mut Builder<'_>, g: Arg, h: Arg, c: Option<Arg>) -> Result<(Arg, Option<Arg>)> {
-        match self.cell {
-            Cell::Rnn => {
-                let r = self.recur(b, h, 0, 1)?;
-                let sum = b.add(g, r)?;
-                Ok((self.f(b, 0, sum)?, None))
-            }
-            Cell::Gru => {
-                let r = self.recur(b, h, 0, 2)?;
-                let (gz, gr, gh) = (self.gate(b, g, 0)?, self.gate(b, g, 1)?, self.gate(b, g, 2)?);
-                let (rz, rr) = (self.gate(b, r, 0)?, self.gate(b, r, 1)?);
-                let (z, reset) = (b.add(gz, rz)?, b.add(gr, rr)?);
-                let (z, reset) = (self.f(b, 0, z)?, self.f(b, 0, reset)?);
-                let inner = if self.linear_before_reset {
-                    let mut r = self.recur(b, h, 2, 1)?;
-                    if let Some(bias) = self.inner_bias {
-                        r = b.add(r, bias)?;
-                    }
-                    b.mul(reset, r)?
-                } else {
-                    let kept = b.mul(reset, h)?;
-                    self.recur(b, kept, 2, 1)?
-                };
-                let sum = b.add(gh, inner)?;
-                let new = self.f(b, 1, sum)?;
-                let one = b.scalar_like(z, 1.0);
-                let rest = b.sub(one, z)?;
-                let (new, old) = (b.mul(rest, new)?, b.mul(z, h)?);
-                Ok((b.add(new, old)?, None))
-            }
-            Cell::Lstm => {
-                let c = c.ok_or_else(|| Refusal::new("an LSTM has no cell state"))?;
-                let r = self.recur(b, h, 0, 4)?;
-                let g = b.add(g, r)?;
-                let mut gates = vec![];
-                for i in 0..4 {
-                    gates.push(self.gate(b, g, i)?);
-                }
-                let peep = |b: &mut Builder<'_>, x: Arg, at: i64, c: Arg| -> Result<Arg> {
-                    let Some(p) = self.peepholes else { return Ok(x) };
-                    let p = self.gate(b, p, at)?;
-                    let extra = b.mul(p, c)?;
-                    b.add(x, extra)
-                };
-                let i = peep(b, gates[0], 0, c)?;
-                let i = self.f(b, 0, i)?;
-                let f = if self.coupled {
-                    let one = b.scalar_like(i, 1.0);
-                    b.sub(one, i)?
-                } else {
-                    let f = peep(b, gates[2], 2, c)?;
-                    self.f(b, 0, f)?
-                };
-                let new = self.f(b, 1, gates[3])?;
-                let (kept, added) = (b.mul(f, c)?, b.mul(i, new)?);
-                let c = b.add(kept, added)?;
-                let o = peep(b, gates[1], 1, c)?;
-                let o = self.f(b, 0, o)?;
-                // The clip bounds what enters a gate, not the cell's output.
-                let shown = match self.activations.get(2) {
-                    Some(f) => activate(b, f, c)?,
-                    None => c,
-                };
-                Ok((b.mul(o, shown)?, Some(c)))
-            }
-        }
-    }
 }
 
 /// Integers of 8 bits as i32 without their zero points.
@@ -446,24 +164,17 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let n = cell.gates() * hidden;
             let of_input = b.slice(bias, 0, Ix::Const(0), 1, Ix::Const(n))?;
             let of_state = b.slice(bias, 0, Ix::Const(n), 1, Ix::Const(n))?;
-            let sum = b.add(of_input, of_state)?;
-            if cell == Cell::Gru && before_reset {
-                // The hidden gate's recurrent bias is added inside the reset.
-                inner_bias = Some(b.slice(of_state, 0, Ix::Const(2 * hidden), 1, Ix::Const(hidden))?);
-                let first = b.slice(sum, 0, Ix::Const(0), 1, Ix::Const(2 * hidden))?;
-                let last = b.slice(of_input, 0, Ix::Const(2 * hidden), 1, Ix::Const(hidden))?;
-                let both = b.concat(&[first, last], 0)?;
-                g = b.add(g, both)?;
-            } else {
-                g = b.add(g, sum)?;
-            }
+            let inside = cell == Cell::Gru && before_reset;
+            (g, inner_bias) = with_biases(b, g, [of_input, of_state], inside, hidden)?;
         }
         let layer = Layer {
             cell,
+            order: Order::Onnx,
             hidden,
             r: weights(b, r, 1)?,
             inner_bias,
             peepholes: peepholes.map(|p| part(b, p)).transpose()?,
+            projection: None,
             activations: acts.iter().skip(d as usize * each).take(each).cloned().collect(),
             clip,
             linear_before_reset: before_reset,
@@ -472,51 +183,8 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         // Where sequences have lengths of their own, they were turned around one by one.
         let back = reverse && lens.is_none();
         let running = lens.map(|lens| running(b, lens, &steps)).transpose()?;
-        let y = match steps.as_const().filter(|n| *n <= UNROLLED) {
-            Some(steps) => {
-                let mut outputs = vec![];
-                for t in 0..steps {
-                    let at = Ix::Const(if back { steps - 1 - t } else { t });
-                    let row = |b: &mut Builder<'_>, x: Arg| {
-                        let one = b.slice(x, 0, at.clone(), 1, Ix::Const(1))?;
-                        b.squeeze(one, &[0])
-                    };
-                    let (now, running) = (row(b, g)?, running.map(|r| row(b, r)).transpose()?);
-                    let shown;
-                    (shown, h, c) = layer.round(b, now, running, h, c)?;
-                    outputs.push(b.unsqueeze(shown, &[0])?);
-                }
-                if back {
-                    outputs.reverse();
-                }
-                match outputs.is_empty() {
-                    true => b.full(zero, wide, vec![Ix::Const(0), batch.clone(), Ix::Const(hidden)]),
-                    false => b.concat(&outputs, 0)?,
-                }
-            }
-            None => {
-                let carried: Vec<Arg> = [h].into_iter().chain(c).collect();
-                let rows: Vec<(Arg, bool)> = [g].into_iter().chain(running).map(|x| (x, back)).collect();
-                let read = layer.operands();
-                let of = Rounds {
-                    rounds: steps.clone(),
-                    conditional: false,
-                    carried: &carried,
-                    rows: &rows,
-                    read: &read,
-                    given: &[back],
-                };
-                let results = b.repeat(&of, |b, state, rows, read| {
-                    let layer = layer.with_operands(read);
-                    let (h, c) = (state[0], state.get(1).copied());
-                    let (shown, h, c) = layer.round(b, rows[0], rows.get(1).copied(), h, c)?;
-                    Ok(([h].into_iter().chain(c).collect(), vec![shown]))
-                })?;
-                h = results[0];
-                c = c.and(results.get(1).copied());
-                results[carried.len()]
-            }
-        };
+        let y;
+        (y, h, c) = layer.run(b, &Sequence { products: g, running, back }, h, c)?;
         // [steps, 1, batch, hidden], in the order of the input.
         let y = b.unsqueeze(y, &[1])?;
         ys.push(match lens {

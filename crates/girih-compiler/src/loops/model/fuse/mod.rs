@@ -62,6 +62,10 @@ const START: i64 = 20_000;
 const MOST_DEMANDS: usize = 12;
 /// The most values that one kernel computes one from the other: emission asks for operands by recursion.
 const DEEPEST: usize = 128;
+/// What is computed at load is kept there though it is wider than what it comes from, where it takes fewer bytes than this.
+const LITTLE: i64 = 1 << 16;
+/// What computing an element of it may cost, where it is computed when it is needed.
+const UNPACKING: i64 = 16;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
 /// each.
 pub(super) const LONGEST: usize = 512;
@@ -83,6 +87,8 @@ pub(super) struct Fusion<'a> {
     layout: Vec<bool>,
     /// Computed from positions alone, cheaply: masks and the like.
     bare: Vec<bool>,
+    /// Computed from weights, cheaply, and at least twice as wide as these: weights of 8 bits as floats.
+    wide: Vec<bool>,
     streams: BTreeMap<ValueId, Stream>,
     /// Values that a streamed product computes in parts, and its kernel.
     streamed: BTreeMap<ValueId, usize>,
@@ -104,6 +110,36 @@ fn symbolic(graph: &Graph, node: &Node) -> bool {
         _ => false,
     };
     of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
+}
+
+/// Which values are computed from weights by a few cheap operations, and take twice the memory of these or more.
+fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
+    let bits = |v: ValueId| {
+        let value = &graph.values[v];
+        guess(&graph.numel(&value.shape)).saturating_mul(value.elem.dtype.bits() as i64)
+    };
+    // What each is computed from, in bits, and what computing an element costs.
+    let mut from: Vec<(i64, i64)> = graph.values.iter().map(|(v, _)| (bits(v), 0)).collect();
+    let mut wide = vec![false; graph.values.len()];
+    for node in graph.nodes.values() {
+        let work = match &node.op {
+            Op::Elementwise(op) if op.cost() < 8 => op.cost(),
+            Op::IndexMap(sources) if sources.len() == 1 => 0,
+            _ => continue,
+        };
+        for r in node.results.iter().filter(|r| load[r.0 as usize]) {
+            let all = node.values().fold((0, work), |(bits, work), x| {
+                let (b, w) = from[x.0 as usize];
+                (bits + b, work + w)
+            });
+            let own = bits(*r);
+            if all.1 <= UNPACKING && all.0.saturating_mul(2) <= own {
+                from[r.0 as usize] = all;
+                wide[r.0 as usize] = own >= 8 * LITTLE;
+            }
+        }
+    }
+    wide
 }
 
 /// Which values only rearrange arrays; those of `force` are arrays.
@@ -144,6 +180,7 @@ impl<'a> Fusion<'a> {
                 bare[r.0 as usize] = cheap && node.values().all(|v| bare[v.0 as usize]);
             }
         }
+        let wide = widened(graph, &load);
         Fusion {
             graph,
             force: BTreeSet::new(),
@@ -157,6 +194,7 @@ impl<'a> Fusion<'a> {
             load,
             layout: layouts(graph, &BTreeSet::new()),
             bare,
+            wide,
             streams: BTreeMap::new(),
             streamed: BTreeMap::new(),
         }
@@ -248,11 +286,13 @@ impl<'a> Fusion<'a> {
         }
         let crossing = self.load[v.0 as usize] && roots.iter().any(|r| !self.roots[*r].load);
         let repeats = self.repeats(v, node);
-        if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) && !repeats {
+        let wide = crossing && self.wide[v.0 as usize];
+        if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) && !repeats && !wide {
             return Err("it is computed once, when the model is loaded".into());
         }
         match &node.op {
             Op::Index(_) => {}
+            Op::IndexMap(_) | Op::Elementwise(_) if wide && demands.len() <= MOST_DEMANDS => {}
             Op::IndexMap(_) if free || crossing && repeats => {}
             Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) => self.pointwise(v, node, &demands, &roots)?,
             Op::Reduce { op, .. } => {
