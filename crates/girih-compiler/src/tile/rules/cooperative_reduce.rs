@@ -28,8 +28,8 @@ for i in 0..512: free                            for b in 0..512: free block(x)
 
 What else is done in a row is left to `spread_threads`.
 
-A row has two warps, or up to `threads` threads, which meet in shared memory: whichever takes less
-by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut.
+A row has one warp, whose lanes exchange what they have, or up to `threads` threads, which meet in shared memory: whichever takes
+less by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut.
 
 Knob: `threads` (256), the most; fewer where the reduction is short.
 
@@ -86,7 +86,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     out.or(rows)
 }
 
-/// The threads for a row, two warps or more, that take the least time where it is known how many rows there are.
+/// The threads for a row, a warp or more, that take the least time where it is known how many rows there are.
 fn cheapest(p: &Kernel, ctx: &Context, most: u32) -> u32 {
     let lanes = ctx.target.axes.lanes;
     let of_nest = |s: &Stmt| {
@@ -100,7 +100,7 @@ fn cheapest(p: &Kernel, ctx: &Context, most: u32) -> u32 {
         _ => (n + rows, most.max(length)),
     });
     let length = u64::try_from(length).unwrap_or(0);
-    let counts = std::iter::successors(Some(most), |n| Some(n / 2)).take_while(|n| *n >= 2 * lanes);
+    let counts = std::iter::successors(Some(most), |n| Some(n / 2)).take_while(|n| *n >= lanes);
     let fits = counts.filter(|n| *n == most || length.div_ceil(u64::from(*n)) <= MOST_EACH);
     let priced = fits.filter_map(|n| Some((n, cost::of_rows(&ctx.target, rows, length, n.into())?)));
     match rows {
@@ -237,12 +237,12 @@ mod tests {
         assert!(text(&out).contains("x 64\n"), "{}", text(&out));
         let short = ROWS.replace("0..1000", "0..100");
         let (out, _) = apply("cooperative_reduce", &kernel(&short), &gpu(&[]));
-        assert!(text(&out).contains("x 64\n"), "{}", text(&out));
+        assert!(text(&out).contains("x 32\n"), "{}", text(&out));
     }
 
-    /// The more rows there are, the fewer threads share one, down to two warps; a thread has no more than 32 elements of a row.
+    /// The more rows there are, the fewer threads share one, down to one warp; a thread has no more than 32 elements of a row.
     #[test]
-    fn rows_get_two_warps_or_more_by_cost() {
+    fn rows_get_a_warp_or_more_by_cost() {
         let threads = |rows: u32, length: u32| {
             let rows = ROWS.replace("0..4", &format!("0..{rows}")).replace("0..3:", "0..1:");
             let made =
@@ -250,7 +250,7 @@ mod tests {
             let at = made.find(" from -0.0 x ").map(|at| at + " from -0.0 x ".len());
             at.and_then(|at| made[at..].lines().next()?.parse::<u32>().ok()).unwrap_or_else(|| panic!("{made}"))
         };
-        for (rows, length, wanted) in [(100_000, 1000, 64), (100_000, 4000, 128), (100_000, 100, 64), (8, 100_000, 256)]
+        for (rows, length, wanted) in [(100_000, 1000, 32), (100_000, 4000, 128), (100_000, 100, 32), (8, 100_000, 256)]
         {
             assert_eq!(threads(rows, length), wanted, "{rows} rows of {length}");
         }
