@@ -111,6 +111,16 @@ impl Sync<'_> {
                 stages.for_each(|stages| self.filled(s, stages, since));
                 self.repeated(s, &f.body, since);
             }
+            // Once in a block, or not at all where others do it alone.
+            Stmt::For(f) if f.place == Place::Member => {
+                let before = since.clone();
+                self.body(&f.body, since);
+                match f.combine {
+                    // All threads of the cluster meet before they read what its blocks have.
+                    Some(_) => *since = Since::default(),
+                    None => since.add(&before),
+                }
+            }
             Stmt::For(f) if !matches!(f.place, Place::Thread | Place::Tensor) => self.repeated(s, &f.body, since),
             Stmt::Loop { body } => self.repeated(s, body, since),
             Stmt::Stage { body, .. } => self.body(body, since),

@@ -117,7 +117,7 @@ impl Lower<'_> {
     }
 
     /// What the threads have together goes to what there was before.
-    fn combined(&mut self, op: ScalarOp, whole: k::ValId, total: k::ValId) {
+    pub(super) fn combined(&mut self, op: ScalarOp, whole: k::ValId, total: k::ValId) {
         let sum = self.both("sum", op, whole, total);
         self.push(k::Stmt::Set { var: whole, value: k::Opnd::Val(sum) });
     }

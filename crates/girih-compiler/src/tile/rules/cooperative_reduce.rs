@@ -2,14 +2,14 @@
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk;
+use crate::loops::{members, walk};
 use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
-use crate::tile::rules::{axis_site, blockify};
+use crate::tile::rules::{axis_site, blockify, cluster_rows};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_reduce",
@@ -29,7 +29,8 @@ for i in 0..512: free                            for b in 0..512: free block(x)
 What else is done in a row is left to `spread_threads`.
 
 A row has one warp, whose lanes exchange what they have, or up to `threads` threads, which meet in shared memory: whichever takes
-less by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut.
+less by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut,
+and of those that `cluster_rows` has given to clusters each block folds its part.
 
 Knob: `threads` (256), the most; fewer where the reduction is short.
 
@@ -49,8 +50,12 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let lanes = ctx.target.axes.lanes;
     let most = longest(&p.body, lanes).clamp(1, ctx.target.axes.threads.into()) as u32;
     let threads = most.next_power_of_two().min(prev_power(ctx.knobs.threads)).max(lanes);
-    let threads = cheapest(p, ctx, threads);
-    let rows = if p.open { Some(rows_to_blocks(p, lanes, log)?) } else { None };
+    let clusters = p.body.iter().find_map(|s| walk::bodies(s).into_iter().find_map(|body| members::blocks(body)));
+    let threads = match clusters {
+        Some(blocks) => threads.min(prev_power(cluster_rows::MOST_THREADS / blocks)).max(lanes),
+        None => cheapest(p, ctx, threads),
+    };
+    let rows = if p.open && clusters.is_none() { Some(rows_to_blocks(p, lanes, log)?) } else { None };
     let out = edit::rewrite(rows.as_ref().unwrap_or(p), &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         match (f.kind, f.place) {
