@@ -131,7 +131,8 @@ EXAMPLES = {
 # Products of full size, of which one block is run: extents m, n, k, bytes of an element, the kernel and the target. No access of
 # shared memory may have a bank conflict, none of global memory take more sectors than it needs (but stores of sums of the matrix
 # unit in two bytes, which are half a sector each), and a block may move 1.15 times the bytes that its tile requires: its rows
-# of both operands, once, and what it stores. Where there are products of warpgroups, those of two bytes are.
+# of both operands, once, and what it stores. Where there are products of warpgroups, those of two bytes are; then all but a twentieth
+# of the time that its math takes at the target's peaks is the matrix unit's, and shared memory has three slots of an operand or more.
 PRODUCTS = [
     ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", (512, 3584, 3584), 4, "k_linear", "sm_90a"),
     ("torch.randn(512, 3584) @ torch.randn(3584, 3584)", (512, 3584, 3584), 4, "k_matmul", "sm_80"),
@@ -213,11 +214,18 @@ def product(girih, text, extents, size, kernel, target):
         return failed(f"took longer than {LIMIT} s")
     if done.returncode != 0:
         return failed((done.stderr or done.stdout).strip())
+    slots = re.search(r"^  shared full: mbarrier\[(\d+)\]", printed, re.M)
+    if size == 2 and target == "sm_90a" and (slots is None or int(slots[1]) < 3):
+        return failed(f"operands have {slots and slots[1]} slots, not three or more")
     (m, n, k), (rows, columns, _) = extents, (int(blocks) for blocks in header.groups())
     tile = (-(-m // rows), -(-n // columns))
     required = size * ((tile[0] + tile[1]) * k + tile[0] * tile[1])
     kernels = json.loads(done.stdout)["schedules"][0]["kernels"]
-    moved = next(each["global"]["bytes"] for each in kernels if each["kernel"] == kernel)
+    counts = next(each for each in kernels if each["kernel"] == kernel)
+    moved = counts["global"]["bytes"]
+    on_unit, beside = (counts["estimate"]["parts"][part]["seconds"] for part in ("matrix unit", "arithmetic"))
+    if size == 2 and target == "sm_90a" and on_unit < 0.95 * (on_unit + beside):
+        return failed(f"of {on_unit + beside:.3g} s of math the matrix unit has {on_unit:.3g} s")
     if not required <= moved <= MOST_BYTES * required:
         return failed(f"a block of {tile[0]} x {tile[1]} moves {moved} bytes; its tile requires {required}")
     return name, target, 0, time.monotonic() - start, None

@@ -188,6 +188,7 @@ static void mbarrier_wait(void *p, int parity) {
 }
 // The same place in the shared memory of another block of the cluster.
 static void *girih_place_of(void *p, int block) { return (unsigned char *)p + (block - girih::block_of_cluster()) * GIRIH_SHARED; }
+static void *place_of(void *p, int block) { return girih_place_of(p, block); }
 static void mbarrier_arrive_of(void *p, int block) { mbarrier_arrive(girih_place_of(p, block)); }
 static void mbarrier_wait_cluster(void *p, int parity) { mbarrier_wait(p, parity); }
 static void cluster_sync() { girih::meet_cluster(); }

@@ -145,6 +145,8 @@ fn models_become_the_instructions_meant() {
         ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128", ""),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128", ""),
+        // Of the other blocks' shared memory by generic addresses.
+        ("torch.randn(6, 9001).sum(-1)", "SHFL.BFLY UCGABAR_ARV UCGABAR_WAIT LD.E", "cluster_rows=4"),
     ];
     let all = std::env::var("KERNELS").is_ok_and(|all| all == "all");
     let (mut count, mut wrong) = (0, vec![]);

@@ -67,6 +67,8 @@
 //!
 //! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
 //!          | "load" place where? ("else" opnd)? order?                     a vector: contiguous from the place
+//!          | "load" place "of" INT                                        an element of a shared slot, of that block of the
+//!                                                                          cluster
 //!          | "splat" opnd | "ramp" ix "step" ix | "index" ix | "test" mask
 //!          | "lane" VAL "[" ix "]" | "reduce" OP VAL | "all" VAL
 //!          | "merge" ("low" | "high") INT VAL "," VAL
@@ -419,6 +421,13 @@ pub enum Stmt {
         /// Masked off; `None` is 0.
         other: Option<Opnd>,
         order: Order,
+    },
+    /// An element of a shared slot as a block of the cluster has it.
+    LoadOf {
+        dst: ValId,
+        place: Address,
+        /// That block, by its number in the cluster.
+        of: u32,
     },
     Store {
         place: Address,

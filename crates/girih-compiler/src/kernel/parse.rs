@@ -760,6 +760,9 @@ impl<'a> Parser<'a> {
             "test" => Stmt::Test { dst, mask: self.mask(c)? },
             "load" => {
                 let place = self.place(c)?;
+                if c.eat("of") {
+                    return Ok(Stmt::LoadOf { dst, place, of: c.int()? });
+                }
                 let (mask, other, order) = self.tail(c)?;
                 Stmt::Load { dst, place, mask, other, order }
             }

@@ -210,6 +210,9 @@ impl Printer<'_> {
                 let tail = self.tail(mask, other.as_ref(), *order);
                 format!("{} = load {}{tail}", self.typed(*dst), self.place(place))
             }
+            Stmt::LoadOf { dst, place, of } => {
+                format!("{} = load {} of {of}", self.typed(*dst), self.place(place))
+            }
             Stmt::Store { place, value, mask, order } => {
                 format!("store {} = {}{}", self.place(place), self.opnd(value), self.tail(mask, None, *order))
             }

@@ -101,6 +101,7 @@ fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
         | Stmt::Index { dst, .. }
         | Stmt::Test { dst, .. }
         | Stmt::Load { dst, .. }
+        | Stmt::LoadOf { dst, .. }
         | Stmt::Lane { dst, .. }
         | Stmt::Merge { dst, .. }
         | Stmt::Reduce { dst, .. }

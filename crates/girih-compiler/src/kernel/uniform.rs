@@ -260,6 +260,7 @@ impl Walk<'_> {
                 };
                 self.define(*dst, level);
             }
+            Stmt::LoadOf { dst, place, .. } => self.define(*dst, self.loaded(place)),
             Stmt::LoadSome { dst, place, from, to, other } => {
                 let lanes = self.ix(from).max(self.ix(to));
                 self.define(*dst, self.loaded(place).max(lanes).max(self.opnd(other)));

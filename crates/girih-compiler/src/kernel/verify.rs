@@ -676,6 +676,17 @@ impl Verifier<'_> {
                 self.warpgroups("wgmma wait");
                 self.sums(*acc, &[DType::F32, DType::I32]);
             }
+            Stmt::LoadOf { dst, place, of } => {
+                self.clusters("load of", *of);
+                let (ty, elem) = (self.ty(*dst), self.place(place));
+                self.access(elem, ty, &Mask::default());
+                let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
+                let there = matches!(place, Address::Slot { buf, .. } if shared(buf));
+                self.expect(there && ty.lanes == 1, || {
+                    "`load of` reads an element of a shared slot of another block".to_string()
+                });
+                self.define(*dst);
+            }
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
             Stmt::CopyTensor { to, tensor, from, on, all } => {
                 self.mbarrier("copy tensor", on);

@@ -202,6 +202,11 @@ pub enum Place {
     /// Each iteration is a thread of the block: iteration t runs on thread t. Such loops count from 0 and do not hold each
     /// other. What stands outside them runs on every thread alike. On a `Reduce` loop: see [`Combine`].
     Thread,
+    /// Each iteration of the loop over blocks around is a cluster of as many blocks as this loop has iterations, and each iteration
+    /// of this one is a block of it: iteration m runs in block m. Such loops count from 0 and stand in that loop itself, which is
+    /// the only one over blocks; the longest of them has an iteration for each block. What stands outside them every block does
+    /// alike. On a `Reduce` loop: see [`Combine`].
+    Member,
     /// Of a serial loop whose body begins with stages: their buffers have `depth` generations, and while the threads of the
     /// block are at one iteration, those of the next `depth - 1` are filled. The stages read nothing that the rest of the
     /// body writes.
@@ -268,6 +273,8 @@ impl Stmt {
 ///
 /// Placed as `Thread` with `ways: T`, the threads of a block: T partial accumulators, and iteration i goes to partial
 /// (i - lo) mod T for all i, those of the last, unfinished round too; then as above.
+///
+/// Placed as `Member` with `ways: C`, the blocks of a cluster: the same with one iteration for each of them, `for m in 0..C`.
 ///
 /// Placed as `Lanes` with `ways: L`, at most a warp: the same with one iteration for each of the L neighbouring threads that the
 /// thread t at hand is of, `for q in 0..L`. What is folded is what thread `t//L*L + q` has in a private buffer, and each of them

@@ -7,6 +7,7 @@ pub mod lanes;
 pub mod launch_facts;
 pub mod lift;
 pub mod matrix;
+pub mod members;
 pub mod panels;
 pub mod model;
 pub(crate) mod names;

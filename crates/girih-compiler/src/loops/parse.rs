@@ -354,6 +354,8 @@ impl<'a> Parser<'_, 'a> {
             Place::Block { dim, group, takers, cluster }
         } else if self.c.eat_word("thread") {
             Place::Thread
+        } else if self.c.eat_word("member") {
+            Place::Member
         } else if self.c.eat_word("matrix") {
             Place::Matrix
         } else if self.c.eat_word("lanes") {

@@ -201,6 +201,7 @@ pub(crate) fn place_text(place: Place) -> String {
             format!("block({}{groups}{takers}{clusters})", BLOCKS[usize::from(dim).min(2)])
         }
         Place::Thread => "thread".to_string(),
+        Place::Member => "member".to_string(),
         Place::Pipeline { depth, roles, overlap } => {
             let (roles, overlap) = (if roles { ", roles" } else { "" }, if overlap { ", overlap" } else { "" });
             format!("pipeline({depth}{roles}{overlap})")

@@ -18,6 +18,7 @@
 use super::ir::*;
 use super::lanes::Folded;
 use super::matrix::Product;
+use super::members;
 use super::print::{Dialect, Namer};
 use super::walk::{self, Part, parts};
 use crate::base::id::Id;
@@ -505,6 +506,17 @@ impl<'a> Verifier<'a> {
                 }
                 self.check(stmt, self.threads.is_none(), "a thread cannot have threads of its own");
             }
+            Place::Member => {
+                let nest = self.kernel.body.iter().find_map(|s| match s {
+                    Stmt::For(f) if f.body.iter().any(|inner| std::ptr::eq(inner, stmt)) => Some(f),
+                    _ => None,
+                });
+                let why = match nest {
+                    Some(nest) => members::problem(self.kernel, nest, l),
+                    None => Some("it must stand in the loop over blocks itself"),
+                };
+                self.check(stmt, why.is_none(), why.unwrap_or_default());
+            }
             Place::Lanes => {
                 let why = match self.threads {
                     Some(t) => Folded::of(t.axis, l).err(),
@@ -595,8 +607,12 @@ impl<'a> Verifier<'a> {
             self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop can combine");
             self.check(stmt, !c.accs.is_empty(), "a combine needs an accumulator");
             self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine must be a power of two");
-            let taken = c.ways == 1 || matches!(l.place, Place::Vector { .. } | Place::Thread | Place::Lanes);
-            self.check(stmt, taken, "only a vector loop or one over threads or lanes can fold several ways");
+            let several = matches!(l.place, Place::Vector { .. } | Place::Thread | Place::Lanes | Place::Member);
+            self.check(
+                stmt,
+                c.ways == 1 || several,
+                "only a vector loop or one over threads, lanes or the blocks of a cluster can fold several ways",
+            );
             for acc in &c.accs {
                 let CombineOp::Scalar { op, identity } = c.op;
                 let Some(b) = self.kernel.bufs.get(*acc) else { continue };

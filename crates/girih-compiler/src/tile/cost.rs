@@ -174,7 +174,8 @@ impl Cost {
         let gpu = target.gpu?;
         let mut work = Work::default();
         work.body(std::slice::from_ref(nest), &mut vec![])?;
-        let Work { blocks, moved, arrays, operations } = work;
+        let Work { blocks, members, moved, arrays, operations } = work;
+        let blocks = blocks.saturating_mul(members.max(1));
         let arrays: f64 = arrays.values().sum();
         let multiprocessors = u64::from(target.axes.workers.max(1));
         let busy = busy(blocks, multiprocessors);
@@ -264,6 +265,8 @@ pub fn room(target: &Target, gpu: &Gpu, threads: u64, registers: u64, bytes: u64
 #[derive(Default)]
 struct Work {
     blocks: u64,
+    /// Blocks of a cluster, for each of these.
+    members: u64,
     /// Bytes of all loads and stores.
     moved: f64,
     /// Bytes of each array that one of them goes through, however often it does.
@@ -290,8 +293,10 @@ impl Work {
                 Stmt::Let { .. } => self.operations += times,
                 Stmt::For(f) => {
                     let trips = most_trips(f)?;
-                    if matches!(f.place, Place::Block { .. }) {
-                        self.blocks = self.blocks.max(1).saturating_mul(trips);
+                    match f.place {
+                        Place::Block { .. } => self.blocks = self.blocks.max(1).saturating_mul(trips),
+                        Place::Member => self.members = self.members.max(trips),
+                        _ => {}
                     }
                     around.push((f.axis, trips as f64));
                     self.body(&f.body, around)?;

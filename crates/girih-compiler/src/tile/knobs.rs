@@ -119,6 +119,7 @@ knobs! {
     group: Option<u32> = None, 0 to 65535, "Rows of blocks that a product goes through column by column before the next, for L2; 0 leaves them in order.";
     persist: Option<u32> = None, 0 to 32, "Blocks on each multiprocessor that take the tiles of a product in turn; 0 launches a block for each tile.";
     cluster: Option<u32> = None, 1 to 8, "Blocks of a cluster, which bring an operand that they share to all by one copy; a warp must fill the pipeline.";
+    cluster_rows: Option<u32> = None, 1 to 8, "Blocks of a cluster that have a row which is reduced; 1 makes none.";
     split_rows: Option<u32> = None, 1 to 256, "Parts of a row that is reduced, which different blocks fold; 1 leaves it whole.";
     split_k: Option<u32> = None, 1 to 256, "Parts of a contraction's sum that different blocks compute; 1 leaves it whole.";
     slots: Option<u32> = None, 1 to 8, "Slots of a stage: how many iterations' operands are in shared memory at once.";

@@ -88,6 +88,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::stage_outputs::RULE, &[&[Threads, Products]]),
     (rules::tensor_core::RULE, &[&[Threads, Products]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
+    (rules::cluster_rows::RULE, &[&[Threads, TensorCopies]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::keep_rows::RULE, &[&[Threads]]),
     (rules::blockify_launch::RULE, &[&[Threads]]),

@@ -137,7 +137,7 @@ pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
     ),
 ];
 
-/// Products whose blocks form clusters, on targets that have them: of one box each generation for all, of several, in groups, and
+/// Kernels whose blocks form clusters, on targets that have them. Products: of one box each generation for all, of several, in groups, and
 /// of `mma.sync`.
 pub const CLUSTERED: &[(&str, &[&str], &[&str])] = &[
     (
@@ -155,6 +155,10 @@ pub const CLUSTERED: &[(&str, &[&str], &[&str])] = &[
         &["split_k=1", "mc=32", "nc=32", "kc=32", "slots=2", "warp_specialize=1", "cluster=4"],
         &["sm_90a", "sm_100a"],
     ),
+    // Rows, of which each block of a cluster has a part.
+    ("torch.nn.functional.layer_norm(torch.randn(3, 400), (400,))", &["cluster_rows=4"], &["sm_90a", "sm_100a"]),
+    ("torch.randn(2, 600, dtype=torch.float16).sum(-1)", &["cluster_rows=8"], &["sm_90a"]),
+    ("torch.randn(700).abs().max()", &["cluster_rows=2"], &["sm_100a"]),
 ];
 
 /// Kernels whose blocks form clusters.

@@ -260,6 +260,7 @@ impl Printer<'_> {
             // Only a kernel of several threads has these, and C is not printed of one.
             Stmt::Barrier
             | Stmt::ClusterBarrier
+            | Stmt::LoadOf { .. }
             | Stmt::SyncWarp
             | Stmt::Shuffle { .. }
             | Stmt::LoadMatrix { .. }

@@ -129,6 +129,10 @@ impl Printer<'_> {
                 let zero = Opnd::Const { dtype: self.val_ty(*dst).dtype(), bits: 0 };
                 self.masked(*dst, mask, &value, other.unwrap_or(zero))?;
             }
+            Stmt::LoadOf { dst, place, of } => {
+                let value = self.load_of(*dst, place, *of);
+                self.define(*dst, &value)?;
+            }
             Stmt::Store { place, value, mask, order } => self.store(place, *value, mask, *order)?,
             Stmt::Lane { dst, vector, lane } => {
                 let lane = self.element(*vector, lane)?;

@@ -248,6 +248,12 @@ kernel k(x: ptr<f32>, n: i32) threads 64 cluster 2 scratch 0 shared 8320 {
     ] {
         assert!(printed.contains(line), "{line}\n{printed}");
     }
+    let read = "kernel k(x: ptr<f32>) threads 64 cluster 2 scratch 0 shared 16 {\n  shared s: f32[1] at 0\n  barrier cluster\n  \
+                v: f32 = load s[0] of 1\n  store x[tx] = v\n  barrier cluster\n}\n";
+    let printed = cuda(read);
+    for line in ["  float v = *(float *)place_of(&s[0], 1);", "asm volatile(\"mapa.u64 %0, %1, %2;\""] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
     let refusal =
         emitted(&[&kernel("kernel k(x: ptr<f32>) threads 64 cluster 2 scratch 0 {\n  barrier cluster\n}\n")], "sm_80");
     assert_eq!(refusal.unwrap_err().message, "clusters of 2 blocks; sm_80 has none of more than 1");

@@ -10,6 +10,7 @@
 //!
 //! barrier cluster                                       -->   cluster_sync();
 //! arrive free[k%2] of 1                                 -->   mbarrier_arrive_of(&free[k & 1], 1);
+//! x: f32 = load s[0] of 3                               -->   float x = *(float *)place_of(&s[0], 3);
 //! copy tensor s[0] = a_map[by*64, k] on full[k%2] all   -->   copy_tensor_all_2d(&s[0], &a_map, k, by * 64, &full[k & 1], 3);
 //! ```
 //! Coordinates stand innermost first, as PTX has them. Every function may be taken to change memory, so no access is moved
@@ -18,6 +19,7 @@
 use super::stmt::{Printer, Result};
 use crate::index::Ix;
 use crate::kernel::ir::*;
+use crate::num::DType;
 
 /// An operand that is a shared address.
 fn shared(pointer: &str) -> String {
@@ -63,6 +65,17 @@ impl Printer<'_> {
         let instruction = "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; \
                            mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }";
         self.on("mbarrier_arrive_of", instruction, on, Some(("int", block.to_string())));
+    }
+
+    /// An element that a block of the cluster has at a place of its shared memory.
+    pub(super) fn load_of(&mut self, dst: ValId, place: &Address, block: u32) -> String {
+        let (ty, address) = (self.val_ty(dst), self.target(place).address);
+        let body = "  void *there;\n  asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(there) : \"l\"(p), \"r\"(block) : \
+                    \"memory\");\n  return there;\n";
+        self.support.block("place_of", &format!("INLINE void *place_of(void *p, int block) {{\n{body}}}\n"));
+        let element = self.support.memory_ty(ty.dtype().name(), 1);
+        let truth = if ty.dtype() == DType::I1 { " != 0" } else { "" };
+        format!("*({element} *)place_of({address}, {block}){truth}")
     }
 
     /// Without `.aligned`: the lanes of a warp may have parted before.

@@ -21,7 +21,7 @@
 use crate::base::id::Id;
 use crate::index::{Cmp, Cond, Mask};
 use crate::loops::ir::*;
-use crate::loops::walk;
+use crate::loops::{members, walk};
 use crate::num::DType;
 use crate::tile::edit;
 
@@ -50,6 +50,11 @@ fn is_int(count: &Ix) -> bool {
 pub(super) struct Cluster {
     pub blocks: u32,
     axis: AxisId,
+}
+
+/// The block of its cluster that is at hand.
+pub(super) fn member(blocks: u32) -> Ix {
+    Ix::modulo(Ix::Block(0), Ix::Const(blocks.into()))
 }
 
 impl Cluster {
@@ -140,6 +145,9 @@ impl Bound {
         if takers > 0 {
             return self.in_turn(takers, &over, body);
         }
+        if let Some(blocks) = members::blocks(&body) {
+            return self.clusters(blocks, &over, body);
+        }
         let mut grid = [1, 1, 1].map(Ix::Const);
         for o in &over {
             if let Some(slot) = grid.get_mut(usize::from(o.dim)) {
@@ -158,6 +166,29 @@ impl Bound {
         });
         first.extend(body);
         Part { grid, body: first }
+    }
+
+    /// A cluster of so many blocks for each iteration.
+    fn clusters(&mut self, blocks: u32, over: &[Over], mut body: Vec<Stmt>) -> Part {
+        let each = Ix::Const(blocks.into());
+        let mut grid = [1, 1, 1].map(Ix::Const);
+        if let [o] = over {
+            self.cluster = Some(Cluster { blocks, axis: o.axis });
+            grid[0] = Ix::mul(o.extent.clone(), each.clone());
+        }
+        let mut axes = vec![];
+        walk::visit(&body, &mut |s| {
+            if let Stmt::For(f) = s
+                && f.place == Place::Member
+            {
+                axes.push(f.axis);
+            }
+        });
+        walk::subst_axes(&mut body, &mut |a| match over {
+            [o] if o.axis == a => Some(Ix::floor_div(Ix::Block(0), each.clone())),
+            _ => axes.contains(&a).then(|| member(blocks)),
+        });
+        Part { grid, body }
     }
 
     /// So many blocks for all iterations of a nest: each takes every so many'th.

@@ -21,6 +21,7 @@
 
 mod blocks;
 mod matrix;
+mod members;
 mod pipeline;
 mod register;
 mod roles;

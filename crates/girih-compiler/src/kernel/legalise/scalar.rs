@@ -464,6 +464,7 @@ impl Lower<'_> {
             l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector must have at least two lanes")),
             l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks must be outermost")),
             l::Place::Thread => return self.thread_loop(f),
+            l::Place::Member => return self.member_loop(f),
             l::Place::Pipeline { depth, roles: false, overlap } => return self.pipelined(f, depth, overlap),
             l::Place::Pipeline { depth, roles: true, overlap } => return self.specialised(f, depth, overlap),
             l::Place::Matrix => return self.product(f),

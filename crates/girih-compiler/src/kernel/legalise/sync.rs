@@ -16,7 +16,7 @@
 //! tells anything new, each walk going by each statement once. Shared buffers are apart from each other. So are the arrays of
 //! an open kernel; arguments that a user launches with may overlap, so there global memory is one thing.
 
-use super::pipeline;
+use super::{pipeline, threads};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Part, parts};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -111,6 +111,16 @@ impl Sync<'_> {
                 stages.for_each(|stages| self.filled(s, stages, since));
                 self.repeated(s, &f.body, since);
             }
+            // Once in a block, or not at all where others do it alone.
+            Stmt::For(f) if f.place == Place::Member => {
+                let before = since.clone();
+                self.body(&f.body, since);
+                match f.combine {
+                    // All threads of the cluster meet before they read what its blocks have.
+                    Some(_) => *since = Since::default(),
+                    None => since.add(&before),
+                }
+            }
             Stmt::For(f) if !matches!(f.place, Place::Thread | Place::Tensor) => self.repeated(s, &f.body, since),
             Stmt::Loop { body } => self.repeated(s, body, since),
             Stmt::Stage { body, .. } => self.body(body, since),
@@ -127,7 +137,10 @@ impl Sync<'_> {
             }
             _ => {
                 let combines = match s {
-                    Stmt::For(f) if f.kind == LoopKind::Reduce => Some(Thing::Partials(f.axis)),
+                    Stmt::For(f) if f.kind == LoopKind::Reduce => {
+                        let meet = f.combine.as_ref().is_none_or(threads::by_shared_memory);
+                        meet.then_some(Thing::Partials(f.axis))
+                    }
                     _ => None,
                 };
                 let mut next = self.effects(s);
@@ -307,6 +320,18 @@ mod tests {
         let all: Vec<&str> = test.into_iter().chain(FILL).chain(left).chain(READ).collect();
         let text = nested(1, &all) + "  for w in 0..32: free thread\n    x: f32 = s[31 - w]\n    store p[w] = x\n";
         assert_eq!(barriers(&text), 3);
+    }
+
+    /// Several warps meet in shared memory, and once more before its partial sums are written again; lanes of one do not.
+    #[test]
+    fn one_warp_combines_without_barriers() {
+        let sum = |ways: u32| {
+            format!(
+                "  for i in 0..n: serial\n    local s: f32\n    s = 0.0\n    for k in 0..1000: reduce thread combine add(s) \
+                 from -0.0 x {ways}\n      v: f32 = load p[k]\n      a: f32 = s\n      b: f32 = a + v\n      s = b\n"
+            )
+        };
+        assert_eq!((barriers(&sum(64)), barriers(&sum(32))), (2, 0));
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //! for k in 0..1000: reduce thread                 for k in tx..1000 step 256 { ... }   barrier   shuffles
 //!     combine add(s) from 0.0 x 256
 //! ```
+//!
+//! The lanes of a block of one warp combine by shuffles alone: they need no shared memory, and no barrier.
 
 use super::vector::{load, store};
 use super::{Loc, Lower, Res, Storage, ty};
@@ -30,6 +32,11 @@ pub(super) fn of(body: &[l::Stmt]) -> u32 {
         }
     });
     threads.map_or(1, |n| n.next_multiple_of(k::WARP))
+}
+
+/// Whether the threads that combine meet in shared memory: those of several warps.
+pub(super) fn by_shared_memory(c: &l::Combine) -> bool {
+    c.ways > k::WARP
 }
 
 impl Lower<'_> {
@@ -89,18 +96,30 @@ impl Lower<'_> {
         let mut slots = vec![];
         for (acc, whole, var) in own {
             self.storage.insert(acc, Storage::Var(whole));
+            if !by_shared_memory(c) {
+                let total = self.halved_by_lanes(op, ways, var);
+                self.combined(op, whole, total);
+                continue;
+            }
             let slot = self.partials(&self.buf(acc)?.name.clone(), self.out.vals[var].ty.elem)?;
             let place = k::Address::Slot { buf: slot, index: k::Ix::Thread };
             self.push(store(place, k::Opnd::Val(var)));
             slots.push((slot, whole));
         }
-        self.push(k::Stmt::Barrier);
+        if by_shared_memory(c) {
+            self.push(k::Stmt::Barrier);
+        }
         for (slot, whole) in slots {
             let total = self.halved_by_threads(op, slot, whole)?;
-            let sum = self.both("sum", op, whole, total);
-            self.push(k::Stmt::Set { var: whole, value: k::Opnd::Val(sum) });
+            self.combined(op, whole, total);
         }
         Ok(())
+    }
+
+    /// What the threads have together goes to what there was before.
+    pub(super) fn combined(&mut self, op: ScalarOp, whole: k::ValId, total: k::ValId) {
+        let sum = self.both("sum", op, whole, total);
+        self.push(k::Stmt::Set { var: whole, value: k::Opnd::Val(sum) });
     }
 
     /// A reduction among neighbouring lanes: each gives what it has, by halving, and gets the result.

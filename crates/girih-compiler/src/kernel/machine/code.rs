@@ -39,6 +39,8 @@ pub(in crate::kernel) enum At {
         len: u64,
         index: Expr,
         elem: DType,
+        /// Another block of the cluster whose shared memory it is: its number, and where that begins.
+        of: Option<(u32, u64)>,
     },
     /// Elements of an array whose elements are slots.
     Own {

@@ -246,7 +246,7 @@ impl Compiler<'_> {
                 let (buf, space, index) = (*buf, slot.space, self.expr(index)?);
                 match self.own.get(buf.0 as usize) {
                     Some(Some(own)) => At::Own { buf, first: own.first, len, index, elem },
-                    _ => At::Slot { buf, space, offset, len, index, elem },
+                    _ => At::Slot { buf, space, offset, len, index, elem, of: None },
                 }
             }
         };
@@ -452,6 +452,20 @@ impl Compiler<'_> {
                 let access = self.access(place, 1, mask, *order)?;
                 self.cooperative = true;
                 Inst::Cas { dst: self.val(*dst)?, access, cmp, value }
+            }
+            Stmt::LoadOf { dst, place, of: block } => {
+                let mut access = self.access(place, 1, &Mask::default(), Order::Weak)?;
+                match &mut access.at {
+                    At::Slot { space: Space::Shared, of, .. } if *block < self.kernel.cluster => {
+                        *of = Some((*block, u64::from(*block) * self.kernel.apart()));
+                    }
+                    _ => return Err(format!("what block {block} of a cluster has is not in its shared memory")),
+                }
+                let (dst, lanes) = self.vector(*dst)?;
+                if lanes != 1 {
+                    return Err("an element of another block is a vector".to_string());
+                }
+                Inst::Load { dst, access, other: self.constant(0) }
             }
             Stmt::CopyAsync { to, from, bytes, mask } => {
                 let of = |place: &Address| match place {

@@ -35,10 +35,13 @@ impl<const W: usize> Places<W> {
                 let (base, index) = (regs[*base as usize], index.lanes(regs));
                 Places { kind: Kind::Memory, elem: *elem, base, index, slot: None }
             }
-            At::Slot { buf, space, offset, len, index, elem } => {
+            At::Slot { buf, space, offset, len, index, elem, of } => {
                 let (index, slot) = (index.lanes(regs), Some((*buf, *len)));
                 let (kind, base) = match space {
-                    Space::Shared | Space::Mbarrier => (Kind::Shared, [shared + *offset; W]),
+                    Space::Shared | Space::Mbarrier => {
+                        let begins = of.map_or(shared, |(_, begins)| begins);
+                        (Kind::Shared, [begins + *offset; W])
+                    }
                     Space::Scratch => {
                         let thread = |l| u64::from(first_thread) + l as u64;
                         (Kind::Scratch, std::array::from_fn(|l| thread(l) * scratch_bytes + offset))

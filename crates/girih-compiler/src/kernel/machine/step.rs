@@ -4,7 +4,7 @@ use super::block::{Block, Flow, Group, Machine, Wait, Warp};
 use super::code::{self, Access, Inst, Shown, in_slot};
 use super::ops::{self, each};
 use super::places::{Kind, Places, Stores, element};
-use super::watch::{Outside, Place, Touch, Watch, What};
+use super::watch::{Outside, Place, Touch, Watch, What, Wrong};
 use crate::base::Code;
 use crate::base::launch::Trap;
 use crate::base::memory::Fault;
@@ -388,6 +388,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         self.not_in_flight(block, at, access);
         let all = at.lanes;
+        if let code::At::Slot { of: Some((member, _)), .. } = &access.at
+            && block.members.get(*member as usize).is_none_or(|m| m.live == 0)
+        {
+            let what = format!("shared memory of block {member} of the cluster is read, and that block has ended");
+            self.wrong(at, at.lanes.trailing_zeros() as usize, Wrong::Tensor(what));
+        }
         if let code::At::Own { first, len, index, .. } = &access.at {
             let regs = &mut block.warps[at.warp].regs;
             if let Some(from) = alike(&index.lanes(regs), all, *len, access.lanes) {

@@ -2,14 +2,14 @@
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk;
+use crate::loops::{members, walk};
 use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
-use crate::tile::rules::{axis_site, blockify};
+use crate::tile::rules::{axis_site, blockify, cluster_rows};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_reduce",
@@ -28,8 +28,9 @@ for i in 0..512: free                            for b in 0..512: free block(x)
 
 What else is done in a row is left to `spread_threads`.
 
-A row has two warps, or up to `threads` threads, which meet in shared memory: whichever takes less
-by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut.
+A row has one warp, whose lanes exchange what they have, or up to `threads` threads, which meet in shared memory: whichever takes
+less by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut,
+and of those that `cluster_rows` has given to clusters each block folds its part.
 
 Knob: `threads` (256), the most; fewer where the reduction is short.
 
@@ -49,8 +50,12 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let lanes = ctx.target.axes.lanes;
     let most = longest(&p.body, lanes).clamp(1, ctx.target.axes.threads.into()) as u32;
     let threads = most.next_power_of_two().min(prev_power(ctx.knobs.threads)).max(lanes);
-    let threads = cheapest(p, ctx, threads);
-    let rows = if p.open { Some(rows_to_blocks(p, lanes, log)?) } else { None };
+    let clusters = p.body.iter().find_map(|s| walk::bodies(s).into_iter().find_map(|body| members::blocks(body)));
+    let threads = match clusters {
+        Some(blocks) => threads.min(prev_power(cluster_rows::MOST_THREADS / blocks)).max(lanes),
+        None => cheapest(p, ctx, threads),
+    };
+    let rows = if p.open && clusters.is_none() { Some(rows_to_blocks(p, lanes, log)?) } else { None };
     let out = edit::rewrite(rows.as_ref().unwrap_or(p), &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         match (f.kind, f.place) {
@@ -86,7 +91,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     out.or(rows)
 }
 
-/// The threads for a row, two warps or more, that take the least time where it is known how many rows there are.
+/// The threads for a row, a warp or more, that take the least time where it is known how many rows there are.
 fn cheapest(p: &Kernel, ctx: &Context, most: u32) -> u32 {
     let lanes = ctx.target.axes.lanes;
     let of_nest = |s: &Stmt| {
@@ -100,7 +105,7 @@ fn cheapest(p: &Kernel, ctx: &Context, most: u32) -> u32 {
         _ => (n + rows, most.max(length)),
     });
     let length = u64::try_from(length).unwrap_or(0);
-    let counts = std::iter::successors(Some(most), |n| Some(n / 2)).take_while(|n| *n >= 2 * lanes);
+    let counts = std::iter::successors(Some(most), |n| Some(n / 2)).take_while(|n| *n >= lanes);
     let fits = counts.filter(|n| *n == most || length.div_ceil(u64::from(*n)) <= MOST_EACH);
     let priced = fits.filter_map(|n| Some((n, cost::of_rows(&ctx.target, rows, length, n.into())?)));
     match rows {
@@ -237,12 +242,12 @@ mod tests {
         assert!(text(&out).contains("x 64\n"), "{}", text(&out));
         let short = ROWS.replace("0..1000", "0..100");
         let (out, _) = apply("cooperative_reduce", &kernel(&short), &gpu(&[]));
-        assert!(text(&out).contains("x 64\n"), "{}", text(&out));
+        assert!(text(&out).contains("x 32\n"), "{}", text(&out));
     }
 
-    /// The more rows there are, the fewer threads share one, down to two warps; a thread has no more than 32 elements of a row.
+    /// The more rows there are, the fewer threads share one, down to one warp; a thread has no more than 32 elements of a row.
     #[test]
-    fn rows_get_two_warps_or_more_by_cost() {
+    fn rows_get_a_warp_or_more_by_cost() {
         let threads = |rows: u32, length: u32| {
             let rows = ROWS.replace("0..4", &format!("0..{rows}")).replace("0..3:", "0..1:");
             let made =
@@ -250,7 +255,7 @@ mod tests {
             let at = made.find(" from -0.0 x ").map(|at| at + " from -0.0 x ".len());
             at.and_then(|at| made[at..].lines().next()?.parse::<u32>().ok()).unwrap_or_else(|| panic!("{made}"))
         };
-        for (rows, length, wanted) in [(100_000, 1000, 64), (100_000, 4000, 128), (100_000, 100, 64), (8, 100_000, 256)]
+        for (rows, length, wanted) in [(100_000, 1000, 32), (100_000, 4000, 128), (100_000, 100, 32), (8, 100_000, 256)]
         {
             assert_eq!(threads(rows, length), wanted, "{rows} rows of {length}");
         }

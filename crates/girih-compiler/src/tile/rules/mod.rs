@@ -6,6 +6,7 @@ pub mod blockify_launch;
 pub mod cache_blocks;
 pub mod chunk_matmul_k;
 pub mod cluster_blocks;
+pub mod cluster_rows;
 pub mod cooperative_reduce;
 pub mod double_buffer;
 pub mod group_blocks;

@@ -12,7 +12,7 @@ use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::open::check_bounds;
-use crate::tile::rules::cooperative_reduce;
+use crate::tile::rules::{cluster_rows, cooperative_reduce};
 use crate::tile::steps::{bytes_of, set_arrays};
 
 pub const RULE: Rule<Plan, Context> = Rule {
@@ -36,7 +36,7 @@ for i in 0..4: free                              for i: for part in 0..64: free
 ```
 
 How many parts there are, the estimate decides: what one multiprocessor fetches and computes in a second, for each number of parts,
-and a few microseconds for the second kernel.
+and a few microseconds for the second kernel. Rows for which clusters of blocks take less are left to `cluster_rows`.
 
 Knob: `split_rows` (how many parts; 1 turns the rule off).
 
@@ -157,7 +157,11 @@ impl<'a> Rows<'a> {
         let most = (workers / rows.max(1)).min(self.length / SHORTEST);
         let counts = (1..9).map(|n| 1 << n).filter(|n| *n < most).chain([most]);
         let cost = |parts: u64| Some((fit(parts), seconds(parts)? + SECOND));
+        let cluster = cluster_rows::best(kernel, ctx);
         let best = counts.filter(|n| *n > 1).filter_map(cost).min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some(cluster) = cluster.filter(|c| best.is_none_or(|(_, time)| c.time <= time)) {
+            return Err(cluster_rows::instead(&cluster));
+        }
         match best {
             Some((parts, time)) if time < whole => {
                 Ok((parts, format!("{} rather than {}", cost::time(time), cost::time(whole))))
@@ -174,7 +178,9 @@ impl<'a> Rows<'a> {
         (body.lo, body.hi) = (Ix::Const(0), Ix::Const(self.length.div_ceil(parts) as i64));
         let each = edit::block_loop(part, 1, Ix::Const(parts as i64), vec![Stmt::For(Box::new(body))]);
         let all = edit::block_loop(b, 0, Ix::Const(rows as i64), vec![each]);
-        Some(Cost::of_nest(&ctx.target, &all, ctx.knobs.threads.into())?.time())
+        let threads = ctx.knobs.threads.into();
+        let latency = cost::of_rows(&ctx.target, rows * parts, self.length.div_ceil(parts), threads)?;
+        Some(Cost::of_nest(&ctx.target, &all, threads)?.time().max(latency))
     }
 }
 

@@ -154,3 +154,50 @@ fn threads_of_a_block_meet_without_those_of_the_other() {
     assert_eq!(errors, [""; 0], "a block's threads all come there");
     finds(&uneven, true, &[Kind::Deadlock, Kind::Divergent]);
 }
+
+/// Each block has a number of its own, and reads those of all.
+const SHARED: &str = "kernel k(a: ptr<i32>, o: ptr<i32>, n: i32) threads 64 cluster 4 scratch 0 shared 16 {
+  shared s: i32[4] at 0
+  if tx == 0 {
+    x: i32 = index bx*100 + 7
+    store s[1] = x
+  }
+  barrier cluster
+  y: i32 = load s[1] of 0
+  z: i32 = load s[1] of 3
+  w: i32 = muli y, 1000:i32
+  t: i32 = addi w, z
+  store o[bx*64 + tx] = t
+  barrier cluster
+}
+";
+
+#[test]
+fn blocks_read_what_others_of_their_cluster_have() {
+    let arrays = [("a", vec![0]), ("o", vec![-1; 512])];
+    let want: Vec<i32> = (0..8).flat_map(|b| [(b / 4 * 400 + 7) * 1000 + b / 4 * 400 + 307; 64]).collect();
+    clean(SHARED, [8, 1, 1], &arrays, &[1], &want);
+    let finds = |text: &str, every: bool, kinds: &[Kind]| {
+        let kernel = kernel(text);
+        let all = schedules().into_iter().map(|o| simulate(&kernel, [8, 1, 1], &arrays, &[1], &o).0);
+        let is = |r: &Report| r.findings.iter().any(|f: &Finding| kinds.contains(&f.kind));
+        let found: Vec<bool> = all.map(|r| is(&r)).collect();
+        let good = if every { found.iter().all(|f| *f) } else { found.iter().any(|f| *f) };
+        assert!(good, "{kinds:?} {found:?}\n{text}");
+    };
+    // Without the first, and where only the threads of each block meet.
+    for other in ["", "  barrier\n"] {
+        let without = SHARED.replacen("  barrier cluster\n", other, 1);
+        finds(&without, true, &[Kind::ReadAfterWrite, Kind::Unwritten]);
+    }
+    // A block that has ended has no memory any more.
+    let last = SHARED.rfind("  barrier cluster\n").unwrap();
+    finds(&format!("{}}}\n", &SHARED[..last]), false, &[Kind::Tensor]);
+    finds(&SHARED.replace("s[1] of 3", "s[2] of 3"), true, &[Kind::Unwritten]);
+    finds(&SHARED.replace("s[1] of 3", "s[4] of 3"), true, &[Kind::OutOfBounds]);
+    let errors = |text: &str| crate::kernel::verify::verify(&crate::kernel::parse::parse(text).unwrap()).join("\n");
+    assert!(
+        errors(&SHARED.replace("of 3", "of 4")).contains("`load of` needs a cluster of more than 4 blocks; this has 4")
+    );
+    assert!(errors(&SHARED.replace("load s[1] of 0", "load o[1] of 0")).contains("an element of a shared slot"));
+}
