@@ -233,6 +233,17 @@ fn what_cannot_be_built_is_refused_and_leaves_nothing() {
         (&["-c", "torch.softmax(x, -1)"], 1, "x"),
         (&["-c", "torch.nosuch(1)"], 1, "nosuch"),
         (&["no-such.onnx"], 1, "no-such.onnx: cannot be read"),
+        (&[&gate, "--arg", "w=ones:f32[32x64]", "--max-memory", "1K"], 1, ", more than the limit of 1"),
+        (
+            &["-c", "torch.randn(300000, 300000) @ torch.randn(300000, 9)", "--max-memory", "2M"],
+            1,
+            ", more than the limit of 2",
+        ),
+        (
+            &["-c", "torch.randn(300000, 9) @ torch.randn(9, 300000)", "--target", "sm_90a", "--max-memory", "80G"],
+            1,
+            "the model's weights, temporary arrays and results take ",
+        ),
         (&[], 2, "required"),
     ] {
         let o = build(args);

@@ -15,6 +15,7 @@ use super::weights::Weights;
 use super::{header, label};
 use crate::error::{Error, Result};
 use crate::model::parts::{ALIGN, Life, Parts, place};
+use crate::options::Options;
 
 /// An array of the caller: an input or an output.
 pub struct Port {
@@ -64,6 +65,18 @@ pub struct Planned<'a> {
     /// Where the steps of load write, if a caller runs them.
     loaded: BTreeMap<ArrayId, u64>,
     pub loaded_bytes: u64,
+}
+
+/// The bytes of an array that no symbol has a say in.
+fn known_bytes(elem: Elem, shape: &[Ix]) -> Result<u64> {
+    let extents: Option<Vec<u64>> = shape.iter().map(|d| u64::try_from(d.as_const()?).ok()).collect();
+    let extents = extents.ok_or_else(|| bug("an extent is not a number"))?;
+    let count = extents.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+    let bytes = match elem.dtype.bits() {
+        4 => count.map(|n| n.div_ceil(2)),
+        _ => count.and_then(|n| n.checked_mul(elem.dtype.bytes())),
+    };
+    bytes.ok_or_else(|| Error::argument("an array of the model is too large"))
 }
 
 impl<'a> Planned<'a> {
@@ -288,11 +301,22 @@ impl<'a> Planned<'a> {
         let mut lives = vec![];
         for (id, [first, last]) in self.by_number() {
             let array = self.parts.plan.arrays.get(id).ok_or_else(|| bug("an array vanished"))?;
-            let bytes = self.bytes(array.elem, &array.shape)?.parse().map_err(|_| bug("an extent is not a number"))?;
-            lives.push(Life { bytes, first, last });
+            lives.push(Life { bytes: known_bytes(array.elem, &array.shape)?, first, last });
         }
         let placed = place(&lives).ok_or_else(|| Error::argument("the model's arrays are too large"))?;
         Ok(Some((placed.0, placed.1.next_multiple_of(ALIGN))))
+    }
+
+    /// An error where weights, and what is known of temporary arrays and results, take more than the limit allows.
+    pub fn allow(&self, options: &Options) -> Result<()> {
+        let mut bytes = (self.weights.bytes.len() as u64).saturating_add(self.loaded_bytes);
+        if let Some((_, arena)) = self.placed()? {
+            bytes = bytes.saturating_add(arena);
+            for output in &self.outputs {
+                bytes = bytes.saturating_add(known_bytes(output.elem, &output.shape)?);
+            }
+        }
+        options.allow(bytes, "the model's weights, temporary arrays and results")
     }
 
     /// `if (...) `, where a step may have nothing to write.

@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(text(&out), want);
         let odd = ROWS.replace("32768", "1001");
         let (out, _) = apply("cluster_rows", &kernel(&odd), &gpu(&["cluster_rows=4"]));
-        assert!(text(&out).contains("for k in 0..min(256, 1001 - m*256): reduce combine"), "{}", text(&out));
+        assert!(text(&out).contains("for k in 0..min(256, m*-256 + 1001): reduce combine"), "{}", text(&out));
     }
 
     #[test]

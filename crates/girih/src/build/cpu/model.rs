@@ -20,6 +20,7 @@ use crate::options::Options;
 pub fn files(parts: &Parts<'_>, name: &str, compiler: &Compiler, options: &Options) -> Result<Vec<File>> {
     let weights = Weights::new(&parts.weights()?, true);
     let writer = Writer(Planned::new(parts, name, &weights)?);
+    writer.allow(options)?;
     let command = archive::command(name, compiler);
     let mut files = vec![
         File::text(format!("{name}.h"), "the functions", writer.header(compiler)?),

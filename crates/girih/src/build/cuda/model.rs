@@ -21,6 +21,7 @@ use crate::options::Options;
 pub fn library(parts: &Parts<'_>, name: &str, options: &Options) -> Result<Library> {
     let weights = Weights::new(&parts.weights()?, false);
     let plan = Planned::new(parts, name, &weights)?;
+    plan.allow(options)?;
     let lowered: Vec<_> = parts.kernels.iter().collect();
     let source = Source::new(name, &lowered, options.resolved_target())?;
     let mut text = source.text()?;
