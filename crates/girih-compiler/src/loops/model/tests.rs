@@ -619,11 +619,12 @@ fn narrow_weights_stay_narrow() {
         c.output(y);
         lower(&c.graph, &Options::default(), &mut Log::default()).unwrap().load.len()
     };
-    assert_eq!(of(Elem::I8, 300), 0);
-    assert_eq!(of(Elem::F16, 300), 0);
-    // 36 kB as floats.
-    assert_eq!(of(Elem::I8, 30), 1);
-    assert_eq!(of(Elem::F32, 300), 1);
+    // 20 MB as floats.
+    assert_eq!(of(Elem::I8, 16384), 0);
+    assert_eq!(of(Elem::F16, 16384), 0);
+    assert_eq!(of(Elem::F32, 16384), 1);
+    // 360 kB.
+    assert_eq!(of(Elem::I8, 300), 1);
 }
 
 /// A vector that every row is summed with is computed once, not again for each row; what belongs to a row is not stored.

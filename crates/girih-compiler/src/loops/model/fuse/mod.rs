@@ -62,8 +62,10 @@ const START: i64 = 20_000;
 const MOST_DEMANDS: usize = 12;
 /// The most values that one kernel computes one from the other: emission asks for operands by recursion.
 const DEEPEST: usize = 128;
-/// What is computed at load is kept there though it is wider than what it comes from, where it takes fewer bytes than this.
+/// What is computed at load is kept there though it is wider than what it comes from, where it takes fewer bytes than this, or all
+/// that is wider together fewer than the other: computing it once saves time in every run.
 const LITTLE: i64 = 1 << 16;
+const LITTLE_TOGETHER: i64 = 1 << 24;
 /// What computing an element of it may cost, where it is computed when it is needed.
 const UNPACKING: i64 = 16;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
@@ -120,7 +122,8 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
     };
     // What each is computed from, in bits, and what computing an element costs.
     let mut from: Vec<(i64, i64)> = graph.values.iter().map(|(v, _)| (bits(v), 0)).collect();
-    let mut wide = vec![false; graph.values.len()];
+    let mut wide = BTreeSet::new();
+    let mut on_the_way = BTreeSet::new();
     for node in graph.nodes.values() {
         let work = match &node.op {
             Op::Elementwise(op) if op.cost() < 8 => op.cost(),
@@ -135,11 +138,16 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
             let own = bits(*r);
             if all.1 <= UNPACKING && all.0.saturating_mul(2) <= own {
                 from[r.0 as usize] = all;
-                wide[r.0 as usize] = own >= 8 * LITTLE;
+                if own >= 8 * LITTLE {
+                    wide.insert(*r);
+                    on_the_way.extend(node.values());
+                }
             }
         }
     }
-    wide
+    let together = wide.difference(&on_the_way).fold(0i64, |sum, v| sum.saturating_add(bits(*v)));
+    let kept = together >= 8 * LITTLE_TOGETHER;
+    (0..graph.values.len()).map(|v| kept && wide.contains(&ValueId(v as u32))).collect()
 }
 
 /// Which values only rearrange arrays; those of `force` are arrays.
