@@ -365,11 +365,17 @@ def test_an_output_without_a_type():
 def test_a_loop_that_does_not_end_is_interrupted():
     loop = endless()
     loop(x=np.ones(4, np.float32), go=np.array(False), start=np.float32(1))
+    # In the background, where the tests may run, the signal is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
     timer.start()
     start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        loop(x=np.ones(4, np.float32), go=np.array(True), start=np.float32(1))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop(x=np.ones(4, np.float32), go=np.array(True), start=np.float32(1))
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - start < 30
     # It runs again.
     given = loop(x=np.ones(4, np.float32), go=np.array(True), start=np.float32(0))
