@@ -137,10 +137,10 @@ fn layer(
         (products, inner_bias) = with_biases(b, products, biases, cell == Cell::Gru, hidden)?;
     }
     let projection = own.projection.map(|p| b.convert(p, wide)).transpose()?;
-    if let Some(p) = projection {
-        if !b.same_shape(&b.shape(p), &[last(b, h), Ix::Const(hidden)]) {
-            return Err(Refusal::new(format!("a projection {} does not fit its layer", b.shape_text(&b.shape(p)))));
-        }
+    if let Some(p) = projection
+        && !b.same_shape(&b.shape(p), &[last(b, h), Ix::Const(hidden)])
+    {
+        return Err(Refusal::new(format!("a projection {} does not fit its layer", b.shape_text(&b.shape(p)))));
     }
     let layer = Layer {
         cell,
