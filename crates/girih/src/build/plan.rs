@@ -14,7 +14,9 @@ use super::names::Names;
 use super::weights::Weights;
 use super::{header, label};
 use crate::error::{Error, Result};
+use crate::model::extent;
 use crate::model::parts::{ALIGN, Life, Parts, place};
+use crate::model::tensor::bytes_of;
 use crate::options::Options;
 
 /// An array of the caller: an input or an output.
@@ -69,14 +71,8 @@ pub struct Planned<'a> {
 
 /// The bytes of an array that no symbol has a say in.
 fn known_bytes(elem: Elem, shape: &[Ix]) -> Result<u64> {
-    let extents: Option<Vec<u64>> = shape.iter().map(|d| u64::try_from(d.as_const()?).ok()).collect();
-    let extents = extents.ok_or_else(|| bug("an extent is not a number"))?;
-    let count = extents.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
-    let bytes = match elem.dtype.bits() {
-        4 => count.map(|n| n.div_ceil(2)),
-        _ => count.and_then(|n| n.checked_mul(elem.dtype.bytes())),
-    };
-    bytes.ok_or_else(|| Error::argument("an array of the model is too large"))
+    let extents = extent::shape(shape, &[]).ok_or_else(|| bug("an extent is not a number"))?;
+    bytes_of(elem, &extents).ok_or_else(|| Error::argument("an array of the model is too large"))
 }
 
 impl<'a> Planned<'a> {

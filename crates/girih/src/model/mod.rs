@@ -16,7 +16,7 @@ mod binding;
 mod cuda;
 mod exec;
 mod explained;
-mod extent;
+pub(crate) mod extent;
 mod files;
 mod given;
 mod inputs;
@@ -31,7 +31,7 @@ mod reference;
 mod saved;
 mod simulate;
 mod stages;
-mod tensor;
+pub(crate) mod tensor;
 #[cfg(test)]
 mod tests;
 mod verify_each;
