@@ -72,8 +72,8 @@ pub fn blocks_of(ctx: &Context, extents: Extents, types: Types, in_panels: bool)
 /// Rows: all of them, up to 512, so that the right operand is fetched and packed once; of more, an even part, or where there is
 /// none, one rounded up to tiles of eight. Columns: two panels where these are ready in memory (the left operand is read in place,
 /// so narrow blocks cost nothing), up to four where an operand has to be packed, of whole vectors then, as many as take the least
-/// time with what is computed beyond the last column; fewer where there would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
-/// needs a mask, unless `k` has none above 64.
+/// time with what is computed beyond the last column; fewer where there would be less than four blocks for each thread. Stretches
+/// of k: the greatest divisor of `k` up to 256, so that no step needs a mask, unless `k` has none above 64.
 pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, in_panels: bool) -> Blocks {
     let Extents { batch, m, n, k } = extents;
     if target.has(Capability::Threads) {
