@@ -65,12 +65,12 @@ def main():
         import torch  # noqa: F401
     except ImportError:
         sys.exit("error: the suites need PyTorch, which makes the models; `make peers` installs it and the others")
-    from girih.bench import contestants, measure
-    from girih.bench.suites import SUITES
+    from girih.bench import contestants
+    from girih.bench.suites import FIRST, SUITES
 
-    one_of("suite", given.suites, list(SUITES))
+    one_of("suite", given.suites, [*SUITES, FIRST])
     if not given.suites:
-        sys.exit(f"error: which suite? They are {', '.join(SUITES)}")
+        sys.exit(f"error: which suite? They are {', '.join([*SUITES, FIRST])}")
     who = ["girih", *(given.against or contestants.USUAL[1:])]
     one_of("contestant", who, contestants.ALL)
     counts = given.threads or sorted({1, os.cpu_count() or 1})
@@ -80,17 +80,12 @@ def main():
         print(f"{report['machine']['processor']}; {', '.join(f'{n} {v}' for n, v in report['versions'].items())}")
         print(f"kernels: {', '.join(f'{n} {v}' for n, v in report['kernels'].items())}")
     for suite in given.suites:
-        for row in SUITES[suite]():
-            if given.filter not in row.name:
-                continue
-            for count in counts:
-                gc.collect()
-                done = {"suite": suite, **measure.row(row, who, count, max(1, given.rounds))}
-                report["rows"].append(done)
-                if not given.json:
-                    show(done, report["machine"]["limits"][str(count)])
-                if given.output:
-                    written(given.output, json.dumps(report, indent=1) + "\n")
+        for done in of_suite(suite, given.filter, who, counts, max(1, given.rounds)):
+            report["rows"].append({"suite": suite, **done})
+            if not given.json:
+                show(done, report["machine"]["limits"][str(done["threads"])])
+            if given.output:
+                written(given.output, json.dumps(report, indent=1) + "\n")
     if not report["rows"]:
         sys.exit(f"error: no row of {', '.join(given.suites)} holds `{given.filter}`")
     if given.json:
@@ -98,6 +93,22 @@ def main():
     elif given.output:
         print(f"written to {given.output}; `girih bench --report {given.output}` draws it")
     return None
+
+
+def of_suite(suite, text, who, counts, rounds):
+    """The measured rows of a suite whose name holds a text."""
+    from girih.bench import measure, suites
+
+    if suite == suites.FIRST:
+        for count in counts:
+            yield from (row for row in measure.first_calls(count, rounds) if text in row["row"])
+        return
+    for row in suites.SUITES[suite]():
+        if text not in row.name:
+            continue
+        for count in counts:
+            gc.collect()
+            yield measure.row(row, who, count, rounds)
 
 
 def machine(counts):

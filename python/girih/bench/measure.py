@@ -8,7 +8,7 @@ import time
 
 import torch
 
-from girih.bench import contestants
+from girih.bench import contestants, first
 
 #: Seconds that one turn takes at least; of a shorter work several runs make a turn.
 TURN = 0.02
@@ -76,6 +76,24 @@ def row(row, who, threads, rounds):
         "error": {name: errors[name] for name in runners},
         "absent": absent,
     }
+
+
+def first_calls(threads, rounds):
+    """The rows of the suite of first calls, as `row` gives them."""
+    for name, times, worst, absent in first.rows(threads, min(rounds, 3)):
+        yield {
+            "row": name,
+            "threads": threads,
+            "goal": 1.0,
+            "flops": 0.0,
+            "unit": "flops",
+            "bytes": 0.0,
+            "median_s": {who: statistics.median(t) for who, t in times.items() if t},
+            "spread": {who: spread(t) for who, t in times.items() if t},
+            "first_s": {who: max(t) for who, t in times.items() if t},
+            "error": worst,
+            "absent": absent,
+        }
 
 
 def expected_bytes(expected, inputs):

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from girih.bench import networks
+from girih.bench import kernels, networks
 
 
 @dataclass
@@ -31,6 +31,8 @@ class Row:
     tolerance: float = 1e-4
     #: Who is left out, and why.
     without: dict[str, str] = field(default_factory=dict)
+    #: What Girih runs instead of the exported model: makes a function of nothing, of the inputs and a number of threads.
+    kernel: Callable | None = None
 
 
 class Function(nn.Module):
@@ -199,7 +201,22 @@ def launch():
     yield Row("linear 1x16 to 16, relu", layer(lambda: nn.Sequential(nn.Linear(16, 16), nn.ReLU()), 1, 16), 1.0)
 
 
+def jit():
+    """Kernels in Python, in the blocks that a user chose."""
+    square = (4096, 4096)
+    yield Row("histogram of 1M into 64", of(lambda x: torch.bincount(x, minlength=64).int(), lambda: torch.randint(0, 64, (1 << 20,), dtype=torch.int32)),
+              0.8, arrays=lambda np, x: np.bincount(x, minlength=64), kernel=kernels.run_histogram)  # fmt: skip
+    yield Row("saxpy 4096x4096", of(lambda x, y: torch.add(y, x, alpha=2.0), square, square), 1.0, arrays=lambda np, x, y: 2 * x + y,
+              kernel=kernels.run_saxpy)  # fmt: skip
+    yield Row("softmax 4096x1024", of(lambda x: x.softmax(-1), (4096, 1024)), 0.8, kernel=kernels.run_softmax)
+    for m, n, k in [(1024, 1024, 1024), (512, 3584, 3584)]:
+        yield Row(f"{m}x{k} by {k}x{n} in blocks of 128x128", of(torch.matmul, (m, k), (k, n)), 1.0, 2.0 * m * n * k,
+                  arrays=lambda np, a, b: a @ b, kernel=kernels.run_product)  # fmt: skip
+
+
 SUITES = {
     f.__name__: f
-    for f in (elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch)
+    for f in (elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch, jit)
 }
+#: The suite of first calls, each of which is a process of its own.
+FIRST = "compile"

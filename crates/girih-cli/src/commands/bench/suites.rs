@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 13] = [
     "elementwise",
     "reductions",
     "matmul",
@@ -17,6 +17,8 @@ pub const NAMES: [&str; 11] = [
     "blocks",
     "models",
     "launch",
+    "jit",
+    "compile",
 ];
 
 /// Pythons to ask, the one of a checkout first.

@@ -57,8 +57,7 @@ impl Printer<'_> {
         let at = self.place(place, ty.lanes);
         if ty.is_vector() {
             return if d == DType::I1 {
-                let mask = self.support.ty("i1", ty.lanes);
-                format!("__builtin_convertvector({at} != 0, {mask})")
+                format!("{}({at} != 0)", self.support.call("widen_i32_i8", ty.lanes))
             } else {
                 at
             };

@@ -4,6 +4,7 @@ use super::soft;
 use super::support::{Helper, Support};
 use crate::num::DType;
 use crate::num::convert::nan;
+use crate::num::math::Kind;
 
 pub fn helper_of(result: &str, params: &[(&str, &str)], body: impl Into<String>) -> Helper {
     let params = params.iter().map(|(t, n)| (t.to_string(), n.to_string())).collect();
@@ -271,6 +272,7 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
             &[("u8 *", "p"), ("i64", "i"), ("u8", "x")],
             "int s = 4 * (i & 1);\np[i >> 1] = (p[i >> 1] & ~(15 << s)) | ((x & 15) << s);\n",
         ),
+        (["widen", to, from], _) => generic(to, &[(from, "x")], format!("return %{to}(x);\n")),
         (["all", "i1"], _) => helper_of("i1", &[("i1", "m")], "return m;\n"),
         _ => helper_of("int", &[], format!("#error no helper {name}\n")),
     }
@@ -298,15 +300,61 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
     match name {
         "dot2_f32" => Some(("__AVX512BF16__", dot_of_pairs("vdpbf16ps", lanes)?)),
         "dot2_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpwssd", lanes)?)),
-        "scale_f32" | "scale_normal_f32" if lanes == 16 => Some(("__AVX512F__", scale_of_vectors("vscalefps"))),
-        "scale_f64" | "scale_normal_f64" if lanes == 8 => Some(("__AVX512F__", scale_of_vectors("vscalefpd"))),
-        "all_i32" if lanes == 16 => Some(("__AVX512DQ__", all_of_vectors("int", "d", "0xffff"))),
-        "all_i64" if lanes == 8 => Some(("__AVX512DQ__", all_of_vectors("long long", "q", "0xff"))),
+        "scale_f32" | "scale_normal_f32" if lanes == 16 => {
+            Some(("__AVX512F__", scale_of_vectors("vscalefps", &shifted(Kind::F32))))
+        }
+        "scale_f64" | "scale_normal_f64" if lanes == 8 => {
+            Some(("__AVX512F__", scale_of_vectors("vscalefpd", &shifted(Kind::F64))))
+        }
+        "all_i32" if lanes == 16 => Some(("__AVX512DQ__", all_of_vectors("int", "cvtd2mask512", 64, "0xffff"))),
+        "all_i64" if lanes == 8 => Some(("__AVX512DQ__", all_of_vectors("long long", "cvtq2mask512", 64, "0xff"))),
+        "all_i32" if lanes == 8 => Some(("__AVX__", all_of_vectors("float", "movmskps256", 32, "0xff"))),
+        "all_i64" if lanes == 4 => Some(("__AVX__", all_of_vectors("double", "movmskpd256", 32, "0xf"))),
+        "lesser_f32" | "greater_f32" if lanes == 8 => Some(("__AVX__", lesser_or_greater(name, "ps"))),
+        "lesser_f64" | "greater_f64" if lanes == 4 => Some(("__AVX__", lesser_or_greater(name, "pd"))),
+        "f32_from_f16" if lanes == 8 => Some(("__F16C__", converted("vcvtph2ps", "", "x"))),
+        "f32_from_f16" if lanes == 16 => Some(("__AVX512F__", converted("vcvtph2ps", "", "v"))),
+        "f16_from_f32" if lanes == 8 => Some(("__F16C__", converted("vcvtps2ph", "$0, ", "x"))),
+        "f16_from_f32" if lanes == 16 => Some(("__AVX512F__", converted("vcvtps2ph", "$0, ", "v"))),
+        _ if name.starts_with("widen_") => widening(name, lanes),
         _ => match extremum_of_vectors(name, lanes) {
             Some(body) => Some(("__AVX512DQ__", body)),
             None => Some(("__AVX__", extremum_in_both_orders(name, lanes)?)),
         },
     }
+}
+
+/// A conversion whose result has another type than its operand.
+fn converted(instruction: &str, rounding: &str, register: &str) -> String {
+    let result = if instruction == "vcvtph2ps" { "$f32" } else { "$f16" };
+    format!(
+        "{result} r;\n__asm__(\"{instruction} {rounding}%1, %0\" : \"={register}\"(r) : \"{register}\"(x));\nreturn r;\n"
+    )
+}
+
+/// Integers of a vector made wider, `widen_i32_i8`: where GCC is told nothing else it takes the halves apart, or each lane.
+fn widening(name: &str, lanes: u32) -> Option<(&'static str, String)> {
+    let (to, from) = name.strip_prefix("widen_")?.split_once('_')?;
+    let bytes = |base: &str| base[1..].parse::<u32>().map_or(0, |bits| bits / 8);
+    let letter = |bytes: u32| Some(["b", "w", "d", "q"][[1, 2, 4, 8].iter().position(|n| *n == bytes)?]);
+    let (wide, narrow) = (bytes(to), bytes(from));
+    let (feature, register) = match lanes * wide {
+        16 => ("__AVX__", "x"),
+        32 => ("__AVX2__", "x"),
+        64 if wide == 2 => ("__AVX512BW__", "v"),
+        64 => ("__AVX512F__", "v"),
+        _ => return None,
+    };
+    if lanes * narrow < 8 {
+        return None;
+    }
+    let extended = if from.starts_with('u') { "z" } else { "s" };
+    let instruction = format!("vpmov{extended}x{}{}", letter(narrow)?, letter(wide)?);
+    let body = format!(
+        "#ifdef __clang__\nreturn %{to}(x);\n#else\n${to} r;\n\
+         __asm__(\"{instruction} %1, %0\" : \"={register}\"(r) : \"{register}\"(x));\nreturn r;\n#endif\n"
+    );
+    Some((feature, body))
 }
 
 /// Compilers disagree about the types that their functions for these take, but not about the instructions.
@@ -315,29 +363,41 @@ fn dot_of_pairs(instruction: &str, lanes: u32) -> Option<String> {
     whole.then(|| format!("__asm__(\"{instruction} %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\nreturn sum;\n"))
 }
 
-fn scale_of_vectors(instruction: &str) -> String {
-    format!("__typeof__(x) r;\n__asm__(\"{instruction} %2, %1, %0\" : \"=v\"(r) : \"v\"(x), \"v\"(n));\nreturn r;\n")
-}
-
-fn all_of_vectors(c: &str, kind: &str, all: &str) -> String {
+fn scale_of_vectors(instruction: &str, shifted: &str) -> String {
     format!(
-        "typedef {c} own __attribute__((vector_size(64)));\nreturn __builtin_ia32_cvt{kind}2mask512((own)m) == {all};\n"
+        "__typeof__(x) r;\n__asm__(\"{instruction} %2, %1, %0\" : \"=v\"(r) : \"v\"(x), \"v\"(n - {shifted}));\nreturn r;\n"
     )
 }
 
-/// x * 2^n: factors made of the bits of an integer, two of them where the result may be subnormal or infinite.
+fn all_of_vectors(c: &str, builtin: &str, bytes: u32, all: &str) -> String {
+    format!(
+        "typedef {c} own __attribute__((vector_size({bytes})));\nreturn __builtin_ia32_{builtin}((own)m) == {all};\n"
+    )
+}
+
+/// C compilers make two instructions of the lanes' comparisons.
+fn lesser_or_greater(name: &str, kind: &str) -> String {
+    let op = if name.starts_with("lesser") { "min" } else { "max" };
+    format!("__typeof__(a) r;\n__asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(r) : \"x\"(a), \"x\"(b));\nreturn r;\n")
+}
+
+/// The constant of which a program's integers are the low bits.
+fn shifted(kind: Kind) -> String {
+    format!("#{}({})", kind.dtype().name(), if kind == Kind::F32 { "12582912.0f" } else { "6755399441055744.0" })
+}
+
+/// x * 2^i, where i is in the low bits of n: factors made of its bits, two of them where the result may be subnormal or infinite.
 fn scale(d: DType, normal: bool) -> Helper {
     let t = d.name();
     let (i, u) = (int_of(d.bits()), uint_of(d.bits()));
-    // 1.5 times 2^(precision - 1): what is added to it is in its low bits.
-    let (shifted, bits, bias, fraction) = match d {
-        DType::F32 => ("12582912.0f", "0x4b400000u", "127u", 23),
-        _ => ("6755399441055744.0", "0x4338000000000000ull", "1023ull", 52),
+    let (bits, bias, fraction) = match d {
+        DType::F32 => ("0x4b400000u", "127u", 23),
+        _ => ("0x4338000000000000ull", "1023ull", 52),
     };
     let power = |n: &str| format!("!float_{t}(({n} + {bias}) << {fraction})");
-    let integer = format!("${u} i = !bits_{t}(n + #{t}({shifted})) - {bits};\n");
+    let integer = format!("${u} i = !bits_{t}(n) - {bits};\n");
     let body = if normal {
-        format!("{integer}return x * {};\n", power("i"))
+        format!("return x * {};\n", power(&format!("!bits_{t}(n)")))
     } else {
         format!("{integer}${u} half = (${u})((${i})i >> 1);\nreturn x * {} * {};\n", power("half"), power("(i - half)"))
     };
@@ -399,26 +459,27 @@ fn extremum_of_vectors(name: &str, lanes: u32) -> Option<String> {
 }
 
 /// The greater or lesser of two vectors of 32 bytes. The instruction gives its second operand where both are zeros or one is NaN: of
-/// both orders together, zeros have the right sign. Lanes in which one is NaN get the sum, which is NaN.
+/// both orders together, `or` makes NaN where one is, and of zeros the lesser. The greater is the lesser of the negated ones, negated:
+/// one after the other, two of these cancel.
 fn extremum_in_both_orders(name: &str, lanes: u32) -> Option<String> {
-    let (op, zero, of) = match name.split_once("f_nan_")? {
-        ("max", of) => ("max", "&", of),
-        ("min", of) => ("min", "|", of),
+    let (max, of) = match name.split_once("f_nan_")? {
+        ("max", of) => (true, of),
+        ("min", of) => (false, of),
         _ => return None,
     };
-    let kind = match (of, lanes) {
-        ("f32", 8) => "ps",
-        ("f64", 4) => "pd",
+    let (kind, sign) = match (of, lanes) {
+        ("f32", 8) => ("ps", "0x80000000u"),
+        ("f64", 4) => ("pd", "0x8000000000000000ull"),
         _ => return None,
     };
+    let negated = |x: &str| if max { format!("({x} ^ {sign})") } else { x.to_string() };
+    let (a, b) = (negated(&format!("!bits_{of}(a)")), negated(&format!("!bits_{of}(b)")));
+    let both = negated(&format!("(!bits_{of}(p) | !bits_{of}(q))"));
     Some(format!(
-        "${of} p, q, nan, sum = a + b, r;\n\
-         __asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(p) : \"x\"(a), \"x\"(b));\n\
-         __asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(q) : \"x\"(b), \"x\"(a));\n\
-         __asm__(\"vcmpunord{kind} %2, %1, %0\" : \"=x\"(nan) : \"x\"(a), \"x\"(b));\n\
-         p = !float_{of}(!bits_{of}(p) {zero} !bits_{of}(q));\n\
-         __asm__(\"vblendv{kind} %3, %2, %1, %0\" : \"=x\"(r) : \"x\"(p), \"x\"(sum), \"x\"(nan));\n\
-         return r;\n"
+        "${of} l = !float_{of}({a}), r = !float_{of}({b}), p, q;\n\
+         __asm__(\"vmin{kind} %2, %1, %0\" : \"=x\"(p) : \"x\"(l), \"x\"(r));\n\
+         __asm__(\"vmin{kind} %2, %1, %0\" : \"=x\"(q) : \"x\"(r), \"x\"(l));\n\
+         return !float_{of}({both});\n"
     ))
 }
 
@@ -508,7 +569,7 @@ fn convert(support: &mut Support, from: DType, to: DType, rounding: u32) -> Help
     match (from, to) {
         (F32, F64) => generic(t, params, "return %f64(x);\n"),
         (F64, F32) if rounding == 0 => generic(t, params, "return %f32(x);\n"),
-        (BF16, F32) => generic(t, params, "return !float_f32(%u32(x) << 16);\n"),
+        (BF16, F32) => generic(t, params, "return !float_f32(!widen_u32_u16(x) << 16);\n"),
         (F16, F32) => generic(t, params, F16_TO_F32),
         (F32, F16) if rounding == 0 => generic(t, params, F32_TO_F16),
         (F32, BF16) if rounding == 0 => generic(t, params, F32_TO_BF16),
@@ -525,7 +586,7 @@ fn convert(support: &mut Support, from: DType, to: DType, rounding: u32) -> Help
     }
 }
 
-const F16_TO_F32: &str = "$u32 w = %u32(x);
+const F16_TO_F32: &str = "$u32 w = !widen_u32_u16(x);
 $u32 e = (w & 0x7fff) << 13;
 $u32 m = !bits_f32(!float_f32(e) * 0x1p112f);
 m = m | (($u32)@32((w & 0x7fff) >= 0x7c00) & (e | 0x7f800000u));

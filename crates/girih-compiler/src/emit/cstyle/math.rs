@@ -3,9 +3,10 @@
 //! A program that computes in f64 serves as many lanes at once as one vector register holds; more lanes call it several
 //! times. Long programs are not inlined: the C compiler's time grows faster than the function that holds them.
 
+use super::library;
 use super::ops::literal;
 use super::support::Support;
-use crate::num::math::{Kind, Op, Program, Val};
+use crate::num::math::{Kind, Op, Program, Step, Val};
 use std::fmt::Write;
 
 fn base(kind: Kind) -> &'static str {
@@ -25,7 +26,8 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         program.params.iter().enumerate().map(|(i, &k)| (base(k), format!("v{i}"))).collect();
     let result = base(program.kind(program.result));
     let at_once = (support.vector_bytes / 8).max(1);
-    let usual = program.usual.zip(program.where_usual());
+    let usual = program.usual.as_ref().map(|u| u.mask).zip(program.where_usual());
+    let usual = usual.filter(|(usual, fast)| is_less(program, *usual, fast, lanes));
     let fits = |live: &[bool]| {
         let wide =
             program.steps.iter().zip(live.iter().skip(program.params.len())).any(|(s, l)| *l && s.kind.bits() == 64);
@@ -49,6 +51,32 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
     };
     support.define(&name, result, &params, &body, lanes, size <= INLINE_STEPS);
     name
+}
+
+/// Instructions that a step takes, but for constants.
+fn instructions(step: &Step, lanes: u32) -> u32 {
+    let scaled = |name: &str, otherwise| {
+        let name = format!("{name}_{}", base(step.kind));
+        if library::in_one_instruction(&name, lanes).is_some() { 1 } else { otherwise }
+    };
+    match step.op {
+        Op::Const(_) | Op::Bitcast => 0,
+        Op::Scale => scaled("scale", 9),
+        Op::ScaleNormal => scaled("scale_normal", 3),
+        _ => 1,
+    }
+}
+
+/// Whether it takes less to test the usual mask and then to do what is left than to do what is done for any lanes.
+fn is_less(program: &Program, usual: Val, fast: &Program, lanes: u32) -> bool {
+    let sum = |of: &Program, live: &[bool]| -> u32 {
+        let steps = of.steps.iter().zip(live.iter().skip(of.params.len()));
+        steps.filter(|(_, live)| **live).map(|(step, _)| instructions(step, lanes)).sum()
+    };
+    let mut tested = fast.live(fast.result);
+    tested.iter_mut().zip(program.live(usual)).for_each(|(a, b)| *a |= b);
+    let test_and_branch = 2;
+    sum(fast, &tested) + test_and_branch < sum(program, &program.live(program.result))
 }
 
 /// A body that tests whether all lanes are usual and then does what is left, or else calls the program for any lanes, which is

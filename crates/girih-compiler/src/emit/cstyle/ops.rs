@@ -93,6 +93,19 @@ impl Ops<'_> {
         if self.vector() { format!("__builtin_convertvector({x}, {ty})") } else { format!("({ty}){x}") }
     }
 
+    /// Converts every lane from an integer type to another or to a float.
+    fn cast_from(&mut self, from: &str, x: &str, to: &str) -> String {
+        let bits =
+            |base: &str| DType::from_name(&base.replace('u', "i")).filter(|d| d.is_int()).map_or(0, |d| d.bits());
+        let wide = if matches!(to, "f32" | "f64") { "i32" } else { to };
+        // C compilers widen lane by lane.
+        if !self.vector() || bits(from) < 8 || bits(wide) <= bits(from) {
+            return self.cast(x, to);
+        }
+        let widened = self.call(&format!("widen_{wide}_{from}"), &[x]);
+        if wide == to { widened } else { self.cast(&widened, to) }
+    }
+
     /// The operand as the unsigned integer of its width.
     fn as_unsigned(&mut self, d: DType, x: &str) -> String {
         let ty = self.ty(unsigned(d));
@@ -115,7 +128,11 @@ impl Ops<'_> {
 
     /// A comparison's result (all ones per lane of `bits` wide, or 0/1) as i1.
     fn truth(&mut self, compare: String, bits: u32) -> String {
-        if self.vector() && bits != 32 { self.cast(&format!("({compare})"), "i1") } else { compare }
+        match bits {
+            8 | 16 if self.vector() => self.call(&format!("widen_i32_i{bits}"), &[&compare]),
+            64 if self.vector() => self.cast(&format!("({compare})"), "i1"),
+            _ => compare,
+        }
     }
 
     /// `op` applied at elements `elem` to printed operands.
@@ -270,16 +287,16 @@ impl Ops<'_> {
                 }
                 (DType::I4, _) => {
                     let x = self.sign_extended_i4(a);
-                    self.cast(&x, to.name())
+                    self.cast_from("i8", &x, to.name())
                 }
-                _ => self.cast(a, to.name()),
+                _ => self.cast_from(d.name(), a, to.name()),
             },
             ExtI { to, sign: Signedness::Unsigned } => match (d, self.vector()) {
                 (DType::I1, true) => self.cast(&format!("({a} & 1)"), to.name()),
                 (DType::I1, false) => self.cast(a, to.name()),
                 _ => {
                     let x = self.as_unsigned(d, a);
-                    self.cast(&x, to.name())
+                    self.cast_from(unsigned(d), &x, to.name())
                 }
             },
             TruncI { to: DType::I1 } if self.vector() => self.cast(&format!("-({a} & 1)"), "i1"),
@@ -403,15 +420,16 @@ impl Ops<'_> {
             (_, _, true) => self.as_unsigned(d, a),
             _ => a.to_string(),
         };
+        let from = if unsigned { self::unsigned(d) } else { d.name() };
         match to {
-            DType::F32 | DType::F64 => self.cast(&value, to.name()),
+            DType::F32 | DType::F64 => self.cast_from(from, &value, to.name()),
             DType::F16 => {
-                let x = self.cast(&value, "f32");
+                let x = self.cast_from(from, &value, "f32");
                 let x = if self.vector() { x } else { format!("({x})") };
                 self.narrow(DType::F16, &x)
             }
             DType::BF16 if d.bits() <= 16 => {
-                let x = self.cast(&value, "f32");
+                let x = self.cast_from(from, &value, "f32");
                 self.narrow(DType::BF16, &x)
             }
             _ => self.call(&format!("itof_{}_{d}_{to}", sign(s)), &[a]),

@@ -4,7 +4,7 @@
 //! from a Remez exchange in 200-bit arithmetic, weighted for relative error (f32 2^-28, f64 2^-64).
 
 use super::machine::{Machine, X};
-use super::program::Kind;
+use super::program::{Kind, integer_bits};
 
 const LN2_HI: f64 = std::f64::consts::LN_2;
 const LN2_LO: f64 = 2.3190468138462996e-17;
@@ -27,6 +27,18 @@ const Q64: [f64; 11] = [
     2.5112059394902585e-08,
     2.0826614537235667e-09,
 ];
+
+/// 2 q(2r), in r
+const fn of_twice<const N: usize>(q: [f64; N]) -> [f64; N] {
+    let (mut doubled, mut k) = (q, 0);
+    while k < N {
+        doubled[k] *= (2u64 << k) as f64;
+        k += 1;
+    }
+    doubled
+}
+const Q32_OF_TWICE: [f64; 5] = of_twice(Q32);
+const Q64_OF_TWICE: [f64; 11] = of_twice(Q64);
 
 /// 2^r = 1 + r p(r)
 const P32: [f64; 7] = [
@@ -53,37 +65,49 @@ const P64: [f64; 12] = [
     2.5855206823304186e-11,
 ];
 
-/// 1.5 times 2^(precision - 1): adding it rounds to an integer, which then is in the low bits.
+/// Adding it rounds to an integer, which then is in the low bits.
 pub(super) fn magic<M: Machine>(x: X<M>) -> X<M> {
-    x.float(if x.kind == Kind::F32 { 12582912.0 } else { 6755399441055744.0 })
+    x.float(integer_bits(x.kind))
 }
 
 fn clamp<M: Machine>(x: X<M>, low: f64, high: f64) -> X<M> {
     x.at_least(low).at_most(high)
 }
 
-/// `(r, n, q)` with `x + low = n ln 2 + r` and `e^r = 1 + r + r^2 q`, for x in a range where n fits and a small correction
-/// `low`.
-fn reduced<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>, X<M>) {
-    let f32 = x.kind == Kind::F32;
-    let n = x.fma(std::f64::consts::LOG2_E, magic(x)) - magic(x);
-    let (hi, lo) = if f32 { (LN2_HI_F32, LN2_LO_F32) } else { (LN2_HI, LN2_LO) };
+/// The parts of ln 2, of which the first leaves no error in a product with a small integer.
+fn ln2<M: Machine>(x: X<M>) -> (f64, f64) {
+    if x.kind == Kind::F32 { (LN2_HI_F32, LN2_LO_F32) } else { (LN2_HI, LN2_LO) }
+}
+
+/// `(p, n + magic)` with `e^(x + low) = p * 2^n`, for x in a range where n fits and a small correction `low`:
+/// `x + low = n ln 2 + r` and `e^r = 1 + r + r^2 q`.
+pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
+    let shifted = x.fma(std::f64::consts::LOG2_E, magic(x));
+    let n = shifted - magic(x);
+    let (hi, lo) = ln2(x);
     let r = n.fma(-lo, n.fma(-hi, x));
     let r = low.map_or(r, |low| r + low);
-    (r, n, r.poly(if f32 { &Q32 } else { &Q64 }))
+    (r.fma(r.fma(r.poly(if x.kind == Kind::F32 { &Q32 } else { &Q64 }), 1.0), 1.0), shifted)
 }
 
-/// `(p, n)` with `e^(x + low) = p * 2^n`, as [`reduced`].
-pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
-    let (r, n, q) = reduced(x, low);
-    (r.fma(r.fma(q, 1.0), 1.0), n)
+/// p * 2^n by its bits, for numbers p near 1 where the result is a normal number.
+fn raised<M: Machine>(p: X<M>, shifted: X<M>) -> X<M> {
+    let fraction = if p.kind == Kind::F32 { 23i64 } else { 52 };
+    (p.as_int() + (shifted.as_int() << fraction)).as_float()
 }
 
-/// e^x - 1 for x, or NaN, between 0 and 80.
-pub(super) fn exp_less_1<M: Machine>(x: X<M>) -> X<M> {
-    let (r, n, q) = reduced(x, None);
-    let power = x.float(1.0).scale_normal(n);
-    (r * r).fma(q, r).fma(power, power - 1.0)
+/// (e^2h - 1) / 2 for h, or NaN, between 0 and 40: `h = n/2 ln 2 + r`.
+pub(super) fn half_exp_less_1<M: Machine>(h: X<M>) -> X<M> {
+    let shifted = h.fma(2.0 * std::f64::consts::LOG2_E, magic(h));
+    let n = shifted - magic(h);
+    let (hi, lo) = ln2(h);
+    let r = n.fma(-0.5 * lo, n.fma(-0.5 * hi, h));
+    // (e^2r - 1) / 2 = r + 2 r^2 q(2r)
+    let square = r * r;
+    let twice_q = r.poly_by_pairs(square, if h.kind == Kind::F32 { &Q32_OF_TWICE } else { &Q64_OF_TWICE });
+    let small = square.fma(twice_q, r);
+    let power = raised(h.float(1.0), shifted);
+    small.fma(power, power.fma(0.5, -0.5))
 }
 
 /// Beyond these the result is 0 or infinity, with room for a scaling by 2.
@@ -92,21 +116,23 @@ pub(super) fn clamp_exp<M: Machine>(x: X<M>) -> X<M> {
 }
 
 pub fn exp<M: Machine>(x: X<M>) -> X<M> {
-    let (p, n) = parts(clamp_exp(x), None);
-    p.scale(n)
+    let usual = x.abs().lt(if x.kind == Kind::F32 { 87.0 } else { 708.0 });
+    let (p, shifted) = parts(clamp_exp(x).usually(usual, x), None);
+    p.scale(shifted).usually(usual, raised(p, shifted))
 }
 
 /// e^x for x, or NaN, between -80 and 80: no result leaves the range of normal numbers.
 pub(super) fn exp_within<M: Machine>(x: X<M>) -> X<M> {
-    let (p, n) = parts(x, None);
-    p.scale_normal(n)
+    let (p, shifted) = parts(x, None);
+    p.scale_normal(shifted)
 }
 
 pub fn exp2<M: Machine>(x: X<M>) -> X<M> {
     let f32 = x.kind == Kind::F32;
-    let x = if f32 { clamp(x, -152.0, 130.0) } else { clamp(x, -1078.0, 1026.0) };
-    let n = (x + magic(x)) - magic(x);
-    let r = x - n;
+    let usual = x.abs().lt(if f32 { 126.0 } else { 1022.0 });
+    let x = if f32 { clamp(x, -152.0, 130.0) } else { clamp(x, -1078.0, 1026.0) }.usually(usual, x);
+    let shifted = x + magic(x);
+    let r = x - (shifted - magic(x));
     let p = r.fma(r.poly(if f32 { &P32 } else { &P64 }), 1.0);
-    p.scale(n)
+    p.scale(shifted).usually(usual, raised(p, shifted))
 }

@@ -1,9 +1,9 @@
 //! sinh and cosh from `exp`, with an odd minimax polynomial near zero where the exponentials would cancel; tanh from
-//! `e^x - 1`, which loses nothing there.
+//! `e^2x - 1`, which loses nothing there.
 //!
 //! sinh and cosh of f32 are those of f64, rounded; tanh of f32 stays in f32.
 
-use super::exp::{clamp_exp, exp_less_1, parts};
+use super::exp::{clamp_exp, half_exp_less_1, parts};
 use super::machine::{Machine, X};
 use super::program::Kind;
 
@@ -30,8 +30,8 @@ fn in_f64<M: Machine>(x: X<M>, f: impl Fn(X<M>) -> X<M>) -> X<M> {
 
 /// e^|x| / 2, which overflows later than e^|x|.
 fn half_exp<M: Machine>(size: X<M>) -> X<M> {
-    let (p, n) = parts(clamp_exp(size), None);
-    p.scale(n - 1.0)
+    let (p, shifted) = parts(clamp_exp(size), None);
+    p.scale(shifted - 1.0)
 }
 
 pub fn sinh<M: Machine>(x: X<M>) -> X<M> {
@@ -50,10 +50,10 @@ pub fn cosh<M: Machine>(x: X<M>) -> X<M> {
     })
 }
 
-/// `(e^2x - 1) / (e^2x + 1)`
+/// `e / (e + 1)` of `e = (e^2x - 1) / 2`
 pub fn tanh<M: Machine>(x: X<M>) -> X<M> {
     // Beyond this the result rounds to 1.
     let size = x.abs().at_most(if x.kind == Kind::F32 { 10.0 } else { 20.0 });
-    let e = exp_less_1(size + size);
-    (e / (e + 2.0)).flip(x.sign())
+    let e = half_exp_less_1(size);
+    (e / (e + 1.0)).flip(x.sign())
 }

@@ -3,18 +3,18 @@
 //!
 //! Example: `fn f<M: Machine>(x: X<M>) -> X<M> { x * x + 1.0 }` is `x*x + 1` on either, in the precision of `x`.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Shl, Shr, Sub};
 
-use super::program::{Kind, Op, Program, Step, Val, apply};
+use super::program::{Kind, Op, Program, Step, Usual, Val, apply};
 
 pub trait Machine: Copy {
     type V: Copy;
     /// The first operand's kind is `source`; operands past the operation's arity are ignored.
     fn step(self, op: Op, kind: Kind, source: Kind, args: &[Self::V]) -> Self::V;
-    /// A mask that nearly always holds: see [`Program::usual`].
+    /// A value is equal to a simpler one where a mask holds, which it nearly always does: see [`Usual`].
     #[inline(always)]
-    fn usually(self, _mask: Self::V) {}
+    fn usually(self, _mask: Self::V, _value: Self::V, _simple: Self::V) {}
 }
 
 /// Executes.
@@ -34,12 +34,12 @@ impl Machine for Concrete {
 pub struct Recorder {
     params: Vec<Kind>,
     steps: RefCell<Vec<Step>>,
-    usual: Cell<Option<Val>>,
+    usual: RefCell<Option<Usual>>,
 }
 
 impl Recorder {
     pub fn new(params: Vec<Kind>) -> Recorder {
-        Recorder { params, steps: RefCell::new(Vec::new()), usual: Cell::new(None) }
+        Recorder { params, steps: RefCell::new(Vec::new()), usual: RefCell::new(None) }
     }
 
     pub fn arity(&self) -> usize {
@@ -56,8 +56,11 @@ impl Recorder {
         let n = self.params.len();
         let mut live = vec![false; n + steps.len()];
         live[result.0 as usize] = true;
-        let usual = self.usual.get();
-        usual.into_iter().for_each(|v| live[v.0 as usize] = true);
+        let usual = self.usual.borrow();
+        for usual in usual.iter() {
+            let simple = usual.same.iter().map(|(_, simple)| *simple);
+            simple.chain([usual.mask]).for_each(|v| live[v.0 as usize] = true);
+        }
         for (i, step) in steps.iter().enumerate().rev() {
             if live[n + i] {
                 step.args.iter().for_each(|a| live[a.0 as usize] = true);
@@ -72,8 +75,12 @@ impl Recorder {
                 kept.push(Step { op: step.op, args, kind: step.kind });
             }
         }
-        let (result, usual) = (renamed[result.0 as usize], usual.map(|v| renamed[v.0 as usize]));
-        Program { name: name.to_string(), params: self.params.clone(), steps: kept, result, usual }
+        let named = |v: Val| renamed[v.0 as usize];
+        let usual = usual.as_ref().map(|u| Usual {
+            mask: named(u.mask),
+            same: u.same.iter().map(|&(value, simple)| (named(value), named(simple))).collect(),
+        });
+        Program { name: name.to_string(), params: self.params.clone(), steps: kept, result: named(result), usual }
     }
 }
 
@@ -88,8 +95,11 @@ impl Machine for &Recorder {
         });
         Val((self.params.len() + at) as u32)
     }
-    fn usually(self, mask: Val) {
-        self.usual.set(Some(mask));
+    fn usually(self, mask: Val, value: Val, simple: Val) {
+        let mut usual = self.usual.borrow_mut();
+        let usual = usual.get_or_insert_with(|| Usual { mask, same: vec![] });
+        debug_assert_eq!(usual.mask, mask, "one mask is tested");
+        usual.same.push((value, simple));
     }
 }
 
@@ -147,15 +157,15 @@ impl<M: Machine> X<M> {
     pub fn at_least(self, low: f64) -> X<M> {
         self.make(Op::Max, self.kind, &[self.float(low).v, self.v])
     }
-    /// `self * 2^n`, rounded once.
+    /// `self * 2^n`, rounded once; `shifted` is n + [`super::program::integer_bits`].
     #[inline(always)]
-    pub fn scale(self, n: X<M>) -> X<M> {
-        self.make(Op::Scale, self.kind, &[self.v, n.v])
+    pub fn scale(self, shifted: X<M>) -> X<M> {
+        self.make(Op::Scale, self.kind, &[self.v, shifted.v])
     }
-    /// `self * 2^n` where the result and 2^n are normal numbers, or this is NaN.
+    /// The same where the result and 2^n are normal numbers, or this is NaN.
     #[inline(always)]
-    pub fn scale_normal(self, n: X<M>) -> X<M> {
-        self.make(Op::ScaleNormal, self.kind, &[self.v, n.v])
+    pub fn scale_normal(self, shifted: X<M>) -> X<M> {
+        self.make(Op::ScaleNormal, self.kind, &[self.v, shifted.v])
     }
     #[inline(always)]
     pub fn sar(self, by: i64) -> X<M> {
@@ -196,11 +206,16 @@ impl<M: Machine> X<M> {
     pub fn select(self, yes: X<M>, no: X<M>) -> X<M> {
         self.make(Op::Select, yes.kind, &[self.v, yes.v, no.v])
     }
-    /// The mask, of which is said that it nearly always holds.
+    /// This value, which is equal to `simple` where `mask` holds, as it nearly always does.
     #[inline(always)]
-    pub fn usually(self) -> X<M> {
-        self.m.usually(self.v);
+    pub fn usually(self, mask: X<M>, simple: X<M>) -> X<M> {
+        self.m.usually(mask.v, self.v, simple.v);
         self
+    }
+    /// `self` is a mask that nearly always holds.
+    #[inline(always)]
+    pub fn usually_select(self, yes: X<M>, no: X<M>) -> X<M> {
+        self.select(yes, no).usually(self, yes)
     }
     /// `self` where `mask` is false, else `other`.
     #[inline(always)]
@@ -246,6 +261,24 @@ impl<M: Machine> X<M> {
         let mut y = self.float(c[c.len() - 1]);
         for &k in c.iter().rev().skip(1) {
             y = y.fma(self, k);
+        }
+        y
+    }
+}
+
+impl<M: Machine> X<M> {
+    /// The same polynomial by Horner's rule in `square`, which is x * x: as many steps, half of them one behind the other.
+    #[inline(always)]
+    pub fn poly_by_pairs(self, square: X<M>, c: &[f64]) -> X<M> {
+        let pair = |c: &[f64]| match *c {
+            [low, high] => self.float(high).fma(self, low),
+            [low, ..] => self.float(low),
+            [] => self.float(0.0),
+        };
+        let mut pairs = c.chunks(2).rev();
+        let mut y = pair(pairs.next().unwrap_or(&[]));
+        for low in pairs {
+            y = y.fma(square, pair(low));
         }
         y
     }

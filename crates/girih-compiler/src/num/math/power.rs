@@ -13,8 +13,8 @@ use super::program::Kind;
 fn exp_pair<M: Machine>(hi: X<M>, lo: X<M>) -> X<M> {
     let limit = 750.0;
     let inside = hi.abs().lt(limit);
-    let (p, n) = parts(hi.at_most(limit).at_least(-limit), Some(inside.select(lo, lo.float(0.0))));
-    p.scale(n)
+    let (p, shifted) = parts(hi.at_most(limit).at_least(-limit), Some(inside.select(lo, lo.float(0.0))));
+    p.scale(shifted)
 }
 
 fn pow_f64<M: Machine>(x: X<M>, y: X<M>, single: bool) -> X<M> {

@@ -23,7 +23,7 @@
 //! | `Fma` | a lane loop over `__builtin_fma[f](a, b, c)` |
 //! | `Sqrt`, `Rint` | a lane loop over `__builtin_sqrt[f]`, `__builtin_rint[f]` |
 //! | `Min Max` | a lane loop over `a < b ? a : b`, `a > b ? a : b`, which is one instruction |
-//! | `Scale`, `ScaleNormal` | factors made of the bits of `n`, or `vscalefps` |
+//! | `Scale`, `ScaleNormal` | factors made of the low bits of the second operand, or `vscalefps` |
 //! | `And Or Xor` | `a & b` ... (integers and masks) |
 //! | `Shl Shr Sar` | `a << b`, unsigned `a >> b`, signed `a >> b`; amounts are below the width |
 //! | `Lt Le Eq Ne` | `a < b` ...: a vector comparison already gives all ones or zero; for a scalar, `-(a < b)` |
@@ -93,7 +93,8 @@ pub enum Op {
     Min,
     /// Floats only: the greater, and the second operand where either is NaN.
     Max,
-    /// Floats only: a * 2^n for an integer n of the same kind, rounded once. The size of n is at most twice that of an exponent.
+    /// Floats only: a * 2^n, rounded once; the second operand is n + [`integer_bits`], or NaN where a is. The size of n is at most
+    /// twice that of an exponent.
     Scale,
     /// The same where neither 2^n nor the result leaves the range of normal numbers, or a is NaN.
     ScaleNormal,
@@ -120,7 +121,7 @@ pub enum Op {
 }
 
 /// A value: a parameter or the result of a step.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Val(pub u32);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,8 +139,22 @@ pub struct Program {
     pub params: Vec<Kind>,
     pub steps: Vec<Step>,
     pub result: Val,
-    /// A mask that nearly always holds, in every lane: a printer may test it and then leave out what it deselects.
-    pub usual: Option<Val>,
+    /// A printer may test whether its mask holds in every lane, and then leave out what is longer.
+    pub usual: Option<Usual>,
+}
+
+/// What is simpler in nearly all cases.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Usual {
+    /// Nearly always holds.
+    pub mask: Val,
+    /// Values, and those that they are equal to where the mask holds.
+    pub same: Vec<(Val, Val)>,
+}
+
+/// 1.5 times 2^(precision - 1): what is added to it is rounded to an integer, which then is in the low bits of the sum.
+pub fn integer_bits(kind: Kind) -> f64 {
+    if kind == Kind::F32 { 12582912.0 } else { 6755399441055744.0 }
 }
 
 impl Program {
@@ -148,22 +163,20 @@ impl Program {
         if i < self.params.len() { self.params[i] } else { self.steps[i - self.params.len()].kind }
     }
 
-    /// What is left where the usual mask holds: the same result, without what the mask deselects.
+    /// What is left where the usual mask holds: the same result by the simpler values.
     pub fn where_usual(&self) -> Option<Program> {
-        let usual = self.usual?;
+        let usual = self.usual.as_ref()?;
         let n = self.params.len();
         // What each value is then called.
-        let mut same: Vec<Val> = (0..(n + self.steps.len()) as u32).map(Val).collect();
+        let mut named: Vec<Val> = (0..(n + self.steps.len()) as u32).map(Val).collect();
         let mut steps = self.steps.clone();
         for (i, step) in steps.iter_mut().enumerate() {
-            step.args.iter_mut().for_each(|a| *a = same[a.0 as usize]);
-            if let (Op::Select, &[mask, yes, _]) = (step.op, &step.args[..])
-                && mask == usual
-            {
-                same[n + i] = yes;
+            step.args.iter_mut().for_each(|a| *a = named[a.0 as usize]);
+            if let Some((_, simple)) = usual.same.iter().find(|(value, _)| value.0 as usize == n + i) {
+                named[n + i] = named[simple.0 as usize];
             }
         }
-        Some(Program { steps, result: same[self.result.0 as usize], usual: None, ..self.clone() })
+        Some(Program { steps, result: named[self.result.0 as usize], usual: None, ..self.clone() })
     }
 
     /// Which values lead to this one.
@@ -243,12 +256,12 @@ pub fn apply(op: Op, kind: Kind, source: Kind, [a, b, c]: [u64; 3]) -> u64 {
             if if op == Op::Min { low } else { high } { a } else { b }
         }
         Op::Scale | Op::ScaleNormal if kind == Kind::F32 => {
-            let n = f(b) as i32;
+            let n = (f(b) - integer_bits(kind) as f32) as i32;
             let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
             (f(a) * power(n >> 1) * power(n - (n >> 1))).to_bits() as u64
         }
         Op::Scale | Op::ScaleNormal => {
-            let n = d(b) as i64;
+            let n = (d(b) - integer_bits(kind)) as i64;
             let power = |n: i64| f64::from_bits((n.wrapping_add(1023) as u64) << 52);
             (d(a) * power(n >> 1) * power(n - (n >> 1))).to_bits()
         }

@@ -180,15 +180,18 @@ fn sin_cos<M: Machine>(x: X<M>, single: bool) -> (X<M>, X<M>, X<M>) {
     let small = reduce_small(x, single);
     let large = if single { reduce_large_single(x) } else { reduce_large(x) };
     let is_small = x.lt(if single { 67108864.0 } else { 1073741824.0 });
-    let is_small = if single { is_small } else { is_small.usually() };
-    let quadrant = is_small.select(small.quadrant, large.quadrant);
-    let r = is_small.select(small.hi, large.hi);
+    let choose = |small: X<M>, large: X<M>| match single {
+        true => is_small.select(small, large),
+        false => is_small.usually_select(small, large),
+    };
+    let quadrant = choose(small.quadrant, large.quadrant);
+    let r = choose(small.hi, large.hi);
     let z = r * r;
     let (sin, cos) = if single {
         let half = z.fma(-0.5, 1.0);
         ((r * z).fma(z.poly(&SIN32), r), (z * z).fma(z.poly(&COS32), half))
     } else {
-        let lo = is_small.select(small.lo, large.lo);
+        let lo = choose(small.lo, large.lo);
         let half = z * 0.5;
         let low = (-half).fma(lo, lo);
         let sin = r + (r * z).fma(z.poly(&SIN64), low);
@@ -243,5 +246,5 @@ pub fn trig<M: Machine>(f: Function, x: X<M>) -> X<M> {
     };
     let y = size.lt(f64::INFINITY).select(y, wide.float(f64::NAN));
     let y = if single { y.convert(Kind::F32) } else { y };
-    if single && f != Function::Tan { x.abs().lt(USUAL_SINGLE).usually().select(usual_single(f, x), y) } else { y }
+    if single && f != Function::Tan { x.abs().lt(USUAL_SINGLE).usually_select(usual_single(f, x), y) } else { y }
 }

@@ -12,7 +12,7 @@ use crate::tile::rules::axis_site;
 use crate::tile::rules::split_digits::digits_tested;
 
 mod columns;
-pub(super) use columns::folds_columns;
+pub(super) use columns::column_folds;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "interchange",

@@ -35,6 +35,8 @@ for k in 0..576: free                            for k2 in 0..9: free
                                                          p[k1*9 + k2, j1*14 + j2] = %x
 ```
 
+A fold that keeps its order, as the sum of a register tile, is split in the first way alone.
+
 Leaves alone innermost loops, whose quotients belong to vectors, and the loops of a product. Refuses lengths that are not constants, and divisors of which one
 does not divide the next, or the length.
 ",
@@ -45,7 +47,9 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let outer = f.body.iter().any(|s| !walk::bodies(s).is_empty());
-        if f.kind != LoopKind::Free || f.place != Place::None || !outer || has_role(f) {
+        // A fold in a fixed order keeps it.
+        let ordered = f.kind == LoopKind::Reduce && f.combine.is_none();
+        if !(ordered || f.kind == LoopKind::Free) || f.place != Place::None || !outer || has_role(f) {
             return Visit::Into;
         }
         let radices = radices(f);
@@ -141,7 +145,8 @@ fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, 
         }
         body
     };
-    if let Some(inner) = innermost(&mut body)
+    if f.kind == LoopKind::Free
+        && let Some(inner) = innermost(&mut body)
         && let Some(tested) = tested_one_by_one(inner)
     {
         let inside = |(axis, count): &(AxisId, i64)| *count >= WORTHWHILE && !tested.contains(axis);
@@ -203,6 +208,17 @@ mod tests {
             assert!(made.contains(line), "{made}");
         }
         assert!(made.contains("p[k1*9 + k2*3 + k3, j]"), "{made}");
+    }
+
+    #[test]
+    fn a_fold_keeps_its_order() {
+        let fold = "loop kernel g(a: ptr f32):\n  local p: f32[4]\n  for k in 0..36: reduce\n    for j in 0..4: free\n      \
+                    x: f32 = load a[k//9*20 + j + k%9] where j//2 + k%9 < 14 else 0.0\n      y: f32 = p[j]\n      z: f32 = x + y\n      p[j] = z\n";
+        let (out, _) = apply("split_digits", &kernel(fold), &context());
+        let made = text(&out);
+        let at = |line: &str| made.find(line).unwrap_or_else(|| panic!("{line}: {made}"));
+        assert!(at("for k1 in 0..4: reduce") < at("for k2 in 0..9: reduce"), "{made}");
+        assert!(at("for k2 in 0..9: reduce") < at("for j"), "{made}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub const RULE: Rule<Kernel, Context> = Rule {
     name: "vectorise",
     doc: "\
 Runs innermost loops in vector registers. A free loop takes as many iterations at a time as a register holds elements of
-the widest type in its body; a reduction that may be reassociated also keeps several accumulators (`ways`) going.
+the widest type in its body; a reduction that may be reassociated also keeps several accumulators (`ways`) going, as far as registers go.
 
 ```text
 for j in 0..n: free                              for j in 0..n: free vector(16)
@@ -96,7 +96,9 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     let mut new = f.clone();
     new.place = Place::Vector { lanes };
     if let Some(combine) = &mut new.combine {
-        combine.ways = ways_of(trip, lanes, prev_power(ctx.knobs.ways));
+        // Half of the registers hold accumulators, of all that the loop folds.
+        let most = (ctx.target.vector.registers / 2 / combine.accs.len().max(1) as u32).max(1);
+        combine.ways = ways_of(trip, lanes, prev_power(ctx.knobs.ways.min(most)));
     }
     Ok(new)
 }

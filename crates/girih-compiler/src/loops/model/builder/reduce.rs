@@ -120,13 +120,12 @@ impl NestBuilder<'_> {
     /// The position of the greatest or least element: that element first, then the first or last place where it stands. A NaN
     /// is greater and less than all others.
     fn position(&mut self, name: &str, fold: &Fold<'_>, of: ReduceOp, last: bool) -> Result<Opnd> {
-        let (at, node, elem) = (self.depth(), fold.node, self.arg_elem(fold.node)?);
+        let (node, elem) = (fold.node, self.arg_elem(fold.node)?);
         let best = self.fold_by("best", fold, of, elem, |e, read, _| e.operand(node.args[0], read))?;
         let test = |e: &mut Self, depth, op, a, b| {
             e.define("is", DType::I1, depth, |dst| Stmt::Let { dst, op, args: vec![a, b] })
         };
         let differs = ScalarOp::CmpF { pred: Predicate::NotEqual, ordered: false };
-        let best_nan = elem.is_float().then(|| test(self, at, differs, best, best));
         // Half as wide where that holds them.
         let extent = fold.axes.first().and_then(|a| fold.shape.get(*a as usize));
         let short = extent.is_some_and(|n| self.facts.range(n).hi <= i32::MAX.into());
@@ -140,10 +139,10 @@ impl NestBuilder<'_> {
                 true => test(e, here, ScalarOp::CmpF { pred: Predicate::Equal, ordered: true }, x, best),
                 false => test(e, here, ScalarOp::CmpI { pred: Predicate::Equal, sign: elem.sign() }, x, best),
             };
-            if let Some(best_nan) = best_nan {
-                let x_nan = test(e, here, differs, x, x);
-                let both = test(e, here, ScalarOp::And, x_nan, best_nan);
-                is = test(e, here, ScalarOp::Or, is, both);
+            if elem.is_float() {
+                // Where one is NaN, so is the best.
+                let is_nan = test(e, here, differs, x, x);
+                is = test(e, here, ScalarOp::Or, is, is_nan);
             }
             let along = along.clone();
             let k = e.define("at", place.dtype, here, |dst| Stmt::Index { dst, ix: along });

@@ -104,9 +104,10 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// Whether a free loop folds columns, so that its iterations are best run side by side.
-pub(in crate::tile) fn folds_columns(kernel: &Kernel, f: &For) -> bool {
-    Columns::of(kernel, f).is_some()
+/// How often a free loop folds its columns, so that its iterations are best run side by side; 0 where it folds none.
+pub(in crate::tile) fn column_folds(kernel: &Kernel, f: &For) -> usize {
+    let folds = |c: Columns| c.parts.iter().filter(|p| matches!(p, Part::Fold(_))).count();
+    Columns::of(kernel, f).map_or(0, folds)
 }
 
 /// A loop that folds columns, as row after row; `Ok(None)` where it folds none.
@@ -235,7 +236,21 @@ fn rows(kernel: &mut Kernel, fold: For, columns: For) -> Stmt {
         }
         walk::subst_vals(&mut body, &mut |v| known.get(&v).copied());
     }
-    of(For { axis: group, hi: Ix::Const(trip / together), ..fold }, For { body, ..columns })
+    // What all columns have alike is loaded before them.
+    let mut own = BTreeSet::new();
+    let (before, body): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(|s| {
+        let of = walk::refs_of(s);
+        let alike = matches!(s, Stmt::Load { .. } | Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. })
+            && edit::is_pure(s)
+            && !of.axes_used.contains(&columns.axis)
+            && of.vals_used.is_disjoint(&own);
+        own.extend(of.vals_defined.into_iter().filter(|_| !alike));
+        alike
+    });
+    let columns = Stmt::For(Box::new(For { body, ..columns }));
+    let body = before.into_iter().chain([columns]).collect();
+    let hi = Ix::Const(trip / together);
+    Stmt::For(Box::new(For { axis: group, hi, combine: None, contraction: None, body, ..fold }))
 }
 
 /// The buffers that straight statements write, where they write nothing else and read each once, before.
