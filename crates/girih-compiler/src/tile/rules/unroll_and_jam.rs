@@ -34,8 +34,8 @@ for i in 0..4096: free                           for i8 in 0..512: free
 
 A loop of eight rows stands for two here. Each row keeps the order of its sum.
 
-Refuses rows that share nothing or lie elsewhere than one behind the other; rows of which there are few, or of which four would
-not come out even; and whatever holds more than one fold of loads and arithmetic.
+Refuses rows that share nothing or lie elsewhere than one behind the other; rows of less than 512 elements; rows of which there are
+few, or of which four would not come out even; and whatever holds more than one fold of loads and arithmetic.
 ",
     run,
 };
@@ -45,6 +45,8 @@ not come out even; and whatever holds more than one fold of loads and arithmetic
 const TOGETHER: [u64; 2] = [8, 4];
 /// Groups of rows that have to be there, so that many threads have some.
 const LEAST_GROUPS: u64 = 32;
+/// Elements of a row from which on it is worth it: short ones are one long run as they lie.
+const LONG: u64 = 512;
 /// Statements of a row's fold, at most.
 const MOST_STATEMENTS: usize = 16;
 
@@ -107,6 +109,9 @@ fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), &'static str> {
     let defined = refs(&rows.body).vals_defined;
     if bounds.iter().any(|ix| ix.has_axis(rows.axis) || ix.vals().iter().any(|v| defined.contains(v))) {
         return Err("a row decides how much is folded");
+    }
+    if const_trip(fold).is_none_or(|n| n < LONG) {
+        return Err("its rows are short");
     }
     let own = rows.body.iter().filter_map(|s| match s {
         Stmt::Local { buf } => Some(*buf),
@@ -196,8 +201,8 @@ loop kernel k(w: ptr f32, x: ptr f32, b: ptr f32, y: ptr f32) open:
     for i in 0..256: free
       local s: f32
       s = 0.0
-      for k in 0..100: reduce combine add(s) from 0.0
-        u: f32 = load w[a*25600 + i*100 + k]
+      for k in 0..1000: reduce combine add(s) from 0.0
+        u: f32 = load w[a*256000 + i*1000 + k]
         v: f32 = load x[k]
         p: f32 = u * v
         s0: f32 = s
@@ -217,7 +222,7 @@ loop kernel k(w: ptr f32, x: ptr f32, b: ptr f32, y: ptr f32) open:
         assert_eq!(made.matches("load x[").count(), 1, "{made}");
         assert_eq!(made.matches("load w[").count(), 8, "{made}");
         assert!(
-            made.contains("for i8 in 0..32: free") && made.contains("load w[a*25600 + (i8*8 + 7)*100 + k]"),
+            made.contains("for i8 in 0..32: free") && made.contains("load w[a*256000 + (i8*8 + 7)*1000 + k]"),
             "{made}"
         );
         let combine = made.lines().find(|l| l.contains("reduce")).unwrap_or_default();
@@ -233,9 +238,10 @@ loop kernel k(w: ptr f32, x: ptr f32, b: ptr f32, y: ptr f32) open:
         let why = |from: &str, to: &str| refusals("unroll_and_jam", &ROWS.replace(from, to), &context()).join("; ");
         assert_eq!(why("0..256", "0..255"), "loop i: its rows do not come out even");
         assert_eq!(why("0..256", "0..30"), "loop i: its rows are few");
-        assert_eq!(why("load x[k]", "load x[i*100 + k]"), "loop i: its rows share nothing");
+        assert_eq!(why("in 0..1000", "in 0..100"), "loop i: its rows are short");
+        assert_eq!(why("load x[k]", "load x[i*1000 + k]"), "loop i: its rows share nothing");
         let apart = "loop i: its rows do not lie one behind the other";
-        assert_eq!(why("a*25600 + i*100 + k", "a*25600 + k*256 + i"), apart);
-        assert_eq!(why("in 0..100", "in 0..i + 1"), "loop i: a row decides how much is folded");
+        assert_eq!(why("a*256000 + i*1000 + k", "a*256000 + k*256 + i"), apart);
+        assert_eq!(why("in 0..1000", "in 0..i + 1"), "loop i: a row decides how much is folded");
     }
 }
