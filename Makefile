@@ -93,7 +93,7 @@ hostile: build .venv/ready
 # ONNX's own tests of its operators: all by the evaluator, and a part natively.
 onnx: .venv/ready
 	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
-	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes
+	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --page docs/models/onnx.md
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu --part
 
 # Operators of com.microsoft beside ONNX Runtime.

@@ -64,12 +64,16 @@ class View(NamedTuple):
 
 def dtype_of(name: str) -> np.dtype:
     """A type of NumPy's, or of ml_dtypes."""
-    if name not in TYPES.values() or name == "bool":
+    try:
         return np.dtype(name)
+    except TypeError:
+        pass
     try:
         import ml_dtypes
     except ImportError:
         raise GirihError(f"NumPy has no {name}; install ml_dtypes") from None
+    if not hasattr(ml_dtypes, name):
+        raise GirihError(f"this ml_dtypes has no {name}; install a newer one")
     return np.dtype(getattr(ml_dtypes, name))
 
 

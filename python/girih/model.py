@@ -33,7 +33,10 @@ NAMES = {
     "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
 }  # fmt: skip
 #: Of the package ml_dtypes.
-MORE = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+MORE = {
+    "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz",
+    "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E8M0FNU": "float8_e8m0fnu", "i2": "int2", "u2": "uint2",
+}  # fmt: skip
 ELEMENTS = {numpy: elem for elem, numpy in {**NAMES, **MORE}.items()}
 OPTIONS = {"cache", "check", "device", "knobs", "max_memory", "threads"}
 

@@ -337,7 +337,7 @@ def test_a_limit_on_memory():
         run("x + 1", max_memory="plenty")
 
 
-def endless():
+def endless(device="cpu"):
     """A loop that ends where its input is not positive; its result has no type in the file."""
     nodes = [
         helper.make_node("Add", ["v", "one"], ["v2"]),
@@ -351,7 +351,7 @@ def endless():
     loop = helper.make_node("Loop", ["", "go", "x", "start"], ["y", "last"], body=body)
     inputs = [port("x", F, [4]), port("go", TensorProto.BOOL, []), port("start", F, [])]
     outputs = [helper.make_empty_tensor_value_info("y")]
-    return girih.Model.from_onnx(file([loop], inputs, outputs).SerializeToString())
+    return girih.Model.from_onnx(file([loop], inputs, outputs).SerializeToString(), device=device)
 
 
 def test_an_output_without_a_type():
@@ -362,8 +362,9 @@ def test_an_output_without_a_type():
         np.testing.assert_array_equal(given, np.full(4, wanted, np.float32))
 
 
-def test_a_loop_that_does_not_end_is_interrupted():
-    loop = endless()
+@pytest.mark.parametrize("device", ["cpu", "eval"])
+def test_a_loop_that_does_not_end_is_interrupted(device):
+    loop = endless(device)
     loop(x=np.ones(4, np.float32), go=np.array(False), start=np.float32(1))
     # In the background, where the tests may run, the signal is ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -586,3 +586,18 @@ def test_extents_that_must_be_equal(whole):
 
     same(function, *[(torch.zeros(9, m), torch.arange(n), torch.randn(n, m)) for n, m in ((3, 5), (4, 6), (7, 2))])
     fewer_graphs_than(2)
+
+
+def test_sums_of_extents_that_must_be_equal(whole):
+    """Keys and values that grow by a row each: `s0 + 1` and `s1 + 1` are one length."""
+    girih.torch.report(clear=True)
+
+    def function(q, keys, key, values, value):
+        keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+        return torch.nn.functional.scaled_dot_product_attention(q, keys, values)
+
+    def caches(n):
+        return [torch.randn(1, 2, m, 8) for m in (1, n, 1, n, 1)]
+
+    same(function, *[caches(n) for n in (3, 4, 7)])
+    fewer_graphs_than(3)

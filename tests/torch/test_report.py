@@ -102,3 +102,19 @@ def test_a_compilation_that_fails(monkeypatch):
     assert torch.equal(torch.compile(lambda x: torch.neg(x), backend="girih")(x), -x)
     (left,) = girih.torch.report().left
     assert (left.operation, left.reason) == ("aten.neg", "no compiler")
+
+
+def test_attention_that_draws_nothing_is_not_refused_for_drawing():
+    """PyTorch's tag of random numbers is on attention whatever its dropout is."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    from girih.torch import _partition
+
+    def nodes(dropout):
+        attention = torch.nn.functional.scaled_dot_product_attention
+        traced = make_fx(lambda q: attention(q, q, q, dropout_p=dropout))(torch.ones(1, 2, 3, 4))
+        return [n for n in traced.graph.nodes if n.op == "call_function" and "attention" in str(n.target)]
+
+    found = [[_partition.is_random(n) for n in nodes(dropout)] for dropout in (0.0, 0.5)]
+    assert found[0] and not any(found[0])
+    assert not found[1] or all(found[1])

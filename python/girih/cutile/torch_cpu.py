@@ -22,6 +22,7 @@ import weakref
 
 from girih.cutile import device as _device
 from girih.cutile import driver as _driver
+from girih.cutile import products as _products
 
 # Marks a storage of the device.
 _MARK = "_girih_on_device"
@@ -43,6 +44,8 @@ class _Redirect:
         self.contexts = []
         # The graph that is under capture.
         self.graph = None
+        # What is called instead of PyTorch's own on tensors of the device.
+        self.products = _products.rounded(torch)
 
     def cuda(self, asked):
         """Whether a device that is asked for is the GPU; others than the first are refused."""
@@ -99,6 +102,8 @@ class _Redirect:
             cuda = any(getattr(home, _MARK, False) for home in given)
             if not given and self.contexts and func in self.constructors():
                 cuda = self.contexts[-1]
+        if cuda:
+            func = self.products.get(func, func)
         if self.graph is not None and cuda:
             return self.record(func, args, kwargs, given)
         return self.settle(func(*args, **kwargs), given, cuda, asked is not None)
@@ -149,7 +154,7 @@ class _Redirect:
 
     def _modes(self):
         torch, redirect = self.torch, self
-        from torch.overrides import TorchFunctionMode
+        from torch.overrides import TorchFunctionMode, _get_current_function_mode
         from torch.utils._device import _device_constructors
 
         self.constructors = _device_constructors
@@ -168,6 +173,16 @@ class _Redirect:
                 real(thread)
 
         threading.Thread._bootstrap_inner = bootstrap
+
+        # `backward` is a call like others, in which there is no mode; the program's own backward passes run in it.
+        run = torch.autograd._engine_run_backward
+
+        @functools.wraps(run)
+        def run_backward(*args, **kwargs):
+            with Mode() if _get_current_function_mode() is None else contextlib.nullcontext():
+                return run(*args, **kwargs)
+
+        torch.autograd._engine_run_backward = run_backward
 
     def _loading(self):
         torch = self.torch

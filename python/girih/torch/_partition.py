@@ -95,18 +95,33 @@ def values(node) -> dict[str, tuple]:
 
 
 def equalities(node) -> dict[str, tuple]:
-    """Symbols in the shapes of a node's operands that have the value of another one there, and guards of that."""
+    """Of extents in the shapes of a node's operands that have one value now: what a symbol is where they are equal (of `s53 + 1` and
+    `s40 + 1`, that `s40` is `s53`), and guards of that."""
     first: dict[int, torch.SymInt] = {}
     found = {}
     for operand in node.all_input_nodes:
         value = operand.meta.get("val")
         for extent in value.shape if isinstance(value, torch.Tensor) else ():
-            if isinstance(extent, torch.SymInt) and extent.node.expr.is_Symbol and extent.node.has_hint():
-                other = first.setdefault(extent.node.hint, extent)
-                if other.node.expr != extent.node.expr:
-                    guard = functools.partial(lambda a, b: bool(a == b), other, extent)
-                    found[extent.node.expr.name] = other.node.expr, guard
+            if not isinstance(extent, torch.SymInt) or not extent.node.has_hint():
+                continue
+            other = first.setdefault(extent.node.hint, extent)
+            if solved := solution(extent.node.expr, other.node.expr, found):
+                name, to = solved
+                found[name] = to, functools.partial(lambda a, b: bool(a == b), other, extent)
     return found
+
+
+def solution(left: sympy.Expr, right: sympy.Expr, known=()) -> tuple[str, sympy.Expr] | None:
+    """A symbol of the first that is not known yet, and what it is where two extents are equal; None where none stands alone."""
+    difference = sympy.expand(left - right)
+    for symbol in sorted(left.free_symbols, key=str):
+        if symbol.name in known or not difference.has(symbol):
+            continue
+        for sign in (1, -1):
+            rest = sympy.expand(difference - sign * symbol)
+            if not rest.has(symbol):
+                return symbol.name, sympy.expand(-sign * rest)
+    return None
 
 
 def both(node) -> dict[str, tuple]:
@@ -136,8 +151,20 @@ def is_collective(node) -> bool:
 def is_random(node) -> bool:
     if node.target in _recurrent.SHAPES:
         return _recurrent.drops(node)
+    if not drops(node):
+        return False
     tags = getattr(node.target, "tags", ())
     return node.target is drawn or torch.Tag.nondeterministic_seeded in tags or (node.op == "call_function" and node.is_impure())
+
+
+def drops(node) -> bool:
+    """Whether what could draw for dropout does: attention carries PyTorch's tag of random numbers whatever its `dropout_p` is."""
+    arguments = getattr(getattr(node.target, "_schema", None), "arguments", ())
+    for at, argument in enumerate(arguments):
+        if argument.name == "dropout_p":
+            given = node.args[at] if at < len(node.args) else node.kwargs.get("dropout_p", 0.0)
+            return given != 0.0
+    return True
 
 
 FUNCTIONS = {

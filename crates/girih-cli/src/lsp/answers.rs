@@ -142,7 +142,7 @@ fn completion(a: &Asked<'_>) -> Result<Value, String> {
     }
     if before.trim_end().ends_with([':', '<']) || before.contains(" : ") {
         let types = ["tile", "token", "tensor_view", "partition_view", "ptr"].map(String::from);
-        let dtypes = DType::ALL.iter().map(|d| d.name().to_string());
+        let dtypes = DType::of_tile_ir().map(|d| d.name().to_string());
         return Ok(types.into_iter().chain(dtypes).map(|name| item(&name, TYPE, "", None)).collect());
     }
     let head = statement.split_whitespace().next().unwrap_or("");

@@ -20,3 +20,18 @@ pub struct Lined {
     pub text: String,
     pub lines: Vec<Line>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{c, cuda};
+    use crate::num::DType;
+
+    #[test]
+    fn every_number_has_a_type_in_every_language() {
+        for (language, dialect) in [("C", &c::DIALECT), ("CUDA", &cuda::DIALECT)] {
+            for number in DType::ALL {
+                assert!(dialect.base(number.name()).is_some(), "{number} in {language}");
+            }
+        }
+    }
+}

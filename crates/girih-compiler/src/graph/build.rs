@@ -286,7 +286,7 @@ impl<'g> Builder<'g> {
         let from = args.get(op.typed_by()).map_or(Elem::F32, |a| self.elem(*a));
         let dtype = op.result(from.dtype);
         let unsigned = from.unsigned && dtype == from.dtype;
-        self.elementwise_to(op, args, Elem { dtype, unsigned })
+        self.elementwise_to(op, args, Elem { unsigned, ..Elem::of(dtype) })
     }
 
     /// The same with the sign of the result stated.

@@ -14,6 +14,8 @@
 //! * **Unsigned formats** (f8E5M3FNU, f8E8M0FNU) drop the sign.
 //! * **f8E8M0FNU** holds powers of two only; zero and everything below give the smallest, 2^-127. The nearest of
 //!   two powers is the upper one from 1.5 on.
+//! * **f8E4M3FNUZ and f8E5M2FNUZ** have neither infinities nor a negative zero, whose code is their NaN: overflow and infinities
+//!   become NaN, and what rounds to zero is the positive one.
 //! * **tf32** is held as an f32 whose last 13 bits are zero; encoding rounds to 10 fraction bits. Decoding reads all 32
 //!   bits as the f32 they are.
 //! * Rounding `Approx`, `Full` and `NearestIntToZero` mean nearest, ties to even.
@@ -45,6 +47,8 @@ enum Specials {
     OneNan,
     /// Every code is finite.
     Finite,
+    /// What would be the negative zero is NaN; no infinity.
+    NanForZero,
 }
 
 /// A binary interchange format.
@@ -83,6 +87,8 @@ fn format(ty: DType) -> Format {
         DType::F8E4M3FN => Format { specials: Specials::OneNan, ..ieee(4, 3) },
         DType::F8E5M3FNU => Format { specials: Specials::OneNan, signed: false, ..ieee(5, 3) },
         DType::F8E8M0FNU => Format { specials: Specials::OneNan, signed: false, subnormals: false, ..ieee(8, 0) },
+        DType::F8E4M3FNUZ => Format { specials: Specials::NanForZero, bias: 8, ..ieee(4, 3) },
+        DType::F8E5M2FNUZ => Format { specials: Specials::NanForZero, bias: 16, ..ieee(5, 2) },
         DType::F4E2M1FN => Format { specials: Specials::Finite, ..ieee(2, 1) },
         _ => ieee(11, 52),
     }
@@ -114,21 +120,26 @@ impl Format {
         match self.specials {
             Specials::Ieee => self.infinity() - 1,
             Specials::OneNan => self.all_ones() - 1,
-            Specials::Finite => self.all_ones(),
+            Specials::Finite | Specials::NanForZero => self.all_ones(),
         }
     }
     fn nan(self) -> u64 {
         match self.specials {
             Specials::Ieee => self.infinity() | 1 << (self.fraction_bits - 1),
             Specials::OneNan | Specials::Finite => self.all_ones(),
+            Specials::NanForZero => self.sign_bit(),
         }
     }
     fn infinite(self) -> u64 {
         match self.specials {
             Specials::Ieee => self.infinity(),
-            Specials::OneNan => self.all_ones(),
+            Specials::OneNan | Specials::NanForZero => self.nan(),
             Specials::Finite => self.largest(),
         }
+    }
+    /// Whether overflow and infinities become NaN.
+    fn has_only_nan(self) -> bool {
+        matches!(self.specials, Specials::OneNan | Specials::NanForZero)
     }
 }
 
@@ -141,6 +152,7 @@ pub fn decode(ty: DType, bits: u64) -> Value {
         Specials::Ieee if code == f.infinity() => return Value::Infinite { negative },
         Specials::Ieee if code > f.infinity() => return Value::Nan,
         Specials::OneNan if code == f.all_ones() => return Value::Nan,
+        Specials::NanForZero if code == 0 && negative => return Value::Nan,
         _ => {}
     }
     let fraction = code & ((1 << f.fraction_bits) - 1);
@@ -155,12 +167,12 @@ pub fn decode(ty: DType, bits: u64) -> Value {
 /// was lost below it, and gives at least two bits more than the format's precision.
 pub fn encode(ty: DType, negative: bool, mantissa: u128, exponent: i32, rounding: Rounding) -> u64 {
     let f = format(ty);
-    let sign = if negative { f.sign_bit() } else { 0 };
+    let mut sign = if negative { f.sign_bit() } else { 0 };
     let length = 128 - mantissa.leading_zeros() as i32;
     let lowest = 1 - f.bias - !f.subnormals as i32;
     let top = exponent + length - 1;
     if mantissa == 0 || (!f.subnormals && top < lowest) {
-        return sign << f.padding;
+        return if f.specials == Specials::NanForZero { 0 } else { sign << f.padding };
     }
     let fraction_bits = f.fraction_bits as i32;
     let mut unit = top.max(lowest) - fraction_bits;
@@ -197,8 +209,12 @@ pub fn encode(ty: DType, negative: bool, mantissa: u128, exponent: i32, rounding
         ((field as u64) << fraction_bits) | (kept - hidden)
     };
     let code = match code {
+        0 if f.specials == Specials::NanForZero => {
+            sign = 0;
+            0
+        }
         c if c <= f.largest() => c,
-        _ if outward && f.specials == Specials::OneNan => return f.nan(),
+        _ if outward && f.has_only_nan() => return f.nan(),
         _ if outward => f.infinite(),
         _ => f.largest(),
     };
@@ -210,7 +226,7 @@ pub fn encode_value(ty: DType, value: Value, rounding: Rounding) -> u64 {
     let f = format(ty);
     match value {
         Value::Nan => f.nan() << f.padding,
-        Value::Infinite { .. } if f.specials == Specials::OneNan => f.nan(),
+        Value::Infinite { .. } if f.has_only_nan() => f.nan(),
         Value::Infinite { negative } => (f.infinite() | if negative { f.sign_bit() } else { 0 }) << f.padding,
         Value::Finite { negative, mantissa, exponent } => encode(ty, negative, mantissa as u128, exponent, rounding),
     }

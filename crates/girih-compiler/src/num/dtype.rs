@@ -19,10 +19,14 @@ pub enum DType {
     F8E8M0FNU,
     F8E5M3FNU,
     F4E2M1FN,
+    /// Without infinities and without a negative zero, whose code is NaN; of models alone, Tile IR has no such type.
+    F8E4M3FNUZ,
+    /// See [`DType::F8E4M3FNUZ`].
+    F8E5M2FNUZ,
 }
 
 impl DType {
-    pub const ALL: [DType; 16] = [
+    pub const ALL: [DType; 18] = [
         DType::I1,
         DType::I4,
         DType::I8,
@@ -39,7 +43,14 @@ impl DType {
         DType::F8E8M0FNU,
         DType::F8E5M3FNU,
         DType::F4E2M1FN,
+        DType::F8E4M3FNUZ,
+        DType::F8E5M2FNUZ,
     ];
+
+    /// Those of Tile IR.
+    pub fn of_tile_ir() -> impl Iterator<Item = DType> + Clone {
+        DType::ALL.into_iter().filter(|d| !matches!(d, DType::F8E4M3FNUZ | DType::F8E5M2FNUZ))
+    }
 
     /// The name in Tile IR text.
     pub fn name(self) -> &'static str {
@@ -60,6 +71,8 @@ impl DType {
             DType::F8E8M0FNU => "f8E8M0FNU",
             DType::F8E5M3FNU => "fnv8E5M3FNU",
             DType::F4E2M1FN => "f4E2M1FN",
+            DType::F8E4M3FNUZ => "f8E4M3FNUZ",
+            DType::F8E5M2FNUZ => "f8E5M2FNUZ",
         }
     }
 
@@ -76,7 +89,13 @@ impl DType {
         match self {
             DType::I1 => 1,
             DType::I4 | DType::F4E2M1FN => 4,
-            DType::I8 | DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0FNU | DType::F8E5M3FNU => 8,
+            DType::I8
+            | DType::F8E4M3FN
+            | DType::F8E5M2
+            | DType::F8E8M0FNU
+            | DType::F8E5M3FNU
+            | DType::F8E4M3FNUZ
+            | DType::F8E5M2FNUZ => 8,
             DType::I16 | DType::F16 | DType::BF16 => 16,
             DType::I32 | DType::F32 | DType::TF32 => 32,
             DType::I64 | DType::F64 => 64,

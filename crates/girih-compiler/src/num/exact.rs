@@ -70,7 +70,7 @@ impl Numbers {
 
     /// Whether a format has every one.
     pub fn are_in(self, ty: DType) -> bool {
-        let Some(all) = Numbers::of(ty).filter(|_| !matches!(ty, DType::F8E8M0FNU | DType::F8E5M3FNU)) else {
+        let Some(all) = Numbers::of(ty).filter(|_| !holds_no_negative_zero(ty)) else {
             return false;
         };
         let nan = ty != DType::F4E2M1FN;
@@ -81,13 +81,26 @@ impl Numbers {
     }
 }
 
+/// Formats that have not all signs of what they hold.
+fn holds_no_negative_zero(ty: DType) -> bool {
+    matches!(ty, DType::F8E8M0FNU | DType::F8E5M3FNU | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::num::convert::{convert, to_f64};
     use crate::num::op::Rounding;
 
-    const SMALL: [DType; 5] = [DType::F4E2M1FN, DType::F8E4M3FN, DType::F8E5M2, DType::F8E8M0FNU, DType::F8E5M3FNU];
+    const SMALL: [DType; 7] = [
+        DType::F4E2M1FN,
+        DType::F8E4M3FN,
+        DType::F8E5M2,
+        DType::F8E8M0FNU,
+        DType::F8E5M3FNU,
+        DType::F8E4M3FNUZ,
+        DType::F8E5M2FNUZ,
+    ];
     const HOLDERS: [DType; 5] = [DType::F8E4M3FN, DType::F8E5M2, DType::F16, DType::BF16, DType::TF32];
 
     fn all(ty: DType) -> impl Iterator<Item = f64> {

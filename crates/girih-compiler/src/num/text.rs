@@ -234,8 +234,8 @@ fn plain(ty: DType, value: f64) -> String {
         DType::F32 => 24,
         DType::F16 | DType::TF32 => 11,
         DType::BF16 => 8,
-        DType::F8E4M3FN | DType::F8E5M3FNU => 4,
-        DType::F8E5M2 => 3,
+        DType::F8E4M3FN | DType::F8E5M3FNU | DType::F8E4M3FNUZ => 4,
+        DType::F8E5M2 | DType::F8E5M2FNUZ => 3,
         DType::F4E2M1FN => 2,
         _ => 1,
     };

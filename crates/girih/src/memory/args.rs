@@ -322,7 +322,7 @@ fn stored_as(want: DType, have: DType) -> bool {
         DType::BF16 => DType::I16,
         DType::TF32 => DType::F32,
         DType::I1 | DType::I4 | DType::F4E2M1FN => DType::I8,
-        DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0FNU | DType::F8E5M3FNU => DType::I8,
+        _ if want.is_float() && want.bits() == 8 => DType::I8,
         _ => want,
     };
     have == want || have == carrier

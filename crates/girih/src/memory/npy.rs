@@ -167,7 +167,14 @@ pub fn descr(dtype: DType) -> &'static str {
         DType::F32 | DType::TF32 => "<f4",
         DType::F64 => "<f8",
         DType::BF16 => "<u2",
-        DType::I4 | DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0FNU | DType::F8E5M3FNU | DType::F4E2M1FN => "|u1",
+        DType::I4
+        | DType::F8E4M3FN
+        | DType::F8E5M2
+        | DType::F8E8M0FNU
+        | DType::F8E5M3FNU
+        | DType::F4E2M1FN
+        | DType::F8E4M3FNUZ
+        | DType::F8E5M2FNUZ => "|u1",
     }
 }
 

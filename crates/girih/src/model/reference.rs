@@ -19,6 +19,7 @@ use crate::compile::version::PLANNED;
 use crate::compile::widen;
 use crate::error::{Error, Result};
 use crate::system::machine;
+use crate::system::signals::{self, Launching};
 
 /// An output beside its reference.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,7 +74,9 @@ impl Prepared<'_> {
             inputs.push(tensor.ok_or_else(|| Error::Internal("an input cannot be evaluated".into()))?);
         }
         let symbols = self.symbols.iter().copied().map(Some).collect();
-        let options = eval::Options { widen, budget, symbols };
+        // A loop may have no end.
+        let _launching = Launching::begin()?;
+        let options = eval::Options { widen, budget, symbols, stop: Some(signals::stopping_here) };
         let outputs = eval::evaluate(graph, &inputs, &eval::no_files, &options).map_err(refused)?;
         let mut tensors = vec![];
         for t in outputs {
@@ -130,6 +133,7 @@ fn refused(error: EvalError) -> Error {
     match error {
         EvalError::Refused(diagnostics) => Error::Program(diagnostics),
         EvalError::TooMuch { value, why } => Error::argument(format!("`{value}` cannot be evaluated: {why}")),
+        EvalError::Stopped => Error::Interrupted,
         EvalError::Node { value, message, .. } => {
             Error::Trap(Box::new(Trap::new(Code::IndexOutside, format!("`{value}`: {message}"))))
         }

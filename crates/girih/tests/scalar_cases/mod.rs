@@ -141,7 +141,7 @@ pub fn cases() -> Vec<Case> {
         }
         add(Select, d, &[I1, d, d]);
     }
-    let floats = [F16, BF16, F32, TF32, F64, F8E4M3FN, F8E5M2, F8E8M0FNU, F8E5M3FNU];
+    let floats = [F16, BF16, F32, TF32, F64, F8E4M3FN, F8E5M2, F8E8M0FNU, F8E5M3FNU, F8E4M3FNUZ, F8E5M2FNUZ];
     for from in floats {
         for to in floats {
             for rounding in [R::NearestEven, R::Zero, R::PositiveInf] {

@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
 
     /// ` : i64` after a number that carries its type.
     fn skip_number_type(&mut self) -> Res<Option<DType>> {
-        if self.is(':') && matches!(self.peek(), Tok::Word(w) if DType::from_name(w).is_some()) {
+        if self.is(':') && matches!(self.peek(), Tok::Word(w) if types::dtype_of(w).is_some()) {
             self.advance();
             return self.dtype().map(Some);
         }
@@ -298,7 +298,7 @@ impl<'a> Parser<'a> {
                 AnyAttr::FuncType
             }
             Tok::Hash(name) => self.hash_attr(name)?,
-            Tok::Word(w) if DType::from_name(w).is_some() => {
+            Tok::Word(w) if types::dtype_of(w).is_some() => {
                 self.advance();
                 AnyAttr::Type
             }

@@ -41,7 +41,7 @@ impl<'a> Parser<'a> {
                 Ok(Type::Token)
             }
             "ptr" => self.error(Code::UnknownType, span, "a pointer must be inside a tile, `tile<ptr<f32>>`"),
-            _ if DType::from_name(name).is_some() => {
+            _ if dtype_of(name).is_some() => {
                 self.report(
                     Diagnostic::error(
                         Code::UnknownType,
@@ -85,9 +85,9 @@ impl<'a> Parser<'a> {
     pub(super) fn dtype(&mut self) -> Res<DType> {
         let span = self.span;
         let Tok::Word(word) = self.tok else { return self.expected("an element type") };
-        let dtype = match DType::from_name(word) {
+        let dtype = match dtype_of(word) {
             Some(d) => d,
-            None => match DType::ALL.into_iter().find(|d| d.name().eq_ignore_ascii_case(word)) {
+            None => match DType::of_tile_ir().find(|d| d.name().eq_ignore_ascii_case(word)) {
                 Some(d) => {
                     self.old_spelling(
                         span,
@@ -99,7 +99,7 @@ impl<'a> Parser<'a> {
                 None => {
                     let e = Diagnostic::error(Code::UnknownType, format!("unknown element type `{word}`"))
                         .at(span)
-                        .maybe_help(did_you_mean(word, DType::ALL.iter().map(|d| d.name())));
+                        .maybe_help(did_you_mean(word, DType::of_tile_ir().map(|d| d.name())));
                     self.report(e);
                     return Err(Failed);
                 }
@@ -358,4 +358,9 @@ fn choice(words: &[&str]) -> String {
         }
         _ => words.join(""),
     }
+}
+
+/// An element type by its name.
+pub(super) fn dtype_of(name: &str) -> Option<DType> {
+    DType::from_name(name).filter(|d| DType::of_tile_ir().any(|of| of == *d))
 }

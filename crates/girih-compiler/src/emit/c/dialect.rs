@@ -30,6 +30,8 @@ pub static DIALECT: Dialect = Dialect {
         base("f8E8M0FNU", "uint8_t"),
         base("fnv8E5M3FNU", "uint8_t"),
         base("f4E2M1FN", "uint8_t"),
+        base("f8E4M3FNUZ", "uint8_t"),
+        base("f8E5M2FNUZ", "uint8_t"),
     ],
     inline: "static inline __attribute__((always_inline))",
     outlined: "static __attribute__((noinline))",

@@ -67,6 +67,8 @@ fn soft_name(d: DType) -> &'static str {
         DType::F8E5M3FNU => "F8E5M3FNU",
         DType::F8E8M0FNU => "F8E8M0FNU",
         DType::F4E2M1FN => "F4E2M1FN",
+        DType::F8E4M3FNUZ => "F8E4M3FNUZ",
+        DType::F8E5M2FNUZ => "F8E5M2FNUZ",
         _ => "F64",
     }
 }

@@ -14,11 +14,11 @@ pub fn block(dialect: &Dialect) -> String {
 /// 4 nearest away. A value is (kind, sign, mantissa, exponent) with kind 0 finite, 1 infinite, 2 NaN.
 const SOFT: &str = r#"typedef struct { int exponent, fraction, bias, sign, subnormals, specials, padding; } soft_format;
 typedef struct { int kind, sign, exponent; uint64_t mantissa; } soft_value;
-enum { F16, BF16, F32, F64, TF32, F8E5M2, F8E4M3FN, F8E5M3FNU, F8E8M0FNU, F4E2M1FN };
+enum { F16, BF16, F32, F64, TF32, F8E5M2, F8E4M3FN, F8E5M3FNU, F8E8M0FNU, F4E2M1FN, F8E4M3FNUZ, F8E5M2FNUZ };
 STATIC const soft_format soft_formats[] = {
   {5, 10, 15, 1, 1, 0, 0}, {8, 7, 127, 1, 1, 0, 0}, {8, 23, 127, 1, 1, 0, 0}, {11, 52, 1023, 1, 1, 0, 0},
   {8, 10, 127, 1, 1, 0, 13}, {5, 2, 15, 1, 1, 0, 0}, {4, 3, 7, 1, 1, 1, 0}, {5, 3, 15, 0, 1, 1, 0},
-  {8, 0, 127, 0, 0, 1, 0}, {2, 1, 1, 1, 1, 2, 0},
+  {8, 0, 127, 0, 0, 1, 0}, {2, 1, 1, 1, 1, 2, 0}, {4, 3, 8, 1, 1, 3, 0}, {5, 2, 16, 1, 1, 3, 0},
 };
 STATIC int soft_clz(unsigned __int128 x) {
   uint64_t high = x >> 64, low = x;
@@ -28,6 +28,7 @@ STATIC uint64_t soft_ones(soft_format f) { return (1ULL << (f.exponent + f.fract
 STATIC uint64_t soft_infinity(soft_format f) { return soft_ones(f) >> f.fraction << f.fraction; }
 STATIC uint64_t soft_nan(int type) {
   soft_format f = soft_formats[type];
+  if (f.specials == 3) return 1ULL << (f.exponent + f.fraction);
   return (f.specials ? soft_ones(f) : soft_infinity(f) | 1ULL << (f.fraction - 1)) << f.padding;
 }
 STATIC soft_value soft_decode(int type, uint64_t bits) {
@@ -37,13 +38,14 @@ STATIC soft_value soft_decode(int type, uint64_t bits) {
   soft_value v = {0, f.sign && (bits >> (f.exponent + f.fraction) & 1), 0, 0};
   if (f.specials == 0 && code >= soft_infinity(f)) v.kind = 1 + (code > soft_infinity(f));
   if (f.specials == 1 && code == soft_ones(f)) v.kind = 2;
+  if (f.specials == 3 && code == 0 && v.sign) v.kind = 2;
   v.mantissa = sub ? fraction : fraction | 1ULL << f.fraction;
   v.exponent = (sub ? 1 : field) - f.bias - f.fraction;
   return v;
 }
 STATIC uint64_t soft_encode(int type, int sign, unsigned __int128 mantissa, int exponent, int rounding) {
   soft_format f = soft_formats[type];
-  uint64_t signed_zero = sign && f.sign ? 1ULL << (f.exponent + f.fraction) : 0;
+  uint64_t signed_zero = sign && f.sign && f.specials != 3 ? 1ULL << (f.exponent + f.fraction) : 0;
   int top = exponent + 127 - soft_clz(mantissa), lowest = 1 - f.bias - !f.subnormals;
   if (mantissa == 0 || (!f.subnormals && top < lowest)) return signed_zero << f.padding;
   int unit = (top > lowest ? top : lowest) - f.fraction, shift = unit - exponent;
@@ -68,14 +70,15 @@ STATIC uint64_t soft_encode(int type, int sign, unsigned __int128 mantissa, int 
   else code = ((uint64_t)field << f.fraction) | (kept - hidden);
   uint64_t largest = f.specials == 0 ? soft_infinity(f) - 1 : f.specials == 1 ? soft_ones(f) - 1 : soft_ones(f);
   if (code > largest) {
-    if (outward && f.specials == 1) return soft_nan(type);
+    if (outward && (f.specials & 1)) return soft_nan(type);
     code = !outward || f.specials == 2 ? largest : soft_infinity(f);
   }
+  if (f.specials == 3 && sign && code) code |= 1ULL << (f.exponent + f.fraction);
   return (signed_zero | code) << f.padding;
 }
 STATIC uint64_t soft_infinite(int type, int sign) {
   soft_format f = soft_formats[type];
-  if (f.specials == 1) return soft_nan(type);
+  if (f.specials & 1) return soft_nan(type);
   return ((f.specials ? soft_ones(f) : soft_infinity(f)) | (sign && f.sign ? 1ULL << (f.exponent + f.fraction) : 0)) << f.padding;
 }
 UNUSED uint64_t soft_convert(int from, int to, int rounding, uint64_t bits) {

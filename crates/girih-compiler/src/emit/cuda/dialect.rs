@@ -49,6 +49,8 @@ pub static DIALECT: Dialect = Dialect {
         defined("f8E8M0FNU", "unsigned char"),
         defined("fnv8E5M3FNU", "unsigned char"),
         defined("f4E2M1FN", "unsigned char"),
+        defined("f8E4M3FNUZ", "unsigned char"),
+        defined("f8E5M2FNUZ", "unsigned char"),
     ],
     inline: "static __device__ __forceinline__",
     outlined: "static __device__",

@@ -39,10 +39,26 @@ impl Builder<'_> {
             let zero = self.scalar_like(x, 0.0);
             return self.compare(Predicate::NotEqual, x, zero);
         }
+        if to.two_bits {
+            return self.wrap_to_two_bits(x, to);
+        }
         match conversion(from, to) {
             None => self.elementwise_to(ScalarOp::Copy, &[x], to),
             Some(op) => self.elementwise_to(op, &[x], to),
         }
+    }
+
+    /// The two last bits of an integer, with the sign that the second stands for.
+    fn wrap_to_two_bits(&mut self, x: Arg, to: Elem) -> Result<Arg> {
+        let byte = Elem { two_bits: false, ..to };
+        let x = self.convert(x, byte)?;
+        let mut last = self.elementwise(ScalarOp::And, &[x, ir::int_scalar(byte, 3)])?;
+        if !to.unsigned {
+            let sign = ir::int_scalar(byte, 2);
+            last = self.elementwise(ScalarOp::Xor, &[last, sign])?;
+            last = self.elementwise(ScalarOp::SubI, &[last, sign])?;
+        }
+        self.elementwise_to(ScalarOp::Copy, &[last], to)
     }
 
     unary! {

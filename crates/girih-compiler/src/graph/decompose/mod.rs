@@ -105,6 +105,8 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx::contrib::RULES,
     onnx::contrib_quantized::RULES,
     onnx::loss::RULES,
+    onnx::training::RULES,
+    onnx::ngrams::RULES,
     pool::RULES,
     resize::RULES,
     rms_norm::RULES,

@@ -56,6 +56,8 @@ pub struct Options {
     pub budget: Budget,
     /// The values of symbols that are given, as [`bind::bind_symbols`] takes them.
     pub symbols: Vec<Option<i64>>,
+    /// Asked before every node, of each round of a loop too: whether to give up.
+    pub stop: Option<fn() -> bool>,
 }
 
 #[derive(Clone, Debug)]
@@ -64,6 +66,8 @@ pub enum EvalError {
     Refused(Vec<Diagnostic>),
     /// A value needs more than the budget.
     TooMuch { value: String, why: TooMuch },
+    /// [`Options::stop`] said so.
+    Stopped,
     /// A node has no result: an index outside its dimension, a broken graph.
     Node { node: NodeId, value: String, message: String },
 }
@@ -76,6 +80,7 @@ impl fmt::Display for EvalError {
                 f.write_str(&all.join("; "))
             }
             EvalError::TooMuch { value, why } => write!(f, "`{value}`: {why}"),
+            EvalError::Stopped => f.write_str("stopped"),
             EvalError::Node { value, message, .. } => write!(f, "`{value}`: {message}"),
         }
     }
@@ -112,7 +117,8 @@ pub fn evaluate(
         widen: options.widen,
         values: vec![None; graph.values.len()],
         budget: options.budget.clone(),
-        refused: None,
+        stop: options.stop,
+        ended: None,
     };
     for (input, t) in graph.inputs.iter().zip(inputs) {
         machine.input(input.value, t).map_err(|d| EvalError::Refused(vec![d]))?;
@@ -146,8 +152,15 @@ struct Machine<'g> {
     widen: bool,
     values: Vec<Option<View>>,
     budget: Budget,
-    /// What the budget refused.
-    refused: Option<TooMuch>,
+    stop: Option<fn() -> bool>,
+    /// What ended the evaluation, where that was no node's fault.
+    ended: Option<Ended>,
+}
+
+#[derive(Clone, Copy)]
+enum Ended {
+    TooMuch(TooMuch),
+    Stopped,
 }
 
 fn size(t: usize) -> u64 {
@@ -188,14 +201,24 @@ impl Machine<'_> {
     }
 
     fn noted(&mut self, why: TooMuch) -> String {
-        self.refused = Some(why);
+        self.ended = Some(Ended::TooMuch(why));
         why.to_string()
     }
 
-    /// What a failure is: the budget's, or the node's own.
+    /// Gives up where the caller wants that.
+    fn look_up(&mut self) -> Result<(), String> {
+        if !self.stop.is_some_and(|stop| stop()) {
+            return Ok(());
+        }
+        self.ended = Some(Ended::Stopped);
+        Err("stopped".into())
+    }
+
+    /// What a failure is: the budget's, the caller's wish, or the node's own.
     fn error(&self, node: NodeId, value: &str, message: String) -> EvalError {
-        match self.refused {
-            Some(why) => EvalError::TooMuch { value: value.into(), why },
+        match self.ended {
+            Some(Ended::TooMuch(why)) => EvalError::TooMuch { value: value.into(), why },
+            Some(Ended::Stopped) => EvalError::Stopped,
             None => EvalError::Node { node, value: value.into(), message },
         }
     }
@@ -267,7 +290,7 @@ impl Machine<'_> {
         let graph = self.graph;
         for (id, node) in graph.nodes.iter() {
             let name = node.results.first().and_then(|v| graph.values.get(*v)).map_or("?", |v| &v.name);
-            self.node(node).map_err(|message| self.error(id, name, message))?;
+            self.look_up().and_then(|()| self.node(node)).map_err(|message| self.error(id, name, message))?;
             for v in node.values() {
                 if last.get(v.index()) == Some(&Some(id)) {
                     self.free(v);
@@ -309,7 +332,8 @@ impl Machine<'_> {
                 widen: self.widen,
                 values: vec![None; r.body.values.len()],
                 budget: self.budget.clone(),
-                refused: None,
+                stop: self.stop,
+                ended: None,
             };
             let row = |(x, back): (&View, &bool)| {
                 let at = if *back { most - 1 - round } else { round };
@@ -323,7 +347,7 @@ impl Machine<'_> {
             }
             let done = machine.nodes(&last);
             let held = self.budget.left();
-            self.refused = machine.refused;
+            self.ended = machine.ended;
             done.map_err(|e| format!("in round {round}, {e}"))?;
             let outputs: Vec<Option<View>> =
                 r.body.outputs.iter().map(|o| machine.values.get(o.value.index()).cloned().flatten()).collect();

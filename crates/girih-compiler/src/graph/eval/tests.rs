@@ -266,16 +266,13 @@ fn tensors_keep_the_bytes_of_memory() {
         (Elem::F16, &[0, 0x3c, 1, 2, 3, 4]),
         (Elem::F64, &[1; 24]),
         (Elem::U8, &[255, 1, 2]),
-        (Elem { dtype: DType::I4, unsigned: false }, &[0x21, 0x0f]),
+        (Elem::I4, &[0x21, 0x0f]),
     ] {
         let t = Tensor::from_bytes(elem, &[3], bytes).unwrap();
         assert_eq!(t.to_bytes(), bytes, "{elem}");
         assert!(Tensor::from_bytes(elem, &[3], &bytes[1..]).is_none());
     }
-    assert_eq!(
-        Tensor::from_bytes(Elem { dtype: DType::I4, unsigned: false }, &[3], &[0x21, 0x0f]).unwrap().numbers(),
-        [1.0, 2.0, -1.0]
-    );
+    assert_eq!(Tensor::from_bytes(Elem::I4, &[3], &[0x21, 0x0f]).unwrap().numbers(), [1.0, 2.0, -1.0]);
 }
 
 /// A sum starts from 0 (as PyTorch's does), and bools add as `or` wherever they are added.

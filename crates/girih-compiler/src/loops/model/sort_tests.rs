@@ -59,13 +59,13 @@ const ELEMS: [Elem; 10] = [
     Elem::F32,
     Elem::I64,
     Elem::BOOL,
-    Elem { dtype: DType::F16, unsigned: false },
-    Elem { dtype: DType::BF16, unsigned: false },
-    Elem { dtype: DType::F64, unsigned: false },
-    Elem { dtype: DType::I8, unsigned: false },
-    Elem { dtype: DType::I8, unsigned: true },
-    Elem { dtype: DType::I16, unsigned: false },
-    Elem { dtype: DType::I32, unsigned: false },
+    Elem::of(DType::F16),
+    Elem::of(DType::BF16),
+    Elem::of(DType::F64),
+    Elem::of(DType::I8),
+    Elem::unsigned(DType::I8),
+    Elem::of(DType::I16),
+    Elem::of(DType::I32),
 ];
 
 #[test]

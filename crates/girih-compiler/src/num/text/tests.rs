@@ -1,6 +1,6 @@
 use super::*;
 
-const FLOATS: [DType; 10] = [
+const FLOATS: [DType; 12] = [
     DType::F16,
     DType::BF16,
     DType::F32,
@@ -11,6 +11,8 @@ const FLOATS: [DType; 10] = [
     DType::F8E8M0FNU,
     DType::F8E5M3FNU,
     DType::F4E2M1FN,
+    DType::F8E4M3FNUZ,
+    DType::F8E5M2FNUZ,
 ];
 
 #[test]

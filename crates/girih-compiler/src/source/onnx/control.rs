@@ -1,4 +1,4 @@
-//! Nodes that hold tensors or graphs: `Constant` and `If`.
+//! Nodes that hold tensors or graphs: `Constant`, `If` and `FlexAttention`.
 
 use super::attributes::resolve;
 use super::importer::{Body, Importer, Slot, node_text};
@@ -7,7 +7,7 @@ use super::tensor;
 use crate::base::Code;
 use crate::graph::build::repeat::{Rounds, number_inputs, state_or_row};
 use crate::graph::build::{Refusal, Result};
-use crate::graph::{Arg, Builder, ConstData, Constant, Elem, OriginId, ValueId, ir};
+use crate::graph::{Arg, Attr, Attrs, Builder, ConstData, Constant, Elem, OriginId, ValueId, ir};
 use crate::index::Ix;
 
 impl<'m> Importer<'m> {
@@ -155,6 +155,43 @@ impl<'m> Importer<'m> {
             };
         }
         Some(Ok(now))
+    }
+
+    /// Attention whose scores and probabilities go through graphs of the model, where it has them.
+    pub(super) fn flex_attention(&mut self, node: &'m Node, args: Vec<Arg>, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
+        let attrs = self.attrs(node, body)?;
+        let one = |slots: Vec<Slot>| match slots[..] {
+            [Slot::Is(x)] => Some(x),
+            _ => None,
+        };
+        let scores = self.append(node, "onnx.FlexAttention.scores", args.clone(), attrs).and_then(one)?;
+        let scores = self.modified(node, "score_mod", scores, body)?;
+        let axis = Attrs::from([("axis".into(), Attr::Int(Ix::Const(-1))), ("opset".into(), Attr::Int(Ix::Const(13)))]);
+        let weights = self.append(node, "onnx.Softmax", vec![scores], axis).and_then(one)?;
+        let weights = self.modified(node, "prob_mod", weights, body)?;
+        self.append(node, "onnx.FlexAttention.result", [&args[..], &[weights]].concat(), Attrs::new())
+    }
+
+    /// What a graph of the node makes of a value, which keeps its type and its shape; the value where there is no such graph.
+    fn modified(&mut self, node: &'m Node, name: &str, x: Arg, body: Body<'_, 'm>) -> Option<Arg> {
+        let attribute = node.attributes.iter().find(|a| a.name == name);
+        let Some(graph) = attribute.and_then(|a| resolve(a, body.bound)).and_then(|a| a.g.as_deref()) else {
+            return Some(x);
+        };
+        if !self.deeper(body.depth, node) {
+            return None;
+        }
+        let origin = self.graph.add_origin("onnx.FlexAttention", &node.name, None);
+        let results = self.round(graph, &[x], node, body, origin)?;
+        let b = Builder::new(&mut self.graph, origin);
+        let text = |x: Arg| format!("{} {}", b.elem(x), b.shape_text(&b.shape(x)));
+        let why = match results[..] {
+            [y] if b.elem(y) == b.elem(x) && b.same_shape(&b.shape(y), &b.shape(x)) => return Some(y),
+            [y] => format!("its {name} makes {} of {}, which must stay as it is", text(y), text(x)),
+            _ => format!("its {name} gives {} values, not one", results.len()),
+        };
+        self.refuse(node, Refusal::new(why));
+        None
     }
 
     /// Appends an inner graph without inputs of its own.

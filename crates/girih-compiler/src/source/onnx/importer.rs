@@ -587,7 +587,8 @@ impl<'m> Importer<'m> {
             ("", "Constant") => return self.constant_node(node, body),
             ("", "If") => return self.branch(node, args?, body),
             ("", "Loop") => return self.repeat(node, args?, body),
-            ("", "Scan") => return self.scan(node, args?, body),
+            ("", "Scan") if version >= 9 => return self.scan(node, args?, body),
+            ("ai.onnx.preview", "FlexAttention") => return self.flex_attention(node, args?, body),
             _ => {}
         }
         // ONNX's own sets share no names; other sets keep theirs.
@@ -608,7 +609,7 @@ impl<'m> Importer<'m> {
         self.append(node, &name, args?, attrs)
     }
 
-    fn attrs(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<Attrs> {
+    pub(super) fn attrs(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<Attrs> {
         match attributes::attrs(&node.attributes, body.bound, &node_text(node)) {
             Ok(attrs) => Some(attrs),
             Err(trouble) => {
@@ -618,7 +619,7 @@ impl<'m> Importer<'m> {
         }
     }
 
-    fn append(&mut self, node: &Node, name: &str, mut args: Vec<Arg>, attrs: Attrs) -> Option<Vec<Slot>> {
+    pub(super) fn append(&mut self, node: &Node, name: &str, mut args: Vec<Arg>, attrs: Attrs) -> Option<Vec<Slot>> {
         while args.last() == Some(&Arg::Absent) {
             args.pop();
         }

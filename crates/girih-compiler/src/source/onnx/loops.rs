@@ -32,7 +32,7 @@ impl<'m> Importer<'m> {
     }
 
     /// One round: the body with these inputs.
-    fn round(
+    pub(super) fn round(
         &mut self,
         graph: &'m GraphProto,
         inputs: &[Arg],

@@ -1,7 +1,7 @@
 //! Tensors of a file as constants.
 //!
 //! In: a `TensorProto`. Out: a [`Constant`] with its elements as in memory (row-major, little-endian, bool one byte,
-//! 4-bit types two to a byte), as a slice of the file wherever the file has them so.
+//! 4-bit types two to a byte, integers of two bits one to a byte), as a slice of the file wherever the file has them so.
 //!
 //! Invariant: a constant's bytes are exactly as many as its shape and type say.
 
@@ -23,10 +23,14 @@ fn bad(name: &str, what: &str) -> Trouble {
     Trouble::Error(Diagnostic::error(Code::BadModel, format!("the tensor `{name}` {what}")))
 }
 
-/// Bytes that so many elements take; `None` where the count overflows.
+/// Bytes that so many elements take in a file; `None` where the count overflows.
 fn byte_len(elem: Elem, shape: &[u64]) -> Option<u64> {
     let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
-    if elem.dtype.bits() == 4 { Some(count.div_ceil(2)) } else { count.checked_mul(elem.dtype.bytes()) }
+    match elem.bits() {
+        2 => Some(count.div_ceil(4)),
+        4 => Some(count.div_ceil(2)),
+        _ => count.checked_mul(elem.dtype.bytes()),
+    }
 }
 
 pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
@@ -42,7 +46,9 @@ pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
     if t.segments > 0 {
         return Err(bad(name, "is stored in segments, which ONNX no longer has"));
     }
-    let data = if t.location == 1 {
+    let data = if t.location == 1 && elem.two_bits {
+        return Err(Trouble::Type(format!("{elem} in a file beside the model")));
+    } else if t.location == 1 {
         external(t, name, len)?
     } else {
         let bytes = match &t.raw {
@@ -58,9 +64,16 @@ pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
             true => bytes.iter().map(|b| u8::from(*b != 0)).collect(),
             false => bytes,
         };
-        ConstData::Bytes(bytes)
+        ConstData::Bytes(if elem.two_bits { unpacked(&bytes, elem, &shape) } else { bytes })
     };
     Ok(Constant { name: name.into(), elem, shape, data })
+}
+
+/// Integers of two bits, four to a byte in a file, one to a byte.
+fn unpacked(bytes: &[u8], elem: Elem, shape: &[u64]) -> Bytes {
+    let count = shape.iter().product::<u64>() as usize;
+    let all = bytes.iter().flat_map(|b| [b & 3, b >> 2 & 3, b >> 4 & 3, b >> 6]).take(count);
+    all.map(|two| if elem.unsigned { two } else { (two ^ 2).wrapping_sub(2) }).collect()
 }
 
 /// The elements that a field of numbers holds, as in memory.

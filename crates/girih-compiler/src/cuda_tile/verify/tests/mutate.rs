@@ -39,7 +39,7 @@ fn mutate(f: &mut Func, rng: &mut Rng) {
         }
         2 => {
             if let Type::Tile(t) = &mut f.values[value].ty {
-                let d = DType::ALL[rng.below(16)];
+                let d = DType::of_tile_ir().nth(rng.below(16)).unwrap();
                 t.elem = if rng.below(4) == 0 { Elem::Ptr(d) } else { Elem::Num(d) };
             }
         }

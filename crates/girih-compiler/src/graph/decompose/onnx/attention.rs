@@ -24,6 +24,15 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         run: attention,
     },
     Decomposition {
+        name: "onnx_flex_attention",
+        handles: &["onnx.FlexAttention.scores", "onnx.FlexAttention.result"],
+        doc: "The two products of FlexAttention. Between them are what the model does to the scores, a softmax, and what it does \
+              to the probabilities: graphs of the node, which are read in place.\n\n\
+              `s = flex scores(q, k, v)` --> `s = dot q, k over d`, `s * scale`, in the type of the softmax\n\n\
+              `y = flex result(q, k, v, p)` --> `y = dot p, v over keys`",
+        run: |b, call| if call.name.ends_with("scores") { flex_scores(b, call) } else { flex_result(b, call) },
+    },
+    Decomposition {
         name: "onnx_rotary_embedding",
         handles: &["onnx.RotaryEmbedding"],
         doc: "Rotates pairs of features by angles that depend on the position.\n\n\
@@ -73,6 +82,86 @@ pub(in crate::graph::decompose) struct Attended {
     pub sum: Arg,
 }
 
+/// The heads of queries that share one of keys and values: `h / g` of `q [b, h, s, d]`, `k [b, g, t, d]`, `v [b, g, t, e]`.
+fn group_of(b: &Builder<'_>, [q, k, v]: [Arg; 3]) -> Result<i64> {
+    let (qs, ks, vs) = (b.shape(q), b.shape(k), b.shape(v));
+    let fits = qs.len() == 4
+        && ks.len() == 4
+        && vs.len() == 4
+        && b.same(&qs[3], &ks[3])
+        && b.same_shape(&ks[..3], &vs[..3])
+        && b.same(&qs[0], &ks[0]);
+    match (fits, qs.get(1).and_then(Ix::as_const), ks.get(1).and_then(Ix::as_const)) {
+        (true, Some(h), Some(g)) if g > 0 && h % g == 0 => Ok(h / g),
+        _ => Err(Refusal::new(format!(
+            "queries {}, keys {} and values {} do not fit",
+            b.shape_text(&qs),
+            b.shape_text(&ks),
+            b.shape_text(&vs)
+        ))),
+    }
+}
+
+/// `q . k * scale`, `[b, h, s, t]` in `wide`.
+fn scaled_scores(b: &mut Builder<'_>, [q, k]: [Arg; 2], group: i64, scale: f64, wide: Elem) -> Result<Arg> {
+    let (qs, ks) = (b.shape(q), b.shape(k));
+    // [b, h, s, t, d]
+    let lined = vec![qs[0].clone(), qs[1].clone(), qs[2].clone(), Ix::Const(1), qs[3].clone()];
+    let qx = b.map("q", q, lined, vec![axis(0), axis(1), axis(2), axis(4)]);
+    let lined = vec![qs[0].clone(), qs[1].clone(), Ix::Const(1), ks[2].clone(), ks[3].clone()];
+    let head = Ix::floor_div(axis(1), Ix::Const(group));
+    let kx = b.map("k", k, lined, vec![axis(0), head, axis(3), axis(4)]);
+    let scores = b.dot(qx, kx, wide, &[4], false)?;
+    let factor = b.scalar_like(scores, scale);
+    b.mul(scores, factor)
+}
+
+/// `p . v`, `[b, h, s, e]` in `sums`, of weights `[b, h, s, t]` in the type of the values.
+fn weighted(b: &mut Builder<'_>, p: Arg, v: Arg, group: i64, sums: Elem) -> Result<Arg> {
+    let (ps, vs) = (b.shape(p), b.shape(v));
+    // [b, h, s, e, t]
+    let lined = vec![ps[0].clone(), ps[1].clone(), ps[2].clone(), Ix::Const(1), ps[3].clone()];
+    let px = b.map("p", p, lined, vec![axis(0), axis(1), axis(2), axis(4)]);
+    let lined = vec![ps[0].clone(), ps[1].clone(), Ix::Const(1), vs[3].clone(), ps[3].clone()];
+    let head = Ix::floor_div(axis(1), Ix::Const(group));
+    let vx = b.map("v", v, lined, vec![axis(0), head, axis(4), axis(3)]);
+    b.dot(px, vx, sums, &[4], false)
+}
+
+/// FlexAttention up to what the model may change first: the scores of `(q, k, v)`, in the type of the softmax.
+fn flex_scores(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let [mut q, mut k, v] = [call.arg(0)?, call.arg(1)?, call.arg(2)?];
+    let group = group_of(b, [q, k, v])?;
+    let elem = b.elem(q);
+    if let Some(other) = [q, k, v].map(|x| b.elem(x)).iter().find(|e| **e != elem || !e.dtype.is_base_float()) {
+        return Err(Refusal::new(format!("queries, keys and values are floats of one type, not {elem} and {other}")));
+    }
+    let precision = match call.int_of("softmax_precision")?.map(elem_of).transpose()? {
+        None if elem == Elem::F64 => Elem::F64,
+        None => Elem::F32,
+        Some(e) if e.dtype.is_base_float() => e,
+        Some(e) => return Err(Refusal::new(format!("softmax_precision must be a float, not {e}"))),
+    };
+    let scale = head_scale(b, call.float_of("scale")?, q)?;
+    if precision == Elem::F64 {
+        (q, k) = (b.convert(q, precision)?, b.convert(k, precision)?);
+    }
+    let wide = b.wide(q);
+    let scores = scaled_scores(b, [q, k], group, scale, wide)?;
+    Ok(vec![b.convert(scores, precision)?])
+}
+
+/// Its result, from `(q, k, v, probabilities)`.
+fn flex_result(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let [q, k, v, probabilities] = [call.arg(0)?, call.arg(1)?, call.arg(2)?, call.arg(3)?];
+    let group = group_of(b, [q, k, v])?;
+    let narrow = b.elem(v);
+    let v = b.convert(v, b.elem(probabilities))?;
+    let sums = b.wide(v);
+    let y = weighted(b, probabilities, v, group, sums)?;
+    Ok(vec![b.convert(y, narrow)?])
+}
+
 /// `q [b, h, s, d]`, `k [b, g, t, d]`, `v [b, g, t, e]` with `g` dividing `h`. Computed in `wide`.
 pub(in crate::graph::decompose) fn attend(
     b: &mut Builder<'_>,
@@ -83,42 +172,8 @@ pub(in crate::graph::decompose) fn attend(
     wide: Elem,
 ) -> Result<Attended> {
     let narrow = b.elem(v);
-    let (qs, ks, vs) = (b.shape(q), b.shape(k), b.shape(v));
-    let fits = qs.len() == 4
-        && ks.len() == 4
-        && vs.len() == 4
-        && b.same(&qs[3], &ks[3])
-        && b.same_shape(&ks[..3], &vs[..3])
-        && b.same(&qs[0], &ks[0]);
-    let group = match (fits, qs.get(1).and_then(Ix::as_const), ks.get(1).and_then(Ix::as_const)) {
-        (true, Some(h), Some(g)) if g > 0 && h % g == 0 => h / g,
-        _ => {
-            return Err(Refusal::new(format!(
-                "queries {}, keys {} and values {} do not fit",
-                b.shape_text(&qs),
-                b.shape_text(&ks),
-                b.shape_text(&vs)
-            )));
-        }
-    };
-    let head = |at: Ix| Ix::floor_div(at, Ix::Const(group));
-    let (batch, heads, s, t) = (qs[0].clone(), qs[1].clone(), qs[2].clone(), ks[2].clone());
-    // [b, h, s, t, d]
-    let qx = b.map(
-        "q",
-        q,
-        vec![batch.clone(), heads.clone(), s.clone(), Ix::Const(1), qs[3].clone()],
-        vec![axis(0), axis(1), axis(2), axis(4)],
-    );
-    let kx = b.map(
-        "k",
-        k,
-        vec![batch.clone(), heads.clone(), Ix::Const(1), t.clone(), ks[3].clone()],
-        vec![axis(0), head(axis(1)), axis(3), axis(4)],
-    );
-    let scores = b.dot(qx, kx, wide, &[4], false)?;
-    let factor = b.scalar_like(scores, scale);
-    let scores = b.mul(scores, factor)?;
+    let group = group_of(b, [q, k, v])?;
+    let scores = scaled_scores(b, [q, k], group, scale, wide)?;
     let mut capped = scores;
     if softcap > 0.0 {
         let cap = b.scalar_like(scores, softcap);
@@ -138,22 +193,9 @@ pub(in crate::graph::decompose) fn attend(
         let zero = b.scalar_like(weights, 0.0);
         weights = b.select(seen, weights, zero)?;
     }
-    // [b, h, s, e, t]
     let rounded = b.convert(probabilities, narrow)?;
-    let px = b.map(
-        "p",
-        rounded,
-        vec![batch.clone(), heads.clone(), s, Ix::Const(1), t.clone()],
-        vec![axis(0), axis(1), axis(2), axis(4)],
-    );
-    let vx = b.map(
-        "v",
-        v,
-        vec![batch, heads, Ix::Const(1), vs[3].clone(), t],
-        vec![axis(0), head(axis(1)), axis(4), axis(3)],
-    );
     let sums = b.wide(v);
-    let y = b.dot(px, vx, sums, &[4], false)?;
+    let y = weighted(b, rounded, v, group, sums)?;
     let mut y = b.convert(y, narrow)?;
     if let Some(seen) = seen {
         let zero = b.scalar_like(y, 0.0);

@@ -61,15 +61,15 @@ const TABLE: [DataType; 27] = [
     row("complex128", None, Field::Doubles),
     row("bfloat16", Some(Elem::BF16), Field::Ints),
     row("float8e4m3fn", some(DType::F8E4M3FN), Field::Ints),
-    row("float8e4m3fnuz", None, Field::Ints),
+    row("float8e4m3fnuz", some(DType::F8E4M3FNUZ), Field::Ints),
     row("float8e5m2", some(DType::F8E5M2), Field::Ints),
-    row("float8e5m2fnuz", None, Field::Ints),
-    row("uint4", Some(Elem { dtype: DType::I4, unsigned: true }), Field::Ints),
-    row("int4", some(DType::I4), Field::Ints),
+    row("float8e5m2fnuz", some(DType::F8E5M2FNUZ), Field::Ints),
+    row("uint4", Some(Elem::U4), Field::Ints),
+    row("int4", Some(Elem::I4), Field::Ints),
     row("float4e2m1", some(DType::F4E2M1FN), Field::Ints),
     row("float8e8m0", some(DType::F8E8M0FNU), Field::Ints),
-    row("uint2", None, Field::Ints),
-    row("int2", None, Field::Ints),
+    row("uint2", Some(Elem::U2), Field::Ints),
+    row("int2", Some(Elem::I2), Field::Ints),
 ];
 
 /// The row of a number; `None` for one that ONNX has not given out.
@@ -97,8 +97,9 @@ mod tests {
         assert_eq!(elem(16), Ok(Elem::BF16));
         assert_eq!(elem(24), Ok(Elem::of(DType::F8E8M0FNU)));
         assert_eq!(elem(8), Err("string".into()));
-        assert_eq!(elem(18), Err("float8e4m3fnuz".into()));
-        assert_eq!(elem(26), Err("int2".into()));
+        assert_eq!(elem(14), Err("complex64".into()));
+        assert_eq!(elem(18), Ok(Elem::of(DType::F8E4M3FNUZ)));
+        assert_eq!(elem(26), Ok(Elem::I2));
         assert_eq!(elem(27), Err("type 27".into()));
         assert_eq!(elem(-1), Err("type -1".into()));
         assert_eq!(data_type(7).map(|t| t.field), Some(Field::Longs));

@@ -9,7 +9,6 @@ use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, ReduceOp};
 use crate::index::Ix;
-use crate::num::DType;
 use crate::num::op::{Predicate, Rounding};
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
@@ -92,9 +91,8 @@ fn quantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let zero = b.convert(zero, b.elem(y))?;
         y = b.add(y, zero)?;
     }
-    if to.dtype == DType::I4 {
-        let (low, high) = if to.unsigned { (0.0, 15.0) } else { (-8.0, 7.0) };
-        let (low, high) = (b.scalar_like(y, low), b.scalar_like(y, high));
+    if let Some((low, high)) = to.bounds().filter(|_| to.bits() < 8) {
+        let (low, high) = (b.scalar_like(y, low as f64), b.scalar_like(y, high as f64));
         y = b.max(y, low)?;
         y = b.min(y, high)?;
     }

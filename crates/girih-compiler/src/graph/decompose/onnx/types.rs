@@ -38,7 +38,8 @@ pub(super) fn base_float(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 fn greatest(dtype: DType) -> Option<f64> {
     match dtype {
         DType::F8E4M3FN => Some(448.0),
-        DType::F8E5M2 => Some(57344.0),
+        DType::F8E4M3FNUZ => Some(240.0),
+        DType::F8E5M2 | DType::F8E5M2FNUZ => Some(57344.0),
         _ => None,
     }
 }
@@ -54,8 +55,8 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
     if narrow(from.dtype) || (narrow(to.dtype) && !from.is_float()) {
         x = b.convert(x, Elem::F32)?;
     }
-    // What 4 bits cannot hold wraps, and a format without NaN takes 0 for it.
-    if b.elem(x).is_float() && to.dtype == DType::I4 {
+    // What 2 or 4 bits cannot hold wraps, and a format without NaN takes 0 for it.
+    if b.elem(x).is_float() && to.is_int() && to.bits() < 8 {
         x = b.convert(x, Elem::I32)?;
     }
     if to.dtype == DType::F4E2M1FN {
@@ -89,11 +90,18 @@ fn cast_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn bit_cast(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (from, to) = (b.elem(x), elem_of(call.int("to", 0)?)?);
-    if from.dtype.bits() != to.dtype.bits() {
-        return Err(Refusal::new(format!("{from} and {to} have different widths")));
+    if to.is_bool() {
+        return Err(
+            Refusal::new("the bits of a bool are those of an integer that may be neither 0 nor 1").help("cast to bool")
+        );
     }
-    if from.is_bool() || to.is_bool() {
-        return Err(Refusal::new("the bits of bools are not defined"));
+    if from.two_bits && to.two_bits {
+        return Ok(vec![b.convert(x, to)?]);
+    }
+    // A bool is a byte, 0 or 1.
+    let (x, from) = if from.is_bool() { (b.convert(x, Elem::U8)?, Elem::U8) } else { (x, from) };
+    if from.bits() != to.bits() {
+        return Err(Refusal::new(format!("{from} and {to} have different widths")));
     }
     Ok(vec![b.elementwise_to(ScalarOp::Bitcast { to: to.dtype }, &[x], to)?])
 }
