@@ -279,12 +279,15 @@ fn accesses(out: &mut String, r: &Report, recording: &Recording) {
         let (bad, s) = (request.taken > request.least, &row.statement);
         let _ = writeln!(
             out,
-            "<details{}><summary{}>line {}: {} wavefronts where {} would do{}</summary>",
+            "<details{}><summary{}>line {}: {}{}</summary>",
             if bad { " open" } else { "" },
             if bad { " class=\"bad\"" } else { "" },
             s.line,
-            request.taken,
-            request.least,
+            match (bad, request.taken) {
+                (true, taken) => format!("{taken} wavefronts where {} would do", request.least),
+                (false, 1) => "one wavefront".to_string(),
+                (false, taken) => format!("{taken} wavefronts, all needed"),
+            },
             s.from.as_ref().map_or(String::new(), |from| format!(", from {}", escaped(from)))
         );
         banks(out, &s.text, request);

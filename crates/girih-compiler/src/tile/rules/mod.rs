@@ -8,6 +8,7 @@ pub mod chunk_matmul_k;
 pub mod cluster_blocks;
 pub mod cluster_rows;
 pub mod cooperative_reduce;
+pub mod cooperative_scan;
 pub mod double_buffer;
 pub mod group_blocks;
 pub mod interchange;
