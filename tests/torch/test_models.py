@@ -69,6 +69,8 @@ def test_llama_generates_with_a_cache():
 # The simulator of a GPU takes hours for the whole width: there it is an eighth, with as many heads for each head of keys.
 SIMULATED = os.environ.get("GIRIH_DEVICE") == "sim"
 WIDTH, HEADS = (8, 4) if SIMULATED else (1, 1)
+# Of images, half the height and width.
+SIDE = 32 if SIMULATED else 64
 
 BLOCKS = {
     "TinyLlama-1.1B": lambda: transformers.LlamaConfig(
@@ -177,6 +179,5 @@ def resnet18(classes=10):
 
 
 def test_resnet18():
-    size = 32 if SIMULATED else 64
-    model, images = resnet18(), torch.randn(1, 3, size, size)
+    model, images = resnet18(), torch.randn(1, 3, SIDE, SIDE)
     closeness.matches(model, images, compiled=compiled(copy.deepcopy(model)), name="resnet18")
