@@ -97,5 +97,4 @@ def test_bert(tmp_path):
 
 
 def test_resnet18(tmp_path):
-    side = test_models.SIDE
-    compare(tmp_path, test_models.resnet18(), [(torch.randn(1, 3, side, side),)], name="resnet18")
+    compare(tmp_path, test_models.resnet18(), [(torch.randn(1, 3, 64, 64),)], name="resnet18")
