@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -49,24 +49,40 @@ numeric: build .venv/ready
 # Every operation, and ONNX's own tests of operators, as each GPU runs them: right values, no report, and CUDA for each kernel.
 GPU_TARGETS := sm_80 sm_90a sm_100a sm_120
 
+# Kernels in Python, cuTile's programs and PyTorch's models come that way, too.
 gpu-coverage: build .venv/ready
 	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	for target in $(GPU_TARGETS); do \
 		.venv/bin/python tests/operations.py $(GIRIH) --target $$target || exit 1; \
 		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target || exit 1; done
-
-# All of them, the examples, cuTile's programs and PyTorch's models under eight schedules of the threads each. It takes hours.
-gpu-schedules: python
-	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(INSTALL)
+	.venv/bin/python tests/cutile/run.py --device sim --all
+	for target in $(GPU_TARGETS); do \
+		GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/python/test_examples.py -k "simulated or matrix_unit" || exit 1; \
+		GIRIH_DEVICE=sim GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/torch || exit 1; done
+
+# All of them and the examples under eight schedules of the threads each. It takes hours.
+gpu-schedules: build .venv/ready
+	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	.venv/bin/python tests/simulated.py $(GIRIH) --all
 	for target in $(GPU_TARGETS); do \
 		.venv/bin/python tests/operations.py $(GIRIH) --target $$target --schedules 8 || exit 1; \
 		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --schedules 8 \
 			|| exit 1; done
+	$(INSTALL)
 	GIRIH_SCHEDULES=8 .venv/bin/python tests/cutile/run.py --device sim --all
 	for target in $(GPU_TARGETS); do \
-		GIRIH_SCHEDULES=8 GIRIH_DEVICE=sim GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/torch || exit 1; done
+		GIRIH_SCHEDULES=8 GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/python/test_examples.py \
+			-k "simulated or matrix_unit" || exit 1; done
+	$(MAKE) torch-schedules GPU_TARGETS="$(GPU_TARGETS)"
+
+# The tests of PyTorch's models under eight schedules: half an hour for each target. `make torch-schedules GPU_TARGETS=sm_120` runs one.
+torch-schedules: build .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(INSTALL)
+	for target in $(GPU_TARGETS); do \
+		GIRIH_SCHEDULES=8 GIRIH_DEVICE=sim GIRIH_TARGET=$$target .venv/bin/python -m pytest -q --durations=5 tests/torch || exit 1; done
 
 # Every twelfth of them, others for each target.
 gpu-coverage-part: build .venv/ready

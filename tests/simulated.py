@@ -94,6 +94,10 @@ MODELS = [
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 4, 7, 48, dtype=torch.float16), "
     "torch.randn(1, 2, 90, 48, dtype=torch.float16), torch.randn(1, 2, 90, 48, dtype=torch.float16), enable_gqa=True)",
     "torch.cumsum(torch.randn(4, 50), 1)",
+    # By all threads of a block: one stretch and several, forwards and back, rows and columns.
+    "torch.cumsum(torch.randn(3, 1000), 1)",
+    "torch.cumprod(torch.randint(1, 3, (2, 9001)), 1)",
+    "torch.cumsum(torch.randn(300, 3).flip(0), 0)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.topk(torch.randn(3, 20), 4)[0]",
     "torch.nn.functional.embedding(torch.tensor([3, 0, 2]), torch.randn(5, 12))",
@@ -162,6 +166,12 @@ MOST_BYTES = 1.15
 
 # What a run may take, on a busy machine.
 LIMIT = 300
+
+# The page whose table says what rules buy for this product: a row for each target as the rules choose, and one for each knob.
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "simulator.md")
+SHOWN = "torch.nn.Linear(512, 256, dtype=torch.float16)(torch.randn(128, 512, dtype=torch.float16))"
+# Without the matrix unit it takes long.
+LONG_ROWS = ["tensor_core=0"]
 
 
 def run(girih, name, what, target, seed):
@@ -232,6 +242,36 @@ def product(girih, text, extents, size, kernel, target):
     return name, target, 0, time.monotonic() - start, None
 
 
+def rows():
+    """The rows of the page's table: the text, the target and the knob."""
+    with open(PAGE, encoding="utf-8") as page:
+        lines = page.read().splitlines()
+    target = None
+    for line in lines:
+        if chosen := re.match(r"\| (sm_\w+), as chosen \|", line):
+            target = chosen[1]
+            yield line, target, None
+        elif target and (knob := re.match(r"\| `(\w+=\d+)` \|", line)):
+            yield line, target, knob[1]
+        else:
+            target = None
+
+
+def row(girih, line, target, knob):
+    """A row of the table as it is counted now: a case as `run` returns it."""
+    start = time.monotonic()
+    command = [girih, "sim", "-c", SHOWN, "--schedules", "1", "--json", "--target", target, *(["--knob", knob] if knob else [])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    error = (done.stderr or done.stdout).strip()
+    if done.returncode == 0:
+        counts = json.loads(done.stdout)["schedules"][0]["kernels"][0]
+        shared = counts["shared"]
+        numbers = (counts["thread_statements"], counts["barriers"], counts["shared_bytes_per_block"], shared["wavefronts"], shared["least"])
+        wanted = f"| {line.split(' | ')[0].removeprefix('| ')} | " + " | ".join(f"{n:,}" for n in numbers) + " |"
+        error = None if line == wanted else f"docs/simulator.md has\n{line}\nand it is now\n{wanted}"
+    return f"the table of docs/simulator.md, {knob or 'as chosen'},", target, 0, time.monotonic() - start, error
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("girih")
@@ -242,18 +282,20 @@ def main():
     examples = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
     chosen = [case for case in cases(examples, args.all) if args.filter in case[0]]
     products = [case for case in PRODUCTS[:: 1 if args.all else 2] if args.filter in case[0]]
-    if not chosen and not products:
+    shown = [case for case in rows() if args.filter in SHOWN and (args.all or case[2] not in LONG_ROWS)]
+    if not chosen and not products and not shown:
         sys.exit(f"no case has {args.filter!r} in its name")
     failed, longest = 0, (0.0, "")
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         whole = [pool.submit(product, args.girih, *case) for case in products]
+        whole += [pool.submit(row, args.girih, *case) for case in shown]
         runs = whole + [pool.submit(run, args.girih, *case) for case in chosen]
         for name, target, seed, seconds, error in (done.result() for done in runs):
             longest = max(longest, (seconds, f"{name} for {target}"))
             if error is not None:
                 failed += 1
                 print(f"FAILED {name} for {target}, seed {seed}:\n{error}", flush=True)
-    names = len({case[0] for case in chosen + products})
+    names = len({case[0] for case in chosen + products} | ({SHOWN} if shown else set()))
     print(f"{len(runs)} simulated runs of {names} programs: {len(runs) - failed} passed, {failed} failed")
     print(f"the longest took {longest[0]:.1f} s: {longest[1]}")
     sys.exit(1 if failed else 0)

@@ -1,5 +1,6 @@
 """The scripts in examples/python: right on both devices, and accepted by NVIDIA's compiler."""
 
+import itertools
 import os
 import runpy
 import subprocess
@@ -14,24 +15,34 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "python"
 SCRIPTS = sorted(p.stem for p in FOLDER.glob("*.py") if p.stem != "common")
 
 
+# Each script for one GPU, in turn, unless GIRIH_TARGET names one for all.
+TARGETS = ["sm_90a", "sm_80", "sm_100a", "sm_120"]
+
+
+def simulated(script, target, *options):
+    """A script as a GPU runs it."""
+    command = [sys.executable, str(FOLDER / f"{script}.py"), "--device", "sim", *options]
+    env = {"GIRIH_TARGET": target, **os.environ}
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, env=env)
+
+
 def test_all_are_listed():
     listed = (FOLDER / "README.md").read_text()
     assert [s for s in SCRIPTS if f"({s}.py)" not in listed] == []
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_simulated(script):
-    """As a GPU runs it: right, and without a race."""
-    command = [sys.executable, str(FOLDER / f"{script}.py"), "--device", "sim"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+@pytest.mark.parametrize(("script", "target"), zip(SCRIPTS, itertools.cycle(TARGETS)))
+def test_simulated(script, target):
+    """Right, and without a race."""
+    done = simulated(script, target)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ok" in done.stdout and "WRONG" not in done.stdout
 
 
-def test_training_on_the_matrix_unit():
+@pytest.mark.parametrize("target", ["sm_90a", "sm_80"])
+def test_training_on_the_matrix_unit(target):
     """Ten steps with products in tf32, which the simulated GPU multiplies on its matrix unit."""
-    command = [sys.executable, str(FOLDER / "tiny_gpt.py"), "--device", "sim", "--precision", "tf32", "--steps", "10"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    done = simulated("tiny_gpt", target, "--precision", "tf32", "--steps", "10")
     assert done.returncode == 0 and "after 10 steps" in done.stdout, done.stdout + done.stderr
 
 

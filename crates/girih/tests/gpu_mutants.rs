@@ -24,6 +24,7 @@ const MODELS: &[&str] = &[
     "torch.nn.Linear(136, 40, dtype=torch.bfloat16)(torch.randn(36, 136, dtype=torch.bfloat16))",
     "torch.softmax(torch.randn(3, 300), dim=1)",
     "torch.nn.functional.layer_norm(torch.randn(3, 200), (200,))",
+    "torch.cumsum(torch.randn(3, 300), 1)",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 20, 16), torch.randn(1, 1, 40, 16), \
      torch.randn(1, 1, 40, 16))",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 150, 16, dtype=torch.float16), \

@@ -8,6 +8,7 @@
 //!
 //! Invariant: nothing else matches over all operations for any of these.
 
+use super::convert::nan;
 use super::op::{Predicate as P, Rounding as R, Signedness as S};
 use super::{DType, ScalarOp, Ty};
 
@@ -293,6 +294,43 @@ impl ScalarOp {
     /// of the pointee.
     pub fn result(self, ty: DType) -> DType {
         self.to().unwrap_or(ty)
+    }
+
+    /// The neutral element of an operation that a schedule may reassociate: `op(x, neutral)` is `x` for every x. Where a
+    /// number wins over NaN that is NaN: an infinity would win over a line of NaNs.
+    pub fn neutral(self, d: DType) -> Option<u64> {
+        use ScalarOp as O;
+        let minimum = 1u64 << (d.bits() - 1);
+        let one = |d| match d {
+            DType::F16 => Some(0x3C00),
+            DType::BF16 => Some(0x3F80),
+            DType::F32 => Some(0x3F80_0000),
+            DType::F64 => Some(0x3FF0_0000_0000_0000),
+            _ => None,
+        };
+        let infinity = |d| match d {
+            DType::F16 => Some(0x7C00),
+            DType::BF16 => Some(0x7F80),
+            DType::F32 => Some(0x7F80_0000),
+            DType::F64 => Some(0x7FF0_0000_0000_0000),
+            _ => None,
+        };
+        match self {
+            // -0 is the one number that leaves every other, -0 included, as it was.
+            O::AddF { rounding: R::NearestEven, .. } if d.is_base_float() => Some(minimum),
+            O::MulF { rounding: R::NearestEven, .. } => one(d),
+            O::MaxF { nan: false, .. } | O::MinF { nan: false, .. } if d.is_base_float() => Some(nan(d)),
+            O::MaxF { .. } => infinity(d).map(|b| b | minimum),
+            O::MinF { .. } => infinity(d),
+            O::AddI | O::Or | O::Xor => Some(0),
+            O::MulI => Some(1),
+            O::And => Some(d.mask()),
+            O::MaxI { sign: S::Signed } => Some(minimum),
+            O::MaxI { sign: S::Unsigned } => Some(0),
+            O::MinI { sign: S::Signed } => Some(d.mask() ^ minimum),
+            O::MinI { sign: S::Unsigned } => Some(d.mask()),
+            _ => None,
+        }
     }
 
     /// Whether the operation takes operands of these types to that one.

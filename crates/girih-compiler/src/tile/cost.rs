@@ -241,6 +241,42 @@ pub fn of_rows(target: &Target, rows: u64, length: u64, threads: u64) -> Option<
     Some((issued / (ISSUED * workers as f64 * busy)).max(rounds * chain) / gpu.clock)
 }
 
+/// Bytes that memory gives at least.
+pub const SECTOR: f64 = 32.0;
+/// Cycles of a step that waits for shared memory.
+const STEP: f64 = 30.0;
+
+/// Rows that are scanned, by one thread each or by the threads of a block.
+pub struct Scans {
+    pub rows: u64,
+    pub length: u64,
+    /// Of a block, and the elements that each of them folds at a time.
+    pub threads: u64,
+    pub each: u64,
+    /// Bytes that an element takes to load and store, of a thread for each row and of a block.
+    pub alone: f64,
+    pub shared: f64,
+}
+
+impl Scans {
+    /// Seconds that both take.
+    pub fn seconds(&self, target: &Target) -> Option<[f64; 2]> {
+        let gpu = target.gpu?;
+        let workers = u64::from(target.axes.workers.max(1));
+        let elements = self.rows as f64 * self.length as f64;
+        let moved = |bytes: f64, busy: f64| elements * bytes / (gpu.bandwidth * L2 * busy.min(1.0));
+        let at_once = workers * u64::from(gpu.threads);
+        let waits = self.length as f64 / UNDER_WAY * LATENCY * self.rows.div_ceil(at_once) as f64;
+        let alone = (waits / gpu.clock).max(moved(self.alone, self.rows as f64 / (at_once as f64 / 8.0)));
+        let stretches = self.length.div_ceil(self.threads * self.each) as f64;
+        let at_once = workers * room(target, &gpu, self.threads, OTHER_REGISTERS, 0).0;
+        let steps = 2.0 * LATENCY + (self.each as f64 + 32.0) * STEP;
+        let waits = stretches * steps * self.rows.div_ceil(at_once) as f64;
+        let shared = (waits / gpu.clock).max(moved(self.shared, self.rows as f64 / workers as f64));
+        Some([alone, shared])
+    }
+}
+
 /// Of the multiprocessors' time, the part that blocks fill: the last ones to start leave others idle.
 pub fn busy(blocks: u64, multiprocessors: u64) -> f64 {
     blocks as f64 / (blocks.div_ceil(multiprocessors).max(1) as f64 * multiprocessors as f64)

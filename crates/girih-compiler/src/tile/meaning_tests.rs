@@ -414,6 +414,46 @@ fn rows_that_are_kept() {
     }
 }
 
+/// Scans of models and of tiles, forwards and back, of one row and of several, up to an element and up to the one before it.
+#[test]
+fn scans() {
+    let model = |rows: u32, n: u32, op: &str, stored: &str| {
+        format!(
+            "loop kernel k(x: ptr f32, y: ptr f32, z: ptr f32) open:\n  for i in 0..{rows}: free\n    local acc: f32\n    acc = 0.5\n    for k \
+             in 0..{n}: serial\n      v: f32 = load x[i*{n} + k]\n      a: f32 = acc\n      b: f32 = {op}\n      store y[i*{n} + {n} - 1 \
+             - k] = {stored}\n      acc = b\n    c: f32 = acc\n    store z[i] = c\n"
+        )
+    };
+    let tile = |rows: u32, n: u32, dtype: &str, op: &str, at: &str| {
+        let zero = if dtype == "i32" { "0" } else { "0.0" };
+        format!(
+            "loop kernel k(x: ptr {dtype}, y: ptr {dtype}):\n  local t: {dtype}[{rows}, {n}]\n  for i in 0..{rows}: free\n    local s: \
+             {dtype}\n    s = {zero}\n    for k in 0..{n}: serial\n      v: {dtype} = load x[bx*{n} + i*{n} + {at}]\n      a: {dtype} = s\n      \
+             b: {dtype} = {op}\n      n: i32 = index k\n      z: i1 = n == 0\n      c: {dtype} = select(z, v, b)\n      s = c\n      \
+             t[i, {at}] = c\n    for j in 0..{n}: free\n      w: {dtype} = t[i, j]\n      store y[bx*{rows}*{n} + i*{n} + j] = w\n"
+        )
+    };
+    let mut cases = vec![];
+    for (rows, n) in [(1, 64), (3, 100), (2, 2048), (1, 9001)] {
+        let elements = u64::from(rows * n);
+        for (op, stored) in [("v + a", "b"), ("max.nan(a, v)", "b"), ("v + a", "a")] {
+            cases.push(case(&model(rows, n, op, stored), [1, 1, 1], &[elements, elements, rows.into()]));
+        }
+    }
+    for (rows, n) in [(1, 64), (2, 512), (16, 128), (32, 64)] {
+        let elements = u64::from(rows * n);
+        for (dtype, op, at) in [
+            ("i32", "a + v", "k".to_string()),
+            ("f32", "v + a", format!("({n} - 1 - k)")),
+            ("f32", "min(v, a)", "k".to_string()),
+            ("i32", "xor(v, a)", format!("({n} - 1 - k)")),
+        ] {
+            cases.push(case(&tile(rows, n, dtype, op, &at), [2, 1, 1], &[elements + u64::from(n), 2 * elements]));
+        }
+    }
+    check_all(&cases);
+}
+
 #[test]
 fn transposes_at_edges() {
     for (m, n) in [(128, 64), (100, 70), (3, 5)] {

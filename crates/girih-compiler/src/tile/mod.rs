@@ -92,6 +92,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::cluster_rows::RULE, &[&[Threads, TensorCopies]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
+    (rules::cooperative_scan::RULE, &[&[Threads]]),
     (rules::keep_rows::RULE, &[&[Threads]]),
     (rules::blockify_launch::RULE, &[&[Threads]]),
     (rules::keep_tiles::RULE, &[&[Threads]]),

@@ -43,6 +43,8 @@ const MODELS: &[&str] = &[
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 40, 16, dtype=torch.float16), \
      torch.randn(1, 1, 150, 16, dtype=torch.float16), torch.randn(1, 1, 150, 24, dtype=torch.float16), is_causal=True)",
     "torch.cumsum(torch.randn(4, 50), 1)",
+    "torch.cumsum(torch.randn(4, 500), 1)",
+    "torch.cumprod(torch.randint(1, 3, (5000, 2)), 0)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.arange(1000) * 3 % 7",
     "torch.randint(-9, 9, (96, 80), dtype=torch.int8).transpose(0, 1).int() @ torch.randint(-9, 9, (96, 144), \

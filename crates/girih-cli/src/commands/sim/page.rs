@@ -274,24 +274,31 @@ fn accesses(out: &mut String, r: &Report, recording: &Recording) {
     all.sort_by_key(|(row, _)| {
         std::cmp::Reverse((row.counts.shared.taken - row.counts.shared.least, row.counts.shared.taken))
     });
+    if all.is_empty() {
+        *out += "<p class=\"note\">It does not use shared memory.</p>\n";
+    }
     let left_out = all.len().saturating_sub(MOST_ACCESSES);
     for (row, request) in all.into_iter().take(MOST_ACCESSES) {
         let (bad, s) = (request.taken > request.least, &row.statement);
         let _ = writeln!(
             out,
-            "<details{}><summary{}>line {}: {} wavefronts where {} would do{}</summary>",
+            "<details{}><summary{}>line {}: {}{}</summary>",
             if bad { " open" } else { "" },
             if bad { " class=\"bad\"" } else { "" },
             s.line,
-            request.taken,
-            request.least,
+            match (bad, request.taken) {
+                (true, taken) => format!("{taken} wavefronts where {} would do", request.least),
+                (false, 1) => "one wavefront".to_string(),
+                (false, taken) => format!("{taken} wavefronts, all needed"),
+            },
             s.from.as_ref().map_or(String::new(), |from| format!(", from {}", escaped(from)))
         );
         banks(out, &s.text, request);
         *out += "</details>\n";
     }
     if left_out > 0 {
-        let _ = writeln!(out, "<p class=\"note\">{left_out} more accesses take less.</p>");
+        let more = if left_out == 1 { "Another access takes".into() } else { format!("{left_out} more accesses take") };
+        let _ = writeln!(out, "<p class=\"note\">{more} no more than these.</p>");
     }
 }
 

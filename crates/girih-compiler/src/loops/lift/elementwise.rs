@@ -1,10 +1,9 @@
 //! Operations that work element by element, and the table that says which scalar operation each one is.
 
 use super::{Lift, Result1, bug, operand, result};
-use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode, Predicate, Rounding, Signedness};
+use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode, Predicate, Rounding};
 use crate::loops::ir::Ty;
-use crate::num::convert::nan;
-use crate::num::{DType, ScalarOp};
+use crate::num::ScalarOp;
 
 impl Lift<'_> {
     pub(super) fn elementwise(&mut self, op: &Op) -> Result1<()> {
@@ -96,41 +95,4 @@ pub(super) fn scalar_op(op: &Op, result: Ty) -> Option<ScalarOp> {
         O::IntToPtr | O::PtrToPtr => S::IntToPtr { to },
         _ => return None,
     })
-}
-
-/// The neutral element of an operation that a reduction may reassociate: `op(x, neutral)` is `x` for every x. Where a
-/// number wins over NaN that is NaN: an infinity would win over a line of NaNs.
-pub(super) fn neutral(op: ScalarOp, d: DType) -> Option<u64> {
-    use ScalarOp as S;
-    let minimum = 1u64 << (d.bits() - 1);
-    let one = |d| match d {
-        DType::F16 => Some(0x3C00),
-        DType::BF16 => Some(0x3F80),
-        DType::F32 => Some(0x3F80_0000),
-        DType::F64 => Some(0x3FF0_0000_0000_0000),
-        _ => None,
-    };
-    let infinity = |d| match d {
-        DType::F16 => Some(0x7C00),
-        DType::BF16 => Some(0x7F80),
-        DType::F32 => Some(0x7F80_0000),
-        DType::F64 => Some(0x7FF0_0000_0000_0000),
-        _ => None,
-    };
-    match op {
-        // -0 is the one number that leaves every other, -0 included, as it was.
-        S::AddF { rounding: Rounding::NearestEven, .. } if d.is_base_float() => Some(minimum),
-        S::MulF { rounding: Rounding::NearestEven, .. } => one(d),
-        S::MaxF { nan: false, .. } | S::MinF { nan: false, .. } if d.is_base_float() => Some(nan(d)),
-        S::MaxF { .. } => infinity(d).map(|b| b | minimum),
-        S::MinF { .. } => infinity(d),
-        S::AddI | S::Or | S::Xor => Some(0),
-        S::MulI => Some(1),
-        S::And => Some(d.mask()),
-        S::MaxI { sign: Signedness::Signed } => Some(minimum),
-        S::MaxI { sign: Signedness::Unsigned } => Some(0),
-        S::MinI { sign: Signedness::Signed } => Some(d.mask() ^ minimum),
-        S::MinI { sign: Signedness::Unsigned } => Some(d.mask()),
-        _ => None,
-    }
 }

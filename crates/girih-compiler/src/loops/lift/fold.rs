@@ -1,6 +1,6 @@
 //! Operations with a region that runs per element: reductions, scans and `generate`.
 
-use super::elementwise::{neutral, scalar_op};
+use super::elementwise::scalar_op;
 use super::{Lift, Lifted, Result1, axis_name, bug, counted, int_attr, konst, operand, result};
 use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::{AttrKey, Op, Opcode};
@@ -74,7 +74,7 @@ impl Lift<'_> {
         let ty = self.elem(*source).ok()?;
         let Ty::Num(dtype) = ty else { return None };
         let scalar = scalar_op(fold, ty)?;
-        Some(CombineOp::Scalar { op: scalar, identity: neutral(scalar, dtype)? })
+        Some(CombineOp::Scalar { op: scalar, identity: scalar.neutral(dtype)? })
     }
 
     pub(super) fn reduce(&mut self, op: &Op) -> Result1<()> {

@@ -9,6 +9,7 @@ pub mod cluster_blocks;
 pub mod cluster_rows;
 pub mod cooperative_reduce;
 pub mod count_bins;
+pub mod cooperative_scan;
 pub mod double_buffer;
 pub mod group_blocks;
 pub mod interchange;
