@@ -314,10 +314,10 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
         "all_i64" if lanes == 4 => Some(("__AVX__", all_of_vectors("double", "movmskpd256", 32, "0xf"))),
         "lesser_f32" | "greater_f32" if lanes == 8 => Some(("__AVX__", lesser_or_greater(name, "ps"))),
         "lesser_f64" | "greater_f64" if lanes == 4 => Some(("__AVX__", lesser_or_greater(name, "pd"))),
-        "f32_from_f16" if lanes == 8 => Some(("__F16C__", converted("vcvtph2ps", "", "x"))),
-        "f32_from_f16" if lanes == 16 => Some(("__AVX512F__", converted("vcvtph2ps", "", "v"))),
-        "f16_from_f32" if lanes == 8 => Some(("__F16C__", converted("vcvtps2ph", "$0, ", "x"))),
-        "f16_from_f32" if lanes == 16 => Some(("__AVX512F__", converted("vcvtps2ph", "$0, ", "v"))),
+        "f32_from_f16" if lanes == 8 => Some(("__F16C__", converted("vcvtph2ps", "x"))),
+        "f32_from_f16" if lanes == 16 => Some(("__AVX512F__", converted("vcvtph2ps", "v"))),
+        "f16_from_f32" if lanes == 8 => Some(("__F16C__", converted("vcvtps2ph", "x"))),
+        "f16_from_f32" if lanes == 16 => Some(("__AVX512F__", converted("vcvtps2ph", "v"))),
         _ if name.starts_with("widen_") => widening(name, lanes),
         _ => match extremum_of_vectors(name, lanes) {
             Some(body) => Some(("__AVX512DQ__", body)),
@@ -326,11 +326,14 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
     }
 }
 
-/// A conversion whose result has another type than its operand.
-fn converted(instruction: &str, rounding: &str, register: &str) -> String {
-    let result = if instruction == "vcvtph2ps" { "$f32" } else { "$f16" };
+/// A conversion between f16 and f32, to nearest even.
+fn converted(instruction: &str, register: &str) -> String {
+    let (result, operands, rounding) = match instruction {
+        "vcvtph2ps" => ("f32", "%1, %0", ""),
+        _ => ("f16", "%2, %1, %0", ", \"i\"(0)"),
+    };
     format!(
-        "{result} r;\n__asm__(\"{instruction} {rounding}%1, %0\" : \"={register}\"(r) : \"{register}\"(x));\nreturn r;\n"
+        "${result} r;\n__asm__(\"{instruction} {operands}\" : \"={register}\"(r) : \"{register}\"(x){rounding});\nreturn r;\n"
     )
 }
 

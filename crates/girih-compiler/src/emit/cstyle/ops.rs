@@ -420,7 +420,8 @@ impl Ops<'_> {
             (_, _, true) => self.as_unsigned(d, a),
             _ => a.to_string(),
         };
-        let from = if unsigned { self::unsigned(d) } else { d.name() };
+        // The lanes of masks are wide already.
+        let from = if unsigned && d != DType::I1 { self::unsigned(d) } else { d.name() };
         match to {
             DType::F32 | DType::F64 => self.cast_from(from, &value, to.name()),
             DType::F16 => {
