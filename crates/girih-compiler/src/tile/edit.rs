@@ -27,6 +27,22 @@ pub fn is_pure(s: &Stmt) -> bool {
         || matches!(s, Stmt::Load { order: Order::Weak, .. })
 }
 
+/// Which of straight statements give the same in all iterations of a loop around them: those that are pure and rest on neither its
+/// axis, nor values of `own`, nor buffers of `written`, nor statements of which this does not hold.
+pub fn invariant(body: &[Stmt], axis: AxisId, own: &BTreeSet<ValId>, written: &BTreeSet<BufId>) -> Vec<bool> {
+    let mut varying = own.clone();
+    let of = |s: &Stmt| {
+        let uses = walk::refs_of(s);
+        let same = is_pure(s)
+            && !uses.axes_used.contains(&axis)
+            && uses.vals_used.is_disjoint(&varying)
+            && uses.bufs_read.is_disjoint(written);
+        varying.extend(uses.vals_defined.into_iter().filter(|_| !same));
+        same
+    };
+    body.iter().map(of).collect()
+}
+
 /// Drops pure statements whose value nobody in the body uses; values do not leave the body they are defined in.
 pub fn drop_unused(body: &mut Vec<Stmt>) {
     for s in body.iter_mut() {

@@ -19,6 +19,16 @@ pub struct Numbered {
     pub total: Ix,
 }
 
+/// A block for each iteration of perfectly nested loops, which does what they did in it.
+pub fn a_block_each<'a>(kernel: &mut Kernel, loops: impl IntoIterator<Item = &'a For>, mut body: Vec<Stmt>) -> Stmt {
+    let mut facts = kernel.facts();
+    let numbered = Numbered::new(loops, &facts);
+    let b = kernel.axes.push(Axis { name: "b".into(), from: None });
+    facts.set_axis(b, &Ix::Const(0), &numbered.total);
+    numbered.place(&mut body, &Ix::Axis(b), &facts);
+    edit::block_loop(b, 0, numbered.total, body)
+}
+
 impl Numbered {
     pub fn new<'a>(loops: impl IntoIterator<Item = &'a For>, facts: &Facts) -> Numbered {
         let (loops, extents): (Vec<_>, Vec<_>) =

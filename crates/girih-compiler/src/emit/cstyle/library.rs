@@ -4,7 +4,7 @@ use super::soft;
 use super::support::{Helper, Support};
 use crate::num::DType;
 use crate::num::convert::nan;
-use crate::num::math::Kind;
+use crate::num::math::{Kind, integer_bits};
 
 pub fn helper_of(result: &str, params: &[(&str, &str)], body: impl Into<String>) -> Helper {
     let params = params.iter().map(|(t, n)| (t.to_string(), n.to_string())).collect();
@@ -388,7 +388,7 @@ fn lesser_or_greater(name: &str, kind: &str) -> String {
 
 /// The constant of which a program's integers are the low bits.
 fn shifted(kind: Kind) -> String {
-    format!("#{}({})", kind.dtype().name(), if kind == Kind::F32 { "12582912.0f" } else { "6755399441055744.0" })
+    format!("#{}({:?}{})", kind.dtype().name(), integer_bits(kind), if kind == Kind::F32 { "f" } else { "" })
 }
 
 /// x * 2^i, where i is in the low bits of n: factors made of its bits, two of them where the result may be subnormal or infinite.

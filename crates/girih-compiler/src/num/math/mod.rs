@@ -31,7 +31,7 @@ pub mod program;
 mod quantile;
 mod trig;
 
-pub use program::{Kind, Op, Program, Step, Val};
+pub use program::{Kind, Op, Program, Step, Val, integer_bits};
 
 use super::{DType, ScalarOp};
 use machine::{Concrete, Machine, Recorder, X};

@@ -7,7 +7,7 @@ use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, Visit};
-use crate::tile::numbered::Numbered;
+use crate::tile::numbered::a_block_each;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::{axis_site, blockify, cluster_rows};
 
@@ -188,14 +188,10 @@ fn rows_to_blocks(p: &Kernel, lanes: u32, log: &mut Log) -> Option<Kernel> {
             kernel.body.push(s);
             continue;
         }
-        let mut facts = kernel.facts();
-        let mut body = inner.to_vec();
-        let numbered = Numbered::new(chain, &facts);
-        let b = kernel.axes.push(Axis { name: "b".into(), from: None });
-        facts.set_axis(b, &Ix::Const(0), &numbered.total);
-        numbered.place(&mut body, &Ix::Axis(b), &facts);
+        let body = inner.to_vec();
         log.applied(format!("{}, a block each", axis_site(p, f.axis)));
-        kernel.body.push(edit::block_loop(b, 0, numbered.total, body));
+        let blocks = a_block_each(&mut kernel, chain, body);
+        kernel.body.push(blocks);
         changed = true;
     }
     changed.then_some(kernel)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, refs, refs_of};
+use crate::loops::walk::{self, refs};
 use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
@@ -145,12 +145,8 @@ impl<'a> Counting<'a> {
         // What is left of the fold without the number and the count.
         let before = refs(&f.body[..of.at]).vals_defined;
         let mut varying: BTreeSet<ValId> = before.clone();
-        for s in &of.fold.body {
-            let uses = refs_of(s);
-            let same = edit::is_pure(s)
-                && !uses.axes_used.contains(&f.axis)
-                && uses.vals_used.is_disjoint(&varying)
-                && !uses.bufs_read.contains(&of.acc);
+        let same = edit::invariant(&of.fold.body, f.axis, &before, &BTreeSet::from([of.acc]));
+        for (s, same) in of.fold.body.iter().zip(same) {
             if same {
                 of.same.push(s.clone());
             } else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, refs, refs_of};
+use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, Visit, const_trip, new_axis};
@@ -140,21 +140,10 @@ fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), &'static str> {
 
 /// The values of a fold that are the same for all rows.
 fn shared(rows: &For, fold: &For) -> BTreeSet<ValId> {
-    let mut own = refs(&rows.body).vals_defined;
-    let written = refs(&rows.body).bufs_written;
-    let mut same = BTreeSet::new();
-    for s in &fold.body {
-        let of = refs_of(s);
-        let alike = edit::is_pure(s)
-            && !of.axes_used.contains(&rows.axis)
-            && of.vals_used.is_disjoint(&own)
-            && of.bufs_read.is_disjoint(&written);
-        if let Some(v) = walk::def(s).filter(|_| alike) {
-            own.remove(&v);
-            same.insert(v);
-        }
-    }
-    same
+    let all = refs(&rows.body);
+    let own = all.vals_defined.difference(&refs(&fold.body).vals_defined).copied().collect();
+    let same = edit::invariant(&fold.body, rows.axis, &own, &all.bufs_written);
+    fold.body.iter().zip(same).filter(|(_, same)| *same).filter_map(|(s, _)| walk::def(s)).collect()
 }
 
 /// So many rows at a time.

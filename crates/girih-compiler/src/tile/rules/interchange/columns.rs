@@ -237,16 +237,9 @@ fn rows(kernel: &mut Kernel, fold: For, columns: For) -> Stmt {
         walk::subst_vals(&mut body, &mut |v| known.get(&v).copied());
     }
     // What all columns have alike is loaded before them.
-    let mut own = BTreeSet::new();
-    let (before, body): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(|s| {
-        let of = walk::refs_of(s);
-        let alike = matches!(s, Stmt::Load { .. } | Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. })
-            && edit::is_pure(s)
-            && !of.axes_used.contains(&columns.axis)
-            && of.vals_used.is_disjoint(&own);
-        own.extend(of.vals_defined.into_iter().filter(|_| !alike));
-        alike
-    });
+    let alike = edit::invariant(&body, columns.axis, &BTreeSet::new(), &refs(&body).bufs_read);
+    let mut alike = alike.into_iter();
+    let (before, body): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(|_| alike.next() == Some(true));
     let columns = Stmt::For(Box::new(For { body, ..columns }));
     let body = before.into_iter().chain([columns]).collect();
     let hi = Ix::Const(trip / together);
