@@ -1,6 +1,6 @@
 """Whole small models as ONNX files: convolutional, dense, encoder, decoder with a cache, preprocessing.
 
-    .venv/bin/python tests/models.py target/release/girih [--device eval|cpu|sim] [--filter WORD]
+    .venv/bin/python tests/models.py target/release/girih [--device eval|cpu|sim|cuda] [--filter WORD]
 
 Each model has random weights and symbolic dimensions, and runs for several values of them. What is expected comes from
 ONNX's reference evaluator on the same model in float64. The error is scaled by the greatest magnitude of an output; the
@@ -485,7 +485,7 @@ def explained(binary, path, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "eval", "sim"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "eval", "sim", "cuda"])
     parser.add_argument("--filter", default="")
     parser.add_argument("--knob", action="append", default=[])
     args = parser.parse_args()

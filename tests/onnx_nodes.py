@@ -1,6 +1,6 @@
 """ONNX's own tests of its operators: one line with how many passed, were refused (each with its reason), and are wrong.
 
-    .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device cpu|sim] [--target T] [--part] [--filter WORD] [-v]
+    .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device cpu|sim|cuda] [--target T] [--part] [--filter WORD] [-v]
 
 The models, inputs and expected results are data of the `onnx` package. Fails when a result is wrong, or when fewer than
 70 % of the tests whose inputs and outputs are tensors of numbers pass. `-v` lists the refusals by reason.
@@ -114,11 +114,11 @@ def compare(case, expected, folder, types):
     return None
 
 
-def run(runner, device, folders):
-    """A line of the runner for each folder, from two processes at a time."""
+def run(runner, device, folders, jobs):
+    """A line of the runner for each folder, from so many processes at a time."""
     parts = [folders[i : i + BATCH] for i in range(0, len(folders), BATCH)]
     lines = {}
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for part in pool.map(lambda part: run_part(runner, device, part), parts):
             lines.update(part)
     return lines
@@ -174,12 +174,13 @@ def check_page(path, refused, sentence):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runner")
-    parser.add_argument("--device", default="eval", choices=["eval", "cpu", "sim"])
+    parser.add_argument("--device", default="eval", choices=["eval", "cpu", "sim", "cuda"])
     parser.add_argument("--target", default="sm_90a", help="the GPU that `sim` simulates")
     parser.add_argument("--schedules", type=int, default=1, help="run `sim` under so many schedules of the threads")
     parser.add_argument("--filter", default="", help="only tests whose name holds this")
     parser.add_argument("--every", type=int, default=1, help="only every so many of the tests")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--part", action="store_true", help="a fixed part: every eighth, and the families of models")
     parser.add_argument("-v", action="store_true", help="list the refusals")
     parser.add_argument("--page", help="compare the table of refusals on this page, or with BLESS=1 write it")
@@ -202,7 +203,7 @@ def main():
                 refused["its data are not tensors"].append(case.name)
                 counted += numeric(case.model)
         device = f"{args.target}:{args.schedules}" if args.device == "sim" else args.device
-        lines = run(args.runner, device, [folder for _, folder, _ in ready])
+        lines = run(args.runner, device, [folder for _, folder, _ in ready], args.jobs)
         for case, folder, expected in ready:
             numbers = numeric(case.model)
             counted += numbers

@@ -2,8 +2,8 @@
 """Runs every operation of the dialect, on every element type it admits, on the evaluator against expectations computed here
 with NumPy or worked out by hand, and natively against the evaluator, bit for bit. Fails too when an operation of the
 compiler's table, or an element type it admits, has no case. With GIRIH_CHECK=1 in the environment the native runs check
-every memory access. With `--target` a GPU on the simulator takes the place of native code; what it refuses must be in the
-table of docs/gpu.md."""
+every memory access. With `--target` a GPU on the simulator takes the place of native code, and with `--gpu` the GPU of this
+machine; what they refuse must be in the table of docs/gpu.md."""
 import argparse
 import concurrent.futures
 import pathlib
@@ -27,7 +27,7 @@ def refusals():
 
 def refusal(complaints, said):
     """The row of the table that a program's refusal belongs to; None where it was not refused, or for another reason."""
-    if len(complaints) != 1 or complaints[0] is None or "exit 1 on sim" not in complaints[0]:
+    if len(complaints) != 1 or complaints[0] is None or not any(f"exit 1 on {gpu}" in complaints[0] for gpu in ("sim", "cuda")):
         return None
     return next((words for words in said if words in complaints[0] and "E0304" in complaints[0]), None)
 
@@ -39,6 +39,7 @@ def main():
     parser.add_argument("-j", type=int, default=2)
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs and their files")
     parser.add_argument("--target", help="run on the simulator as this GPU does, instead of natively")
+    parser.add_argument("--gpu", action="store_true", help="run on the GPU of this machine, instead of natively")
     parser.add_argument("--schedules", type=int, default=1, help="with --target: under so many schedules of the threads")
     parser.add_argument("--every", type=int, default=1, help="only every so many of the programs")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
@@ -46,15 +47,16 @@ def main():
     options = parser.parse_args()
     for module in BUILDERS:
         module.build()
-    if options.target:
+    gpu = "sim" if options.target else "cuda" if options.gpu else None
+    if gpu:
         Program.target = options.target
         for program in Program.programs:
-            program.devices = tuple("sim" if device == "cpu" else device for device in program.devices)
+            program.devices = tuple(gpu if device == "cpu" else device for device in program.devices)
     chosen = [p for p in Program.programs if options.filter in p.name][options.first :: options.every]
     failed = [] if options.filter else coverage.missing()
     for gap in failed:
         print("FAIL", gap)
-    passed, refused, said = 0, [], refusals() if options.target else []
+    passed, refused, said = 0, [], refusals() if gpu else []
     with tempfile.TemporaryDirectory() as scratch:
         root = options.keep or pathlib.Path(scratch)
 
@@ -89,9 +91,9 @@ def main():
     if options.every == 1 and not options.filter:
         for words in set(said) - set(refused):
             failed.append(words)
-            print(f"FAIL no program is refused by {options.target} for: {words}")
+            print(f"FAIL no program is refused by {options.target or gpu} for: {words}")
     print(f"{len(chosen)} programs, {len({op for op, _ in Program.covered})} operations")
-    print(f"{passed} passed, {len(failed)} failed" + (f", {len(refused)} programs refused" if options.target else ""))
+    print(f"{passed} passed, {len(failed)} failed" + (f", {len(refused)} programs refused" if gpu else ""))
     sys.exit(1 if failed else 0)
 
 

@@ -62,22 +62,26 @@ def main():
 
         return report.write(given.report, given.output or given.report[0].with_suffix(".html"))
     try:
-        import torch  # noqa: F401
+        import torch
     except ImportError:
         sys.exit("error: the suites need PyTorch, which makes the models; `make peers` installs it and the others")
     from girih.bench import contestants
-    from girih.bench.suites import FIRST, SUITES
+    from girih.bench.suites import FIRST, GPU, SUITES
 
-    one_of("suite", given.suites, [*SUITES, FIRST])
+    known = [*SUITES, FIRST, GPU]
+    one_of("suite", given.suites, known)
     if not given.suites:
-        sys.exit(f"error: which suite? They are {', '.join([*SUITES, FIRST])}")
+        sys.exit(f"error: which suite? They are {', '.join(known)}")
+    if GPU in given.suites and not torch.cuda.is_available():
+        sys.exit("error: the suite `gpu` needs a GPU, and a PyTorch that finds it")
     who = ["girih", *(given.against or contestants.USUAL[1:])]
     one_of("contestant", who, contestants.ALL)
     counts = given.threads or sorted({1, os.cpu_count() or 1})
-    report = {"machine": machine(counts), "versions": contestants.versions(who),
+    report = {"machine": machine(counts, given.suites), "versions": contestants.versions(who),
               "kernels": contestants.kernels(), "rounds": given.rounds, "rows": []}
     if not given.json:
-        print(f"{report['machine']['processor']}; {', '.join(f'{n} {v}' for n, v in report['versions'].items())}")
+        where = report["machine"].get("gpu", report["machine"]["processor"])
+        print(f"{where}; {', '.join(f'{n} {v}' for n, v in report['versions'].items())}")
         print(f"kernels: {', '.join(f'{n} {v}' for n, v in report['kernels'].items())}")
     for suite in given.suites:
         for done in of_suite(suite, given.filter, who, counts, max(1, given.rounds)):
@@ -97,28 +101,39 @@ def main():
 
 def of_suite(suite, text, who, counts, rounds):
     """The measured rows of a suite whose name holds a text."""
-    from girih.bench import measure, suites
+    from girih.bench import gpu, measure, suites
 
     if suite == suites.FIRST:
         for count in counts:
             yield from (row for row in measure.first_calls(count, rounds) if text in row["row"])
         return
-    for row in suites.SUITES[suite]():
+    for row in gpu.rows() if suite == suites.GPU else suites.SUITES[suite]():
         if text not in row.name:
             continue
-        for count in counts:
+        for count in [0] if row.device == "cuda" else counts:
             gc.collect()
             yield measure.row(row, who, count, rounds)
 
 
-def machine(counts):
+def machine(counts, suites):
+    from girih.bench.suites import GPU
+
     extension = _library.extension()
+    counts = [] if suites == [GPU] else counts
     processor, features, limits = extension.limits(counts)
-    return {
+    found = {
         "processor": processor or platform.processor(),
         "features": features,
         "limits": {str(n): dict(zip(("flops", "bytes", "bf16", "int8"), found)) for n, found in zip(counts, limits)},
     }
+    if GPU in suites:
+        import torch
+
+        from girih.bench import gpu
+
+        found["limits"]["0"] = gpu.limits()
+        found["gpu"] = torch.cuda.get_device_name(0)
+    return found
 
 
 def written(path, text):
@@ -153,7 +168,7 @@ def duration(seconds):
 
 def show(row, limits):
     """Prints a row."""
-    name = f"{row['row']:42} {row['threads']:2}T"
+    name = f"{row['row']:42} {row['threads']:2}T" if row["threads"] else f"{row['row']:52}"
     if "girih" not in row["median_s"]:
         print(f"{name}  girih: {row['absent']['girih']}", flush=True)
         return

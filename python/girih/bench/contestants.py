@@ -14,6 +14,8 @@ import torch
 import girih.torch
 
 ALL = ("girih", "torch", "torch.compile", "onnxruntime", "numpy", "jax")
+#: On a GPU.
+ON_GPUS = ("girih", "torch", "torch.compile")
 #: Without being asked.
 USUAL = ("girih", "torch", "onnxruntime", "numpy")
 
@@ -38,6 +40,8 @@ def made(who, row, model, inputs, threads):
     """Someone, ready to run. Raises `Absent`."""
     if who in row.without:
         raise Absent(row.without[who])
+    if row.device == "cuda" and who not in ON_GPUS:
+        raise Absent("it is compared on processors")
     try:
         return MAKERS[who](row, model, inputs, threads)
     except Absent:

@@ -45,10 +45,12 @@ def error(results, expected):
 
 
 def row(row, who, threads, rounds):
-    """A measured row as what JSON takes."""
-    torch.set_num_threads(threads)
+    """A measured row as what JSON takes; 0 threads are the GPU."""
+    if threads:
+        torch.set_num_threads(threads)
     with torch.no_grad():
         model, inputs = row.make()
+        model, inputs = model.to(row.device), tuple(x.to(row.device) for x in inputs)
         expected = exact(model, inputs)
         runners, absent, errors = {}, {}, {}
         for name in who:
@@ -61,7 +63,7 @@ def row(row, who, threads, rounds):
                 absent[name] = str(e)
                 continue
             runners[name] = runner
-        times = turns(runners, rounds)
+        times = turns(runners, rounds, torch.cuda.synchronize if row.device == "cuda" else lambda: None)
     moved = row.bytes or sum(x.numel() * x.element_size() for x in [*inputs, *model.parameters(), *expected_bytes(expected, inputs)])
     return {
         "row": row.name,
@@ -102,26 +104,28 @@ def expected_bytes(expected, inputs):
     return [x.to(narrow) if x.is_floating_point() else x for x in expected]
 
 
-def turns(runners, rounds):
-    """Seconds of a run in each round; the first round, which warms up, tells how many runs make a turn and does not count."""
+def turns(runners, rounds, wait):
+    """Seconds of a run in each round; the first round, which warms up, tells how many runs make a turn and does not count. A turn
+    ends with `wait`, after which what was begun is done."""
     count = {}
     for name, runner in runners.items():
-        start = time.perf_counter()
-        runner.run()
-        once = time.perf_counter() - start
-        start = time.perf_counter()
-        runner.run()
-        once = max(min(once, time.perf_counter() - start), 1e-7)
+        once = min(timed(runner.run, 1, wait), timed(runner.run, 1, wait))
         count[name] = max(1, min(MOST, round(TURN / once)))
     times = {name: [] for name in runners}
     for _ in range(rounds):
         for name, runner in runners.items():
-            run, n = runner.run, count[name]
-            start = time.perf_counter()
-            for _ in range(n):
-                run()
-            times[name].append((time.perf_counter() - start) / n)
+            times[name].append(timed(runner.run, count[name], wait))
     return times
+
+
+def timed(run, count, wait):
+    """Seconds of a run, of so many one after the other."""
+    wait()
+    start = time.perf_counter()
+    for _ in range(count):
+        run()
+    wait()
+    return max((time.perf_counter() - start) / count, 1e-7)
 
 
 def spread(times):

@@ -107,8 +107,8 @@ class Block(nn.Module):
         self.down = nn.Linear(inner, hidden, bias=False)
 
     def turned(self, x):
-        at = torch.arange(x.shape[2], dtype=torch.float32)[:, None]
-        rates = 10000.0 ** (-torch.arange(0, self.width, 2, dtype=torch.float32) / self.width)
+        at = torch.arange(x.shape[2], dtype=torch.float32, device=x.device)[:, None]
+        rates = 10000.0 ** (-torch.arange(0, self.width, 2, dtype=torch.float32, device=x.device) / self.width)
         angles = torch.cat([at * rates] * 2, -1)
         one, other = x.chunk(2, -1)
         return x * angles.cos().to(x.dtype) + torch.cat([-other, one], -1) * angles.sin().to(x.dtype)

@@ -57,7 +57,7 @@ def page(reports):
             rows = [r for r in report["rows"] if str(r["threads"]) == threads]
             if not rows:
                 continue
-            of = f"{threads} thread{'s' if threads != '1' else ''}"
+            of = f"{threads} thread{'s' if threads != '1' else ''}" if threads != "0" else machine["gpu"]
             parts.append(f"<h2>{of}</h2><p>The machine's limit: {limits['flops'] / 1e9:.0f} Gflop/s of f32, {limits['bf16'] / 1e9:.0f} of products of bf16, {limits['int8'] / 1e9:.0f} of int8, and {limits['bytes'] / 1e9:.1f} GB/s read</p>")
             parts += [table(rows, limits), roofline(rows, limits)]
     return "\n".join(parts) + "\n"

@@ -33,6 +33,8 @@ class Row:
     without: dict[str, str] = field(default_factory=dict)
     #: What Girih runs instead of the exported model: makes a function of nothing, of the inputs and a number of threads.
     kernel: Callable | None = None
+    #: Where it runs: `cpu` or `cuda`.
+    device: str = "cpu"
 
 
 class Function(nn.Module):
@@ -220,3 +222,5 @@ SUITES = {
 }
 #: The suite of first calls, each of which is a process of its own.
 FIRST = "compile"
+#: The suite of models on the first GPU.
+GPU = "gpu"

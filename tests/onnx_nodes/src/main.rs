@@ -4,7 +4,8 @@
 //! inputs). For each folder a line is printed: its name, a tab, and `ok` with the types of the outputs, whose elements
 //! are then in `output_0.bin`, ... beside the model; or `refused` or `failed` with the reason.
 //!
-//! The device is `eval`, `cpu`, or the name of a GPU, whose kernels are simulated; all of their CUDA must be emitted.
+//! The device is `eval`, `cpu`, `cuda` for the GPU of this machine, or the name of one whose kernels are simulated; all of their
+//! CUDA must be emitted.
 //! `sm_80:8` runs them under eight schedules, which must give the same bits.
 //!
 //!     girih-onnx-nodes eval cases/test_abs cases/test_acos
@@ -171,6 +172,7 @@ fn compiled_for(device: &str) -> Option<Option<(Options, u64)>> {
     match device {
         "eval" => Some(None),
         "cpu" => Some(Some((options, schedules))),
+        "cuda" => Some(Some((options.device(Device::Cuda), schedules))),
         _ => {
             let target = Target::named(device).filter(|target| target.axes.threads > 1)?;
             Some(Some((Options { simulated: Some(target), ..options.device(Device::Sim) }, schedules)))
@@ -181,7 +183,7 @@ fn compiled_for(device: &str) -> Option<Option<(Options, u64)>> {
 fn main() {
     let mut args = std::env::args().skip(1);
     let Some(compiled) = args.next().and_then(|device| compiled_for(&device)) else {
-        eprintln!("usage: girih-onnx-nodes eval|cpu|TARGET[:SCHEDULES] FOLDER...");
+        eprintln!("usage: girih-onnx-nodes eval|cpu|cuda|TARGET[:SCHEDULES] FOLDER...");
         std::process::exit(2);
     };
     for folder in args {
