@@ -6,12 +6,14 @@
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
 //! * [`provenance`]: which operations of the user's program statements were made for
 //! * [`verify`]: what must hold of it    * [`uniform`]: what all threads of a block have in common
+//! * [`observed`]: which floats a kernel looks at the bits of
 
 pub mod eval;
 pub mod ident;
 pub mod ir;
 pub mod legalise;
 mod machine;
+pub mod observed;
 pub mod parse;
 pub mod print;
 pub mod provenance;

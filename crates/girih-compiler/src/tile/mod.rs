@@ -67,6 +67,7 @@ type Entry<P> = (Rule<P, Context>, Needs);
 /// The rules that look at all kernels of a model together.
 const OF_PLANS: &[Entry<Plan>] = &[
     (rules::pack_weights::RULE, &[&[Caches, VectorArithmetic]]),
+    (rules::merge_folds::RULE, &[&[Threads]]),
     (rules::split_matmul_k::RULE, &[&[Threads]]),
     (rules::split_reduction::RULE, &[&[Threads]]),
 ];
@@ -78,6 +79,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::pair_terms::RULE, &[&[Caches, Workers]]),
     (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::stream_rows::RULE, &[&[Caches, Workers], &[Threads]]),
+    (rules::sink_rows::RULE, &[&[Threads]]),
     (rules::group_blocks::RULE, &[&[Threads]]),
     (rules::unroll_windows::RULE, &[&[Workers, VectorArithmetic]]),
     (rules::unroll_and_jam::RULE, &[&[Workers, VectorArithmetic]]),
@@ -90,6 +92,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::stage_outputs::RULE, &[&[Threads, Products]]),
     (rules::tensor_core::RULE, &[&[Threads, Products]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
+    (rules::fold_columns::RULE, &[&[Threads]]),
     (rules::cluster_rows::RULE, &[&[Threads, TensorCopies]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::cooperative_scan::RULE, &[&[Threads]]),

@@ -116,12 +116,12 @@ pub fn at_once(axis: AxisId, lanes: u64, mut body: Vec<Stmt>) -> Stmt {
 }
 
 /// A loop over groups of so many iterations, around what `inner` makes of the body for a group: its axis, and the body.
-pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64, inner: impl FnOnce(AxisId, Vec<Stmt>) -> Stmt) -> For {
+pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64, inner: impl FnOnce(AxisId, Vec<Stmt>) -> Vec<Stmt>) -> For {
     let Some(extent) = edit::const_trip(f).filter(|_| lanes > 1) else { return f.clone() };
     let (group, lane) = (edit::new_axis(kernel, f.axis, "1"), edit::new_axis(kernel, f.axis, "2"));
     let at = Ix::add(Ix::mul(Ix::Axis(group), Ix::Const(lanes as i64)), Ix::Axis(lane));
     let body = edit::place_axes(&f.body, &BTreeMap::from([(f.axis, at)]), &BTreeMap::from([(lane, lanes as i64)]));
-    For { axis: group, hi: Ix::Const((extent / lanes) as i64), body: vec![inner(lane, body)], ..f.clone() }
+    For { axis: group, hi: Ix::Const((extent / lanes) as i64), body: inner(lane, body), ..f.clone() }
 }
 
 /// The iterations of perfectly nested loops under one number, and what each does. Those of the innermost loop that one access
@@ -139,11 +139,23 @@ pub fn numbered(
     if lanes == 1 || !enough(whole.total.as_const().map(|n| n / lanes as i64)) {
         return Some((whole, innermost.body.clone()));
     }
-    let groups = in_groups(kernel, innermost, lanes, |lane, body| {
-        edit::loop_with(lane, Ix::Const(lanes as i64), body, |f| f.place = Place::Unroll)
+    let alike = shared(innermost);
+    let groups = in_groups(kernel, innermost, lanes, |lane, mut body| {
+        let own = body.split_off(alike);
+        body.push(edit::loop_with(lane, Ix::Const(lanes as i64), own, |f| f.place = Place::Unroll));
+        body
     });
     let numbered = Numbered::new(outer.iter().copied().chain([&groups]), facts);
     Some((numbered, groups.body))
+}
+
+/// How many statements at the beginning of a body are the same for all iterations.
+fn shared(f: &For) -> usize {
+    let same = |s: &&Stmt| {
+        let moves = matches!(s, Stmt::Assert { .. }) || edit::is_pure(s) && !matches!(s, Stmt::Read { .. });
+        moves && !walk::refs_of(s).axes_used.contains(&f.axis)
+    };
+    f.body.iter().take_while(same).count()
 }
 
 /// How many elements along the innermost loop of a nest one thread may do at once: those that all stores of its body, and
@@ -153,9 +165,11 @@ fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
     if f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return 1;
     }
-    let varying = walk::refs(&f.body).vals_defined;
+    let varying = walk::refs(&f.body[shared(f)..]).vals_defined;
     let of = |s: &Stmt| lanes(kernel, ctx, s, f.axis, extent, &varying);
-    let stores = f.body.iter().filter(|s| matches!(s, Stmt::Store { .. })).map(of);
+    let of_tile = |s: &Stmt| matches!(s, Stmt::Write { buf, .. } if !kernel.bufs[*buf].shape.is_empty());
+    let tiles = f.body.iter().filter(|s| of_tile(s)).map(|s| shared_lanes(kernel, ctx, s, f.axis, extent));
+    let stores = f.body.iter().filter(|s| matches!(s, Stmt::Store { .. })).map(of).chain(tiles);
     // A load of wider elements takes fewer at once; one that takes them one by one in any case does not count.
     let loads = f.body.iter().filter(|s| matches!(s, Stmt::Load { .. })).map(of).filter(|n| *n > 1);
     stores.min().map_or(1, |n| loads.fold(n, u64::min))

@@ -41,6 +41,7 @@ pub static DIALECT: Dialect = Dialect {
     unaligned: true,
     wraps: true,
     int_indices: false,
+    branch: 2,
     special,
     own: |_| None,
     unsigned: |bits| format!("uint{bits}_t"),

@@ -4,7 +4,8 @@ use super::stmt::Printer;
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
 use crate::kernel::ir::*;
-use crate::num::{DType, ScalarOp};
+use crate::kernel::observed::observed;
+use crate::num::DType;
 
 /// Who calls the kernels of a translation unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,10 +19,9 @@ pub enum Callers {
 /// The kernel as the C function `girih_<n>` and, for callers outside, its description; and the lines of its statements, which
 /// are counted in order of the text.
 pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> (String, Vec<(u32, usize)>) {
-    let canonical = looks_at_bits(&kernel.body);
     let out = Lines { depth: 2, ..Lines::default() };
-    let mut p =
-        Printer { kernel, support, ix: Indices::new(kernel, &super::DIALECT), out, canonical, lines: vec![], next: 0 };
+    let (ix, observed) = (Indices::new(kernel, &super::DIALECT), observed(kernel));
+    let mut p = Printer { kernel, support, ix, out, observed, lines: vec![], next: 0 };
     p.block(&kernel.body);
     let (body, mut lines) = (std::mem::take(&mut p.out.text), std::mem::take(&mut p.lines));
     p.out.depth = 0;
@@ -72,15 +72,6 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
         head.line(&format!("const girih_meta girih_{n}_meta = {{{abi}, {params}, {scratch}}};"));
     }
     (head.text, lines)
-}
-
-fn looks_at_bits(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Let { op: ScalarOp::Bitcast { .. }, ty: Elem::Num(DType::F32 | DType::F64), .. } => true,
-        Stmt::For { body, .. } | Stmt::Loop { body } => looks_at_bits(body),
-        Stmt::If { then, els, .. } => looks_at_bits(then) || looks_at_bits(els),
-        _ => false,
-    })
 }
 
 fn contains_word(text: &str, word: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Statements as C.
 
+use crate::base::id::Id;
 use crate::emit::cstyle::library;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
@@ -15,8 +16,8 @@ pub(super) struct Printer<'a> {
     pub support: &'a mut Support,
     pub ix: Indices<'a>,
     pub out: Lines,
-    /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
-    pub canonical: bool,
+    /// The values whose NaNs are made canonical where they are computed.
+    pub observed: Vec<bool>,
     /// The lines printed so far, from 1, and their statements.
     pub lines: Vec<(u32, usize)>,
     /// The number of the next statement.
@@ -352,20 +353,25 @@ impl Printer<'_> {
         let texts: Vec<&str> = texts.iter().map(|s| s.as_str()).collect();
         let text = Ops { support: self.support, lanes }.expr(op, elem, &texts);
         // What C types by its operands may need saying for pointers.
-        match dst.map(|d| self.val_ty(d)) {
-            Some(ty @ Ty { elem: Elem::Ptr(_), lanes: 1 }) if !matches!(op, ScalarOp::PtrAdd | ScalarOp::Select) => {
+        match dst.map(|d| (d, self.val_ty(d))) {
+            Some((_, ty @ Ty { elem: Elem::Ptr(_), lanes: 1 }))
+                if !matches!(op, ScalarOp::PtrAdd | ScalarOp::Select) =>
+            {
                 let ty = self.ty(ty);
                 format!("({ty})(uintptr_t){}", texts.first().copied().unwrap_or("0"))
             }
-            Some(ty) => self.settled(op, ty, text),
+            Some((dst, _)) => self.settled(op, dst, text),
             None => text,
         }
     }
 
     /// The text of a float that an operation gave, its NaN made canonical where the kernel could tell.
-    fn settled(&mut self, op: ScalarOp, ty: Ty, text: String) -> String {
+    fn settled(&mut self, op: ScalarOp, dst: ValId, text: String) -> String {
+        let ty = self.val_ty(dst);
         match ty.elem {
-            Elem::Num(d @ (DType::F32 | DType::F64)) if self.canonical && computes(op) => {
+            Elem::Num(d @ (DType::F32 | DType::F64))
+                if self.observed.get(dst.index()) == Some(&true) && computes(op) =>
+            {
                 format!("{}({text})", self.support.call(&format!("canonical_{d}"), ty.lanes))
             }
             _ => text,
@@ -454,7 +460,7 @@ impl Printer<'_> {
             self.support.block(&name, &text);
         }
         let text = format!("{name}({})", self.name(vector));
-        let text = self.settled(op, self.val_ty(dst), text);
+        let text = self.settled(op, dst, text);
         self.define(dst, &text);
     }
 

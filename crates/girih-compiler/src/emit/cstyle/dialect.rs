@@ -40,6 +40,9 @@ pub struct Dialect {
     pub wraps: bool,
     /// Whether indices are `int` as far as they fit.
     pub int_indices: bool,
+    /// Instructions that a test of the usual case and a branch count for. On a GPU nothing is reordered across the branch, and a thread
+    /// waits for each of its elements in turn.
+    pub branch: u32,
     /// Infinities and canonical NaNs, of f32 and of f64.
     pub special: fn(dtype: DType, bits: u64) -> String,
     /// What the language has for a helper, by the helper's name.

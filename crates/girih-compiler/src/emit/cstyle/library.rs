@@ -394,17 +394,18 @@ fn shifted(kind: Kind) -> String {
 /// x * 2^i, where i is in the low bits of n: factors made of its bits, two of them where the result may be subnormal or infinite.
 fn scale(d: DType, normal: bool) -> Helper {
     let t = d.name();
-    let (i, u) = (int_of(d.bits()), uint_of(d.bits()));
-    let (bits, bias, fraction) = match d {
-        DType::F32 => ("0x4b400000u", "127u", 23),
-        _ => ("0x4338000000000000ull", "1023ull", 52),
+    let u = uint_of(d.bits());
+    let (one, fraction) = match d {
+        DType::F32 => ("0x3f800000u", 23),
+        _ => ("0x3ff0000000000000ull", 52),
     };
-    let power = |n: &str| format!("!float_{t}(({n} + {bias}) << {fraction})");
-    let integer = format!("${u} i = !bits_{t}(n) - {bits};\n");
+    // What stands above the low bits is shifted out, of halves too.
+    let power = |n: &str| format!("!float_{t}(({n} << {fraction}) + {one})");
     let body = if normal {
         format!("return x * {};\n", power(&format!("!bits_{t}(n)")))
     } else {
-        format!("{integer}${u} half = (${u})((${i})i >> 1);\nreturn x * {} * {};\n", power("half"), power("(i - half)"))
+        let halves = format!("${u} i = !bits_{t}(n);\n${u} half = i >> 1;\n");
+        format!("{halves}return x * {} * {};\n", power("half"), power("(i - half)"))
     };
     generic(t, &[(t, "x"), (t, "n")], body)
 }

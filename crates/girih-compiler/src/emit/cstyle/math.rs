@@ -27,7 +27,7 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
     let result = base(program.kind(program.result));
     let at_once = (support.vector_bytes / 8).max(1);
     let usual = program.usual.as_ref().map(|u| u.mask).zip(program.where_usual());
-    let usual = usual.filter(|(usual, fast)| is_less(program, *usual, fast, lanes));
+    let usual = usual.filter(|(usual, fast)| is_less(program, *usual, fast, lanes, support.dialect.branch));
     let fits = |live: &[bool]| {
         let wide =
             program.steps.iter().zip(live.iter().skip(program.params.len())).any(|(s, l)| *l && s.kind.bits() == 64);
@@ -61,22 +61,21 @@ fn instructions(step: &Step, lanes: u32) -> u32 {
     };
     match step.op {
         Op::Const(_) | Op::Bitcast => 0,
-        Op::Scale => scaled("scale", 9),
+        Op::Scale => scaled("scale", 8),
         Op::ScaleNormal => scaled("scale_normal", 3),
         _ => 1,
     }
 }
 
 /// Whether it takes less to test the usual mask and then to do what is left than to do what is done for any lanes.
-fn is_less(program: &Program, usual: Val, fast: &Program, lanes: u32) -> bool {
+fn is_less(program: &Program, usual: Val, fast: &Program, lanes: u32, branch: u32) -> bool {
     let sum = |of: &Program, live: &[bool]| -> u32 {
         let steps = of.steps.iter().zip(live.iter().skip(of.params.len()));
         steps.filter(|(_, live)| **live).map(|(step, _)| instructions(step, lanes)).sum()
     };
     let mut tested = fast.live(fast.result);
     tested.iter_mut().zip(program.live(usual)).for_each(|(a, b)| *a |= b);
-    let test_and_branch = 2;
-    sum(fast, &tested) + test_and_branch < sum(program, &program.live(program.result))
+    sum(fast, &tested) + branch < sum(program, &program.live(program.result))
 }
 
 /// A body that tests whether all lanes are usual and then does what is left, or else calls the program for any lanes, which is
@@ -168,6 +167,14 @@ impl<'a> Text<'a> {
             if wraps { infix(op) } else { format!("(${k})(($u{bits}){a} {op} ($u{bits}){b})") }
         };
         let compare = |op: &str| format!("@{bits}({a} {op} {b})");
+        // Of a bound other than 0 and a number there is but one extreme.
+        let constant = step
+            .args
+            .first()
+            .and_then(|&v| program.constant(v))
+            .is_some_and(|bits| step.kind.dtype().mask() >> 1 & bits != 0);
+        let bounded = |name: &str| constant && self.support.has(&format!("{name}_{k}"));
+        let bound = |own: &'static str, otherwise: &'static str| if bounded(own) { own } else { otherwise };
         let text = match step.op {
             Op::Const(bits) => format!("#{k}({})", literal(self.support.dialect, step.kind.dtype(), bits)),
             Op::Add => arithmetic("+"),
@@ -177,8 +184,8 @@ impl<'a> Text<'a> {
             Op::Fma => format!("!fma_{k}({a}, {b}, {c})"),
             Op::Sqrt => format!("!sqrt_{k}({a})"),
             Op::Rint => format!("!rint_{k}({a})"),
-            Op::Min => format!("!lesser_{k}({a}, {b})"),
-            Op::Max => format!("!greater_{k}({a}, {b})"),
+            Op::Min => format!("!{}_{k}({a}, {b})", bound("at_most", "lesser")),
+            Op::Max => format!("!{}_{k}({a}, {b})", bound("at_least", "greater")),
             Op::Scale => format!("!scale_{k}({a}, {b})"),
             Op::ScaleNormal => format!("!scale_normal_{k}({a}, {b})"),
             Op::And => infix("&"),

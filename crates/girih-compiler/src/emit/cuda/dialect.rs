@@ -60,6 +60,7 @@ pub static DIALECT: Dialect = Dialect {
     unaligned: false,
     wraps: false,
     int_indices: true,
+    branch: 16,
     special,
     own,
     unsigned: |bits| format!("unsigned {}", ["char", "short", "int"][(bits.clamp(8, 32).ilog2() - 3) as usize]),
@@ -166,6 +167,10 @@ fn body(name: &str) -> Option<Own> {
                 t,
                 format!("$f32 r;\nasm(\"{op}{nan}.f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(a), \"f\"(b));\nreturn r;\n"),
             )
+        }
+        (["at", bound @ ("most" | "least"), _], DType::F32) => {
+            let op = if *bound == "most" { "min" } else { "max" };
+            two(t, format!("$f32 r;\nasm(\"{op}.NaN.f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(a), \"f\"(b));\nreturn r;\n"))
         }
         (["ftoi", "s" | "u", to, _], DType::F32) => {
             let to = DType::from_name(to)?;

@@ -5,7 +5,7 @@ use super::{Entry, STATIC_SHARED};
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
 use crate::kernel::ir::*;
-use crate::num::ScalarOp;
+use crate::kernel::observed::observed;
 use rustc_hash::FxHashSet;
 
 pub(super) struct Function {
@@ -25,8 +25,8 @@ pub(super) fn function(
     let uses = Uses::of(&kernel.body);
     let out = Lines { depth: 1, ..Lines::default() };
     let ix = Indices::new(kernel, &super::DIALECT);
-    let (canonical, scratch) = (uses.bits, uses.scratch);
-    let mut p = Printer { kernel, support, ix, out, canonical, globals, scratch, lines: vec![], next: 0 };
+    let (observed, scratch) = (observed(kernel), uses.scratch);
+    let mut p = Printer { kernel, support, ix, out, observed, globals, scratch, lines: vec![], next: 0 };
     p.block(&kernel.body)?;
     let body = std::mem::take(&mut p.out);
     for helper in std::mem::take(&mut p.ix.used) {
@@ -69,8 +69,6 @@ fn size(kernel: &Kernel) -> String {
 struct Uses {
     /// Values that are more than the base of loads.
     written: FxHashSet<ValId>,
-    /// The kernel looks at bits of floats, so NaNs are made canonical where they are computed.
-    bits: bool,
     /// An address in the scratch memory is taken.
     scratch: bool,
     /// Warpgroups give each other registers.
@@ -105,11 +103,7 @@ impl Uses {
             match stmt {
                 Stmt::Var { init: o, .. } | Stmt::Set { value: o, .. } | Stmt::Splat { value: o, .. } => self.opnd(o),
                 Stmt::SetLane { value, .. } => self.opnd(value),
-                Stmt::Let { op, ty, args, .. } => {
-                    args.iter().for_each(|o| self.opnd(o));
-                    let looks = matches!(op, ScalarOp::Bitcast { .. });
-                    self.bits |= looks && matches!(ty, Elem::Num(d) if d.is_float());
-                }
+                Stmt::Let { args, .. } => args.iter().for_each(|o| self.opnd(o)),
                 Stmt::Store { place, value, .. } | Stmt::Rmw { place, value, .. } => {
                     self.place(place);
                     self.opnd(value);

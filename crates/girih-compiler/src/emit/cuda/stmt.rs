@@ -1,5 +1,6 @@
 //! Statements as CUDA, a line each.
 
+use crate::base::id::Id;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
@@ -17,8 +18,8 @@ pub(super) struct Printer<'a> {
     pub support: &'a mut Support,
     pub ix: Indices<'a>,
     pub out: Lines,
-    /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
-    pub canonical: bool,
+    /// The values whose NaNs are made canonical where they are computed.
+    pub observed: Vec<bool>,
     /// What the globals are called.
     pub globals: Vec<String>,
     /// An address may be one of the thread's scratch memory.
@@ -329,7 +330,7 @@ impl Printer<'_> {
         }
         let text = self.scalar(op, elem, &texts);
         Ok(match to.elem {
-            Elem::Num(d) if self.canonical && computes(op) && d.is_base_float() => {
+            Elem::Num(d) if self.observed.get(dst.index()) == Some(&true) && computes(op) && d.is_base_float() => {
                 format!("{}({text})", self.support.call(&format!("canonical_{d}"), 1))
             }
             _ => text,

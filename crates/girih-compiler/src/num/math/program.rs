@@ -158,6 +158,12 @@ pub fn integer_bits(kind: Kind) -> f64 {
 }
 
 impl Program {
+    /// The bits of a constant.
+    pub fn constant(&self, value: Val) -> Option<u64> {
+        let step = (value.0 as usize).checked_sub(self.params.len()).and_then(|i| self.steps.get(i))?;
+        if let Op::Const(bits) = step.op { Some(bits) } else { None }
+    }
+
     pub fn kind(&self, value: Val) -> Kind {
         let i = value.0 as usize;
         if i < self.params.len() { self.params[i] } else { self.steps[i - self.params.len()].kind }

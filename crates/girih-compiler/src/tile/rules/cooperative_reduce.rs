@@ -1,5 +1,7 @@
 //! `cooperative_reduce`
 
+use std::collections::BTreeMap;
+
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::{members, walk};
@@ -7,9 +9,11 @@ use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, Visit};
+use crate::tile::knobs::Knobs;
 use crate::tile::numbered::a_block_each;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::{axis_site, blockify, cluster_rows};
+use crate::tile::target::MemoryKind;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_reduce",
@@ -30,9 +34,10 @@ What else is done in a row is left to `spread_threads`.
 
 A row has one warp, whose lanes exchange what they have, or up to `threads` threads, which meet in shared memory: whichever takes
 less by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut,
-and of those that `cluster_rows` has given to clusters each block folds its part.
+and of those that `cluster_rows` has given to clusters each block folds its part. Where a row and the tiles that are made of it take more
+than half of the shared memory, its block is alone and gets all threads that a block can have.
 
-Knob: `threads` (256), the most; fewer where the reduction is short.
+Knob: `threads` (256), the most for others; fewer where the reduction is short.
 
 Refuses reductions whose order is fixed, that are shorter than a warp, or that stand in a contraction.
 ",
@@ -49,7 +54,8 @@ const GUESS: i64 = 1024;
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let lanes = ctx.target.axes.lanes;
     let most = longest(&p.body, lanes).clamp(1, ctx.target.axes.threads.into()) as u32;
-    let threads = most.next_power_of_two().min(prev_power(ctx.knobs.threads)).max(lanes);
+    let asked = if is_alone(p, ctx, most) { ctx.target.axes.threads } else { ctx.knobs.threads };
+    let threads = most.next_power_of_two().min(prev_power(asked)).max(lanes);
     let clusters = p.body.iter().find_map(|s| walk::bodies(s).into_iter().find_map(|body| members::blocks(body)));
     let threads = match clusters {
         Some(blocks) => threads.min(prev_power(cluster_rows::MOST_THREADS / blocks)).max(lanes),
@@ -91,6 +97,28 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     out.or(rows)
 }
 
+/// Whether rows of that many elements, and the tiles that are made of them, leave a multiprocessor no room for a second block.
+fn is_alone(p: &Kernel, ctx: &Context, length: u32) -> bool {
+    if ctx.knobs.threads < Knobs::default().threads {
+        return false;
+    }
+    let mut passes: BTreeMap<ValId, (u64, u64)> = BTreeMap::new();
+    walk::visit(&p.body, &mut |s| {
+        let Stmt::For(f) = s else { return };
+        for s in &f.body {
+            if let Stmt::Load { mem, .. } = s
+                && mem.index.has_axis(f.axis)
+            {
+                let (count, bytes) = passes.entry(mem.base).or_insert((0, mem.elem.bytes()));
+                (*count, *bytes) = (*count + 1, mem.elem.bytes());
+            }
+        }
+    });
+    let rows: u64 = passes.values().filter(|(count, _)| *count > 1).map(|(_, bytes)| bytes * u64::from(length)).sum();
+    let tiles: u64 = p.bufs.values().filter(|b| !b.shape.is_empty()).map(Buf::bytes).sum();
+    (rows + tiles) * 2 > ctx.target.bytes_of(MemoryKind::Shared)
+}
+
 /// The threads for a row, a warp or more, that take the least time where it is known how many rows there are.
 fn cheapest(p: &Kernel, ctx: &Context, most: u32) -> u32 {
     let lanes = ctx.target.axes.lanes;
@@ -126,7 +154,7 @@ pub(super) fn refusal(f: &For, lanes: u32) -> Option<&'static str> {
     if f.contraction.is_some() || f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return Some("it holds more than what it folds");
     }
-    if f.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. })) {
+    if f.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Assert { .. })) {
         return Some("it holds more than loads and arithmetic");
     }
     (extent(f) < SHORTEST * i64::from(lanes)).then_some("it is shorter than two warps")

@@ -8,7 +8,7 @@ use crate::loops::walk::{effects, refs};
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit};
 use crate::tile::reuse;
-use crate::tile::rules::axis_site;
+use crate::tile::rules::{axis_site, spread_threads};
 use crate::tile::target::MemoryKind;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -30,7 +30,8 @@ depth when the loop is lowered. Stages that are filled ahead come first in the b
 filled where it stands, in each iteration.
 
 The depth is the number of slots for which half of a block's shared memory has room, so that two blocks share a
-multiprocessor, from 2 to 4 and no more than there are iterations; 2 where only all of it has room.
+multiprocessor, or more blocks of fewer than 256 threads; from 2 to 4 and no more than there are iterations, and 2 where there is less
+room.
 
 Knob: `slots`; 1 turns the rule off. What TMA fills is a pipeline all the same, of one slot.
 
@@ -42,6 +43,7 @@ computes, and stages of which shared memory does not hold two.
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let all = reuse::bytes(p);
+    let blocks = BUSY.div_ceil(spread_threads::threads(p, ctx).max(1) as u64).max(2);
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
@@ -49,7 +51,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         }
         let site = axis_site(kernel, f.axis);
-        match pipelined(kernel, ctx, f, all) {
+        match pipelined(kernel, ctx, f, all, blocks) {
             Ok((new, depth, size)) => {
                 log.applied(format!("{site}: {depth} slots of {size} bytes"));
                 Visit::Replace(vec![Stmt::For(Box::new(new))])
@@ -72,12 +74,20 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
+/// Threads that a multiprocessor should have, where two slots of each of their blocks fit.
+const BUSY: u64 = 512;
 /// The most slots that are chosen: the latency of memory is some iterations long.
 const MOST: u64 = 4;
 
-/// The loop as a pipeline, its depth, and the bytes of a slot. `all` is what shared memory holds with one slot each, and
-/// `behind` what may have the bytes of all slots.
-fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, (all, behind): (u64, u64)) -> Result<(For, u64, u64), Refusal> {
+/// The loop as a pipeline, its depth, and the bytes of a slot. `all` is what shared memory holds with one slot each, `behind` what may
+/// have the bytes of all slots, and `blocks` how many blocks should share a multiprocessor.
+fn pipelined(
+    kernel: &Kernel,
+    ctx: &Context,
+    f: &For,
+    (all, behind): (u64, u64),
+    blocks: u64,
+) -> Result<(For, u64, u64), Refusal> {
     if ctx.knobs.slots == Some(1) {
         return Err("knob off".into());
     }
@@ -107,7 +117,7 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, (all, behind): (u64, u64))
     let fits = |depth: u64, room: u64| needed(depth) <= room;
     // No more than there are iterations.
     let most = edit::at_most(&f.hi).map_or(MOST, |n| MOST.min(n as u64));
-    let chosen = || (2..=most).rev().find(|n| fits(*n, room / 2)).or(Some(2).filter(|n| fits(*n, room)));
+    let chosen = || (2..=most).rev().find(|n| fits(*n, room / blocks)).or(Some(2).filter(|n| fits(*n, room)));
     let depth = match ctx.knobs.slots {
         Some(given) if !fits(given.into(), room) => {
             let needs = needed(given.into());

@@ -346,7 +346,7 @@ impl Share {
             lanes => {
                 let groups = wide::in_groups(kernel, inner, lanes as u64, |lane, mut body| {
                     placed(&mut body, Ix::Axis(lane));
-                    unrolled(lane, lanes, body)
+                    vec![unrolled(lane, lanes, body)]
                 });
                 (Numbered::new(outer.iter().copied().chain([&groups]), &facts), groups.body.clone())
             }

@@ -12,6 +12,7 @@ use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::open::check_bounds;
+use crate::tile::rules::fold_columns::Columns;
 use crate::tile::rules::{cluster_rows, cooperative_reduce};
 use crate::tile::steps::{bytes_of, set_arrays};
 
@@ -48,6 +49,8 @@ store what follows from them.
 
 /// Seconds that a second kernel takes at least.
 const SECOND: f64 = 4e-6;
+/// The fewest elements of a part of a column.
+const SHORTEST_COLUMN: u64 = 256;
 /// The fewest elements of a part: a few for each thread of a block.
 const SHORTEST: u64 = 1024;
 
@@ -76,26 +79,26 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
 }
 
 /// Rows of a kernel, each of which is reduced.
-struct Rows<'a> {
+pub(super) struct Rows<'a> {
     /// Where the statement is that does it.
-    at: usize,
+    pub at: usize,
     /// The loops over the rows, outermost first; none where there is one row.
-    free: Vec<&'a For>,
+    pub free: Vec<&'a For>,
     /// What is done in a row before and after its reduction.
-    before: &'a [Stmt],
-    reduce: &'a For,
-    after: &'a [Stmt],
-    acc: BufId,
-    op: ScalarOp,
-    identity: u64,
-    dtype: DType,
+    pub before: &'a [Stmt],
+    pub reduce: &'a For,
+    pub after: &'a [Stmt],
+    pub acc: BufId,
+    pub op: ScalarOp,
+    pub identity: u64,
+    pub dtype: DType,
     /// Elements of a row.
-    length: u64,
+    pub length: u64,
 }
 
 impl<'a> Rows<'a> {
     /// `None` where a kernel does anything else.
-    fn of(kernel: &'a Kernel, ctx: &Context) -> Option<Rows<'a>> {
+    pub(super) fn of(kernel: &'a Kernel, ctx: &Context) -> Option<Rows<'a>> {
         if !kernel.open {
             return None;
         }
@@ -149,8 +152,18 @@ impl<'a> Rows<'a> {
             None => {}
         }
         let workers = u64::from(ctx.target.axes.workers);
-        if rows * 2 > workers {
+        let columns = Columns::of(self, ctx).ok().and_then(|columns| columns.blocks());
+        let blocks = columns.unwrap_or(rows);
+        if blocks * 2 > workers {
             return Err(format!("its {rows} rows have blocks for {workers} multiprocessors"));
+        }
+        if columns.is_some() {
+            let parts = fit((2 * workers / blocks).min(self.length / SHORTEST_COLUMN));
+            return if parts > 1 {
+                Ok((parts, format!("for {blocks} blocks of columns")))
+            } else {
+                Err("its columns are short".into())
+            };
         }
         let seconds = |parts: u64| self.seconds(kernel, ctx, rows, fit(parts));
         let whole = seconds(1).ok_or("the target says nothing of its speed")?;

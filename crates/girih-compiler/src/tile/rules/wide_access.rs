@@ -25,7 +25,7 @@ for v in 0..4: free unroll                       local x_w: f32[4]      for v in
                                                                           store C[t*4 + v] = y_w[v]
 ```
 
-What the threads of a block share is read and written so too. Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
+What the threads of a block share is read and written so too, and rows that they fold together: each folds groups of neighbours. Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
 
 Refuses loops of other lengths than 2, 4, 8 and 16, and accesses that do not start at a multiple of their size, or of whose elements
 a mask may hold for some only.
@@ -37,28 +37,62 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let straight = f.body.iter().all(|s| walk::bodies(s).is_empty());
+        if (f.kind, f.place, straight) == (LoopKind::Reduce, Place::Thread, true) {
+            let Some(folded) = in_groups(kernel, ctx, f) else { return Visit::Leave };
+            log.applied(axis_site(kernel, f.axis));
+            return Visit::Replace(vec![folded]);
+        }
         let lanes = const_trip(f).filter(|n| [2, 4, 8, 16].contains(n));
         let (LoopKind::Free, Place::Unroll, true, Some(lanes)) = (f.kind, f.place, straight, lanes) else {
             return Visit::Into;
         };
-        let varying = walk::refs(&f.body).vals_defined;
-        let walk::Effects { bufs_read: read, bufs_written: written, .. } = walk::effects(&f.body);
-        let wide = |s: &Stmt| match s {
-            Stmt::Write { buf, .. } => {
-                !read.contains(buf) && wide::shared_lanes(kernel, ctx, s, f.axis, lanes) == lanes
-            }
-            Stmt::Read { buf, .. } => {
-                !written.contains(buf) && wide::shared_lanes(kernel, ctx, s, f.axis, lanes) == lanes
-            }
-            _ => wide::lanes(kernel, ctx, s, f.axis, lanes, &varying) == lanes,
-        };
-        let wide: Vec<bool> = f.body.iter().map(wide).collect();
+        let wide: Vec<bool> = at_once(kernel, ctx, f, lanes).into_iter().map(|n| n == lanes).collect();
         if !wide.contains(&true) {
             return Visit::Leave;
         }
         log.applied(axis_site(kernel, f.axis));
         Visit::Replace(widen(kernel, f, lanes, &wide))
     })
+}
+
+/// How many of `extent` elements along the loop each of its statements moves at once; 1 for what moves none.
+fn at_once(kernel: &Kernel, ctx: &Context, f: &For, extent: u64) -> Vec<u64> {
+    let varying = walk::refs(&f.body).vals_defined;
+    let walk::Effects { bufs_read: read, bufs_written: written, .. } = walk::effects(&f.body);
+    let of = |s: &Stmt| match s {
+        Stmt::Write { buf, .. } if !read.contains(buf) => wide::shared_lanes(kernel, ctx, s, f.axis, extent),
+        Stmt::Read { buf, .. } if !written.contains(buf) => wide::shared_lanes(kernel, ctx, s, f.axis, extent),
+        Stmt::Write { .. } | Stmt::Read { .. } => 1,
+        _ => wide::lanes(kernel, ctx, s, f.axis, extent, &varying),
+    };
+    f.body.iter().map(of).collect()
+}
+
+/// A fold that the threads share in groups of neighbours: as many as every wide load takes, where each thread has some.
+fn in_groups(kernel: &mut Kernel, ctx: &Context, f: &For) -> Option<Stmt> {
+    let extent = const_trip(f).filter(|_| f.lo.is_const(0))?;
+    let ways = u64::from(f.combine.as_ref()?.ways);
+    let each = at_once(kernel, ctx, f, extent);
+    let most = each.iter().copied().filter(|n| *n > 1).min()?;
+    let lanes =
+        std::iter::successors(Some(most), |n| Some(n / 2)).take_while(|n| *n > 1).find(|n| extent / n >= ways)?;
+    let wide: Vec<bool> = each.iter().map(|n| *n >= lanes).collect();
+    let mut lane = f.axis;
+    let group = wide::in_groups(kernel, f, lanes, |axis, body| {
+        lane = axis;
+        body
+    });
+    let inner = For {
+        axis: lane,
+        lo: Ix::Const(0),
+        hi: Ix::Const(lanes as i64),
+        place: Place::Unroll,
+        combine: None,
+        body: group.body.clone(),
+        ..f.clone()
+    };
+    let body = widen(kernel, &inner, lanes, &wide);
+    Some(Stmt::For(Box::new(For { body, ..group })))
 }
 
 /// The loop with its wide accesses before and after it.

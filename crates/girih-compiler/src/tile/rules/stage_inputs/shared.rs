@@ -73,7 +73,7 @@ pub(super) fn stage(
     body.push(Stmt::Write { buf, idx: vec![Ix::Axis(row), Ix::Axis(col)], value: copied });
     let mut line = free_loop(col, Ix::Const(cols as i64), body);
     if let Stmt::For(each) = &line {
-        let groups = wide::in_groups(kernel, each, lanes, |lane, body| wide::at_once(lane, lanes, body));
+        let groups = wide::in_groups(kernel, each, lanes, |lane, body| vec![wide::at_once(lane, lanes, body)]);
         line = Stmt::For(Box::new(groups));
     }
     let fill = free_loop(row, Ix::Const(rows as i64), vec![line]);

@@ -1,0 +1,212 @@
+//! `fold_columns`
+
+use std::collections::BTreeSet;
+
+use crate::base::rule::{Log, Rule};
+use crate::index::simplify;
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::affine::{Stride, stride};
+use crate::tile::edit::{self, const_trip};
+use crate::tile::numbered::Numbered;
+use crate::tile::rules::split_reduction::Rows;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "fold_columns",
+    doc: "\
+Gives neighbouring columns that are folded to the lanes of warps: what lies side by side is read at once. Each warp of a block folds
+every so many'th row, and the first one combines what all have, in their order.
+
+```text
+for j in 0..4096: free                           for b in 0..128: free block(x)
+  local s = 0.0                                    local s_parts: f32[8, 32] shared
+  for k in 0..3584: reduce combine add(s)          for t in 0..256: free thread
+    s <- x[k, j] + s                                 local s_part = 0.0
+  y[j] = s                              -->          for e in 0..448: reduce
+                                                       s_part <- x[e*8 + t//32, b*32 + t%32] + s_part
+                                                     s_parts[t//32, t%32] = s_part
+                                                   for t in 0..32: free thread
+                                                     local s = 0.0
+                                                     for r in 0..8: reduce
+                                                       s <- s_parts[r, t] + s
+                                                     y[b*32 + t] = s
+```
+
+A block has the more warps the fewer columns there are.
+
+Refuses kernels that do more than one reduction, rows that lie side by side along the reduction, fewer columns than a warp has lanes,
+and short reductions.
+",
+    run,
+};
+
+/// Rows that a warp should at least fold.
+const LEAST_EACH: u64 = 4;
+/// Warps of a block, and of one that has a multiprocessor's columns almost alone.
+const WARPS: u64 = 8;
+const MOST_WARPS: u64 = 32;
+/// Threads that a multiprocessor should have.
+const BUSY: u64 = 1024;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let rows = Rows::of(p, ctx)?;
+    let site = p.name.to_string();
+    match Columns::of(&rows, ctx) {
+        Ok(columns) => {
+            let warps = columns.warps(ctx);
+            log.applied(format!("{site}: {} columns, {warps} warps for {} of them", columns.count, columns.lanes));
+            Some(columns.folded(p, warps))
+        }
+        Err(why) => {
+            log.skipped(site, why);
+            None
+        }
+    }
+}
+
+/// Rows whose neighbours along one of their axes lie side by side in memory.
+pub(super) struct Columns<'a> {
+    rows: &'a Rows<'a>,
+    /// That axis among the free ones.
+    axis: usize,
+    count: u64,
+    lanes: u64,
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn of(rows: &'a Rows<'a>, ctx: &Context) -> Result<Columns<'a>, String> {
+        let lanes = u64::from(ctx.target.axes.lanes);
+        if rows.length < LEAST_EACH * WARPS {
+            return Err(format!("it folds {} elements", rows.length));
+        }
+        let varying = BTreeSet::new();
+        let mut loads = vec![];
+        walk::visit(&rows.reduce.body, &mut |s| {
+            if let Stmt::Load { mem, .. } = s {
+                loads.push(&mem.index);
+            }
+        });
+        let k = rows.reduce.axis;
+        let along = |ix: &Ix, axis| stride(ix, axis, &varying);
+        if loads.iter().any(|ix| along(ix, k) == Stride::Irregular) {
+            return Err("where it reads depends on what it reads".into());
+        }
+        let far: Vec<_> = loads.into_iter().filter(|ix| along(ix, k) == Stride::Far).collect();
+        let beside = |f: &&For| {
+            const_trip(f).is_some_and(|n| n >= lanes)
+                && !far.is_empty()
+                && far.iter().all(|ix| along(ix, f.axis) == Stride::Unit)
+        };
+        let at = rows.free.iter().position(|f| beside(f)).ok_or("no neighbours lie side by side")?;
+        let count = const_trip(rows.free[at]).unwrap_or(0);
+        Ok(Columns { rows, axis: at, count, lanes })
+    }
+
+    /// Blocks that the columns are for; `None` where it is known at launch only.
+    pub(super) fn blocks(&self) -> Option<u64> {
+        let others = self.rows.free.iter().enumerate().filter(|(at, _)| *at != self.axis);
+        others.map(|(_, f)| f).try_fold(self.count.div_ceil(self.lanes), |n, f| n.checked_mul(const_trip(f)?))
+    }
+
+    fn warps(&self, ctx: &Context) -> u64 {
+        let wanted = BUSY * u64::from(ctx.target.axes.workers);
+        let most =
+            MOST_WARPS.min(u64::from(ctx.target.axes.threads) / self.lanes).min(self.rows.length / LEAST_EACH).max(1);
+        let enough = |warps: &u64| self.blocks().is_none_or(|n| n * warps * self.lanes >= wanted);
+        let counts = std::iter::successors(Some(WARPS), |n| Some(n * 2)).take_while(|n| *n <= most);
+        let mut last = WARPS.min(1 << most.ilog2());
+        for warps in counts {
+            last = warps;
+            if enough(&warps) {
+                break;
+            }
+        }
+        last
+    }
+
+    fn folded(&self, p: &Kernel, warps: u64) -> Kernel {
+        let mut kernel = p.clone();
+        let Rows { acc, dtype, op, identity, length, reduce, before, after, .. } = self.rows;
+        let (lanes, warps, length) = (self.lanes as i64, warps as i64, *length as i64);
+        let name = kernel.bufs[*acc].name.clone();
+        let ty = Ty::Num(*dtype);
+        let shape = vec![warps as u64, self.lanes];
+        let parts = kernel.bufs.push(Buf { space: Space::Shared, ..Buf::new(format!("{name}_parts"), ty, shape) });
+        let part = kernel.bufs.push(Buf::new(format!("{name}_part"), ty, vec![]));
+        let [b, t, e, first, r] =
+            ["b", "t", "e", "t", "r"].map(|n| kernel.axes.push(Axis { name: n.into(), from: None }));
+        let value = |kernel: &mut Kernel, name: String| kernel.vals.push(Val { ty, name });
+
+        // What a thread folds.
+        let mut body = reduce.body.clone();
+        walk::visit_mut(&mut body, &mut |s| match s {
+            Stmt::Read { buf, .. } | Stmt::Write { buf, .. } if buf == acc => *buf = part,
+            _ => {}
+        });
+        let warp = Ix::floor_div(Ix::Axis(t), Ix::Const(lanes));
+        let k = Ix::add(Ix::mul(Ix::Axis(e), Ix::Const(warps)), warp.clone());
+        walk::subst_axes(&mut body, &mut |a| (a == reduce.axis).then(|| Ix::add(reduce.lo.clone(), k.clone())));
+        let trips = match length % warps {
+            0 => Ix::Const(length / warps),
+            _ => Ix::floor_div(Ix::sub(Ix::Const(length + warps - 1), warp.clone()), Ix::Const(warps)),
+        };
+        let pure = before.iter().filter(|s| edit::is_pure(s)).cloned();
+        let own = value(&mut kernel, format!("{name}_part"));
+        let fold = edit::loop_with(e, trips, body, |f| f.kind = LoopKind::Reduce);
+        let each: Vec<Stmt> = pure
+            .chain([
+                Stmt::Local { buf: part },
+                Stmt::Write { buf: part, idx: vec![], value: Opnd::Const { dtype: *dtype, bits: *identity } },
+                fold,
+                Stmt::Read { dst: own, buf: part, idx: vec![] },
+                Stmt::Write {
+                    buf: parts,
+                    idx: vec![warp, Ix::modulo(Ix::Axis(t), Ix::Const(lanes))],
+                    value: Opnd::Val(own),
+                },
+            ])
+            .collect();
+
+        // What the first warp combines.
+        let [one, old, new] = ["part", "acc", "v"].map(|n| value(&mut kernel, n.into()));
+        let combine = vec![
+            Stmt::Read { dst: one, buf: parts, idx: vec![Ix::Axis(r), Ix::Axis(first)] },
+            Stmt::Read { dst: old, buf: *acc, idx: vec![] },
+            Stmt::Let { dst: new, op: *op, args: vec![Opnd::Val(one), Opnd::Val(old)] },
+            Stmt::Write { buf: *acc, idx: vec![], value: Opnd::Val(new) },
+        ];
+        let all = edit::loop_with(r, Ix::Const(warps), combine, |f| f.kind = LoopKind::Reduce);
+        let whole: Vec<Stmt> = before.iter().cloned().chain([all]).chain(after.iter().cloned()).collect();
+        let whole = walk::clone_fresh(&mut kernel, &whole);
+
+        // Where blocks and lanes stand.
+        let mut facts = kernel.facts();
+        let groups = (self.count as i64).div_euclid(lanes) + i64::from(self.count as i64 % lanes != 0);
+        let others = self.rows.free.iter().enumerate().filter(|(at, _)| *at != self.axis).map(|(_, f)| *f);
+        let numbered = Numbered::new(others, &facts);
+        let blocks = simplify(&Ix::mul(numbered.total.clone(), Ix::Const(groups)), &facts);
+        facts.set_axis(b, &Ix::Const(0), &blocks);
+        facts.set_axis(t, &Ix::Const(0), &Ix::Const(lanes * warps));
+        facts.set_axis(first, &Ix::Const(0), &Ix::Const(lanes));
+        let over = self.rows.free[self.axis];
+        let placed = |kernel: &mut Kernel, axis: AxisId, extent: i64, mut body: Vec<Stmt>| {
+            let column = Ix::add(
+                Ix::mul(Ix::modulo(Ix::Axis(b), Ix::Const(groups)), Ix::Const(lanes)),
+                Ix::modulo(Ix::Axis(axis), Ix::Const(lanes)),
+            );
+            let column = simplify(&column, &facts);
+            walk::subst_axes(&mut body, &mut |a| (a == over.axis).then(|| Ix::add(over.lo.clone(), column.clone())));
+            numbered.place(&mut body, &Ix::floor_div(Ix::Axis(b), Ix::Const(groups)), &facts);
+            if self.count as i64 % lanes != 0 {
+                let exists = Cond::new(column, Cmp::Lt, Ix::Const(self.count as i64));
+                body = edit::when(kernel, "mine", Mask { conds: vec![exists], vals: vec![] }, body, vec![]);
+            }
+            edit::loop_with(axis, Ix::Const(extent), body, |f| f.place = Place::Thread)
+        };
+        let each = placed(&mut kernel, t, lanes * warps, each);
+        let whole = placed(&mut kernel, first, lanes, whole);
+        kernel.body[self.rows.at] = edit::block_loop(b, 0, blocks, vec![Stmt::Local { buf: parts }, each, whole]);
+        kernel
+    }
+}
