@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -95,6 +95,14 @@ gpu-coverage-part: build .venv/ready
 # Models and examples for GPUs, on the simulator: right values and no report, for every target.
 simulated: build .venv/ready
 	.venv/bin/python tests/simulated.py $(GIRIH)
+
+# What a machine with a GPU adds: kernels that its driver runs, beside the evaluator, NumPy and ONNX's expectations.
+gpu: build .venv/ready
+	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
+	.venv/bin/python tests/on_gpu.py $(GIRIH)
+	.venv/bin/python tests/operations.py $(GIRIH) --gpu -j 8
+	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cuda --jobs 8
+	.venv/bin/python tests/models.py $(GIRIH) --device cuda
 
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build

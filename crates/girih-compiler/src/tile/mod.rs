@@ -93,6 +93,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::tensor_core::RULE, &[&[Threads, Products]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::fold_columns::RULE, &[&[Threads]]),
+    (rules::fold_rows::RULE, &[&[Threads]]),
     (rules::cluster_rows::RULE, &[&[Threads, TensorCopies]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::cooperative_scan::RULE, &[&[Threads]]),

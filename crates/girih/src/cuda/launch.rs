@@ -8,7 +8,7 @@ use std::ffi::c_void;
 
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::Memory as HostMemory;
-use girih_compiler::kernel::ir::{Elem, Global};
+use girih_compiler::kernel::ir::{Elem, Global, Stmt};
 use girih_compiler::loops::launch_facts;
 use girih_compiler::pipeline::{self, Lowered};
 
@@ -92,7 +92,7 @@ pub fn run(
     }
     let timer = Timer::start(device, stream)?;
     start(loaded, lowered, grid, &arrays.args, stream)?;
-    let seconds = timer.stop()?;
+    let seconds = timer.stop().map_err(|error| of_kernel(error, lowered))?;
     for (at, (from, bytes)) in globals() {
         let mut kept = vec![0; bytes as usize];
         device::to_host(device, &mut kept, from)?;
@@ -100,6 +100,26 @@ pub fn run(
     }
     arrays.copy_out(memory)?;
     Ok(seconds)
+}
+
+/// What ended a kernel: the driver says of one that trapped only that it failed.
+fn of_kernel(error: super::Error, lowered: &Lowered) -> super::Error {
+    match error {
+        super::Error::Driver { call, name, reason } if asserts(&lowered.kernel.body) => {
+            let reason = format!("{reason}; an assertion of `{}` that does not hold ends it so", lowered.kernel.name);
+            super::Error::Driver { call, name, reason }
+        }
+        other => other,
+    }
+}
+
+fn asserts(body: &[Stmt]) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::Assert { .. } => true,
+        Stmt::For { body, .. } | Stmt::Loop { body } => asserts(body),
+        Stmt::If { then, els, .. } => asserts(then) || asserts(els),
+        _ => false,
+    })
 }
 
 /// Begins a launch on addresses of the device.

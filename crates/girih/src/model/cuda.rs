@@ -124,7 +124,11 @@ impl Resident {
             state.loaded = false;
         }
         let stream = call.stream.unwrap_or(0) as usize;
-        let host = |address: &u64| !device.has(*address);
+        // The driver is asked once for each address.
+        let there: BTreeMap<u64, bool> =
+            call.inputs.iter().chain(call.outputs).map(|address| (*address, device.has(*address))).collect();
+        let has = |address: u64| there.get(&address).copied().unwrap_or(false);
+        let host = |address: &u64| !has(*address);
         let waits = call.stream.is_none() || call.outputs.iter().any(host);
         if let Some(last) = &state.last {
             // What is copied from the host is copied at once.
@@ -138,13 +142,14 @@ impl Resident {
                     let held = self.graph.inputs.get(input as usize).is_some_and(|i| i.role == Role::Parameter);
                     let from = call.inputs.get(input as usize).copied().ok_or_else(missing)?;
                     // SAFETY: as the function's own contract says.
-                    unsafe { state.input(device, at, from, *bytes, held && was_loaded, stream) }?
+                    let given = Given { address: from, there: has(from), kept: held && was_loaded };
+                    unsafe { state.input(device, at, given, *bytes, stream) }?
                 }
                 ArrayPlace::Constant(id) => state.constant(device, at, *bytes, &self.graph, id)?,
                 ArrayPlace::Loaded => state.own(device, at, *bytes)?.0,
                 // A round says where.
                 ArrayPlace::Row { .. } => 0,
-                ArrayPlace::Temp => match self.written_in_place(device, at, call) {
+                ArrayPlace::Temp => match self.written_in_place(&has, at, call) {
                     Some(address) => address,
                     None => state.own(device, at, *bytes)?.0,
                 },
@@ -175,7 +180,7 @@ impl Resident {
             };
             self.plan.outputs.iter().zip(call.outputs).filter_map(of).filter(|(from, to, _)| from != to)
         };
-        for (from, to, bytes) in outputs().filter(|(_, to, _)| device.has(*to)) {
+        for (from, to, bytes) in outputs().filter(|(_, to, _)| has(*to)) {
             device::copy(device, to, from, bytes, stream)?;
         }
         if let Some(last) = &state.last {
@@ -184,7 +189,7 @@ impl Resident {
                 last.synchronize()?;
             }
         }
-        for (from, to, bytes) in outputs().filter(|(_, to, _)| !device.has(*to)) {
+        for (from, to, bytes) in outputs().filter(|(_, to, _)| !has(*to)) {
             let to = std::ptr::with_exposed_provenance_mut(to as usize);
             // SAFETY: the output has this many bytes, says the contract.
             device::to_host(device, unsafe { std::slice::from_raw_parts_mut(to, bytes as usize) }, from)?;
@@ -203,9 +208,9 @@ impl Resident {
     }
 
     /// Where the caller wants an array that a step writes, if kernels can write there.
-    fn written_in_place(&self, device: &Device, at: usize, call: &Call<'_>) -> Option<u64> {
+    fn written_in_place(&self, has: &dyn Fn(u64) -> bool, at: usize, call: &Call<'_>) -> Option<u64> {
         let mut wanted = self.plan.outputs.iter().zip(call.outputs).filter(|(id, _)| id.0 as usize == at);
-        wanted.find(|(_, to)| to.is_multiple_of(ALIGN) && device.has(**to)).map(|(_, to)| *to)
+        wanted.find(|(_, to)| to.is_multiple_of(ALIGN) && has(**to)).map(|(_, to)| *to)
     }
 }
 
@@ -292,6 +297,15 @@ impl Runner for Running<'_> {
     }
 }
 
+/// An input of a run.
+struct Given {
+    address: u64,
+    /// Whether it is on the device.
+    there: bool,
+    /// It is as it was in the last run.
+    kept: bool,
+}
+
 impl State {
     /// The model's own memory for an array, and whether it is new.
     fn own(&mut self, device: &'static Device, at: usize, bytes: u64) -> Result<(u64, bool)> {
@@ -308,7 +322,7 @@ impl State {
         }
     }
 
-    /// Where kernels read an input: its own memory if that is on the device, else a copy. `kept`: it is as it was in the last run.
+    /// Where kernels read an input: its own memory if that is on the device, else a copy.
     ///
     /// # Safety
     /// The address must be of so many bytes.
@@ -316,12 +330,10 @@ impl State {
         &mut self,
         device: &'static Device,
         at: usize,
-        from: u64,
+        Given { address: from, there, kept }: Given,
         bytes: u64,
-        kept: bool,
         stream: usize,
     ) -> Result<u64> {
-        let there = device.has(from);
         if there && from.is_multiple_of(ALIGN) {
             return Ok(from);
         }

@@ -123,7 +123,13 @@ impl Printer<'_> {
             });
         }
         if self.halves(place) {
-            self.weak(order, "a load of an element of 4 bits")?;
+            if order != Order::Weak {
+                let u8 = self.support.ty("u8", 1);
+                let address = format!("(const {u8} *){array} + (({index}) >> 1)");
+                let byte = Target { address, dtype: DType::I8, memory: self.target(place).memory };
+                let byte = self.ordered_load(Ty::num(DType::I8, 1), &byte, order)?;
+                return Ok(format!("({byte} >> (({index}) & 1) * 4) & 15"));
+            }
             return Ok(format!(
                 "{}((const {} *){array}, {index})",
                 self.support.call("load_half", 1),
@@ -152,9 +158,10 @@ impl Printer<'_> {
             self.weak(order, "a store of several elements")?;
             self.vector_store(ty, place, &v)?
         } else if self.halves(place) {
-            self.weak(order, "a store of an element of 4 bits")?;
             self.support.block("store_half", STORE_HALF);
-            format!("store_half({array}, {index}, {v});")
+            let stored = format!("store_half({array}, {index}, {v});");
+            // Its atomic operations have no order of their own.
+            if order == Order::Weak { stored } else { format!("{{ __threadfence(); {stored} }}") }
         } else if order != Order::Weak {
             let at = self.target(place);
             self.ordered_store(ty, &at, &v, order)?

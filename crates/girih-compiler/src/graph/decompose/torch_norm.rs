@@ -146,11 +146,16 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (weight, bias) = (channel(b, call.opt(1))?, channel(b, call.opt(2))?);
     let mut saved = None;
     let mut updated = vec![];
+    let kept = call.word("statistics");
     let y = match (channel(b, call.opt(3))?, channel(b, call.opt(4))?) {
         (Some(mean), Some(variance)) if !training => {
             let eps = b.scalar_like(variance, eps);
             let shifted = b.add(variance, eps)?;
             let mut scale = b.rsqrt(shifted)?;
+            if kept.is_some_and(|kept| kept != "none") {
+                let count = vec![b.shape(x).swap_remove(1)];
+                saved = Some((b.reshape(mean, &count)?, b.reshape(scale, &count)?));
+            }
             if let Some(w) = weight {
                 scale = b.mul(scale, w)?;
             }
@@ -179,9 +184,14 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Ok(vec![y]);
     }
     let (mean, inverse) = match saved {
+        // On processors they are what the input is, on GPUs wider.
+        Some((mean, inverse)) if kept == Some(narrow.to_string().as_str()) => {
+            (b.convert(mean, narrow)?, b.convert(inverse, narrow)?)
+        }
         Some(pair) => pair,
         None => {
-            let empty = b.full(ir::scalar(wide, 0.0), wide, vec![Ix::Const(0)]);
+            let elem = if kept.is_some() { narrow } else { wide };
+            let empty = b.full(ir::scalar(elem, 0.0), elem, vec![Ix::Const(0)]);
             (empty, empty)
         }
     };

@@ -42,7 +42,7 @@ use serde_json::Value as Json;
 use crate::base::location::Location;
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
-use crate::graph::ir::{Arg, Attrs, Output, Role, Symbol};
+use crate::graph::ir::{Arg, Attr, Attrs, Output, Role, Symbol};
 use crate::graph::{Builder, Elem, Graph, OriginId, SymId};
 use crate::index::{Cmp, Cond, Ix};
 use read::{At, Known};
@@ -201,6 +201,13 @@ impl Import {
         let mut expected = vec![];
         for result in at.list("results")? {
             expected.push(if result.json.is_null() { None } else { Some(self.known.typed(&result)?) });
+        }
+        // Whether there are means and deviations, and as what, PyTorch decides by the device, which graphs do not name.
+        if op.contains("batch_norm")
+            && let Some(Some((_, elem, shape))) = expected.get(1)
+        {
+            let kept = !shape.first().is_some_and(|n| n.is_const(0));
+            attrs.insert("statistics".into(), Attr::Str(if kept { elem.to_string() } else { "none".into() }));
         }
         let outcome = Builder::new(&mut self.graph, origin)
             .source(&op, args, attrs)

@@ -167,11 +167,15 @@ fn extent(f: &For) -> i64 {
     }
 }
 
-/// The reduction of a kernel that does nothing for rows: the only loop beside what stores its result.
+/// The first reduction of a kernel that does nothing for rows: it has no other loops beside what stores their results.
 fn alone(p: &Kernel, lanes: u32) -> Option<&For> {
     let mut loops = p.body.iter().filter(|s| !walk::bodies(s).is_empty());
-    let (Some(Stmt::For(f)), None) = (loops.next(), loops.next()) else { return None };
-    (f.kind == LoopKind::Reduce && f.place == Place::None && refusal(f, lanes).is_none()).then_some(f)
+    let folds = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce && f.place == Place::None && refusal(f, lanes).is_none());
+    let all = loops.clone().all(folds);
+    match loops.next() {
+        Some(Stmt::For(f)) if all => Some(f),
+        _ => None,
+    }
 }
 
 /// The extent of the longest reduction that threads can share.

@@ -210,3 +210,68 @@ impl<'a> Columns<'a> {
         kernel
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const COLUMNS: &str = r#"loop kernel k(x: ptr f32, y: ptr f32) open:
+  for i in 0..3: free
+    for j in 0..100: free
+      local s: f32
+      s = 1.0
+      for k in 0..70: reduce combine add(s) from -0.0
+        v: f32 = load x[i*7000 + k*100 + j]
+        a: f32 = s
+        b: f32 = v + a
+        s = b
+      c: f32 = s
+      store y[i*100 + j] = c
+"#;
+
+    #[test]
+    fn lanes_have_columns_and_warps_rows() {
+        let (out, log) = apply("fold_columns", &kernel(COLUMNS), &gpu(&[]));
+        assert_eq!(log.applied, ["k: 100 columns, 16 warps for 32 of them"]);
+        let want = r#"tile kernel k(x: ptr f32, y: ptr f32) open:
+  for b in 0..12: free block(x)
+    local s_parts: f32[16, 32] shared
+    for t in 0..512: free thread
+      mine: i1 = test b%4*32 + t%32 < 100
+      if mine:
+        local s_part: f32
+        s_part = -0.0
+        for e in 0..(t//32*-1 + 85)//16: reduce
+          v: f32 = load x[b//4*7000 + e*1600 + t//32*100 + b%4*32 + t%32]
+          a: f32 = s_part
+          b_1: f32 = v + a
+          s_part = b_1
+        s_part_1: f32 = s_part
+        s_parts[t//32, t%32] = s_part_1
+    for t_1 in 0..32: free thread
+      mine_1: i1 = test b%4*32 + t_1 < 100
+      if mine_1:
+        local s: f32
+        s = 1.0
+        for r in 0..16: reduce
+          part: f32 = s_parts[r, t_1]
+          acc: f32 = s
+          v_1: f32 = part + acc
+          s = v_1
+        c: f32 = s
+        store y[b//4*100 + b%4*32 + t_1] = c
+"#;
+        assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn others_say_why() {
+        for (from, to, why) in [
+            ("k*100 + j", "j*70 + k", "k: no neighbours lie side by side"),
+            ("0..70", "0..20", "k: it folds 20 elements"),
+            ("0..100", "0..20", "k: no neighbours lie side by side"),
+        ] {
+            assert_eq!(refusals("fold_columns", &COLUMNS.replace(from, to), &gpu(&[])), [why], "{to}");
+        }
+    }
+}

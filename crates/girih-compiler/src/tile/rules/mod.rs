@@ -12,6 +12,7 @@ pub mod count_bins;
 pub mod cooperative_scan;
 pub mod double_buffer;
 pub mod fold_columns;
+pub mod fold_rows;
 pub mod group_blocks;
 pub mod interchange;
 pub mod keep_rows;

@@ -6,6 +6,7 @@ use crate::graph::Elem;
 use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step};
+use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::contraction::num_type;
@@ -25,8 +26,8 @@ kernel folds what they make of it and does what follows.
 ```text
 for i in 0..4: free                              for i: for part in 0..64: free
   local s = 0.0                                    local s = 0.0
-  for k in 0..1000000: reduce combine add(s) -->   for k in part*15625..part*15625 + 15625: reduce combine add(s)
-    s <- x[i, k] + s                                 s <- x[i, k] + s
+  for k in 0..1000000: reduce combine add(s) -->   for k in 0..15625: reduce combine add(s)
+    s <- x[i, k] + s                                 s <- x[i, part*15625 + k] + s
   store out[i] = s/1000000.0                       store s_parts[i, part] = s
 
                                                  for i in 0..4: free
@@ -53,6 +54,14 @@ const SECOND: f64 = 4e-6;
 const SHORTEST_COLUMN: u64 = 256;
 /// The fewest elements of a part: a few for each thread of a block.
 const SHORTEST: u64 = 1024;
+/// Blocks for each multiprocessor at most, which hide one another's latency.
+const BLOCKS: u64 = 8;
+
+/// Elements of a part of a row. Long parts begin where threads may read several elements at once.
+fn each(length: u64, parts: u64) -> u64 {
+    let each = length.div_ceil(parts.clamp(1, length.max(1))).max(1);
+    if each < SHORTEST { each } else { each.next_multiple_of(SHORTEST) }
+}
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     let mut out = Plan { steps: vec![], ..plan.clone() };
@@ -64,7 +73,7 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
         let site = step.kernel.name.to_string();
         match rows.parts(&step.kernel, ctx) {
             Ok((parts, why)) => {
-                log.applied(format!("{site}: {parts} parts of {}, {why}", rows.length.div_ceil(parts)));
+                log.applied(format!("{site}: {parts} parts of {}, {why}", each(rows.length, parts)));
                 let split = Split { rows, parts: parts as i64 };
                 let [first, second] = split.steps(step, &mut out.arrays);
                 out.steps.extend([first, second]);
@@ -144,7 +153,7 @@ impl<'a> Rows<'a> {
         let rows = self.free.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
         let rows = rows.ok_or("how many rows there are is known at launch only")?;
         // No part is empty.
-        let fit = |parts: u64| self.length.div_ceil(self.length.div_ceil(parts.clamp(1, self.length)).max(1));
+        let fit = |parts: u64| self.length.div_ceil(each(self.length, parts));
         match ctx.knobs.split_rows {
             Some(1) => return Err("knob off".into()),
             Some(parts) if fit(parts.into()) > 1 => return Ok((fit(parts.into()), "as asked for".into())),
@@ -167,8 +176,8 @@ impl<'a> Rows<'a> {
         }
         let seconds = |parts: u64| self.seconds(kernel, ctx, rows, fit(parts));
         let whole = seconds(1).ok_or("the target says nothing of its speed")?;
-        let most = (workers / rows.max(1)).min(self.length / SHORTEST);
-        let counts = (1..9).map(|n| 1 << n).filter(|n| *n < most).chain([most]);
+        let most = (BLOCKS * workers / rows.max(1)).min(self.length / SHORTEST);
+        let counts = (1..12).map(|n| 1 << n).filter(|n| *n < most).chain([most]);
         let cost = |parts: u64| Some((fit(parts), seconds(parts)? + SECOND));
         let cluster = cluster_rows::best(kernel, ctx);
         let best = counts.filter(|n| *n > 1).filter_map(cost).min_by(|a, b| a.1.total_cmp(&b.1));
@@ -188,7 +197,7 @@ impl<'a> Rows<'a> {
         let mut kernel = kernel.clone();
         let [b, part] = ["b", "part"].map(|name| kernel.axes.push(Axis { name: name.into(), from: None }));
         let mut body = self.reduce.clone();
-        (body.lo, body.hi) = (Ix::Const(0), Ix::Const(self.length.div_ceil(parts) as i64));
+        (body.lo, body.hi) = (Ix::Const(0), Ix::Const(each(self.length, parts) as i64));
         let each = edit::block_loop(part, 1, Ix::Const(parts as i64), vec![Stmt::For(Box::new(body))]);
         let all = edit::block_loop(b, 0, Ix::Const(rows as i64), vec![each]);
         let threads = ctx.knobs.threads.into();
@@ -235,13 +244,14 @@ impl Split<'_> {
     fn first(&self, kernel: &mut Kernel, base: ValId) {
         let Rows { acc, dtype, identity, length, reduce, .. } = self.rows;
         let part = kernel.axes.push(Axis { name: "part".into(), from: None });
-        let each = length.div_ceil(self.parts as u64) as i64;
+        let each = each(length, self.parts as u64) as i64;
         let mut fold = reduce.clone();
-        let from = Ix::add(reduce.lo.clone(), Ix::mul(Ix::Axis(part), Ix::Const(each)));
-        let to = Ix::add(from.clone(), Ix::Const(each));
-        let even = length.is_multiple_of(each as u64);
-        fold.hi = if even { to } else { Ix::min(to, reduce.hi.clone()) };
-        fold.lo = from;
+        let from = Ix::mul(Ix::Axis(part), Ix::Const(each));
+        let whole = Ix::Const(each);
+        let left = Ix::sub(Ix::Const(length as i64), from.clone());
+        fold.hi = if length.is_multiple_of(each as u64) { whole } else { Ix::min(whole, left) };
+        let from = Ix::add(std::mem::replace(&mut fold.lo, Ix::Const(0)), from);
+        walk::subst_axes(&mut fold.body, &mut |a| (a == reduce.axis).then(|| Ix::add(from.clone(), Ix::Axis(a))));
         let value = kernel.vals.push(Val { ty: Ty::Num(dtype), name: kernel.bufs[acc].name.clone() });
         let kept = self.rows.before.iter().filter(|s| edit::is_pure(s)).cloned();
         let start = [
@@ -346,15 +356,15 @@ mod tests {
     fn rows_are_folded_in_parts() {
         let (_, plan) = plan_of("torch.randn(3, 100000).mean(-1)");
         let (out, log) = split_by(run, &plan, &gpu(&["split_rows=7"]));
-        assert_eq!(log.applied, ["k_mean: 7 parts of 14286, as asked for"]);
+        assert_eq!(log.applied, ["k_mean: 7 parts of 14336, as asked for"]);
         let text: String = out.unwrap().steps.iter().map(|s| print(&s.kernel, Dialect::Loop)).collect();
         let want = r#"loop kernel k_mean_parts(x: ptr f32, sum_parts: ptr f32) open:
   for a0 in 0..3: free
     for part in 0..7: free
       local sum: f32
       sum = 0.0
-      for k in part*14286..min(part*14286 + 14286, 100000): reduce combine add(sum) from 0.0
-        x_1: f32 = load x[a0*100000 + k] !"aten.mean"
+      for k in 0..min(14336, part*-14336 + 100000): reduce combine add(sum) from 0.0
+        x_1: f32 = load x[a0*100000 + part*14336 + k] !"aten.mean"
         acc: f32 = sum
         v: f32 = x_1 + acc
         sum = v

@@ -43,7 +43,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Replace(vec![folded]);
         }
         let lanes = const_trip(f).filter(|n| [2, 4, 8, 16].contains(n));
-        let (LoopKind::Free, Place::Unroll, true, Some(lanes)) = (f.kind, f.place, straight, lanes) else {
+        let (LoopKind::Free | LoopKind::Reduce, Place::Unroll, true, Some(lanes)) = (f.kind, f.place, straight, lanes)
+        else {
             return Visit::Into;
         };
         let wide: Vec<bool> = at_once(kernel, ctx, f, lanes).into_iter().map(|n| n == lanes).collect();

@@ -2,14 +2,19 @@
 
 use crate::tile::target::{Capability, MemoryKind, Target};
 
+/// Rows from which a block may have more.
+const MANY: u64 = 1024;
+
 /// Rows of a block, and how many keys it takes at once.
 pub fn sizes(rows: Option<u64>, keys: Option<u64>, room: &Room<'_>) -> Option<(u64, u64)> {
     let target = room.target;
     if target.has(Capability::Threads) {
         // Four warps with the rows of one product each; scores and sums are in registers where the matrix unit makes them.
-        let of = |n: Option<u64>| n.map_or(64, |n| n.max(1).next_multiple_of(16).min(64));
+        let of = |n: Option<u64>, most: u64| n.map_or(64, |n| n.max(1).next_multiple_of(16).min(most));
         let smaller = |n: u64| (n / 2).next_multiple_of(16).min(n);
-        let (mut rows, mut keys) = (of(rows), of(keys));
+        // Of long rows few blocks fit a multiprocessor; eight warps share what they are multiplied with.
+        let long = room.sum == 0 && room.deep >= 128 && rows.is_some_and(|n| n >= MANY);
+        let (mut rows, mut keys) = (of(rows, if long { 128 } else { 64 }), of(keys, 64));
         while !room.holds(rows, keys) {
             (rows, keys) = match (rows, keys) {
                 (16, 16) => return None,
@@ -62,6 +67,8 @@ mod tests {
         assert_eq!(of("sm_90a", 64, 2, None), Some((64, 64)));
         assert_eq!(of("sm_90a", 64, 2, Some(7)), Some((16, 64)));
         assert_eq!(of("sm_120", 128, 2, None), Some((64, 64)));
+        assert_eq!(of("sm_90a", 128, 2, Some(4096)), Some((128, 64)));
+        assert_eq!(of("sm_90a", 64, 2, Some(4096)), Some((64, 64)));
         assert_eq!(of("sm_120", 128, 4, None), Some((32, 32)));
         assert_eq!(of("sm_120", 256, 8, None), None);
         assert_eq!(of("sm_80", 256, 8, None), Some((16, 16)));

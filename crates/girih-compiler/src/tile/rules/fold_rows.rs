@@ -1,0 +1,226 @@
+//! `fold_rows`
+
+use crate::base::rule::{Log, Rule};
+use crate::index::simplify;
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::edit::{self, const_trip};
+use crate::tile::numbered::Numbered;
+use crate::tile::rules::split_reduction::Rows;
+use crate::tile::wide;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "fold_rows",
+    doc: "\
+Gives each of many short rows that are folded to some lanes of a warp, so that a block has several: each lane folds a part, read in
+wide accesses, and the lanes exchange what they have.
+
+```text
+for i in 0..524288: free                         for b in 0..32768: free block(x)
+  local s = 0.0                                    local s_parts: f32[256] private
+  for k in 0..128: reduce combine add(s)           for t in 0..256: free thread
+    s <- x[i, k] + s                                 local s_part = 0.0
+  y[i] = s                              -->          for v in 0..8: reduce unroll
+                                                       s_part <- x[b*16 + t//16, t%16*8 + v] + s_part
+                                                     s_parts[t] = s_part
+                                                   for t in 0..256: free thread
+                                                     local s = 0.0
+                                                     for q in 0..16: reduce lanes combine add(s) from 0.0 x 16
+                                                       s <- s_parts[t//16*16 + q] + s
+                                                     y[b*16 + t//16] = s where t%16 == 0
+```
+
+Refuses kernels that do more than one reduction, rows that are not read in wide accesses, long or few rows, and numbers of rows that
+leave a block with a part of them.
+",
+    run,
+};
+
+/// The longest rows: longer ones have a warp's work.
+const LONGEST: u64 = 1024;
+/// Rows for each multiprocessor at least.
+const LEAST_ROWS: u64 = 16;
+/// Lanes that a row has at least.
+const LEAST_LANES: u64 = 4;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let rows = Rows::of(p, ctx)?;
+    let site = p.name.to_string();
+    match Short::of(p, &rows, ctx) {
+        Ok(short) => {
+            log.applied(format!("{site}: {} rows for a block, {} lanes for each", short.together, short.lanes));
+            Some(short.folded(p))
+        }
+        Err(why) => {
+            log.skipped(site, why);
+            None
+        }
+    }
+}
+
+struct Short<'a> {
+    rows: &'a Rows<'a>,
+    /// Lanes of a row, and elements that each takes at once.
+    lanes: u64,
+    wide: u64,
+    /// Rows of a block.
+    together: u64,
+}
+
+impl<'a> Short<'a> {
+    fn of(p: &Kernel, rows: &'a Rows<'a>, ctx: &Context) -> Result<Short<'a>, String> {
+        let count = rows.free.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
+        let count = count.ok_or("how many rows there are is known at launch only")?;
+        if rows.length > LONGEST || count < LEAST_ROWS * u64::from(ctx.target.axes.workers) {
+            return Err(format!("it has {count} rows of {}", rows.length));
+        }
+        let f = rows.reduce;
+        if !f.lo.is_const(0) {
+            return Err("its rows do not begin at 0".into());
+        }
+        let varying = walk::refs(&f.body).vals_defined;
+        let loads = f.body.iter().filter(|s| matches!(s, Stmt::Load { .. }));
+        let wide = loads.map(|s| wide::lanes(p, ctx, s, f.axis, rows.length, &varying)).filter(|n| *n > 1).min();
+        let most = wide.ok_or("it is not read in wide accesses")?;
+        let warp = u64::from(ctx.target.axes.lanes);
+        let fits = |lanes: &u64, wide: u64| rows.length.is_multiple_of(lanes * wide);
+        let powers =
+            |from: u64, to: u64| std::iter::successors(Some(from), |n| Some(n / 2)).take_while(move |n| *n >= to);
+        let found = powers(most, 2).find_map(|wide| Some((powers(warp, LEAST_LANES).find(|n| fits(n, wide))?, wide)));
+        let (lanes, wide) = found.ok_or_else(|| format!("{} elements are not as many for each lane", rows.length))?;
+        let together = powers(u64::from(ctx.knobs.threads).next_power_of_two() / lanes, 1)
+            .find(|n| count.is_multiple_of(*n) && (n * lanes).is_multiple_of(warp))
+            .ok_or_else(|| format!("{count} rows leave a block with a part of them"))?;
+        Ok(Short { rows, lanes, wide, together })
+    }
+
+    fn folded(&self, p: &Kernel) -> Kernel {
+        let mut kernel = p.clone();
+        let Rows { acc, dtype, op, identity, length, reduce, before, after, .. } = self.rows;
+        let name = kernel.bufs[*acc].name.clone();
+        let ty = Ty::Num(*dtype);
+        let threads = self.lanes * self.together;
+        let parts = Buf { space: Space::Private, ..Buf::new(format!("{name}_parts"), ty, vec![threads]) };
+        let parts = kernel.bufs.push(parts);
+        let part = kernel.bufs.push(Buf::new(format!("{name}_part"), ty, vec![]));
+        let [b, t, e, v, last, q] =
+            ["b", "t", "e", "v", "t", "q"].map(|n| kernel.axes.push(Axis { name: n.into(), from: None }));
+        let value = |kernel: &mut Kernel, name: String| kernel.vals.push(Val { ty, name });
+        let [lanes, wide] = [self.lanes, self.wide].map(|n| Ix::Const(n as i64));
+
+        // What a lane folds.
+        let mut body = reduce.body.clone();
+        walk::visit_mut(&mut body, &mut |s| match s {
+            Stmt::Read { buf, .. } | Stmt::Write { buf, .. } if buf == acc => *buf = part,
+            _ => {}
+        });
+        let lane = Ix::modulo(Ix::Axis(t), lanes.clone());
+        let group = Ix::add(Ix::mul(Ix::Axis(e), lanes.clone()), lane);
+        let k = Ix::add(Ix::mul(group, wide.clone()), Ix::Axis(v));
+        walk::subst_axes(&mut body, &mut |a| (a == reduce.axis).then(|| k.clone()));
+        let some = edit::loop_with(v, wide, body, |f| (f.kind, f.place) = (LoopKind::Reduce, Place::Unroll));
+        let trips = (length / (self.lanes * self.wide)) as i64;
+        let fold = edit::loop_with(e, Ix::Const(trips), vec![some], |f| f.kind = LoopKind::Reduce);
+        let own = value(&mut kernel, format!("{name}_part"));
+        let each: Vec<Stmt> = before
+            .iter()
+            .filter(|s| edit::is_pure(s))
+            .cloned()
+            .chain([
+                Stmt::Local { buf: part },
+                Stmt::Write { buf: part, idx: vec![], value: Opnd::Const { dtype: *dtype, bits: *identity } },
+                fold,
+                Stmt::Read { dst: own, buf: part, idx: vec![] },
+                Stmt::Write { buf: parts, idx: vec![Ix::Axis(t)], value: Opnd::Val(own) },
+            ])
+            .collect();
+
+        // What the lanes of a row combine.
+        let [one, old, new] = ["part", "acc", "v"].map(|n| value(&mut kernel, n.into()));
+        let neighbour = Ix::add(Ix::mul(Ix::floor_div(Ix::Axis(last), lanes.clone()), lanes.clone()), Ix::Axis(q));
+        let combine = vec![
+            Stmt::Read { dst: one, buf: parts, idx: vec![neighbour] },
+            Stmt::Read { dst: old, buf: *acc, idx: vec![] },
+            Stmt::Let { dst: new, op: *op, args: vec![Opnd::Val(one), Opnd::Val(old)] },
+            Stmt::Write { buf: *acc, idx: vec![], value: Opnd::Val(new) },
+        ];
+        let all = edit::loop_with(q, lanes.clone(), combine, |f| {
+            (f.kind, f.place) = (LoopKind::Reduce, Place::Lanes);
+            f.combine = reduce.combine.clone().map(|c| Combine { ways: self.lanes as u32, ..c });
+        });
+        let first = Cond::new(Ix::modulo(Ix::Axis(last), lanes.clone()), Cmp::Eq, Ix::Const(0));
+        let mut after = after.to_vec();
+        for s in &mut after {
+            if let Stmt::Store { mask, .. } = s {
+                *mask = mask.and(&Mask { conds: vec![first.clone()], vals: vec![] });
+            }
+        }
+        let whole: Vec<Stmt> = before.iter().cloned().chain([all]).chain(after).collect();
+        let whole = walk::clone_fresh(&mut kernel, &whole);
+
+        // Where blocks and threads stand.
+        let mut facts = kernel.facts();
+        let numbered = Numbered::new(self.rows.free.iter().copied(), &facts);
+        let together = Ix::Const(self.together as i64);
+        let blocks = simplify(&Ix::floor_div(numbered.total.clone(), together.clone()), &facts);
+        facts.set_axis(b, &Ix::Const(0), &blocks);
+        let of_thread = |axis: AxisId, mut body: Vec<Stmt>| {
+            let mut facts = facts.clone();
+            facts.set_axis(axis, &Ix::Const(0), &Ix::Const(threads as i64));
+            let row = Ix::add(Ix::mul(Ix::Axis(b), together.clone()), Ix::floor_div(Ix::Axis(axis), lanes.clone()));
+            numbered.place(&mut body, &simplify(&row, &facts), &facts);
+            edit::loop_with(axis, Ix::Const(threads as i64), body, |f| f.place = Place::Thread)
+        };
+        let body = vec![Stmt::Local { buf: parts }, of_thread(t, each), of_thread(last, whole)];
+        kernel.body[self.rows.at] = edit::block_loop(b, 0, blocks, body);
+        kernel
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const ROWS: &str = r#"loop kernel k(x: ptr f16, y: ptr f32) open:
+  for i in 0..64: free
+    for j in 0..100: free
+      local s: f32
+      s = 0.0
+      for k in 0..128: reduce combine add(s) from -0.0
+        v: f16 = load x[i*12800 + j*128 + k]
+        w: f32 = f32(v)
+        a: f32 = s
+        b: f32 = w + a
+        s = b
+      c: f32 = s
+      store y[i*100 + j] = c
+"#;
+
+    #[test]
+    fn a_block_has_several_rows() {
+        let (out, log) = apply("fold_rows", &kernel(ROWS), &gpu(&[]));
+        assert_eq!(log.applied, ["k: 16 rows for a block, 16 lanes for each"]);
+        let made = text(&out);
+        for line in [
+            "  for b in 0..400: free block(x)\n    local s_parts: f32[256] private\n",
+            "          for v in 0..8: reduce unroll\n",
+            "      for q in 0..16: reduce lanes combine add(s) from -0.0 x 16\n        part: f32 = s_parts[t_1//16*16 + q]\n",
+            "      store y[b*16 + t_1//16] = c where t_1%16 == 0\n",
+        ] {
+            assert!(made.contains(line), "{line}{made}");
+        }
+    }
+
+    #[test]
+    fn others_say_why() {
+        for (from, to, why) in [
+            ("0..64", "0..2", "k: it has 200 rows of 128"),
+            ("0..128", "0..2048", "k: it has 6400 rows of 2048"),
+            ("0..128", "0..121", "k: it is not read in wide accesses"),
+            ("j*128 + k", "j + k*100", "k: it is not read in wide accesses"),
+        ] {
+            assert_eq!(refusals("fold_rows", &ROWS.replace(from, to), &gpu(&[])), [why], "{to}");
+        }
+    }
+}
