@@ -90,6 +90,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::stage_outputs::RULE, &[&[Threads, Products]]),
     (rules::tensor_core::RULE, &[&[Threads, Products]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
+    (rules::share_rows::RULE, &[&[Threads]]),
     (rules::cluster_rows::RULE, &[&[Threads, TensorCopies]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::cooperative_scan::RULE, &[&[Threads]]),

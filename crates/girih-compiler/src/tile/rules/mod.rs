@@ -23,6 +23,7 @@ pub mod pair_terms;
 pub mod persist_blocks;
 pub mod promote_alloca;
 pub mod register_tile;
+pub mod share_rows;
 pub mod split_blocks;
 pub mod split_digits;
 pub mod split_edges;
