@@ -14,6 +14,7 @@ mod product;
 mod roles;
 mod rows;
 mod scan_sort_scatter;
+mod scatter_blocks;
 mod sort_blocks;
 mod sort_rows;
 #[cfg(test)]

@@ -23,6 +23,7 @@ use super::builder::{NestBuilder, Result};
 use super::scan_sort_scatter::{close_all, first, open_rows};
 use super::sort_rows::{Rows, constant, val};
 use crate::graph::ir::{Node, Op};
+use crate::graph::long_sorts::LONGEST;
 use crate::index::Ix;
 use crate::loops::ir::*;
 use crate::num::op::{Predicate, Signedness};
@@ -31,8 +32,6 @@ use crate::num::{DType, ScalarOp};
 /// The shortest rows of which threads share the work. In shorter ones each thread finds the place of one element by counting: a row of 256
 /// takes 256 steps, of which each is a few instructions, and the network 36, between which all threads meet.
 const SHORTEST: i64 = 256;
-/// The longest, whose numbers every target's shared memory holds.
-pub(crate) const LONGEST: i64 = 8192;
 
 /// Emits a sort whose rows are such that a block puts each in order; otherwise does nothing.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
