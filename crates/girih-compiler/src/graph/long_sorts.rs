@@ -10,18 +10,16 @@
 //! at = (i + 2000*part)[j]
 //! ```
 //!
-//! Where many are asked for, sorted parts are merged two by two instead: a binary search finds for each place of a merged part how
-//! many elements before it are the left part's (the merge path of Odeh, Green, Mwassi, Shmueli and Birk, 2012).
+//! Where many are asked for, sorted parts are merged two by two instead (`sort .. runs 5000`).
 //!
 //! A last part that is not full is filled with what comes last, and comes last among equals.
 
-use super::build::{Builder, Result};
+use super::build::{Builder, Refusal, Result};
 use super::copy::Copying;
 use super::Elem;
 use super::ir::{self, Arg, Coord, Graph, Node, Op, ReduceOp};
 use crate::base::rule::Log;
 use crate::index::Ix;
-use crate::num::op::Predicate;
 
 /// The longest rows that a block puts in order: every target's shared memory holds their numbers.
 pub const LONGEST: i64 = 8192;
@@ -50,7 +48,7 @@ pub fn in_parts(graph: &Graph, log: &mut Log) -> Option<Graph> {
 }
 
 fn split(copy: &mut Copying<'_>, graph: &Graph, node: &Node) -> Option<i64> {
-    let Op::Sort { axis, descending } = node.op else { return None };
+    let Op::Sort { axis, descending, runs: None } = node.op else { return None };
     let ([Arg::Value(x)], [sorted, order]) = (&node.args[..], &node.results[..]) else { return None };
     let axis = axis as usize;
     let n = graph.values[*x].shape.get(axis)?.as_const()?;
@@ -104,9 +102,18 @@ impl Rows {
         }
         let (mut values, mut places, mut length, mut left) = (values, places, kept, parts);
         while left > 1 {
-            let from = self.merged(b, values, length, left, k)?;
-            (values, places) = (self.taken(b, values, from)?, self.taken(b, places, from)?);
-            (length, left) = ((2 * length).min(k), left / 2);
+            left /= 2;
+            let whole = (2 * length).min(k);
+            let run = u32::try_from(length).map_err(|_| Refusal::new("a part is too long"))?;
+            let x = self.cut(b, values, [left, 2 * length])?;
+            let (merged, at) = b.merge(x, self.axis + 1, self.descending, Ix::Const(whole), run)?;
+            let shape = b.shape(at);
+            let first = b.index(Ix::mul(ir::axis(self.axis), Ix::Const(2 * length)), Elem::I64, shape);
+            let at = b.add(at, first)?;
+            let at = self.joined(b, at)?;
+            places = self.taken(b, places, at)?;
+            values = self.joined(b, merged)?;
+            length = whole;
         }
         Ok((parts, values, places))
     }
@@ -149,69 +156,76 @@ impl Rows {
         let (coords, shape) = (coords.collect(), b.shape(at));
         b.gather(x, &[at], coords, shape)
     }
+}
 
-    /// Where the elements of merged parts are, of which each has the first `k` of two.
-    fn merged(&self, b: &mut Builder<'_>, x: Arg, length: i64, parts: i64, k: i64) -> Result<Arg> {
-        let whole = (2 * length).min(k);
-        let mut shape = b.shape(x);
-        shape[self.axis] = Ix::Const(whole * (parts / 2));
-        let own = ir::axis(self.axis);
-        let place = Ix::modulo(own.clone(), Ix::Const(whole));
-        let left = Ix::mul(Ix::floor_div(own, Ix::Const(whole)), Ix::Const(2 * length));
-        let index = |b: &mut Builder<'_>, ix: Ix| b.index(ix, Elem::I64, shape.clone());
-        let int = |n: i64| ir::int_scalar(Elem::I64, n);
-        let start = index(b, left.clone());
-        let right = index(b, Ix::add(left, Ix::Const(length)));
-        let at = index(b, place.clone());
-        let mut lo = index(b, Ix::max(Ix::Const(0), Ix::sub(place.clone(), Ix::Const(length))));
-        let mut hi = index(b, Ix::min(place, Ix::Const(length)));
-        let end = int(length - 1);
-        let inside = |b: &mut Builder<'_>, i: Arg| -> Result<Arg> {
-            let i = b.max(i, int(0))?;
-            b.min(i, end)
-        };
-        // Whether the right part's element at `j` comes before the left one's at `i`.
-        let turned = |b: &mut Builder<'_>, i: Arg, j: Arg| -> Result<Arg> {
-            let (i, j) = (inside(b, i)?, inside(b, j)?);
-            let (i, j) = (b.add(start, i)?, b.add(right, j)?);
-            let (own, other) = (self.taken(b, x, i)?, self.taken(b, x, j)?);
-            self.before(b, other, own)
-        };
-        let steps = 64 - (length as u64).leading_zeros();
-        for _ in 0..steps {
-            let open = b.compare(Predicate::LessThan, lo, hi)?;
-            let sum = b.add(lo, hi)?;
-            let middle = b.div(sum, int(2))?;
-            let behind = b.sub(at, middle)?;
-            let behind = b.sub(behind, int(1))?;
-            let turned = turned(b, middle, behind)?;
-            let down = b.and(open, turned)?;
-            let stays = b.not(turned)?;
-            let up = b.and(open, stays)?;
-            let next = b.add(middle, int(1))?;
-            lo = b.select(up, next, lo)?;
-            hi = b.select(down, middle, hi)?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::eval::{self, Tensor};
+    use crate::graph::{Output, Role};
+    use crate::num::DType;
+
+    fn graph(elem: Elem, shape: [i64; 2], axis: usize, k: i64, descending: bool) -> Graph {
+        let mut graph = Graph { name: "test".into(), ..Graph::default() };
+        let x = graph.add_input("x", elem, shape.map(Ix::Const).to_vec(), Role::Argument);
+        let origin = graph.add_origin("aten.sort", "", None);
+        let sort = Builder::new(&mut graph, origin).sort_first(x.into(), axis, descending, Ix::Const(k));
+        for (name, value) in ["sorted", "order"].into_iter().zip(<[Arg; 2]>::from(sort.unwrap())) {
+            let Arg::Value(value) = value else { panic!("{name}") };
+            graph.outputs.push(Output { name: name.into(), value });
         }
-        let j = b.sub(at, lo)?;
-        let turned = turned(b, lo, j)?;
-        let none = b.compare(Predicate::GreaterThanOrEqual, lo, int(length))?;
-        let some = b.compare(Predicate::LessThan, j, int(length))?;
-        let turned = b.and(turned, some)?;
-        let other = b.or(none, turned)?;
-        let (i, j) = (b.add(start, lo)?, b.add(right, j)?);
-        b.select(other, j, i)
+        graph
     }
 
-    /// Whether an element comes before another one, where the order says so.
-    fn before(&self, b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<Arg> {
-        let (x, y) = if self.descending { (y, x) } else { (x, y) };
-        let less = b.compare(Predicate::LessThan, x, y)?;
-        if !b.elem(x).is_float() {
-            return Ok(less);
+    fn longest_of(graph: &Graph) -> i64 {
+        let sorts = graph.nodes.values().filter_map(|n| match (&n.op, &n.args[..]) {
+            (Op::Sort { axis, .. }, [Arg::Value(x)]) => graph.values[*x].shape[*axis as usize].as_const(),
+            _ => None,
+        });
+        sorts.max().unwrap_or(0)
+    }
+
+    /// Many equal numbers, NaNs and infinities, which are what the last part is filled with.
+    fn check(elem: Elem, shape: [i64; 2], axis: usize, k: i64, descending: bool) -> Graph {
+        let whole = graph(elem, shape, axis, k, descending);
+        let parts = in_parts(&whole, &mut Log::default()).expect("a long sort");
+        assert!(longest_of(&parts) <= LONGEST);
+        let (nan, infinity) = if elem == Elem::F32 { (0x7fc0_0000, 0xff80_0000) } else { (u64::MAX, 1 << 63) };
+        let bits = (0..shape[0] * shape[1]).map(|i| match (i * 7919 + i / 13) % 1001 {
+            0..20 => nan & elem.dtype.mask(),
+            20..40 => infinity & elem.dtype.mask(),
+            n => (n as u64 * 0x0001_0003) & elem.dtype.mask(),
+        });
+        let x = Tensor::from_bits(elem, &shape.map(|n| n as u64), bits.collect()).unwrap();
+        let run = |g: &Graph| {
+            let out = eval::evaluate(g, std::slice::from_ref(&x), &eval::no_files, &eval::Options::default());
+            out.unwrap().iter().map(Tensor::to_bytes).collect::<Vec<_>>()
+        };
+        assert!(run(&whole) == run(&parts), "{elem} {shape:?} along {axis}, first {k}, descending {descending}");
+        parts
+    }
+
+    #[test]
+    fn parts_are_sorted_and_the_first_few_of_each_are_too() {
+        for (elem, descending) in [(Elem::F32, true), (Elem::F32, false), (Elem::I64, true), (Elem::of(DType::I8), false)] {
+            check(elem, [2, 5001], 1, 9, descending);
         }
-        let number = b.compare(Predicate::Equal, x, x)?;
-        let nan = b.compare(Predicate::NotEqual, y, y)?;
-        let last = b.and(number, nan)?;
-        b.or(less, last)
+        check(Elem::F32, [20_000, 1], 0, 1000, true);
+        check(Elem::F32, [1, 4097], 1, 1024, false);
+    }
+
+    #[test]
+    fn sorted_parts_are_merged() {
+        for (elem, descending) in [(Elem::F32, true), (Elem::F32, false), (Elem::I64, false)] {
+            check(elem, [1, 8193], 1, 8193, descending);
+        }
+        check(Elem::F32, [17_000, 1], 0, 9000, true);
+        check(Elem::F32, [1, 17_000], 1, 1025, true);
+    }
+
+    #[test]
+    fn short_rows_stay() {
+        assert!(in_parts(&graph(Elem::F32, [2, 8192], 1, 8192, false), &mut Log::default()).is_none());
+        assert!(in_parts(&graph(Elem::F32, [2, 4096], 1, 5, false), &mut Log::default()).is_none());
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], worker
         Op::Sort { .. } if workers && sort_rows::write(e, node, outs)? => Ok(()),
         Op::Sort { .. } if !workers && sort_blocks::write(e, node, outs)? => Ok(()),
         Op::Scan { op, axis, exclusive, reverse } => scan(e, node, outs, *op, *axis as usize, *exclusive, *reverse),
-        Op::Sort { axis, descending } => sort(e, node, outs, *axis as usize, *descending),
+        Op::Sort { axis, descending, .. } => sort(e, node, outs, *axis as usize, *descending),
         Op::Scatter { .. } if !workers && scatter_blocks::write(e, node, outs)? => Ok(()),
         Op::Scatter { coords, op } => scatter(e, node, outs, coords, *op),
         _ => Err(Refusal::new("this operation has a form of its own")),

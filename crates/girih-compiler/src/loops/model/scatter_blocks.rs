@@ -64,12 +64,39 @@ struct Roles {
     positions: i64,
     elements: i64,
     columns: i64,
+    row: Row,
+}
+
+/// The elements of a row that one block has: of the result's own axes the last ones, and perhaps an equal part of the one before.
+struct Row {
+    whole: Vec<usize>,
+    part: Option<(usize, i64)>,
+    columns: i64,
+}
+
+impl Row {
+    fn of(own: &[(usize, usize)], shape: &[i64]) -> Row {
+        let mut row = Row { whole: vec![], part: None, columns: 1 };
+        for (_, of) in own.iter().rev() {
+            let room = COLUMNS / row.columns;
+            if shape[*of] > room {
+                let part = (1..=room).rev().find(|n| shape[*of] % n == 0).unwrap_or(1);
+                row.columns *= part;
+                row.part = (part > 1).then_some((*of, part));
+                break;
+            }
+            row.columns *= shape[*of].max(1);
+            row.whole.insert(0, *of);
+        }
+        row
+    }
 }
 
 /// Cycles that each way takes on a GPU of some hundred multiprocessors: of one block, an update after the other (each waits for what the
-/// one before has stored); of all threads, a comparison for each element and position; of a block for each row, a stretch.
+/// one before has stored); of all threads, a comparison for each element and position, for which an index comes from L2; of a block for each
+/// row, a step of its threads.
 const UPDATE: i64 = 500;
-const COMPARISONS: i64 = 1500;
+const COMPARISONS: i64 = 350;
 const STEP: i64 = 100;
 const MULTIPROCESSORS: i64 = 128;
 const START: i64 = 3000;
@@ -104,7 +131,8 @@ impl Roles {
             Coord::Ix(_) => true,
         };
         let rows = whole && coords.iter().all(same);
-        (0..MOST).contains(&positions).then_some(Roles { own, met, keys, rows, positions, elements, columns })
+        let row = Row::of(&own, &shape);
+        (0..MOST).contains(&positions).then_some(Roles { own, met, keys, rows, positions, elements, columns, row })
     }
 
     /// The way that takes least.
@@ -116,10 +144,10 @@ impl Roles {
         let alone = (looked_at.saturating_mul(positions) / COMPARISONS)
             .max(wide(positions, 256).saturating_mul(STEP))
             .saturating_add(elements / COMPARISONS + START);
-        let keys = elements / columns.max(1) * wide(columns, COLUMNS).max(1);
+        let blocks = elements / self.row.columns;
         let stretches = wide(positions, STRETCH).max(1);
-        let lists = match self.rows && op != ScatterOp::Set && columns > 1 {
-            true => wide(keys, MULTIPROCESSORS).saturating_mul(stretches * STRETCH / 2 + START).saturating_add(START),
+        let lists = match self.rows && op != ScatterOp::Set && self.row.columns > 1 {
+            true => wide(blocks, MULTIPROCESSORS).saturating_mul(stretches * STRETCH / 2 + START).saturating_add(START),
             false => i64::MAX,
         };
         let least = in_order.min(alone).min(lists);
@@ -358,18 +386,17 @@ impl Scatter<'_, '_> {
 
     fn lists(&mut self) -> Result<()> {
         let mut to = vec![Ix::Const(0); self.shape.len()];
-        // The last own axes are a row's; others number the rows.
-        let (mut row, mut columns) = (vec![], 1);
-        for (_, of) in self.roles.own.iter().rev() {
-            let n = self.shape[*of].as_const().unwrap_or(1);
-            if columns * n > COLUMNS {
-                break;
-            }
-            columns *= n;
-            row.insert(0, *of);
-        }
+        let Row { whole, part, columns } = &self.roles.row;
+        let (columns, part) = (*columns, *part);
+        let row: Vec<usize> = part.iter().map(|(d, _)| *d).chain(whole.iter().copied()).collect();
         let outer: Vec<usize> = (0..self.shape.len()).filter(|d| !row.contains(d)).collect();
         self.e.open_axes("a", &outer, &self.shape, LoopKind::Free, &mut to);
+        let mut extents: Vec<Ix> = row.iter().map(|d| self.shape[*d].clone()).collect();
+        if let Some((d, n)) = part {
+            let parts = Ix::floor_div(self.shape[d].clone(), Ix::Const(n));
+            let b = Ix::Axis(self.e.open("b", parts, LoopKind::Free));
+            (to[d], extents[0]) = (Ix::mul(b, Ix::Const(n)), Ix::Const(n));
+        }
         let at = self.e.depth();
         let positions = self.roles.positions;
         let stretch = positions.min(STRETCH);
@@ -377,11 +404,10 @@ impl Scatter<'_, '_> {
         let places = self.e.local("places", DType::I32, vec![stretch as u64 + 1], at);
         let list = self.e.local("list", DType::I32, vec![stretch as u64], at);
         let count = self.e.local("count", DType::I32, vec![], at);
-        let extents: Vec<Ix> = row.iter().map(|d| self.shape[*d].clone()).collect();
         let element = |to: &[Ix], c: &Ix| {
             let mut to = to.to_vec();
             for (d, ix) in row.iter().zip(c.unravel(&extents)) {
-                to[*d] = ix;
+                to[*d] = Ix::add(to[*d].clone(), ix);
             }
             to
         };
@@ -458,5 +484,90 @@ impl Scatter<'_, '_> {
         let new = self.e.define("acc", of, here, |dst| Stmt::Read { dst, buf: acc, idx: vec![c.clone()] });
         self.e.store(self.out, self.root, &element(&to, &c), new, self.node.origin);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, eval as plans, lower};
+    use super::*;
+    use crate::base::rule::Log;
+    use crate::graph::build::Builder;
+    use crate::graph::eval::{self, Tensor};
+    use crate::graph::ir::axis;
+    use crate::graph::{Elem, Output, Role};
+
+    /// A scatter of integers along axis 0: of whole rows, of which an index says where they go, or of single elements.
+    fn graph(op: ScatterOp, to: [i64; 2], from: [i64; 2], rows: bool) -> Graph {
+        let mut graph = Graph { name: "test".into(), ..Graph::default() };
+        let shape = |s: &[i64]| s.iter().copied().map(Ix::Const).collect::<Vec<_>>();
+        let x = graph.add_input("x", Elem::I32, shape(&to), Role::Argument);
+        let index = if rows { shape(&from[..1]) } else { shape(&from) };
+        let at = graph.add_input("at", Elem::I64, index, Role::Argument);
+        let updates = graph.add_input("u", Elem::I32, shape(&from), Role::Argument);
+        let origin = graph.add_origin("aten.scatter", "", None);
+        let mut b = Builder::new(&mut graph, origin);
+        let at = if rows { b.map("at", at.into(), shape(&from), vec![axis(0)]) } else { at.into() };
+        let coords = vec![Coord::Arg(1), Coord::Ix(axis(1))];
+        let value = b.scatter(x.into(), &[at], updates.into(), coords, op).unwrap();
+        let Arg::Value(value) = value else { panic!() };
+        graph.outputs.push(Output { name: "y".into(), value });
+        graph
+    }
+
+    fn way(graph: &Graph) -> Way {
+        let (node, _) = graph.def(graph.outputs[0].value).unwrap();
+        let Op::Scatter { coords, op } = &node.op else { panic!() };
+        Roles::of(graph, node, coords).unwrap().way(*op).0
+    }
+
+    #[test]
+    fn each_way_gives_what_the_order_gives() {
+        let mut seen = vec![];
+        for (op, to, from, rows) in [
+            (ScatterOp::Add, [7, 5], [300, 5], false),
+            (ScatterOp::Add, [7, 5], [300, 3], false),
+            (ScatterOp::Max, [7, 5], [30, 5], true),
+            (ScatterOp::Set, [7, 5], [30, 5], true),
+            (ScatterOp::Set, [7, 5], [30, 4], false),
+            (ScatterOp::Mul, [9, 1], [40, 1], false),
+            (ScatterOp::Add, [40, 700], [2500, 700], true),
+            (ScatterOp::Min, [40, 5000], [60, 5000], true),
+            (ScatterOp::Add, [900, 900], [2, 900], true),
+            (ScatterOp::Add, [30_000, 30], [60, 30], false),
+        ] {
+            let graph = graph(op, to, from, rows);
+            seen.push(way(&graph));
+            // What is evaluated below is shorter.
+            let [to, from] = [to, from].map(|s| [s[0], if s[1] == 5000 { 5000 } else { s[1].min(20) }]);
+            let graph = self::graph(op, [to[0].min(40), to[1]], from, rows);
+            let count = |s: &[u64]| s.iter().product::<u64>();
+            let inputs: Vec<Tensor> = graph
+                .inputs
+                .iter()
+                .map(|input| {
+                    let v = &graph.values[input.value];
+                    let shape: Vec<u64> = v.shape.iter().map(|n| n.as_const().unwrap() as u64).collect();
+                    let most = if v.elem == Elem::I64 { to[0].min(40) as u64 } else { 1000 };
+                    let bits = (0..count(&shape)).map(|i| (i * 7919 + i / 11) % most).collect();
+                    Tensor::from_bits(v.elem, &shape, bits).unwrap()
+                })
+                .collect();
+            let want = eval::evaluate(&graph, &inputs, &eval::no_files, &eval::Options::default()).unwrap();
+            let plan = lower(&graph, &Options { workers: false, ..Options::default() }, &mut Log::default()).unwrap();
+            let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
+            let got = plans::run(&plan, &[], &bytes, &|_| vec![]).unwrap();
+            assert!(got == want.iter().map(Tensor::to_bytes).collect::<Vec<_>>(), "{op:?} {to:?} {from:?} {rows}");
+        }
+        assert!(seen.contains(&Way::Alone) && seen.contains(&Way::Lists), "{seen:?}");
+    }
+
+    #[test]
+    fn the_way_is_chosen_by_cost() {
+        let of = |to, from, rows| way(&graph(ScatterOp::Add, to, from, rows));
+        assert_eq!(of([64, 1], [5000, 1], false), Way::Alone);
+        assert_eq!(of([1024, 512], [16384, 512], true), Way::Lists);
+        assert_eq!(of([1 << 20, 1], [1 << 20, 1], false), Way::InOrder);
+        assert_eq!(of([4096, 4096], [1, 4096], true), Way::Alone);
     }
 }

@@ -17,6 +17,9 @@
 //! Of a row of which the first few are asked for, runs of as many are put in order; then of two runs the lesser half is kept, until
 //! one is left.
 //!
+//! Two runs that are in order already are merged by as many threads as there are elements: a binary search finds for each place how many
+//! elements before it are the first run's (the merge path of Odeh, Green, Mwassi, Shmueli and Birk, 2012).
+//!
 //! Elements of 64 bits leave no room for a place: numbers and places are compared and moved side by side.
 
 use super::builder::{NestBuilder, Result};
@@ -35,7 +38,10 @@ const SHORTEST: i64 = 256;
 
 /// Emits a sort whose rows are such that a block puts each in order; otherwise does nothing.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
-    let Op::Sort { axis, descending } = node.op else { return Ok(false) };
+    let Op::Sort { axis, descending, runs } = node.op else { return Ok(false) };
+    if let Some(run) = runs {
+        return merge(e, node, outs, run.into());
+    }
     let (x, axis) = (first(node)?, axis as usize);
     let (elem, shape) = (e.graph.values[x].elem, e.graph.values[x].shape.clone());
     let n = shape.get(axis).and_then(Ix::as_const).filter(|n| (SHORTEST..=LONGEST).contains(n));
@@ -230,4 +236,83 @@ fn keep_lesser(e: &mut NestBuilder<'_>, [from, to]: [Items; 2], left: u64, run: 
     pairs(e, to, left, half, half)?;
     e.close();
     Ok(())
+}
+
+/// Two runs of a row become one.
+fn merge(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], run: i64) -> Result<bool> {
+    let Op::Sort { axis, descending, .. } = node.op else { return Ok(false) };
+    let (x, axis) = (first(node)?, axis as usize);
+    let (elem, shape) = (e.graph.values[x].elem, e.graph.values[x].shape.clone());
+    let Some(k) = e.graph.values[node.results[0]].shape.get(axis).cloned() else { return Ok(false) };
+    let mut coords = open_rows(e, &shape, &[axis]);
+    let i = Ix::Axis(e.open("i", k, LoopKind::Free));
+    let at = e.depth();
+    let [lo, hi] = ["lo", "hi"].map(|name| e.local(name, DType::I64, vec![], at));
+    let n = Ix::Const(run);
+    for (buf, ix) in [(lo, Ix::max(Ix::Const(0), Ix::sub(i.clone(), n.clone()))), (hi, Ix::min(i.clone(), n.clone()))] {
+        let value = e.define("end", DType::I64, at, |dst| Stmt::Index { dst, ix });
+        e.push_here(Stmt::Write { buf, idx: vec![], value });
+    }
+    let mut rows = Rows { e, x, elem, axis, descending, n };
+    // Halved until nothing is left: once for each bit of the length.
+    let steps = 64 - i64::from(run.leading_zeros());
+    rows.e.open("s", Ix::Const(steps), LoopKind::Serial);
+    let here = rows.e.depth();
+    let read = |e: &mut NestBuilder<'_>, buf, here| e.define("end", DType::I64, here, |dst| Stmt::Read { dst, buf, idx: vec![] });
+    let (low, high) = (read(rows.e, lo, here), read(rows.e, hi, here));
+    let both = rows.e.apply(ScalarOp::AddI, DType::I64, vec![low, high]);
+    let half = ScalarOp::Shr { sign: Signedness::Unsigned };
+    let middle = rows.e.apply(half, DType::I64, vec![both, constant(DType::I64, 1)]);
+    let is = |pred| ScalarOp::CmpI { pred, sign: Signedness::Signed };
+    let open = rows.e.apply(is(Predicate::LessThan), DType::I1, vec![low, high]);
+    let m = val(middle)?;
+    let behind = Ix::sub(Ix::sub(i.clone(), m.clone()), Ix::Const(1));
+    let turned = rows.turned(&mut coords, m.clone(), behind, run)?;
+    let e = &mut *rows.e;
+    let one = constant(DType::I1, 1);
+    let stays = e.apply(ScalarOp::Xor, DType::I1, vec![turned, one]);
+    let up = e.apply(ScalarOp::And, DType::I1, vec![open, stays]);
+    let down = e.apply(ScalarOp::And, DType::I1, vec![open, turned]);
+    let next = e.define("end", DType::I64, here, |dst| Stmt::Index { dst, ix: Ix::add(m, Ix::Const(1)) });
+    for (buf, cond, then, els) in [(lo, up, next, low), (hi, down, middle, high)] {
+        let args = vec![cond, then, els];
+        let value = e.define("end", DType::I64, here, |dst| Stmt::Let { dst, op: ScalarOp::Select, args });
+        e.push_here(Stmt::Write { buf, idx: vec![], value });
+    }
+    e.close();
+    let from = val(read(rows.e, lo, at))?;
+    let other = Ix::sub(i.clone(), from.clone());
+    let turned = rows.turned(&mut coords, from.clone(), other.clone(), run)?;
+    let e = rows.e;
+    let test = |e: &mut NestBuilder<'_>, ix: &Ix, cmp| {
+        let mask = Mask { conds: vec![Cond::new(ix.clone(), cmp, Ix::Const(run))], vals: vec![] };
+        e.define("left", DType::I1, at, |dst| Stmt::Test { dst, mask })
+    };
+    let (none, some) = (test(e, &from, Cmp::Ge), test(e, &other, Cmp::Lt));
+    let turned = e.apply(ScalarOp::And, DType::I1, vec![turned, some]);
+    let second = e.apply(ScalarOp::Or, DType::I1, vec![none, turned]);
+    let at_second = e.define("place", DType::I64, at, |dst| Stmt::Index { dst, ix: Ix::add(other, Ix::Const(run)) });
+    let at_first = e.define("place", DType::I64, at, |dst| Stmt::Index { dst, ix: from });
+    let args = vec![second, at_second, at_first];
+    let place = e.define("place", DType::I64, at, |dst| Stmt::Let { dst, op: ScalarOp::Select, args });
+    let mut to = coords.clone();
+    (coords[axis], to[axis]) = (val(place)?, i);
+    let own = e.demand(x, &coords)?;
+    e.store(outs[0], node.results[0], &to, own, node.origin);
+    e.store(outs[1], node.results[1], &to, place, node.origin);
+    close_all(e);
+    Ok(true)
+}
+
+impl Rows<'_, '_> {
+    /// Whether the second run's element at `j` comes before the first one's at `i`; outside of a run, its nearest element.
+    fn turned(&mut self, coords: &mut [Ix], i: Ix, j: Ix, run: i64) -> Result<Opnd> {
+        let inside = |ix| Ix::max(Ix::Const(0), Ix::min(ix, Ix::Const(run - 1)));
+        coords[self.axis] = inside(i);
+        let own = self.number(coords)?;
+        coords[self.axis] = Ix::add(inside(j), Ix::Const(run));
+        let other = self.number(coords)?;
+        let less = ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Unsigned };
+        Ok(self.e.apply(less, DType::I1, vec![other, own]))
+    }
 }

@@ -41,7 +41,7 @@ enum Way {
 
 /// Emits a sort whose rows are such that one worker puts each in order in less than quadratic time; otherwise does nothing.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
-    let Op::Sort { axis, descending } = node.op else { return Ok(false) };
+    let Op::Sort { axis, descending, .. } = node.op else { return Ok(false) };
     let (x, axis) = (first(node)?, axis as usize);
     let (elem, shape) = (e.graph.values[x].elem, e.graph.values[x].shape.clone());
     let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));

@@ -118,3 +118,54 @@ fn long(body: &[Stmt], arrays: &[BufId], least: u64) -> bool {
         _ => false,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    /// Each row turned round within halves that lie ever closer.
+    const ROWS: &str = r#"loop kernel k(x: ptr f32, y: ptr f32) open:
+  for i in 0..3: free
+    local row: f32[128]
+    for j in 0..128: free
+      v: f32 = load x[i*128 + j]
+      row[j] = v
+    for p in 0..7: serial
+      for t in 0..64: free
+        a: f32 = row[t]
+        b: f32 = row[127 - t]
+        row[t] = b
+        row[127 - t] = a
+    for j1 in 0..128: free
+      w: f32 = row[j1]
+      store y[i*128 + j1] = w
+"#;
+
+    #[test]
+    fn a_row_gets_a_block() {
+        let (out, log) = apply("share_rows", &kernel(ROWS), &gpu(&[]));
+        assert!(log.applied[0].starts_with("loop i, a block each: 3 blocks of 128 threads "), "{:?}", log.applied);
+        let made = text(&out);
+        assert!(made.contains("  for b in 0..3: free block(x)\n    local row: f32[128]\n"), "{made}");
+        assert!(made.contains("load x[b*128 + j]"), "{made}");
+        // Placed, a nest is no row any more.
+        assert!(apply("share_rows", &out, &gpu(&[])).1.applied.is_empty());
+    }
+
+    #[test]
+    fn one_row_is_one_block() {
+        let row = ROWS.replace("  for i in 0..3: free\n", "").replace("i*128 + ", "").replace("\n    ", "\n  ");
+        let (out, log) = apply("share_rows", &kernel(&row), &gpu(&[]));
+        assert_eq!(log.applied, ["body, one block"]);
+        assert!(text(&out).contains("  for b in 0..1: free block(x)\n    local row: f32[128]\n"), "{}", text(&out));
+    }
+
+    #[test]
+    fn other_rows_stay() {
+        let long = ROWS.replace("128", "100000").replace("127", "99999");
+        let why = "loop i: its arrays take 400000 bytes of 232448 that blocks share";
+        assert_eq!(refusals("share_rows", &long, &gpu(&[])), [why]);
+        let short = ROWS.replace("128", "32").replace("127", "31").replace("0..64", "0..16");
+        assert_eq!(text(&apply("share_rows", &kernel(&short), &gpu(&[])).0), text(&kernel(&short)).replace("loop k", "tile k"));
+    }
+}
