@@ -14,9 +14,9 @@
 //!
 //! A last part that is not full is filled with what comes last, and comes last among equals.
 
+use super::Elem;
 use super::build::{Builder, Refusal, Result};
 use super::copy::Copying;
-use super::Elem;
 use super::ir::{self, Arg, Coord, Graph, Node, Op, ReduceOp};
 use crate::base::rule::Log;
 use crate::index::Ix;
@@ -207,7 +207,9 @@ mod tests {
 
     #[test]
     fn parts_are_sorted_and_the_first_few_of_each_are_too() {
-        for (elem, descending) in [(Elem::F32, true), (Elem::F32, false), (Elem::I64, true), (Elem::of(DType::I8), false)] {
+        for (elem, descending) in
+            [(Elem::F32, true), (Elem::F32, false), (Elem::I64, true), (Elem::of(DType::I8), false)]
+        {
             check(elem, [2, 5001], 1, 9, descending);
         }
         check(Elem::F32, [20_000, 1], 0, 1000, true);

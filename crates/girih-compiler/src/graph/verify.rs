@@ -257,7 +257,9 @@ impl Check<'_> {
                 ensure(computes(x.elem.dtype), || format!("{} cannot be computed with", x.elem))?;
                 ensure(order.elem == Elem::I64, || format!("positions must be i64, not {}", order.elem))?;
                 let n = x.shape.get(*axis as usize).and_then(Ix::as_const);
-                ensure(runs.is_none_or(|r| n == Some(2 * i64::from(r)) && r > 0), || "it has other than two runs".into())?;
+                ensure(runs.is_none_or(|r| n == Some(2 * i64::from(r)) && r > 0), || {
+                    "it has other than two runs".into()
+                })?;
                 // The results may have the first ones only.
                 let (mut shape, axis) = (x.shape.clone(), *axis as usize);
                 if let (Some(k), Some(n)) = (out.shape.get(axis).and_then(Ix::as_const), shape[axis].as_const()) {

@@ -127,7 +127,9 @@ impl Roles {
         let columns = product(own.iter().map(|(d, _)| from[*d]).collect())?;
         let whole = own.iter().all(|(d, to)| from[*d] == shape[*to]);
         let same = |c: &Coord| match c {
-            Coord::Arg(i) => own.iter().all(|(d, _)| node.args.get(*i as usize).is_some_and(|a| same_along(graph, *a, *d))),
+            Coord::Arg(i) => {
+                own.iter().all(|(d, _)| node.args.get(*i as usize).is_some_and(|a| same_along(graph, *a, *d)))
+            }
             Coord::Ix(_) => true,
         };
         let rows = whole && coords.iter().all(same);
@@ -247,8 +249,7 @@ impl Scatter<'_, '_> {
             return Ok(());
         }
         let rows = self.roles.rows;
-        let axes: Vec<usize> =
-            (0..self.from.len()).filter(|d| !rows || self.roles.met.contains(d)).collect();
+        let axes: Vec<usize> = (0..self.from.len()).filter(|d| !rows || self.roles.met.contains(d)).collect();
         let mut place = vec![Ix::Const(0); self.from.len()];
         self.e.open_axes("u", &axes, &self.from, LoopKind::Free, &mut place);
         for (d, c) in self.at.iter().enumerate() {
@@ -309,11 +310,7 @@ impl Scatter<'_, '_> {
     }
 
     /// The fold over all positions of what `own` gives where one is an element's own.
-    fn folded(
-        &mut self,
-        to: &[Ix],
-        own: impl FnOnce(&mut Self, &Ix, &[Ix], &Mask) -> Result<Opnd>,
-    ) -> Result<Opnd> {
+    fn folded(&mut self, to: &[Ix], own: impl FnOnce(&mut Self, &Ix, &[Ix], &Mask) -> Result<Opnd>) -> Result<Opnd> {
         let at = self.e.depth();
         let acc = self.e.local("acc", self.of, vec![], at);
         self.e.push_here(Stmt::Write { buf: acc, idx: vec![], value: self.neutral });
@@ -451,8 +448,7 @@ impl Scatter<'_, '_> {
         let after = read(self.e, places, Ix::add(f.clone(), Ix::Const(1)));
         let grown = ScalarOp::CmpI { pred: Predicate::NotEqual, sign: Signedness::Signed };
         let cond = self.e.apply(grown, DType::I1, vec![after, before]);
-        let value =
-            self.e.define("position", DType::I32, here, |dst| Stmt::Index { dst, ix: Ix::add(begin, f) });
+        let value = self.e.define("position", DType::I32, here, |dst| Stmt::Index { dst, ix: Ix::add(begin, f) });
         let then = vec![Stmt::Write { buf: list, idx: vec![val(before)?], value }];
         self.e.push_here(Stmt::If { cond, then, els: vec![] });
         self.e.close();
@@ -468,8 +464,7 @@ impl Scatter<'_, '_> {
         self.e.push_here(Stmt::Write { buf: sum, idx: vec![], value: old });
         let j = Ix::Axis(self.e.open("j", count, LoopKind::Serial));
         let here = self.e.depth();
-        let position =
-            self.e.define("position", DType::I32, here, |dst| Stmt::Read { dst, buf: list, idx: vec![j] });
+        let position = self.e.define("position", DType::I32, here, |dst| Stmt::Read { dst, buf: list, idx: vec![j] });
         let place = self.place(&val(position)?, &element(&to, &c));
         let update = self.e.demand(self.updates, &place)?;
         self.e.fold_step(sum, self.fold, of, update, here);

@@ -118,9 +118,8 @@ impl Items {
         let here = e.depth();
         let idx = vec![i.clone()];
         let item = e.define("item", DType::I64, here, |dst| Stmt::Read { dst, buf: self.items, idx });
-        let place = self.places.map(|buf| {
-            e.define("place", DType::I32, here, |dst| Stmt::Read { dst, buf, idx: vec![i] })
-        });
+        let place =
+            self.places.map(|buf| e.define("place", DType::I32, here, |dst| Stmt::Read { dst, buf, idx: vec![i] }));
         [item, place.unwrap_or(item)]
     }
 
@@ -258,7 +257,9 @@ fn merge(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], run: i64) -> Resu
     let steps = 64 - i64::from(run.leading_zeros());
     rows.e.open("s", Ix::Const(steps), LoopKind::Serial);
     let here = rows.e.depth();
-    let read = |e: &mut NestBuilder<'_>, buf, here| e.define("end", DType::I64, here, |dst| Stmt::Read { dst, buf, idx: vec![] });
+    let read = |e: &mut NestBuilder<'_>, buf, here| {
+        e.define("end", DType::I64, here, |dst| Stmt::Read { dst, buf, idx: vec![] })
+    };
     let (low, high) = (read(rows.e, lo, here), read(rows.e, hi, here));
     let both = rows.e.apply(ScalarOp::AddI, DType::I64, vec![low, high]);
     let half = ScalarOp::Shr { sign: Signedness::Unsigned };

@@ -166,6 +166,9 @@ mod tests {
         let why = "loop i: its arrays take 400000 bytes of 232448 that blocks share";
         assert_eq!(refusals("share_rows", &long, &gpu(&[])), [why]);
         let short = ROWS.replace("128", "32").replace("127", "31").replace("0..64", "0..16");
-        assert_eq!(text(&apply("share_rows", &kernel(&short), &gpu(&[])).0), text(&kernel(&short)).replace("loop k", "tile k"));
+        assert_eq!(
+            text(&apply("share_rows", &kernel(&short), &gpu(&[])).0),
+            text(&kernel(&short)).replace("loop k", "tile k")
+        );
     }
 }
