@@ -51,12 +51,17 @@ LARGE = [
     "torch.cumsum(torch.randn(1, 100000), 1)",
     "torch.sort(torch.randn(16, 3000))[0]",
     "torch.topk(torch.randn(16, 3000), 8)[0]",
+    "torch.sort(torch.randn(64, 4096))[1]",
+    "torch.sort(torch.randn(100000))[1]",
+    "torch.topk(torch.randn(64, 32000), 8)[1]",
     "torch.nn.functional.gelu(torch.randn(1 << 22))",
     "torch.randn(3000, 2000).transpose(0, 1).contiguous()",
     "torch.nn.Conv2d(64, 64, 3, padding=1)(torch.randn(2, 64, 56, 56))",
     f"torch.nn.Conv2d(64, 128, 3, padding=1, stride=2).half()(torch.randn(4, 64, 56, 56, {HALF}))",
     "torch.nn.Conv2d(96, 96, 3, padding=1, groups=96)(torch.randn(2, 96, 28, 28))",
     "torch.zeros(64).scatter_add(0, torch.randint(0, 64, (5000,)), torch.ones(5000))",
+    "torch.zeros(1024, 512).scatter_add(0, torch.randint(0, 1024, (16384, 1)).expand(16384, 512), torch.randn(16384, 512))",
+    "torch.zeros(1024, 512).scatter(0, torch.randint(0, 1024, (16384, 1)).expand(16384, 512), torch.randn(16384, 512))",
 ]
 
 # Schedules that the rules choose for other sizes or only when they are asked for.

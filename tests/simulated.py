@@ -100,6 +100,18 @@ MODELS = [
     "torch.cumsum(torch.randn(300, 3).flip(0), 0)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.topk(torch.randn(3, 20), 4)[0]",
+    # By a block for each row; of a longer one in parts, which are merged or of which the first are kept.
+    "torch.sort(torch.randn(3, 700))[1]",
+    "torch.argsort(torch.randint(0, 9, (300, 2)), 0)",
+    "torch.sort(torch.randn(2, 300).double(), descending=True)[1]",
+    "torch.topk(torch.randn(2, 300), 5)[1]",
+    "torch.sort(torch.randn(8300).half())[1]",
+    "torch.topk(torch.randn(2, 5000), 7)[1]",
+    # Elements that look for their updates, rows that list them, and updates of which the last one counts.
+    "torch.zeros(9).scatter_add(0, torch.randint(0, 9, (300,)), torch.randn(300))",
+    "torch.ones(7, 40).scatter_add(1, torch.randint(0, 40, (5, 300)), torch.randn(5, 300))",
+    "torch.randn(70, 130).scatter_add(0, torch.randint(0, 70, (3000, 1)).expand(3000, 130), torch.randn(3000, 130))",
+    "torch.zeros(7, 40).scatter(0, torch.randint(0, 7, (300, 1)).expand(300, 40), torch.randn(300, 40))",
     "torch.nn.functional.embedding(torch.tensor([3, 0, 2]), torch.randn(5, 12))",
     "torch.randn(5, 300).half() * 2",
     "torch.randn(4, 300).bfloat16().float().exp()",

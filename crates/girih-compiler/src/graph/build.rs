@@ -446,27 +446,32 @@ impl<'g> Builder<'g> {
     /// The sorted elements, and where each came from (i64).
     pub fn sort(&mut self, x: Arg, axis: usize, descending: bool) -> Result<(Arg, Arg)> {
         let n = self.shape(x).get(axis).cloned().unwrap_or(Ix::Const(1));
-        self.sorted(x, axis, descending, n)
+        self.sorted(x, axis, descending, n, None)
     }
 
     /// The first `k` of them, no more than there are.
     pub fn sort_first(&mut self, x: Arg, axis: usize, descending: bool, k: Ix) -> Result<(Arg, Arg)> {
         let n = self.shape(x).get(axis).and_then(Ix::as_const);
         if k.as_const().is_some_and(|k| n.is_some_and(|n| (0..=n).contains(&k))) {
-            return self.sorted(x, axis, descending, k);
+            return self.sorted(x, axis, descending, k, None);
         }
         let (sorted, order) = self.sort(x, axis, descending)?;
         let sorted = self.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;
         Ok((sorted, self.slice(order, axis, Ix::Const(0), 1, k)?))
     }
 
-    fn sorted(&mut self, x: Arg, axis: usize, descending: bool, k: Ix) -> Result<(Arg, Arg)> {
+    /// The first `k` of two runs of so many elements, each in order.
+    pub fn merge(&mut self, x: Arg, axis: usize, descending: bool, k: Ix, run: u32) -> Result<(Arg, Arg)> {
+        self.sorted(x, axis, descending, k, Some(run))
+    }
+
+    fn sorted(&mut self, x: Arg, axis: usize, descending: bool, k: Ix, runs: Option<u32>) -> Result<(Arg, Arg)> {
         let (elem, mut shape) = (self.elem(x), self.shape(x));
         self.check_axis(axis, &shape)?;
         self.check_computes(x)?;
         shape[axis] = k;
         let results = vec![("sorted".into(), elem, shape.clone()), ("order".into(), Elem::I64, shape)];
-        let op = Op::Sort { axis: axis as u32, descending };
+        let op = Op::Sort { axis: axis as u32, descending, runs };
         let node = self.graph.add_node(op, vec![x], results, self.origin);
         let results = &self.graph.nodes[node].results;
         Ok((results[0].into(), results[1].into()))

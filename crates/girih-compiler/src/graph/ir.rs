@@ -267,10 +267,12 @@ pub enum Op {
         reverse: bool,
     },
     /// Two results: the elements in stable order along an axis (NaN last ascending, first descending), and where
-    /// each came from (i64). Where the results are shorter along the axis, they have the first ones.
+    /// each came from (i64). Where the results are shorter along the axis, they have the first ones. With `runs` the operand has two
+    /// runs of so many elements along the axis, each in that order already.
     Sort {
         axis: u32,
         descending: bool,
+        runs: Option<u32>,
     },
     /// A graph that runs in rounds.
     Repeat(Box<Repeat>),

@@ -13,6 +13,7 @@ pub mod decompose;
 mod elem;
 pub mod eval;
 pub mod ir;
+pub mod long_sorts;
 mod symbolic_ints;
 mod names;
 pub mod parse;

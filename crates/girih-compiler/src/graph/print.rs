@@ -23,7 +23,7 @@
 //!          | "repeat" ix "while"? ("carry" NAME,+)? ("over" (NAME "reverse"?),+)? ("read" NAME,+)?
 //!            ("give" ("forward" | "reverse"),+)?             behind its origin ":" and, indented, the stmts of its body;
 //!                                                            ix: the most rounds; while: as long as the first is true
-//!          | "sort" NAME "along" INT "descending"?           two results: the elements, and where they came from; the
+//!          | "sort" NAME "along" INT "descending"? ("runs" INT)?  two results: the elements, and where they came from; the
 //!                                                            first ones where they are shorter along the axis
 //!          | "index" ix                                      an integer at each position
 //!          | "constant" "[" const,* "]"                      row-major
@@ -449,9 +449,10 @@ impl Printer<'_> {
                 }
                 text
             }
-            Op::Sort { axis, descending } => {
+            Op::Sort { axis, descending, runs } => {
                 let end = if *descending { " descending" } else { "" };
-                format!("sort {} along {axis}{end}", self.args(node))
+                let runs = runs.map_or(String::new(), |n| format!(" runs {n}"));
+                format!("sort {} along {axis}{end}{runs}", self.args(node))
             }
         }
     }

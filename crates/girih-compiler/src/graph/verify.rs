@@ -249,13 +249,17 @@ impl Check<'_> {
                 self.has_shape(out, &x.shape, "the result")
             }
             Op::Repeat(r) => self.repeat(node, r, dialect),
-            Op::Sort { axis, .. } => {
+            Op::Sort { axis, runs, .. } => {
                 self.arity(node, 1, 2)?;
                 let (x, order) = (self.operand(node, 0)?, self.result(node, 1)?);
                 self.axis(*axis, &x.shape)?;
                 ensure(x.elem == out.elem, || format!("it is {}, but its operand is {}", out.elem, x.elem))?;
                 ensure(computes(x.elem.dtype), || format!("{} cannot be computed with", x.elem))?;
                 ensure(order.elem == Elem::I64, || format!("positions must be i64, not {}", order.elem))?;
+                let n = x.shape.get(*axis as usize).and_then(Ix::as_const);
+                ensure(runs.is_none_or(|r| n == Some(2 * i64::from(r)) && r > 0), || {
+                    "it has other than two runs".into()
+                })?;
                 // The results may have the first ones only.
                 let (mut shape, axis) = (x.shape.clone(), *axis as usize);
                 if let (Some(k), Some(n)) = (out.shape.get(axis).and_then(Ix::as_const), shape[axis].as_const()) {

@@ -8,7 +8,7 @@ use crate::base::rule::{Log, Rewrites, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::build::repeat::lift_all;
 use crate::graph::decompose::{self, Failure};
-use crate::graph::{Graph, simplify};
+use crate::graph::{Graph, long_sorts, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
 use crate::tile::target::Capability;
@@ -36,7 +36,9 @@ pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer
     let mut log = Log::default();
     let fuse = !rewrites.is_over();
     let workers = options.target.has(Capability::Workers);
-    let outcome = model::lower(&tensor, &model::Options { fuse, workers }, &mut log);
+    // Blocks of threads put rows in order in the memory that they share.
+    let parts = if workers || !fuse { None } else { long_sorts::in_parts(&tensor, &mut log) };
+    let outcome = model::lower(parts.as_ref().unwrap_or(&tensor), &model::Options { fuse, workers }, &mut log);
     if fuse {
         tell(observer, Event::Fused { number: rewrites.count(), log: &log })?;
     }

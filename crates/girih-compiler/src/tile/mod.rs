@@ -94,6 +94,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::fold_columns::RULE, &[&[Threads]]),
     (rules::fold_rows::RULE, &[&[Threads]]),
+    (rules::share_rows::RULE, &[&[Threads]]),
     (rules::cluster_rows::RULE, &[&[Threads, TensorCopies]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::cooperative_scan::RULE, &[&[Threads]]),

@@ -458,7 +458,7 @@ impl Machine<'_> {
             }
             // Above.
             Op::Repeat(_) => return Ok(()),
-            Op::Sort { axis, descending } => {
+            Op::Sort { axis, descending, .. } => {
                 self.take(count.saturating_mul(2))?;
                 let x = args.first().ok_or("it has no operand")?;
                 let k = shape.get(*axis as usize).copied().unwrap_or(0);

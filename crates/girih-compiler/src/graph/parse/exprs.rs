@@ -69,7 +69,8 @@ impl<'a> Parser<'_, 'a> {
                 self.c.word("along")?;
                 let axis = self.small("axis")?;
                 let descending = self.c.eat_word("descending");
-                (Op::Sort { axis, descending }, vec![x.into()])
+                let runs = if self.c.eat_word("runs") { Some(self.small("runs")?) } else { None };
+                (Op::Sort { axis, descending, runs }, vec![x.into()])
             }
             _ => match parse_op(w, Class::of(elem.dtype)) {
                 Some(op) => {

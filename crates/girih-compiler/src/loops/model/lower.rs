@@ -6,7 +6,7 @@ use super::builder::{NestBuilder, Result};
 use super::concat::{self, Part};
 use super::fuse::{Fusion, Root};
 use super::plan::{Array, ArrayId, ArrayPlace, Loop, LoopId, Plan, Step, StepArg};
-use super::{attention, product, rows, scan_sort_scatter};
+use super::{attention, product, rows, scan_sort_scatter, scatter_blocks};
 use crate::base::rule::Log;
 use crate::base::{Code, Diagnostic};
 use crate::graph::ir::{Arg, Graph, Node, Op, Repeat, ValueId};
@@ -174,6 +174,9 @@ impl Planner<'_> {
             };
             let steps = steps.into_iter().collect::<Result<Vec<Step>>>();
             let steps = steps.map_err(|refusal| Trouble::Root(first, refusal))?;
+            if let Some((node, _)) = graph.def(roots[first].value).filter(|_| !self.options.workers) {
+                self.log.applied.extend(scatter_blocks::text(graph, node));
+            }
             // Passes that run on a body alone may have named origins of their own.
             let known = |o: &OriginId| self.model.origins.get(*o) == graph.origins.get(*o);
             for mut step in steps {

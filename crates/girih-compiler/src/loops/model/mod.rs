@@ -14,6 +14,8 @@ mod product;
 mod roles;
 mod rows;
 mod scan_sort_scatter;
+mod scatter_blocks;
+mod sort_blocks;
 mod sort_rows;
 #[cfg(test)]
 mod sort_tests;

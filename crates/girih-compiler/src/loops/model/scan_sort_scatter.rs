@@ -1,7 +1,7 @@
 //! Kernels of operations that are computed as a whole: scans, sorts, scatters.
 
 use super::builder::{NestBuilder, Result, fold_of};
-use super::sort_rows;
+use super::{scatter_blocks, sort_blocks, sort_rows};
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Coord, Node, Op, ReduceOp, ScanOp, ScatterOp};
 use crate::graph::{Elem, ValueId};
@@ -38,8 +38,10 @@ pub(super) fn close_all(e: &mut NestBuilder<'_>) {
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], workers: bool) -> Result<()> {
     match &node.op {
         Op::Sort { .. } if workers && sort_rows::write(e, node, outs)? => Ok(()),
+        Op::Sort { .. } if !workers && sort_blocks::write(e, node, outs)? => Ok(()),
         Op::Scan { op, axis, exclusive, reverse } => scan(e, node, outs, *op, *axis as usize, *exclusive, *reverse),
-        Op::Sort { axis, descending } => sort(e, node, outs, *axis as usize, *descending),
+        Op::Sort { axis, descending, .. } => sort(e, node, outs, *axis as usize, *descending),
+        Op::Scatter { .. } if !workers && scatter_blocks::write(e, node, outs)? => Ok(()),
         Op::Scatter { coords, op } => scatter(e, node, outs, coords, *op),
         _ => Err(Refusal::new("this operation has a form of its own")),
     }
@@ -206,7 +208,7 @@ fn scatter(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], at: &[Coord], o
     Ok(())
 }
 
-fn fold_of_scatter(op: ScatterOp) -> Option<ReduceOp> {
+pub(super) fn fold_of_scatter(op: ScatterOp) -> Option<ReduceOp> {
     Some(match op {
         ScatterOp::Set => return None,
         ScatterOp::Add => ReduceOp::Sum,

@@ -41,7 +41,7 @@ enum Way {
 
 /// Emits a sort whose rows are such that one worker puts each in order in less than quadratic time; otherwise does nothing.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
-    let Op::Sort { axis, descending } = node.op else { return Ok(false) };
+    let Op::Sort { axis, descending, .. } = node.op else { return Ok(false) };
     let (x, axis) = (first(node)?, axis as usize);
     let (elem, shape) = (e.graph.values[x].elem, e.graph.values[x].shape.clone());
     let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
@@ -70,14 +70,14 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
     Ok(true)
 }
 
-fn val(o: Opnd) -> Result<Ix> {
+pub(super) fn val(o: Opnd) -> Result<Ix> {
     match o {
         Opnd::Val(val) => Ok(Ix::Val { val, zext: false }),
         Opnd::Const { bits, .. } => Ok(Ix::Const(bits as i64)),
     }
 }
 
-fn constant(dtype: DType, bits: u64) -> Opnd {
+pub(super) fn constant(dtype: DType, bits: u64) -> Opnd {
     Opnd::Const { dtype, bits: bits & dtype.mask() }
 }
 
@@ -105,23 +105,23 @@ impl Places {
 }
 
 /// Rows that are being put in order.
-struct Rows<'e, 'g> {
-    e: &'e mut NestBuilder<'g>,
-    x: ValueId,
-    elem: Elem,
-    axis: usize,
-    descending: bool,
-    n: Ix,
+pub(super) struct Rows<'e, 'g> {
+    pub e: &'e mut NestBuilder<'g>,
+    pub x: ValueId,
+    pub elem: Elem,
+    pub axis: usize,
+    pub descending: bool,
+    pub n: Ix,
 }
 
 impl Rows<'_, '_> {
     /// The type that numbers have before their places are put behind them.
-    fn wide(&self) -> DType {
+    pub fn wide(&self) -> DType {
         if self.elem.dtype.bits() > 32 { DType::I64 } else { DType::I32 }
     }
 
     /// The number of the element at these coordinates.
-    fn number(&mut self, coords: &[Ix]) -> Result<Opnd> {
+    pub fn number(&mut self, coords: &[Ix]) -> Result<Opnd> {
         let value = self.e.demand(self.x, coords)?;
         let (wide, Elem { dtype, .. }) = (self.wide(), self.elem);
         let bits = dtype.bits();
@@ -183,7 +183,7 @@ impl Rows<'_, '_> {
     }
 
     /// The same as a signed number.
-    fn placed(&mut self, number: Opnd, place: Ix) -> Opnd {
+    pub fn placed(&mut self, number: Opnd, place: Ix) -> Opnd {
         let item = self.behind(number, place);
         self.e.apply(ScalarOp::Xor, DType::I64, vec![item, constant(DType::I64, 1 << 63)])
     }

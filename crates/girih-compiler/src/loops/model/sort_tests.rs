@@ -88,6 +88,18 @@ fn the_first_few_of_every_type_are_kept_alike() {
     }
 }
 
+/// Rows that a block puts in order by a network, and of which it keeps the first few.
+#[test]
+fn rows_that_threads_share_are_sorted_alike() {
+    for (n, elem) in ELEMS.into_iter().enumerate() {
+        check(elem, [2, 256 + 7 * n], 1, 256 + 7 * n, n % 2 == 0);
+        check(elem, [2, 256 + n], 1, [1, 2, 5, 64, 100, 200][n % 6], n % 2 == 1);
+    }
+    check(Elem::F32, [1, 512], 1, 512, false);
+    check(Elem::F32, [300, 2], 0, 300, true);
+    check(Elem::F32, [300, 2], 0, 3, true);
+}
+
 #[test]
 fn rows_of_every_length_and_any_axis() {
     for n in [1, 2, 191, 192, 193, 257] {

@@ -8,7 +8,7 @@ use crate::tile::Context;
 use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::open::check_bounds;
-use crate::tile::rules::{blockify, site_of};
+use crate::tile::rules::{blockify, site_of, spread_threads};
 use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -51,6 +51,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         kernel.body = Vec::from_iter(blockify::together(&mut kernel, p.body.clone()));
         return Some(kernel);
     }
+    // Blocks of one kernel have as many threads, whatever they do.
+    let fixed = p.body.iter().any(placed).then(|| spread_threads::threads(p, ctx));
     let body = std::mem::take(&mut kernel.body);
     for s in body {
         let Stmt::For(f) = &s else {
@@ -62,7 +64,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             continue;
         }
         let site = site_of(p, &s);
-        let made = match share(&mut kernel, f, ctx) {
+        let made = match share(&mut kernel, f, ctx, fixed) {
             Ok(made) => {
                 log.applied(site + &priced(ctx, &made));
                 Some(made)
@@ -77,8 +79,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     Some(kernel)
 }
 
-/// A nest with an element for each thread.
-fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String> {
+/// A nest with an element for each thread, of as many as a block has.
+fn share(kernel: &mut Kernel, nest: &For, ctx: &Context, fixed: Option<i64>) -> Result<Stmt, String> {
     // A small nest needs fewer threads than a block may have, and fewer elements for each than one access takes.
     let most = ctx.knobs.threads;
     let busy = i64::from(most) * i64::from(ctx.target.axes.workers);
@@ -93,7 +95,7 @@ fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String>
         Some(n) => (n.clamp(1, most.into()) as u32).next_multiple_of(ctx.target.axes.lanes).min(most),
         None => most,
     };
-    let threads = i64::from(threads);
+    let threads = fixed.unwrap_or(i64::from(threads));
     let blocks = simplify(&Ix::ceil_div(total.clone(), Ix::Const(threads)), &facts);
     let b = kernel.axes.push(Axis { name: "b".into(), from: None });
     let t = kernel.axes.push(Axis { name: "t".into(), from: None });

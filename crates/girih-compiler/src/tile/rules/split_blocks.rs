@@ -58,7 +58,7 @@ struct Split<'a> {
 
 impl Split<'_> {
     fn threads(&mut self, s: Stmt) -> Vec<Stmt> {
-        let mut seen = Seen { facts: self.facts.clone(), inner: vec![], edges: vec![], tests: 0 };
+        let mut seen = Seen { facts: self.facts.clone(), inner: vec![], defined: vec![], edges: vec![], tests: 0 };
         seen.body(std::slice::from_ref(&s), 1);
         let Seen { edges, tests, .. } = seen;
         if edges.is_empty() {
@@ -104,6 +104,8 @@ struct Seen {
     facts: Facts,
     /// The axes of the loops inside the block.
     inner: Vec<AxisId>,
+    /// The values that are made there.
+    defined: Vec<ValId>,
     edges: Edges,
     /// How often a thread tests one of them.
     tests: u64,
@@ -121,6 +123,7 @@ impl Seen {
                     self.edges.push(edge);
                 }
             }
+            self.defined.extend(walk::def(s));
             let mut times = times;
             if let Stmt::For(f) = s {
                 self.facts.set_axis(f.axis, &f.lo, &f.hi);
@@ -137,7 +140,8 @@ impl Seen {
     /// The condition that holds where this one does for all elements of the block; `None` where it does not depend on the
     /// block, or not on it alone, or never holds.
     fn of_block(&self, cond: &Cond) -> Option<Cond> {
-        if cond.cmp != Cmp::Lt {
+        let made = |ix: &Ix| ix.vals().iter().any(|v| self.defined.contains(v));
+        if cond.cmp != Cmp::Lt || made(&cond.lhs) || made(&cond.rhs) {
             return None;
         }
         let below = Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs));
@@ -209,6 +213,13 @@ mod tests {
             let other = if from == "0..3" { other.replace("< 70", "< 20") } else { other };
             assert_eq!(refusals("split_blocks", &other, &gpu(&[])), none, "{other}");
         }
+        // A number that each thread finds is not known outside.
+        let found = TILE
+            .replace("          v: f32", "          m: i64 = load n0[t]\n          v: f32")
+            .replace("x: ptr f32", "x: ptr f32, n0: ptr i64");
+        let found =
+            found.replace(" < n and jb*32 + t%32 < 70", " < m").replace("jb*32 + t%32 < 70", "jb*32 + t%32 < m");
+        assert!(apply("split_blocks", &kernel(&found), &gpu(&[])).1.applied.is_empty());
         assert_eq!(refusals("split_blocks", TILE, &gpu(&["split_edges=0"])), ["loop t: knob off"]);
         let once = TILE.replace("0..8", "0..1").replace(
             "          v: f32 = load x[jb*32 + t%32] where jb*32 + t%32 < 70 else 0.0\n",

@@ -575,8 +575,8 @@ impl<'a> Fusion<'a> {
                 }
             }
             Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } | Op::Repeat(_) => {
-                // Computed as a whole, from arrays. What a scatter reads only once may be an array in another order.
-                let scatter = matches!(node.op, Op::Scatter { .. });
+                // Computed as a whole, from arrays. What a scatter reads only once, and what is merged, may be an array in another order.
+                let scatter = matches!(node.op, Op::Scatter { .. } | Op::Sort { runs: Some(_), .. });
                 for x in node.values() {
                     let ready = |n: &Node| matches!(n.op, Op::Constant(_)) || scatter && self.layout[x.0 as usize];
                     if self.graph.def(x).is_some_and(|(n, _)| !ready(n)) {
