@@ -1,6 +1,6 @@
 //! Sorts of long rows as sorts of parts, for machines whose blocks put short rows in order in a memory of their own.
 //!
-//! In: Tensor IR. Out: the same graph, in which no sort has longer rows than [`LONGEST`], where lengths are constants.
+//! In: Tensor IR. Out: the same graph, in which no sort begins with longer rows than [`LONGEST`], where lengths are constants.
 //!
 //! ```text
 //! y, at [64, 8] = sort x [64, 32000] descending      first 8
@@ -179,7 +179,7 @@ mod tests {
 
     fn longest_of(graph: &Graph) -> i64 {
         let sorts = graph.nodes.values().filter_map(|n| match (&n.op, &n.args[..]) {
-            (Op::Sort { axis, .. }, [Arg::Value(x)]) => graph.values[*x].shape[*axis as usize].as_const(),
+            (Op::Sort { axis, runs: None, .. }, [Arg::Value(x)]) => graph.values[*x].shape[*axis as usize].as_const(),
             _ => None,
         });
         sorts.max().unwrap_or(0)

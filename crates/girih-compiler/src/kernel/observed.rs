@@ -15,12 +15,14 @@
 //! Bits are followed backwards from where they matter, through what moves them: bit operations, variables, slots, shuffles and
 //! global memory, of which all is one place.
 
+use std::collections::BTreeSet;
+
 use super::ir::*;
 use crate::base::id::Id;
 use crate::num::ScalarOp;
 
-/// For each value whether it is a float of which somebody may see the bits.
-pub fn observed(kernel: &Kernel) -> Vec<bool> {
+/// The values of which somebody may see the bits.
+pub fn observed(kernel: &Kernel) -> BTreeSet<ValId> {
     let mut flow = Flow { kernel, into: vec![], seen: vec![] };
     flow.block(&kernel.body);
     let Flow { into, seen: mut open, .. } = flow;
@@ -43,8 +45,7 @@ pub fn observed(kernel: &Kernel) -> Vec<bool> {
         }
         open.extend(sources.get(number(place)).into_iter().flatten());
     }
-    found.truncate(kernel.vals.len());
-    found
+    kernel.vals.keys().filter(|v| found.get(v.index()) == Some(&true)).collect()
 }
 
 /// What holds bits.

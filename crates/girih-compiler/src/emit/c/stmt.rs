@@ -1,6 +1,7 @@
 //! Statements as C.
 
-use crate::base::id::Id;
+use std::collections::BTreeSet;
+
 use crate::emit::cstyle::library;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
@@ -17,7 +18,7 @@ pub(super) struct Printer<'a> {
     pub ix: Indices<'a>,
     pub out: Lines,
     /// The values whose NaNs are made canonical where they are computed.
-    pub observed: Vec<bool>,
+    pub observed: BTreeSet<ValId>,
     /// The lines printed so far, from 1, and their statements.
     pub lines: Vec<(u32, usize)>,
     /// The number of the next statement.
@@ -369,9 +370,7 @@ impl Printer<'_> {
     fn settled(&mut self, op: ScalarOp, dst: ValId, text: String) -> String {
         let ty = self.val_ty(dst);
         match ty.elem {
-            Elem::Num(d @ (DType::F32 | DType::F64))
-                if self.observed.get(dst.index()) == Some(&true) && computes(op) =>
-            {
+            Elem::Num(d @ (DType::F32 | DType::F64)) if self.observed.contains(&dst) && computes(op) => {
                 format!("{}({text})", self.support.call(&format!("canonical_{d}"), ty.lanes))
             }
             _ => text,

@@ -1,6 +1,7 @@
 //! Statements as CUDA, a line each.
 
-use crate::base::id::Id;
+use std::collections::BTreeSet;
+
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
@@ -19,7 +20,7 @@ pub(super) struct Printer<'a> {
     pub ix: Indices<'a>,
     pub out: Lines,
     /// The values whose NaNs are made canonical where they are computed.
-    pub observed: Vec<bool>,
+    pub observed: BTreeSet<ValId>,
     /// What the globals are called.
     pub globals: Vec<String>,
     /// An address may be one of the thread's scratch memory.
@@ -330,7 +331,7 @@ impl Printer<'_> {
         }
         let text = self.scalar(op, elem, &texts);
         Ok(match to.elem {
-            Elem::Num(d) if self.observed.get(dst.index()) == Some(&true) && computes(op) && d.is_base_float() => {
+            Elem::Num(d) if self.observed.contains(&dst) && computes(op) && d.is_base_float() => {
                 format!("{}({text})", self.support.call(&format!("canonical_{d}"), 1))
             }
             _ => text,

@@ -141,7 +141,9 @@ impl Roles {
     fn way(&self, op: ScatterOp) -> (Way, [i64; 3]) {
         let Roles { positions, elements, columns, .. } = *self;
         let wide = |n: i64, by: i64| n.saturating_add(by - 1) / by;
-        let in_order = positions.saturating_mul(UPDATE).saturating_mul(wide(columns, 256).max(1));
+        // One block copies all elements, too.
+        let in_order =
+            positions.saturating_mul(UPDATE).saturating_mul(wide(columns, 256).max(1)).saturating_add(elements / 8);
         let looked_at = if op == ScatterOp::Set && self.rows { elements / columns.max(1) } else { elements };
         let alone = (looked_at.saturating_mul(positions) / COMPARISONS)
             .max(wide(positions, 256).saturating_mul(STEP))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{effects, refs};
+use crate::loops::walk::{self, effects, refs};
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit};
 use crate::tile::reuse;
@@ -30,7 +30,7 @@ depth when the loop is lowered. Stages that are filled ahead come first in the b
 filled where it stands, in each iteration.
 
 The depth is the number of slots for which half of a block's shared memory has room, so that two blocks share a
-multiprocessor, or more blocks of fewer than 256 threads; from 2 to 4 and no more than there are iterations, and 2 where there is less
+multiprocessor, or more blocks of fewer threads where rows of a product are folded; from 2 to 4 and no more than there are iterations, and 2 where there is less
 room.
 
 Knob: `slots`; 1 turns the rule off. What TMA fills is a pipeline all the same, of one slot.
@@ -43,7 +43,7 @@ computes, and stages of which shared memory does not hold two.
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let all = reuse::bytes(p);
-    let blocks = BUSY.div_ceil(spread_threads::threads(p, ctx).max(1) as u64).max(2);
+    let busy = BUSY.div_ceil(spread_threads::threads(p, ctx).max(1) as u64).max(2);
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
@@ -51,7 +51,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         }
         let site = axis_site(kernel, f.axis);
-        match pipelined(kernel, ctx, f, all, blocks) {
+        match pipelined(kernel, ctx, f, all, if folds_rows(f) { busy } else { 2 }) {
             Ok((new, depth, size)) => {
                 log.applied(format!("{site}: {depth} slots of {size} bytes"));
                 Visit::Replace(vec![Stmt::For(Box::new(new))])
@@ -72,6 +72,13 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
     })
+}
+
+/// Whether lanes fold rows of what a product makes, as in attention: they compute as long as the matrix unit, and blocks take turns at it.
+fn folds_rows(f: &For) -> bool {
+    let mut found = false;
+    walk::visit(&f.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.place == Place::Lanes));
+    found
 }
 
 /// Threads that a multiprocessor should have, where two slots of each of their blocks fit.

@@ -204,7 +204,7 @@ mod tests {
         let made = text(&out);
         for line in [
             "  for b in 0..400: free block(x)\n    local s_parts: f32[256] private\n",
-            "          for v in 0..8: reduce unroll\n",
+            "        for v in 0..8: reduce unroll\n",
             "      for q in 0..16: reduce lanes combine add(s) from -0.0 x 16\n        part: f32 = s_parts[t_1//16*16 + q]\n",
             "      store y[b*16 + t_1//16] = c where t_1%16 == 0\n",
         ] {

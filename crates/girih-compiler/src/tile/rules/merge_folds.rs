@@ -93,11 +93,11 @@ mod tests {
         };
         let text = made("torch.randn(40, 30, 50).sum((0, 2))").unwrap();
         let want =
-            "for k in 0..2000: reduce combine add(sum) from 0.0\n      x_1: f32 = load x[k//50*1500 + a0*50 + k%50]";
+            "for k in 0..2000: reduce combine add(sum_1) from 0.0\n      x_1: f32 = load x[k//50*1500 + a0*50 + k%50]";
         assert!(text.contains(want), "{text}");
         let whole = made("torch.randn(8192, 8192).sum()").unwrap();
         assert!(
-            whole.contains("for k in 0..67108864: reduce combine add(sum) from 0.0\n    x_1: f32 = load x[k]"),
+            whole.contains("for k in 0..67108864: reduce combine add(sum_1) from 0.0\n    x_1: f32 = load x[k]"),
             "{whole}"
         );
         assert_eq!(made("torch.randn(64, 64) @ torch.randn(64, 64)"), None);

@@ -363,8 +363,8 @@ mod tests {
     for part in 0..7: free
       local sum: f32
       sum = 0.0
-      for k in 0..min(14336, part*-14336 + 100000): reduce combine add(sum) from 0.0
-        x_1: f32 = load x[a0*100000 + part*14336 + k] !"aten.mean"
+      for k in 0..min(14336, 100000 - part*14336): reduce combine add(sum) from 0.0
+        x_1: f32 = load x[a0*100000 + (part*14336 + k)] !"aten.mean"
         acc: f32 = sum
         v: f32 = x_1 + acc
         sum = v

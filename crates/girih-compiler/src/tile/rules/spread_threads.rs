@@ -245,7 +245,7 @@ mod tests {
 "#;
         assert_eq!(text(&out), want);
         let (out, _) = apply("spread_threads", &kernel(k), &gpu(&["threads=32"]));
-        assert!(text(&out).contains("for e in 0..25: free\n      v: f32"), "{}", text(&out));
+        assert!(text(&out).contains("for e in 0..7: free\n      mine"), "{}", text(&out));
     }
 
     #[test]
