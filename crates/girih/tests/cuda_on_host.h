@@ -77,4 +77,7 @@ static float maxf_num_f32(float a, float b) { return a != a ? b : b != b ? a : l
 static float minf_num_f32(float a, float b) { return a != a ? b : b != b ? a : smaller(a, b); }
 static float maxf_nan_f32(float a, float b) { return a != a ? a : b != b ? b : larger(a, b); }
 static float minf_nan_f32(float a, float b) { return a != a ? a : b != b ? b : smaller(a, b); }
+static float at_least_f32(float a, float b) { return maxf_nan_f32(a, b); }
+static float at_most_f32(float a, float b) { return minf_nan_f32(a, b); }
+static void __threadfence() {}
 

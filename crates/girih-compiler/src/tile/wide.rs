@@ -60,7 +60,7 @@ pub fn lanes(
 pub fn shared_lanes(kernel: &Kernel, ctx: &Context, access: &Stmt, axis: AxisId, extent: u64) -> u64 {
     let (Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. }) = access else { return 1 };
     let b = &kernel.bufs[*buf];
-    if b.space != Space::Shared {
+    if b.space != Space::Shared || !matches!(b.ty, Ty::Num(d) if d.bits() >= 8) {
         return 1;
     }
     let (widest, facts) = (u64::from(ctx.target.vector.bytes), kernel.facts());

@@ -99,7 +99,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 /// Whether rows of that many elements, and the tiles that are made of them, leave a multiprocessor no room for a second block.
 fn is_alone(p: &Kernel, ctx: &Context, length: u32) -> bool {
-    if ctx.knobs.threads < Knobs::default().threads {
+    // The tiles of a tile program may stay in registers.
+    if !p.open || ctx.knobs.threads < Knobs::default().threads {
         return false;
     }
     let mut passes: BTreeMap<ValId, (u64, u64)> = BTreeMap::new();

@@ -98,7 +98,7 @@ impl<'a> Columns<'a> {
                 && !far.is_empty()
                 && far.iter().all(|ix| along(ix, f.axis) == Stride::Unit)
         };
-        let at = rows.free.iter().position(|f| beside(f)).ok_or("no neighbours lie side by side")?;
+        let at = rows.free.iter().position(beside).ok_or("no neighbours lie side by side")?;
         let count = const_trip(rows.free[at]).unwrap_or(0);
         Ok(Columns { rows, axis: at, count, lanes })
     }
