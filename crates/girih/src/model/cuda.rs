@@ -141,8 +141,8 @@ impl Resident {
                 ArrayPlace::Input(input) => {
                     let held = self.graph.inputs.get(input as usize).is_some_and(|i| i.role == Role::Parameter);
                     let from = call.inputs.get(input as usize).copied().ok_or_else(missing)?;
-                    // SAFETY: as the function's own contract says.
                     let given = Given { address: from, there: has(from), kept: held && was_loaded };
+                    // SAFETY: as the function's own contract says.
                     unsafe { state.input(device, at, given, *bytes, stream) }?
                 }
                 ArrayPlace::Constant(id) => state.constant(device, at, *bytes, &self.graph, id)?,
