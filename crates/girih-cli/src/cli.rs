@@ -455,7 +455,7 @@ pub enum CacheAction {
 pub struct BenchArgs {
     /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all of these by default. Or suites of models beside
     /// PyTorch and others: elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch,
-    /// jit, compile.
+    /// jit, compile, decoder, gpu.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS]. A suite takes several numbers, and by default one thread
@@ -465,10 +465,13 @@ pub struct BenchArgs {
     /// Rounds of alternating measurements; 15, and of a suite 7.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// Who takes part in a suite: torch, torch.compile, onnxruntime, numpy, jax; those that are installed, but for
-    /// torch.compile and jax, by default.
+    /// Who takes part in a suite: torch, torch.compile, onnxruntime, numpy, jax, triton; those that are installed, but for
+    /// torch.compile, jax and triton, by default.
     #[arg(long, value_name = "NAMES")]
     pub against: Option<String>,
+    /// Where the rows of a suite run: cpu, or cuda, the first GPU; by default on processors, those of `gpu` on the GPU.
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
     /// Only the rows of a suite whose name holds this text.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub filter: Option<String>,

@@ -1,7 +1,7 @@
 """Girih's models beside others on this machine.
 
-    girih bench SUITE... [--against torch,onnxruntime,numpy,jax,torch.compile] [--threads 1,2] [--filter TEXT]
-                         [--rounds N] [--output FILE.json] [--json]
+    girih bench SUITE... [--against torch,onnxruntime,numpy,jax,torch.compile,triton] [--threads 1,2] [--device cuda]
+                         [--filter TEXT] [--rounds N] [--output FILE.json] [--json]
     girih bench --report FILE.json... [--output FILE.html]
 
 A row's ratio is Girih's time over the best other's in the same rounds: below 1, Girih is faster. No row counts whose
@@ -51,6 +51,7 @@ def main():
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     parser.add_argument("--against", type=names, metavar="NAMES", help="who else takes part")
     parser.add_argument("--threads", type=threads, default=None, metavar="N,N", help="by default 1 and all cores")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="where the rows run: by default on processors, `gpu` on the GPU")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--filter", default="", help="only rows whose name holds this text")
     parser.add_argument("--output", type=Path, metavar="FILE", help="where the rows, or the page of --report, are written")
@@ -66,25 +67,28 @@ def main():
     except ImportError:
         sys.exit("error: the suites need PyTorch, which makes the models; `make peers` installs it and the others")
     from girih.bench import contestants
-    from girih.bench.suites import FIRST, GPU, SUITES
+    from girih.bench.suites import FIRST, GPU, MODULES, SUITES
 
-    known = [*SUITES, FIRST, GPU]
+    known = [*SUITES, *MODULES, FIRST]
     one_of("suite", given.suites, known)
     if not given.suites:
         sys.exit(f"error: which suite? They are {', '.join(known)}")
-    if GPU in given.suites and not torch.cuda.is_available():
-        sys.exit("error: the suite `gpu` needs a GPU, and a PyTorch that finds it")
+    devices = {suite: given.device or ("cuda" if suite == GPU else "cpu") for suite in given.suites}
+    if devices.get(GPU) == "cpu" or devices.get(FIRST) == "cuda":
+        sys.exit(f"error: the suite `{GPU if devices.get(GPU) == 'cpu' else FIRST}` does not run on the device `{given.device}`")
+    if "cuda" in devices.values() and not torch.cuda.is_available():
+        sys.exit("error: rows on the device `cuda` need a GPU, and a PyTorch that finds it")
     who = ["girih", *(given.against or contestants.USUAL[1:])]
     one_of("contestant", who, contestants.ALL)
     counts = given.threads or sorted({1, os.cpu_count() or 1})
-    report = {"machine": machine(counts, given.suites), "versions": contestants.versions(who),
+    report = {"machine": machine(counts, set(devices.values())), "versions": contestants.versions(who),
               "kernels": contestants.kernels(), "rounds": given.rounds, "rows": []}
     if not given.json:
         where = report["machine"].get("gpu", report["machine"]["processor"])
         print(f"{where}; {', '.join(f'{n} {v}' for n, v in report['versions'].items())}")
         print(f"kernels: {', '.join(f'{n} {v}' for n, v in report['kernels'].items())}")
     for suite in given.suites:
-        for done in of_suite(suite, given.filter, who, counts, max(1, given.rounds)):
+        for done in of_suite(suite, devices[suite], given.filter, who, counts, max(1, given.rounds)):
             report["rows"].append({"suite": suite, **done})
             if not given.json:
                 show(done, report["machine"]["limits"][str(done["threads"])])
@@ -99,15 +103,15 @@ def main():
     return None
 
 
-def of_suite(suite, text, who, counts, rounds):
+def of_suite(suite, device, text, who, counts, rounds):
     """The measured rows of a suite whose name holds a text."""
-    from girih.bench import gpu, measure, suites
+    from girih.bench import measure, suites
 
     if suite == suites.FIRST:
         for count in counts:
             yield from (row for row in measure.first_calls(count, rounds) if text in row["row"])
         return
-    for row in gpu.rows() if suite == suites.GPU else suites.SUITES[suite]():
+    for row in suites.rows(suite, device):
         if text not in row.name:
             continue
         for count in [0] if row.device == "cuda" else counts:
@@ -115,18 +119,16 @@ def of_suite(suite, text, who, counts, rounds):
             yield measure.row(row, who, count, rounds)
 
 
-def machine(counts, suites):
-    from girih.bench.suites import GPU
-
+def machine(counts, devices):
     extension = _library.extension()
-    counts = [] if suites == [GPU] else counts
+    counts = counts if "cpu" in devices else []
     processor, features, limits = extension.limits(counts)
     found = {
         "processor": processor or platform.processor(),
         "features": features,
         "limits": {str(n): dict(zip(("flops", "bytes", "bf16", "int8"), found)) for n, found in zip(counts, limits)},
     }
-    if GPU in suites:
+    if "cuda" in devices:
         import torch
 
         from girih.bench import gpu

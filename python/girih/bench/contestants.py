@@ -13,9 +13,9 @@ import torch
 
 import girih.torch
 
-ALL = ("girih", "torch", "torch.compile", "onnxruntime", "numpy", "jax")
+ALL = ("girih", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton")
 #: On a GPU.
-ON_GPUS = ("girih", "torch", "torch.compile")
+ON_GPUS = ("girih", "torch", "torch.compile", "triton")
 #: Without being asked.
 USUAL = ("girih", "torch", "onnxruntime", "numpy")
 
@@ -54,6 +54,8 @@ def made(who, row, model, inputs, threads):
 
 def of_girih(row, model, inputs, threads):
     if row.kernel is not None:
+        if row.device != "cpu":
+            raise Absent("its kernel is launched on processors")
         return Runner(row.kernel(*inputs, threads))
     exported = girih.torch.export(model, inputs, threads=threads)
     return Runner(lambda: exported(*inputs))
@@ -134,16 +136,27 @@ def of_jax(row, model, inputs, threads):
     return Runner(lambda: function(*given).block_until_ready(), lambda r: torch.from_numpy(__import__("numpy").array(r)))
 
 
+def of_triton(row, model, inputs, threads):
+    if row.triton is None:
+        raise Absent("this row has no kernel for Triton")
+    if row.device != "cuda":
+        raise Absent("Triton runs on GPUs")
+    from girih.bench import triton_kernels
+
+    kernel = triton_kernels.KERNELS[row.triton]
+    return Runner(lambda: kernel(*inputs))
+
+
 MAKERS = {
     "girih": of_girih, "torch": eager, "torch.compile": compiled, "onnxruntime": of_onnxruntime, "numpy": of_numpy,
-    "jax": of_jax,
+    "jax": of_jax, "triton": of_triton,
 }  # fmt: skip
 
 
 def versions(names):
     """What each is, as far as it is installed."""
     found = {"girih": girih.__version__, "torch": torch.__version__}
-    for name in ("onnxruntime", "numpy", "jax"):
+    for name in ("onnxruntime", "numpy", "jax", "triton"):
         with contextlib.suppress(ImportError):
             found[name] = __import__(name).__version__
     return {name: found[name.split(".")[0]] for name in names if name.split(".")[0] in found}

@@ -7,7 +7,7 @@ import json
 import math
 import sys
 
-COLOURS = {"torch": "#c2571a", "torch.compile": "#8a6d1b", "onnxruntime": "#2a6f97", "numpy": "#5b8c5a", "jax": "#7b4b94"}
+COLOURS = {"torch": "#c2571a", "torch.compile": "#8a6d1b", "onnxruntime": "#2a6f97", "numpy": "#5b8c5a", "jax": "#7b4b94", "triton": "#b0457b"}
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2127; --paper: #fff; --line: #d5d9df; --faint: #69717c; --good: #2e7d4f; --bad: #b3402a }

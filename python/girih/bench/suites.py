@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -35,6 +37,8 @@ class Row:
     kernel: Callable | None = None
     #: Where it runs: `cpu` or `cuda`.
     device: str = "cpu"
+    #: The kernel of `triton_kernels` that does the same.
+    triton: str | None = None
 
 
 class Function(nn.Module):
@@ -220,7 +224,15 @@ SUITES = {
     f.__name__: f
     for f in (elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch, jit)
 }
+#: Suites whose rows a module of their own has.
+MODULES = {"decoder": "girih.bench.decoder", "gpu": "girih.bench.gpu"}
 #: The suite of first calls, each of which is a process of its own.
 FIRST = "compile"
 #: The suite of models on the first GPU.
 GPU = "gpu"
+
+
+def rows(suite, device):
+    """The rows of a suite, on a device."""
+    made = importlib.import_module(MODULES[suite]).rows() if suite in MODULES else SUITES[suite]()
+    return (dataclasses.replace(row, device=device) if device else row for row in made)

@@ -116,6 +116,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     for (flag, given) in [
         ("--against", args.against.is_some()),
         ("--filter", args.filter.is_some()),
+        ("--device", args.device.is_some()),
         ("--output", args.output.is_some()),
         ("several numbers of threads", args.threads.len() > 1),
     ] {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 15] = [
     "elementwise",
     "reductions",
     "matmul",
@@ -19,6 +19,8 @@ pub const NAMES: [&str; 13] = [
     "launch",
     "jit",
     "compile",
+    "decoder",
+    "gpu",
 ];
 
 /// Pythons to ask, the one of a checkout first.
@@ -43,7 +45,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let Some(rounds) = args.rounds {
         command.args(["--rounds", &rounds.to_string()]);
     }
-    for (flag, value) in [("--against", &args.against), ("--filter", &args.filter)] {
+    for (flag, value) in [("--against", &args.against), ("--filter", &args.filter), ("--device", &args.device)] {
         if let Some(value) = value {
             command.arg(format!("{flag}={value}"));
         }
