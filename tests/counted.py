@@ -54,7 +54,7 @@ def simulated(girih, what):
         raise ValueError(f"girih sim: {done.stderr.strip()[-400:]}")
     found = []
     for kernel in json.loads(done.stdout)["schedules"][0]["kernels"]:
-        by_threads = [s for s in kernel["statements"] if not s["statement"]["text"].startswith("copy tensor")]
+        by_threads = [s for s in kernel["statements"] if s["kind"] != "matrix" and not s["statement"]["text"].startswith("copy tensor")]
         total = lambda space, what: sum(s[space][what] for s in by_threads)  # noqa: E731, B023
         wavefronts = total("shared", "wavefronts")
         found.append((kernel["kernel"], {

@@ -188,3 +188,19 @@ def test_what_does_not_fit_is_refused():
         assert any("cuda:1, but Girih runs on the processor and on cuda:0" in why for why in refused), refused
         """
     )
+
+
+def test_constants_of_the_processor_are_given_to_the_device():
+    passes(
+        """
+        rows = lambda: torch.tensor([3, 0, 0])
+        for function in (lambda x: x[[0, 2]] * 2, lambda x: x[:, rows()] + x[:, rows() + 1]):
+            run = compiled(function, x)
+            torch.testing.assert_close(run(to_device(x))[0].as_subclass(torch.Tensor), function(x))
+            assert not run.warned and run.run.model.device == "cuda"
+        # One that is a result stays where it is.
+        function = lambda x: (x * 2, torch.tensor([1, 2]))
+        document = _graph.document(captured(function, x))
+        assert any("on the device cpu" in why for why in document.refused.values()), document.refused
+        """
+    )

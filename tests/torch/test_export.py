@@ -160,7 +160,7 @@ def test_a_model_for_arrays_of_numpy():
     if os.environ.get("GIRIH_DEVICE", "cpu") == "cpu":
         assert model.profile(**given).steps
     else:
-        with pytest.raises(girih.ProgramError, match="only native code has a profile"):
+        with pytest.raises(girih.ProgramError, match="the devices cpu and cuda have a profile"):
             model.profile(**given)
     with pytest.raises(girih.ProgramError, match="`scale` is not given"):
         model(x=given["x"])

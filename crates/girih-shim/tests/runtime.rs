@@ -55,6 +55,11 @@ fn arrays_of_the_device_are_taken_as_they_are() {
 }
 
 #[test]
+fn a_model_has_a_profile() {
+    passes("profiles_a_model", &[]);
+}
+
+#[test]
 fn what_is_missing_is_said() {
     assert!(error(&[("GIRIH_CUDA_DRIVER", "")]).contains("there is no CUDA driver"), "a driver on this machine");
     assert!(error(&[("GIRIH_CUDA_DRIVER", "/nonexistent")]).starts_with("/nonexistent cannot be used"));
@@ -147,6 +152,21 @@ fn runs_what_the_simulator_runs() {
         };
         assert_eq!(run(Device::Cuda), run(Device::Sim), "{text}");
     }
+}
+
+#[test]
+#[ignore = "a_model_has_a_profile runs it"]
+fn profiles_a_model() {
+    let text = "torch.nn.functional.softmax(torch.nn.Linear(32, 300)(torch.randn(5, 32)), dim=-1)";
+    let model = Model::from_expression(text, &[]).unwrap().with_options(options(Device::Cuda));
+    let profile = model.prepare(&[], &[]).unwrap().profile().unwrap();
+    assert!(profile.runs >= 3 && !profile.measured && profile.seconds >= profile.least, "{profile:?}");
+    assert_eq!(profile.memory.weights, 4 * (32 * 300 + 300), "{profile:?}");
+    for step in &profile.steps {
+        assert!(step.grid.iter().all(|n| *n > 0) && step.seconds > 0.0 && step.bits == 32, "{step:?}");
+        assert!(!step.operations.is_empty() && profile.fraction(step) > 0.0, "{step:?}");
+    }
+    assert_eq!(profile.steps.iter().map(|s| s.flops).sum::<f64>(), 2.0 * (5 * 32 * 300) as f64);
 }
 
 #[test]

@@ -101,7 +101,7 @@ class Compiled:
             for part in target.split("."):
                 value = getattr(value, part)
             with unset_fake_temporarily(), torch.no_grad():
-                self.constants.append((name, value.contiguous()))
+                self.constants.append((name, value.to(self.device).contiguous()))
 
     # What comes out.
 
@@ -292,7 +292,7 @@ class Compiled:
     def _bind(self, args):
         """Gives the parameters to the model where they are not those it has."""
         tensors = [args[p] for p, _, _ in self.parameters]
-        key = [(t.data_ptr(), version(t)) for t in tensors]
+        key = [(t.data_ptr(), version(t), t.is_contiguous() or t.stride()) for t in tensors]
         if self._bound is not None and self._bound[0] == key and None not in self._bound[1]:
             return
         self._bound = None

@@ -197,6 +197,8 @@ class Writer:
         self.parameters = parameters
         # What a node is in the JSON: the name of a tensor, or the names of several.
         self.names: dict[torch.fx.Node, Any] = {}
+        #: Constants, and what is made of them alone.
+        self.constants: set[torch.fx.Node] = set()
 
     # Values.
 
@@ -223,11 +225,12 @@ class Writer:
         self.document.root["inputs"].append({"name": name, "dtype": "f64", "shape": [], "role": "argument"})
         return {"t": name}
 
-    def typed(self, name, value):
-        """Name, dtype and shape of a fake tensor."""
+    def typed(self, name, value, constant=False):
+        """Name, dtype and shape of a fake tensor. What is made of constants alone may be on the processor, as an index `[0, 2]` is:
+        whoever runs the graph has its constants."""
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"its result is a {type(value).__name__}, not a tensor")
-        if value.device != self.document.device:
+        if value.device != self.document.device and not (constant and value.device == CPU):
             known = "Girih runs on the processor and on cuda:0"
             if value.device in (CPU, CUDA):
                 known = f"the graph is compiled for {self.document.device}"
@@ -351,7 +354,8 @@ class Writer:
         value = functools.reduce(getattr, node.target.split("."), self.module)
         if not isinstance(value, torch.Tensor):
             raise Unsupported("an attribute of the module is not a tensor")
-        typed = self.typed(node.name, value)
+        self.constants.add(node)
+        typed = self.typed(node.name, value, constant=self.is_within(node))
         if value.numel() <= SMALL and not value.dtype.is_complex and value.dtype.itemsize * 8 >= 8:
             # Tracing may be going on, which must not see this.
             with unset_fake_temporarily(), torch.no_grad():
@@ -415,12 +419,15 @@ class Writer:
                 if value is not None:
                     attrs[parameter.name] = value
         value = node.meta.get("val")
+        if node.all_input_nodes and self.constants.issuperset(node.all_input_nodes):
+            self.constants.add(node)
+        constant = node in self.constants and self.is_within(node)
         if isinstance(value, (tuple, list)):
             names = [f"{node.name}__{i}" for i in range(len(value))]
-            results = [None if v is None else self.typed(n, v) for n, v in zip(names, value)]
+            results = [None if v is None else self.typed(n, v, constant) for n, v in zip(names, value)]
             self.names[node] = names
         else:
-            results = [self.typed(node.name, value)]
+            results = [self.typed(node.name, value, constant)]
             self.names[node] = node.name
         written = {"op": op, "args": args, "attrs": attrs, "results": results}
         if path := module_path(node):
@@ -429,6 +436,10 @@ class Writer:
             written["place"] = place
         self.document.root["nodes"].append(written)
         self.document.nodes.append(node)
+
+    def is_within(self, node):
+        """Whether nobody is given what a node computes."""
+        return not any(user.op == "output" or user in self.shown for user in node.users)
 
     def outputs(self, results):
         """The outputs: the bases of what is returned."""

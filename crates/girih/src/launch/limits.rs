@@ -9,6 +9,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use girih_compiler::tile::target::Gpu;
+
 use crate::launch::pool;
 use crate::memory::pages::Pages;
 use crate::system::files::{read_regular, replace};
@@ -59,9 +61,20 @@ impl Limits {
         limits
     }
 
-    /// The least seconds that so much work can take.
-    pub fn seconds(&self, flops: f64, bytes: f64) -> f64 {
-        (flops / self.flops).max(bytes / self.bytes)
+    /// Those of a GPU, as its maker gives them; nothing is measured.
+    pub fn of_gpu(gpu: &Gpu) -> Limits {
+        let products = gpu.products.max(gpu.grouped);
+        Limits { flops: gpu.peak, bytes: gpu.bandwidth, bf16: products, int8: 2.0 * products }
+    }
+
+    /// The least seconds that so much work can take, the operations on elements of so many bits.
+    pub fn seconds(&self, flops: f64, bits: u32, bytes: f64) -> f64 {
+        let rate = match bits {
+            ..=8 => self.int8,
+            ..=16 => self.bf16,
+            _ => self.flops,
+        };
+        (flops / rate).max(bytes / self.bytes)
     }
 }
 
@@ -247,6 +260,6 @@ mod tests {
     #[test]
     fn the_slower_of_two_limits_counts() {
         let limits = Limits { flops: 100.0, bytes: 10.0, bf16: 200.0, int8: 400.0 };
-        assert_eq!((limits.seconds(200.0, 10.0), limits.seconds(100.0, 50.0)), (2.0, 5.0));
+        assert_eq!([limits.seconds(200.0, 32, 10.0), limits.seconds(100.0, 32, 50.0), limits.seconds(400.0, 16, 10.0)], [2.0, 5.0, 1.0]);
     }
 }

@@ -15,6 +15,7 @@ use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Plan, Runner, Step, StepArg};
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
+use super::exec::Footprint;
 use super::given::Complete;
 use super::kernels::nameless;
 use super::tensor::bytes_of;
@@ -104,7 +105,7 @@ impl Resident {
         self.changed.store(true, Ordering::SeqCst);
     }
 
-    /// Runs the model, or begins to where it has a stream and nothing of the host takes part.
+    /// Runs the model, or begins to where it has a stream and nothing of the host takes part. Waits where it tells the times.
     ///
     /// # Safety
     /// The addresses must be of arrays of the types and shapes that the plan and the symbols say, and stay until the run is over;
@@ -112,7 +113,7 @@ impl Resident {
     ///
     /// # Errors
     /// The driver's.
-    pub(super) unsafe fn run(&self, call: &Call<'_>) -> Result<()> {
+    pub(super) unsafe fn run(&self, call: &Call<'_>, times: Option<&mut GpuTimes>) -> Result<()> {
         let device = Device::get()?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
@@ -129,7 +130,7 @@ impl Resident {
             call.inputs.iter().chain(call.outputs).map(|address| (*address, device.has(*address))).collect();
         let has = |address: u64| there.get(&address).copied().unwrap_or(false);
         let host = |address: &u64| !has(*address);
-        let waits = call.stream.is_none() || call.outputs.iter().any(host);
+        let waits = call.stream.is_none() || times.is_some() || call.outputs.iter().any(host);
         if let Some(last) = &state.last {
             // What is copied from the host is copied at once.
             if call.inputs.iter().any(host) { last.synchronize()? } else { last.before(stream)? }
@@ -165,11 +166,13 @@ impl Resident {
             addresses: &addresses,
             stream,
             now,
+            timed: times.is_some().then(Vec::new),
         };
         for (step, kernel) in self.plan.load.iter().zip(load).filter(|_| !was_loaded) {
             running.begin_step(step, *kernel)?;
         }
         self.plan.walk(&mut running)?;
+        let timed = running.timed.take();
         if state.last.is_none() {
             state.last = Some(Event::new(device)?);
         }
@@ -195,7 +198,35 @@ impl Resident {
             device::to_host(device, unsafe { std::slice::from_raw_parts_mut(to, bytes as usize) }, from)?;
         }
         state.loaded = !call.own_parameters;
+        if let Some(times) = times {
+            *times = vec![([0; 3], 0.0); self.plan.steps.len()];
+            for Launch { step, grid, start, end } in timed.iter().flatten() {
+                if let Some((of, seconds)) = times.get_mut(*step) {
+                    (*of, *seconds) = (*grid, *seconds + f64::from(start.until(end)?) * 1e-3);
+                }
+            }
+        }
         Ok(())
+    }
+
+    /// What a run with these symbols needs on the device.
+    pub(super) fn footprint(&self, symbols: &[i64]) -> Result<Footprint> {
+        let mut found = Footprint::default();
+        for (array, bytes) in self.plan.arrays.values().zip(self.sizes(symbols)?) {
+            let role = |input: u32| self.graph.inputs.get(input as usize).map(|i| i.role);
+            match array.place {
+                ArrayPlace::Input(input) if role(input) == Some(Role::Parameter) => found.weights += bytes,
+                ArrayPlace::Constant(_) => found.weights += bytes,
+                ArrayPlace::Loaded => found.loaded += bytes,
+                ArrayPlace::Temp => found.arena += bytes,
+                ArrayPlace::Input(_) | ArrayPlace::Row { .. } => {}
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn plan(&self) -> (&Plan, &Graph) {
+        (&self.plan, &self.graph)
     }
 
     /// The bytes of each array.
@@ -224,6 +255,19 @@ struct Running<'a> {
     stream: usize,
     /// The round of each loop that runs, and how many it has.
     now: Vec<(u64, u64)>,
+    /// Where the times are asked for.
+    timed: Option<Vec<Launch>>,
+}
+
+/// The grid of each step, and the seconds that its launches take on the device.
+pub(super) type GpuTimes = Vec<([u32; 3], f64)>;
+
+/// A step that was begun between two events.
+struct Launch {
+    step: usize,
+    grid: [u32; 3],
+    start: Event,
+    end: Event,
 }
 
 impl Running<'_> {
@@ -238,10 +282,10 @@ impl Running<'_> {
         Ok(self.address(of)? + row * self.sizes.get(at).copied().ok_or_else(missing)?)
     }
 
-    /// Begins a step, unless it writes nothing.
-    fn begin_step(&self, step: &Step, kernel: usize) -> Result<()> {
+    /// Begins a step, unless it writes nothing. Its grid.
+    fn begin_step(&self, step: &Step, kernel: usize) -> Result<[u32; 3]> {
         if step.writes.iter().all(|id| self.sizes.get(id.0 as usize).is_none_or(|bytes| *bytes == 0)) {
-            return Ok(());
+            return Ok([0; 3]);
         }
         let of = |arg: &StepArg| match arg {
             StepArg::Symbol(s) => self.symbols.get(s.0 as usize).map(|n| *n as u64).ok_or_else(missing),
@@ -251,7 +295,14 @@ impl Running<'_> {
         let (version, loaded) = self.resident.kernels.get(kernel).ok_or_else(missing)?;
         let lowered: &Lowered = &version.lowered;
         let grid = lowered.kernel.blocks(&args).unwrap_or([1; 3]);
-        launch::start(loaded, lowered, grid, &args, self.stream)
+        launch::start(loaded, lowered, grid, &args, self.stream)?;
+        Ok(grid.map(|n| u32::try_from(n).unwrap_or(u32::MAX)))
+    }
+
+    fn event(&self) -> Result<Event> {
+        let now = Event::new(self.device)?;
+        now.record(self.stream)?;
+        Ok(now)
     }
 }
 
@@ -261,10 +312,14 @@ impl Runner for Running<'_> {
     fn step(&mut self, at: usize) -> Result<()> {
         let plan = &self.resident.plan;
         let kernel = self.resident.steps.get(plan.load.len() + at).copied();
-        match (plan.steps.get(at), kernel) {
-            (Some(step), Some(kernel)) => self.begin_step(step, kernel),
-            _ => Err(missing()),
+        let (Some(step), Some(kernel)) = (plan.steps.get(at), kernel) else { return Err(missing()) };
+        let start = self.timed.is_some().then(|| self.event()).transpose()?;
+        let grid = self.begin_step(step, kernel)?;
+        if let Some(start) = start {
+            let end = self.event()?;
+            self.timed.get_or_insert_default().push(Launch { step: at, grid, start, end });
         }
+        Ok(())
     }
 
     fn copy(&mut self, (from, to): &Move) -> Result<()> {
@@ -283,9 +338,7 @@ impl Runner for Running<'_> {
 
     /// Waits for what computes the condition.
     fn holds(&mut self, condition: ArrayId) -> Result<bool> {
-        let here = Event::new(self.device)?;
-        here.record(self.stream)?;
-        here.synchronize()?;
+        self.event()?.synchronize()?;
         let mut bytes = [0];
         device::to_host(self.device, &mut bytes, self.address(condition)?)?;
         Ok(bytes != [0])
@@ -369,7 +422,7 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// The driver's.
-    pub(super) fn run_on_gpu(&self) -> Result<Vec<Tensor>> {
+    pub(super) fn run_on_gpu(&self, times: Option<&mut GpuTimes>) -> Result<Vec<Tensor>> {
         let resident = self.model.resident()?;
         let plan = &resident.plan;
         let mut results = vec![];
@@ -391,7 +444,7 @@ impl Prepared<'_> {
             stream: None,
         };
         // SAFETY: the inputs live as long as this value and were checked against the graph; outputs have memory of their own.
-        unsafe { resident.run(&call) }?;
+        unsafe { resident.run(&call, times) }?;
         Ok(results)
     }
 }

@@ -87,7 +87,7 @@ impl<'a> Prepared<'a> {
         let Some(native) = &self.native else {
             self.outputs = match self.model.options.device {
                 Device::Sim => self.simulate()?,
-                Device::Cuda => self.run_on_gpu()?,
+                Device::Cuda => self.run_on_gpu(None)?,
                 _ => self.evaluate(false)?.into_iter().map(|(_, t)| t).collect(),
             };
             return Ok(());

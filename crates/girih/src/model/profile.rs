@@ -4,10 +4,14 @@
 use std::time::{Duration, Instant};
 
 use girih_compiler::graph::{Graph, OriginId};
+use girih_compiler::index::Ix;
+use girih_compiler::loops::model::{Plan, Step};
 
+use super::cuda::GpuTimes;
 use super::{Footprint, Prepared, extent};
 use crate::error::{Error, Result};
 use crate::launch::limits::Limits;
+use crate::options::Device;
 
 /// One step of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,6 +23,8 @@ pub struct StepProfile {
     pub seconds: f64,
     /// Multiplications and additions of its products.
     pub flops: f64,
+    /// Of the widest elements that are multiplied: of the arrays that it reads, but for vectors such as a bias.
+    pub bits: u32,
     /// What it must move at least.
     pub bytes: f64,
     pub grid: [u32; 3],
@@ -33,6 +39,8 @@ pub struct Profile {
     pub least: f64,
     pub runs: usize,
     pub limits: Limits,
+    /// Whether they were measured here; those of a GPU are its maker's.
+    pub measured: bool,
     pub memory: Footprint,
     /// What the temporary arrays would take if each had memory of its own.
     pub unshared: u64,
@@ -41,61 +49,119 @@ pub struct Profile {
 impl Profile {
     /// The part of the machine's limit that a step reaches; above 1 where its data stay in caches.
     pub fn fraction(&self, step: &StepProfile) -> f64 {
-        self.limits.seconds(step.flops, step.bytes) / step.seconds.max(1e-9)
+        self.limits.seconds(step.flops, step.bits, step.bytes) / step.seconds.max(1e-9)
     }
 }
 
 impl Prepared<'_> {
     /// Runs the model again and again, for about a second, and tells where the time went.
+    ///
+    /// # Errors
+    /// Those of a run; the device is the evaluator or the simulator, where times mean nothing.
     pub fn profile(&mut self) -> Result<Profile> {
-        let (Some(native), model) = (&self.native, self.model) else {
-            return Err(Error::argument(format!(
-                "only native code has a profile, and this model runs on the device {}; use the device cpu",
-                self.model.options.device
-            )));
-        };
-        let tools = &model.tools;
-        let dir = tools.cache(&model.options)?;
+        match self.model.options.device {
+            Device::Cpu => self.profile_native(),
+            Device::Cuda => self.profile_on_gpu(),
+            device => Err(Error::argument(format!(
+                "the devices cpu and cuda have a profile, and this model runs on the device {device}"
+            ))),
+        }
+    }
+
+    fn profile_native(&mut self) -> Result<Profile> {
+        let Some(native) = &self.native else { return Err(Error::Internal("there is no native code".into())) };
+        let model = self.model;
+        let dir = model.tools.cache(&model.options)?;
         let limits = Limits::of(model.options.thread_count(), Some(dir.dir()));
         let (ready, binding) = (native.ready.clone(), native.binding.clone());
-        let mut times: Vec<Vec<f64>> = vec![vec![]; ready.plan.steps.len()];
-        let mut whole = vec![];
         // What runs once is not part of it.
         self.run()?;
-        let start = Instant::now();
-        while whole.len() < 3 || (start.elapsed() < Duration::from_secs(1) && whole.len() < 2000) {
+        let (times, whole) = repeated(|| {
             let mut one = vec![];
-            let begin = Instant::now();
             self.run_timed(Some(&mut one))?;
-            whole.push(begin.elapsed().as_secs_f64());
-            for (all, t) in times.iter_mut().zip(one) {
-                all.push(t);
-            }
-        }
-        let median = |all: &mut Vec<f64>| {
-            all.sort_by(f64::total_cmp);
-            all.get(all.len() / 2).copied().unwrap_or(0.0)
-        };
-        let number = |ix| extent::value(ix, &binding.symbols).unwrap_or(0) as f64;
-        let steps =
-            ready.plan.steps.iter().zip(&mut times).zip(&binding.steps).map(|((step, all), bound)| StepProfile {
-                kernel: step.kernel.name.clone(),
-                operations: origins(&ready.graph, &step.origins),
-                seconds: median(all),
-                flops: number(&step.flops),
-                bytes: number(&step.bytes),
-                grid: bound.grid.unwrap_or([0; 3]),
-            });
+            Ok(one)
+        })?;
+        let grids = binding.steps.iter().map(|bound| bound.grid.unwrap_or([0; 3]));
         Ok(Profile {
-            steps: steps.collect(),
-            runs: whole.len(),
-            seconds: median(&mut whole),
-            least: whole.iter().copied().fold(f64::INFINITY, f64::min),
+            steps: steps(&ready.plan, &ready.graph, &binding.symbols, grids.zip(times)),
             limits,
             memory: ready.footprint(),
             unshared: binding.unshared,
+            ..whole
         })
     }
+
+    fn profile_on_gpu(&mut self) -> Result<Profile> {
+        let resident = self.model.resident()?;
+        let mut grids = vec![];
+        self.run()?;
+        let (times, whole) = repeated(|| {
+            let mut one = GpuTimes::new();
+            self.run_on_gpu(Some(&mut one))?;
+            let seconds = one.iter().map(|(_, seconds)| *seconds).collect();
+            grids = one.into_iter().map(|(grid, _)| grid).collect();
+            Ok(seconds)
+        })?;
+        let (plan, graph) = resident.plan();
+        let memory = resident.footprint(&self.symbols)?;
+        Ok(Profile {
+            steps: steps(plan, graph, &self.symbols, grids.into_iter().zip(times)),
+            limits: self.model.options.resolved_target().gpu.map_or(whole.limits, |gpu| Limits::of_gpu(&gpu)),
+            memory,
+            unshared: memory.arena,
+            measured: false,
+            ..whole
+        })
+    }
+}
+
+/// The median seconds of each step over many runs, and a profile of their whole.
+fn repeated(mut run: impl FnMut() -> Result<Vec<f64>>) -> Result<(Vec<f64>, Profile)> {
+    let (mut times, mut whole): (Vec<Vec<f64>>, Vec<f64>) = (vec![], vec![]);
+    let start = Instant::now();
+    while whole.len() < 3 || (start.elapsed() < Duration::from_secs(1) && whole.len() < 2000) {
+        let begin = Instant::now();
+        let one = run()?;
+        whole.push(begin.elapsed().as_secs_f64());
+        times.resize(one.len(), vec![]);
+        for (all, seconds) in times.iter_mut().zip(one) {
+            all.push(seconds);
+        }
+    }
+    let median = |all: &mut Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(0.0)
+    };
+    let (steps, memory, unshared) = Default::default();
+    let least = whole.iter().copied().fold(f64::INFINITY, f64::min);
+    let limits = Limits { flops: f64::INFINITY, bytes: f64::INFINITY, bf16: f64::INFINITY, int8: f64::INFINITY };
+    let profile = Profile { steps, seconds: median(&mut whole), least, runs: whole.len(), limits, measured: true, memory, unshared };
+    Ok((times.iter_mut().map(median).collect(), profile))
+}
+
+/// The steps of a plan with their grids and seconds.
+fn steps(
+    plan: &Plan,
+    graph: &Graph,
+    symbols: &[i64],
+    measured: impl Iterator<Item = ([u32; 3], f64)>,
+) -> Vec<StepProfile> {
+    let number = |ix: &Ix| extent::value(ix, symbols).unwrap_or(0) as f64;
+    let of = |(step, (grid, seconds)): (&Step, ([u32; 3], f64))| StepProfile {
+        kernel: step.kernel.name.clone(),
+        operations: origins(graph, &step.origins),
+        seconds,
+        flops: number(&step.flops),
+        bits: bits(plan, step),
+        bytes: number(&step.bytes),
+        grid,
+    };
+    plan.steps.iter().zip(measured).map(of).collect()
+}
+
+fn bits(plan: &Plan, step: &Step) -> u32 {
+    let arrays = step.reads.iter().filter_map(|id| plan.arrays.get(*id));
+    arrays.filter(|array| array.shape.len() > 1).map(|array| array.elem.bits()).max().unwrap_or(32)
 }
 
 /// The model's operations, each once: `aten.linear layers.0.mlp.gate_proj`.

@@ -120,7 +120,7 @@ impl Model {
         let (inputs, outputs) = (&held.addresses, &held.outputs);
         let call = cuda::Call { symbols: &symbols, inputs, outputs, own_parameters: false, stream };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
-        unsafe { resident.run(&call) }
+        unsafe { resident.run(&call, None) }
     }
 
     /// Makes `addresses` those of the inputs, in order.

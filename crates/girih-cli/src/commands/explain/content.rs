@@ -221,13 +221,14 @@ fn kernels(drawing: &Drawing, profile: Option<&Profile>) -> String {
     out += "</tbody></table>\n";
     out += &match profile {
         Some(p) => format!(
-            "<p>A run takes {} (median of {}), {} of it in kernels. The limit is what {:.1} GFLOP/s and {:.1} GB/s, measured here, allow; \
+            "<p>A run takes {} (median of {}), {} of it in kernels. The limit is what {:.1} GFLOP/s and {:.1} GB/s, {}, allow; \
              data in caches may pass it.</p>",
             escaped(&duration(p.seconds)),
             p.runs,
             escaped(&duration(total)),
             p.limits.flops / 1e9,
-            p.limits.bytes / 1e9
+            p.limits.bytes / 1e9,
+            if p.measured { "measured here" } else { "as the GPU's maker gives them" }
         ),
         None => "<p class=\"note\">With <code>--profile</code> the table has what each kernel takes.</p>".to_string(),
     };

@@ -55,9 +55,12 @@ fn table(profile: &Profile) -> Result<(), Failure> {
         size(profile.unshared as f64)
     )?;
     outln!(
-        "machine: {:.1} GFLOP/s of f32 and {:.1} GB/s from memory, measured; `of limit` may pass 100 % in caches",
+        "machine: {:.1} GFLOP/s of f32, {:.1} of products of 16 bits and {:.1} GB/s from memory, {}; `of limit` may pass 100 % in \
+         caches",
         profile.limits.flops / 1e9,
-        profile.limits.bytes / 1e9
+        profile.limits.bf16 / 1e9,
+        profile.limits.bytes / 1e9,
+        if profile.measured { "measured" } else { "as its maker gives them" }
     )
 }
 
@@ -96,7 +99,10 @@ fn to_json(profile: &Profile) -> Json {
         "loaded_bytes": profile.memory.loaded,
         "arena_bytes": profile.memory.arena,
         "unshared_bytes": profile.unshared,
+        "limits_measured": profile.measured,
         "limit_flops": profile.limits.flops,
+        "limit_flops_bf16": profile.limits.bf16,
+        "limit_flops_int8": profile.limits.int8,
         "limit_bytes": profile.limits.bytes,
     })
 }
