@@ -54,7 +54,7 @@ def allocate(self, shape, dtype):
     allocated.append(empty(shape, dtype))
     return allocated[-1]
 _compiled.Compiled._empty = allocate
-torch.cuda.current_stream = lambda device: type("Stream", (), {"cuda_stream": stream.value})
+_compiled.stream_of = lambda index: stream.value
 _compiled.PLAIN.add(OnDevice)
 
 taken = []

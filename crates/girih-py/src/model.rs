@@ -354,8 +354,10 @@ impl Model {
     }
 
     /// Runs the model: the addresses and shapes of its arguments in order, the values of its symbols in order, and for
-    /// each output an address and how many bytes may be written there. On a GPU's stream it takes its place there.
-    #[pyo3(signature = (addresses, shapes, symbols, outputs, stream = None))]
+    /// each output an address and how many bytes may be written there. On a GPU's stream it takes its place there; `on_device`
+    /// where all of these addresses are known to be the GPU's.
+    #[pyo3(signature = (addresses, shapes, symbols, outputs, stream = None, on_device = false))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn run_addresses(
         &self,
         py: Python<'_>,
@@ -364,6 +366,7 @@ impl Model {
         symbols: Vec<i64>,
         outputs: Vec<(u64, u64)>,
         stream: Option<u64>,
+        on_device: bool,
     ) -> PyResult<()> {
         if addresses.len() != self.arguments.len() || shapes.len() != self.arguments.len() {
             let want = self.arguments.len();
@@ -390,7 +393,7 @@ impl Model {
             unsafe {
                 match stream {
                     None => self.model.run_raw(&tensors, &symbols, &mut allocate),
-                    stream => self.model.run_raw_on(&tensors, &symbols, stream, &mut allocate),
+                    stream => self.model.run_raw_on(&tensors, &symbols, stream, on_device, &mut allocate),
                 }
             }
         };

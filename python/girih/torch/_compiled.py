@@ -254,9 +254,13 @@ class Compiled:
 
     def _run(self, addresses, extents, symbols, outputs):
         """Runs the compiled code; on a CUDA device it only begins to, on PyTorch's stream."""
-        stream = torch.cuda.current_stream(self.device).cuda_stream if self.device == _graph.CUDA else None
         places = [(o.data_ptr(), o.nbytes) for o in outputs]
-        self.model.run_addresses(addresses, extents, symbols, places, stream)
+        if self.device != _graph.CUDA:
+            self.model.run_addresses(addresses, extents, symbols, places)
+            return
+        # Numbers are the host's.
+        on_device = len(addresses) == len(self.arguments)
+        self.model.run_addresses(addresses, extents, symbols, places, stream_of(self.device.index), on_device)
 
     def _empty(self, shape, dtype):
         if self._results is not None and (count := math.prod(shape)) * dtype.itemsize >= KEPT_FROM:
@@ -304,6 +308,11 @@ class Compiled:
         self.model.bind_addresses(list(zip([n for _, _, n in named], addresses, extents)))
         # The tensors are kept, so that no other takes an address of theirs.
         self._bound = (key, [version(t) for t in tensors], entered, tensors)
+
+
+def stream_of(index):
+    """PyTorch's stream on a CUDA device, as the driver's handle."""
+    return torch._C._cuda_getCurrentRawStream(index)
 
 
 def on_device(device, options: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,9 @@
 //! tile[tx*32]   f32, 32 lanes: one bank, 32 words     32 wavefronts; 1 would do
 //! tile[tx*33]   32 banks                               1 wavefront
 //! ```
-//! There are 32 banks of 4-byte words. Lanes that move 8 bytes are served by halves of a warp, those that move 16 by quarters;
-//! lanes that want the same word are served together.
+//! There are 32 banks of 4-byte words; lanes that want the same word are served together. Lanes that move 8 bytes are served by
+//! halves of a warp, those that move 16 by quarters; twice as many at once where every lane wants what its neighbour does, or the
+//! one two lanes on. (The last is what the counters of an H200 read; `tests/counted.py` compares them.)
 
 /// Lanes of a warp.
 const LANES: u32 = 32;
@@ -27,7 +28,15 @@ pub fn swizzled(byte: u64, swizzle: u32) -> u64 {
 
 /// Wavefronts of one request of `lanes`, of `bytes` each, and the least.
 pub fn wavefronts(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {
-    let at_once = if bytes <= 4 { LANES } else { (LANES * 4 / bytes).max(1) };
+    let alike = |apart: usize| {
+        let wants = |lane: usize| lanes >> lane & 1 == 1;
+        (0..LANES as usize).all(|l| !wants(l) || !wants(l ^ apart) || address[l] == address[l ^ apart])
+    };
+    let at_once = match bytes {
+        ..=4 => LANES,
+        _ if alike(1) || alike(2) => (LANES * 8 / bytes).max(1),
+        _ => (LANES * 4 / bytes).max(1),
+    };
     let (mut taken, mut least) = (0, 0);
     for first in (0..LANES).step_by(at_once as usize) {
         let some = lanes & (u32::MAX >> (LANES - at_once)) << first;
@@ -96,5 +105,14 @@ mod tests {
         assert_eq!(wavefronts(&at(|l| l * 128), all, 16), (32, 4));
         assert_eq!(wavefronts(&at(|l| l * 144), all, 16), (4, 4));
         assert_eq!(wavefronts(&at(|l| l * 4), 0, 4), (0, 0));
+        // Neighbours want the same, or every second; their words may meet in a bank.
+        assert_eq!(wavefronts(&at(|l| l / 2 * 16), all, 16), (2, 2));
+        assert_eq!(wavefronts(&at(|l| (l & 1 | l >> 1 & 14) * 16), all, 16), (2, 2));
+        assert_eq!(wavefronts(&at(|l| l / 4 * 16), all, 16), (2, 2));
+        assert_eq!(wavefronts(&at(|l| l / 8 * 128), all, 16), (4, 2));
+        assert_eq!(wavefronts(&at(|l| l / 2 * 8), all, 8), (1, 1));
+        // Those four lanes on do not count, nor do whole halves.
+        assert_eq!(wavefronts(&at(|l| l % 4 * 16), all, 16), (4, 4));
+        assert_eq!(wavefronts(&at(|l| l % 16 * 8), all, 8), (2, 2));
     }
 }

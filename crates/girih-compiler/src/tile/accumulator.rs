@@ -88,8 +88,10 @@ pub fn nests(kernel: &Kernel, acc: BufId) -> Result<Vec<Nest<'_>>, &'static str>
 /// How the threads of a block are numbered over rows and columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Numbering {
-    /// Line by line of the columns.
-    Lines,
+    /// Four by four, two rows by two columns, these line by line of the columns: neighbours share a row, and every second a
+    /// column, so that wide reads of either from shared memory take half the wavefronts (`base/banks.rs`). Line by line where
+    /// there is one thread along an axis.
+    Squares,
     /// Each warp has rows and columns of its own, with eight threads along the rows and four along the columns, as the matrix
     /// unit's sums lie.
     Warps,
@@ -176,9 +178,16 @@ impl Tile {
         let times = |ix: Ix, n: i64| Ix::mul(ix, Ix::Const(n));
         let across = self.cols.threads;
         let (row, col) = match self.numbering {
-            Numbering::Lines => {
+            Numbering::Squares => {
                 let together = |share: &Share| share.together as i64;
-                (times(by(across), together(&self.rows)), times(of(Ix::Axis(t), across), together(&self.cols)))
+                let (row, col) = if across.is_multiple_of(2) && self.rows.threads.is_multiple_of(2) {
+                    let pair = |outer: Ix, inner: Ix| Ix::add(times(outer, 2), inner);
+                    let square = of(by(4), across / 2);
+                    (pair(by(2 * across), of(by(2), 2)), pair(square, of(Ix::Axis(t), 2)))
+                } else {
+                    (by(across), of(Ix::Axis(t), across))
+                };
+                (times(row, together(&self.rows)), times(col, together(&self.cols)))
             }
             Numbering::Warps => {
                 let (line, pair) = (Ix::floor_div(of(Ix::Axis(t), 32), Ix::Const(4)), of(Ix::Axis(t), 4));

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
+use girih_compiler::graph::{ConstData, ConstId, Graph, Input, Role};
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Plan, Runner, Step, StepArg};
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
@@ -50,8 +50,10 @@ struct State {
     memory: BTreeMap<usize, Memory>,
     /// Whether the parameters and what is computed from them are there.
     loaded: bool,
-    /// The end of the last run.
-    last: Option<Event>,
+    /// Which inputs are no parameters of the host, as they were loaded.
+    parameters: Vec<bool>,
+    /// The end of the last run, and the stream it was on.
+    last: Option<(Event, usize)>,
 }
 
 /// What one run is given: the address of every input of the graph, parameters too, and of every output.
@@ -63,6 +65,8 @@ pub(super) struct Call<'a> {
     pub(super) own_parameters: bool,
     /// Where the run takes its place; without one it is over when the call returns.
     pub(super) stream: Option<u64>,
+    /// The caller knows that the arguments and the outputs are on the device.
+    pub(super) on_device: bool,
 }
 
 impl super::Model {
@@ -125,24 +129,36 @@ impl Resident {
             state.loaded = false;
         }
         let stream = call.stream.unwrap_or(0) as usize;
-        // The driver is asked once for each address.
-        let there: BTreeMap<u64, bool> =
-            call.inputs.iter().chain(call.outputs).map(|address| (*address, device.has(*address))).collect();
-        let has = |address: u64| there.get(&address).copied().unwrap_or(false);
-        let host = |address: &u64| !has(*address);
-        let waits = call.stream.is_none() || times.is_some() || call.outputs.iter().any(host);
-        if let Some(last) = &state.last {
-            // What is copied from the host is copied at once.
-            if call.inputs.iter().any(host) { last.synchronize()? } else { last.before(stream)? }
-        }
         let was_loaded = std::mem::replace(&mut state.loaded, false);
+        if !was_loaded {
+            let held = |input: &Input| input.role == Role::Parameter;
+            let inputs = self.graph.inputs.iter().zip(call.inputs);
+            state.parameters = inputs.map(|(input, address)| !held(input) || device.has(*address)).collect();
+        }
+        // The driver is asked once for each address.
+        let arguments = self.graph.inputs.iter().zip(call.inputs).filter(|(input, _)| input.role == Role::Argument);
+        let asked = arguments.map(|(_, address)| address).chain(call.outputs);
+        let there: BTreeMap<u64, bool> =
+            asked.map(|address| (*address, call.on_device || device.has(*address))).collect();
+        let has = |address: u64| there.get(&address).copied().unwrap_or(false);
+        let host = there.values().any(|there| !there) || !was_loaded && state.parameters.contains(&false);
+        let waits = call.stream.is_none() || times.is_some() || call.outputs.iter().any(|address| !has(*address));
+        match &state.last {
+            // What is copied from the host is copied at once.
+            Some((last, _)) if host => last.synchronize()?,
+            // The default stream stays itself; another may be gone, and a new one have its handle.
+            Some((_, 0)) if stream == 0 => {}
+            Some((last, _)) => last.before(stream)?,
+            None => {}
+        }
         let mut addresses: Vec<u64> = vec![];
         for (at, (array, bytes)) in self.plan.arrays.values().zip(&sizes).enumerate() {
             addresses.push(match array.place {
                 ArrayPlace::Input(input) => {
                     let held = self.graph.inputs.get(input as usize).is_some_and(|i| i.role == Role::Parameter);
                     let from = call.inputs.get(input as usize).copied().ok_or_else(missing)?;
-                    let given = Given { address: from, there: has(from), kept: held && was_loaded };
+                    let there = if held { state.parameters.get(input as usize) == Some(&true) } else { has(from) };
+                    let given = Given { address: from, there, kept: held && was_loaded };
                     // SAFETY: as the function's own contract says.
                     unsafe { state.input(device, at, given, *bytes, stream) }?
                 }
@@ -173,9 +189,10 @@ impl Resident {
         }
         self.plan.walk(&mut running)?;
         let timed = running.timed.take();
-        if state.last.is_none() {
-            state.last = Some(Event::new(device)?);
-        }
+        let last = match state.last.take() {
+            Some((last, _)) => last,
+            None => Event::new(device)?,
+        };
         let outputs = || {
             let of = |(id, to): (&girih_compiler::loops::model::ArrayId, &u64)| {
                 let at = id.0 as usize;
@@ -186,12 +203,11 @@ impl Resident {
         for (from, to, bytes) in outputs().filter(|(_, to, _)| has(*to)) {
             device::copy(device, to, from, bytes, stream)?;
         }
-        if let Some(last) = &state.last {
-            last.record(stream)?;
-            if waits {
-                last.synchronize()?;
-            }
+        last.record(stream)?;
+        if waits {
+            last.synchronize()?;
         }
+        state.last = Some((last, stream));
         for (from, to, bytes) in outputs().filter(|(_, to, _)| !has(*to)) {
             let to = std::ptr::with_exposed_provenance_mut(to as usize);
             // SAFETY: the output has this many bytes, says the contract.
@@ -442,6 +458,7 @@ impl Prepared<'_> {
             outputs: &outputs,
             own_parameters: !self.inputs.iter().zip(roles).all(held),
             stream: None,
+            on_device: false,
         };
         // SAFETY: the inputs live as long as this value and were checked against the graph; outputs have memory of their own.
         unsafe { resident.run(&call, times) }?;

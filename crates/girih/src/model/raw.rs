@@ -62,7 +62,7 @@ impl Model {
         match self.options.device {
             Device::Cpu => {}
             // SAFETY: as the function's own contract says.
-            Device::Cuda => return unsafe { self.run_raw_on(arguments, symbols, None, allocate) },
+            Device::Cuda => return unsafe { self.run_raw_on(arguments, symbols, None, false, allocate) },
             // SAFETY: likewise.
             _ => return unsafe { self.evaluate_raw(arguments, symbols, allocate) },
         }
@@ -91,10 +91,11 @@ impl Model {
     }
 
     /// As [`Model::run_raw`] on a GPU, in its place on a stream of the driver's: where every input and output is on the device the
-    /// run only begins. Without a stream it waits.
+    /// run only begins. Without a stream it waits. A caller who knows that all arguments and outputs are on the device saves the
+    /// asking of the driver for each.
     ///
     /// # Safety
-    /// As of [`Model::run_raw`], until the run is over.
+    /// As of [`Model::run_raw`], until the run is over; with `on_device` every address is the device's.
     ///
     /// # Errors
     /// Another device than a GPU; the driver's.
@@ -103,6 +104,7 @@ impl Model {
         arguments: &[RawTensor<'_>],
         symbols: &[Option<i64>],
         stream: Option<u64>,
+        on_device: bool,
         allocate: &mut Allocate<'_>,
     ) -> Result<()> {
         if self.options.device != Device::Cuda {
@@ -118,7 +120,7 @@ impl Model {
             held.outputs.push(allocate(k, *elem, shape)?.expose_provenance() as u64);
         }
         let (inputs, outputs) = (&held.addresses, &held.outputs);
-        let call = cuda::Call { symbols: &symbols, inputs, outputs, own_parameters: false, stream };
+        let call = cuda::Call { symbols: &symbols, inputs, outputs, own_parameters: false, stream, on_device };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
         unsafe { resident.run(&call, None) }
     }

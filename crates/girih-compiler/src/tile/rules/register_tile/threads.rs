@@ -29,7 +29,7 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     let nests = accumulator::nests(kernel, acc)?;
     let layouts = Layouts::of(kernel, &nests[0]);
     let (rows, cols) = shares(ctx, dtype, [m, n], &layouts)?;
-    let tile = Tile { acc, shape: [m, n], rows, cols, numbering: Numbering::Lines, whole: true };
+    let tile = Tile { acc, shape: [m, n], rows, cols, numbering: Numbering::Squares, whole: true };
     Ok(tile.place(kernel, &contraction)?)
 }
 
