@@ -34,6 +34,9 @@ assert driver.cuStreamCreate(ctypes.byref(stream), 0) == 0
 class OnDevice(torch.Tensor):
     device = CUDA
 
+    def contiguous(self):
+        return self if self.is_contiguous() else to_device(self.as_subclass(torch.Tensor).contiguous())
+
 
 def empty(shape, dtype, there=True):
     count = max(1, torch.Size(shape).numel() * dtype.itemsize)

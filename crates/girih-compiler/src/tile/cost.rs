@@ -150,7 +150,9 @@ impl Cost {
             Some(_) => ((r * c) as f64 / 4.0 / (LOADING * (r as f64 / 2.0 + c as f64 / 4.0))).min(1.0),
             None => {
                 let issued = (r * c) as f64 + accesses((r + c) as f64) + accesses((bm + bn) as f64 / threads as f64);
-                (r * c) as f64 / issued
+                // Shared memory gives a warp so many elements in the time of as many products, half of the lanes another's.
+                let given = 2.0 * (r * c) as f64 / (size * (r + c) as f64);
+                ((r * c) as f64 / issued).min(given)
             }
         };
         Some(Cost {

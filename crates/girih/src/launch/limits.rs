@@ -260,6 +260,9 @@ mod tests {
     #[test]
     fn the_slower_of_two_limits_counts() {
         let limits = Limits { flops: 100.0, bytes: 10.0, bf16: 200.0, int8: 400.0 };
-        assert_eq!([limits.seconds(200.0, 32, 10.0), limits.seconds(100.0, 32, 50.0), limits.seconds(400.0, 16, 10.0)], [2.0, 5.0, 1.0]);
+        assert_eq!(
+            [limits.seconds(200.0, 32, 10.0), limits.seconds(100.0, 32, 50.0), limits.seconds(600.0, 16, 10.0)],
+            [2.0, 5.0, 3.0]
+        );
     }
 }

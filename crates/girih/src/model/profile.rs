@@ -135,7 +135,16 @@ fn repeated(mut run: impl FnMut() -> Result<Vec<f64>>) -> Result<(Vec<f64>, Prof
     let (steps, memory, unshared) = Default::default();
     let least = whole.iter().copied().fold(f64::INFINITY, f64::min);
     let limits = Limits { flops: f64::INFINITY, bytes: f64::INFINITY, bf16: f64::INFINITY, int8: f64::INFINITY };
-    let profile = Profile { steps, seconds: median(&mut whole), least, runs: whole.len(), limits, measured: true, memory, unshared };
+    let profile = Profile {
+        steps,
+        seconds: median(&mut whole),
+        least,
+        runs: whole.len(),
+        limits,
+        measured: true,
+        memory,
+        unshared,
+    };
     Ok((times.iter_mut().map(median).collect(), profile))
 }
 

@@ -51,15 +51,17 @@ for i: for j: acc[i, j] = 0                      for t in 0..256: thread: for r:
 for kt in 0..112: serial                         for kt in 0..112: serial
   for i: for j: for kk: reduce contraction         for t in 0..256: free thread
     acc[i, j] <- a_s[i, kk] * b_s[j, kk]   -->       for kk1 in 0..8: reduce
-                                                       a_r[r, kk2] = a_s[r*16 + t//16, kk1*4 + kk2]     for all r, kk2
-                                                       b_r[c, kk2] = b_s[c*16 + t%16, kk1*4 + kk2]
+                                                       a_r[r, kk2] = a_s[r*16 + row, kk1*4 + kk2]       for all r, kk2
+                                                       b_r[c, kk2] = b_s[c*16 + col, kk1*4 + kk2]
                                                        for kk2: for r in 0..8: for c in 0..8: unroll
                                                          acc[t, r, c] <- a_r[r, kk2] * b_r[c, kk2]
 for i: for j: store C[..] = acc[i, j]            for t: for r: for c: store C[..] = acc[t, r, c]
 ```
 
 A thread's rows and columns lie as far apart as there are threads along them, in groups that one access moves: then the
-accesses of neighbouring threads lie side by side.
+accesses of neighbouring threads lie side by side. Four threads make a square, `row = t//32*2 + t//2%2` and
+`col = t//4%8*2 + t%2` above: neighbours want the same of `a_s`, every second the same of `b_s`, and shared memory gives that to
+twice as many at once.
 
 Knobs: `register_tile` (0 turns the rule off), `rows`, `cols`, `lanes` (chosen from the vector registers).
 

@@ -304,12 +304,12 @@ mod tests {
         local x_r: f32[4, 4]
         for r_1 in 0..4: free unroll
           for kk3 in 0..4: free vector(4)
-            x: f32 = a[r_1*8 + t_1//16, kk1*4 + kk3]
+            x: f32 = a[r_1*8 + (t_1//32*2 + t_1//2%2), kk1*4 + kk3]
             x_r[r_1, kk3] = x
         for kk2 in 0..4: reduce unroll
           local y_r: f32[4]
           for c_1 in 0..4: free vector(4)
-            y: f32 = b[kk1*4 + kk2, t_1%16*4 + c_1]
+            y: f32 = b[kk1*4 + kk2, (t_1//4%8*2 + t_1%2)*4 + c_1]
             y_r[c_1] = y
 "#;
         assert!(made.contains("local acc: f32[128, 4, 4] private\n") && made.contains(sum), "{made}");
@@ -352,7 +352,7 @@ mod tests {
     fn a_product_of_a_tile_program_is_spread_over_the_threads() {
         let out = crate::tile::tests::schedule(&kernel(GEMM), &gpu(&["tensor_core=0"]));
         let made = text(&out);
-        for part in ["stage a_s: f16[128, 64] shared", "stage b_s: f16[64, 128] shared", "acc: f32[256, 8, 8] private"]
+        for part in ["stage a_s: f16[128, 72] shared", "stage b_s: f16[64, 128] shared", "acc: f32[256, 8, 8] private"]
         {
             assert!(made.contains(part), "{part} is not in\n{made}");
         }
