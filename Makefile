@@ -103,6 +103,7 @@ gpu: build .venv/ready
 	.venv/bin/python tests/operations.py $(GIRIH) --gpu -j 8
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cuda --jobs 8
 	.venv/bin/python tests/models.py $(GIRIH) --device cuda
+	if command -v ncu > /dev/null; then .venv/bin/python tests/counted.py $(GIRIH); fi
 
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build

@@ -1,7 +1,7 @@
 """The rows of the suite `decoder`: what blocks of TinyLlama and Qwen2.5-7B are made of, each kernel of them alone, in f32.
 
-They are the 84 cases that deplodock's article measures (`tests/perf` of its repository): products with every weight, with what is
-added behind them and what is multiplied before them, norms, softmax and attention, of 32, 128 and 512 tokens.
+84 rows: products with every weight, with what is added behind them and what is multiplied before them, norms, softmax and attention,
+of 32, 128 and 512 tokens.
 """
 
 from __future__ import annotations
