@@ -61,6 +61,7 @@ pub fn apply(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
         Fma { rounding, ftz } => float(Arithmetic::Fma, ty, args, rounding, ftz),
         DotF => dot_of_floats(a, b(), args[2]),
         DotI => dot_of_integers(a, b(), args[2]),
+        DotB => dot_of_bytes(a, b(), args[2]),
         Sqrt { rounding, ftz } => float(Arithmetic::Sqrt, ty, args, rounding, ftz),
         MaxF { nan, ftz } => extremum(ty, a, b(), nan, ftz, Ordering::Greater),
         MinF { nan, ftz } => extremum(ty, a, b(), nan, ftz, Ordering::Less),
@@ -244,6 +245,12 @@ fn dot_of_floats(x: u64, y: u64, sum: u64) -> u64 {
 fn dot_of_integers(x: u64, y: u64, sum: u64) -> u64 {
     let product = |at: u32| i32::from((x >> at) as i16) * i32::from((y >> at) as i16);
     u64::from((sum as u32).wrapping_add(product(0) as u32).wrapping_add(product(16) as u32))
+}
+
+/// The same of four unsigned bytes and four signed ones.
+fn dot_of_bytes(x: u64, y: u64, sum: u64) -> u64 {
+    let product = |at: u32| i32::from((x >> at) as u8) * i32::from((y >> at) as i8);
+    u64::from([0, 8, 16, 24].into_iter().fold(sum as u32, |sum, at| sum.wrapping_add(product(at) as u32)))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -132,6 +132,8 @@ pub enum ScalarOp {
     MulI,
     /// (x, y, sum), i32: pairs of signed i16 in one word each; the sum plus the two products.
     DotI,
+    /// (x, y, sum), i32: four unsigned bytes in the first word, four signed ones in the second; the sum plus the four products.
+    DotB,
     /// High half of the unsigned product.
     MulHi,
     /// Quotient rounded to zero, or towards an infinity. x/0 = 0; MIN/-1 = MIN.

@@ -40,7 +40,7 @@ enum Form {
     Floats(usize),
     /// So many `T -> T`, for integers.
     Ints(usize),
-    /// `(i32, i32, T) -> T`, for f32 or for i32.
+    /// `(i32, i32, T) -> T`, for f32 or for i32; of bytes for i32.
     Pairs,
     /// `(T, i32) -> T`, for the same floats.
     IntPower,
@@ -178,6 +178,7 @@ table! {
     SubI {} => row("sub", Int, Ints(2), Index, 1);
     MulI {} => row("mul", Int, Ints(2), Index, 1).folds();
     DotI {} => row("dot2", Int, Pairs, Compute, 1);
+    DotB {} => row("dot4", Any, Pairs, Compute, 1);
     MulHi {} => row("mulhi", Any, Ints(2), Compute, 4);
     DivI { sign: S::Signed, rounding: R::Zero } => row("div", Int, Ints(2), Compute, 4);
     RemI { sign: S::Signed } => row("rem", Int, Ints(2), Compute, 4);
@@ -236,9 +237,9 @@ pub(super) fn fields(op: &mut ScalarOp) -> Fields<'_> {
         FToF { to, rounding } => Fields { to: Some(to), rounding: Some(rounding), ..none },
         FToI { to, sign } | IToF { to, sign } | ExtI { to, sign } => Fields { to: Some(to), sign: Some(sign), ..none },
         TruncI { to } | Bitcast { to } | IntToPtr { to } => Fields { to: Some(to), ..none },
-        DotF | DotI | NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Log | Log2 | Sin | Cos | Tan | Sinh
-        | Cosh | Tanh | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e | BesselI1e | Pow | Atan2
-        | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd
+        DotF | DotI | DotB | NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Log | Log2 | Sin | Cos | Tan
+        | Sinh | Cosh | Tanh | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e | BesselI1e | Pow
+        | Atan2 | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd
         | PtrToInt => none,
     }
 }
@@ -443,6 +444,7 @@ mod tests {
             (PowI, &[num(F64), num(I32)], num(F64)),
             (DotF, &[num(I32), num(I32), num(F32)], num(F32)),
             (DotI, &[num(I32); 3], num(I32)),
+            (DotB, &[num(I32); 3], num(I32)),
             (CmpF { pred: P::Equal, ordered: true }, &[num(F16); 2], num(I1)),
             (CmpI { pred: P::Equal, sign: S::Signed }, &[ptr; 2], num(I1)),
             (ScalarOp::Select, &[num(I1), ptr, ptr], ptr),
@@ -477,6 +479,7 @@ mod tests {
             (PowI, &[num(F64), num(I64)], num(F64)),
             (DotF, &[num(I32); 3], num(I32)),
             (DotI, &[num(I32), num(I32), num(F32)], num(F32)),
+            (DotB, &[num(I32), num(I32), num(F32)], num(F32)),
             (PowI, &[num(F64), num(F64)], num(F64)),
             (ScalarOp::Select, &[num(I32), ptr, ptr], ptr),
             (ExtI { to: I64, sign: S::Signed }, &[num(I64)], num(I64)),

@@ -53,7 +53,7 @@ pub fn widened<'s>(
 
 /// Whether an operation multiplies its first two operands.
 pub fn multiplies(op: ScalarOp) -> bool {
-    matches!(op, ScalarOp::Fma { .. } | ScalarOp::MulI | ScalarOp::DotF | ScalarOp::DotI)
+    matches!(op, ScalarOp::Fma { .. } | ScalarOp::MulI | ScalarOp::DotF | ScalarOp::DotI | ScalarOp::DotB)
 }
 
 /// The loops of one sum.

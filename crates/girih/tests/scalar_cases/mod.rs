@@ -107,6 +107,7 @@ pub fn cases() -> Vec<Case> {
     }
     add(ScalarOp::DotF, F32, &[I32, I32, F32]);
     add(ScalarOp::DotI, I32, &[I32; 3]);
+    add(ScalarOp::DotB, I32, &[I32; 3]);
     for d in [I1, I8, I16, I32, I64] {
         use ScalarOp::*;
         for op in [AddI, SubI, MulI, MulHi, Shl, And, Or, Xor] {

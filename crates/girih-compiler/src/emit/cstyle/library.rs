@@ -205,6 +205,14 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
              $i32 xl = ($i32)(($u32)x << 16) >> 16, yl = ($i32)(($u32)y << 16) >> 16;\n\
              return ($i32)(($u32)sum + ($u32)(xh * yh) + ($u32)(xl * yl));\n",
         ),
+        (["dot4", "i32"], _) => {
+            let unsigned = |at: u32| format!("($i32)((($u32)x >> {at}) & 0xffu)");
+            let signed = |at: u32| format!("(($i32)(($u32)y << {}) >> 24)", 24 - at);
+            let terms: Vec<String> =
+                [0, 8, 16, 24].iter().map(|at| format!("{} * {}", unsigned(*at), signed(*at))).collect();
+            let body = format!("return ($i32)(($u32)sum + ($u32)({}));\n", terms.join(" + "));
+            generic("i32", &[("i32", "x"), ("i32", "y"), ("i32", "sum")], body)
+        }
         (["soft", op, rounding, _], Some(d)) => soft_op(support, op, rounding, d),
         (["fmod", "f64"], _) => helper_of("f64", &[("f64", "a"), ("f64", "b")], FMOD),
         (["ftoi", sign, to, "f64"], _) => float_to_int(*sign == "s", to),
@@ -302,6 +310,7 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
     match name {
         "dot2_f32" => Some(("__AVX512BF16__", dot_of_pairs("vdpbf16ps", lanes)?)),
         "dot2_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpwssd", lanes)?)),
+        "dot4_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpbusd", lanes)?)),
         "scale_f32" | "scale_normal_f32" if lanes == 16 => {
             Some(("__AVX512F__", scale_of_vectors("vscalefps", &shifted(Kind::F32))))
         }

@@ -149,6 +149,7 @@ impl Ops<'_> {
             Fma { rounding, ftz } => self.float("fma", "", d, rounding, ftz, args),
             DotF => self.call("dot2_f32", args),
             DotI => self.call("dot2_i32", args),
+            DotB => self.call("dot4_i32", args),
             Sqrt { rounding, ftz } => self.float("sqrt", "", d, rounding, ftz, args),
             MaxF { nan, ftz } => self.extremum(if nan { "maxf_nan" } else { "maxf_num" }, d, ftz, a, b),
             MinF { nan, ftz } => self.extremum(if nan { "minf_nan" } else { "minf_num" }, d, ftz, a, b),

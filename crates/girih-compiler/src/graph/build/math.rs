@@ -259,7 +259,8 @@ impl Builder<'_> {
             )));
         }
         let narrow = self.elem(a);
-        if narrow != self.elem(b) {
+        // Bytes may be unsigned in one and signed in the other.
+        if narrow.dtype != self.elem(b).dtype {
             return Err(Refusal::new(format!("{narrow} and {} are different element types", self.elem(b))));
         }
         // [.., m, 1, k] and [.., n, k]: both contiguous along k once b is transposed by its reader.

@@ -157,8 +157,8 @@ fn panels<T: Float>(a: &View, b: &View, axes: &[u32], kernel: &Kernel<T>) -> Dat
 fn plain(a: &View, b: &View, axes: &[u32], out: Elem) -> Data {
     let (pa, pb) = (Parts::of(a, axes), Parts::of(b, axes));
     let (ka, kb) = (places(&pa), places(&pb));
-    let (from, to) = (a.elem, out.dtype);
-    let convert = |bits: u64| match (from.is_float(), to.is_float()) {
+    let to = out.dtype;
+    let convert = |from: Elem, bits: u64| match (from.is_float(), to.is_float()) {
         (true, true) => convert::convert(from.dtype, bits, to, Rounding::NearestEven),
         (false, false) if from.dtype.bits() < to.bits() => {
             eval::apply(ScalarOp::ExtI { to, sign: from.sign() }, from.dtype, &[bits])
@@ -171,7 +171,8 @@ fn plain(a: &View, b: &View, axes: &[u32], out: Elem) -> Data {
         let &[x, y] = at else { return };
         let mut acc = 0u64;
         for (i, j) in ka.iter().zip(&kb) {
-            let (x, y) = (convert(a.data.bits((x + i) as usize)), convert(b.data.bits((y + j) as usize)));
+            let (x, y) =
+                (convert(a.elem, a.data.bits((x + i) as usize)), convert(b.elem, b.data.bits((y + j) as usize)));
             acc = if to.is_float() {
                 eval::apply(fma, to, &[x, y, acc])
             } else {

@@ -19,7 +19,8 @@ pub const RULE: Rule<Kernel, Context> = Rule {
     name: "pair_terms",
     doc: "\
 Takes the terms of a sum of products two at a time, where the processor has an instruction that adds two products of bf16, or
-of integers of 8 or 16 bits, to each lane of a vector. Two neighbouring elements of an operand become one word of 32 bits.
+of integers of 8 or 16 bits, to each lane of a vector; four of unsigned by signed bytes. Two or four neighbouring elements of an
+operand become one word of 32 bits.
 
 ```text
 for k in 0..1024: reduce contraction               for k2 in 0..512: reduce contraction
@@ -42,7 +43,7 @@ for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce comb
 Knob: `pairs` (0 turns the rule off).
 
 Refuses floats of programs that are no models, whose sums keep their order, sums over several axes or of an odd or unknown number
-of terms, operands of other types, and products of few rows, whose words would be made for too few uses.
+of terms (bytes are taken by two where four do not divide it), operands of other types, and products of few rows, whose words would be made for too few uses.
 ",
     run,
 };
@@ -107,36 +108,38 @@ impl Words {
     }
 }
 
-/// An element whose word is one load: two neighbours along the sum lie side by side, the first at an even place.
+/// An element whose word is one load: neighbours along the sum lie side by side, the first at a multiple of as many.
 struct Joined<'a> {
     load: &'a Stmt,
     mem: &'a Mem,
+    /// Elements of a word.
+    width: i64,
 }
 
 impl<'a> Joined<'a> {
-    fn of(kernel: &Kernel, stmts: &[&'a Stmt], axis: AxisId) -> Option<Joined<'a>> {
+    fn of(kernel: &Kernel, stmts: &[&'a Stmt], axis: AxisId, width: i64) -> Option<Joined<'a>> {
         let [load @ Stmt::Load { mem, mask, order: Order::Weak, .. }] = stmts[..] else { return None };
         let param = kernel.params.iter().any(|p| p.val == mem.base);
         let unit = affine::stride(&mem.index, axis, &BTreeSet::new()) == Stride::Unit && mem.index.vals().is_empty();
-        if !param || !unit || !mask.is_always() || mem.elem.bits() != 16 {
+        if !param || !unit || !mask.is_always() || i64::from(mem.elem.bits()) * width != 32 {
             return None;
         }
-        let joined = Joined { load, mem };
+        let joined = Joined { load, mem, width };
         let index = joined.index(kernel, axis, axis);
-        let twice = Ix::mul(index, Ix::Const(2));
-        let even = Joined::even(&mem.index, axis, axis);
-        simplify(&Ix::sub(twice, even), &kernel.facts()).is_const(0).then_some(joined)
+        let whole = Ix::mul(index, Ix::Const(width));
+        let first = joined.first(axis, axis);
+        simplify(&Ix::sub(whole, first), &kernel.facts()).is_const(0).then_some(joined)
     }
 
-    /// Where the first of a pair lies, whose number is `pair`.
-    fn even(index: &Ix, axis: AxisId, pair: AxisId) -> Ix {
-        index.subst_axes(&mut |a| (a == axis).then(|| Ix::mul(Ix::Axis(pair), Ix::Const(2))))
+    /// Where the first element of a word lies, whose number is `word`.
+    fn first(&self, axis: AxisId, word: AxisId) -> Ix {
+        self.mem.index.subst_axes(&mut |a| (a == axis).then(|| Ix::mul(Ix::Axis(word), Ix::Const(self.width))))
     }
 
     /// The same in words.
-    fn index(&self, kernel: &Kernel, axis: AxisId, pair: AxisId) -> Ix {
-        let even = Joined::even(&self.mem.index, axis, pair);
-        simplify(&Ix::floor_div(even, Ix::Const(2)), &kernel.facts())
+    fn index(&self, kernel: &Kernel, axis: AxisId, word: AxisId) -> Ix {
+        let first = self.first(axis, word);
+        simplify(&Ix::floor_div(first, Ix::Const(self.width)), &kernel.facts())
     }
 
     /// The load of a word.
@@ -202,7 +205,7 @@ fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> 
         return None;
     }
     let operands = [slice(&all, &[x]), slice(&all, &[y])];
-    let joined = [Joined::of(kernel, &operands[0], f.axis)?, Joined::of(kernel, &operands[1], f.axis)?];
+    let joined = [Joined::of(kernel, &operands[0], f.axis, 2)?, Joined::of(kernel, &operands[1], f.axis, 2)?];
     // What else there is adds the product to the sum, and does the same for each term.
     let computed = slice(&all, &[product]);
     let rest: Vec<&Stmt> = all.iter().copied().filter(|s| !computed.iter().any(|c| std::ptr::eq(*c, *s))).collect();
@@ -270,10 +273,13 @@ struct Element<'a> {
     joined: Option<Joined<'a>>,
 }
 
+/// What an element is taken from, and what that is extended by.
+type Taken = (ValId, Option<ScalarOp>);
+
 impl<'a> Element<'a> {
-    fn of(kernel: &Kernel, inside: &[&'a Stmt], axis: AxisId, value: ValId, extend: Option<ScalarOp>) -> Element<'a> {
+    fn of(kernel: &Kernel, inside: &[&'a Stmt], axis: AxisId, (value, extend): Taken, width: i64) -> Element<'a> {
         let made = slice(inside, &[value]);
-        let joined = Joined::of(kernel, &made, axis);
+        let joined = Joined::of(kernel, &made, axis, width);
         Element { made, value, extend, joined }
     }
 }
@@ -282,6 +288,8 @@ impl<'a> Element<'a> {
 struct Pairs<'a> {
     over: &'a For,
     terms: i64,
+    /// Elements of a word.
+    width: i64,
     roles: &'a Contraction,
     operands: [Element<'a>; 2],
     /// What else the loop does, but for the multiplication and the addition that are one operation now.
@@ -307,8 +315,15 @@ impl<'a> Pairs<'a> {
         if x.0 != y.0 {
             return Err("its operands are a float and an integer".to_string());
         }
-        let (op, unit) = operation(x.0);
-        let operands = [x, y].map(|(_, element, extend)| Element::of(kernel, inside, over.axis, element, extend));
+        let (mut op, unit) = operation(x.0);
+        let (mut taken, mut width) = ([(x.1, x.2), (y.1, y.2)], 2);
+        if let [Some((x, Signedness::Unsigned)), Some((y, Signedness::Signed))] =
+            [byte(kernel, inside, found.x), byte(kernel, inside, found.y)]
+            && terms(over).is_some_and(|n| n % 4 == 0)
+        {
+            (op, taken, width) = (ScalarOp::DotB, [(x, None), (y, None)], 4);
+        }
+        let operands = taken.map(|taken| Element::of(kernel, inside, over.axis, taken, width));
         // Integers are exact in any order.
         if !kernel.open && op == ScalarOp::DotF {
             return Err("the order of its terms is the program's".to_string());
@@ -379,10 +394,10 @@ impl<'a> Pairs<'a> {
         if operands.iter().any(|e| e.made.is_empty() || !e.made.iter().all(|s| edit::is_pure(s))) {
             return Err("its operands are not computed for each term alone".to_string());
         }
-        Ok(Pairs { over, terms, roles: found.roles, operands, rest, sum, before, op })
+        Ok(Pairs { over, terms, width, roles: found.roles, operands, rest, sum, before, op })
     }
 
-    /// The loop over pairs.
+    /// The loop over words.
     fn made(&self, kernel: &mut Kernel, words: &mut Words) -> For {
         let axis = edit::new_axis(kernel, self.over.axis, "2");
         let mut body = vec![];
@@ -402,22 +417,22 @@ impl<'a> Pairs<'a> {
         body.push(Stmt::Let { dst: self.sum, op: self.op, args });
         body.extend(self.rest.iter().filter(after).map(|s| (*s).clone()));
         let roles = Contraction { k: vec![axis], a: words[0], b: words[1], ..self.roles.clone() };
-        let hi = Ix::Const(self.terms / 2);
+        let hi = Ix::Const(self.terms / self.width);
         let mut made = For { axis, hi, contraction: Some(roles), body, ..self.over.clone() };
         edit::drop_unused(&mut made.body);
         made
     }
 
-    /// Two neighbouring elements as one word.
+    /// Neighbouring elements as one word.
     fn word(&self, kernel: &mut Kernel, axis: AxisId, operand: &Element<'_>, body: &mut Vec<Stmt>) -> ValId {
         let Element { made, value: element, extend, .. } = operand;
         let own: Vec<Stmt> = made.iter().map(|s| (*s).clone()).collect();
         let name = kernel.vals.get(*element).map_or_else(Default::default, |v| v.name.clone());
-        let mut halves = vec![];
-        for half in 0..2 {
-            let place = Ix::add(Ix::mul(Ix::Axis(axis), Ix::Const(2)), Ix::Const(half));
+        let mut parts = vec![];
+        for part in 0..self.width {
+            let place = Ix::add(Ix::mul(Ix::Axis(axis), Ix::Const(self.width)), Ix::Const(part));
             let by = BTreeMap::from([(self.over.axis, place)]);
-            let mut copy = edit::place_axes(&own, &by, &BTreeMap::from([(axis, self.terms / 2)]));
+            let mut copy = edit::place_axes(&own, &by, &BTreeMap::from([(axis, self.terms / self.width)]));
             let renamed = walk::Renaming::fresh(kernel, &copy);
             renamed.apply(&mut copy);
             body.extend(copy);
@@ -435,16 +450,21 @@ impl<'a> Pairs<'a> {
             }
             let op = ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned };
             value = make(DType::I32, op, vec![value]);
-            if half == 1 {
-                let by = Opnd::Const { dtype: DType::I32, bits: 16 };
+            if part > 0 {
+                let by = Opnd::Const { dtype: DType::I32, bits: (32 / self.width * part) as u64 };
                 value = make(DType::I32, ScalarOp::Shl, vec![value, by]);
             }
-            halves.push(value);
+            parts.push(value);
         }
-        let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I32), name });
-        kernel.sources.vals.copy(*element, dst);
-        body.push(Stmt::Let { dst, op: ScalarOp::Or, args: halves });
-        dst
+        let mut either = |x: Opnd, y: Opnd| {
+            let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I32), name: name.clone() });
+            kernel.sources.vals.copy(*element, dst);
+            body.push(Stmt::Let { dst, op: ScalarOp::Or, args: vec![x, y] });
+            Opnd::Val(dst)
+        };
+        let word = parts.into_iter().reduce(&mut either);
+        let Some(Opnd::Val(word)) = word else { return *element };
+        word
     }
 }
 
@@ -472,6 +492,17 @@ fn element(kernel: &Kernel, list: &[&Stmt], value: ValId) -> Result<(bool, ValId
         }
         _ if dtype == wide => Err(format!("its operands are {dtype}")),
         _ => Err(format!("its operands are {dtype} multiplied as {wide}")),
+    }
+}
+
+/// The byte that an integer is, and how it was extended.
+fn byte(kernel: &Kernel, list: &[&Stmt], value: ValId) -> Option<(ValId, Signedness)> {
+    let (from, op) = widened(kernel, list.iter().copied(), value)?;
+    let ScalarOp::ExtI { sign, .. } = op else { return None };
+    match kernel.vals.get(from)?.ty {
+        Ty::Num(DType::I8) => Some((from, sign)),
+        // What was extended before keeps its sign.
+        _ => byte(kernel, list, from).filter(|(_, first)| *first == Signedness::Unsigned || sign == Signedness::Signed),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::elementwise::torch;
 use super::quantize::dynamic;
-use super::quantized_products::centred;
+use super::quantized_products::product as integer_product;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::resize::round_even;
@@ -151,28 +151,18 @@ fn concat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![quantize(b, y, call.arg(0)?, call.opt(1), elem)?])
 }
 
-/// `x - zero`; a zero point for each column stands along the last axis.
-fn by_column(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>) -> Result<Arg> {
-    let last = b.rank(x).saturating_sub(1);
-    centred(b, x, zero, last)
-}
-
 fn product(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let gemm = call.name.ends_with("QGemm");
-    // The integers of both, without their zero points, and their scales; then where the bias stands.
-    let (mut x, mut w, scales, bias) = match call.name {
+    // The integers of both and their zero points, their scales, and where the bias stands.
+    let (mut x, zero, mut w, w_zero, scales, bias) = match call.name {
         "com.microsoft.DynamicQuantizeMatMul" => {
             let (q, scale, zero) = dynamic(b, call.arg(0)?)?;
-            (by_column(b, q, Some(zero))?, by_column(b, call.arg(1)?, call.opt(3))?, [scale, call.arg(2)?], 4)
+            (q, Some(zero), call.arg(1)?, call.opt(3), [scale, call.arg(2)?], 4)
         }
         "com.microsoft.MatMulIntegerToFloat" => {
-            let scales = [call.arg(2)?, call.arg(3)?];
-            (by_column(b, call.arg(0)?, call.opt(4))?, by_column(b, call.arg(1)?, call.opt(5))?, scales, 6)
+            (call.arg(0)?, call.opt(4), call.arg(1)?, call.opt(5), [call.arg(2)?, call.arg(3)?], 6)
         }
-        _ => {
-            let scales = [call.arg(1)?, call.arg(4)?];
-            (by_column(b, call.arg(0)?, call.opt(2))?, call.arg(3)?, scales, 6)
-        }
+        _ => (call.arg(0)?, call.opt(2), call.arg(3)?, call.opt(5), [call.arg(1)?, call.arg(4)?], 6),
     };
     if gemm {
         // A zero point for each column is one after transposing.
@@ -181,9 +171,11 @@ fn product(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 *matrix = b.swap_axes(*matrix, 0, 1)?;
             }
         }
-        w = by_column(b, w, call.opt(5))?;
     }
-    let mut sum = b.matmul_in(x, w, Elem::I32)?;
+    // A zero point for each column stands along the last axis.
+    let last = |b: &Builder<'_>, x: Arg| b.rank(x).saturating_sub(1);
+    let (left, right) = (last(b, x), last(b, w));
+    let mut sum = integer_product(b, (x, zero), left, (w, w_zero), right)?;
     if let (true, Some(bias)) = (gemm, call.opt(bias)) {
         sum = b.add(sum, bias)?;
     }

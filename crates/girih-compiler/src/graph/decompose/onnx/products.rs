@@ -1,7 +1,6 @@
 //! ONNX matrix products.
 
-use super::quantized_products::centred;
-use crate::graph::Elem;
+use super::quantized_products::product;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::Arg;
@@ -24,7 +23,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         name: "onnx_matmul_integer",
         handles: &["onnx.MatMulInteger"],
         doc: "A product of 8-bit integers less their zero points, in 32 bits.\n\n\
-              `y = MatMulInteger(a, b, za, zb)` --> `y = reduce dot (a - za), (b - zb)`",
+              `y = MatMulInteger(a, b, za, zb)` --> `y = (reduce dot a, (b - zb)) - za * reduce sum (b - zb)`",
         run: matmul_integer,
     },
 ];
@@ -59,6 +58,5 @@ fn matmul_integer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, call.arg(1)?);
     // A zero point for each row of the first operand, or each column of the second.
     let (rows, columns) = (b.rank(x).saturating_sub(2), b.rank(y).saturating_sub(1));
-    let (x, y) = (centred(b, x, call.opt(2), rows)?, centred(b, y, call.opt(3), columns)?);
-    Ok(vec![b.matmul_in(x, y, Elem::I32)?])
+    Ok(vec![product(b, (x, call.opt(2)), rows, (y, call.opt(3)), columns)?])
 }

@@ -6,7 +6,7 @@ use crate::graph::decompose::conv::{conv, kernel_of};
 use crate::graph::decompose::resize::round_even;
 use crate::graph::decompose::window::{onnx_slides, spatial};
 use crate::graph::decompose::{Call, Decomposition};
-use crate::graph::ir::Arg;
+use crate::graph::ir::{Arg, ReduceOp};
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
@@ -43,6 +43,41 @@ pub(super) fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>, along: usi
     let zero = spread(b, zero, rank, along)?;
     b.sub(x, zero)
 }
+
+/// `(x - zero) @ (w - w_zero)` in 32 bits. The one zero point of bytes on the left is taken out of the sum, `x @ w - zero * sum w`,
+/// and one of zero on the right is none: what is multiplied stays bytes, of which processors take four at a time, and of weights the
+/// sums are known beforehand. Integers wrap, so it is the same.
+pub(super) fn product(
+    b: &mut Builder<'_>,
+    (x, zero): Point,
+    along: usize,
+    (w, w_zero): Point,
+    columns: usize,
+) -> Result<Arg> {
+    let something = |b: &Builder<'_>, zero: Arg| b.floats(zero).is_none_or(|all| all.iter().any(|n| *n != 0.0));
+    let (zero, w_zero) = (zero.filter(|z| something(b, *z)), w_zero.filter(|z| something(b, *z)));
+    let bytes = |b: &Builder<'_>, x: Arg| b.elem(x).dtype.bits() == 8;
+    let w = if w_zero.is_none() && bytes(b, w) { w } else { centred(b, w, w_zero, columns)? };
+    let alone = |zero: Arg| b.shape(zero).iter().all(|n| n.is_const(1)) && b.rank(zero) < 2;
+    let rank = b.rank(w);
+    let taken = zero.is_none_or(alone) && b.rank(x) > 1 && rank > 1 && bytes(b, x);
+    let x = if taken { x } else { centred(b, x, zero, along)? };
+    // Both of one width.
+    let wide = |b: &mut Builder<'_>, x: Arg| if bytes(b, x) { b.convert(x, Elem::I16) } else { Ok(x) };
+    let (left, right) = if bytes(b, x) && bytes(b, w) { (x, w) } else { (wide(b, x)?, wide(b, w)?) };
+    let sum = b.matmul_in(left, right, Elem::I32)?;
+    let Some(zero) = zero.filter(|_| taken) else { return Ok(sum) };
+    let (w, zero) = (b.convert(w, Elem::I32)?, b.convert(zero, Elem::I32)?);
+    let zero = spread(b, zero, 0, 0)?;
+    let columns = b.reduce(ReduceOp::Sum, w, &[rank - 2], true)?;
+    let less = b.mul(columns, zero)?;
+    let shape = b.shape(sum);
+    let less = b.broadcast_to(less, &shape)?;
+    b.sub(sum, less)
+}
+
+/// A tensor of integers and its zero point.
+pub(super) type Point = (Arg, Option<Arg>);
 
 /// A scalar, or a vector along one axis of a tensor of that rank.
 fn spread(b: &mut Builder<'_>, v: Arg, rank: usize, along: usize) -> Result<Arg> {
@@ -112,9 +147,8 @@ fn qlinear_matmul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new("QLinearMatMul needs matrices"));
     }
     let rank = ra.max(rb);
-    let x = centred(b, call.arg(0)?, call.opt(2), ra.saturating_sub(2))?;
-    let w = centred(b, call.arg(3)?, call.opt(5), rb - 1)?;
-    let sum = b.matmul_in(x, w, Elem::I32)?;
+    let (x, w) = ((call.arg(0)?, call.opt(2)), (call.arg(3)?, call.opt(5)));
+    let sum = product(b, x, ra.saturating_sub(2), w, rb - 1)?;
     // A scale for each row of the first, or each column of the second.
     let (sa, sb, sy) = (call.arg(1)?, call.arg(4)?, call.arg(6)?);
     let sa = spread(b, sa, rank, rank.saturating_sub(2))?;

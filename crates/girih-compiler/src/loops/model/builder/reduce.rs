@@ -67,8 +67,7 @@ impl NestBuilder<'_> {
                 let here = e.depth();
                 let a = e.operand(node.args[0], read)?;
                 let b = e.operand(node.args[1], read)?;
-                let from = e.arg_elem(node)?;
-                let (a, b) = (e.widen(a, from, elem), e.widen(b, from, elem));
+                let (a, b) = (e.widen(a, e.arg_elem(node, 0)?, elem), e.widen(b, e.arg_elem(node, 1)?, elem));
                 let product = if elem.is_float() {
                     ScalarOp::MulF { rounding: Rounding::NearestEven, ftz: false }
                 } else {
@@ -120,7 +119,7 @@ impl NestBuilder<'_> {
     /// The position of the greatest or least element: that element first, then the first or last place where it stands. A NaN
     /// is greater and less than all others.
     fn position(&mut self, name: &str, fold: &Fold<'_>, of: ReduceOp, last: bool) -> Result<Opnd> {
-        let (node, elem) = (fold.node, self.arg_elem(fold.node)?);
+        let (node, elem) = (fold.node, self.arg_elem(fold.node, 0)?);
         let best = self.fold_by("best", fold, of, elem, |e, read, _| e.operand(node.args[0], read))?;
         let test = |e: &mut Self, depth, op, a, b| {
             e.define("is", DType::I1, depth, |dst| Stmt::Let { dst, op, args: vec![a, b] })
@@ -153,8 +152,8 @@ impl NestBuilder<'_> {
         Ok(if short { self.widen(found, place, Elem::of(DType::I64)) } else { found })
     }
 
-    fn arg_elem(&self, node: &g::Node) -> Result<Elem> {
-        match node.args.first() {
+    fn arg_elem(&self, node: &g::Node, at: usize) -> Result<Elem> {
+        match node.args.get(at) {
             Some(Arg::Value(v)) => Ok(self.graph.values[*v].elem),
             _ => Err(Refusal::new("a reduction of a scalar")),
         }
