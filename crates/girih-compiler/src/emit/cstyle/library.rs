@@ -215,6 +215,7 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
         }
         (["soft", op, rounding, _], Some(d)) => soft_op(support, op, rounding, d),
         (["fmod", "f64"], _) => helper_of("f64", &[("f64", "a"), ("f64", "b")], FMOD),
+        (["ftoi", sign, to @ ("i8" | "i16"), from], Some(_)) => float_to_little_int(*sign == "s", to, from),
         (["ftoi", sign, to, "f64"], _) => float_to_int(*sign == "s", to),
         (["i32", "trunc", "f32"], _) => generic("i32", &[("f32", "x")], F32_TO_I32),
         (["itof", sign, from, _], Some(to)) => {
@@ -652,6 +653,20 @@ return ^float_f64(sign | (mx >> 52 ? (u64)ex << 52 : 0) | (mx & 0xfffffffffffffu
 ";
 
 /// Saturating conversion of an f64; NaN gives 0.
+/// To an integer whose bounds are floats, too: the number between them, and then its whole part. NaN is 0.
+fn float_to_little_int(signed: bool, to: &str, from: &str) -> Helper {
+    let bits = DType::from_name(to).map_or(16, DType::bits);
+    let (low, high) = if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
+    let width = if from == "f32" { 32 } else { 64 };
+    let body = format!(
+        "${from} r = !sel_{from}(@{width}(x < #{from}({high})), x, #{from}({high}));\n\
+         r = !sel_{from}(@{width}(r > #{from}({low})), r, #{from}({low}));\n\
+         r = !sel_{from}(@{width}(x >= #{from}(1)) | @{width}(x <= #{from}(-1)), r, #{from}(0));\n\
+         return %{to}(%i32(r));\n"
+    );
+    generic(to, &[(from, "x")], body)
+}
+
 fn float_to_int(signed: bool, to: &str) -> Helper {
     let d = DType::from_name(to).unwrap_or(DType::I64);
     let params = &[("f64", "x")];

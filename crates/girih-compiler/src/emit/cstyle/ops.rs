@@ -276,6 +276,10 @@ impl Ops<'_> {
                 let wide = if d == DType::F32 { a.to_string() } else { self.widen(d, a) };
                 self.call(&format!("ftoi_{}_{to}_f32", sign(s)), &[&wide])
             }
+            FToI { to, sign: s } if matches!(to.bits(), 8 | 16) && d != DType::F64 => {
+                let wide = if d == DType::F32 { a.to_string() } else { self.widen(d, a) };
+                self.call(&format!("ftoi_{}_{to}_f32", sign(s)), &[&wide])
+            }
             FToI { to, sign: s } => {
                 let wide = if d == DType::F64 { a.to_string() } else { self.call(&format!("f64_from_{d}"), &[a]) };
                 self.call(&format!("ftoi_{}_{to}_f64", sign(s)), &[&wide])
