@@ -4,8 +4,7 @@
 
 Products by int8 weights as quantisers write them. Each model's results agree with NumPy's, in float64 and in integers; the peak of
 a run, less that of the same model with hardly any weights, is at most 1.3 times the weights and the largest set of arrays that a run
-holds at once (where processors multiply int8 by instructions of their own, the weights of such products are kept twice: as the
-file has them and packed, which is more than it should be); and a limit below that is an error before it is exceeded.
+holds at once; and a limit below that is an error before it is exceeded.
 """
 
 import argparse
@@ -20,8 +19,6 @@ from onnx import helper, numpy_helper
 
 LAYERS, ROWS = 4, 64
 WEIGHTS, LIVE = 1.3, 1 << 21
-# Products of int8 by VNNI: what is packed comes beside what the file maps.
-PACKED, WITH_PACKED = ("dynamic", "QLinearMatMul"), 2.4
 
 
 class Chain:
@@ -137,15 +134,6 @@ def measure(girih, kind, n):
     return error, peak, stopped
 
 
-def vnni():
-    """Whether the processor multiplies int8 by instructions of its own."""
-    try:
-        with open("/proc/cpuinfo") as f:
-            return "vnni" in f.read()
-    except OSError:
-        return False
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("girih", type=os.path.abspath)
@@ -156,7 +144,7 @@ def main():
     for kind, (_, bound) in KINDS.items():
         _, least, _ = measure(given.girih, kind, 32)
         error, peak, stopped = measure(given.girih, kind, given.size)
-        allowed = (WITH_PACKED if kind in PACKED and vnni() else WEIGHTS) * weights + LIVE
+        allowed = WEIGHTS * weights + LIVE
         problems = [f"the error is above {bound:.0e}"] if not error <= bound else []
         if peak - least > allowed:
             problems.append(f"the peak is above {allowed / 2**20:.1f} MiB")

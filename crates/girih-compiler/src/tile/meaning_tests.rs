@@ -163,6 +163,38 @@ fn terms_in_pairs() {
             check(&case, &narrow);
         }
     }
+    // Unsigned by signed bytes, four at a time where four divide the sum; extended at once, or over 16 bits.
+    for (a, b, terms, word) in [
+        ("ext.u.i32(a)", "ext.i32(b)", 60, 4),
+        ("ext.u.i32(a)", "ext.i32(b)", 58, 2),
+        ("ext.i32(a)", "ext.i32(b)", 60, 2),
+        ("ext.i32(a)", "ext.u.i32(b)", 60, 2),
+        ("ext.i32(ext.u.i16(a))", "ext.i32(ext.i16(b))", 60, 4),
+    ] {
+        for at in ["k*40 + j", &format!("j*{terms} + k"), "j*61 + k"] {
+            let wide = |name: &str, how: &str| match how.split_once("(ext.") {
+                Some((outer, inner)) => {
+                    let inner = inner.trim_end_matches(')');
+                    format!("{name}h: i16 = ext.{inner})\n        {name}: i32 = {outer}({name}h)")
+                }
+                None => format!("{name}: i32 = {how}"),
+            };
+            let loops = product("i8", at, "ext.i32")
+                .replace("x: i32 = ext.i32(a)", &wide("x", a))
+                .replace("y: i32 = ext.i32(b)", &wide("y", b))
+                .replace("58", &terms.to_string());
+            let (paired, log) = apply("pair_terms", &parsed(&loops), &ctx);
+            assert_eq!(log.applied, ["contraction into acc"], "{:?}", log.skipped);
+            let made = text(&paired);
+            assert!(made.contains(&format!("dot{word}(")), "{a} {b} {terms}\n{made}");
+            let joined = made.matches("_pairs[").count();
+            let along = usize::from(at == format!("j*{terms} + k"));
+            assert_eq!(joined, if word == 4 { 1 + along } else { 0 }, "{made}");
+            let case = case(&loops, [1, 1, 1], &[24 * terms, 61 * 40 + terms, 24 * 40]);
+            check(&case, &ctx);
+            check(&case, &narrow);
+        }
+    }
     let row = r#"loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr f32) open:
   for j in 0..40: free
     local s: f32
