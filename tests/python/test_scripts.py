@@ -26,7 +26,7 @@ def test_the_script_is_not_run(tmp_path):
     mark = tmp_path / "ran"
     text = f"""
     open({str(mark)!r}, "w")
-    import torch
+    import no_such_module
     N = open({str(mark)!r}, "w")
     @girih.jit
     def kernel(x, y=open({str(mark)!r}, "w"), N: tl.constexpr = 64):
@@ -38,7 +38,7 @@ def test_the_script_is_not_run(tmp_path):
     kernel[1](open({str(mark)!r}, "w"))
     """
     assert found(text) == []
-    assert not mark.exists() and "torch" not in sys.modules
+    assert not mark.exists()
 
 
 def test_what_is_right_has_no_problems():

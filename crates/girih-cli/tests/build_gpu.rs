@@ -46,7 +46,7 @@ fn launches_on_a_gpu_have_their_geometry() {
         assert!(told.contains("launch k_linear_kernel"), "{told}");
         if target == "sm_90a" {
             let map =
-                "map rank 2 dims 512 1024 strides 2048 box 32 32\nmap rank 2 dims 512 256 strides 2048 box 32 32\n";
+                "map rank 2 dims 512 1024 strides 2048 box 32 32\nmap rank 2 dims 512 256 strides 2048 box 32 64\n";
             assert!(told.contains(map), "{told}");
             assert!(header.contains("x_map: the f32 elements (512, 1024) of x"), "{header}");
         }

@@ -113,7 +113,7 @@ pub enum MatrixUnit {
     Tcgen05,
     /// In the lanes of a vector register, sums of the products of pairs of bf16.
     FloatPairs,
-    /// The same of pairs of i16.
+    /// The same of pairs of i16, and of four unsigned bytes by signed ones.
     IntegerPairs,
 }
 

@@ -71,7 +71,7 @@ impl Limits {
     pub fn seconds(&self, flops: f64, bits: u32, bytes: f64) -> f64 {
         let rate = match bits {
             ..=8 => self.int8,
-            ..=16 => self.bf16,
+            9..=16 => self.bf16,
             _ => self.flops,
         };
         (flops / rate).max(bytes / self.bytes)
