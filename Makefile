@@ -24,8 +24,10 @@ lint:
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
+# Mutants run thousands of times: with optimisation. The others are without, so that arithmetic that overflows is noticed.
 unit: build
-	cargo test --workspace
+	cargo test --workspace -- --skip every_derived_statement_is_needed
+	cargo test --release --quiet --workspace --test gpu_mutants
 
 .venv/ready: requirements-test.txt
 	$(PYTHON) -m venv .venv
@@ -84,13 +86,13 @@ torch-schedules: build .venv/ready
 	for target in $(GPU_TARGETS); do \
 		GIRIH_SCHEDULES=8 GIRIH_DEVICE=sim GIRIH_TARGET=$$target .venv/bin/python -m pytest -q --durations=5 tests/torch || exit 1; done
 
-# Every twelfth of them, others for each target.
+# Every sixteenth of them, others for each target.
 gpu-coverage-part: build .venv/ready
 	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
 	first=0; for target in $(GPU_TARGETS); do \
-		.venv/bin/python tests/operations.py $(GIRIH) --target $$target --every 12 --first $$first || exit 1; \
-		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --every 12 \
-			--first $$first || exit 1; first=$$((first + 3)); done
+		.venv/bin/python tests/operations.py $(GIRIH) --target $$target --every 16 --first $$first || exit 1; \
+		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --every 16 \
+			--first $$first || exit 1; first=$$((first + 4)); done
 
 # Models and examples for GPUs, on the simulator: right values and no report, for every target.
 simulated: build .venv/ready
