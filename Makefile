@@ -27,7 +27,7 @@ lint:
 # Mutants run thousands of times: with optimisation. The others are without, so that arithmetic that overflows is noticed.
 unit: build
 	cargo test --workspace -- --skip every_derived_statement_is_needed
-	cargo test --release --quiet --workspace --test gpu_mutants
+	cargo test --release --quiet $(OURS) --test gpu_mutants
 
 .venv/ready: requirements-test.txt
 	$(PYTHON) -m venv .venv
