@@ -2,7 +2,7 @@
 
     python tests/counted.py target/release/girih [--filter TEXT]
 
-Needs a GPU and `ncu`. Of each kernel the sectors that its loads and stores ask for and the wavefronts of its accesses of shared memory are
+Needs a GPU of sm_90a and `ncu`. Of each kernel the sectors that its loads and stores ask for and the wavefronts of its accesses of shared memory are
 compared. The copies of TMA and the operands of `wgmma`, which those counters leave out, are left out of the simulator's counts, too.
 """
 

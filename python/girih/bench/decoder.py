@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import nn
 from torch.nn import functional as F
 
@@ -24,8 +25,6 @@ def naive(q, k, v, mask):
 
 
 def mask(length):
-    import torch
-
     return lambda: torch.full((length, length), -math.inf).triu(1)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import nn
@@ -235,4 +234,4 @@ GPU = "gpu"
 def rows(suite, device):
     """The rows of a suite, on a device."""
     made = importlib.import_module(MODULES[suite]).rows() if suite in MODULES else SUITES[suite]()
-    return (dataclasses.replace(row, device=device) if device else row for row in made)
+    return (replace(row, device=device) if device else row for row in made)
