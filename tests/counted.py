@@ -12,6 +12,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -80,6 +81,8 @@ def main():
     parser.add_argument("--filter", default="", help="count the models whose text has this")
     parser.add_argument("--ncu", default="ncu")
     args = parser.parse_args()
+    if shutil.which(args.ncu) is None:
+        sys.exit(f"error: there is no `{args.ncu}`, which reads the counters; Nsight Compute brings it, and --ncu names another")
     os.environ.setdefault("GIRIH_TARGET", "sm_90a")
     cases = [(model, "") for model in MODELS] + KNOBS
     same = apart = failed = 0
