@@ -76,7 +76,7 @@ impl Prepared<'_> {
         let (ready, binding) = (native.ready.clone(), native.binding.clone());
         // What runs once is not part of it.
         self.run()?;
-        let (times, whole) = repeated(|| {
+        let Repeated { steps: times, seconds, least, runs } = Repeated::of(|| {
             let mut one = vec![];
             self.run_timed(Some(&mut one))?;
             Ok(one)
@@ -84,10 +84,13 @@ impl Prepared<'_> {
         let grids = binding.steps.iter().map(|bound| bound.grid.unwrap_or([0; 3]));
         Ok(Profile {
             steps: steps(&ready.plan, &ready.graph, &binding.symbols, grids.zip(times)),
+            seconds,
+            least,
+            runs,
             limits,
+            measured: true,
             memory: ready.footprint(),
             unshared: binding.unshared,
-            ..whole
         })
     }
 
@@ -95,7 +98,9 @@ impl Prepared<'_> {
         let resident = self.model.resident()?;
         let mut grids = vec![];
         self.run()?;
-        let (times, whole) = repeated(|| {
+        let gpu = self.model.options.resolved_target().gpu;
+        let gpu = gpu.ok_or_else(|| Error::Internal("the GPU's target has no numbers".into()))?;
+        let Repeated { steps: times, seconds, least, runs } = Repeated::of(|| {
             let mut one = GpuTimes::new();
             self.run_on_gpu(Some(&mut one))?;
             let seconds = one.iter().map(|(_, seconds)| *seconds).collect();
@@ -106,46 +111,48 @@ impl Prepared<'_> {
         let memory = resident.footprint(&self.symbols)?;
         Ok(Profile {
             steps: steps(plan, graph, &self.symbols, grids.into_iter().zip(times)),
-            limits: self.model.options.resolved_target().gpu.map_or(whole.limits, |gpu| Limits::of_gpu(&gpu)),
+            seconds,
+            least,
+            runs,
+            limits: Limits::of_gpu(&gpu),
+            measured: false,
             memory,
             unshared: memory.arena,
-            measured: false,
-            ..whole
         })
     }
 }
 
-/// The median seconds of each step over many runs, and a profile of their whole.
-fn repeated(mut run: impl FnMut() -> Result<Vec<f64>>) -> Result<(Vec<f64>, Profile)> {
-    let (mut times, mut whole): (Vec<Vec<f64>>, Vec<f64>) = (vec![], vec![]);
-    let start = Instant::now();
-    while whole.len() < 3 || (start.elapsed() < Duration::from_secs(1) && whole.len() < 2000) {
-        let begin = Instant::now();
-        let one = run()?;
-        whole.push(begin.elapsed().as_secs_f64());
-        times.resize(one.len(), vec![]);
-        for (all, seconds) in times.iter_mut().zip(one) {
-            all.push(seconds);
+/// What many runs took.
+struct Repeated {
+    /// The median of each step, of whole runs, and the least of these.
+    steps: Vec<f64>,
+    seconds: f64,
+    least: f64,
+    runs: usize,
+}
+
+impl Repeated {
+    /// Of runs that give the seconds of their steps, for about a second.
+    fn of(mut run: impl FnMut() -> Result<Vec<f64>>) -> Result<Repeated> {
+        let (mut steps, mut whole): (Vec<Vec<f64>>, Vec<f64>) = (vec![], vec![]);
+        let start = Instant::now();
+        while whole.len() < 3 || (start.elapsed() < Duration::from_secs(1) && whole.len() < 2000) {
+            let begin = Instant::now();
+            let one = run()?;
+            whole.push(begin.elapsed().as_secs_f64());
+            steps.resize(one.len(), vec![]);
+            for (all, seconds) in steps.iter_mut().zip(one) {
+                all.push(seconds);
+            }
         }
+        let median = |all: &mut Vec<f64>| {
+            all.sort_by(f64::total_cmp);
+            all.get(all.len() / 2).copied().unwrap_or(0.0)
+        };
+        let least = whole.iter().copied().fold(f64::INFINITY, f64::min);
+        let steps = steps.iter_mut().map(median).collect();
+        Ok(Repeated { steps, seconds: median(&mut whole), least, runs: whole.len() })
     }
-    let median = |all: &mut Vec<f64>| {
-        all.sort_by(f64::total_cmp);
-        all.get(all.len() / 2).copied().unwrap_or(0.0)
-    };
-    let (steps, memory, unshared) = Default::default();
-    let least = whole.iter().copied().fold(f64::INFINITY, f64::min);
-    let limits = Limits { flops: f64::INFINITY, bytes: f64::INFINITY, bf16: f64::INFINITY, int8: f64::INFINITY };
-    let profile = Profile {
-        steps,
-        seconds: median(&mut whole),
-        least,
-        runs: whole.len(),
-        limits,
-        measured: true,
-        memory,
-        unshared,
-    };
-    Ok((times.iter_mut().map(median).collect(), profile))
 }
 
 /// The steps of a plan with their grids and seconds.
