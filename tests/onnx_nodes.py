@@ -2,8 +2,9 @@
 
     .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device cpu|sim|cuda] [--target T] [--part] [--filter WORD] [-v]
 
-The models, inputs and expected results are data of the `onnx` package. Fails when a result is wrong, or when fewer than
-70 % of the tests whose inputs and outputs are tensors of numbers pass. `-v` lists the refusals by reason.
+The models, inputs and expected results are data of the `onnx` package. Fails when a result is wrong, when something is refused
+for a reason that `OUTSIDE` does not know, or when fewer than 97 % of all tests whose inputs and outputs are tensors of numbers
+pass. `-v` lists the refusals by reason.
 """
 
 import argparse
@@ -156,14 +157,14 @@ def rows(refused):
     return [f"| {counts[i]} | {what} | {why} |" for i, (_, what, why) in enumerate(OUTSIDE) if counts[i]]
 
 
-def check_page(path, refused, sentence):
+def check_page(path, table, sentence):
     """The page has these rows and this sentence; with BLESS=1 it gets them."""
     with open(path) as f:
         text = f.read()
     before, after = text.split(HEAD + "\n", 1)
     rest = after.split("\n\n", 1)[1]
     start = before.rfind("\n\n", 0, len(before) - 2) + 2
-    made = before[:start] + sentence + "\n\n" + "\n".join([HEAD, "|---:|---|---|", *rows(refused)]) + "\n\n" + rest
+    made = before[:start] + sentence + "\n\n" + "\n".join([HEAD, "|---:|---|---|", *table]) + "\n\n" + rest
     if made != text and os.environ.get("BLESS"):
         with open(path, "w") as f:
             f.write(made)
@@ -228,13 +229,16 @@ def main():
         f"onnx {onnx.__version__} on {device}: passed {passed}, refused {total} for {len(refused)} reasons, "
         f"wrong {len(wrong)}; of {counted} tests on numbers {share:.1%} pass ({time.time() - start:.0f} s)"
     )
+    table = rows(refused)
     if args.page:
         sentence = (
             f"Of {counted} tests on numbers {good} pass, {share:.1%}. The {total} tests of all kinds that are refused, each with a "
             "message:"
         )
-        check_page(args.page, refused, sentence)
-    if wrong or (share < LEAST and not args.filter):
+        check_page(args.page, table, sentence)
+    # A sample may hold more of what is refused than all tests do.
+    whole = not (args.filter or args.part or args.every > 1)
+    if wrong or (whole and share < LEAST):
         sys.exit(1)
 
 
