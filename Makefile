@@ -8,12 +8,13 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric gpu-coverage-part simulated random hostile onnx contrib models libraries bytecode cuda python cutile
+# Longest first, so that nothing long is left alone at the end.
+test: lint readme unit cuda python operations-part cutile-part bytecode onnx models libraries gpu-coverage-part numeric simulated random hostile contrib
 
 # The first command of the README, word for word.
 readme: build
@@ -43,6 +44,10 @@ browser:
 # Every operation on every element type against NumPy, and natively against the evaluator.
 operations: build .venv/ready
 	.venv/bin/python tests/operations.py $(GIRIH)
+
+# Half of them natively: the other half is the C compiler's time.
+operations-part: build .venv/ready
+	.venv/bin/python tests/operations.py $(GIRIH) --natively 2
 
 # Every example against NumPy in float64, on both devices.
 numeric: build .venv/ready
@@ -213,6 +218,12 @@ test-wheel: wheel
 # The documentation as a site, with a search, in target/site; fails for a link that leads nowhere.
 site: build .venv-site/ready
 	PATH="$(CURDIR)/.venv-site/bin:$$PATH" .venv-site/bin/python docs/site.py target/site --girih $(GIRIH)
+
+# Every program natively or on the evaluator, and half of them on the simulator of a GPU.
+cutile-part: python
+	.venv/bin/python tests/cutile/run.py --every 2
+	.venv/bin/python tests/cutile/run.py --device eval --every 2 --first 1
+	.venv/bin/python tests/cutile/run.py --device sim
 
 # cuTile programs and kernels, as a GPU's user writes them, on both devices, and half of them on the simulator of a GPU.
 cutile: python

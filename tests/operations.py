@@ -49,6 +49,7 @@ def main():
     parser.add_argument("--schedules", type=int, default=1, help="with --target: under so many schedules of the threads")
     parser.add_argument("--every", type=int, default=1, help="only every so many of the programs")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
+    parser.add_argument("--natively", type=int, default=1, metavar="N", help="only every N-th of these natively")
     parser.add_argument("-v", action="store_true")
     options = parser.parse_args()
     for module in BUILDERS:
@@ -59,6 +60,9 @@ def main():
         for program in Program.programs:
             program.devices = tuple(gpu if device == "cpu" else device for device in program.devices)
     chosen = [p for p in Program.programs if options.filter in p.name][options.first :: options.every]
+    for at, program in enumerate(chosen):
+        if at % options.natively:
+            program.devices = tuple(device for device in program.devices if device != "cpu")
     failed = [] if options.filter else coverage.missing()
     for gap in failed:
         print("FAIL", gap)

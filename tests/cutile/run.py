@@ -1,6 +1,7 @@
 """Runs every cuTile program of programs/ and kernels/ on Girih, and counts.
 
-    python tests/cutile/run.py [--device cpu|eval|sim] [--all] [--check] [--torch] [--filter TEXT] [--jobs N]
+    python tests/cutile/run.py [--device cpu|eval|sim] [--all] [--every N] [--first K] [--check] [--torch]
+                               [--filter TEXT] [--jobs N]
 
 Each program is a script that checks itself against NumPy and knows nothing of Girih: it runs under
 `python -m girih.cutile` in a process of its own. One line per program, the tail of what a failed one printed, and one
@@ -138,6 +139,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", choices=("cpu", "eval", "sim"), default="cpu")
     parser.add_argument("--all", action="store_true", help="on the simulator: every program for every target")
+    parser.add_argument("--every", type=int, default=1, help="only every so many of the programs")
+    parser.add_argument("--first", type=int, default=0, help="from this one on")
     parser.add_argument("--check", action="store_true", help="test every memory access of every kernel")
     parser.add_argument("--torch", action="store_true", help="the programs of torch/, which need PyTorch, instead")
     parser.add_argument("--filter", default="", help="only programs whose path holds this text")
@@ -149,11 +152,12 @@ def main():
     paths = programs(arguments.filter, ["torch"] if arguments.torch else ["programs", "kernels"])
     if not paths:
         sys.exit(f"no program's path holds `{arguments.filter}`")
-    runs = [(path, options) for path in paths]
+    runs = [(path, options) for path in paths[arguments.first :: arguments.every]]
     if arguments.device == "sim":
         whole = arguments.all or arguments.filter
         runs = [(path, [*options, "--target", target]) for at, path in enumerate(paths)
                 for target in (TARGETS if whole else TARGETS[at // 2 % len(TARGETS):][:1] if at % 2 == 0 else [])]
+        runs = runs[arguments.first :: arguments.every]
     start = time.monotonic()
     failed = []
     with concurrent.futures.ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
