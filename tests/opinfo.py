@@ -73,10 +73,12 @@ def pairs(args):
 
 def known():
     """PyTorch's operations by name."""
-    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal import common_methods_invocations
 
+    # Operations that draw set the seed by this, which Dynamo cannot trace; `judge` sets one before each call.
+    common_methods_invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
     found = {}
-    for op in op_db:
+    for op in common_methods_invocations.op_db:
         name = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
         found.setdefault(name, op)
     return found

@@ -31,7 +31,7 @@ def test_all_are_listed():
     assert [s for s in SCRIPTS if f"({s}.py)" not in listed] == []
 
 
-@pytest.mark.parametrize(("script", "target"), zip(SCRIPTS, itertools.cycle(TARGETS)))
+@pytest.mark.parametrize(("script", "target"), list(zip(SCRIPTS, itertools.cycle(TARGETS))))
 def test_simulated(script, target):
     """Right, and without a race."""
     done = simulated(script, target)

@@ -214,9 +214,9 @@ class Top:
         return self.made[key]
 
 
-def drawn(op, size, stride, dtype, device, *args, **kwargs):
+def drawn(op, size, stride, of, where, /, *args, **kwargs):
     """The result of an operation that draws a random number for each element of its operand, and reads none of them."""
-    return op(torch.empty_strided(size, stride, dtype=dtype, device=device), *args, **kwargs)
+    return op(torch.empty_strided(size, stride, dtype=of, device=where), *args, **kwargs)
 
 
 # Operations whose results do not depend on the elements of their first operand.

@@ -26,6 +26,7 @@
 //! stmt    := VAL ":" ty "=" expr                                           each statement on a line of its own
 //!          | "var" VAL ":" ty "=" opnd | VAL "=" opnd                      a mutable variable, and a write of it
 //!          | "store" place "=" opnd where? order?                          a vector: contiguous from the place
+//!          | "prefetch" place                                              of global memory, into the cache
 //!          | "lane" VAL "[" ix "]" "=" opnd
 //!          | "for" AXIS "in" ix ".." ix "step" ix ("unroll" INT)? "{" stmt* "}"
 //!          | "loop" "{" stmt* "}" | "break" | "continue"
@@ -421,6 +422,10 @@ pub enum Stmt {
         /// Masked off; `None` is 0.
         other: Option<Opnd>,
         order: Order,
+    },
+    /// What lies there, in global memory, will be wanted soon: the cache may fetch it. It need not be there.
+    Prefetch {
+        place: Address,
     },
     /// An element of a shared slot as a block of the cluster has it.
     LoadOf {

@@ -165,6 +165,7 @@ impl Flow<'_> {
                 self.mask(mask);
                 other.iter().for_each(|o| self.moves(*dst, o));
             }
+            Stmt::Prefetch { place } => _ = self.place(place),
             Stmt::LoadOf { dst, place, .. } | Stmt::LoadMatrix { dst, place, .. } => self.reads(*dst, place),
             Stmt::LoadSome { dst, place, from, to, other } => {
                 self.reads(*dst, place);

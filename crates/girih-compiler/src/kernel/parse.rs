@@ -580,6 +580,7 @@ impl<'a> Parser<'a> {
                 c.expect("=")?;
                 Stmt::Var { var, init: self.opnd(c)? }
             }
+            "prefetch" => Stmt::Prefetch { place: self.place(c)? },
             "store" => {
                 let place = self.place(c)?;
                 c.expect("=")?;

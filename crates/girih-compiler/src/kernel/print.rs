@@ -210,6 +210,7 @@ impl Printer<'_> {
                 let tail = self.tail(mask, other.as_ref(), *order);
                 format!("{} = load {}{tail}", self.typed(*dst), self.place(place))
             }
+            Stmt::Prefetch { place } => format!("prefetch {}", self.place(place)),
             Stmt::LoadOf { dst, place, of } => {
                 format!("{} = load {} of {of}", self.typed(*dst), self.place(place))
             }

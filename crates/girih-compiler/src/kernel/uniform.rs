@@ -342,6 +342,7 @@ impl Walk<'_> {
             Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
             Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
             Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
+            Stmt::Prefetch { .. } => {}
             Stmt::Poll | Stmt::Yield { .. } | Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => {}
         }
     }

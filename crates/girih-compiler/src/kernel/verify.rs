@@ -568,6 +568,12 @@ impl Verifier<'_> {
                 other.iter().for_each(|o| self.opnd(o, ty));
                 self.define(*dst);
             }
+            Stmt::Prefetch { place } => {
+                self.place(place);
+                let global = matches!(place, Address::Mem { elem, .. } if elem.bits() >= 8);
+                self.expect(global, || "a prefetch is of whole bytes of global memory".to_string());
+                self.expect(self.k.threads == 1, || "a prefetch is of a kernel of one thread".to_string());
+            }
             Stmt::Store { place, value, mask, .. } => {
                 let elem = self.place(place);
                 let ty = match value {

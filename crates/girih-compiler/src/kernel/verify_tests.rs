@@ -27,8 +27,16 @@ fn threads_read_back_and_are_accepted() {
 }
 
 #[test]
+fn a_prefetch_names_global_memory() {
+    let text = block("scratch 16", "slot acc: f32[4] at 0\nprefetch o[bx*1024 + 16]");
+    assert_eq!(wrong(&text), [""; 0]);
+}
+
+#[test]
 fn what_threads_must_keep_to() {
     for (head, body, message) in [
+        ("scratch 16", "slot acc: f32[4] at 0\nprefetch acc[0]", "a prefetch is of whole bytes of global memory"),
+        ("threads 64 scratch 0", "prefetch o[tx]", "a prefetch is of a kernel of one thread"),
         ("scratch 0", "store o[tx] = 0.0:f32", "`tx` needs a block of several threads"),
         ("scratch 0", "barrier", "`barrier` needs a block"),
         ("scratch 0 shared 16", "shared s: f32[4] at 0", "one thread has shared memory"),

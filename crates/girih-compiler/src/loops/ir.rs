@@ -8,7 +8,7 @@
 //! stmt   := VAL ":" ty "=" (OP opnds | "index" ix | "test" mask | load | atomic | BUF "[" ix,* "]")
 //!         | BUF "[" ix,* "]" "=" opnd | "store" mem "=" opnd ("where" mask)? order? | "local" BUF ":" ty "[" dims "]"
 //!         | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind place? body | "loop" body | "if" opnd body ("else" body)?
-//!         | "break" | "continue" | "return" | "print" ... | "assert" ... | stage
+//!         | "break" | "continue" | "return" | "print" ... | "assert" ... | stage | "prefetch" mem
 //! ```
 //!
 //! Invariants:
@@ -470,6 +470,10 @@ pub enum Stmt {
         buf: BufId,
         filled: Filled,
         body: Vec<Stmt>,
+    },
+    /// What lies there will be wanted soon: the cache may fetch it. It need not be there, and nothing else changes.
+    Prefetch {
+        mem: Mem,
     },
 }
 

@@ -13,8 +13,8 @@ use crate::index::text;
 pub(crate) const RESERVED: &[&str] = &[
     "and", "as", "assert", "atomic", "alloca", "break", "bx", "by", "bz", "cas", "continue", "div", "else", "false",
     "for", "from", "global", "gx", "gy", "gz", "if", "in", "index", "inf", "kernel", "load", "local", "loop", "max",
-    "min", "nan", "pass", "print", "ptr", "register", "require", "return", "shared", "stage", "step", "store", "test",
-    "true", "tx", "where", "zext",
+    "min", "nan", "pass", "prefetch", "print", "ptr", "register", "require", "return", "shared", "stage", "step",
+    "store", "test", "true", "tx", "where", "zext",
 ];
 
 #[derive(Default)]

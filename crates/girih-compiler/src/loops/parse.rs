@@ -279,6 +279,7 @@ impl<'a> Parser<'_, 'a> {
                 let message = self.c.string()?;
                 Stmt::Assert { cond, message, site: self.site()? }
             }
+            "prefetch" => Stmt::Prefetch { mem: self.mem()? },
             "stage" => {
                 let buf = self.define_buf()?;
                 let filled =

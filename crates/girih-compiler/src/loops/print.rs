@@ -18,6 +18,7 @@
 //!          | "print" STRING ("," (opnd | BUF))* site?
 //!          | "assert" opnd "," STRING site?
 //!          | "stage" BUF ":" ty "[" INT,* "]" space? ("async" | "tensor")? ":" body                    tile IR
+//!          | "prefetch" mem                                                                         tile IR
 //! space   := "register" "(" INT ")" | "shared" ("swizzle" "(" INT ")")? | "private"   tile IR
 //! kind    := ("free" | "reduce" | "serial") place?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
@@ -328,6 +329,10 @@ impl Printer<'_> {
                 let value = self.opnd(value, Some(mem.elem));
                 let text =
                     format!("store {} = {value}{}{}", self.mem(mem), self.mask_clause(mask), self.tail(*order, *site));
+                self.line(&text);
+            }
+            Stmt::Prefetch { mem } => {
+                let text = format!("prefetch {}", self.mem(mem));
                 self.line(&text);
             }
             Stmt::Read { dst, buf, idx } => {

@@ -395,6 +395,14 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, align.is_power_of_two(), "an alignment must be a power of two");
                 self.site(stmt, *site);
             }
+            Stmt::Prefetch { mem } => {
+                self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot prefetch");
+                self.check(
+                    stmt,
+                    matches!(self.val_ty(mem.base), Some(Ty::Ptr(_))),
+                    "the base of a prefetch must be a pointer",
+                );
+            }
             Stmt::Stage { buf, body, .. } => {
                 self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot stage operands");
                 // The body fills the buffer that this statement declares.

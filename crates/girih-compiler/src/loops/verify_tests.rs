@@ -25,6 +25,7 @@ fn well_formed_kernels_pass() {
     o: f32 = s
     w: f32 = max(o, v)
     s = w
+  prefetch p[n + 4096]
   stage t: f32[2, 4]:
     for j in 0..4: free unroll
       t[0, j] = x

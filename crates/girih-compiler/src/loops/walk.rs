@@ -146,6 +146,7 @@ macro_rules! walkers {
                 Stmt::Assert { cond, .. } => f($Part::Opnd(cond)),
                 Stmt::GlobalAddr { dst, .. } | Stmt::Alloca { dst, .. } => f($Part::DefVal(dst)),
                 Stmt::Stage { buf, .. } => f($Part::DefBuf(buf)),
+                Stmt::Prefetch { mem } => $mem_parts(mem, f),
             }
         }
 

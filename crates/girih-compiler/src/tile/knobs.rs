@@ -116,6 +116,7 @@ knobs! {
     pack: bool = true, 0 to 1, "Lay weights out in panels when a model is loaded.";
     transpose: bool = true, 0 to 1, "Transpose squares of elements in vector registers.";
     vectorise: bool = true, 0 to 1, "Run innermost loops in vector registers.";
+    prefetch: bool = true, 0 to 1, "Ask for memory before it is read, where short pieces of it lie far apart.";
     group: Option<u32> = None, 0 to 65535, "Rows of blocks that a product goes through column by column before the next, for L2; 0 leaves them in order.";
     persist: Option<u32> = None, 0 to 32, "Blocks on each multiprocessor that take the tiles of a product in turn; 0 launches a block for each tile.";
     cluster: Option<u32> = None, 1 to 8, "Blocks of a cluster, which bring an operand that they share to all by one copy; a warp must fill the pipeline.";

@@ -136,6 +136,10 @@ impl Printer<'_> {
                 let text = self.mask(mask);
                 self.define(*dst, &text);
             }
+            Stmt::Prefetch { place } => {
+                let line = format!("__builtin_prefetch(&{});", self.place(place, 1));
+                self.out.line(&line);
+            }
             Stmt::Load { dst, place, mask, other, order } => {
                 let value = self.load(*dst, place, *order);
                 let text = if mask.is_always() {

@@ -163,6 +163,8 @@ impl Printer<'_> {
             Stmt::Registers { count, more } => self.registers(*count, *more),
             Stmt::StoreCommit => self.bare("copy_tensor_commit", "cp.async.bulk.commit_group"),
             Stmt::StoreWait { left } => self.store_wait(*left),
+            // Of kernels of one thread alone.
+            Stmt::Prefetch { .. } => {}
             Stmt::InitBarrier { on, count } => self.init(on, *count),
             Stmt::Arrive { on, bytes, of: None } => self.arrive(on, *bytes),
             Stmt::Arrive { on, of: Some(block), .. } => self.arrive_of(on, *block),

@@ -248,6 +248,10 @@ impl Lower<'_> {
                 let dst = self.define(*dst)?;
                 self.push(k::Stmt::Load { dst, place, mask, other, order: *order });
             }
+            l::Stmt::Prefetch { mem } => {
+                let place = self.place(mem)?;
+                self.push(k::Stmt::Prefetch { place });
+            }
             l::Stmt::Store { mem, value, mask, order, site } => {
                 let mask = self.mask(mask)?;
                 let place = self.place(mem)?;

@@ -514,7 +514,7 @@ impl Compiler<'_> {
             Stmt::Commit => Inst::Commit,
             Stmt::WaitGroups { left } => Inst::WaitGroups { left: *left },
             // A block is stopped between two slices.
-            Stmt::Poll => return Ok(()),
+            Stmt::Poll | Stmt::Prefetch { .. } => return Ok(()),
             Stmt::Barrier => Inst::Barrier,
             Stmt::ClusterBarrier => Inst::ClusterBarrier,
             Stmt::SyncWarp => Inst::SyncWarp,

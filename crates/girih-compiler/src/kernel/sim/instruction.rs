@@ -62,6 +62,7 @@ impl Instruction {
                 Some(Space::Shared | Space::Mbarrier) => Instruction::SharedLoad,
                 Some(Space::Scratch) => Instruction::Local,
             },
+            Stmt::Prefetch { .. } => Instruction::GlobalLoad,
             Stmt::LoadOf { .. } => Instruction::SharedLoad,
             Stmt::Store { place, .. } | Stmt::StoreSome { place, .. } => match space(place) {
                 None => Instruction::GlobalStore,

@@ -24,6 +24,7 @@ pub mod pack_weights;
 pub mod pad_smem;
 pub mod pair_terms;
 pub mod persist_blocks;
+pub mod prefetch;
 pub mod promote_alloca;
 pub mod register_tile;
 pub mod share_rows;

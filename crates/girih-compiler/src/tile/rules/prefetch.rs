@@ -1,0 +1,195 @@
+//! `prefetch`
+
+use std::collections::BTreeMap;
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk::refs;
+use crate::tile::Context;
+use crate::tile::affine;
+use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::rules::axis_site;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "prefetch",
+    doc: "\
+Asks for memory some iterations before it is read, where a loop reads short pieces that lie far apart. A processor foresees
+what lies side by side, and what is a little further each time; but pieces on other pages come one after another, each as late
+as memory is, since what is computed between two of them fills the window in which it looks ahead.
+
+```text
+for kk in 0..256: reduce                         for kk in 0..256: reduce
+  for j in 0..32: free vector(16)                  prefetch B[(kk + 16)*4096 + jb*32]
+    b: f32 = load B[kk*4096 + jb*32 + j]   -->     prefetch B[(kk + 16)*4096 + jb*32 + 16]
+    ..                                             for j in 0..32: free vector(16)
+                                                     b: f32 = load B[kk*4096 + jb*32 + j]
+                                                     ..
+```
+
+What is asked for lies so many iterations ahead that some 2 KiB are on their way, at least 4 and at most 32. It need not be
+there: a prefetch cannot fail.
+
+Knob: `prefetch` (0 turns the rule off).
+
+Refuses pieces shorter than a line of the cache, or so long that the processor follows them by itself; pieces that lie less
+than 2 KiB apart; loops whose iterations are few, or read no more than a core's first cache keeps; and pieces with holes.
+",
+    run,
+};
+
+/// Bytes that the processor brings at once.
+const LINE: u64 = 64;
+/// Pieces at most so far apart are foreseen from the addresses of one load.
+const FORESEEN: u64 = 2048;
+/// Bytes that are on their way.
+const AHEAD: u64 = 2048;
+/// Pieces of more bytes are followed from their beginning.
+const LONGEST: u64 = 512;
+/// Of fewer iterations than so many times those that it asks ahead, a loop would ask for too much that it does not read.
+const ROUNDS: u64 = 4;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else { return Visit::Into };
+        let asked = pieces(f, ctx.target.cache(1));
+        if asked.is_empty() {
+            return Visit::Into;
+        }
+        let site = axis_site(kernel, f.axis);
+        if !ctx.knobs.prefetch {
+            log.skipped(site, "knob off");
+            return Visit::Leave;
+        }
+        log.applied(site);
+        let mut new = f.clone();
+        new.body.splice(0..0, asked);
+        Visit::Replace(vec![Stmt::For(new)])
+    })
+}
+
+/// What to ask for in each iteration of a loop.
+fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
+    // What was asked for once is not asked for again.
+    if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
+        return vec![];
+    }
+    let Some(trips) = const_trip(f).filter(|_| f.place == Place::None) else { return vec![] };
+    let varying = refs(&f.body).vals_defined;
+    let mut asked: Vec<Stmt> = vec![];
+    each_load(&f.body, &mut vec![], &mut |mem, inner| {
+        let bytes = mem.elem.bytes();
+        let Some(stride) = affine::coef(&mem.index, f.axis, &varying) else { return };
+        // What only the launch knows may be far.
+        let far = stride.as_const().is_none_or(|n| {
+            let apart = n.unsigned_abs().saturating_mul(bytes);
+            apart > FORESEEN && apart.saturating_mul(trips) > 2 * cache
+        });
+        let Some(piece) = piece(&mem.index, inner).map(|n| n * bytes) else { return };
+        if !far || !(LINE..=LONGEST).contains(&piece) {
+            return;
+        }
+        let ahead = (AHEAD / piece).clamp(4, 32);
+        if trips < ROUNDS * ahead {
+            return;
+        }
+        let start = mem.index.subst_axes(&mut |a| {
+            let first = inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0));
+            if a == f.axis { Some(Ix::Axis(a) + Ix::Const(ahead as i64)) } else { first }
+        });
+        for line in 0..piece.div_ceil(LINE) {
+            let index = Ix::add(start.clone(), Ix::Const((line * LINE / bytes) as i64));
+            let one = Stmt::Prefetch { mem: Mem { index, ..mem.clone() } };
+            if !asked.contains(&one) {
+                asked.push(one);
+            }
+        }
+    });
+    asked
+}
+
+/// The loads of whole bytes, each with the loops around it and their iterations; none where a loop's are not known.
+fn each_load<'a>(body: &'a [Stmt], inner: &mut Vec<(AxisId, u64)>, f: &mut dyn FnMut(&'a Mem, &[(AxisId, u64)])) {
+    for s in body {
+        match s {
+            Stmt::Load { mem, order: Order::Weak, .. } if mem.elem.bits() >= 8 => f(mem, inner),
+            Stmt::For(l) => {
+                let Some(trips) = const_trip(l) else { continue };
+                inner.push((l.axis, trips));
+                each_load(&l.body, inner, f);
+                inner.pop();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How many elements side by side the inner loops read, where these are all.
+fn piece(index: &Ix, inner: &[(AxisId, u64)]) -> Option<u64> {
+    let mut steps = BTreeMap::<u64, u64>::new();
+    for (axis, trips) in inner {
+        match index.linear(*axis)?.0.as_const()? {
+            0 => {}
+            step @ 1.. => *steps.entry(step as u64).or_insert(1) *= trips,
+            _ => return None,
+        }
+    }
+    let mut wide = 1u64;
+    for (step, trips) in steps {
+        if step > wide {
+            return None;
+        }
+        wide = wide.max(step.checked_mul(trips.checked_sub(1)?)?.checked_add(wide)?);
+    }
+    Some(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, text, with_knobs};
+
+    fn asked(body: &str) -> Vec<String> {
+        let k = kernel(&format!("loop kernel k(A: ptr f32, n: i64):\n{body}"));
+        let (out, _) = apply("prefetch", &k, &context());
+        text(&out).lines().map(str::trim).filter(|l| l.starts_with("prefetch")).map(String::from).collect()
+    }
+
+    fn rows(step: &str, columns: u32) -> String {
+        format!(
+            "  local b: f32[{columns}]\n  for k in 0..256: free\n    for j in 0..{columns}: free\n      a: f32 = load A[k*{step} + j]\n      b[j] = a\n"
+        )
+    }
+
+    #[test]
+    fn short_pieces_far_apart_are_asked_for() {
+        assert_eq!(asked(&rows("4096", 32)), ["prefetch A[(k + 16)*4096]", "prefetch A[(k + 16)*4096 + 16]"]);
+        assert_eq!(asked(&rows("4096", 64)).first().map(String::as_str), Some("prefetch A[(k + 8)*4096]"));
+        // As far as the launch says.
+        assert_eq!(asked(&rows("n", 16)), ["prefetch A[(k + 32)*n]"]);
+        // Two loops over one piece.
+        let two =
+            rows("4096", 32).replace("for j in 0..32: free\n", "for p in 0..2: free\n     for j in 0..32: free\n");
+        let two = two.replace("k*4096 + j", "k*4096 + p*32 + j").replace("      ", "       ");
+        assert_eq!(asked(&two).len(), 4);
+    }
+
+    #[test]
+    fn what_the_processor_foresees_is_left_to_it() {
+        for (step, columns) in [("4096", 256), ("512", 32), ("4096", 8), ("1", 32)] {
+            assert_eq!(asked(&rows(step, columns)), [""; 0], "{step} {columns}");
+        }
+        let few = rows("4096", 32).replace("0..256", "0..8");
+        let holes = rows("4096", 32).replace("+ j]", "+ j*2]");
+        let ordered = rows("4096", 32).replace("+ j]", "+ j] acquire");
+        for body in [few, holes, ordered] {
+            assert_eq!(asked(&body), [""; 0], "{body}");
+        }
+    }
+
+    #[test]
+    fn the_knob_turns_it_off() {
+        let k = kernel(&format!("loop kernel k(A: ptr f32, n: i64):\n{}", rows("4096", 32)));
+        let (out, log) = apply("prefetch", &k, &with_knobs(&["prefetch=0"]));
+        assert!(!text(&out).contains("prefetch"));
+        assert_eq!(log.skipped, [("loop k".to_string(), "knob off".to_string())]);
+    }
+}
