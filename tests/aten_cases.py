@@ -80,6 +80,8 @@ def cases():
 
     unary(add)
     special(add)
+    polynomials(add)
+    linalg(add)
     binary(add)
     activations(add)
     reductions(add)
@@ -147,6 +149,8 @@ def special(add):
         small = torch.tensor([0.0, 1.0, 0.5, -0.5, 1.5, 1e-30, 1e-10])
         if dtype != BF16:
             add("special_ndtri", torch.cat([u(40), small]).to(dtype), ulps=ulps)
+    for dtype in (F32, F64):
+        add("special_erfcx", torch.cat([u(60, low=-5, high=30), torch.tensor([0.0, 9.999, 10.001, 1e4, 1e30, math.inf, math.nan, -30.0])]).to(dtype), ulps=16)
     for n in (0, 1, 2, 3, 6):
         add("polygamma", n, u(40, low=0.05, high=30), ulps=64)
         odd = [-0.5, -1.25, -6.75, 0.0, math.inf, math.nan]
@@ -154,6 +158,70 @@ def special(add):
         # PyTorch's own first derivative is right to nine digits.
         if n != 1:
             add("polygamma", n, u(40, low=0.5, high=30, dtype=F64), ulps=64)
+
+
+def polynomials(add):
+    degrees = torch.arange(-2, 14).to(F32)
+    for name in (*(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+                 "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"):  # fmt: skip
+        for dtype in (F32, F64):
+            # Where a polynomial is near 0, PyTorch's recurrence loses what float64 does not.
+            add(f"special_{name}", u(7, 16, low=-1, high=1, dtype=dtype), degrees.to(dtype), ulps=256)
+            add(f"special_{name}", u(7, 6, low=-3, high=3, dtype=dtype), degrees[:6].to(dtype), ulps=256)
+        add(f"special_{name}", torch.tensor([1.0, -1.0, 0.0]), torch.tensor(3.0))
+        add(f"special_{name}.x_scalar", 0.5, degrees[:8])
+        add(f"special_{name}.n_scalar", u(9, low=-1, high=1), 4, ulps=64)
+
+
+def linalg(add):
+    def rows(*shape, dtype=F32):
+        return r(*shape, dtype=dtype)
+
+    def positive(*shape, dtype=F32):
+        a = r(*shape, dtype=F64)
+        return (a @ a.mT + torch.eye(shape[-1], dtype=F64)).to(dtype)
+
+    singular = torch.tensor([[1.0, 2.0, 4.0], [2.0, 4.0, 8.0], [0.0, 1.0, 2.0]])
+    for dtype in (F32, F64):
+        for shape in ((1, 1), (5, 5), (2, 3, 4, 4), (0, 3, 3)):
+            a = rows(*shape, dtype=dtype)
+            add("_linalg_det", a, ulps=256)
+            add("_linalg_slogdet", a, ulps=256)
+            add("linalg_inv_ex", a, ulps=1024)
+            add("linalg_cholesky_ex", positive(*shape, dtype=dtype), ulps=64)
+            add("linalg_cholesky_ex", positive(*shape, dtype=dtype), upper=True, ulps=64)
+            b = rows(*shape[:-1], 3, dtype=dtype)
+            for left in (True, False):
+                x = b if left else b.mT.contiguous()
+                add("_linalg_solve_ex", a, x, left=left, ulps=1024)
+                for upper in (True, False):
+                    # Far from singular: a triangle of random numbers is not.
+                    t = a + 4 * torch.eye(shape[-1], dtype=dtype)
+                    for unit in (True, False):
+                        add("linalg_solve_triangular", t, x, upper=upper, left=left, unitriangular=unit, ulps=1024)
+                factors, pivots = torch.linalg.lu_factor(a)
+                for adjoint in (True, False):
+                    add("linalg_lu_solve", factors, pivots, x, left=left, adjoint=adjoint, ulps=1024)
+        for shape in ((4, 4), (3, 6), (2, 6, 3)):
+            a = rows(*shape, dtype=dtype)
+            add("linalg_lu_factor_ex", a, ulps=64)
+            add("linalg_lu", a, ulps=64)
+            add("lu_unpack", *torch.linalg.lu_factor(a))
+            add("lu_unpack", *torch.linalg.lu_factor(a), unpack_data=False)
+            add("lu_unpack", *torch.linalg.lu_factor(a), unpack_pivots=False)
+        a = rows(2, 4, 4, dtype=dtype) + 4 * torch.eye(4, dtype=dtype)
+        for upper in (True, False):
+            for transpose in (True, False):
+                add("triangular_solve", rows(2, 4, 2, dtype=dtype), a, upper, transpose, ulps=1024)
+            l = torch.linalg.cholesky(positive(4, 4, dtype=dtype), upper=upper)
+            add("cholesky_solve", rows(3, 4, 2, dtype=dtype), l, upper, ulps=1024)
+            add("cholesky_inverse", l, upper, ulps=1024)
+    add("_linalg_solve_ex", rows(4, 4), rows(4), ulps=1024)
+    add("_linalg_solve_ex", rows(2, 4, 4), rows(2, 4), ulps=1024)
+    add("_linalg_solve_ex", rows(2, 1, 4, 4), rows(3, 4, 2), ulps=1024)
+    add("_linalg_det", singular)
+    add("linalg_lu_factor_ex", singular)
+    add("linalg_cholesky_ex", torch.eye(3) - torch.diag(torch.tensor([0.0, 2.0, 0.0])), unchecked=True)
 
 
 def binary(add):

@@ -51,7 +51,6 @@ OUTSIDE = [
     ("NonMaxSuppression|Unique", "`NonMaxSuppression`, `Unique`", "how many results there are depends on the data; shapes follow from shapes"),
     ("random", "random draws: `Bernoulli`, `RandomUniformLike`, `Dropout` in training", "a run has the same results every time"),
     ("version 1 of|Scan", "operators before version 7, `Scan` before 9", "converters write newer ones, and `onnx.version_converter` makes them"),
-    ("Det", "`Det`", "elimination with pivots is not written"),
 ]  # fmt: skip
 HEAD = "| tests | refused | why |"
 

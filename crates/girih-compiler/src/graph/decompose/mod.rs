@@ -11,9 +11,11 @@ mod conv;
 mod creation;
 mod einsum;
 mod indexing;
+mod linalg;
 mod losses;
 mod norm;
 pub mod onnx;
+mod polynomials;
 mod pool;
 mod products;
 mod reductions;
@@ -67,6 +69,8 @@ pub const RULES: &[&[Decomposition]] = &[
     softmax::RULES,
     unary::RULES,
     special::RULES,
+    linalg::RULES,
+    polynomials::RULES,
     views::RULES,
     creation::RULES,
     indexing::RULES,

@@ -37,6 +37,15 @@ pub(super) const RULES: &[Decomposition] = &[
               Refuses n above 20.\n\nSource: Abramowitz and Stegun, Handbook of Mathematical Functions, 6.4.6, 6.4.7, 6.4.11.",
         run: polygamma,
     },
+    Decomposition {
+        name: "erfcx",
+        handles: &["aten.special_erfcx"],
+        doc: "The complement of the error function, scaled, in f64: of its definition up to 2, and above that, where the factors lose \
+              what they share, of its continued fraction.\n\n\
+              `y = special_erfcx(x)` --> `y = select(x > 2, 1/sqrt(pi)/(x + 1/2/(x + 2/2/(x + 3/2/(x + ..)))), exp(x*x) * (1 - erf x))`\n\n\
+              Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.14.",
+        run: erfcx,
+    },
 ];
 
 fn special(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -59,6 +68,30 @@ fn special(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         b.mul(y, scale)
     })?;
     Ok(vec![y])
+}
+
+/// Terms of the continued fraction, with which it is right to the last place from 2 on.
+const TERMS: i32 = 60;
+
+fn erfcx(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = floating(b, call.arg(0)?)?;
+    let narrow = b.elem(x);
+    let x = b.convert(x, Elem::F64)?;
+    let c = |v: f64| crate::graph::ir::scalar(Elem::F64, v);
+    let square = b.mul(x, x)?;
+    let scale = b.exp(square)?;
+    let erf = b.elementwise(ScalarOp::Erf, &[x])?;
+    let rest = b.sub(c(1.0), erf)?;
+    let near = b.mul(scale, rest)?;
+    let mut fraction = x;
+    for k in (1..=TERMS).rev() {
+        let term = b.div(c(0.5 * f64::from(k)), fraction)?;
+        fraction = b.add(x, term)?;
+    }
+    let far = b.div(c(std::f64::consts::FRAC_2_SQRT_PI / 2.0), fraction)?;
+    let large = b.compare(Predicate::GreaterThan, x, c(2.0))?;
+    let y = b.select(large, far, near)?;
+    Ok(vec![b.convert(y, narrow)?])
 }
 
 /// B(2j) / (2j)! for j from 1.

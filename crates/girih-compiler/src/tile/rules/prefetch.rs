@@ -75,22 +75,20 @@ fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
     }
     let Some(trips) = const_trip(f).filter(|_| f.place == Place::None) else { return vec![] };
     let varying = refs(&f.body).vals_defined;
-    let mut asked: Vec<Stmt> = vec![];
-    each_load(&f.body, &mut vec![], &mut |mem, inner| {
+    let (mut asked, mut found): (Vec<Stmt>, Vec<Read<'_>>) = (vec![], vec![]);
+    loads(&f.body, &mut vec![], &mut found);
+    for (mem, inner) in &found {
         let bytes = mem.elem.bytes();
-        let Some(stride) = affine::coef(&mem.index, f.axis, &varying) else { return };
+        let Some(stride) = affine::coef(&mem.index, f.axis, &varying) else { continue };
         // What only the launch knows may be far.
         let far = stride.as_const().is_none_or(|n| {
             let apart = n.unsigned_abs().saturating_mul(bytes);
             apart > FORESEEN && apart.saturating_mul(trips) > 2 * cache
         });
-        let Some(piece) = piece(&mem.index, inner).map(|n| n * bytes) else { return };
-        if !far || !(LINE..=LONGEST).contains(&piece) {
-            return;
-        }
-        let ahead = (AHEAD / piece).clamp(4, 32);
-        if trips < ROUNDS * ahead {
-            return;
+        let Some(piece) = piece(&mem.index, inner).map(|n| n * bytes) else { continue };
+        let ahead = (AHEAD / piece.max(1)).clamp(4, 32);
+        if !far || !(LINE..=LONGEST).contains(&piece) || trips < ROUNDS * ahead {
+            continue;
         }
         let start = mem.index.subst_axes(&mut |a| {
             let first = inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0));
@@ -98,24 +96,27 @@ fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
         });
         for line in 0..piece.div_ceil(LINE) {
             let index = Ix::add(start.clone(), Ix::Const((line * LINE / bytes) as i64));
-            let one = Stmt::Prefetch { mem: Mem { index, ..mem.clone() } };
+            let one = Stmt::Prefetch { mem: Mem { index, ..(*mem).clone() } };
             if !asked.contains(&one) {
                 asked.push(one);
             }
         }
-    });
+    }
     asked
 }
 
-/// The loads of whole bytes, each with the loops around it and their iterations; none where a loop's are not known.
-fn each_load<'a>(body: &'a [Stmt], inner: &mut Vec<(AxisId, u64)>, f: &mut dyn FnMut(&'a Mem, &[(AxisId, u64)])) {
+/// A load of whole bytes, and the loops around it with their iterations.
+type Read<'a> = (&'a Mem, Vec<(AxisId, u64)>);
+
+/// The loads in a body, but for those in loops whose iterations are not known.
+fn loads<'a>(body: &'a [Stmt], inner: &mut Vec<(AxisId, u64)>, out: &mut Vec<Read<'a>>) {
     for s in body {
         match s {
-            Stmt::Load { mem, order: Order::Weak, .. } if mem.elem.bits() >= 8 => f(mem, inner),
+            Stmt::Load { mem, order: Order::Weak, .. } if mem.elem.bits() >= 8 => out.push((mem, inner.clone())),
             Stmt::For(l) => {
                 let Some(trips) = const_trip(l) else { continue };
                 inner.push((l.axis, trips));
-                each_load(&l.body, inner, f);
+                loads(&l.body, inner, out);
                 inner.pop();
             }
             _ => {}
