@@ -183,7 +183,7 @@ def linalg(add):
 
     singular = torch.tensor([[1.0, 2.0, 4.0], [2.0, 4.0, 8.0], [0.0, 1.0, 2.0]])
     for dtype in (F32, F64):
-        for shape in ((1, 1), (5, 5), (2, 3, 4, 4), (0, 3, 3)):
+        for shape in ((1, 1), (5, 5), (2, 3, 4, 4), (0, 3, 3), (0, 0), (2, 0, 0)):
             a = rows(*shape, dtype=dtype)
             add("_linalg_det", a, ulps=256)
             add("_linalg_slogdet", a, ulps=256)

@@ -135,14 +135,12 @@ fn lu(b: &mut Builder<'_>, a: Arg, [m, n]: [Ix; 2]) -> Result<Factors> {
     shape[rank - 1] = Ix::Const(1);
     let numbers = rows(b, &m);
     let from = b.broadcast_to(numbers, &shape)?;
-    let of = Rounds {
-        rounds: Ix::min(m.clone(), n.clone()),
-        conditional: false,
-        carried: &[int(0), a, from],
-        rows: &[],
-        read: &[],
-        given: &[false],
-    };
+    let rounds = b.simplify(&Ix::min(m.clone(), n.clone()));
+    if rounds.is_const(0) {
+        let shape = [&shape[..rank - 2], &[rounds]].concat();
+        return Ok(Factors { lu: a, from, pivots: b.full(int(0), Elem::I64, shape) });
+    }
+    let of = Rounds { rounds, conditional: false, carried: &[int(0), a, from], rows: &[], read: &[], given: &[false] };
     let results = b.repeat(&of, |b, state, _, _| {
         let [k, a, from] = *state else { return Err(Refusal::new("a loop lost its state")) };
         let (row, column, one) = (rows(b, &m), columns(b, &n), Ix::Const(1));
@@ -261,6 +259,9 @@ fn exchanged(b: &mut Builder<'_>, pivots: Arg, m: &Ix) -> Result<Arg> {
     shape.push(Ix::Const(1));
     let numbers = rows(b, m);
     let start = b.broadcast_to(numbers, &shape)?;
+    if rounds.is_const(0) {
+        return Ok(start);
+    }
     let of = Rounds {
         rounds,
         conditional: false,
@@ -359,6 +360,9 @@ fn substitute(b: &mut Builder<'_>, a: Arg, x: Arg, lower: bool, unit: bool) -> R
     let batch = b.broadcast_shape(&[batch_a.to_vec(), batch_x.to_vec()])?;
     let with = |m: &Ix, n: &Ix| [&batch[..], &[m.clone(), n.clone()]].concat();
     let (a, x) = (b.broadcast_to(a, &with(n, n))?, b.broadcast_to(x, &with(n, count))?);
+    if n.is_const(0) || count.is_const(0) {
+        return Ok(x);
+    }
     let last = b.known_ints(Elem::I64, &[Ix::sub(n.clone(), Ix::Const(1))]);
     let start = if lower { int(0) } else { b.squeeze(last, &[0])? };
     let of = Rounds { rounds: n.clone(), conditional: false, carried: &[start, x], rows: &[], read: &[a], given: &[] };
@@ -466,6 +470,11 @@ fn solve(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 /// Cholesky's factor, the lower one, and the number of the first pivot that is not positive, from 1.
 fn cholesky(b: &mut Builder<'_>, a: Arg, n: &Ix) -> Result<(Arg, Arg)> {
+    if n.is_const(0) {
+        let shape = b.shape(a);
+        let info = b.full(ir::int_scalar(Elem::I32, 0), Elem::I32, shape[..shape.len() - 2].to_vec());
+        return Ok((a, info));
+    }
     let of =
         Rounds { rounds: n.clone(), conditional: false, carried: &[int(0), a], rows: &[], read: &[], given: &[false] };
     let results = b.repeat(&of, |b, state, _, _| {
