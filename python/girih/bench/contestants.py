@@ -12,6 +12,7 @@ import warnings
 import torch
 
 import girih.torch
+from girih.bench import networks
 
 ALL = ("girih", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton")
 #: On a GPU.
@@ -57,6 +58,8 @@ def of_girih(row, model, inputs, threads):
         if row.device != "cpu":
             raise Absent("its kernel is launched on processors")
         return Runner(row.kernel(*inputs, threads))
+    if isinstance(model, networks.Step):
+        return step(model, inputs, backend="girih", options={"threads": threads})
     exported = girih.torch.export(model, inputs, threads=threads)
     return Runner(lambda: exported(*inputs))
 
@@ -65,7 +68,16 @@ def eager(row, model, inputs, threads):
     return Runner(lambda: model(*inputs))
 
 
+def step(model, inputs, **options):
+    """A step of training whose model is compiled: gradients are taken outside of what Dynamo sees."""
+    torch._dynamo.reset()
+    function = networks.Step(torch.compile(model.model, **options))
+    return Runner(lambda: function(*inputs))
+
+
 def compiled(row, model, inputs, threads):
+    if isinstance(model, networks.Step):
+        return step(model, inputs, fullgraph=True)
     torch._dynamo.reset()
     function = torch.compile(model, fullgraph=True)
     return Runner(lambda: function(*inputs))

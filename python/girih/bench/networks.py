@@ -92,6 +92,21 @@ def perceptron():
     return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
+class Step(nn.Module):
+    """A step of training: the mean of the squares of what a model gives, and its gradient by all parameters, end to end: that by
+    one of them may be nothing but rounding, as that by a bias before a batch norm is."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs):
+        with torch.enable_grad():
+            loss = self.model(*inputs).square().mean()
+            gradients = torch.autograd.grad(loss, [*self.model.parameters()])
+        return loss, torch.cat([g.flatten() for g in gradients])
+
+
 class Block(nn.Module):
     """A decoder block of Llama: RMSNorm, rotary embedding, grouped heads, causal, a gated perceptron."""
 

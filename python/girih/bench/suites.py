@@ -71,6 +71,16 @@ def layer(module, *shape, dtype=torch.float32):
     return make
 
 
+def trained(module, *shape):
+    """What makes a step of training of a module, and its one input."""
+
+    def make():
+        torch.manual_seed(0)
+        return networks.Step(module().train()), (torch.randn(*shape),)
+
+    return make
+
+
 def elementwise():
     for name, function, arrays in [
         ("tanh", torch.tanh, lambda np, x: np.tanh(x)),
@@ -199,6 +209,11 @@ def models():
         yield Row(f"ResNet-18, batch {n}", layer(networks.resnet18, n, 3, 224, 224), 0.8, tolerance=1e-3)
     yield Row("MobileNetV3-large", layer(networks.mobilenet_v3_large, 1, 3, 224, 224), 0.8, tolerance=1e-3)
     yield Row("perceptron 784-512-10, batch 64", layer(networks.perceptron, 64, 784), 0.9)
+
+
+    for name, model in [("ResNet-18", networks.resnet18), ("MobileNetV3-large", networks.mobilenet_v3_large)]:
+        yield Row(f"{name}, training step, batch 8", trained(model, 8, 3, 224, 224), 1.0, tolerance=2e-2,
+                  without={"onnxruntime": "it does not train"})  # fmt: skip
 
 
 def launch():

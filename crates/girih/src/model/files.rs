@@ -51,6 +51,9 @@ impl Files {
         }
         // SAFETY: the mapping is read only. That nobody cuts the file short meanwhile is said in the module's head.
         let map = Arc::new(unsafe { Mmap::map(&file) }?);
+        // In huge pages what is let go of piece by piece would stay with its neighbours. Where the system has none it refuses.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::NoHugePage);
         self.maps.push(map.clone());
         Ok((Bytes::from_owner(Shared(map)), file))
     }
