@@ -152,12 +152,12 @@ def main():
     paths = programs(arguments.filter, ["torch"] if arguments.torch else ["programs", "kernels"])
     if not paths:
         sys.exit(f"no program's path holds `{arguments.filter}`")
-    runs = [(path, options) for path in paths[arguments.first :: arguments.every]]
+    runs = [(path, options) for path in paths]
     if arguments.device == "sim":
         whole = arguments.all or arguments.filter
         runs = [(path, [*options, "--target", target]) for at, path in enumerate(paths)
                 for target in (TARGETS if whole else TARGETS[at // 2 % len(TARGETS):][:1] if at % 2 == 0 else [])]
-        runs = runs[arguments.first :: arguments.every]
+    runs = runs[arguments.first :: arguments.every]
     start = time.monotonic()
     failed = []
     with concurrent.futures.ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:

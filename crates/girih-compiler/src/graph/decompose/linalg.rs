@@ -110,6 +110,51 @@ fn matrix(b: &mut Builder<'_>, a: Arg) -> Result<(Arg, Elem, [Ix; 2])> {
     Ok((b.convert(a, F64)?, elem, extents))
 }
 
+/// A square matrix in f64, with its type as it came and its extent.
+fn square(b: &mut Builder<'_>, a: Arg) -> Result<(Arg, Elem, Ix)> {
+    let (a, elem, [n, columns]) = matrix(b, a)?;
+    if !b.same(&n, &columns) {
+        let shape = b.shape(a);
+        return Err(Refusal::new(format!("{} is not square", b.shape_text(&shape))));
+    }
+    Ok((a, elem, n))
+}
+
+/// 1 where two tensors are equal, 0 elsewhere.
+fn ones(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<Arg> {
+    let same = b.compare(Predicate::Equal, x, y)?;
+    b.select(same, ir::scalar(F64, 1.0), ir::scalar(F64, 0.0))
+}
+
+fn unit_matrix(b: &mut Builder<'_>, n: &Ix) -> Result<Arg> {
+    let (row, column) = (rows(b, n), columns(b, n));
+    ones(b, row, column)
+}
+
+/// Which row each comes from when the rows `k` and `p` are exchanged.
+fn exchange(b: &mut Builder<'_>, row: Arg, k: Arg, p: Arg) -> Result<Arg> {
+    let (is_k, is_p) = (b.compare(Predicate::Equal, row, k)?, b.compare(Predicate::Equal, row, p)?);
+    let source = b.select(is_p, k, row)?;
+    b.select(is_k, p, source)
+}
+
+/// What every round of a loop gave, `[rounds, ..]`, as `[.., rounds]`.
+fn rounds_last(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
+    let order: Vec<usize> = (1..b.rank(x)).chain([0]).collect();
+    b.transpose(x, &order)
+}
+
+/// A matrix after the elimination of the column `k`: of the rows that `below` says, that column is `factor`, and what stands right of
+/// it is less its product with `top`.
+fn eliminated(b: &mut Builder<'_>, a: Arg, [factor, top]: [Arg; 2], k: Arg, below: Arg, column: Arg) -> Result<Arg> {
+    let product = b.mul(factor, top)?;
+    let rest = b.sub(a, product)?;
+    let (right, here) = (b.compare(Predicate::GreaterThan, column, k)?, b.compare(Predicate::Equal, column, k)?);
+    let kept = b.select(here, factor, a)?;
+    let changed = b.select(right, rest, kept)?;
+    b.select(below, changed, a)
+}
+
 fn transposed(b: &mut Builder<'_>, a: Arg) -> Result<Arg> {
     let rank = b.rank(a);
     b.swap_axes(a, rank - 2, rank - 1)
@@ -149,10 +194,7 @@ fn lu(b: &mut Builder<'_>, a: Arg, [m, n]: [Ix; 2]) -> Result<Factors> {
         let done = b.compare(Predicate::LessThan, row, k)?;
         let size = b.select(done, ir::scalar(F64, -1.0), size)?;
         let pivot = b.reduce(ReduceOp::ArgMax { last: false }, size, &[rank - 2], true)?;
-        // Row k comes from row p, and p from k.
-        let (is_k, is_p) = (b.compare(Predicate::Equal, row, k)?, b.compare(Predicate::Equal, row, pivot)?);
-        let source = b.select(is_p, k, row)?;
-        let source = b.select(is_k, pivot, source)?;
+        let source = exchange(b, row, k, pivot)?;
         let a = pick(b, a, [At::Of(source), At::Own], [m.clone(), n.clone()])?;
         let from = pick(b, from, [At::Of(source), At::Own], [m.clone(), one.clone()])?;
         let diagonal = pick(b, a, [At::Of(k), At::Of(k)], [one.clone(), one.clone()])?;
@@ -162,22 +204,14 @@ fn lu(b: &mut Builder<'_>, a: Arg, [m, n]: [Ix; 2]) -> Result<Factors> {
         let zero = b.compare(Predicate::Equal, diagonal, ir::scalar(F64, 0.0))?;
         let divisor = b.select(zero, ir::scalar(F64, 1.0), diagonal)?;
         let factor = b.div(left, divisor)?;
-        let product = b.mul(factor, top)?;
-        let rest = b.sub(a, product)?;
-        let (below, right) =
-            (b.compare(Predicate::GreaterThan, row, k)?, b.compare(Predicate::GreaterThan, column, k)?);
-        let here = b.compare(Predicate::Equal, column, k)?;
-        let kept = b.select(here, factor, a)?;
-        let changed = b.select(right, rest, kept)?;
-        let a = b.select(below, changed, a)?;
+        let below = b.compare(Predicate::GreaterThan, row, k)?;
+        let a = eliminated(b, a, [factor, top], k, below, column)?;
         let next = b.add(k, int(1))?;
         let pivot = scalars(b, pivot)?;
         Ok((vec![next, a, from], vec![pivot]))
     })?;
     let [_, lu, from, pivots] = results[..] else { return Err(Refusal::new("a loop lost its results")) };
-    let batch = b.rank(pivots) - 1;
-    let order: Vec<usize> = (1..=batch).chain([0]).collect();
-    Ok(Factors { lu, from, pivots: b.transpose(pivots, &order)? })
+    Ok(Factors { lu, from, pivots: rounds_last(b, pivots)? })
 }
 
 impl Factors {
@@ -242,8 +276,7 @@ fn half(b: &mut Builder<'_>, a: Arg, [m, n]: [Ix; 2], lower: bool, unit: bool) -
 fn permutation(b: &mut Builder<'_>, from: Arg, m: &Ix) -> Result<Arg> {
     let from = transposed(b, from)?;
     let row = rows(b, m);
-    let same = b.compare(Predicate::Equal, row, from)?;
-    b.select(same, ir::scalar(F64, 1.0), ir::scalar(F64, 0.0))
+    ones(b, row, from)
 }
 
 /// Which row each was, after the exchanges of LAPACK's pivots `[.., rounds]`: `[.., m, 1]`.
@@ -275,9 +308,7 @@ fn exchanged(b: &mut Builder<'_>, pivots: Arg, m: &Ix) -> Result<Arg> {
         let rank = b.rank(*pivot);
         let pivot = b.unsqueeze(*pivot, &[rank, rank + 1])?;
         let row = rows(b, m);
-        let (is_k, is_p) = (b.compare(Predicate::Equal, row, *k)?, b.compare(Predicate::Equal, row, pivot)?);
-        let source = b.select(is_p, *k, row)?;
-        let source = b.select(is_k, pivot, source)?;
+        let source = exchange(b, row, *k, pivot)?;
         let from = pick(b, *from, [At::Of(source), At::Own], [m.clone(), Ix::Const(1)])?;
         Ok((vec![b.add(*k, int(1))?, from], vec![]))
     })?;
@@ -313,10 +344,10 @@ fn factors(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 fn determinant(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (a, elem, extents) = matrix(b, call.arg(0)?)?;
+    let (a, elem, n) = square(b, call.arg(0)?)?;
     // PyTorch factors the transposed one where its memory is in rows.
     let a = transposed(b, a)?;
-    let f = lu(b, a, extents)?;
+    let f = lu(b, a, [n.clone(), n])?;
     let u = f.diagonal(b)?;
     let shape = b.shape(f.pivots);
     let last = shape.len() - 1;
@@ -415,16 +446,10 @@ fn solved_transposed(b: &mut Builder<'_>, lu: Arg, from: Arg, x: Arg) -> Result<
 }
 
 fn solve(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (a, elem, [n, columns]) = matrix(b, call.arg(0)?)?;
-    if !b.same(&n, &columns) {
-        let shape = b.shape(a);
-        return Err(Refusal::new(format!("{} is not square", b.shape_text(&shape))));
-    }
+    let (a, elem, n) = square(b, call.arg(0)?)?;
     if call.name == "aten.linalg_inv_ex" {
         let f = lu(b, a, [n.clone(), n.clone()])?;
-        let (row, column) = (rows(b, &n), self::columns(b, &n));
-        let same = b.compare(Predicate::Equal, row, column)?;
-        let unit = b.select(same, ir::scalar(F64, 1.0), ir::scalar(F64, 0.0))?;
+        let unit = unit_matrix(b, &n)?;
         let x = solved(b, f.lu, f.from, unit)?;
         return Ok(vec![b.convert(x, elem)?, f.info(b)?]);
     }
@@ -485,30 +510,22 @@ fn cholesky(b: &mut Builder<'_>, a: Arg, n: &Ix) -> Result<(Arg, Arg)> {
         let left = pick(b, a, [At::Own, At::Of(k)], [n.clone(), one])?;
         let l = b.div(left, root)?;
         let across = transposed(b, l)?;
-        let product = b.mul(l, across)?;
-        let rest = b.sub(a, product)?;
-        let (below, right) =
-            (b.compare(Predicate::GreaterThanOrEqual, row, k)?, b.compare(Predicate::GreaterThan, column, k)?);
-        let here = b.compare(Predicate::Equal, column, k)?;
-        let kept = b.select(here, l, a)?;
-        let changed = b.select(right, rest, kept)?;
-        let a = b.select(below, changed, a)?;
+        let below = b.compare(Predicate::GreaterThanOrEqual, row, k)?;
+        let a = eliminated(b, a, [l, across], k, below, column)?;
         let positive = b.compare(Predicate::GreaterThan, pivot, ir::scalar(F64, 0.0))?;
         let bad = b.not(positive)?;
         let bad = scalars(b, bad)?;
         Ok((vec![b.add(k, int(1))?, a], vec![bad]))
     })?;
     let [_, l, bad] = results[..] else { return Err(Refusal::new("a loop lost its results")) };
-    let batch = b.rank(bad) - 1;
-    let order: Vec<usize> = (1..=batch).chain([0]).collect();
-    let bad = b.transpose(bad, &order)?;
+    let bad = rounds_last(b, bad)?;
     Ok((half(b, l, [n.clone(), n.clone()], true, false)?, first(b, bad)?))
 }
 
 fn triangular(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     // The matrix comes second where a solution is asked for by an older name.
     let second = matches!(call.name, "aten.triangular_solve" | "aten.cholesky_solve");
-    let (a, elem, [n, _]) = matrix(b, call.arg(usize::from(second))?)?;
+    let (a, elem, n) = square(b, call.arg(usize::from(second))?)?;
     let upper = call.flag("upper", call.name == "aten.triangular_solve")?;
     match call.name {
         "aten.linalg_cholesky_ex" => {
@@ -524,11 +541,7 @@ fn triangular(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                     let x = call.arg(0)?;
                     b.convert(x, F64)?
                 }
-                false => {
-                    let (row, column) = (rows(b, &n), columns(b, &n));
-                    let same = b.compare(Predicate::Equal, row, column)?;
-                    b.select(same, ir::scalar(F64, 1.0), ir::scalar(F64, 0.0))?
-                }
+                false => unit_matrix(b, &n)?,
             };
             let x = substitute(b, l, x, true, false)?;
             let across = transposed(b, l)?;
