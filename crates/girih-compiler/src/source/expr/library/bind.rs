@@ -207,6 +207,7 @@ fn attr(v: &Value) -> Option<Attr> {
         Value::Str(s) => Attr::Str(s.to_string()),
         Value::Dtype(e) => Attr::Elem(*e),
         Value::Tuple(items) => Attr::List(items.iter().map(attr).collect::<Option<_>>()?),
+        Value::List(items) => Attr::List(items.borrow().iter().map(attr).collect::<Option<_>>()?),
         _ => return None,
     })
 }

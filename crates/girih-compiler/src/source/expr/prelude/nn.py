@@ -211,32 +211,43 @@ class Conv3d(_Conv):
         return F.conv3d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
 
-class ConvTranspose1d(nn.Module):
+class _ConvTranspose(nn.Module):
+    def _build(self, n, in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, dtype):
+        kernel_size = _pair(kernel_size, n)
+        bound = 1 / math.sqrt(out_channels // groups * math.prod(kernel_size))
+        self.args = (_pair(stride, n), _pair(padding, n), _pair(output_padding, n), groups, _pair(dilation, n))
+        self.weight = _aten.uniform(bound, (in_channels, out_channels // groups) + kernel_size, dtype)
+        self.bias = _aten.uniform(bound, (out_channels,), dtype) if bias else None
+
+
+class ConvTranspose1d(_ConvTranspose):
     """The transpose of a convolution over one dimension."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, device=None, dtype=None):
-        kernel_size = _pair(kernel_size, 1)
-        bound = 1 / math.sqrt(out_channels // groups * math.prod(kernel_size))
-        self.args = (_pair(stride, 1), _pair(padding, 1), _pair(output_padding, 1), groups, _pair(dilation, 1))
-        self.weight = _aten.uniform(bound, (in_channels, out_channels // groups) + kernel_size, dtype)
-        self.bias = _aten.uniform(bound, (out_channels,), dtype) if bias else None
+        self._build(1, in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, dtype)
 
     def forward(self, input):
         return F.conv_transpose1d(input, self.weight, self.bias, *self.args)
 
 
-class ConvTranspose2d(nn.Module):
+class ConvTranspose2d(_ConvTranspose):
     """The transpose of a convolution over two dimensions."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, device=None, dtype=None):
-        kernel_size = _pair(kernel_size)
-        bound = 1 / math.sqrt(out_channels // groups * math.prod(kernel_size))
-        self.args = (_pair(stride), _pair(padding), _pair(output_padding), groups, _pair(dilation))
-        self.weight = _aten.uniform(bound, (in_channels, out_channels // groups) + kernel_size, dtype)
-        self.bias = _aten.uniform(bound, (out_channels,), dtype) if bias else None
+        self._build(2, in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, dtype)
 
     def forward(self, input):
         return F.conv_transpose2d(input, self.weight, self.bias, *self.args)
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of a convolution over three dimensions."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, device=None, dtype=None):
+        self._build(3, in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation, dtype)
+
+    def forward(self, input):
+        return F.conv_transpose3d(input, self.weight, self.bias, *self.args)
 
 
 class Embedding(nn.Module):

@@ -35,6 +35,7 @@ pub const LAYERS: &[Entry] = &[
     op("F", "conv3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: ints = 1, padding: any = 0, dilation: ints = 1, groups: int = 1)", "aten.conv3d", "Convolution over three dimensions."),
     op("F", "conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: ints = 1, padding: ints = 0, output_padding: ints = 0, groups: int = 1, dilation: ints = 1)", "aten.conv_transpose1d", "The transpose of a convolution."),
     op("F", "conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: ints = 1, padding: ints = 0, output_padding: ints = 0, groups: int = 1, dilation: ints = 1)", "aten.conv_transpose2d", "The transpose of a convolution."),
+    op("F", "conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor? = None, stride: ints = 1, padding: ints = 0, output_padding: ints = 0, groups: int = 1, dilation: ints = 1)", "aten.conv_transpose3d", "The transpose of a convolution."),
     op("F", "layer_norm(input: Tensor, normalized_shape: ints, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05)", "aten.layer_norm", "Rows with mean 0 and variance 1, scaled and shifted."),
     op("F", "rms_norm(input: Tensor, normalized_shape: ints, weight: Tensor? = None, eps: float? = None)", "aten.rms_norm", "Rows with root mean square 1, scaled."),
     op("F", "group_norm(input: Tensor, num_groups: int, weight: Tensor? = None, bias: Tensor? = None, eps: float = 1e-05)", "aten.group_norm", "Groups of channels with mean 0 and variance 1."),
