@@ -12,6 +12,10 @@ from girih.bench import contestants, first
 
 #: Seconds that one turn takes at least; of a shorter work several runs make a turn.
 TURN = 0.02
+#: Seconds after a turn: its threads wait for more work for a while, each on a core that the next one needs. OpenBLAS's wait for
+#: 2^28 cycles.
+REST = {"numpy": 0.15}
+USUAL_REST = 0.05
 MOST = 2000
 
 
@@ -106,16 +110,24 @@ def expected_bytes(expected, inputs):
 
 def turns(runners, rounds, wait):
     """Seconds of a run in each round; the first round, which warms up, tells how many runs make a turn and does not count. A turn
-    ends with `wait`, after which what was begun is done."""
+    begins with a run that does not count, and ends with `wait`, after which what was begun is done, and a rest."""
     count = {}
     for name, runner in runners.items():
         once = min(timed(runner.run, 1, wait), timed(runner.run, 1, wait))
+        rest(name)
         count[name] = max(1, min(MOST, round(TURN / once)))
     times = {name: [] for name in runners}
     for _ in range(rounds):
         for name, runner in runners.items():
+            runner.run()
             times[name].append(timed(runner.run, count[name], wait))
+            rest(name)
     return times
+
+
+def rest(name):
+    """Waits until the threads of who ran have nothing more to wait for."""
+    time.sleep(REST.get(name, USUAL_REST))
 
 
 def timed(run, count, wait):
