@@ -49,9 +49,12 @@ operations: build .venv/ready
 operations-part: build .venv/ready
 	.venv/bin/python tests/operations.py $(GIRIH) --natively 2
 
-# Every example against NumPy in float64, on both devices.
+# Every example against NumPy in float64, on both devices, and drawn convolutions.
 numeric: build .venv/ready
 	.venv/bin/python tests/numeric.py $(GIRIH)
+	.venv/bin/python tests/convolutions.py $(GIRIH)
+	.venv/bin/python tests/convolutions.py $(GIRIH) --first 1000 --seeds 8 --target x86-64-v3
+	.venv/bin/python tests/convolutions.py $(GIRIH) --first 2000 --seeds 2 --target sm_90a
 
 # Every operation, and ONNX's own tests of operators, as each GPU runs them: right values, no report, and CUDA for each kernel.
 GPU_TARGETS := sm_80 sm_90a sm_100a sm_120

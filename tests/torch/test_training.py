@@ -54,6 +54,12 @@ CONVOLUTIONS = {
     "space": (torch.nn.Conv3d(2, 3, 2, padding=1), (1, 2, 3, 4, 3)),
     "transposed": (torch.nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1, output_padding=1), (2, 3, 5, 4)),
     "transposed_grouped": (torch.nn.ConvTranspose2d(4, 6, 3, groups=2, stride=2), (1, 4, 4, 4)),
+    # So many channels that operands are swapped, windows share copies, and phases have products of their own.
+    "wide": (torch.nn.Conv2d(33, 40, 3, padding=1), (2, 33, 14, 14)),
+    "wide_strided": (torch.nn.Conv2d(16, 64, 3, stride=2, padding=1), (3, 16, 28, 15)),
+    "wide_transposed": (torch.nn.ConvTranspose2d(40, 32, 3, stride=2, padding=1), (2, 40, 9, 12)),
+    "pointwise": (torch.nn.Conv2d(48, 40, 1), (3, 48, 14, 14)),
+    "first": (torch.nn.Conv2d(3, 64, 7, stride=2, padding=3), (2, 3, 32, 30)),
 }
 
 

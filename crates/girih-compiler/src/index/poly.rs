@@ -204,15 +204,13 @@ impl Poly {
         self.terms.iter().find(|(factors, _)| matches!(&factors[..], [only] if only == leaf)).map_or(0, |(_, c)| *c)
     }
 
-    /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`.
+    /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`, and `x//d%e*d + x%d` is `x%(d*e)`.
     pub fn rejoined(mut self) -> Poly {
-        while let Some((quotient, remainder)) = self.pair() {
-            let (Some((factors, coeff)), true) = (self.terms.get(remainder).cloned(), quotient != remainder) else {
+        while let Some(Pair { quotient, remainder, whole }) = self.pair() {
+            let Some((factors, coeff)) = self.terms.get(remainder).cloned().filter(|_| quotient != remainder) else {
                 break;
             };
-            let Some(at) = factors.iter().position(|f| matches!(f, Ix::Mod(..))) else { break };
-            let mut rest = factors.clone();
-            let Ix::Mod(whole, _) = rest.remove(at) else { break };
+            let rest: Vec<Ix> = factors.into_iter().filter(|f| !matches!(f, Ix::Mod(..))).collect();
             let mut others = Poly { overflow: self.overflow, ..Poly::default() };
             match rest.is_empty() {
                 true => others.base = coeff,
@@ -228,22 +226,21 @@ impl Poly {
         self
     }
 
-    /// The positions of `x//d` times `d` and of `x%d`, both times the same.
-    fn pair(&self) -> Option<(usize, usize)> {
-        self.terms.iter().enumerate().find_map(|(at, (factors, coeff))| {
+    /// A quotient and a remainder of one thing, both times the same.
+    fn pair(&self) -> Option<Pair> {
+        self.terms.iter().enumerate().find_map(|(remainder, (factors, coeff))| {
             // With several remainders in one product it is not clear which belongs to what.
             let [x, d] = match &factors.iter().filter(|f| matches!(f, Ix::Mod(..))).collect::<Vec<_>>()[..] {
                 [Ix::Mod(x, d)] => [x, d],
                 _ => return None,
             };
-            let quotient = match (&**x, &**d) {
+            let of_x = match (&**x, &**d) {
                 (Ix::FloorDiv(y, n), Ix::Const(d)) if n.as_const().is_some_and(|n| n.checked_mul(*d).is_some()) => {
                     Ix::floor_div((**y).clone(), Ix::Const(n.as_const()? * d))
                 }
                 _ => Ix::floor_div((**x).clone(), (**d).clone()),
             };
             let mut wanted: Vec<Ix> = factors.iter().filter(|f| !matches!(f, Ix::Mod(..))).cloned().collect();
-            wanted.push(quotient);
             let times = match &**d {
                 Ix::Const(d) => coeff.checked_mul((*d).into())?,
                 leaf => {
@@ -252,20 +249,50 @@ impl Poly {
                 }
             };
             wanted.sort();
-            let other = self.terms.iter().position(|(f, c)| *c == times && *f == wanted)?;
-            Some((other, at))
+            // What is left of a term's factors without those of the other, if that is one.
+            let left = |factors: &[Ix]| {
+                let mut left = factors.to_vec();
+                for f in &wanted {
+                    left.remove(left.iter().position(|l| l == f)?);
+                }
+                <[Ix; 1]>::try_from(left).ok().map(|[only]| only)
+            };
+            self.terms.iter().enumerate().find_map(|(quotient, (factors, c))| {
+                let whole = match left(factors).filter(|_| *c == times)? {
+                    all if all == of_x => (**x).clone(),
+                    Ix::Mod(part, e) if *part == of_x => {
+                        Ix::modulo((**x).clone(), Ix::Const(e.as_const()?.checked_mul(d.as_const()?)?))
+                    }
+                    _ => return None,
+                };
+                Some(Pair { quotient, remainder, whole })
+            })
         })
     }
 
     /// The greatest common divisor of the terms' coefficients, and of `with`.
     pub fn gcd(&self, with: i128) -> i128 {
-        fn gcd(a: i128, b: i128) -> i128 {
-            if b == 0 { a } else { gcd(b, a % b) }
-        }
         self.terms.iter().fold(with, |g, (_, c)| gcd(g, c.abs()))
+    }
+
+    /// The greatest common divisors of `with` and each of the terms' coefficients that are neither 1 nor `with`.
+    pub fn divisors(&self, with: i128) -> Vec<i128> {
+        let each = self.terms.iter().map(|(_, c)| gcd(with, c.abs()));
+        each.filter(|g| 1 < *g && *g < with).collect()
     }
 
     pub fn is_zero(&self) -> bool {
         !self.overflow && self.base == 0 && self.terms.is_empty()
     }
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Terms that belong together: the positions of `x//d` times `d` and of `x%d`, and what they add up to.
+struct Pair {
+    quotient: usize,
+    remainder: usize,
+    whole: Ix,
 }

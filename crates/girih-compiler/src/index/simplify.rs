@@ -5,6 +5,7 @@
 //! (i*64 + j)%64,  0 <= j < 64   -->   j
 //! n*4 - n - n*3 + 2             -->   2
 //! i//5*15 + i%5*3               -->   i*3
+//! i//5%7*5 + i%5                -->   i%35
 //! min(i, 127),    0 <= i < 64   -->   i
 //! ```
 //! The value is the same for every value of the leaves that the facts allow.
@@ -115,9 +116,14 @@ fn quotient(a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
             Ix::floor_div(*x, Ix::Const(y.as_const()? * by))
         }
         (Some(by), _) => {
-            // (g*s + c) // (g*d) = (s + c//g) // d
-            let g = r.gcd(by as i128);
-            let (s, _) = r.split(g);
+            // (g*s + c) // (g*d) = (s + c//g) // d, and so with any 0 <= c < g
+            let (g, s) = match part_of(&r, by, facts) {
+                Some((g, s, _)) => (g, s),
+                None => {
+                    let g = r.gcd(by as i128);
+                    (g, r.split(g).0)
+                }
+            };
             Ix::floor_div(s.to_ix()?, Ix::Const(i64::try_from(by as i128 / g).ok()?))
         }
         (None, r) => Ix::floor_div(r, b.clone()),
@@ -130,6 +136,23 @@ fn remainder(a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
     match (part, b.as_const()) {
         (Some(n), Some(by)) => r.minus(&Poly::constant(n.checked_mul(by as i128)?)).to_ix(),
         (Some(_), None) => r.to_ix(),
+        (None, Some(by)) if let Some((g, s, c)) = part_of(&r, by, facts) => {
+            // (g*s + c) % (g*d) = g*(s % d) + c
+            let (g, d) = (i64::try_from(g).ok()?, i64::try_from(by as i128 / g).ok()?);
+            Some(Ix::add(Ix::mul(Ix::modulo(s.to_ix()?, Ix::Const(d)), Ix::Const(g)), c.to_ix()?))
+        }
         (None, _) => Some(Ix::modulo(r.to_ix()?, b.clone())),
     }
+}
+
+/// `sum = g*s + c` with `0 <= c < g`, for the greatest such part `g` of `by` where `c` is not 0.
+fn part_of(sum: &Poly, by: i64, facts: &Facts) -> Option<(i128, Poly, Poly)> {
+    let mut parts = sum.divisors(by.into());
+    parts.sort_unstable();
+    let split = |g: &i128| {
+        let (s, c) = sum.split(*g);
+        let range = c.range(facts);
+        (range.lo >= 0 && range.hi < *g && !c.is_zero() && !s.is_zero()).then_some((*g, s, c))
+    };
+    parts.iter().rev().find_map(split)
 }

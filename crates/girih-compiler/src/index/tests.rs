@@ -38,7 +38,10 @@ impl Random {
             // A quotient and a remainder that may belong together.
             _ => {
                 let (d, k) = (divisor, Ix::Const(self.next(3) as i64 - 1));
-                let q = Ix::FloorDiv(a.clone(), Box::new(d.clone()));
+                let mut q = Ix::FloorDiv(a.clone(), Box::new(d.clone()));
+                if self.next(3) == 0 {
+                    q = Ix::Mod(Box::new(q), Box::new(Ix::Const(1 << self.next(4))));
+                }
                 let r = Ix::Mod(a, Box::new(if self.next(4) == 0 { Ix::Const(8) } else { d.clone() }));
                 let q = Ix::Mul(Box::new(Ix::Mul(Box::new(q), Box::new(d))), Box::new(k.clone()));
                 Ix::Add(Box::new(q), Box::new(Ix::Mul(Box::new(r), Box::new(k))))

@@ -81,17 +81,40 @@ pub fn in_panel(ix: &Ix, axis: AxisId, width: i64) -> Ix {
 }
 
 /// Resolves quotients and remainders by constants where the extents of axes (which run from 0) show the answer:
-/// `(j1*32 + j2) // 32` is `j1` when `j2` stays below 32.
+/// `(j1*32 + j2) // 32` is `j1` when `j2` stays below 32. Where they show only a part of it, what is left is about fewer axes:
+/// `(t*224 + j1*56 + j2) // 3136` is `(t*4 + j1) // 56` when `j2` stays below 56.
 pub fn tidy(ix: &Ix, extents: &BTreeMap<AxisId, i64>) -> Ix {
     let Some((a, b)) = ix.operands() else { return ix.clone() };
     let (a, b) = (tidy(a, extents), tidy(b, extents));
     if let (Ix::FloorDiv(..) | Ix::Mod(..), Ix::Const(c)) = (ix, &b)
         && *c > 0
-        && let Some((quotient, remainder)) = split(&a, *c, extents)
     {
-        return if matches!(ix, Ix::FloorDiv(..)) { quotient } else { remainder };
+        let is_quotient = matches!(ix, Ix::FloorDiv(..));
+        if let Some((quotient, remainder)) = split(&a, *c, extents) {
+            return if is_quotient { quotient } else { remainder };
+        }
+        if let Some((part, quotient, remainder)) = split_by_part(&a, *c, extents) {
+            let (rest, part) = (Ix::Const(c / part), Ix::Const(part));
+            return match is_quotient {
+                true => Ix::floor_div(quotient, rest),
+                false => Ix::add(Ix::mul(Ix::modulo(quotient, rest), part), remainder),
+            };
+        }
     }
     ix.with_operands(a, b)
+}
+
+/// `ix = quotient*part + remainder` with `0 < remainder < part` somewhere, for the greatest such part of `c`.
+fn split_by_part(ix: &Ix, c: i64, extents: &BTreeMap<AxisId, i64>) -> Option<(i64, Ix, Ix)> {
+    let mut terms = Vec::new();
+    collect(ix, 1, &mut terms)?;
+    let parts: BTreeSet<i64> = terms.iter().map(|(_, by)| gcd(c, *by)).filter(|part| 1 < *part && *part < c).collect();
+    let split = |part: &i64| split(ix, *part, extents).map(|(quotient, remainder)| (*part, quotient, remainder));
+    parts.iter().rev().find_map(split).filter(|(.., remainder)| !remainder.is_const(0))
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
 }
 
 /// `ix = quotient*c + remainder` with `0 <= remainder < c`, where that can be seen.
@@ -174,5 +197,11 @@ mod tests {
         assert_eq!(tidy(&Ix::modulo(j, 32.into()), &extents), ax(1));
         let wide = Ix::modulo(ax(1), 16.into());
         assert_eq!(tidy(&wide, &extents), wide);
+        // Rows of 32, five of which are a plane.
+        let at = ax(2) * 64.into() + ax(3) * 32.into() + ax(1);
+        let row = ax(2) * 2.into() + ax(3);
+        assert_eq!(tidy(&Ix::floor_div(at.clone(), 160.into()), &extents), Ix::floor_div(row.clone(), 5.into()));
+        let within = Ix::add(Ix::mul(Ix::modulo(row, 5.into()), 32.into()), ax(1));
+        assert_eq!(tidy(&Ix::modulo(at, 160.into()), &extents), within);
     }
 }

@@ -51,7 +51,7 @@ pub fn panel_width(target: &Target, dtype: DType) -> u64 {
 /// Rows as multiples of which blocks are chosen: those of the largest register tile.
 const TILE_ROWS: u64 = 8;
 /// Most rows of a block: with 64 columns the accumulators take an eighth of a usual L2.
-const MOST_ROWS: u64 = 512;
+pub const MOST_ROWS: u64 = 512;
 /// Longest stretch of k: a panel of 32 columns of f32 then takes 32 KiB of L1.
 const LONGEST_STRETCH: u64 = 256;
 

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use super::edit::{self, Visit, const_trip};
 use super::open::multiplies;
 use super::rules::site_of;
+use super::rules::split_digits::digits_of;
 use super::{Context, affine};
 use crate::base::rule::Log;
 use crate::loops::ir::*;
@@ -220,12 +221,25 @@ impl Nest<'_> {
     pub fn tile_shape(&self, ctx: &Context, acc: DType) -> Result<TileShape, String> {
         let native = u64::from(ctx.target.lanes_of(acc.bytes()));
         let panels = self.panel_width().filter(|w| w.is_multiple_of(native.max(1)) && self.n.is_multiple_of(*w));
-        match panels {
-            Some(width) if ctx.knobs.cols.is_none() => tile_shape(ctx, acc, self.m, width),
-            _ => tile_shape(ctx, acc, self.m, self.n),
-        }
+        let columns = panels.filter(|_| ctx.knobs.cols.is_none()).unwrap_or(self.n);
+        let shape = tile_shape(ctx, acc, self.m, columns)?;
+        // Rows that are counted through those of an image had better not go on in the next of those.
+        let within = self
+            .row_of_rows()
+            .and_then(|row| tile_shape(ctx, acc, row, columns).ok().filter(|t| row.is_multiple_of(t.rows.into())));
+        Ok(within.unwrap_or(shape))
+    }
+
+    /// How many rows follow each other in memory that the left operand counts through in steps of so many.
+    fn row_of_rows(&self) -> Option<u64> {
+        let digits = digits_of(&self.reduce.body, self.roles.m, i64::try_from(self.m).ok()?).ok()?;
+        let [fastest, _, ..] = digits[..] else { return None };
+        u64::try_from(fastest.count).ok().filter(|row| *row >= LEAST_ROW)
     }
 }
+
+/// Rows of an image that tiles keep within.
+const LEAST_ROW: u64 = 7;
 
 /// Accumulators that hide the latency of every machine's multiply-adds, and then some: more would only make the code longer.
 const ENOUGH: u32 = 16;

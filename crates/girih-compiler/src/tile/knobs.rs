@@ -112,6 +112,7 @@ knobs! {
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
     split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
+    swap: bool = true, 0 to 1, "Make the rows of a product its columns, where fewer elements are transposed then.";
     pairs: bool = true, 0 to 1, "Take the terms of a sum of products two at a time, where the processor can.";
     pack: bool = true, 0 to 1, "Lay weights out in panels when a model is loaded.";
     transpose: bool = true, 0 to 1, "Transpose squares of elements in vector registers.";
@@ -133,7 +134,7 @@ knobs! {
     swizzle: bool = true, 0 to 1, "Exchange pieces of the rows that TMA fills, so that fewer accesses meet in a bank.";
     pad_smem: bool = true, 0 to 1, "Pad the rows of shared memory so that fewer accesses meet in a bank.";
     threads: u32 = 256, 32 to 1024 by 32, "Threads of a block of a GPU; a multiple of 32.";
-    unroll: u32 = 8, 0 to 64, "Greatest number of copies a loop nest is unrolled into; 0 unrolls nothing.";
+    unroll: u32 = 16, 0 to 64, "Greatest number of copies a loop nest is unrolled into; 0 unrolls nothing.";
 }
 
 impl Knobs {

@@ -66,10 +66,11 @@ type Entry<P> = (Rule<P, Context>, Needs);
 
 /// The rules that look at all kernels of a model together.
 const OF_PLANS: &[Entry<Plan>] = &[
+    (rules::swap_operands::RULE, &[&[Caches, VectorArithmetic]]),
     (rules::pack_weights::RULE, &[&[Caches, VectorArithmetic]]),
-    (rules::merge_folds::RULE, &[&[Threads]]),
+    (rules::merge_folds::RULE, &[&[Threads], &[Caches, Workers]]),
     (rules::split_matmul_k::RULE, &[&[Threads]]),
-    (rules::split_reduction::RULE, &[&[Threads]]),
+    (rules::split_reduction::RULE, &[&[Threads], &[Caches, Workers]]),
 ];
 
 /// The rules of single kernels, in the order they run.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::affine::{self, Stride};
 use super::edit;
 use crate::base::rule::Log;
 use crate::index::{Cmp, Cond, Facts, Mask, simplify};
@@ -412,19 +413,22 @@ impl Build<'_> {
         let value = narrow;
         let (name, at) = if left { ("a", "i") } else { ("b", "j") };
         let (p, q) = (self.axis(at, own.1), self.axis("kk", kk.1));
-        let shape = if left { vec![own.1, kk.1] } else { vec![kk.1, own.1] };
-        let buf = self.kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape));
         let frame = frame(self, p, q);
         let mut list: Vec<Stmt> = list;
         let value = self.pad(&frame, value, dtype, &mut list);
+        let mut list = frame.put(self.kernel, &list);
+        // Rows, too, where memory runs along the sum: what is computed is transposed when it is packed.
+        let by_rows = left || !self.narrow && runs_along(&list, q, p);
         let index = |own: AxisId, kk: AxisId| {
             let (own, kk) = (Ix::Axis(own), Ix::Axis(kk));
-            if left { vec![own, kk] } else { vec![kk, own] }
+            if by_rows { vec![own, kk] } else { vec![kk, own] }
         };
+        let shape = if by_rows { vec![own.1, kk.1] } else { vec![kk.1, own.1] };
+        let buf = self.kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape));
         list.push(Stmt::Write { buf, idx: index(p, q), value: Opnd::Val(value) });
-        let copy = frame.copy(self.kernel, &list);
+        let copy = walk::clone_fresh(self.kernel, &list);
         out.push(Stmt::Local { buf });
-        let order = if left { [(p, own.1), (q, kk.1)] } else { [(q, kk.1), (p, own.1)] };
+        let order = if by_rows { [(p, own.1), (q, kk.1)] } else { [(q, kk.1), (p, own.1)] };
         out.push(nested(&order, copy));
         let mut read = self.read(buf, dtype, index(own.0, kk.0));
         if let Some((_, op)) = wide {
@@ -496,6 +500,20 @@ impl Build<'_> {
         walk::subst_vals(&mut list, &mut |v| names.get(&v).map(|v| Opnd::Val(*v)));
         Ok(walk::clone_fresh(self.kernel, &list))
     }
+}
+
+/// Whether more of what statements load along both of two axes lies side by side along the first.
+fn runs_along(stmts: &[Stmt], axis: AxisId, other: AxisId) -> bool {
+    let varying = stmts.iter().filter_map(walk::def).collect();
+    let both = BTreeSet::from([axis, other]);
+    let count = |axis: AxisId| {
+        let along = |s: &&Stmt| match s {
+            Stmt::Load { mem, .. } => affine::stride(&mem.index, axis, &varying) == Stride::Unit,
+            _ => false,
+        };
+        stmts.iter().filter(along).filter(|s| walk::refs_of(s).axes_used.is_superset(&both)).count()
+    };
+    count(axis) > count(other)
 }
 
 /// What each operand of a sum is computed by. An assertion inside the sum belongs to the operand whose axes it is about.

@@ -6,8 +6,8 @@ use super::window::{Slide, masked, masked_by, onnx_slides, spatial};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{Arg, Attrs, axis};
-use crate::index::{Cmp, Cond, Ix};
+use crate::graph::ir::{Arg, Attrs, MapSource, axis, scalar};
+use crate::index::{Cmp, Cond, Ix, Mask};
 
 pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
@@ -23,8 +23,8 @@ pub(super) const RULES: &[Decomposition] = &[
         name: "conv_transpose",
         handles: &["onnx.ConvTranspose"],
         doc: "The adjoint of a convolution, as a sum of products over the windows that reach an output position.\n\n\
-              Positions of one remainder by the stride, a phase, are reached through the same taps, so phases are an axis: no \
-              product is made only to be masked.\n\n\
+              Positions of one remainder by the stride, a phase, are reached through the same taps, so phases are an axis, or, \
+              where their numbers of taps differ and they are few, products of their own: none is made only to be masked.\n\n\
               `y = conv_transpose(x, w, b)` --> `xw = map x[n, c, q + (r + pad)//stride - t] else 0`, `ww = map \
               w[c, m, t*stride + (r + pad)%stride]`, `z = dot xw, ww over c, t`, `y = map z[n, o%stride, m, o//stride]`, \
               `y + b`",
@@ -119,66 +119,148 @@ pub fn conv_transpose(
     }
     let c_each = b.simplify(&Ix::floor_div(xs[1].clone(), g.clone()));
     let phases: Vec<Phases> = slides.iter().map(Phases::of).collect();
-    // [n, groups, phase.., m / groups, place.., c / groups, k..]
-    let (m_at, o_at, c_at, k_at) = (2 + n, 3 + n, 3 + 2 * n, 4 + 2 * n);
-    let counts = || phases.iter().map(|p| Ix::Const(p.count));
-    let taps: Vec<Ix> = phases.iter().zip(&ws[2..]).map(|(p, k)| Ix::ceil_div(k.clone(), Ix::Const(p.count))).collect();
-    let taps: Vec<Ix> = taps.iter().map(|t| b.simplify(t)).collect();
-    let places = phases.iter().zip(extents).map(|(p, n)| Ix::ceil_div(n.clone(), Ix::Const(p.count)));
-    let places: Vec<Ix> = places.map(|n| b.simplify(&n)).collect();
-    let mut x_shape = vec![xs[0].clone(), g.clone()];
-    x_shape.extend(counts());
-    x_shape.push(Ix::Const(1));
-    x_shape.extend(places);
-    x_shape.push(c_each.clone());
-    x_shape.extend(taps.iter().cloned());
-    let mut w_shape = vec![Ix::Const(1), g.clone()];
-    w_shape.extend(counts());
-    w_shape.push(ws[1].clone());
-    w_shape.extend(vec![Ix::Const(1); n]);
-    w_shape.push(c_each.clone());
-    w_shape.extend(taps);
-    let channel = Ix::add(Ix::mul(axis(1), c_each), axis(c_at));
-    let (mut coords, mut conds) = (vec![axis(0), channel.clone()], vec![]);
-    let (mut w_coords, mut w_conds) = (vec![channel, axis(m_at)], vec![]);
-    for (d, (slide, phase)) in slides.iter().zip(&phases).enumerate() {
-        let k = phase.tap(slide, axis(2 + d), axis(k_at + d));
-        let o = Ix::add(Ix::mul(axis(o_at + d), Ix::Const(phase.count)), axis(2 + d));
-        let from = Ix::sub(Ix::add(o, slide.before.clone()), Ix::mul(k.clone(), Ix::Const(slide.dilation)));
-        let stride = Ix::Const(slide.stride);
-        let at = if phase.divides {
-            phase.from(slide, axis(2 + d), axis(o_at + d), axis(k_at + d))
-        } else {
-            Ix::floor_div(from.clone(), stride.clone())
-        };
-        conds.push(Cond::new(if phase.divides { at.clone() } else { from.clone() }, Cmp::Ge, Ix::Const(0)));
-        conds.push(Cond::new(at.clone(), Cmp::Lt, xs[2 + d].clone()));
-        if !phase.divides {
-            conds.push(Cond::new(Ix::modulo(from, stride), Cmp::Eq, Ix::Const(0)));
-        }
-        if slide.size.as_const().is_none_or(|k| k % phase.count != 0) {
-            w_conds.push(Cond::new(k.clone(), Cmp::Lt, slide.size.clone()));
-        }
-        coords.push(at);
-        w_coords.push(k);
-    }
-    let zeros = [b.scalar_like(x, 0.0), b.scalar_like(w, 0.0)];
-    let xw = masked_by(b, "windows", x, x_shape, coords, conds, zeros[0]);
-    let ww = masked_by(b, "weight", w, w_shape, w_coords, w_conds, zeros[1]);
-    let axes: Vec<usize> = (c_at..k_at + n).collect();
-    let y = b.dot(xw, ww, wide, &axes, false)?;
-    // The phases of a position are its remainder.
+    let of = Transposed { x, w, slides, extents, g: g.clone(), c_each, phases: &phases, wide };
     let mut out = vec![xs[0].clone(), b.simplify(&Ix::mul(ws[1].clone(), g))];
     out.extend(extents.iter().cloned());
     if phases.iter().all(|p| p.count == 1) {
+        let y = of.product(b, None)?;
         return b.reshape(y, &out);
     }
+    // The phases of a position are its remainder.
+    let remainder = |d: usize| Ix::modulo(axis(2 + d), Ix::Const(phases[d].count));
     let each = ws[1].clone();
-    let mut coords = vec![axis(0), Ix::floor_div(axis(1), each.clone())];
-    coords.extend(phases.iter().enumerate().map(|(d, p)| Ix::modulo(axis(2 + d), Ix::Const(p.count))));
-    coords.push(Ix::modulo(axis(1), each));
-    coords.extend(phases.iter().enumerate().map(|(d, p)| Ix::floor_div(axis(2 + d), Ix::Const(p.count))));
-    Ok(b.map("phases", y, out, coords))
+    let place = |phase: Vec<Ix>| {
+        let mut coords = vec![axis(0), Ix::floor_div(axis(1), each.clone())];
+        coords.extend(phase);
+        coords.push(Ix::modulo(axis(1), each.clone()));
+        coords.extend(phases.iter().enumerate().map(|(d, p)| Ix::floor_div(axis(2 + d), Ix::Const(p.count))));
+        coords
+    };
+    let Some(apart) = apart(&phases, slides) else {
+        let y = of.product(b, None)?;
+        return Ok(b.map("phases", y, out, place((0..n).map(remainder).collect())));
+    };
+    let (mut args, mut sources) = (vec![], vec![]);
+    for phase in apart.iter().filter(|phase| !phase.iter().any(|p| p.taps == 0)) {
+        let conds = phase.iter().enumerate().filter(|(d, _)| phases[*d].count > 1);
+        let conds = conds.map(|(d, p)| Cond::new(remainder(d), Cmp::Eq, Ix::Const(p.at))).collect();
+        let coords = place(vec![Ix::Const(0); n]);
+        sources.push(MapSource { arg: args.len() as u32, coords, when: Mask { conds, vals: vec![] } });
+        args.push(of.product(b, Some(phase))?);
+    }
+    // What no tap reaches.
+    sources.push(MapSource { arg: args.len() as u32, coords: vec![], when: Mask::default() });
+    args.push(scalar(wide, 0.0));
+    Ok(b.map_sources("phases", args, out, sources))
+}
+
+/// A phase along one axis, when it is a number: which it is, and how many taps it has.
+#[derive(Clone, Copy)]
+struct Phase {
+    at: i64,
+    taps: i64,
+}
+
+/// The most phases that have products of their own.
+const MOST_PRODUCTS: usize = 8;
+
+/// All phases, where each had better have a product of its own: where they have different numbers of taps, an axis over them would
+/// make products for taps that are not there.
+fn apart(phases: &[Phases], slides: &[Slide]) -> Option<Vec<Vec<Phase>>> {
+    let mut all: Vec<Vec<Phase>> = vec![vec![]];
+    let mut differ = false;
+    for (p, slide) in phases.iter().zip(slides) {
+        let (size, before) = (slide.size.as_const()?, slide.before.as_const()?);
+        if !p.divides {
+            return None;
+        }
+        differ |= size % p.count != 0;
+        let of = |at: i64| {
+            let first = ((at + before) * p.step).rem_euclid(p.count);
+            Phase { at, taps: (size - first + p.count - 1).div_euclid(p.count).max(0) }
+        };
+        let longer = |phase: &Vec<Phase>| {
+            (0..p.count).map(|at| phase.iter().copied().chain([of(at)]).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        if all.len().saturating_mul(p.count as usize) > MOST_PRODUCTS {
+            return None;
+        }
+        all = all.iter().flat_map(longer).collect();
+    }
+    differ.then_some(all)
+}
+
+/// A transposed convolution.
+struct Transposed<'a> {
+    x: Arg,
+    w: Arg,
+    slides: &'a [Slide],
+    extents: &'a [Ix],
+    g: Ix,
+    /// Channels of `x` in each group.
+    c_each: Ix,
+    phases: &'a [Phases],
+    wide: Elem,
+}
+
+impl Transposed<'_> {
+    /// `[n, groups, phase.., m / groups, place..]`: all phases, or one.
+    fn product(&self, b: &mut Builder<'_>, only: Option<&Vec<Phase>>) -> Result<Arg> {
+        let Transposed { x, w, slides, phases, .. } = *self;
+        let (xs, ws, n) = (b.shape(x), b.shape(w), slides.len());
+        // [n, groups, phase.., m / groups, place.., c / groups, k..]
+        let (m_at, o_at, c_at, k_at) = (2 + n, 3 + n, 3 + 2 * n, 4 + 2 * n);
+        let counts = || phases.iter().map(|p| if only.is_some() { Ix::Const(1) } else { Ix::Const(p.count) });
+        let taps: Vec<Ix> = match only {
+            Some(phase) => phase.iter().map(|p| Ix::Const(p.taps)).collect(),
+            None => phases.iter().zip(&ws[2..]).map(|(p, k)| Ix::ceil_div(k.clone(), Ix::Const(p.count))).collect(),
+        };
+        let taps: Vec<Ix> = taps.iter().map(|t| b.simplify(t)).collect();
+        let places = phases.iter().zip(self.extents).map(|(p, n)| Ix::ceil_div(n.clone(), Ix::Const(p.count)));
+        let places: Vec<Ix> = places.map(|n| b.simplify(&n)).collect();
+        let mut x_shape = vec![xs[0].clone(), self.g.clone()];
+        x_shape.extend(counts());
+        x_shape.push(Ix::Const(1));
+        x_shape.extend(places);
+        x_shape.push(self.c_each.clone());
+        x_shape.extend(taps.iter().cloned());
+        let mut w_shape = vec![Ix::Const(1), self.g.clone()];
+        w_shape.extend(counts());
+        w_shape.push(ws[1].clone());
+        w_shape.extend(vec![Ix::Const(1); n]);
+        w_shape.push(self.c_each.clone());
+        w_shape.extend(taps);
+        let channel = Ix::add(Ix::mul(axis(1), self.c_each.clone()), axis(c_at));
+        let (mut coords, mut conds) = (vec![axis(0), channel.clone()], vec![]);
+        let (mut w_coords, mut w_conds) = (vec![channel, axis(m_at)], vec![]);
+        for (d, (slide, along)) in slides.iter().zip(phases).enumerate() {
+            let phase = only.map_or(axis(2 + d), |phase| Ix::Const(phase[d].at));
+            let k = along.tap(slide, phase.clone(), axis(k_at + d));
+            let o = Ix::add(Ix::mul(axis(o_at + d), Ix::Const(along.count)), phase.clone());
+            let from = Ix::sub(Ix::add(o, slide.before.clone()), Ix::mul(k.clone(), Ix::Const(slide.dilation)));
+            let stride = Ix::Const(slide.stride);
+            let at = if along.divides {
+                along.from(slide, phase, axis(o_at + d), axis(k_at + d))
+            } else {
+                Ix::floor_div(from.clone(), stride.clone())
+            };
+            conds.push(Cond::new(if along.divides { at.clone() } else { from.clone() }, Cmp::Ge, Ix::Const(0)));
+            conds.push(Cond::new(at.clone(), Cmp::Lt, xs[2 + d].clone()));
+            if !along.divides {
+                conds.push(Cond::new(Ix::modulo(from, stride), Cmp::Eq, Ix::Const(0)));
+            }
+            if only.is_none() && slide.size.as_const().is_none_or(|k| k % along.count != 0) {
+                w_conds.push(Cond::new(k.clone(), Cmp::Lt, slide.size.clone()));
+            }
+            coords.push(at);
+            w_coords.push(k);
+        }
+        let zeros = [b.scalar_like(x, 0.0), b.scalar_like(w, 0.0)];
+        let xw = masked_by(b, "windows", x, x_shape, coords, conds, zeros[0]);
+        let ww = masked_by(b, "weight", w, w_shape, w_coords, w_conds, zeros[1]);
+        let axes: Vec<usize> = (c_at..k_at + n).collect();
+        b.dot(xw, ww, self.wide, &axes, false)
+    }
 }
 
 /// How the positions of a result are reached along an axis of a transposed convolution. Those of one remainder by the stride,

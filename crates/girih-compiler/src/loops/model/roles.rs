@@ -98,15 +98,12 @@ pub(super) const FAR: usize = 64;
 /// A row of so many windows is worth a block.
 const LONG_ROW: i64 = 24;
 
-/// Whether an operand is read in windows: somewhere a coordinate counts by one of the columns' axes and by one of the sum's.
-fn slides(graph: &Graph, v: ValueId, coords: &[Ix], n: &[usize], k: &[usize]) -> bool {
+/// The coordinates at which an operand is read, from itself down to where it is no longer a map or a function of one value.
+fn reads(graph: &Graph, v: ValueId, coords: &[Ix]) -> Vec<Vec<Ix>> {
     let (mut now, mut coords) = (v, coords.to_vec());
+    let mut out = vec![coords.clone()];
     for _ in 0..FAR {
-        let counts = |ix: &Ix, by: &[usize]| ix.axes().iter().any(|a| by.contains(&(a.0 as usize)));
-        if coords.iter().any(|c| counts(c, n) && counts(c, k)) {
-            return true;
-        }
-        let Some((node, _)) = graph.def(now) else { return false };
+        let Some((node, _)) = graph.def(now) else { break };
         let source = match &node.op {
             Op::IndexMap(sources) => sources.first().map(|s| (s.arg as usize, s.coords.clone())),
             Op::Elementwise(_) => {
@@ -114,15 +111,38 @@ fn slides(graph: &Graph, v: ValueId, coords: &[Ix], n: &[usize], k: &[usize]) ->
             }
             _ => None,
         };
-        let Some((at, read)) = source else { return false };
-        let Some(Arg::Value(next)) = node.args.get(at) else { return false };
+        let Some((at, read)) = source else { break };
+        let Some(Arg::Value(next)) = node.args.get(at) else { break };
         coords = read.iter().map(|ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned())).collect();
         if coords.iter().map(Ix::size).sum::<usize>() > super::fuse::LONGEST {
-            return false;
+            break;
         }
+        out.push(coords.clone());
         now = *next;
     }
-    false
+    out
+}
+
+fn counts(ix: &Ix, by: &[usize]) -> bool {
+    ix.axes().iter().any(|a| by.contains(&(a.0 as usize)))
+}
+
+/// Whether an operand is read in windows: somewhere a coordinate counts by one of the columns' axes and by one of the sum's.
+fn slides(reads: &[Vec<Ix>], n: &[usize], k: &[usize]) -> bool {
+    reads.iter().flatten().any(|c| counts(c, n) && counts(c, k))
+}
+
+/// Columns that lie side by side are worth products of their own, if so many.
+const LONG_PLANE: i64 = 96;
+
+/// How many of the columns' axes, outermost first, count what terms of the sum lie between, as images do whose channels are summed,
+/// where the others count what lies side by side.
+fn apart(reads: &[Vec<Ix>], n: &[usize], k: &[usize]) -> usize {
+    let Some(read) = reads.last() else { return 0 };
+    let last = read.iter().rposition(|c| counts(c, k)).unwrap_or(0);
+    let inside = |axis: &usize| read[last..].iter().any(|c| counts(c, &[*axis]));
+    let outer = n.iter().take_while(|axis| !inside(axis)).count();
+    if n[outer..].is_empty() { 0 } else { outer }
 }
 
 fn identity(rank: usize) -> Vec<Ix> {
@@ -163,13 +183,16 @@ pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
     // The columns are the side that the result's last axis belongs to, so that stores and vectors run along it.
     let last = |side: &[usize]| side.last().copied().unwrap_or(0);
     let (a, m, mut n) = if last(&right) > last(&left) { (0, left, right) } else { (1, right, left) };
-    // Rows of windows are blocks of their own, where they are long: then what a block reads lies side by side.
-    let long = n.last().and_then(|d| shape[*d].as_const()).is_some_and(|row| row >= LONG_ROW);
-    if long && n.len() > 1 && slides(graph, if a == 0 { y } else { x }, &identity, &n, &k) {
-        let row = n.split_off(n.len() - 1);
-        batch.append(&mut n);
+    let reads = reads(graph, if a == 0 { y } else { x }, &identity);
+    // Rows of windows are blocks of their own, where they are long: then what a block reads lies side by side. So are images.
+    let length = |axes: &[usize]| axes.iter().try_fold(1i64, |all, d| all.checked_mul(shape[*d].as_const()?));
+    let (outer, least) = match slides(&reads, &n, &k) {
+        true => (n.len() - 1, LONG_ROW),
+        false => (apart(&reads, &n, &k), LONG_PLANE),
+    };
+    if length(&n[outer..]).is_some_and(|length| length >= least) {
+        batch.extend(n.drain(..outer));
         batch.sort_unstable();
-        n = row;
     }
     Some(Product { dot, a, batch, m, n, k })
 }

@@ -651,11 +651,11 @@ fn what_rows_share_is_computed_once() {
     }
 }
 
-/// Each long row of a convolution is a block of its own, whose reads lie side by side; short rows, and operands that are no
-/// windows, are columns one behind the other.
+/// Each long row of a convolution is a product of its own, whose reads lie side by side, and so is each image whose windows do not
+/// overlap; short rows, and small images, are columns one behind the other.
 #[test]
 fn long_rows_of_windows_are_blocks() {
-    for (width, kernel, alone) in [(40, 3, true), (12, 3, false), (40, 1, false)] {
+    for (width, kernel, axes) in [(40, 3, 1), (12, 3, 3), (40, 1, 2), (10, 1, 3)] {
         let mut c = Case::new();
         let x = c.input("x", &[2, 3, 9, width], Role::Argument);
         let w = c.input("w", &[4, 3, kernel, kernel], Role::Argument);
@@ -666,7 +666,7 @@ fn long_rows_of_windows_are_blocks() {
         let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
         let dot = graph.nodes.values().find(|n| matches!(&n.op, crate::graph::ir::Op::Reduce { .. })).unwrap();
         let roles = super::roles::product(&graph, dot.results[0]).unwrap();
-        assert_eq!(roles.n.len(), if alone { 1 } else { 3 }, "{width}, {kernel}: {roles:?}");
+        assert_eq!(roles.n.len(), axes, "{width}, {kernel}: {roles:?}");
         let (xs, ws) = (data((2 * 3 * 9 * width) as usize, 1), data((4 * 3 * kernel * kernel) as usize, 2));
         let at = |n: i64, ch: i64, h: i64, v: i64| match (0..9).contains(&h) && (0..width).contains(&v) {
             true => f64::from(xs[(((n * 3 + ch) * 9 + h) * width + v) as usize]),

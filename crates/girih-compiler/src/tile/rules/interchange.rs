@@ -21,7 +21,7 @@ Reorders loops so that memory is walked in order.
 
 A free nest gets the axis along which it stores innermost. Where its loads run along another axis, the two are cut into
 blocks of 16 x 16, and what is loaded goes through a local buffer: memory is only walked along its lines, which are
-whole lines for elements of four bytes, and conversions run in order too.
+whole lines for elements of four bytes, and conversions run in order too. What whole blocks leave over has smaller ones.
 
 ```text
 for i in 0..64: free                             for j1 in 0..4: free
@@ -72,7 +72,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let chain = edit::free_chain(f);
         let innermost = &chain[chain.len() - 1];
         let result = if innermost.body.iter().all(|s| walk::bodies(s).is_empty()) {
-            reorder(kernel, &chain).map(|o| o.map(|s| vec![s]))
+            reorder(kernel, &chain)
         } else if chain.len() == 1 {
             columns::fold_rows(kernel, f)
         } else {
@@ -142,7 +142,7 @@ pub(super) fn runs_across(kernel: &Kernel, around: &[For], f: &For) -> Option<us
 }
 
 /// `Ok(None)`: it is fine as it is.
-fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Stmt>, &'static str> {
+fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Vec<Stmt>>, &'static str> {
     let [.., last] = chain else { return Ok(None) };
     if chain.len() < 2 {
         return Ok(None);
@@ -181,41 +181,65 @@ fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Stmt>, &'static
     if [s, t].iter().any(|&x| !chain[x].lo.is_const(0)) {
         return Err("its loops do not start at 0");
     }
-    let (of_t, of_s) = (Cut::new(kernel, chain[t]), Cut::new(kernel, chain[s]));
     let mut at = 0;
     order.retain(|_| {
         at += 1;
         at - 1 != s && at - 1 != t
     });
-    order.extend([of_t.outer.clone(), of_s.outer.clone()]);
-    let body = through_block(kernel, &last.body, &of_t, &of_s);
+    let mut body = vec![];
+    for of_t in 0..Cut::parts(chain[t]) {
+        for of_s in 0..Cut::parts(chain[s]) {
+            let own = if body.is_empty() { last.body.clone() } else { walk::clone_fresh(kernel, &last.body) };
+            let (of_t, of_s) = (Cut::new(kernel, chain[t], of_t), Cut::new(kernel, chain[s], of_s));
+            let outer = [&of_t, &of_s].into_iter().filter_map(|cut| cut.outer.clone());
+            let block = through_block(kernel, &own, &of_t, &of_s);
+            body.extend(nest(outer.collect(), block));
+        }
+    }
     Ok(Some(nest(order, body)))
 }
 
-/// A loop cut into blocks.
+/// A loop cut into blocks, or a part of one: what whole blocks leave over is a block of its own, where that is known.
 struct Cut {
     axis: AxisId,
-    outer: For,
+    /// The loop over the blocks; none over one.
+    outer: Option<For>,
     inner: For,
+    /// Where the first block starts.
+    first: i64,
 }
 
 impl Cut {
-    fn new(kernel: &mut Kernel, f: &For) -> Cut {
-        let (a, b) = (new_axis(kernel, f.axis, "1"), new_axis(kernel, f.axis, "2"));
+    /// How many parts a loop has.
+    fn parts(f: &For) -> usize {
+        if matches!(f.hi, Ix::Const(n) if n > BLOCK && n % BLOCK != 0) { 2 } else { 1 }
+    }
+
+    fn new(kernel: &mut Kernel, f: &For, part: usize) -> Cut {
+        let inner = new_axis(kernel, f.axis, "2");
+        let along = |axis, hi| For { axis, hi, body: vec![], ..f.clone() };
+        let whole = f.hi.as_const().map(|n| n / BLOCK).filter(|_| part > 0);
+        if let (Some(whole), Some(n)) = (whole, f.hi.as_const()) {
+            let first = whole * BLOCK;
+            return Cut { axis: f.axis, outer: None, inner: along(inner, Ix::Const(n - first)), first };
+        }
+        let outer = new_axis(kernel, f.axis, "1");
         let (blocks, size) = match f.hi {
-            Ix::Const(n) if n % BLOCK == 0 => (Ix::Const(n / BLOCK), Ix::Const(BLOCK)),
+            Ix::Const(n) if n >= BLOCK => (Ix::Const(n / BLOCK), Ix::Const(BLOCK)),
             _ => {
-                let left = Ix::sub(f.hi.clone(), Ix::Axis(a) * Ix::Const(BLOCK));
+                let left = Ix::sub(f.hi.clone(), Ix::Axis(outer) * Ix::Const(BLOCK));
                 (Ix::ceil_div(f.hi.clone(), Ix::Const(BLOCK)), Ix::min(Ix::Const(BLOCK), left))
             }
         };
-        let part = |axis, hi| For { axis, hi, body: vec![], ..f.clone() };
-        Cut { axis: f.axis, outer: part(a, blocks), inner: part(b, size) }
+        Cut { axis: f.axis, outer: Some(along(outer, blocks)), inner: along(inner, size), first: 0 }
     }
 
     /// The position that the loop's axis stood for, at an offset in the block.
     fn position(&self, offset: AxisId) -> Ix {
-        Ix::Axis(self.outer.axis) * Ix::Const(BLOCK) + Ix::Axis(offset)
+        match &self.outer {
+            Some(outer) => Ix::Axis(outer.axis) * Ix::Const(BLOCK) + Ix::Axis(offset),
+            None => Ix::add(Ix::Const(self.first), Ix::Axis(offset)),
+        }
     }
 }
 
@@ -244,10 +268,15 @@ fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut) -> Vec<St
         }
         let ty = kernel.vals[value].ty;
         let shape = vec![BLOCK as u64, BLOCK as u64];
-        let buf = kernel.bufs.push(Buf::new("block", ty, shape));
-        let read = Stmt::Read { dst: value, buf, idx: vec![Ix::Axis(s.inner.axis), Ix::Axis(t.inner.axis)] };
+        let buf = kernel.bufs.push(Buf::new("block", ty, shape.clone()));
         let Some(at) = left.iter().position(|x| moved.last() == Some(x)) else { continue };
-        left[at] = read;
+        // What is only moved is turned where it goes; what more is computed of, before.
+        let turned = (left.len() > moved.len() + 1).then(|| kernel.bufs.push(Buf::new("turned", ty, shape)));
+        let (of_s, of_t) = (Ix::Axis(s.inner.axis), Ix::Axis(t.inner.axis));
+        left[at] = match turned {
+            Some(turned) => Stmt::Read { dst: value, buf: turned, idx: vec![of_t, of_s] },
+            None => Stmt::Read { dst: value, buf, idx: vec![of_s, of_t] },
+        };
         left.retain(|x| !moved.contains(x));
 
         let [s2, t2] = [s.inner.axis, t.inner.axis].map(|a| new_axis(kernel, a, ""));
@@ -258,11 +287,21 @@ fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut) -> Vec<St
         let value = Opnd::Val(renaming.vals.get(&value).copied().unwrap_or(value));
         fill.push(Stmt::Write { buf, idx: vec![Ix::Axis(s2), Ix::Axis(t2)], value });
         out.push(Stmt::Local { buf });
-        out.push(nest(vec![For { axis: s2, ..s.inner.clone() }, For { axis: t2, ..t.inner.clone() }], fill));
+        out.extend(nest(vec![For { axis: s2, ..s.inner.clone() }, For { axis: t2, ..t.inner.clone() }], fill));
+        if let Some(turned) = turned {
+            let [s3, t3] = [s.inner.axis, t.inner.axis].map(|a| new_axis(kernel, a, ""));
+            let dst = kernel.vals.push(Val { ty, name: kernel.bufs[buf].name.clone() });
+            let turn = vec![
+                Stmt::Read { dst, buf, idx: vec![Ix::Axis(s3), Ix::Axis(t3)] },
+                Stmt::Write { buf: turned, idx: vec![Ix::Axis(t3), Ix::Axis(s3)], value: Opnd::Val(dst) },
+            ];
+            out.push(Stmt::Local { buf: turned });
+            out.extend(nest(vec![For { axis: t3, ..t.inner.clone() }, For { axis: s3, ..s.inner.clone() }], turn));
+        }
     }
     let by = BTreeMap::from([(s.axis, s.position(s.inner.axis)), (t.axis, t.position(t.inner.axis))]);
     let body = edit::place_axes(&left, &by, &BTreeMap::new());
-    out.push(nest(vec![t.inner.clone(), s.inner.clone()], body));
+    out.extend(nest(vec![t.inner.clone(), s.inner.clone()], body));
     out
 }
 
@@ -278,13 +317,12 @@ fn sole_conversion(body: &[Stmt], value: ValId) -> Option<Stmt> {
     (alone && users.next().is_none()).then(|| only.clone())
 }
 
-fn nest(loops: Vec<For>, body: Vec<Stmt>) -> Stmt {
-    let mut body = body;
+fn nest(loops: Vec<For>, mut body: Vec<Stmt>) -> Vec<Stmt> {
     for mut f in loops.into_iter().rev() {
         f.body = body;
         body = vec![Stmt::For(Box::new(f))];
     }
-    body.remove(0)
+    body
 }
 
 #[cfg(test)]

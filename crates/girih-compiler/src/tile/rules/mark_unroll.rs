@@ -16,7 +16,7 @@ Unrolls tiny loops whose trip count is a constant.
 for c in 0..3: free                       -->    for c in 0..3: free unroll
 ```
 
-Knob: `unroll` (8), the greatest number of copies; a nest counts the product of its loops.
+Knob: `unroll` (16), the greatest number of copies; a nest counts the product of its loops.
 
 Refuses loops with too many copies or too long a body, and says nothing of loops that are placed already
 or hold a loop whose trip count is not a constant.
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(text(&out).matches("free unroll").count(), 2);
         let (out, log) = apply("mark_unroll", &kernel(&nest(16, 4)), &context());
         assert_eq!(text(&out).matches("free unroll").count(), 1);
-        assert_eq!(log.skipped, [("loop i".to_string(), "64 copies are more than 8".to_string())]);
+        assert_eq!(log.skipped, [("loop i".to_string(), "64 copies are more than 16".to_string())]);
         let why = refusals("mark_unroll", &nest(2, 4), &with_knobs(&["unroll=0"]));
         assert_eq!(why, ["loop i: 8 copies are more than 0", "loop j: 4 copies are more than 0"]);
     }

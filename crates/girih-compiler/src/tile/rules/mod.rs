@@ -39,6 +39,7 @@ pub mod spread_threads;
 pub mod stage_inputs;
 pub mod stage_outputs;
 pub mod stream_rows;
+pub mod swap_operands;
 pub mod swizzle;
 pub mod tensor_core;
 pub mod tileify;

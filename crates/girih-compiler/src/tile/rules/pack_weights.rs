@@ -16,7 +16,7 @@ use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::open::{Side, is_word, multiplies, slice};
 use crate::tile::rules::pair_terms;
-use crate::tile::steps::{pointer, set_params};
+use crate::tile::steps::{known_at_load, pointer, set_params};
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "pack_weights",
@@ -74,13 +74,6 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
         }
     }
     (!done.is_empty()).then_some(out)
-}
-
-/// The array that an argument of a step is, where it is known when the model is loaded.
-fn known_at_load(step: &Step, plan: &Plan, mem: &Mem) -> Option<ArrayId> {
-    let at = step.kernel.params.iter().position(|p| p.val == mem.base)?;
-    let StepArg::Array(array) = *step.args.get(at)? else { return None };
-    plan.arrays.get(array).is_some_and(|a| a.at_load).then_some(array)
 }
 
 /// The step with the terms of its sums paired where their right operands are weights that become words.

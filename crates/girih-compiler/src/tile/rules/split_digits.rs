@@ -37,7 +37,8 @@ for k in 0..576: free                            for k2 in 0..9: free
 
 A fold that keeps its order, as the sum of a register tile, is split in the first way alone.
 
-Leaves alone innermost loops, whose quotients belong to vectors, and the loops of a product. Refuses lengths that are not constants, and divisors of which one
+An innermost loop, whose quotients belong to vectors, is split where it copies under conditions on them: the fastest digit is
+then the loop of the vectors. Leaves alone other innermost loops, and the loops of a product. Refuses lengths that are not constants, and divisors of which one
 does not divide the next, or the length.
 ",
     run,
@@ -47,17 +48,21 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let outer = f.body.iter().any(|s| !walk::bodies(s).is_empty());
+        let conditional = || f.kind == LoopKind::Free && digits_tested(&f.body, f.axis).is_some();
         // A fold in a fixed order keeps it.
         let ordered = f.kind == LoopKind::Reduce && f.combine.is_none();
-        if !(ordered || f.kind == LoopKind::Free) || f.place != Place::None || !outer || has_role(f) {
+        if !(ordered || f.kind == LoopKind::Free) || f.place != Place::None || has_role(f) {
             return Visit::Into;
         }
-        let radices = radices(f);
-        if radices.is_empty() {
+        let radices = radices(&f.body, f.axis);
+        // Of an innermost loop the fastest digit has to be worth a loop of vectors.
+        let fastest = radices.first().copied().unwrap_or(0);
+        let splits = outer || fastest >= WORTHWHILE && conditional();
+        if radices.is_empty() || !splits {
             return Visit::Into;
         }
         let site = axis_site(kernel, f.axis);
-        match digits(kernel, f, radices) {
+        match split(kernel, f) {
             Ok(new) => {
                 log.applied(site);
                 Visit::Again(vec![new])
@@ -83,8 +88,8 @@ fn has_role(f: &For) -> bool {
     found
 }
 
-/// What the axis is divided by.
-fn radices(f: &For) -> BTreeSet<i64> {
+/// What an axis is divided by.
+fn radices(body: &[Stmt], axis: AxisId) -> BTreeSet<i64> {
     fn of(ix: &Ix, axis: AxisId, out: &mut BTreeSet<i64>) {
         // The axis itself, perhaps divided already.
         fn divided(ix: &Ix, axis: AxisId) -> Option<i64> {
@@ -105,10 +110,10 @@ fn radices(f: &For) -> BTreeSet<i64> {
         }
     }
     let mut out = BTreeSet::new();
-    walk::visit(&f.body, &mut |s| {
+    walk::visit(body, &mut |s| {
         walk::parts(s, &mut |p| {
             if let walk::Part::Ix(ix) = p {
-                of(ix, f.axis, &mut out);
+                of(ix, axis, &mut out);
             }
         });
     });
@@ -116,22 +121,43 @@ fn radices(f: &For) -> BTreeSet<i64> {
     out
 }
 
-fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, &'static str> {
-    let Some(n) = const_trip(f).and_then(|n| i64::try_from(n).ok()) else { return Err("its length is not a constant") };
-    // From the fastest digit on: how many it counts, and how much one of it is.
-    let (mut at, mut counts) = (1, vec![]);
-    for r in radices.into_iter().filter(|r| *r < n).chain([n]) {
+/// One of several things that an axis counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Digit {
+    pub count: i64,
+    /// How many steps of the axis one of it is.
+    pub weight: i64,
+}
+
+impl Digit {
+    /// The digit of a position along the axis, which has `n` of them.
+    pub fn of(&self, position: Ix, n: i64) -> Ix {
+        let above = if self.weight == 1 { position } else { Ix::floor_div(position, Ix::Const(self.weight)) };
+        if self.count * self.weight == n { above } else { Ix::modulo(above, Ix::Const(self.count)) }
+    }
+}
+
+/// What an axis of `n` iterations counts in statements, from the fastest digit on.
+pub(crate) fn digits_of(body: &[Stmt], axis: AxisId, n: i64) -> Result<Vec<Digit>, &'static str> {
+    let (mut at, mut out) = (1, vec![]);
+    for r in radices(body, axis).into_iter().filter(|r| *r < n).chain([n]) {
         if r % at != 0 {
             return Err("its divisors do not divide each other");
         }
-        counts.push((r / at, at));
+        out.push(Digit { count: r / at, weight: at });
         at = r;
     }
+    Ok(out)
+}
+
+fn split(kernel: &mut Kernel, f: &For) -> Result<Stmt, &'static str> {
+    let Some(n) = const_trip(f).and_then(|n| i64::try_from(n).ok()) else { return Err("its length is not a constant") };
+    let counts = digits_of(&f.body, f.axis, n)?;
     if counts.len() < 2 {
         return Err("all its iterations have one quotient");
     }
     let (mut position, mut extents, mut loops): (_, _, Vec<(AxisId, i64)>) = (Ix::Const(0), BTreeMap::new(), vec![]);
-    for (i, (count, weight)) in counts.iter().rev().enumerate() {
+    for (i, Digit { count, weight }) in counts.iter().rev().enumerate() {
         let axis = new_axis(kernel, f.axis, &(i + 1).to_string());
         position = Ix::add(position, Ix::mul(Ix::Axis(axis), Ix::Const(*weight)));
         extents.insert(axis, *count);
@@ -139,9 +165,17 @@ fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, 
     }
     let by = BTreeMap::from([(f.axis, position)]);
     let mut body = edit::place_axes(&f.body, &by, &extents);
+    // The few terms of a fold that keeps its order stand one after the other.
+    let unrolled = |axis: AxisId, count: i64| {
+        let fastest = loops.last().is_some_and(|(last, _)| *last == axis);
+        f.kind == LoopKind::Reduce && fastest && count <= MOST_UNROLLED
+    };
+    let place: BTreeMap<AxisId, Place> =
+        loops.iter().filter(|(a, n)| unrolled(*a, *n)).map(|(a, _)| (*a, Place::Unroll)).collect();
     let around = |loops: Vec<(AxisId, i64)>, mut body: Vec<Stmt>| {
         for (axis, count) in loops.into_iter().rev() {
-            body = vec![Stmt::For(Box::new(For { axis, hi: Ix::Const(count), body, ..f.clone() }))];
+            let place = place.get(&axis).copied().unwrap_or(f.place);
+            body = vec![Stmt::For(Box::new(For { axis, hi: Ix::Const(count), body, place, ..f.clone() }))];
         }
         body
     };
@@ -156,6 +190,9 @@ fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, 
     }
     around(loops, body).pop().ok_or("it is empty")
 }
+
+/// Terms of a fold that are written out.
+const MOST_UNROLLED: i64 = 8;
 
 /// Fewer iterations than this are not worth the order of the elements.
 const WORTHWHILE: i64 = 4;

@@ -43,7 +43,7 @@ otherwise they follow in a loop of their own, where the condition is false. Wher
 separately, as in a concatenation, each piece between two bounds is a loop of its own, which loads what it takes. Outer loops go first, so a row condition is
 tested once per row, not per element; a condition that the loop does not change is tested before it.
 
-Where the target has masks for lanes, a loop of at most 64 iterations stays whole if its only conditions are those of loads of
+Where the target has masks for lanes, a loop of at most 96 iterations stays whole if its only conditions are those of loads of
 neighbours: lanes of its vectors are off instead.
 
 Knob: `split_edges` (0 turns the rule off).
@@ -118,7 +118,7 @@ fn refuse(kernel: &Kernel, f: &For) -> Option<&'static str> {
 }
 
 /// Iterations of a loop whose vectors rather have lanes that are off than loops of their own, at most.
-const FEW: i64 = 64;
+const FEW: i64 = 96;
 
 /// Whether the only conditions of a short loop are those of loads of neighbours.
 fn turns_lanes_off(kernel: &Kernel, least: u32, f: &For, facts: &Refs) -> bool {
@@ -521,11 +521,11 @@ mod tests {
 
     #[test]
     fn lanes_of_few_vectors_are_turned_off_instead() {
-        let k = "loop kernel k(a: ptr f32, c: ptr f32, n: i32):\n  for j in 0..64: free\n    x: f32 = load a[j] where j < n else 1.0\n    \
+        let k = "loop kernel k(a: ptr f32, c: ptr f32, n: i32):\n  for j in 0..96: free\n    x: f32 = load a[j] where j < n else 1.0\n    \
                  store c[j] = x\n";
         assert_eq!(refusals("split_edges", k, &context()), ["loop j: its conditions turn lanes of few vectors off"]);
         // A longer loop, and one that drops iterations, are cut.
-        for longer in [k.replace("0..64", "0..65"), k.replace("= x", "= x where j < n")] {
+        for longer in [k.replace("0..96", "0..97"), k.replace("= x", "= x where j < n")] {
             let (_, log) = apply("split_edges", &kernel(&longer), &context());
             assert_eq!(log.applied, ["loop j"], "{longer}");
         }

@@ -9,6 +9,7 @@ use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step};
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
+use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
@@ -16,12 +17,13 @@ use crate::tile::open::check_bounds;
 use crate::tile::rules::fold_columns::Columns;
 use crate::tile::rules::{cluster_rows, cooperative_reduce};
 use crate::tile::steps::{bytes_of, set_arrays};
+use crate::tile::target::Capability;
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_reduction",
     doc: "\
-Cuts rows that are reduced into parts where there are fewer rows than multiprocessors: a block folds each part, and a second
-kernel folds what they make of it and does what follows.
+Cuts rows that are reduced into parts where there are fewer rows than multiprocessors, or cores: a block folds each part, and a
+second kernel folds what they make of it and does what follows.
 
 ```text
 for i in 0..4: free                              for i: for part in 0..64: free
@@ -38,12 +40,14 @@ for i in 0..4: free                              for i: for part in 0..64: free
 ```
 
 How many parts there are, the estimate decides: what one multiprocessor fetches and computes in a second, for each number of parts,
-and a few microseconds for the second kernel. Rows for which clusters of blocks take less are left to `cluster_rows`.
+and a few microseconds for the second kernel. Rows for which clusters of blocks take less are left to `cluster_rows`. For
+processors there are as many as make 64 blocks of 64 Ki elements or more, however many threads there are: the order of a sum does
+not depend on these.
 
 Knob: `split_rows` (how many parts; 1 turns the rule off).
 
 Refuses rows whose number or length the launch says, reductions in a fixed order, and kernels that do more than reduce rows and
-store what follows from them.
+store what follows from them. For processors also rows whose elements lie apart.
 ",
     run,
 };
@@ -56,6 +60,10 @@ const SHORTEST_COLUMN: u64 = 256;
 const SHORTEST: u64 = 1024;
 /// Blocks for each multiprocessor at most, which hide one another's latency.
 const BLOCKS: u64 = 8;
+
+/// Blocks of all rows together on a processor, and the fewest elements of each.
+const BLOCKS_OF_CORES: u64 = 64;
+const SHORTEST_OF_CORES: u64 = 1 << 16;
 
 /// Elements of a part of a row. Long parts begin where threads may read several elements at once.
 fn each(length: u64, parts: u64) -> u64 {
@@ -160,6 +168,17 @@ impl<'a> Rows<'a> {
             Some(_) => return Err("its rows are one part".into()),
             None => {}
         }
+        if !ctx.target.has(Capability::Threads) {
+            if !self.runs_along() {
+                return Err("its elements lie apart".into());
+            }
+            let parts = fit((BLOCKS_OF_CORES / rows.max(1)).min(self.length / SHORTEST_OF_CORES));
+            return if parts > 1 {
+                Ok((parts, format!("for {rows} rows")))
+            } else {
+                Err("its rows are many, or short".into())
+            };
+        }
         let workers = u64::from(ctx.target.axes.workers);
         let columns = Columns::of(self, ctx).ok().and_then(|columns| columns.blocks());
         let blocks = columns.unwrap_or(rows);
@@ -190,6 +209,17 @@ impl<'a> Rows<'a> {
             }
             _ => Err(format!("a block for each of its {rows} rows takes {}", cost::time(whole))),
         }
+    }
+
+    /// Whether what a row reads lies side by side.
+    fn runs_along(&self) -> bool {
+        let varying = walk::refs(&self.reduce.body).vals_defined;
+        self.reduce.body.iter().all(|s| match s {
+            Stmt::Load { mem, .. } => {
+                matches!(affine::stride(&mem.index, self.reduce.axis, &varying), Stride::Unit | Stride::Same)
+            }
+            _ => true,
+        })
     }
 
     /// Seconds that blocks take for all parts.
@@ -350,7 +380,7 @@ mod tests {
     use super::*;
     use crate::loops::print::{Dialect, print};
     use crate::tile::rules::split_matmul_k::tests::{check_by, plan_of, split_by};
-    use crate::tile::tests::gpu;
+    use crate::tile::tests::{context, gpu};
 
     #[test]
     fn rows_are_folded_in_parts() {
@@ -374,6 +404,25 @@ mod tests {
         assert!(text.starts_with(want), "{text}");
         for line in ["for part in 0..7: reduce combine add(sum_1) from 0.0", "load sum_parts[a0*7 + part]"] {
             assert!(text[want.len()..].contains(line), "{text}");
+        }
+    }
+
+    #[test]
+    fn cores_share_few_long_rows() {
+        let log = |text: &str| split_by(run, &plan_of(text).1, &context()).1;
+        assert_eq!(log("torch.randn(2, 1000000).mean(-1)").applied, ["k_mean: 15 parts of 67584, for 2 rows"]);
+        // As many, whatever the number of threads.
+        let mut ctx = context();
+        ctx.target.axes.workers = 100;
+        let (_, of_many) = split_by(run, &plan_of("torch.randn(2, 1000000).mean(-1)").1, &ctx);
+        assert_eq!(of_many.applied, ["k_mean: 15 parts of 67584, for 2 rows"]);
+        for (text, why) in [
+            ("torch.randn(64, 200000).sum(-1)", "its rows are many, or short"),
+            ("torch.randn(2, 100000).sum(-1)", "its rows are many, or short"),
+            ("torch.randn(1000000, 2).sum(0)", "its elements lie apart"),
+        ] {
+            let skipped = log(text).skipped;
+            assert!(skipped.iter().any(|(_, w)| w == why), "{text}: {skipped:?}");
         }
     }
 

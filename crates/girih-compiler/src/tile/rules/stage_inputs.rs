@@ -2,6 +2,8 @@
 
 mod held;
 mod shared;
+mod windows;
+pub(super) use windows::overlap;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +15,7 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
 use crate::tile::edit::{self, Visit, free_loop, new_axis};
+use crate::tile::open::{self, Extent};
 use crate::tile::rules::site_of;
 use crate::tile::target::Capability;
 
@@ -34,6 +37,16 @@ for i in 0..128: free                            stage a_pack:
       acc[i, j] <- ext(%a) * ext(%b)                 b_pack[jp, kk, jj] = ext(load B[...] where ... else 0)
                                                  for i: for j: for kk: reduce contraction
                                                    acc[i, j] <- a_pack[i, kk] * b_pack[j // 32, kk, j % 32]
+```
+
+Windows that overlap share one copy of what they lie on (`stage_inputs/windows.rs`), where that is less than half of them, or
+less than three quarters of those of the left operand, whose elements are read one by one:
+
+```text
+%b = load x[kk//3*56 + j + kk%3 - 1]             stage b_pack: f32[48, 66]
+     where j + kk%3 - 1 >= 0 and ..        -->     for k1 in 0..48: for p in 0..66:
+                                                     b_pack[k1, p] = load x[k1*56 + p - 1] where p - 1 >= 0 and ..
+                                                 %b = b_pack[kk//3, j + kk%3]
 ```
 
 On a GPU they go into memory that the threads of a block share, as they are, in rows that run as the operand's memory does,
@@ -279,8 +292,11 @@ fn pack(
     let stmts: Vec<Stmt> = operand.slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
     let facts = refs(&stmts);
     let own = checked(nest, &stmts, &facts, left, staged)?;
-    let along = contiguous_axis(kernel, &stmts, nest.roles.k, own, &facts);
-    if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, left, shape, along == Some(own)) {
+    let extent = if left { nest.m } else { nest.n };
+    // Of elements close together vectors are taken out of whole ones.
+    let run = |along: Extent| piece(kernel, &stmts, along, affine::MOST_APART, &facts);
+    let along_own = run((own, extent)) > run((nest.roles.k, nest.k));
+    if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, left, shape, along_own) {
         return Err(why.to_string());
     }
     let dtype = element(kernel, operand.value)?;
@@ -289,8 +305,21 @@ fn pack(
     let surrounding = nest.free.len() - 2;
     let depth = (0..surrounding).rev().find(|&d| facts.axes_used.contains(&nest.free[d].axis)).map_or(0, |d| d + 1);
 
-    let (extent, width) = if left { (nest.m, shape.rows as u64) } else { (nest.n, shape.cols as u64) };
-    let panels = !left || along == Some(own) && shape.rows > 1;
+    // The read takes the place of the statement that defined the operand.
+    let at = operand.slice.last().copied().unwrap_or(0);
+    if let Some(slab) = windows::slab(kernel, &stmts, (own, extent), (nest.roles.k, nest.k), !left) {
+        let buf = kernel.bufs.push(Buf::new(if left { "a_pack" } else { "b_pack" }, Ty::Num(dtype), slab.shape));
+        let renamed = walk::Renaming::fresh(kernel, &slab.body);
+        let mut body = slab.body;
+        renamed.apply(&mut body);
+        let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
+        body.push(Stmt::Write { buf, idx: slab.loops.iter().map(|(axis, _)| Ix::Axis(*axis)).collect(), value });
+        let body = vec![open::loops(&slab.loops, body)];
+        let read = Stmt::Read { dst: operand.value, buf, idx: slab.idx };
+        return Ok(Staged { depth, stage: Stmt::Stage { buf, filled: Filled::Copied, body }, at, read, then: None });
+    }
+    let width = if left { shape.rows } else { shape.cols }.into();
+    let panels = !left || along_own && shape.rows > 1;
     let tag = if left { "a_pack" } else { "b_pack" };
     let buf_shape = if panels { vec![extent.div_ceil(width), nest.k, width] } else { vec![extent, nest.k] };
     let buf = kernel.bufs.push(Buf::new(tag, Ty::Num(dtype), buf_shape));
@@ -340,26 +369,27 @@ fn pack(
     } else {
         vec![own, k]
     };
-    // The read takes the place of the statement that defined the operand.
-    let at = operand.slice.last().copied().unwrap_or(0);
     Ok(Staged { depth, stage, at, read: Stmt::Read { dst: operand.value, buf, idx }, then: None })
 }
 
-/// Which of the two axes an operand's memory runs along.
-fn contiguous_axis(kernel: &Kernel, stmts: &[Stmt], k: AxisId, own: AxisId, facts: &Refs) -> Option<AxisId> {
-    [k, own].into_iter().find(|&axis| {
-        stmts.iter().any(|s| match s {
-            Stmt::Load { mem, .. } => {
-                let in_panel = affine::panels(&mem.index, axis).map(|width| affine::in_panel(&mem.index, axis, width));
-                let index = in_panel.as_ref().unwrap_or(&mem.index);
-                affine::stride(index, axis, &facts.vals_defined) == Stride::Unit
-            }
-            Stmt::Read { buf, idx, .. } => {
-                affine::buf_stride(&kernel.bufs[*buf], idx, axis, &facts.vals_defined) == Stride::Unit
-            }
-            _ => false,
-        })
-    })
+/// The longest piece of an operand that lies side by side in memory along an axis, in elements; elements count that lie at most
+/// `apart`.
+fn piece(kernel: &Kernel, stmts: &[Stmt], (axis, extent): Extent, apart: i64, facts: &Refs) -> u64 {
+    let of = |s: &Stmt| match s {
+        Stmt::Load { mem, .. } => {
+            let width = affine::panels(&mem.index, axis);
+            let in_panel = width.map(|width| affine::in_panel(&mem.index, axis, width));
+            let factor = affine::coef(in_panel.as_ref().unwrap_or(&mem.index), axis, &facts.vals_defined)?;
+            let close = (1..=apart).contains(&factor.as_const()?);
+            close.then(|| width.and_then(|w| u64::try_from(w).ok()).map_or(extent, |w| extent.min(w)))
+        }
+        Stmt::Read { buf, idx, .. } => {
+            let along = affine::buf_stride(&kernel.bufs[*buf], idx, axis, &facts.vals_defined) == Stride::Unit;
+            along.then_some(extent)
+        }
+        _ => None,
+    };
+    stmts.iter().filter_map(of).max().unwrap_or(0)
 }
 
 /// Elements of a row from which on reading it where it lies costs less than a copy.

@@ -7,7 +7,7 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::blocking::{Blocks, Extents, Types, blocks_of, panel_width};
+use crate::tile::blocking::{Blocks, Extents, MOST_ROWS, Types, blocks_of, panel_width};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
@@ -127,6 +127,7 @@ impl<'a> Tiling<'a> {
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
         if !ctx.target.has(Capability::Threads) {
             k.block = whole_windows(&k).unwrap_or(k.block);
+            m.block = whole_rows(&m).unwrap_or(m.block);
         }
         let like = |side: &Side| side.axes.first().map_or(AxisId(0), |a| a.0);
         let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
@@ -250,13 +251,36 @@ impl<'a> Tiling<'a> {
 }
 
 /// A stretch of a sum over several axes that goes through the inner ones as a whole, so that its elements are loops around each other
-/// and no quotients: of a convolution, the windows of some channels.
+/// and no quotients: of a convolution, the windows of some channels; of the gradient of its weights, some rows of an image.
 fn whole_windows(k: &Side) -> Option<u64> {
-    let extents: Option<Vec<u64>> = k.axes.iter().map(|(_, n)| u64::try_from(n.as_const()?).ok()).collect();
-    let [outer, inner @ ..] = &extents?[..] else { return None };
-    let window: u64 = inner.iter().product();
-    let fits = |count: &u64| outer.is_multiple_of(*count) && (LEAST_STRETCH..=MOST_STRETCH).contains(&(count * window));
-    (window > 1 && k.known()? > MOST_STRETCH).then(|| (1..=*outer).rev().find(fits).map(|count| count * window))?
+    if k.known()? <= MOST_STRETCH {
+        return None;
+    }
+    whole(k, LEAST_STRETCH, MOST_STRETCH)
+}
+
+/// Rows of a block where they are counted by several axes and would end somewhere within an inner one.
+fn whole_rows(m: &Side) -> Option<u64> {
+    let mut left = m.block;
+    for (_, extent) in m.axes.iter().rev() {
+        let extent = u64::try_from(extent.as_const()?).ok().filter(|n| *n > 0)?;
+        if !left.is_multiple_of(extent) {
+            return if extent.is_multiple_of(left) { None } else { whole(m, MOST_ROWS / 8, MOST_ROWS) };
+        }
+        left /= extent;
+    }
+    None
+}
+
+/// The longest part of a side, within limits, that goes through its inner axes as a whole and divides the next one.
+fn whole(side: &Side, least: u64, most: u64) -> Option<u64> {
+    let extents: Option<Vec<u64>> = side.axes.iter().map(|(_, n)| u64::try_from(n.as_const()?).ok()).collect();
+    let extents = extents?;
+    (1..extents.len()).find_map(|inner| {
+        let (outer, window) = (extents[inner - 1], extents[inner..].iter().fold(1u64, |n, e| n.saturating_mul(*e)));
+        let fits = |count: &u64| outer.is_multiple_of(*count) && (least..=most).contains(&count.saturating_mul(window));
+        (window > 1).then(|| (1..=outer.min(most)).rev().find(fits).map(|count| count * window))?
+    })
 }
 
 /// Terms of a stretch of whole windows.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::held::conversions;
-use super::{Staged, checked, contiguous_axis, element};
+use super::{Staged, checked, element, piece};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::num::{DType, ScalarOp};
@@ -35,7 +35,7 @@ pub(super) fn stage(
     let dtype = held.map_or_else(|| element(kernel, value), Ok)?;
     let extent = if left { nest.m } else { nest.n };
     // As memory runs, so that neighbouring threads read neighbouring elements.
-    let along_k = contiguous_axis(kernel, &stmts, nest.roles.k, own, &facts) == Some(nest.roles.k);
+    let along_k = piece(kernel, &stmts, (nest.roles.k, nest.k), 1, &facts) > 0;
     let (outer, inner) = if along_k { (own, nest.roles.k) } else { (nest.roles.k, own) };
     let (rows, cols) = if along_k { (extent, nest.k) } else { (nest.k, extent) };
     let name = if left { "a_s" } else { "b_s" };

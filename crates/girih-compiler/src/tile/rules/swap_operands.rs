@@ -1,0 +1,376 @@
+//! `swap_operands`
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::model::Plan;
+use crate::loops::walk;
+use crate::num::ScalarOp;
+use crate::tile::Context;
+use crate::tile::affine::{self, MOST_APART};
+use crate::tile::blocking::MOST_ROWS;
+use crate::tile::contraction::num_type;
+use crate::tile::open::{OpenNest, Side, Sum, slice};
+use crate::tile::rules::site_of;
+use crate::tile::rules::stage_inputs::overlap;
+use crate::tile::steps::known_at_load;
+
+pub const RULE: Rule<Plan, Context> = Rule {
+    name: "swap_operands",
+    doc: "\
+Makes the rows of a product its columns, and its columns rows, where less is transposed or computed for nothing then.
+
+```text
+for i in 0..64: free                                 for i in 0..64: free
+  for j in 0..576: free                                for j in 0..576: free
+    for k in 0..25088: reduce contraction m=i n=j  -->   for k in 0..25088: reduce contraction m=j n=i
+      acc <- fma(g[i*25088 + k], x[j*25088 + k], acc)      acc <- fma(x[j*25088 + k], g[i*25088 + k], acc)
+```
+
+The right operand is read in vectors along the columns. Where its memory runs along the sum, all of it goes through a transposition
+when it is packed, while rows of the left one are read, or copied, as they lie. If both run along the sum, as in the gradient of a
+convolution's weights, or in `x @ w.T` with weights that come with the call, the smaller operand had better be the right one: then
+that and the result are transposed.
+
+Windows are read in vectors along an image, whose rows seldom fill whole ones, and where short rows are numbered one behind the
+other, elements are gathered one by one. As the left operand they are read one by one in any case, out of a copy that they share
+(`stage_inputs`): vectors run along the channels of the output then, and rows of the image that were products of their own
+become rows of one.
+
+Knob: `swap` (0 turns the rule off).
+
+Refuses right operands that are weights or lie well along the columns, operands in no order, extents that are not constants, rows that fill no
+vector, and products for which it saves too little.
+",
+    run,
+};
+
+/// An element that goes by itself takes as long as so many that a square of vectors transposes.
+const ONE_BY_ONE: u64 = 4;
+/// Blocks of columns divide planes of a multiple of so many elements.
+const PLANE: u64 = 64;
+/// So many multiplications in lanes that no column fills take as long as an element that is transposed.
+const MULTIPLIED: u64 = 8;
+
+fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
+    let mut out = plan.clone();
+    let mut changed = false;
+    for (step, from) in out.steps.iter_mut().zip(&plan.steps) {
+        let kernel = &from.kernel;
+        if !kernel.open {
+            continue;
+        }
+        for (at, s) in kernel.body.iter().enumerate() {
+            let Some(Ok(nest)) = OpenNest::of(s) else { continue };
+            let site = format!("{}, {}", kernel.name, site_of(kernel, s));
+            let products =
+                Products { kernel, ctx, nest: &nest, is_weight: &|mem| known_at_load(from, plan, mem).is_some() };
+            match products.swapped() {
+                Ok(swapped) => {
+                    swap(&mut step.kernel.body[at..=at], &swapped);
+                    log.applied(site);
+                    changed = true;
+                }
+                Err(why) => log.skipped(site, why),
+            }
+        }
+    }
+    changed.then_some(out)
+}
+
+/// What a sum becomes.
+struct Swapped {
+    /// The new rows: the old columns, and what was a batch of which only the windows are different.
+    rows: Vec<AxisId>,
+    /// What the multiplication defines.
+    product: ValId,
+}
+
+/// The products of a nest.
+struct Products<'a> {
+    kernel: &'a Kernel,
+    ctx: &'a Context,
+    nest: &'a OpenNest<'a>,
+    /// Whether memory is a weight that is known when the model is loaded.
+    is_weight: &'a dyn Fn(&Mem) -> bool,
+}
+
+impl Products<'_> {
+    /// The sums by their accumulators, where they had better be swapped.
+    fn swapped(&self) -> Result<BTreeMap<BufId, Swapped>, String> {
+        if !self.ctx.knobs.swap {
+            return Err("knob off".to_string());
+        }
+        let sums = self.nest.sums.iter().map(|sum| Ok((sum.roles.acc, self.of(sum)?)));
+        let sums = sums.collect::<Result<BTreeMap<BufId, Swapped>, String>>()?;
+        // The sums of a nest run side by side.
+        let mut rows = sums.values().map(|swapped| &swapped.rows);
+        let first = rows.next();
+        if rows.any(|rows| Some(rows) != first) {
+            return Err("its sums would have different rows".to_string());
+        }
+        Ok(sums)
+    }
+
+    fn of(&self, sum: &Sum<'_>) -> Result<Swapped, String> {
+        let facts = self.kernel.facts();
+        let extent = |axes: &[AxisId], loops: &[&For]| Side::of(axes, loops, &facts).known();
+        let roles = sum.roles;
+        let extents =
+            (extent(&roles.m, &self.nest.free), extent(&roles.n, &self.nest.free), extent(&roles.k, &sum.loops));
+        let (Some(m), Some(n), Some(k)) = extents else { return Err("an extent is not a constant".to_string()) };
+        let lanes = num_type(self.kernel, roles.acc).map_or(1, |acc| u64::from(self.ctx.target.lanes_of(acc.bytes())));
+        if m < lanes {
+            return Err(format!("{m} rows fill no vector"));
+        }
+        let product = multiplication(sum).ok_or("its products do not commute")?;
+        let (left, right) = (self.operand(sum, sum.x, &roles.m)?, self.operand(sum, sum.y, &roles.n)?);
+        let times = |factors: &[u64]| factors.iter().fold(1, |n: u64, f| n.saturating_mul(*f));
+        let beyond = |columns: u64| columns.next_multiple_of(lanes) - columns;
+        // Every block of rows packs the right operand anew.
+        let packed = |rows: u64, columns: u64, operand: &Operand| match operand.along {
+            Along::Own => 0,
+            Along::Sum => times(&[rows.div_ceil(MOST_ROWS), columns, k, operand.price()]),
+        };
+        if right.known {
+            return Err("its right operand is packed when the model is loaded".to_string());
+        }
+        if right.along == Along::Sum {
+            let (now, then) = (packed(m, n, &right), packed(n, m, &left).saturating_add(times(&[m, n])));
+            if then.saturating_mul(2) > now {
+                return Err(format!("it transposes {now} elements, and would transpose {then}"));
+            }
+            return Ok(Swapped { rows: roles.n.clone(), product });
+        }
+        // Columns that are numbered through rows or images of which no block is a part are gathered one by one.
+        let piecemeal =
+            if right.windows { roles.n.len() > 1 } else { right.run < n && !right.run.is_multiple_of(PLANE) };
+        if !(right.windows || piecemeal) || m < 2 * lanes {
+            return Err("its right operand lies along the columns".to_string());
+        }
+        let batch: Vec<AxisId> = self.joined(&left, &right, roles);
+        let count = extent(&batch, &self.nest.free).ok_or("an extent is not a constant")?;
+        let rows = times(&[count, n]);
+        // What is gathered now, and what is computed for no column.
+        let gathered = match (piecemeal, right.apart) {
+            (true, _) => times(&[n, k, ONE_BY_ONE]),
+            (false, 1) => 0,
+            (false, _) => times(&[n, k]),
+        };
+        let now = times(&[count, gathered.saturating_add(times(&[m, k, beyond(n)]) / MULTIPLIED)]);
+        let weights = if left.known { 0 } else { packed(rows, m, &left) };
+        // Other rows than windows are copied again for each block of columns, vectors of them at once.
+        let copied = if right.windows { 0 } else { times(&[rows, k, m.div_ceil(PLANE)]) / 2 };
+        let then = weights
+            .saturating_add(copied)
+            .saturating_add(times(&[m, rows]))
+            .saturating_add(times(&[rows, k, beyond(m)]) / MULTIPLIED);
+        if then.saturating_add(then / 3) > now {
+            return Err(format!("it costs as much as {now} transposed elements, and would cost {then}"));
+        }
+        let is_row = |f: &&For| batch.contains(&f.axis) || roles.n.contains(&f.axis);
+        Ok(Swapped { rows: self.nest.free.iter().copied().filter(is_row).map(|f| f.axis).collect(), product })
+    }
+
+    /// The axes of a batch that only the right operand depends on.
+    fn joined(&self, left: &Operand, right: &Operand, roles: &Contraction) -> Vec<AxisId> {
+        let of_batch = |a: &AxisId| !roles.m.contains(a) && !roles.n.contains(a);
+        let axes = self.nest.free.iter().map(|f| f.axis).filter(of_batch);
+        axes.filter(|a| right.axes.contains(a) && !left.axes.contains(a)).collect()
+    }
+
+    /// How an operand lies.
+    fn operand(&self, sum: &Sum<'_>, value: ValId, owns: &[AxisId]) -> Result<Operand, String> {
+        let all: Vec<&Stmt> = self.nest.around.iter().chain(&sum.inside).copied().collect();
+        let stmts = slice(&all, &[value]);
+        let varying: BTreeSet<ValId> = stmts.iter().filter_map(|s| walk::def(s)).collect();
+        let counted = |axes: &[AxisId], loops: &[&For]| -> Vec<(AxisId, i64)> {
+            let of = |a: &AxisId| loops.iter().find(|f| f.axis == *a).and_then(|f| Some((*a, f.hi.as_const()?)));
+            axes.iter().filter_map(of).collect()
+        };
+        let (own, terms) = (counted(owns, &self.nest.free), counted(&sum.roles.k, &sum.loops));
+        let fastest = |axes: &[(AxisId, i64)]| axes.iter().rev().copied().find(|(_, n)| *n > 1);
+        // How far apart elements lie along an axis, if so close that vectors are taken out of whole ones, and how many.
+        let run = |axis: Option<(AxisId, i64)>, ix: &Ix| -> Option<(i64, i64)> {
+            let (axis, n) = axis?;
+            let apart = affine::coef(ix, axis, &varying)?.as_const()?;
+            (1..=MOST_APART).contains(&apart).then_some((apart, n))
+        };
+        let depends = |axes: &[AxisId], on: &[AxisId]| on.iter().any(|a| axes.contains(a));
+        let mut found: Option<Operand> = None;
+        let mut axes = BTreeSet::new();
+        for s in &stmts {
+            axes.extend(walk::refs_of(s).axes_used);
+            let Stmt::Load { mem, mask, .. } = s else { continue };
+            // What is the same along one of them is small beside the operand.
+            let here = mem.index.axes();
+            if !depends(&here, owns) || !depends(&here, &sum.roles.k) {
+                continue;
+            }
+            let (of_own, of_sum) = (run(fastest(&own), &mem.index), run(fastest(&terms), &mem.index));
+            // Windows lie along both: along the longer one side by side.
+            let along = match (of_own, of_sum) {
+                (None, None) => return Err("an operand lies in another order".to_string()),
+                (Some((_, own)), Some((_, sum))) if own >= sum => Along::Own,
+                (Some(_), None) => Along::Own,
+                _ => Along::Sum,
+            };
+            let operand = Operand {
+                along,
+                apart: of_own.map_or(1, |(apart, _)| apart),
+                run: side_by_side(&mem.index, &own),
+                masked: !mask.is_always(),
+                windows: stmts.len() <= 2 && overlap(&mem.index, mask, &own, &terms),
+                known: stmts.len() <= 2 && (self.is_weight)(mem),
+                axes: BTreeSet::new(),
+            };
+            let before = found.get_or_insert(operand);
+            before.masked |= !mask.is_always();
+            if before.along != along {
+                return Err("an operand is computed from what lies in several orders".to_string());
+            }
+        }
+        found.map(|operand| Operand { axes, ..operand }).ok_or("an operand is not loaded".to_string())
+    }
+}
+
+/// How many elements counted through axes lie equally far apart.
+fn side_by_side(index: &Ix, axes: &[(AxisId, i64)]) -> u64 {
+    let (mut run, mut next): (i64, Option<i64>) = (1, None);
+    for (axis, n) in axes.iter().rev().filter(|(_, n)| *n > 1) {
+        let apart = index.linear(*axis).and_then(|(factor, _)| factor.as_const());
+        let Some(apart) = apart.filter(|apart| next.is_none_or(|next| next == *apart)) else { break };
+        (run, next) = (run.saturating_mul(*n), apart.checked_mul(*n));
+    }
+    run.unsigned_abs()
+}
+
+/// What multiplies the operands of a sum, where it may as well take them the other way around.
+fn multiplication(sum: &Sum<'_>) -> Option<ValId> {
+    sum.inside.iter().find_map(|s| match s {
+        Stmt::Let { dst, op: ScalarOp::Fma { .. } | ScalarOp::MulI, args }
+            if matches!(args[..], [Opnd::Val(x), Opnd::Val(y), ..] if (x, y) == (sum.x, sum.y)) =>
+        {
+            Some(*dst)
+        }
+        _ => None,
+    })
+}
+
+/// How an operand lies in memory.
+struct Operand {
+    along: Along,
+    /// How far apart its elements lie along its own axis.
+    apart: i64,
+    /// How many elements lie side by side, or as far apart as that, counted through its own axes.
+    run: u64,
+    /// Squares of it are not all there, so that its elements go one by one where they are transposed.
+    masked: bool,
+    /// It is read in windows that overlap.
+    windows: bool,
+    /// It is known when the model is loaded, and packed then.
+    known: bool,
+    /// What it depends on.
+    axes: BTreeSet<AxisId>,
+}
+
+impl Operand {
+    /// What it takes to transpose one of its elements, as so many elements of whole squares.
+    fn price(&self) -> u64 {
+        if self.masked { ONE_BY_ONE } else { 1 }
+    }
+}
+
+/// What the memory of an operand runs along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Along {
+    /// Its rows, or its columns.
+    Own,
+    Sum,
+}
+
+/// The same sums with their operands, and so rows and columns, swapped.
+fn swap(body: &mut [Stmt], swapped: &BTreeMap<BufId, Swapped>) {
+    walk::visit_mut(body, &mut |s| match s {
+        Stmt::For(f) => {
+            if let Some(c) = &mut f.contraction
+                && let Some(new) = swapped.get(&c.acc)
+            {
+                c.n = std::mem::replace(&mut c.m, new.rows.clone());
+                std::mem::swap(&mut c.a, &mut c.b);
+            }
+        }
+        Stmt::Let { dst, args, .. } if swapped.values().any(|new| new.product == *dst) => args.swap(0, 1),
+        _ => {}
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::decompose;
+    use crate::loops::model;
+    use crate::loops::print::{Dialect, print};
+    use crate::loops::verify::verify;
+    use crate::source::expr;
+    use crate::tile::tests::{context, with_knobs};
+
+    /// The one kernel of an expression after the rule, or why that leaves it alone.
+    fn swapped(expression: &str, ctx: &Context) -> Result<String, String> {
+        let torch = expr::evaluate(expression, &[]).unwrap().graph;
+        let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
+        let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
+        let mut log = Log::default();
+        let Some(out) = run(&plan, ctx, &mut log) else { return Err(log.skipped.remove(0).1) };
+        let again = run(&out, ctx, &mut Log::default());
+        assert!(again.is_none(), "{expression}: a second run changes something");
+        assert_eq!(verify(&out.steps[0].kernel, Dialect::Loop), []);
+        Ok(print(&out.steps[0].kernel, Dialect::Loop))
+    }
+
+    #[test]
+    fn the_smaller_of_two_operands_along_the_sum_is_transposed() {
+        let product =
+            |m: u32, n: u32| swapped(&format!("torch.randn({m}, 2000) @ torch.randn({n}, 2000).T"), &context());
+        let made = product(64, 1000).unwrap();
+        assert!(
+            made.contains("contraction m=j n=i k=k a=x_1 b=x1_1") && made.contains("fma(x_1, x1_1, acc)"),
+            "{made}"
+        );
+        assert_eq!(product(8, 1000).unwrap_err(), "8 rows fill no vector");
+        assert_eq!(product(500, 500).unwrap_err(), "it transposes 1000000 elements, and would transpose 1250000");
+        let other = swapped("torch.randn(64, 2000) @ torch.randn(2000, 1000)", &context());
+        assert_eq!(other.unwrap_err(), "its right operand lies along the columns");
+    }
+
+    #[test]
+    fn windows_whose_rows_fill_no_vectors_become_rows() {
+        let conv = |module: &str, input: &str| swapped(&format!("torch.nn.{module}(torch.randn({input}))"), &context());
+        // The rows of an image, which were products of their own, are rows of one.
+        let made = conv("Conv2d(64, 64, 3, padding=1)", "8, 64, 28, 28").unwrap();
+        assert!(made.contains("m=(b0, b1, j) n=i"), "{made}");
+        let made = conv("Conv2d(64, 64, 3, padding=1)", "8, 64, 14, 14").unwrap();
+        assert!(made.contains("m=(j0, j1, j2) n=i"), "{made}");
+        for (module, input, why) in [
+            (
+                "Conv2d(64, 64, 3, padding=1)",
+                "1, 64, 64, 64",
+                "it costs as much as 0 transposed elements, and would cost 262144",
+            ),
+            ("Conv2d(64, 24, 3, padding=1)", "8, 64, 28, 28", "its right operand lies along the columns"),
+            ("Conv2d(64, 64, 1)", "1, 64, 28, 28", "its right operand lies along the columns"),
+        ] {
+            assert_eq!(conv(module, input).unwrap_err(), why, "{module} of {input}");
+        }
+        let off = swapped("torch.nn.Conv2d(64, 64, 3)(torch.randn(8, 64, 28, 28))", &with_knobs(&["swap=0"]));
+        assert_eq!(off.unwrap_err(), "knob off");
+    }
+
+    #[test]
+    fn pieces_of_several_images_become_rows() {
+        // Images of 49 pixels fill no vectors, and a column that follows the last of one lies somewhere else.
+        let made = swapped("torch.nn.Conv2d(512, 64, 1)(torch.randn(8, 512, 7, 7))", &context()).unwrap();
+        assert!(made.contains("m=(j0, j1, j2) n=i"), "{made}");
+    }
+}
