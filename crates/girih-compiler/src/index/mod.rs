@@ -19,6 +19,15 @@ pub use facts::{Facts, Interval};
 pub use poly::Poly;
 pub use simplify::{Simple, simplify};
 
+/// The greatest common divisor.
+pub fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1)
+}
+
 use crate::id_type;
 
 id_type! {

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::index::gcd;
 use crate::loops::ir::*;
 
 /// How far apart elements may lie that whole vectors side by side are loaded for.
@@ -111,10 +112,6 @@ fn split_by_part(ix: &Ix, c: i64, extents: &BTreeMap<AxisId, i64>) -> Option<(i6
     let parts: BTreeSet<i64> = terms.iter().map(|(_, by)| gcd(c, *by)).filter(|part| 1 < *part && *part < c).collect();
     let split = |part: &i64| split(ix, *part, extents).map(|(quotient, remainder)| (*part, quotient, remainder));
     parts.iter().rev().find_map(split).filter(|(.., remainder)| !remainder.is_const(0))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
 }
 
 /// `ix = quotient*c + remainder` with `0 <= remainder < c`, where that can be seen.

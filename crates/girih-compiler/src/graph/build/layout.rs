@@ -3,7 +3,7 @@
 use super::{Builder, Refusal, Result};
 use crate::graph::Elem;
 use crate::graph::ir::{self, Arg, MapSource};
-use crate::index::{Cmp, Cond, Ix, Mask};
+use crate::index::{Cmp, Cond, Ix, Mask, gcd};
 
 impl Builder<'_> {
     /// Result dimension `d` is dimension `perm[d]` of the operand.
@@ -254,14 +254,6 @@ fn factors(dims: &[Ix]) -> (Vec<Ix>, i64) {
         }
     }
     (list, constant)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    i64::try_from(a).unwrap_or(1)
 }
 
 /// The value of an extent for some choice of the symbols.

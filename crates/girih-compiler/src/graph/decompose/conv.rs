@@ -176,8 +176,9 @@ fn apart(phases: &[Phases], slides: &[Slide]) -> Option<Vec<Vec<Phase>>> {
         }
         differ |= size % p.count != 0;
         let of = |at: i64| {
-            let first = ((at + before) * p.step).rem_euclid(p.count);
-            Phase { at, taps: (size - first + p.count - 1).div_euclid(p.count).max(0) }
+            let first = ((at + before.rem_euclid(p.count)) * p.step).rem_euclid(p.count);
+            let left = size.saturating_sub(first).max(0);
+            Phase { at, taps: left / p.count + i64::from(left % p.count > 0) }
         };
         let longer = |phase: &Vec<Phase>| {
             (0..p.count).map(|at| phase.iter().copied().chain([of(at)]).collect::<Vec<_>>()).collect::<Vec<_>>()

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::index::{Cmp, Cond};
+use crate::index::{Cmp, Cond, gcd};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit::{self, new_axis};
@@ -237,10 +237,6 @@ fn relax(mask: &mut Mask, dim: &Dim, axis: AxisId) -> Option<()> {
         *c = Cond::new(Ix::add(Ix::Axis(axis), scaled(rest)), Cmp::Lt, Ix::add(scaled(c.rhs.clone()), more));
     }
     Some(())
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
 }
 
 #[cfg(test)]
