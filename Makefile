@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -34,6 +34,10 @@ unit: build
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	touch $@
+
+# The dialect's own tests of its text, which cargo fetches.
+dialect: build
+	$(PYTHON) tests/dialect.py $(GIRIH)
 
 # The pages of `girih explain` and `girih sim --html`, clicked on in Chromium, which Debian's package `chromium` brings. Elsewhere the
 # tests that click say that they are skipped where there is none.

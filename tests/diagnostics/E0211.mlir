@@ -1,5 +1,5 @@
 // girih check
-// exit 1, at 7:7
+// exit 1, at 6:10
 cuda_tile.module @m {
   entry @k() {
     %t = constant <f32: 0.0> : tile<8xf32>

@@ -188,8 +188,10 @@ pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
     let mut diagnostics = parsed.diagnostics;
     let Some(module) = parsed.module else {
         let found = parsed.partial.iter().flat_map(cuda_tile::verify);
-        let more: Vec<Diagnostic> = found.filter(|d| holds_of_the_whole(d) && !meets(d, &diagnostics)).collect();
-        diagnostics.extend(more);
+        let wrong = |d: &&Diagnostic| d.is_error() && d.code != Code::NoModule;
+        let unread: Vec<Diagnostic> = diagnostics.iter().filter(wrong).cloned().collect();
+        let known = |d: &Diagnostic| if parsed.complete { d.is_error() } else { holds_of_the_whole(d) };
+        diagnostics.extend(found.filter(|d| known(d) && !meets(d, &unread)));
         diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
         return Err(diagnostics);
     };

@@ -80,7 +80,7 @@ impl<'a> Parser<'a> {
                 self.bind(name, vec![v], span);
             }
         }
-        let closed = self.statements(id, open);
+        let closed = self.statements(id, braces.then_some(open));
         if let Some(state) = self.state.as_mut() {
             for name in state.bound.drain(outer..) {
                 state.names.remove(name);
@@ -106,13 +106,16 @@ impl<'a> Parser<'a> {
         if braces { self.expect('}') } else { Ok(()) }
     }
 
-    fn statements(&mut self, region: RegionId, open: Span) -> Res<()> {
+    /// Statements up to the brace that closes the block; where none opened it, up to the next item, too.
+    fn statements(&mut self, region: RegionId, open: Option<Span>) -> Res<()> {
         loop {
             match self.tok {
                 Tok::Punct('}') => return Ok(()),
+                Tok::Eof | Tok::Bang(_) | Tok::Hash(_) if open.is_none() => return Ok(()),
+                Tok::Word(w) | Tok::Str(w) if open.is_none() && module::is_item(w) => return Ok(()),
                 Tok::Eof => {
                     let d = Diagnostic::error(Code::Syntax, "the file ends inside a block").at(self.span);
-                    self.report(d.label(open, "the block starts here"));
+                    self.report(open.into_iter().fold(d, |d, open| d.label(open, "the block starts here")));
                     return Err(Failed);
                 }
                 Tok::Caret(_) => {

@@ -48,6 +48,8 @@ pub struct Parsed {
     pub module: Option<Module>,
     /// When there are errors: the statements that could be read, so that more can be said about them.
     pub partial: Option<Module>,
+    /// Every statement could be read; all that is wrong with the text is that some stand outside any entry.
+    pub complete: bool,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -66,7 +68,7 @@ pub fn parse(text: &str) -> Parsed {
     let mut diagnostics = p.diagnostics;
     diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
     let (module, partial) = if failed { (None, Some(p.module)) } else { (Some(p.module), None) };
-    Parsed { module, partial, diagnostics }
+    Parsed { module, partial, complete: p.errors == p.outside, diagnostics }
 }
 
 const MAX_TEXT: usize = 1 << 30;
@@ -105,6 +107,8 @@ struct Parser<'a> {
     depth: u32,
     diagnostics: Vec<Diagnostic>,
     errors: usize,
+    /// How many of the errors are statements outside any entry.
+    outside: usize,
     /// Where the definition of each alias starts, after its `=`.
     aliases: FxHashMap<&'a str, usize>,
     types: FxHashMap<&'a str, Type>,
@@ -134,6 +138,7 @@ impl<'a> Parser<'a> {
             depth: 0,
             diagnostics: vec![],
             errors: 0,
+            outside: 0,
             aliases: FxHashMap::default(),
             types: FxHashMap::default(),
             debug: FxHashMap::default(),

@@ -47,7 +47,7 @@ impl<'a> Parser<'a> {
                 Tok::Eof => return Ok(()),
                 Tok::Punct('}') => return Ok(()),
                 Tok::Punct('{') => self.skip_braces()?,
-                Tok::Word(w) if is_item(w.strip_prefix("cuda_tile.").unwrap_or(w)) => return Ok(()),
+                Tok::Word(w) if is_item(w) => return Ok(()),
                 _ => self.advance(),
             }
         }
@@ -59,30 +59,30 @@ impl<'a> Parser<'a> {
             Tok::Word(w) => (w, false),
             Tok::Str(w) => (w, true),
             Tok::Bang(_) | Tok::Hash(_) => return self.alias_definition(),
-            Tok::Percent(_) => {
-                let d = Diagnostic::error(Code::NoModule, "this statement is outside any entry").at(start);
-                self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
-                return Err(Failed);
-            }
+            Tok::Percent(_) => return self.statements_outside("this statement is outside any entry".into()),
             _ if inside => return self.expected("`entry` or `global`"),
             _ => return self.expected("`cuda_tile.module`"),
         };
         let name = word.strip_prefix("cuda_tile.").unwrap_or(word);
         match name {
             "module" | "builtin.module" => self.module_item(word, generic),
-            "entry" if generic => self.generic_entry(start),
+            "entry" if generic => self.generic_function(FuncKind::Entry, start),
+            "experimental$func" | "testing$func" if generic => {
+                self.extension(name, start);
+                self.generic_function(FuncKind::Function, start)
+            }
             "global" if generic => self.generic_global(start),
             "entry" => self.entry(start),
             "global" => self.global(start),
             "experimental$func" | "testing$func" | "func" => self.func_item(name, start),
+            _ if ops::by_name(name).is_some() => {
+                self.statements_outside(format!("the operation `{name}` is outside any entry"))
+            }
             _ => {
                 let mut d =
                     Diagnostic::error(Code::Syntax, format!("expected `entry`, `global` or a module, found `{word}`"))
                         .at(start);
-                if ops::by_name(name).is_some() {
-                    d = Diagnostic::error(Code::NoModule, format!("the operation `{name}` is outside any entry"))
-                        .at(start);
-                } else if let Some(question) = did_you_mean(name, ["entry", "global", "module"]) {
+                if let Some(question) = did_you_mean(name, ["entry", "global", "module"]) {
                     d = d.help(question);
                 }
                 self.report(d);
@@ -197,8 +197,7 @@ impl<'a> Parser<'a> {
 
     fn func_item(&mut self, word: &str, start: Span) -> Res<()> {
         self.advance();
-        let message = format!("`{word}` is an extension; functions of the public dialect are entries");
-        self.report(Diagnostic::note(Code::Extension, message).at(start));
+        self.extension(word, start);
         let at = self.span;
         let name = self.symbol()?;
         self.define(&name, at);
@@ -213,7 +212,29 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn generic_entry(&mut self, start: Span) -> Res<()> {
+    fn extension(&mut self, word: &str, at: Span) {
+        let message = format!("`{word}` is an extension; functions of the public dialect are entries");
+        self.report(Diagnostic::note(Code::Extension, message).at(at));
+    }
+
+    /// Statements that stand where only items may: one complaint for all of them, and then what is wrong with each.
+    fn statements_outside(&mut self, message: String) -> Res<()> {
+        let start = self.span;
+        let d = Diagnostic::error(Code::NoModule, message).at(start);
+        self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
+        self.outside += 1;
+        let name = format!("the statements at byte {}", start.start);
+        let func = empty(FuncKind::Function, name, vec![], Hints::default(), start);
+        // They may have belonged to the function before them, whose names they then use.
+        let strayed = !self.module.funcs.is_empty();
+        self.lenient += strayed as u32;
+        let read = self.function(func, vec![], false);
+        self.lenient -= strayed as u32;
+        self.module.funcs.push(read?);
+        Ok(())
+    }
+
+    fn generic_function(&mut self, kind: FuncKind, start: Span) -> Res<()> {
         self.advance();
         self.expect('(')?;
         self.expect(')')?;
@@ -228,11 +249,12 @@ impl<'a> Parser<'a> {
             }
         }
         let Some(name) = name else {
-            return self.error(Code::MissingAttribute, at, "an entry needs the attribute `sym_name`");
+            let what = if kind == FuncKind::Entry { "an entry" } else { "a function" };
+            return self.error(Code::MissingAttribute, at, format!("{what} needs the attribute `sym_name`"));
         };
         self.define(&name, at);
         self.expect('(')?;
-        let func = empty(FuncKind::Entry, name, vec![], hints, start);
+        let func = empty(kind, name, vec![], hints, start);
         let mut func = self.function(func, vec![], true)?;
         self.expect(')')?;
         if self.is('{') {
@@ -320,8 +342,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn is_item(word: &str) -> bool {
-    matches!(word, "entry" | "global" | "module" | "builtin.module" | "experimental$func" | "testing$func")
+pub(super) fn is_item(word: &str) -> bool {
+    let name = word.strip_prefix("cuda_tile.").unwrap_or(word);
+    matches!(name, "entry" | "global" | "module" | "builtin.module" | "experimental$func" | "testing$func")
 }
 
 fn empty(kind: FuncKind, name: String, results: Vec<Type>, hints: Hints, span: Span) -> Func {

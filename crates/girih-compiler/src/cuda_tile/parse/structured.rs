@@ -266,7 +266,9 @@ impl<'a> Parser<'a> {
             }
             ty = self.ty()?;
         } else if !shape.is_empty() || !strides.is_empty() {
-            return self.expected("`->`, after the type of the dynamic extents and strides");
+            let d = Diagnostic::error(Code::Syntax, "the type of the dynamic extents and strides is missing");
+            self.report(d.at(self.since(at)).help("write `: tile<i32> -> tensor_view<...>`"));
+            return Err(Failed);
         }
         let at = self.since(at);
         let Type::TensorView(view) = &ty else {

@@ -114,7 +114,11 @@ fn e0107_no_module() {
     rejects("", "E0107 the file has no module and no entry []");
     rejects("// nothing\n", "E0107 the file has no module and no entry [/]");
     rejects("%0 = iota : tile<4xi32>", "E0107 this statement is outside any entry [%0]");
-    rejects("addi %a, %b : tile<i32>", "E0107 the operation `addi` is outside any entry [addi]");
+    let both = "E0107 the operation `addi` is outside any entry [addi]\nE0103 the value %a is not defined here [%a]";
+    rejects("addi %a, %b : tile<i32>", both);
+    // What follows an entry may use its names.
+    let strayed = format!("{}\naddi %n, %n : tile<i32>", body(""));
+    rejects(&strayed, "E0107 the operation `addi` is outside any entry [addi]");
 }
 
 #[test]

@@ -50,8 +50,9 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// The values that leave a region must have the types that are expected outside.
-    fn handed(&mut self, op: &'a Op, want: &[ValueId], what: &str) -> Checked {
+    /// The values that leave a region must have the types that are expected outside. The complaint is about the holder
+    /// of the region, if one is given, and otherwise about the operation that hands them over.
+    fn handed(&mut self, op: &'a Op, want: &[ValueId], what: &str, holder: Option<&'a Op>) -> Checked {
         let have: Vec<&Type> = op.operands.iter().filter_map(|&v| self.ty(v)).collect();
         let want: Vec<&Type> = want.iter().filter_map(|&v| self.ty(v)).collect();
         if have == want {
@@ -62,7 +63,11 @@ impl<'a> Verifier<'a> {
             all => all.iter().map(|t| show(t)).collect::<Vec<_>>().join(", "),
         };
         let text = format!("`{}` passes {} where {what} {}", name(op), list(&have), list(&want));
-        self.error(Code::TypeMismatch, op.span, text);
+        let d = Diagnostic::error(Code::TypeMismatch, text);
+        self.out.push(match holder {
+            Some(holder) => d.at(holder.span).label(op.span, "here"),
+            None => d.at(op.span),
+        });
         None
     }
 
@@ -77,13 +82,13 @@ impl<'a> Verifier<'a> {
         };
         match op.opcode {
             Opcode::Yield => match self.parent(id).and_then(|p| self.op(p)) {
-                Some(p) if p.opcode == Opcode::If => self.handed(op, &p.results, "the `if` gives"),
+                Some(p) if p.opcode == Opcode::If => self.handed(op, &p.results, "the `if` gives", Some(p)),
                 // The bodies of folds are judged with their operation.
                 Some(p) if matches!(p.opcode, Opcode::Reduce | Opcode::Scan | Opcode::ExpGenerate) => Some(()),
                 _ => wrong(self, "`yield` is allowed only in the regions of `if`, `reduce` and `scan`", None),
             },
             Opcode::Break => match self.enclosing(id) {
-                Some(l) if l.opcode == Opcode::Loop => self.handed(op, &l.results, "the `loop` gives"),
+                Some(l) if l.opcode == Opcode::Loop => self.handed(op, &l.results, "the `loop` gives", None),
                 Some(l) if l.opcode == Opcode::For => wrong(
                     self,
                     "`break` cannot leave a `for`",
@@ -96,7 +101,7 @@ impl<'a> Verifier<'a> {
                     let skip = (l.opcode == Opcode::For) as usize;
                     let args = l.regions.first().and_then(|&r| self.func.regions.get(r)).map(|r| r.args.as_slice());
                     let args = args.and_then(|a| a.get(skip..)).unwrap_or(&[]);
-                    self.handed(op, args, "the loop carries")
+                    self.handed(op, args, "the loop carries", None)
                 }
                 _ => wrong(self, "`continue` is allowed only in a loop", None),
             },
@@ -220,11 +225,13 @@ impl<'a> Verifier<'a> {
                     Code::BadRank,
                     format!("the arguments of `{}`'s body must be scalars, not {}", name(op), show_tile(t)),
                 ),
-                other => {
-                    (Code::TypeMismatch, format!("this argument must be {}, not {}", show_tile(&want), show(other)))
-                }
+                other => (
+                    Code::TypeMismatch,
+                    format!("an argument of `{}`'s body must be {}, not {}", name(op), show_tile(&want), show(other)),
+                ),
             };
-            self.out.push(Diagnostic::error(code, text).at(value.span).help(format!("write {}", show_tile(&want))));
+            let d = Diagnostic::error(code, text).at(op.span).label(value.span, "this argument");
+            self.out.push(d.help(format!("write {}", show_tile(&want))));
             fine = false;
         }
         self.pure(op);
@@ -237,7 +244,8 @@ impl<'a> Verifier<'a> {
         let want: Vec<Type> = yields.iter().map(|&elem| Type::Tile(TileType::of(vec![], elem))).collect();
         if have.len() != want.len() || have.iter().zip(&want).any(|(h, w)| *h != Some(w)) {
             let list = want.iter().map(show).collect::<Vec<_>>().join(", ");
-            self.error(Code::TypeMismatch, last.span, format!("the body of `{}` must yield {list}", name(op)));
+            let d = Diagnostic::error(Code::TypeMismatch, format!("the body of `{}` must yield {list}", name(op)));
+            self.out.push(d.at(op.span).label(last.span, "here"));
             fine = false;
         }
         fine.then_some(())
@@ -258,14 +266,14 @@ impl<'a> Verifier<'a> {
                 if !matches!(info(inner.opcode).effect, Effect::Pure | Effect::Structured | Effect::Terminator) {
                     let text =
                         format!("`{}` has side effects, which the body of `{}` must not have", name(inner), name(op));
-                    self.error(Code::ImpureBody, inner.span, text);
+                    self.out.push(Diagnostic::error(Code::ImpureBody, text).at(op.span).label(inner.span, "here"));
                 }
                 for &v in &inner.results {
                     if let Some(Type::Tile(t)) = self.ty(v)
                         && !t.shape.is_empty()
                     {
                         let text = format!("the body of `{}` works on scalars, not {}", name(op), show_tile(t));
-                        self.error(Code::BadRank, inner.span, text);
+                        self.out.push(Diagnostic::error(Code::BadRank, text).at(op.span).label(inner.span, "here"));
                     }
                 }
             }

@@ -27,6 +27,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::id::Id;
+use crate::base::words::did_you_mean;
 use crate::base::{Code, Diagnostic, Span};
 use crate::cuda_tile::ir::*;
 use crate::num::DType;
@@ -88,6 +89,35 @@ fn global(g: &Global, out: &mut Vec<Diagnostic>) {
     }
 }
 
+/// What hints may be said of.
+const ARCHITECTURES: [&str; 13] = [
+    "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_103", "sm_107", "sm_110", "sm_120", "sm_121",
+    "default",
+];
+
+/// A hint: its name, and the values it takes.
+struct Hint {
+    name: &'static str,
+    values: &'static str,
+    takes: fn(&Attr) -> bool,
+}
+
+const BLOCKS_OF_A_CLUSTER: Hint = Hint {
+    name: "num_cta_in_cga",
+    values: "a power of two, 16 at most",
+    takes: |v| matches!(v, Attr::Int(1 | 2 | 4 | 8 | 16)),
+};
+const WARPS: Hint = Hint {
+    name: "num_worker_warps_per_cta",
+    values: "a power of two, 32 at most",
+    takes: |v| matches!(v, Attr::Int(1 | 2 | 4 | 8 | 16 | 32)),
+};
+const OCCUPANCY: Hint =
+    Hint { name: "occupancy", values: "a number from 1 to 32", takes: |v| matches!(v, Attr::Int(1..=32)) };
+const LATENCY: Hint =
+    Hint { name: "latency", values: "a number from 1 to 10", takes: |v| matches!(v, Attr::Int(1..=10)) };
+const ALLOW_TMA: Hint = Hint { name: "allow_tma", values: "`true` or `false`", takes: |v| matches!(v, Attr::Bool(_)) };
+
 /// The state of verifying one function.
 struct Verifier<'a> {
     module: &'a Module,
@@ -138,7 +168,7 @@ impl<'a> Verifier<'a> {
 
     fn signature(&mut self) {
         let func = self.func;
-        self.hints(&func.hints, func.span);
+        self.hints(&func.hints, func.span, &[BLOCKS_OF_A_CLUSTER, WARPS, OCCUPANCY]);
         if func.kind != FuncKind::Entry {
             return;
         }
@@ -176,8 +206,9 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Duplicate keys and entries that are not dictionaries; hints nobody knows are ignored.
-    fn hints(&mut self, hints: &Hints, span: Span) {
+    /// Duplicate keys and entries that are not dictionaries are errors; hints that mean nothing get a warning, as
+    /// NVIDIA's compiler gives it when asked to.
+    fn hints(&mut self, hints: &Hints, span: Span, known: &[Hint]) {
         let mut keys = BTreeSet::new();
         for (arch, entry) in &hints.0 {
             if !keys.insert(arch) {
@@ -187,13 +218,37 @@ impl<'a> Verifier<'a> {
                 self.error(Code::BadHint, span, format!("the hints for `{arch}` must be a dictionary"));
                 continue;
             };
+            if !ARCHITECTURES.contains(&arch.as_str()) {
+                let text = format!("no architecture of hints is called `{arch}`");
+                let plain = arch.trim_end_matches(|c: char| c.is_ascii_lowercase());
+                let question = match ARCHITECTURES.contains(&plain) {
+                    true => Some(format!("did you mean `{plain}`?")),
+                    false => did_you_mean(arch, ARCHITECTURES.iter().copied()),
+                };
+                self.warn_of_hint(span, text, question);
+            }
             let mut names = BTreeSet::new();
-            for (name, _) in entries {
+            for (name, value) in entries {
                 if !names.insert(name) {
                     self.error(Code::BadHint, span, format!("the hint `{name}` for `{arch}` is given twice"));
                 }
+                match known.iter().find(|h| h.name == name) {
+                    Some(h) if (h.takes)(value) => {}
+                    Some(h) => {
+                        self.warn_of_hint(span, format!("the hint `{name}` for `{arch}` must be {}", h.values), None);
+                    }
+                    None => {
+                        let question = did_you_mean(name, known.iter().map(|h| h.name));
+                        self.warn_of_hint(span, format!("there is no hint `{name}` here"), question);
+                    }
+                }
             }
         }
+    }
+
+    fn warn_of_hint(&mut self, span: Span, text: String, question: Option<String>) {
+        let d = Diagnostic::warning(Code::IgnoredAttribute, format!("{text}; it is ignored")).at(span);
+        self.out.push(question.into_iter().fold(d, |d, question| d.help(question)));
     }
 
     fn error(&mut self, code: Code, span: Span, text: impl Into<String>) {

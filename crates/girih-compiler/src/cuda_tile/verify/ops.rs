@@ -1,7 +1,7 @@
 //! The rules of operations on values; memory is in `access`, regions are in `control`.
 
 use super::types::{is_permutation, show, show_tile};
-use super::{Verifier, name};
+use super::{ALLOW_TMA, LATENCY, Verifier, name};
 use crate::base::Code;
 use crate::base::words::closest;
 use crate::cuda_tile::ir::*;
@@ -59,7 +59,10 @@ impl<'a> Verifier<'a> {
     fn rules(&mut self, id: OpId, op: &'a Op) -> Checked {
         self.arity(op)?;
         if let Some(Attr::Hints(h)) = op.attr(AttrKey::OptimizationHints) {
-            self.hints(h, op.span);
+            match op.opcode {
+                Opcode::LoadViewTko | Opcode::StoreViewTko => self.hints(h, op.span, &[LATENCY, ALLOW_TMA]),
+                _ => self.hints(h, op.span, &[LATENCY]),
+            }
         }
         use Opcode as O;
         match op.opcode {

@@ -2,6 +2,7 @@
 //!
 //! The mathematics is in [`conv`] and [`conv_transpose`], which rules of several sources call.
 
+use super::types::bounded;
 use super::window::{Slide, masked, masked_by, onnx_slides, spatial};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
@@ -365,6 +366,8 @@ fn onnx_conv_transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>>
     let zeros = || vec![0i64; n];
     let adds = call.ints("output_padding")?.filter(|l| !l.is_empty()).unwrap_or_else(zeros);
     let wanted = call.ints("output_shape")?.filter(|l| !l.is_empty());
+    bounded("output_padding", &adds)?;
+    bounded("output_shape", wanted.as_deref().unwrap_or_default())?;
     if adds.len() != n || wanted.as_ref().is_some_and(|w| w.len() != n && w.len() != n + 2) {
         return Err(Refusal::new("output_padding and output_shape need one entry for each spatial axis"));
     }

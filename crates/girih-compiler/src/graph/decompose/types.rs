@@ -242,11 +242,20 @@ pub(super) fn distinct(axes: Vec<usize>) -> Result<Vec<usize>> {
 /// A list of `n` numbers; one number stands for all, nothing for the default.
 pub(super) fn numbers(call: &Call<'_>, name: &str, n: usize, default: i64) -> Result<Vec<i64>> {
     let given = call.ints(name)?.unwrap_or_default();
+    bounded(name, &given)?;
     match given.len() {
         0 => Ok(vec![default; n]),
         1 => Ok(vec![given[0]; n]),
         len if len == n => Ok(given),
         len => Err(Refusal::new(format!("{name} has {len} numbers, but needs {n}"))),
+    }
+}
+
+/// Paddings, strides and their like are within what extents are made of without overflow.
+pub(super) fn bounded(name: &str, given: &[i64]) -> Result<()> {
+    match given.iter().find(|v| v.unsigned_abs() > 1 << 31) {
+        Some(far) => Err(Refusal::new(format!("{name} must be within 2^31, not {far}"))),
+        None => Ok(()),
     }
 }
 

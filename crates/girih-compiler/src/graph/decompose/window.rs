@@ -8,6 +8,7 @@ use crate::graph::ir::{Arg, MapSource, axis};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
 use super::Call;
+use super::types::bounded;
 
 /// How a window moves along one axis.
 #[derive(Clone, Debug)]
@@ -66,6 +67,7 @@ pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix
     let n = extents.len();
     let list = |name: &str, count: usize, default: i64| -> Result<Vec<i64>> {
         let given = call.ints(name)?.filter(|l| !l.is_empty()).unwrap_or_else(|| vec![default; count]);
+        bounded(name, &given)?;
         if given.len() == count {
             return Ok(given);
         }
@@ -79,8 +81,8 @@ pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix
             sizes.len()
         )));
     }
-    if let Some(bad) = strides.iter().chain(&dilations).find(|s| **s < 1 || **s > 1 << 31) {
-        return Err(Refusal::new(format!("a stride or dilation must be from 1 to 2^31, not {bad}")));
+    if let Some(bad) = strides.iter().chain(&dilations).find(|s| **s < 1) {
+        return Err(Refusal::new(format!("a stride or dilation must be 1 or more, not {bad}")));
     }
     let auto = call.text("auto_pad")?.unwrap_or("NOTSET");
     let mut out = vec![];
