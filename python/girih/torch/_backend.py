@@ -17,7 +17,7 @@ import torch
 from girih import _library
 from girih.frontend.errors import GirihError
 
-from . import _graph, _partition, _recurrent, _report
+from . import _complex, _graph, _partition, _recurrent, _report
 from ._compiled import Compiled
 
 __all__ = ["girih", "kept_whole", "pieces"]
@@ -121,11 +121,22 @@ _recurrent.watch(girih)
 
 def compile_graph(options, kind, module: torch.fx.GraphModule, _inputs):
     """A callable for a functional graph of ATen operations."""
+    pairs = of_reals(module, fix=kind != "backward")
+    module = pairs.module if pairs else module
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
     parameters = [placeholders[i] for i in static_inputs(kind) if i < len(placeholders)]
     parameters = [n for n in parameters if isinstance(n.meta.get("val"), torch.Tensor)]
     run = build(module, parameters, options, _report.begin(kind))
-    return boxed(run)
+    return boxed(pairs.around(run) if pairs else run)
+
+
+def of_reals(module, fix) -> _complex.Pairs | None:
+    """The graph with its complex tensors as pairs of reals; None where it has none, or where that goes wrong."""
+    try:
+        return _complex.as_pairs(module, pieces(), long_transforms=False, fix=fix)
+    except Exception as e:
+        _partition.warn_once("complex numbers", first_line(e))
+        return None
 
 
 def static_inputs(kind) -> list[int]:
@@ -208,7 +219,7 @@ def compiled(module, parameters, options, record):
                 raise
     for node, reason in refused.items():
         # Of what is PyTorch's own there is nothing to be warned of.
-        if node.op != "placeholder" and not _partition.is_collective(node):
+        if node.op != "placeholder" and not _partition.is_collective(node) and not _complex.bridges(node):
             _partition.warn_once(_partition.operation(node), reason)
     operations = {_partition.operation(n): why for n, why in refused.items() if n not in document.refused}
     return split(module, parameters, options, record, operations)

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import GirihError
 
-from . import _backend, _compiled, _graph, _partition, _recurrent
+from . import _backend, _compiled, _complex, _graph, _partition, _recurrent
 
 __all__ = ["Model", "export"]
 
@@ -81,6 +81,10 @@ class Model:
         self.name = name
         signature = program.graph_signature
         module = program.graph_module
+        #: Positions of what is complex outside, and pairs of reals inside: of the placeholders, and of the results.
+        self._complex, self._complex_results = [], []
+        if pairs := _complex.as_pairs(module, _backend.pieces(), long_transforms=True, fix=False):
+            module, self._complex, self._complex_results = pairs.module, pairs.given, pairs.gives
         placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
         state = {**program.state_dict, **program.constants}
         self._in_spec, self._out_spec = program.call_spec.in_spec, program.call_spec.out_spec
@@ -98,7 +102,8 @@ class Model:
                 raise GirihError("the model has operations with side effects, which is not supported")
             if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
                 raise GirihError(f"the model takes {spec.kind.name.lower()} `{spec.target}`, which is not supported")
-            self._state.append(state[spec.target].detach())
+            held = state[spec.target].detach()
+            self._state.append(_complex.as_reals(held))
             if spec.target not in written:
                 parameters.append(node)
         self._parameter_targets = {
@@ -128,7 +133,8 @@ class Model:
         #: How many arguments there are, where each is a tensor, given by position, and the model writes to none.
         self._plain = None
         count = self._state.count(None)
-        if self._in_spec == pytree.tree_structure(((0,) * count, {})) and not any(p is not None for p in self._returns):
+        plain = self._in_spec == pytree.tree_structure(((0,) * count, {})) and not self._complex_results
+        if plain and not any(p is not None for p in self._returns):
             self._plain = count
         # The common nestings of results need no walk.
         if self._out_spec == pytree.tree_structure(0):
@@ -153,6 +159,8 @@ class Model:
                 raise GirihError(f"the model was captured with other arguments: {self._in_spec}, not {spec}")
         given = iter(flat)
         all_inputs = [next(given) if s is None else s for s in self._state]
+        for i in self._complex:
+            all_inputs[i] = _complex.as_reals(all_inputs[i])
         self._check(all_inputs)
         if problem := self._compiled.misfit(all_inputs):
             raise GirihError(problem)
@@ -166,6 +174,7 @@ class Model:
             for position, result in zip(self._returns, results):
                 if position is not None:
                     all_inputs[position].copy_(result)
+        results = [torch.view_as_complex(r) if i in self._complex_results else r for i, r in enumerate(results)]
         return pytree.tree_unflatten([r for p, r in zip(self._returns, results) if p is None], self._out_spec)
 
     run = __call__

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
+from . import _complex
 from ._extents import Inexpressible
 from ._scalars import LIMIT, Scalars
 
@@ -56,7 +57,7 @@ CLAMPS = ("clamp", "clamp_min", "clamp_max")
 
 
 # Operations of other namespaces that are ATen's under another name.
-OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy"}
+OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy", "aten._neg_view": "aten.neg"}
 
 
 # Copies with a part replaced, whose storage has the strides and the offset of what they copy.
@@ -237,6 +238,8 @@ class Writer:
             raise Unsupported(f"it is on the device {value.device}, but {known}")
         if value.layout != torch.strided:
             raise Unsupported(f"a tensor of layout {value.layout} is not dense")
+        if value.dtype.is_complex:
+            raise Unsupported("it has no rule for complex numbers")
         if value.dtype not in DTYPES:
             raise Unsupported(f"its element type {value.dtype} is not supported")
         return {"name": name, "dtype": DTYPES[value.dtype], "shape": [self.extent(d) for d in value.shape]}
@@ -250,6 +253,8 @@ class Writer:
                 return {"t": name}
             if isinstance(name, list):
                 raise Unsupported("an operand is a list of tensors")
+            if isinstance(of := value.meta.get("val"), torch.Tensor) and of.dtype.is_complex:
+                raise Unsupported("it has no rule for complex numbers")
             if not is_scalar(value):
                 raise Unsupported(f"its operand `{value.name}` is not available")
             value = value.meta["val"]
@@ -379,6 +384,8 @@ class Writer:
         schema = target._schema
         if any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments):
             raise Unsupported("it writes into its operands")
+        if _complex.is_long(node):
+            raise Unsupported("a library does long transforms faster")
         if target._opname == "constant_pad_nd":
             self.padded(*node.args[:2])
         if target._opname in SCATTERS and not starts_at_0(node.args[0]) and is_strided_later(node):

@@ -15,7 +15,7 @@ import dataclasses
 
 import torch
 
-from . import _graph, _partition
+from . import _complex, _graph, _partition
 
 __all__ = ["Graph", "Left", "Part", "Report", "report"]
 
@@ -72,7 +72,7 @@ class Graph:
         self.parts.append(Part(sum(map(is_operation, module.graph.nodes)), kernels))
 
     def leave(self, node: torch.fx.Node, reason: str) -> None:
-        if not is_operation(node):
+        if not is_operation(node) or _complex.bridges(node):
             return
         place = _graph.source_line(node)
         text = place and f"{place[0]}:{place[1]}"
