@@ -137,3 +137,17 @@ def test_a_class_outside_is_an_error():
         with pytest.raises(Exception):
             f(torch.tensor([0, wrong]))
     assert f(torch.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("shapes", [((20, 8), (3, 8, 16)), ((3, 8, 16), (16, 24)), ((8, 24), (24, 16)), ((3, 8, 16), (3, 16, 8))])
+@pytest.mark.parametrize("ends", [(8, 8, 16), (0, 0, 16), (1, 5, 16), (16, 16, 16)])
+def test_products_of_groups(shapes, ends):
+    a, b = (torch.randn(s, dtype=torch.bfloat16) for s in shapes)
+    along = {(2, 3): a.shape[0], (3, 2): b.shape[1], (2, 2): a.shape[1]}.get((a.dim(), b.dim()))
+    offs = None if along is None else torch.tensor(ends, dtype=torch.int32) + (along - 16)
+    f = lambda a, b: torch.nn.functional.grouped_mm(a, b, offs=offs)
+    torch._dynamo.reset()
+    girih.torch.report(clear=True)
+    found, wanted = torch.compile(f, backend="girih")(a, b), f(a, b)
+    torch.testing.assert_close(found, wanted, rtol=2e-2, atol=2e-2)
+    assert girih.torch.report(clear=True).native

@@ -80,6 +80,7 @@ def pieces() -> dict:
         if str(getattr(op, "_opname", "")) not in known and random not in getattr(op, "tags", ())
     }  # fmt: skip
     found[torch.ops.aten.native_dropout.default] = dropout
+    found[torch.ops.aten._grouped_mm.default] = grouped_mm
     return found
 
 
@@ -89,6 +90,26 @@ def dropout(x, p, train):
         return x.clone(), torch.ones_like(x, dtype=torch.bool)
     mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
     return x * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+def grouped_mm(a, b, offs=None, bias=None, out_dtype=None):
+    """`aten._grouped_mm`: a product for each group; `offs` says where groups end along the axis that only one operand has, or both sum
+    over."""
+    dtype = out_dtype or a.dtype
+    if offs is None:
+        return torch.bmm(a, b).to(dtype)
+    # What comes after the last group is left undefined.
+    along = a.shape[-2] if a.dim() < b.dim() else a.shape[-1] if a.dim() == b.dim() else b.shape[-1]
+    at = torch.arange(along, device=a.device).unsqueeze(1)
+    group = (at >= offs).sum(1).clamp(max=offs.shape[0] - 1)
+    if a.dim() < b.dim():
+        y = torch.bmm(a.unsqueeze(1), b[group]).squeeze(1)
+    elif a.dim() > b.dim():
+        y = torch.bmm(a[group], b.t().unsqueeze(2)).squeeze(2).t()
+    else:
+        of_group = (group == torch.arange(offs.shape[0], device=a.device).unsqueeze(1)) & (at.squeeze(1) < offs[-1])
+        y = torch.matmul(a * of_group.unsqueeze(1), b)
+    return y.to(dtype)
 
 
 def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | None = None, **other):
