@@ -27,6 +27,8 @@ struct Frame {
 thread_local! {
     /// Null while this thread is not in a kernel's code.
     static FRAME: Cell<*mut Frame> = const { Cell::new(std::ptr::null_mut()) };
+    /// Where on the stack a fault of the host was passed on to the handler that it had before; 0 when none is.
+    static PASSED_ON: Cell<usize> = const { Cell::new(0) };
 }
 
 const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
@@ -55,41 +57,23 @@ impl Fault {
     }
 }
 
-/// While one lives, faults of kernels are told from others. Those of several threads may begin and end in any order: the
-/// first puts the handlers in their place, the last puts back what was there.
-pub(crate) struct Native(());
-
-/// How many live, and what the signals did before the first.
-static LIVING: Brief<(usize, Option<[libc::sigaction; 4]>)> = Brief::new((0, None));
-
-impl Native {
-    pub fn enter() -> Native {
-        let mut living = LIVING.lock();
-        living.0 += 1;
-        if living.0 == 1 {
-            let flags = libc::SA_ONSTACK | libc::SA_SIGINFO;
-            let handler = on_fault as *const () as usize;
-            let before = SIGNALS.map(|signal| signals::handle(signal, handler, flags));
-            for (slot, before) in BEFORE.iter().zip(&before) {
-                slot[0].store(before.sa_sigaction, Ordering::SeqCst);
-                slot[1].store(before.sa_flags as usize, Ordering::SeqCst);
-            }
-            living.1 = Some(before);
-        }
-        Native(())
+/// Sees to it that faults of kernels are told from others, before a launch. The handlers stay: to put back what was there after
+/// each launch would take longer than a short one. A host that sets handlers later gets them called for its own faults.
+pub(crate) fn watch() {
+    static SETTING: Brief<()> = Brief::new(());
+    let handler = on_fault as *const () as usize;
+    // Who sets one of them sets them all.
+    if signals::action(SIGNALS[0]).sa_sigaction == handler {
+        return;
     }
-}
-
-impl Drop for Native {
-    fn drop(&mut self) {
-        let mut living = LIVING.lock();
-        living.0 -= 1;
-        if living.0 > 0 {
-            return;
-        }
-        for (signal, before) in SIGNALS.into_iter().zip(living.1.take().iter().flatten()) {
-            // SAFETY: puts back an action that the system gave out.
-            unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
+    let _one = SETTING.lock();
+    for (signal, slot) in SIGNALS.into_iter().zip(&BEFORE) {
+        let before = signals::action(signal);
+        if before.sa_sigaction != handler {
+            slot[0].store(before.sa_sigaction, Ordering::SeqCst);
+            slot[1].store(before.sa_flags as usize, Ordering::SeqCst);
+            // What a handler of the host raises within this one is to come at once.
+            signals::handle(signal, handler, libc::SA_ONSTACK | libc::SA_SIGINFO | libc::SA_NODEFER);
         }
     }
 }
@@ -108,8 +92,14 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
     }
     let Some(before) = SIGNALS.iter().position(|s| *s == signal).and_then(|at| BEFORE.get(at)) else { return };
+    // A handler that puts back what it found, this one, and raises the signal anew from within has had its turn.
+    let here = &raw const signal as usize;
+    // SAFETY: the system passes this to handlers with SA_SIGINFO.
+    let raised = unsafe { info.as_ref() }.is_some_and(|i| i.si_code <= 0);
+    let outer = PASSED_ON.replace(here);
+    let again = raised && here < outer;
     match before[0].load(Ordering::SeqCst) {
-        libc::SIG_DFL | libc::SIG_IGN => {
+        handler if again || [libc::SIG_DFL, libc::SIG_IGN].contains(&handler) => {
             // What faulted is done once more, and the system ends the process as always.
             // SAFETY: `signal` may be called from a signal handler.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
@@ -117,6 +107,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         // SAFETY: the system gave out this handler, with these flags.
         _ => unsafe { signals::call(before, signal, info, context) },
     }
+    PASSED_ON.set(outer);
 }
 
 /// Makes the thread go on at the frame once the signal's handler returns.
@@ -308,7 +299,7 @@ mod tests {
     }
 
     fn run(entry: KernelFn, argument: u64) -> Result<(), Fault> {
-        let _native = Native::enter();
+        watch();
         // SAFETY: the entries above read at most one argument, and nothing of their context.
         unsafe { call(entry, &argument, std::ptr::null_mut(), 0, 1) }
     }
@@ -350,16 +341,22 @@ mod tests {
         unsafe { libc::munmap(page, 4096) };
     }
 
-    /// A launch of another thread that ends first does not take the handlers along.
+    /// Handlers that the host sets after the first launch are its own, and do not get the faults of kernels.
     #[test]
-    fn lives_end_in_any_order() {
-        let (first, second) = (Native::enter(), Native::enter());
-        drop(first);
-        let address = 8_u64;
-        // SAFETY: the entry reads one argument, and nothing of its context.
-        let done = unsafe { call(reads, &address, std::ptr::null_mut(), 0, 1) };
-        drop(second);
-        assert_eq!(done, Err(Fault::Memory));
+    fn a_handler_that_came_later() {
+        static CALLS: AtomicUsize = AtomicUsize::new(0);
+        extern "C" fn theirs(_: libc::c_int) {
+            CALLS.fetch_add(1, Ordering::SeqCst);
+        }
+        assert_eq!(run(divides, 1), Ok(()));
+        let ours = signals::handle(libc::SIGFPE, theirs as *const () as usize, 0);
+        assert_eq!(ours.sa_sigaction, on_fault as *const () as usize);
+        signals::handle(libc::SIGSEGV, theirs as *const () as usize, 0);
+        assert_eq!(run(divides, 0), Err(Fault::Operation));
+        assert_eq!(CALLS.load(Ordering::SeqCst), 0);
+        // SAFETY: the handlers return, and nothing is at fault.
+        unsafe { libc::raise(libc::SIGFPE) };
+        assert_eq!(CALLS.load(Ordering::SeqCst), 1);
     }
 
     #[test]

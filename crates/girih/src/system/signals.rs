@@ -282,7 +282,7 @@ impl Drop for Cooperative {
 }
 
 /// What a signal does now.
-fn action(signal: libc::c_int) -> libc::sigaction {
+pub(crate) fn action(signal: libc::c_int) -> libc::sigaction {
     // SAFETY: asks for the action in force, into a zeroed struct.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::compile::abi::{Context, TrapKind};
 use crate::compile::module::NativeKernel;
 use crate::error::Error;
-use crate::launch::faults::{self, Fault, Native};
+use crate::launch::faults::{self, Fault};
 use crate::launch::pool;
 use crate::memory::pages::Pages;
 use crate::system::signals::{self, ABORT, Busy, Cooperative, Launching, STOP};
@@ -114,7 +114,6 @@ struct Worker<'a> {
 /// launch, or for the launches of a whole model.
 pub struct Session {
     // In the order in which they end.
-    _native: Native,
     _cooperative: Cooperative,
     launching: Launching,
 }
@@ -124,7 +123,8 @@ impl Session {
     pub fn begin() -> crate::Result<Session> {
         let launching = Launching::begin()?;
         let cooperative = Cooperative::enter();
-        Ok(Session { _native: Native::enter(), _cooperative: cooperative, launching })
+        faults::watch();
+        Ok(Session { _cooperative: cooperative, launching })
     }
 }
 
