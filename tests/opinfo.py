@@ -54,6 +54,9 @@ TIES = {"sort": {1}, "argsort": {0}, "topk": {1}, "mode": {1}, "kthvalue": {1}, 
 BASES = {"linalg.eig", "linalg.eigh", "linalg.svd", "linalg.qr", "svd", "qr", "svd_lowrank", "pca_lowrank", "geqrf",
          "linalg.ldl_factor", "linalg.ldl_factor_ex"}  # fmt: skip
 
+# How large terms are that cancel: rounding is theirs, not the result's.
+CANCELS = {"signal.windows.nuttall": 0.5}
+
 VERDICTS = ("equal", "fallback", "mismatch", "exception", "pytorch")
 
 
@@ -149,7 +152,7 @@ def compare(name, given, wanted, exact):
         if not finite.any():
             continue
         g, w, x = g[finite].double(), w[finite].double(), x[finite]
-        allowed = 4 * (w - x).abs().max() + 32 * eps * x.abs().max()
+        allowed = 4 * (w - x).abs().max() + 32 * eps * max(x.abs().max(), CANCELS.get(name, 0))
         error = (g - x).abs().max()
         if not error <= allowed:
             raise Differs(f"result {i} is off by {error:.3e}, and {allowed:.3e} is allowed")
