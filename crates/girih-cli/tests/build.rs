@@ -370,12 +370,7 @@ fn the_page_shows_what_happens() {
         let text = format!("\n{text}");
         for step in text.split("\n$ ").skip(1).filter(|_| kind == "console") {
             let (command, shown) = step.split_once('\n').unwrap();
-            let mut shell = Command::new("sh");
-            for name in ["GIRIH_TARGET", "GIRIH_CC", "CC", "GIRIH_THREADS"] {
-                shell.env_remove(name);
-            }
-            shell.args(["-c", command]).current_dir(&lab.0).env("PATH", &path);
-            let o = finish(shell.env("GIRIH_CACHE_DIR", lab.path("cache")));
+            let o = finish(lab.shell(command).current_dir(&lab.0).env("PATH", &path));
             expect(&o, 0, "");
             let plain = |text: &str| -> Vec<String> {
                 let words = |l: &str| l.split_whitespace().filter(|w| !is_size(w)).collect::<Vec<_>>().join(" ");

@@ -309,18 +309,13 @@ fn a_full_disk_takes_no_half_kernels() {
     }
     expect(&lab.girih(&["cache", "export", &file]), 0, "");
     let limited = |what: &str| {
-        let script = format!("trap '' XFSZ; ulimit -f 2; '{}' cache {what}", env!("CARGO_BIN_EXE_girih"));
-        let mut c = Command::new("sh");
-        c.args(["-c", &script]).env("GIRIH_CACHE_DIR", lab.path("other")).stdin(Stdio::null());
-        finish(&mut c)
+        let mut c = lab.shell(&format!("trap '' XFSZ; ulimit -f 2; \"$GIRIH\" cache {what}"));
+        finish(c.env("GIRIH_CACHE_DIR", lab.path("other")))
     };
     expect(&limited(&format!("import '{file}'")), 1, "cannot be written");
     let left: Vec<PathBuf> = fs::read_dir(lab.path("other/v1")).unwrap().map(|f| f.unwrap().path()).collect();
     assert!(left.is_empty(), "{left:?}");
-    let mut c = Command::new("sh");
-    let script =
-        format!("trap '' XFSZ; ulimit -f 2; '{}' cache export '{}'", env!("CARGO_BIN_EXE_girih"), lab.path("half"));
-    c.args(["-c", &script]).env("GIRIH_CACHE_DIR", lab.path("cache")).stdin(Stdio::null());
+    let mut c = lab.shell(&format!("trap '' XFSZ; ulimit -f 2; \"$GIRIH\" cache export '{}'", lab.path("half")));
     expect(&finish(&mut c), 1, "cannot be written");
     assert!(!lab.names().iter().any(|n| n.starts_with("half")), "{:?}", lab.names());
 }

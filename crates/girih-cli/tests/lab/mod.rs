@@ -114,7 +114,16 @@ impl Lab {
         self.0.join(name).to_str().unwrap().to_string()
     }
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut c = Command::new(env!("CARGO_BIN_EXE_girih"));
+        self.program(env!("CARGO_BIN_EXE_girih"), args)
+    }
+    /// A script of the shell, in which `$GIRIH` is the program.
+    pub fn shell(&self, script: &str) -> Command {
+        let mut c = self.program("sh", &["-c", script]);
+        c.env("GIRIH", env!("CARGO_BIN_EXE_girih"));
+        c
+    }
+    fn program(&self, name: &str, args: &[&str]) -> Command {
+        let mut c = Command::new(name);
         c.args(args).env("GIRIH_CACHE_DIR", self.0.join("cache")).stdin(Stdio::null());
         for name in VARIABLES {
             c.env_remove(name);

@@ -14,6 +14,7 @@ mod elem;
 pub mod eval;
 pub mod ir;
 pub mod long_sorts;
+pub mod signed_bytes;
 mod symbolic_ints;
 mod names;
 pub mod parse;

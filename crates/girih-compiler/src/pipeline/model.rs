@@ -8,7 +8,7 @@ use crate::base::rule::{Log, Rewrites, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::build::repeat::lift_all;
 use crate::graph::decompose::{self, Failure};
-use crate::graph::{Graph, long_sorts, simplify};
+use crate::graph::{Graph, long_sorts, signed_bytes, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
 use crate::tile::target::Capability;
@@ -18,7 +18,8 @@ use crate::tile::target::Capability;
 pub struct Model {
     /// Primitives only.
     pub tensor: Graph,
-    /// Its kernels in Loop IR: open, the same for every target of workers, and for every one of blocks of threads.
+    /// Its kernels in Loop IR: open, the same for every target of workers that multiplies signed bytes alike, and for every one of
+    /// blocks of threads.
     pub plan: Plan,
     /// The plan as this target's rules want it: with weights in panels, which other kernels write when the model is loaded.
     pub scheduled: Plan,
@@ -38,7 +39,11 @@ pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer
     let workers = options.target.has(Capability::Workers);
     // Blocks of threads put rows in order in the memory that they share.
     let parts = if workers || !fuse { None } else { long_sorts::in_parts(&tensor, &mut log) };
-    let outcome = model::lower(parts.as_ref().unwrap_or(&tensor), &model::Options { fuse, workers }, &mut log);
+    // Four products of an unsigned and a signed byte are one instruction, of signed ones two.
+    let by_bytes = fuse && options.target.has(Capability::ProductsOfBytes) && options.context().knobs.pairs;
+    let shifted = if by_bytes { signed_bytes::shifted(&tensor, &mut log) } else { None };
+    let suited = parts.as_ref().or(shifted.as_ref()).unwrap_or(&tensor);
+    let outcome = model::lower(suited, &model::Options { fuse, workers }, &mut log);
     if fuse {
         tell(observer, Event::Fused { number: rewrites.count(), log: &log })?;
     }

@@ -144,6 +144,8 @@ pub enum Capability {
     Products,
     /// Those of floats of one byte.
     ByteFloats,
+    /// Sums of products of unsigned by signed bytes, in the lanes of a vector.
+    ProductsOfBytes,
     /// Products by groups of four warps, operands in shared memory.
     WarpgroupProducts,
 }
@@ -306,6 +308,7 @@ impl Target {
             Capability::Workers => self.axes.threads == 1,
             Capability::AsyncCopies => self.transports.contains(&Transport::CpAsync),
             Capability::Products => self.matrix_units.contains(&MatrixUnit::Mma),
+            Capability::ProductsOfBytes => self.matrix_units.contains(&MatrixUnit::IntegerPairs),
             Capability::ByteFloats => self.matrix_units.contains(&MatrixUnit::ByteMma),
             Capability::WarpgroupProducts => self.matrix_units.contains(&MatrixUnit::Wgmma),
             Capability::TensorCopies => self.transports.contains(&Transport::Tma),

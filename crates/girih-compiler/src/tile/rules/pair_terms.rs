@@ -112,19 +112,31 @@ impl Words {
 struct Joined<'a> {
     load: &'a Stmt,
     mem: &'a Mem,
+    /// The element, and what its bits are turned around by, if they are.
+    value: ValId,
+    turned: Option<u64>,
     /// Elements of a word.
     width: i64,
 }
 
 impl<'a> Joined<'a> {
     fn of(kernel: &Kernel, stmts: &[&'a Stmt], axis: AxisId, width: i64) -> Option<Joined<'a>> {
-        let [load @ Stmt::Load { mem, mask, order: Order::Weak, .. }] = stmts[..] else { return None };
+        let (load, rest) = stmts.split_first()?;
+        let Stmt::Load { dst, mem, mask, order: Order::Weak, .. } = load else { return None };
+        let (value, turned) = match rest {
+            [] => (*dst, None),
+            [Stmt::Let { dst: value, op: ScalarOp::Xor, args }] => match args[..] {
+                [Opnd::Val(x), Opnd::Const { bits, .. }] if x == *dst => (*value, Some(bits)),
+                _ => return None,
+            },
+            _ => return None,
+        };
         let param = kernel.params.iter().any(|p| p.val == mem.base);
         let unit = affine::stride(&mem.index, axis, &BTreeSet::new()) == Stride::Unit && mem.index.vals().is_empty();
         if !param || !unit || !mask.is_always() || i64::from(mem.elem.bits()) * width != 32 {
             return None;
         }
-        let joined = Joined { load, mem, width };
+        let joined = Joined { load, mem, value, turned, width };
         let index = joined.index(kernel, axis, axis);
         let whole = Ix::mul(index, Ix::Const(width));
         let first = joined.first(axis, axis);
@@ -142,8 +154,15 @@ impl<'a> Joined<'a> {
         simplify(&Ix::floor_div(first, Ix::Const(self.width)), &kernel.facts())
     }
 
-    /// The load of a word.
-    fn made(&self, kernel: &mut Kernel, words: &mut Words, axis: AxisId, pair: AxisId) -> Option<(ValId, Stmt)> {
+    /// The load of a word, put behind `body`.
+    fn made(
+        &self,
+        kernel: &mut Kernel,
+        words: &mut Words,
+        axis: AxisId,
+        pair: AxisId,
+        body: &mut Vec<Stmt>,
+    ) -> Option<ValId> {
         let Stmt::Load { dst: element, order, site, .. } = self.load else { return None };
         let index = self.index(kernel, axis, pair);
         let base = words.base(kernel, self.mem.base);
@@ -151,7 +170,15 @@ impl<'a> Joined<'a> {
         let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I32), name });
         kernel.sources.vals.copy(*element, dst);
         let mem = Mem { base, index, elem: DType::I32 };
-        Some((dst, Stmt::Load { dst, mem, mask: Mask::default(), other: None, order: *order, site: *site }))
+        body.push(Stmt::Load { dst, mem, mask: Mask::default(), other: None, order: *order, site: *site });
+        let Some(bits) = self.turned else { return Some(dst) };
+        let bits = (0..self.width).fold(0, |word, part| word | bits << (32 / self.width * part));
+        let name = kernel.vals.get(self.value).map_or_else(String::new, |v| v.name.clone());
+        let turned = kernel.vals.push(Val { ty: Ty::Num(DType::I32), name });
+        kernel.sources.vals.copy(self.value, turned);
+        let args = vec![Opnd::Val(dst), Opnd::Const { dtype: DType::I32, bits }];
+        body.push(Stmt::Let { dst: turned, op: ScalarOp::Xor, args });
+        Some(turned)
     }
 }
 
@@ -227,10 +254,9 @@ fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> 
     }
     let rest: Vec<Stmt> = rest.into_iter().cloned().collect();
     let axis = edit::new_axis(kernel, f.axis, "2");
-    let (x, load) = joined[0].made(kernel, words, f.axis, axis)?;
-    let mut body = vec![load];
-    let (y, load) = joined[1].made(kernel, words, f.axis, axis)?;
-    body.push(load);
+    let mut body = vec![];
+    let x = joined[0].made(kernel, words, f.axis, axis, &mut body)?;
+    let y = joined[1].made(kernel, words, f.axis, axis, &mut body)?;
     let dtype = if is_float { DType::F32 } else { DType::I32 };
     let args = vec![Opnd::Val(x), Opnd::Val(y), Opnd::Const { dtype, bits: 0 }];
     body.push(Stmt::Let { dst: product, op, args });
@@ -292,6 +318,8 @@ struct Pairs<'a> {
     width: i64,
     roles: &'a Contraction,
     operands: [Element<'a>; 2],
+    /// Which of them is the first of the operation.
+    first: usize,
     /// What else the loop does, but for the multiplication and the addition that are one operation now.
     rest: Vec<&'a Stmt>,
     sum: ValId,
@@ -317,11 +345,14 @@ impl<'a> Pairs<'a> {
         }
         let (mut op, unit) = operation(x.0);
         let (mut taken, mut width) = ([(x.1, x.2), (y.1, y.2)], 2);
-        if let [Some((x, Signedness::Unsigned)), Some((y, Signedness::Signed))] =
-            [byte(kernel, inside, found.x), byte(kernel, inside, found.y)]
+        // The unsigned one is the operation's first operand.
+        let mut unsigned = 0;
+        if let [Some((x, of_x)), Some((y, of_y))] = [byte(kernel, inside, found.x), byte(kernel, inside, found.y)]
+            && of_x != of_y
             && terms(over).is_some_and(|n| n % 4 == 0)
         {
             (op, taken, width) = (ScalarOp::DotB, [(x, None), (y, None)], 4);
+            unsigned = usize::from(of_y == Signedness::Unsigned);
         }
         let operands = taken.map(|taken| Element::of(kernel, inside, over.axis, taken, width));
         // Integers are exact in any order.
@@ -394,7 +425,7 @@ impl<'a> Pairs<'a> {
         if operands.iter().any(|e| e.made.is_empty() || !e.made.iter().all(|s| edit::is_pure(s))) {
             return Err("its operands are not computed for each term alone".to_string());
         }
-        Ok(Pairs { over, terms, width, roles: found.roles, operands, rest, sum, before, op })
+        Ok(Pairs { over, terms, width, roles: found.roles, operands, first: unsigned, rest, sum, before, op })
     }
 
     /// The loop over words.
@@ -402,18 +433,12 @@ impl<'a> Pairs<'a> {
         let axis = edit::new_axis(kernel, self.over.axis, "2");
         let mut body = vec![];
         let words = self.operands.each_ref().map(|operand| {
-            let joined = operand.joined.as_ref().and_then(|j| j.made(kernel, words, self.over.axis, axis));
-            match joined {
-                Some((word, load)) => {
-                    body.push(load);
-                    word
-                }
-                None => self.word(kernel, axis, operand, &mut body),
-            }
+            let joined = operand.joined.as_ref().and_then(|j| j.made(kernel, words, self.over.axis, axis, &mut body));
+            joined.unwrap_or_else(|| self.word(kernel, axis, operand, &mut body))
         });
         let after = |s: &&&Stmt| matches!(s, Stmt::Write { .. });
         body.extend(self.rest.iter().filter(|s| !after(s)).map(|s| (*s).clone()));
-        let args = vec![Opnd::Val(words[0]), Opnd::Val(words[1]), self.before];
+        let args = vec![Opnd::Val(words[self.first]), Opnd::Val(words[1 - self.first]), self.before];
         body.push(Stmt::Let { dst: self.sum, op: self.op, args });
         body.extend(self.rest.iter().filter(after).map(|s| (*s).clone()));
         let roles = Contraction { k: vec![axis], a: words[0], b: words[1], ..self.roles.clone() };
