@@ -42,7 +42,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], worker
         Op::Scan { op, axis, exclusive, reverse } => scan(e, node, outs, *op, *axis as usize, *exclusive, *reverse),
         Op::Sort { axis, descending, .. } => sort(e, node, outs, *axis as usize, *descending),
         Op::Scatter { .. } if !workers && scatter_blocks::write(e, node, outs)? => Ok(()),
-        Op::Scatter { coords, op } => scatter(e, node, outs, coords, *op),
+        Op::Scatter { coords, op } => scatter(e, node, outs, coords, *op, workers),
         _ => Err(Refusal::new("this operation has a form of its own")),
     }
 }
@@ -156,22 +156,81 @@ fn compare(e: &mut NestBuilder<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bo
     (less, of(e, ScalarOp::Or, same, both))
 }
 
-fn scatter(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], at: &[Coord], op: ScatterOp) -> Result<()> {
+/// Columns that one worker copies and updates, where the columns of rows are shared out.
+const COLUMNS: i64 = 128;
+
+/// An axis along which no two updates meet, since it is an axis of the updates and one of the result's, as long.
+struct Apart {
+    /// Among the result's axes, and the updates'.
+    of_result: usize,
+    of_updates: usize,
+    /// How many positions along it one worker takes, and how many workers that is for.
+    each: i64,
+    shares: Ix,
+}
+
+impl Apart {
+    /// The outermost such axis: rows one by one, the columns of the innermost in stretches.
+    fn find(at: &[Coord], result: &[Ix], updates: &[Ix]) -> Option<Apart> {
+        at.iter().enumerate().find_map(|(of_result, c)| {
+            let Coord::Ix(Ix::Axis(axis)) = c else { return None };
+            let of_updates = axis.0 as usize;
+            let n = updates.get(of_updates).filter(|n| **n == result[of_result] && !n.is_const(1))?;
+            if result[of_result + 1..].iter().any(|n| !n.is_const(1)) {
+                return Some(Apart { of_result, of_updates, each: 1, shares: n.clone() });
+            }
+            let shares = n.as_const().filter(|n| n % COLUMNS == 0)? / COLUMNS;
+            (shares > 1).then_some(Apart { of_result, of_updates, each: COLUMNS, shares: Ix::Const(shares) })
+        })
+    }
+
+    /// Opens what is left of the axis within a worker's share.
+    fn within(&self, e: &mut NestBuilder<'_>, share: &Ix, name: &str) -> Ix {
+        match self.each {
+            1 => share.clone(),
+            each => {
+                let inner = Ix::Axis(e.open(name, Ix::Const(each), LoopKind::Free));
+                Ix::add(Ix::mul(share.clone(), Ix::Const(each)), inner)
+            }
+        }
+    }
+}
+
+/// What is updated is copied, and then the updates are made one after the other. Workers share both along an axis on which no two
+/// updates meet.
+fn scatter(
+    e: &mut NestBuilder<'_>,
+    node: &Node,
+    outs: &[ValId],
+    at: &[Coord],
+    op: ScatterOp,
+    workers: bool,
+) -> Result<()> {
     let (x, root) = (first(node)?, node.results[0]);
     let (elem, shape) = (e.graph.values[root].elem, e.graph.values[root].shape.clone());
     let Some(Arg::Value(updates)) = node.args.last().copied() else {
         return Err(Refusal::new("the updates are a scalar"));
     };
-    let coords = open_rows(e, &shape, &[]);
+    let from = e.graph.values[updates].shape.clone();
+    let apart = if workers { Apart::find(at, &shape, &from) } else { None };
+    let share = apart.as_ref().map(|a| Ix::Axis(e.open("own", a.shares.clone(), LoopKind::Free)));
+    let outside = e.depth();
+    let mut coords = open_rows(e, &shape, apart.as_ref().map(|a| a.of_result).as_slice());
+    if let (Some(a), Some(share)) = (&apart, &share) {
+        coords[a.of_result] = a.within(e, share, "column");
+    }
     let value = e.demand(x, &coords)?;
     e.store(outs[0], root, &coords, value, node.origin);
-    close_all(e);
-    let from = e.graph.values[updates].shape.clone();
+    while e.depth() > outside {
+        e.close();
+    }
     let (mut place, mut serial) = (vec![Ix::Const(0); from.len()], false);
     for (d, n) in from.iter().enumerate() {
-        if !n.is_const(1) {
-            // Along an axis that is one of the result's too, no two updates meet. The outermost loop stays as it is all the same: it
-            // comes after the copy of what is updated, which blocks of their own would not wait for.
+        if let (Some(a), Some(share)) = (apart.as_ref().filter(|a| a.of_updates == d), &share) {
+            place[d] = a.within(e, share, "u");
+        } else if !n.is_const(1) {
+            // Along an axis that is one of the result's too, no two updates meet. The outermost loop stays as it is all the same,
+            // where it comes after the copy of what is updated, which blocks of their own would not wait for.
             let own = |c: &Coord| matches!(c, Coord::Ix(Ix::Axis(a)) if a.0 as usize == d);
             let kind = if serial && at.iter().any(own) { LoopKind::Free } else { LoopKind::Serial };
             serial |= kind == LoopKind::Serial;
