@@ -163,12 +163,14 @@ fn terms_in_pairs() {
             check(&case, &narrow);
         }
     }
-    // Unsigned by signed bytes, four at a time where four divide the sum; extended at once, or over 16 bits.
+    // Unsigned by signed bytes, four at a time where four divide the sum; extended at once, or over 16 bits, and of what was signed
+    // before its highest bit was turned around.
     for (a, b, terms, word) in [
         ("ext.u.i32(a)", "ext.i32(b)", 60, 4),
         ("ext.u.i32(a)", "ext.i32(b)", 58, 2),
         ("ext.i32(a)", "ext.i32(b)", 60, 2),
-        ("ext.i32(a)", "ext.u.i32(b)", 60, 2),
+        ("ext.i32(a)", "ext.u.i32(b)", 60, 4),
+        ("ext.u.i32(a ^ -128)", "ext.i32(b)", 60, 4),
         ("ext.i32(ext.u.i16(a))", "ext.i32(ext.i16(b))", 60, 4),
     ] {
         for at in ["k*40 + j", &format!("j*{terms} + k"), "j*61 + k"] {
@@ -182,7 +184,8 @@ fn terms_in_pairs() {
             let loops = product("i8", at, "ext.i32")
                 .replace("x: i32 = ext.i32(a)", &wide("x", a))
                 .replace("y: i32 = ext.i32(b)", &wide("y", b))
-                .replace("58", &terms.to_string());
+                .replace("58", &terms.to_string())
+                .replace("x: i32 = ext.u.i32(a ^ -128)", "f: i8 = a ^ -128\n        x: i32 = ext.u.i32(f)");
             let (paired, log) = apply("pair_terms", &parsed(&loops), &ctx);
             assert_eq!(log.applied, ["contraction into acc"], "{:?}", log.skipped);
             let made = text(&paired);
