@@ -266,7 +266,7 @@ test-torchrun: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/torchrun
 
-# PyTorch's own list of operations through torch.compile: which are equal, which differ, which PyTorch runs. It takes hours;
+# PyTorch's own list of operations through torch.compile: which are equal, which differ, which PyTorch runs. It takes half an hour;
 # `make opinfo OPINFO="--filter cum"` runs a part.
 opinfo: build .venv/ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt

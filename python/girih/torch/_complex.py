@@ -443,7 +443,7 @@ RULES: dict[str, Callable] = {
     "alias": kept, "clone": lambda a, **_: Pair(a.both.clone()), "detach": kept, "contiguous": kept, "lift_fresh_copy": kept,
     "resolve_conj": kept, "resolve_neg": kept, "view": sized(torch.reshape), "_unsafe_view": sized(torch.reshape),
     "reshape": sized(torch.reshape), "expand": lambda a, size, **_: Pair(a.both.expand([*size, 2])),
-    "repeat": lambda a, times: Pair(a.both.repeat([1] * (len(times) - a.rank) and [*times, 1] or [*times, 1])),
+    "repeat": lambda a, times: Pair(a.both.repeat([*times, 1])),
     "permute": permute, "transpose": transpose, "t": lambda a: transpose(a, 0, 1) if a.rank == 2 else a,
     "unsqueeze": along(torch.unsqueeze, 1), "squeeze": squeeze, "slice": along(aten.slice.Tensor), "select": along(torch.select),
     "narrow": along(torch.narrow), "unbind": along(torch.unbind), "split": along_second(torch.split),
