@@ -157,7 +157,7 @@ fn compare(e: &mut NestBuilder<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bo
 }
 
 /// Columns that one worker copies and updates, where the columns of rows are shared out.
-const COLUMNS: i64 = 128;
+const COLUMNS: i64 = 256;
 
 /// An axis along which no two updates meet, since it is an axis of the updates and one of the result's, as long.
 struct Apart {
