@@ -349,15 +349,6 @@ def test_random_numbers_are_those_of_pytorch():
         torch.testing.assert_close(given, step(x))
 
 
-def test_complex_numbers():
-    def step(x):
-        z = torch.fft.rfft(x * 2)
-        return z.abs() + 1
-
-    with pytest.warns(UserWarning, match="complex64"):
-        closeness.matches(Of(step), randn(3, 8))
-
-
 def test_data_dependent_shapes():
     def step(x):
         kept = x[x > 0]
