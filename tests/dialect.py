@@ -22,6 +22,7 @@ CRATE = ("cuda-tile-rs", "0.0.1-alpha")
 
 UNREGISTERED = "operations of other dialects are unknown"
 TYPED = "a type that no value has is complained of where it is written"
+HINTS = "hints that mean nothing get a warning, as the compiler gives it"
 TOOLS = "the shipping tools accept it"
 # The file, the part of it (from 0), and why Girih says something else.
 REASONS = {
@@ -30,11 +31,11 @@ REASONS = {
     ("Dialect/CudaTile/arith_invalid.mlir", 0): UNREGISTERED,
     ("Dialect/CudaTile/arith_invalid.mlir", 161): "no program, only a comment",
     ("Dialect/CudaTile/dense_attr_invalid.mlir", 0): "no program, only a comment",
-    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 0): "hints that mean nothing get a warning, as the compiler gives it",
-    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 2): "the same",
-    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 3): "the same",
-    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 4): "the same",
-    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 5): "the same",
+    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 0): HINTS,
+    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 2): HINTS,
+    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 3): HINTS,
+    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 4): HINTS,
+    ("Dialect/CudaTile/entry_opt_hints_invalid.mlir", 5): HINTS,
     ("Dialect/CudaTile/invalid.mlir", 8): UNREGISTERED,
     ("Dialect/CudaTile/invalid.mlir", 13): UNREGISTERED,
     ("Dialect/CudaTile/invalid.mlir", 95): TYPED,

@@ -80,6 +80,11 @@ def parts(value):
     return value, None
 
 
+def beside(real):
+    """A real operand for both parts; what has no axes keeps none, since then it does not decide the element type."""
+    return real.unsqueeze(-1) if isinstance(real, torch.Tensor) and real.dim() else real
+
+
 def pair_of(value, like: torch.Tensor) -> Pair:
     """Any operand as a pair, with the element type of another."""
     if isinstance(value, Pair):
@@ -109,10 +114,8 @@ def mul(a, b):
     (ar, ai), (br, bi) = parts(a), parts(b)
     if ai is None or bi is None:
         number, scale = (b, ar) if ai is None else (a, br)
-        scale = scale.unsqueeze(-1) if isinstance(scale, torch.Tensor) and scale.dim() else scale
         if isinstance(number, Pair):
-            return Pair(number.both * scale)
-        scale = scale.squeeze(-1) if isinstance(scale, torch.Tensor) and scale.dim() else scale
+            return Pair(number.both * beside(scale))
         return pair(scale * number.real, scale * number.imag)
     return pair(ar * br - ai * bi, ar * bi + ai * br)
 
@@ -121,7 +124,7 @@ def div(a, b):
     """A quotient; a divisor is scaled by its larger part, so that its square does not overflow."""
     br, bi = parts(b)
     if bi is None:
-        return Pair(a.both / (b.unsqueeze(-1) if isinstance(b, torch.Tensor) and b.dim() else b))
+        return Pair(a.both / beside(b))
     if not isinstance(b, Pair):
         return mul(a, 1 / b)
     ar, ai = parts(a)
@@ -170,7 +173,8 @@ def reduced(f) -> Callable:
 
 
 def same(a, b):
-    both = torch.eq(pair_of(a, reals(a, b)).both, pair_of(b, reals(a, b)).both)
+    like = reals(a, b)
+    both = torch.eq(pair_of(a, like).both, pair_of(b, like).both)
     return torch.logical_and(both.select(-1, 0), both.select(-1, 1))
 
 
@@ -189,20 +193,22 @@ def sized(f) -> Callable:
     return lambda a, size, **_: Pair(f(a.both, [*size, 2]))
 
 
+def as_pair(both):
+    return [Pair(x) for x in both] if isinstance(both, (list, tuple)) else Pair(both)
+
+
 def along(f, more=0) -> Callable:
     """A rule for what is done along one axis, which comes first or is 0."""
 
     def rule(a, axis=0, *args, **kwargs):
-        found = f(a.both, a.at(axis, more), *args, **kwargs)
-        return [Pair(x) for x in found] if isinstance(found, (list, tuple)) else Pair(found)
+        return as_pair(f(a.both, a.at(axis, more), *args, **kwargs))
 
     return rule
 
 
 def along_second(f) -> Callable:
     def rule(a, what, axis=0):
-        found = f(a.both, what, a.at(axis))
-        return [Pair(x) for x in found] if isinstance(found, (list, tuple)) else Pair(found)
+        return as_pair(f(a.both, what, a.at(axis)))
 
     return rule
 
@@ -619,12 +625,12 @@ class Rewriter:
             return [f.both if isinstance(f, Pair) else f for f in found]
 
         values = [s.meta["val"] for s in sources]
+        _tables.clear()
         with detect_fake_mode(values) or contextlib.nullcontext():
             inner = make_fx(traced, decomposition_table=self.pieces)(*values)
         if refused:
             return False
         results = self.inlined(inner, sources, node)
-        _tables.clear()
         value = node.meta["val"]
         if isinstance(value, (tuple, list)):
             self.pairs[node] = results

@@ -102,12 +102,8 @@ impl Operand {
     /// Whether elements differ along an axis of the product.
     fn counts(&self, d: usize) -> bool {
         let Ix::Axis(at) = axis(d) else { return false };
-        let mut tested = false;
-        self.when.replace_leaves(&mut |leaf| {
-            tested |= *leaf == Ix::Axis(at);
-            None
-        });
-        tested || self.coords.iter().any(|c| c.has_axis(at))
+        let tested = self.when.conds.iter().flat_map(|c| [&c.lhs, &c.rhs]);
+        self.coords.iter().chain(tested).any(|ix| ix.has_axis(at))
     }
 
     /// The sums along the axes `k`, of extent 1 along those that it does not depend on.

@@ -159,8 +159,6 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     let value = e.demand(root, &coords)?;
     let origin = graph.def(root).map_or(crate::graph::OriginId(0), |(n, _)| n.origin);
     e.store(out, root, &coords, value, origin);
-    while e.depth() > outside {
-        e.close();
-    }
+    e.close_to(outside);
     Ok(())
 }

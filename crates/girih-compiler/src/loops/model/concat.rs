@@ -126,9 +126,7 @@ pub(super) fn write(mut e: NestBuilder<'_>, v: ValueId, out: ValId, parts: &[Par
         };
         let value = e.operand(arg, &coords)?;
         e.store(out, v, &at, value, node.origin);
-        while e.depth() > before {
-            e.close();
-        }
+        e.close_to(before);
         Ok(())
     };
     for part in parts {

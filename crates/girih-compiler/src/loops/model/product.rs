@@ -49,9 +49,7 @@ pub(super) fn write(
         places.iter().map(|p| p.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).map(|c| e.simplify(&c)).collect();
     let value = e.demand(root, &coords)?;
     e.store(out, root, &coords, value, origin);
-    while e.depth() > depth {
-        e.close();
-    }
+    e.close_to(depth);
     Ok(())
 }
 
@@ -107,9 +105,7 @@ pub(super) fn contract(
     let inside = e.depth_of_val(a) > outer && e.depth_of_val(b) > outer;
     let roles = inside.then(|| Contraction { m: m.to_vec(), n: n.to_vec(), k, a, b, acc });
     e.close_with(|f| f.contraction = roles);
-    while e.depth() > outer {
-        e.close();
-    }
+    e.close_to(outer);
     Ok(acc)
 }
 

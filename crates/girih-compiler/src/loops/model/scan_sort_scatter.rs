@@ -28,12 +28,6 @@ pub(super) fn open_rows(e: &mut NestBuilder<'_>, shape: &[Ix], but: &[usize]) ->
     coords
 }
 
-pub(super) fn close_all(e: &mut NestBuilder<'_>) {
-    while e.depth() > 0 {
-        e.close();
-    }
-}
-
 /// Emits an operation; `outs` are the pointers of its results.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], workers: bool) -> Result<()> {
     match &node.op {
@@ -78,7 +72,7 @@ fn scan(
     let new = e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: fold, args: vec![value, old] });
     e.store(outs[0], root, &coords, if exclusive { old } else { new }, node.origin);
     e.push_here(Stmt::Write { buf: acc, idx: vec![], value: new });
-    close_all(e);
+    e.close_to(0);
     Ok(())
 }
 
@@ -129,7 +123,7 @@ fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, desce
     }
     e.store(outs[0], sorted, &to, own, node.origin);
     e.store(outs[1], order, &to, ii, node.origin);
-    close_all(e);
+    e.close_to(0);
     Ok(())
 }
 
@@ -221,9 +215,7 @@ fn scatter(
     }
     let value = e.demand(x, &coords)?;
     e.store(outs[0], root, &coords, value, node.origin);
-    while e.depth() > outside {
-        e.close();
-    }
+    e.close_to(outside);
     let (mut place, mut serial) = (vec![Ix::Const(0); from.len()], false);
     for (d, n) in from.iter().enumerate() {
         if let (Some(a), Some(share)) = (apart.as_ref().filter(|a| a.of_updates == d), &share) {
@@ -263,7 +255,7 @@ fn scatter(
         }
     };
     e.store(outs[0], root, &to, new, node.origin);
-    close_all(e);
+    e.close_to(0);
     Ok(())
 }
 

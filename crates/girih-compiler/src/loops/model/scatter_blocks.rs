@@ -26,7 +26,7 @@
 //! Of updates that replace, the last one is looked for: the greatest position that is an element's own.
 
 use super::builder::{NestBuilder, Result, fold_of};
-use super::scan_sort_scatter::{close_all, first, fold_of_scatter};
+use super::scan_sort_scatter::{first, fold_of_scatter};
 use super::sort_rows::{constant, val};
 use crate::graph::ValueId;
 use crate::graph::ir::{Arg, Coord, Graph, Node, Op, ReduceOp, ScatterOp};
@@ -223,7 +223,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
         _ if *op == ScatterOp::Set => s.last_ones()?,
         _ => s.alone()?,
     }
-    close_all(s.e);
+    s.e.close_to(0);
     Ok(true)
 }
 
@@ -259,7 +259,7 @@ impl Scatter<'_, '_> {
                 self.e.index_operand(self.node, *i, &place, self.shape[d].clone())?;
             }
         }
-        close_all(self.e);
+        self.e.close_to(0);
         Ok(())
     }
 

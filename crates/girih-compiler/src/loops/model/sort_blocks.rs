@@ -23,7 +23,7 @@
 //! Elements of 64 bits leave no room for a place: numbers and places are compared and moved side by side.
 
 use super::builder::{NestBuilder, Result};
-use super::scan_sort_scatter::{close_all, first, open_rows};
+use super::scan_sort_scatter::{first, open_rows};
 use super::sort_rows::{Rows, constant, val};
 use crate::graph::ir::{Node, Op};
 use crate::graph::long_sorts::LONGEST;
@@ -94,7 +94,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
     let own = e.demand(x, &from)?;
     e.store(outs[0], node.results[0], &to, own, node.origin);
     e.store(outs[1], node.results[1], &to, place, node.origin);
-    close_all(e);
+    e.close_to(0);
     Ok(true)
 }
 
@@ -301,7 +301,7 @@ fn merge(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], run: i64) -> Resu
     let own = e.demand(x, &coords)?;
     e.store(outs[0], node.results[0], &to, own, node.origin);
     e.store(outs[1], node.results[1], &to, place, node.origin);
-    close_all(e);
+    e.close_to(0);
     Ok(true)
 }
 

@@ -13,7 +13,7 @@
 //! Elements of 64 bits leave no room for a place: numbers and places are moved side by side.
 
 use super::builder::{NestBuilder, Result};
-use super::scan_sort_scatter::{close_all, first, open_rows};
+use super::scan_sort_scatter::{first, open_rows};
 use crate::graph::ir::{Node, Op};
 use crate::graph::{Elem, ValueId};
 use crate::index::{Ix, ValId};
@@ -66,7 +66,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
     let own = e.demand(x, &from)?;
     e.store(outs[0], node.results[0], &to, own, node.origin);
     e.store(outs[1], node.results[1], &to, place, node.origin);
-    close_all(e);
+    e.close_to(0);
     Ok(true)
 }
 

@@ -219,11 +219,16 @@ impl<'a> NestBuilder<'a> {
         self.close_with(|_| {});
     }
 
-    /// The kernel, all loops being closed.
-    pub fn finish(mut self) -> Kernel {
-        while !self.open.is_empty() {
+    /// Closes loops until so many are open.
+    pub fn close_to(&mut self, depth: usize) {
+        while self.depth() > depth {
             self.close();
         }
+    }
+
+    /// The kernel, all loops being closed.
+    pub fn finish(mut self) -> Kernel {
+        self.close_to(0);
         self.kernel.body = self.scopes.pop().map(|s| s.stmts).unwrap_or_default();
         unmask(&mut self.kernel.body);
         self.kernel
