@@ -122,8 +122,9 @@ def main():
     parser.add_argument("--tests", type=pathlib.Path, help="the folder `test` of a checkout of the dialect")
     args = parser.parse_args()
     girih = pathlib.Path(args.girih).resolve()
+    folder = args.tests or fetched()
     counts, unexplained, needed = collections.Counter(), [], set()
-    for part in parts(args.tests or fetched()):
+    for part in parts(folder):
         differs, said = judge(girih, part)
         counts["parts"] += 1
         if differs is None:
@@ -137,12 +138,14 @@ def main():
         if args.verbose or reason is None:
             print(f"{part.file}, part {part.index}: {differs}: {reason or 'no reason is known'}")
             print(f"    expected at lines {part.expected()}, found:\n{said or '    nothing'}")
+    if not counts:
+        sys.exit(f"dialect.py: there are no .mlir files in {folder}")
     print(", ".join(f"{n} {what}" for what, n in counts.items()))
     # Another version of the dialect has other parts.
     idle = [] if args.tests else sorted(REASONS.keys() - needed)
     for file, index in idle:
         print(f"{file}, part {index}: nothing differs, the reason can go")
-    return 1 if idle or unexplained or counts["parts"] == 0 else 0
+    return 1 if idle or unexplained else 0
 
 
 if __name__ == "__main__":

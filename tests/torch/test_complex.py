@@ -113,6 +113,16 @@ def test_long_transforms_in_exported_models(n):
         assert (f - w).abs().max() <= 1e-5 * w.abs().max()
 
 
+def test_an_exported_model_names_what_has_no_rule():
+    class Root(torch.nn.Module):
+        def forward(self, x):
+            return torch.sqrt(torch.fft.rfft(x))
+
+    with pytest.raises(girih.ProgramError) as error:
+        girih.torch.export(Root(), (torch.randn(4, 8),))
+    assert [d.message for d in error.value.diagnostics] == ["aten.sqrt: it has no rule for complex numbers"]
+
+
 def test_long_transforms_stay_with_the_library():
     torch._dynamo.reset()
     girih.torch.report(clear=True)

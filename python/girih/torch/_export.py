@@ -125,7 +125,9 @@ class Model:
         document, refused = _partition.refusals(module, parameters)
         document.root["name"] = name
         if refused:
-            raise ProgramError([diagnostic(node, reason) for node, reason in refused.items()])
+            # What only leads to an operation without a rule is none of the user's.
+            own = [n for n in refused if not _complex.bridges(n)] or list(refused)
+            raise ProgramError([diagnostic(node, refused[node]) for node in own])
         try:
             self._compiled = _compiled.Compiled(module, document, options, keep=True)
         except _graph.Unsupported as e:
