@@ -5,6 +5,9 @@ use super::*;
 use crate::base::words::did_you_mean;
 use crate::cuda_tile::ops;
 
+/// The help of E0107.
+const PROGRAM: &str = "a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`";
+
 impl<'a> Parser<'a> {
     pub(super) fn file(&mut self) {
         let _ = self.items(None);
@@ -12,7 +15,7 @@ impl<'a> Parser<'a> {
             let end = self.lex.text().len();
             let span = Span::new(0, end.min(1));
             let d = Diagnostic::error(Code::NoModule, "the file has no module and no entry").at(span);
-            self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
+            self.report(d.help(PROGRAM));
         }
     }
 
@@ -221,7 +224,7 @@ impl<'a> Parser<'a> {
     fn statements_outside(&mut self, message: String) -> Res<()> {
         let start = self.span;
         let d = Diagnostic::error(Code::NoModule, message).at(start);
-        self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
+        self.report(d.help(PROGRAM));
         self.outside += 1;
         let name = format!("the statements at byte {}", start.start);
         let func = empty(FuncKind::Function, name, vec![], Hints::default(), start);

@@ -63,12 +63,16 @@ impl<'a> Verifier<'a> {
             all => all.iter().map(|t| show(t)).collect::<Vec<_>>().join(", "),
         };
         let text = format!("`{}` passes {} where {what} {}", name(op), list(&have), list(&want));
-        let d = Diagnostic::error(Code::TypeMismatch, text);
-        self.out.push(match holder {
-            Some(holder) => d.at(holder.span).label(op.span, "here"),
-            None => d.at(op.span),
-        });
+        match holder {
+            Some(holder) => self.within(holder, op, Code::TypeMismatch, text),
+            None => self.error(Code::TypeMismatch, op.span, text),
+        }
         None
+    }
+
+    /// A complaint about an operation for what stands inside it.
+    fn within(&mut self, holder: &Op, inner: &Op, code: Code, text: String) {
+        self.out.push(Diagnostic::error(code, text).at(holder.span).label(inner.span, "here"));
     }
 
     pub(super) fn terminator(&mut self, id: OpId, op: &'a Op) -> Checked {
@@ -244,8 +248,7 @@ impl<'a> Verifier<'a> {
         let want: Vec<Type> = yields.iter().map(|&elem| Type::Tile(TileType::of(vec![], elem))).collect();
         if have.len() != want.len() || have.iter().zip(&want).any(|(h, w)| *h != Some(w)) {
             let list = want.iter().map(show).collect::<Vec<_>>().join(", ");
-            let d = Diagnostic::error(Code::TypeMismatch, format!("the body of `{}` must yield {list}", name(op)));
-            self.out.push(d.at(op.span).label(last.span, "here"));
+            self.within(op, last, Code::TypeMismatch, format!("the body of `{}` must yield {list}", name(op)));
             fine = false;
         }
         fine.then_some(())
@@ -266,14 +269,14 @@ impl<'a> Verifier<'a> {
                 if !matches!(info(inner.opcode).effect, Effect::Pure | Effect::Structured | Effect::Terminator) {
                     let text =
                         format!("`{}` has side effects, which the body of `{}` must not have", name(inner), name(op));
-                    self.out.push(Diagnostic::error(Code::ImpureBody, text).at(op.span).label(inner.span, "here"));
+                    self.within(op, inner, Code::ImpureBody, text);
                 }
                 for &v in &inner.results {
                     if let Some(Type::Tile(t)) = self.ty(v)
                         && !t.shape.is_empty()
                     {
                         let text = format!("the body of `{}` works on scalars, not {}", name(op), show_tile(t));
-                        self.out.push(Diagnostic::error(Code::BadRank, text).at(op.span).label(inner.span, "here"));
+                        self.within(op, inner, Code::BadRank, text);
                     }
                 }
             }
