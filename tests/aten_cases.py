@@ -560,6 +560,11 @@ def views(add):
     add("concat", [r(2, 3), r(2, 4)], -1)
     add("concatenate", [r(2), r(3)])
     add("stack", [r(2, 3), r(2, 3)], 1)
+    # Elements of several kinds in turn.
+    for kinds in (2, 3, 4, 5):
+        add("stack", [r(5, 39) for _ in range(kinds)], -1)
+    add("stack", [ints(67), ints(67)], -1)
+    add("stack", [r(67) > 0, r(67) > 0.5, r(67) < 0], -1)
     add("hstack", [r(2), r(3)])
     add("vstack", [r(3), r(3)])
     for name in ("tril", "triu"):

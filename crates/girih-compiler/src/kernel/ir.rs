@@ -74,6 +74,7 @@
 //!          | "lane" VAL "[" ix "]" | "reduce" OP VAL | "all" VAL
 //!          | "merge" ("low" | "high") INT VAL "," VAL
 //!          | "every" INT VAL ("," VAL)*
+//!          | "interleave" INT "of" VAL ("," VAL)*                          the vector of that number of what they make in turn
 //!          | "some" ix ".." ix "load" place "else" opnd                   the lanes from one to before another; `opnd` in the others
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
 //!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
@@ -300,6 +301,12 @@ pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
     (part, i * step - part * apart)
 }
 
+/// Of which vector, and which of its lanes, lane `i` of the `part`th of [`Stmt::Interleave`] is.
+pub fn interleaved(lanes: u32, count: u32, part: u32, i: u32) -> (u32, u32) {
+    let at = part * lanes + i;
+    (at % count.max(1), at / count.max(1))
+}
+
 /// Which elements of matrices the lanes of a warp get: of one word of a row, or of several rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Transposed {
@@ -481,6 +488,13 @@ pub enum Stmt {
     Every {
         dst: ValId,
         parts: Vec<ValId>,
+    },
+    /// The elements of several vectors in turn, as many of them as `dst` has lanes, from the `part`th vector of such on: lane i
+    /// is what [`interleaved`] says. The converse of `Every`.
+    Interleave {
+        dst: ValId,
+        parts: Vec<ValId>,
+        part: u32,
     },
     /// Combines the lanes by halving.
     Reduce {

@@ -194,7 +194,9 @@ impl Flow<'_> {
                 self.moves(*dst, &Opnd::Val(*a));
                 self.moves(*dst, &Opnd::Val(*b));
             }
-            Stmt::Every { dst, parts } => parts.iter().for_each(|part| self.moves(*dst, &Opnd::Val(*part))),
+            Stmt::Every { dst, parts } | Stmt::Interleave { dst, parts, .. } => {
+                parts.iter().for_each(|part| self.moves(*dst, &Opnd::Val(*part)));
+            }
             Stmt::Reduce { dst, op, vector } => self.operation(*dst, *op, &[Opnd::Val(*vector)]),
             Stmt::All { vector, .. } => self.sees(&Opnd::Val(*vector)),
             Stmt::For { lo, hi, step, body, .. } => {

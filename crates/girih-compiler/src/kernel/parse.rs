@@ -811,6 +811,15 @@ impl<'a> Parser<'a> {
                 }
                 Stmt::Every { dst, parts }
             }
+            "interleave" => {
+                let part = c.int()?;
+                c.expect("of")?;
+                let mut parts = vec![self.val(c.next())?];
+                while c.eat(",") {
+                    parts.push(self.val(c.next())?);
+                }
+                Stmt::Interleave { dst, parts, part }
+            }
             "rmw" => {
                 let word = c.next();
                 let op = of_word(&RMWS, word).ok_or(format!("unknown atomic operation `{word}`"))?;

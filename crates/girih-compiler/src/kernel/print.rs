@@ -242,6 +242,10 @@ impl Printer<'_> {
                 let of: Vec<&str> = parts.iter().map(|p| self.val(*p)).collect();
                 format!("{} = every {} {}", self.typed(*dst), parts.len(), of.join(", "))
             }
+            Stmt::Interleave { dst, parts, part } => {
+                let of: Vec<&str> = parts.iter().map(|p| self.val(*p)).collect();
+                format!("{} = interleave {part} of {}", self.typed(*dst), of.join(", "))
+            }
             Stmt::All { dst, vector } => format!("{} = all {}", self.typed(*dst), self.val(*vector)),
             Stmt::For { axis, lo, hi, step, unroll, body } => {
                 let name = self.k.axes.get(*axis).map_or("?", |a| a.name.as_str());

@@ -104,6 +104,8 @@ fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
         | Stmt::LoadOf { dst, .. }
         | Stmt::Lane { dst, .. }
         | Stmt::Merge { dst, .. }
+        | Stmt::Every { dst, .. }
+        | Stmt::Interleave { dst, .. }
         | Stmt::Reduce { dst, .. }
         | Stmt::All { dst, .. }
         | Stmt::Rmw { dst, .. }

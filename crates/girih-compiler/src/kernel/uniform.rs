@@ -281,7 +281,7 @@ impl Walk<'_> {
             Stmt::SetLane { vector, lane, value } => {
                 self.define(*vector, self.opnd(value).max(self.ix(lane)).max(way));
             }
-            Stmt::Every { dst, parts } => {
+            Stmt::Every { dst, parts } | Stmt::Interleave { dst, parts, .. } => {
                 let level = parts.iter().map(|p| self.val(*p)).max().unwrap_or_default();
                 self.define(*dst, level);
             }

@@ -641,6 +641,18 @@ impl Verifier<'_> {
                 self.expect(fits, || format!("every {}th element is taken of {d}", parts.len()));
                 self.define(*dst);
             }
+            Stmt::Interleave { dst, parts, part } => {
+                let d = self.ty(*dst);
+                for of in parts {
+                    self.used(*of);
+                    let p = self.ty(*of);
+                    self.expect(d == p, || format!("the elements of {p} in turn make {d}"));
+                }
+                let count = parts.len() as u32;
+                let fits = (2..=MOST_APART).contains(&count) && *part < count && d.lanes > 1;
+                self.expect(fits, || format!("vector {part} of {count} of {d} in turn"));
+                self.define(*dst);
+            }
             Stmt::All { dst, vector } => {
                 self.used(*vector);
                 let ty = self.ty(*vector);

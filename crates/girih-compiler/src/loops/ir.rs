@@ -177,6 +177,9 @@ pub enum LoopKind {
     Serial,
 }
 
+/// How many kinds of elements that lie in turn, at most, schedules take apart: what is loaded or stored of one kind then comes in vectors.
+pub const MOST_IN_TURN: i64 = 4;
+
 /// Where tile IR puts a loop. `None` in loop IR.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Place {

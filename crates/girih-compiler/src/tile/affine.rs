@@ -9,7 +9,7 @@ use crate::index::gcd;
 use crate::loops::ir::*;
 
 /// How far apart elements may lie that whole vectors side by side are loaded for.
-pub const MOST_APART: i64 = 4;
+pub const MOST_APART: i64 = MOST_IN_TURN;
 
 /// The factor of `axis` in `ix`, 0 when it does not occur; `None` when `ix` is not linear in it or mentions a value of
 /// `varying` (values that may depend on the axis).
@@ -83,7 +83,7 @@ pub fn in_panel(ix: &Ix, axis: AxisId, width: i64) -> Ix {
 
 /// Resolves quotients and remainders by constants where the extents of axes (which run from 0) show the answer:
 /// `(j1*32 + j2) // 32` is `j1` when `j2` stays below 32. Where they show only a part of it, what is left is about fewer axes:
-/// `(t*224 + j1*56 + j2) // 3136` is `(t*4 + j1) // 56` when `j2` stays below 56.
+/// `(t*224 + j1*56 + j2) // 3136` is `(t*4 + j1) // 56` when `j2` stays below 56. Multiples of the divisor never stay inside.
 pub fn tidy(ix: &Ix, extents: &BTreeMap<AxisId, i64>) -> Ix {
     let Some((a, b)) = ix.operands() else { return ix.clone() };
     let (a, b) = (tidy(a, extents), tidy(b, extents));
@@ -99,6 +99,12 @@ pub fn tidy(ix: &Ix, extents: &BTreeMap<AxisId, i64>) -> Ix {
             return match is_quotient {
                 true => Ix::floor_div(quotient, rest),
                 false => Ix::add(Ix::mul(Ix::modulo(quotient, rest), part), remainder),
+            };
+        }
+        if let Some((quotient, rest)) = multiples(&a, *c) {
+            return match is_quotient {
+                true => Ix::add(quotient, Ix::floor_div(rest, b)),
+                false => Ix::modulo(rest, b),
             };
         }
     }
@@ -136,6 +142,17 @@ fn split(ix: &Ix, c: i64, extents: &BTreeMap<AxisId, i64>) -> Option<(Ix, Ix)> {
         remainder = Ix::add(remainder, Ix::mul(term, Ix::Const(by)));
     }
     (most < c).then_some((quotient, remainder))
+}
+
+/// `ix = quotient*c + rest`, where the terms of the rest are no multiples of `c`, and some are.
+fn multiples(ix: &Ix, c: i64) -> Option<(Ix, Ix)> {
+    let mut terms = Vec::new();
+    collect(ix, 1, &mut terms)?;
+    let (of, rest): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(_, by)| by % c == 0);
+    let sum = |terms: Vec<(Ix, i64)>, by: i64| {
+        terms.into_iter().fold(Ix::Const(0), |sum, (t, n)| Ix::add(sum, Ix::mul(t, Ix::Const(n / by))))
+    };
+    (!of.is_empty()).then(|| (sum(of, c), sum(rest, 1)))
 }
 
 fn collect(ix: &Ix, by: i64, out: &mut Vec<(Ix, i64)>) -> Option<()> {

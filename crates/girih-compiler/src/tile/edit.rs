@@ -3,10 +3,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine;
-use crate::index::Facts;
+use crate::index::{Facts, Poly};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
+
+/// Stores at the head of a body that between them store elements side by side, from iterations of a loop that go on where they end: of
+/// each its place among these elements. `None` where there is no such group.
+pub fn stores_in_turn<'a>(body: &'a [Stmt], axis: AxisId, varying: &BTreeSet<ValId>) -> Option<Vec<&'a Stmt>> {
+    let of = |s: &'a Stmt| match s {
+        Stmt::Store { mem, mask, order: Order::Weak, .. } if mask.is_always() && !matches!(mem.elem.bits(), 2..8) => {
+            Some(mem)
+        }
+        _ => None,
+    };
+    let first = of(body.first()?)?;
+    let Some(Ix::Const(count @ 2..=affine::MOST_APART)) = affine::coef(&first.index, axis, varying) else {
+        return None;
+    };
+    let group = body.get(..count as usize)?;
+    let behind = |s: &'a Stmt| {
+        let mem = of(s).filter(|mem| (mem.base, mem.elem) == (first.base, first.elem))?;
+        let apart = Poly::expanded(&mem.index).minus(&Poly::expanded(&first.index)).as_const()?;
+        (!varying.contains(&mem.base)).then_some((apart, s))
+    };
+    let mut places = group.iter().map(behind).collect::<Option<Vec<_>>>()?;
+    places.sort_by_key(|(at, _)| *at);
+    let least = places.first()?.0;
+    let side_by_side = places.iter().enumerate().all(|(i, (at, _))| *at - least == i as i128);
+    side_by_side.then(|| places.into_iter().map(|(_, s)| s).collect())
+}
 
 /// Replaces axes in a copy of `body`. `extents` are those of axes that run from 0, used to resolve quotients and
 /// remainders afterwards.
@@ -85,6 +111,37 @@ pub fn choose(body: &mut [Stmt]) {
         *s = copy_of(*dst, value);
     });
     walk::subst_vals(body, &mut |v| known.get(&v).copied());
+}
+
+/// Drops conditions that hold, and what is masked off where one fails.
+pub fn decide(body: &mut [Stmt], facts: &Facts) {
+    let bit = |on: bool| Opnd::Const { dtype: DType::I1, bits: on.into() };
+    let mut known: BTreeMap<ValId, bool> = BTreeMap::new();
+    for s in body {
+        let mut fails = false;
+        if let Some(mask) = walk::mask_mut(s).filter(|m| m.vals.is_empty()) {
+            fails = mask.conds.iter().any(|c| facts.decide(c) == Some(false));
+            mask.conds.retain(|c| facts.decide(c) != Some(true));
+        }
+        match s {
+            Stmt::Load { dst, mem, other, .. } if fails => {
+                *s = copy_of(*dst, other.unwrap_or(Opnd::Const { dtype: mem.elem, bits: 0 }));
+            }
+            Stmt::Load { mask, other, .. } if mask.is_always() => *other = None,
+            Stmt::Test { dst, mask } if fails || mask.is_always() => {
+                known.insert(*dst, !fails);
+                *s = copy_of(*dst, bit(!fails));
+            }
+            Stmt::Let { dst, op: ScalarOp::Select, args } => {
+                if let [Opnd::Val(c), a, b] = args[..]
+                    && let Some(on) = known.get(&c)
+                {
+                    *s = copy_of(*dst, if *on { a } else { b });
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Whether iterations of a free loop can be lanes that are off: it only moves and computes numbers, of so many bytes at least.

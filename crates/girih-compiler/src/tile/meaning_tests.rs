@@ -93,6 +93,12 @@ fn check(case: &Case, ctx: &Context) {
     let shared = ctx.target.bytes_of(MemoryKind::Shared);
     let lowered = legalise(&k, &Options { check: false, shared }).unwrap_or_else(|e| panic!("{e}\n{}", text(&k)));
     assert_eq!(kernel::verify::verify(&lowered), Vec::<String>::new(), "{}", kernel::print::print(&lowered));
+    if lowered.threads <= 1 {
+        let (mut memory, launch, buffers) = place(&k, case);
+        let ran = kernel::eval::run(&lowered, &k, &launch, &mut memory, &mut Silent);
+        ran.unwrap_or_else(|trap| panic!("{}\n{}", trap.message, kernel::print::print(&lowered)));
+        assert!(contents(&memory, &buffers) == want, "other values\n{}", kernel::print::print(&lowered));
+    }
     if lowered.threads > 1 {
         for seed in [0, 1 + case.args.iter().sum::<u64>() % 7] {
             let (mut memory, launch, buffers) = place(&k, case);
@@ -116,6 +122,39 @@ fn targets() -> Vec<Context> {
         Context { target: narrow, ..context() },
         Context { target: least, ..with_knobs(&["kc=8", "nc=16", "mc=8", "ways=2"]) },
     ]
+}
+
+/// Elements of two to four kinds in turn, in rows and in one line.
+#[test]
+fn elements_in_turn() {
+    let of = |c: &str, kinds: u64, ty: &str| {
+        let loads: String = (0..kinds)
+            .map(|k| format!("    v{k}: {ty} = load x[{c}//{kinds} + {k}] where {c}%{kinds} == {k} else 0\n"))
+            .collect();
+        let sums: String = (1..kinds)
+            .map(|k| format!("    s{k}: {ty} = {}{} + v{k}\n", if k == 1 { "v" } else { "s" }, k - 1))
+            .collect();
+        format!("{loads}{sums}    store z[{c}] = s{}\n", kinds - 1)
+    };
+    for (kinds, ty) in [(2, "i32"), (3, "i16"), (4, "i8"), (2, "i64"), (5, "i32")] {
+        for n in [3, 8, 67, 512] {
+            let line = format!("loop kernel k(x: ptr {ty}, z: ptr {ty}) open:\n  for c in 0..{}: free\n", n * kinds);
+            let sizes = [n + kinds, n * kinds];
+            check_all(&[case(&(line.clone() + &of("c", kinds, ty)), [1, 1, 1], &sizes)]);
+            let rows = of("(r*K + c)", kinds, ty).replace('K', &kinds.to_string()).replace("    ", "      ");
+            let rows = format!("  for r in 0..{n}: free\n    for c in 0..{kinds}: free\n{rows}");
+            let header = line.lines().next().unwrap_or_default();
+            let rows = format!("{header}\n{rows}");
+            check_all(&[case(&rows, [1, 1, 1], &sizes)]);
+            // Vectors of each kind are interleaved, up to four kinds.
+            for loops in [line.clone() + &of("c", kinds, ty), rows].into_iter().filter(|_| n == 512) {
+                let placed = schedule(&parsed(&loops), &context());
+                let lowered = legalise(&placed, &Options { check: false, shared: 0 }).unwrap_or_else(|e| panic!("{e}"));
+                let made = kernel::print::print(&lowered);
+                assert_eq!(made.contains("= interleave 0 of"), kinds <= 4, "{made}");
+            }
+        }
+    }
 }
 
 /// Products whose operands are of two bytes or one, on a machine that adds the products of pairs.

@@ -115,6 +115,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::cluster_blocks::RULE, &[&[Threads, TensorCopies]]),
     (rules::persist_blocks::RULE, &[&[Threads]]),
     (rules::split_digits::RULE, &[&[Caches]]),
+    (rules::interleave_stores::RULE, &[&[VectorArithmetic]]),
     (rules::interchange::RULE, &[&[Caches]]),
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),

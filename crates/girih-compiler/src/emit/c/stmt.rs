@@ -200,6 +200,11 @@ impl Printer<'_> {
                 let parts: Vec<&str> = parts.iter().map(|p| self.name(*p)).collect();
                 self.define(*dst, &format!("{f}({})", parts.join(", ")));
             }
+            Stmt::Interleave { dst, parts, part } => {
+                let f = self.interleave(self.val_ty(*dst), parts.len() as u32, *part);
+                let parts: Vec<&str> = parts.iter().map(|p| self.name(*p)).collect();
+                self.define(*dst, &format!("{f}({})", parts.join(", ")));
+            }
             Stmt::All { dst, vector } => {
                 let ty = self.val_ty(*vector);
                 let f = self.support.call("all_i1", ty.lanes);
@@ -400,13 +405,24 @@ impl Printer<'_> {
 
     /// A helper that takes every `step`th element of as many vectors.
     fn every(&mut self, ty: Ty, step: u32) -> String {
+        let name = format!("every{step}_{}", self.ty(ty));
+        self.picked(name, ty, step, &|l| every(ty.lanes, step, l))
+    }
+
+    /// A helper that gives one vector of the elements of several in turn.
+    fn interleave(&mut self, ty: Ty, count: u32, part: u32) -> String {
+        let name = format!("interleave{part}of{count}_{}", self.ty(ty));
+        self.picked(name, ty, count, &|l| interleaved(ty.lanes, count, part, l))
+    }
+
+    /// A helper that takes its lanes out of so many vectors: `from` says of which of them, and which lane of it.
+    fn picked(&mut self, name: String, ty: Ty, count: u32, from: &dyn Fn(u32) -> (u32, u32)) -> String {
         let (lanes, full) = (ty.lanes, self.ty(ty));
-        let name = format!("every{step}_{full}");
-        let params: Vec<String> = (0..step).map(|p| format!("{full} v{p}")).collect();
+        let params: Vec<String> = (0..count).map(|p| format!("{full} v{p}")).collect();
         let mut body = String::new();
         let mut taken = "v0".to_string();
-        for part in 1..step {
-            let from = |l: u32| match every(lanes, step, l) {
+        for part in 1..count {
+            let from = |l: u32| match from(l) {
                 (p, at) if p == part => (lanes + at).to_string(),
                 (0, at) if part == 1 => at.to_string(),
                 _ => l.to_string(),

@@ -221,6 +221,7 @@ impl Printer<'_> {
             | Stmt::Reduce { .. }
             | Stmt::Merge { .. }
             | Stmt::Every { .. }
+            | Stmt::Interleave { .. }
             | Stmt::All { .. }
             | Stmt::LoadSome { .. }
             | Stmt::StoreSome { .. } => {

@@ -302,7 +302,15 @@ impl<'a> Lower<'a> {
             return Ok(());
         }
         self.find_aliases(body);
-        body.iter().try_for_each(|stmt| {
+        let mut stored = 0;
+        body.iter().enumerate().try_for_each(|(at, stmt)| {
+            if at < stored {
+                return Ok(());
+            }
+            if let Some(group) = self.interleaved(&body[at..]) {
+                stored = at + group.len();
+                return self.at_source(stmt, |s| s.store_interleaved(&group));
+            }
             if self.barriers.contains(&std::ptr::from_ref(stmt)) {
                 if stmt.is_placed(l::Place::Tensor) {
                     // Each thread shows TMA what it has written.
@@ -356,11 +364,17 @@ impl<'a> Lower<'a> {
     }
 
     fn stmt(&mut self, stmt: &l::Stmt) -> Res<()> {
-        // What has no operation of its own is made for the one around it.
+        self.at_source(stmt, |s| match s.vector.is_some() && s.lane.is_none() {
+            true => s.vector_stmt(stmt),
+            false => s.scalar_stmt(stmt),
+        })
+    }
+
+    /// What `build` makes for a statement. What has no operation of its own is made for the one around it.
+    fn at_source(&mut self, stmt: &l::Stmt, build: impl FnOnce(&mut Self) -> Res<()>) -> Res<()> {
         let around = self.source;
         self.source = self.sources.get(&std::ptr::from_ref(stmt)).copied().or(around);
-        let done =
-            if self.vector.is_some() && self.lane.is_none() { self.vector_stmt(stmt) } else { self.scalar_stmt(stmt) };
+        let done = build(self);
         self.source = around;
         done
     }

@@ -12,6 +12,7 @@ use crate::loops::ir as l;
 use crate::num::{DType, ScalarOp};
 use crate::tile::edit;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// How the elements that the lanes touch lie in memory.
 enum Reach {
@@ -637,6 +638,45 @@ impl Lower<'_> {
                 let then = vec![store(place, k::Opnd::Val(value))];
                 self.push(k::Stmt::If { mask, then, els: some });
             }
+        }
+        Ok(())
+    }
+
+    /// Stores at the head of a body whose lanes fill the places between each other's.
+    pub(super) fn interleaved<'a>(&self, body: &'a [l::Stmt]) -> Option<Vec<&'a l::Stmt>> {
+        let vector = self.vector.filter(|_| self.lane.is_none() && self.out.threads <= 1)?;
+        let differ = |s: &l::Stmt| match s {
+            l::Stmt::Store { mem, .. } => self.has_vectors(&mem.index) || self.differs(&l::Opnd::Val(mem.base)),
+            _ => true,
+        };
+        let group = edit::stores_in_turn(body, vector.axis, &BTreeSet::new())?;
+        (!group.iter().any(|s| differ(s))).then_some(group)
+    }
+
+    /// Vectors of which each holds elements that lie a few apart, stored as vectors side by side.
+    pub(super) fn store_interleaved(&mut self, group: &[&l::Stmt]) -> Res<()> {
+        let (mut parts, mut first) = (vec![], None);
+        for s in group {
+            let l::Stmt::Store { mem, value, site, .. } = s else { return Err("no store".to_string()) };
+            let k::Opnd::Val(v) = self.whole(value)? else { return Err("a vector is stored as one value".to_string()) };
+            parts.push(v);
+            first.get_or_insert((mem, *site));
+        }
+        let Some((mem, site)) = first else { return Ok(()) };
+        let (count, lanes) = (parts.len() as u32, self.lanes());
+        let place = self.place(mem)?;
+        self.check(mem, &place, count * lanes, &k::Mask::default(), true, site)?;
+        let t = self.out.vals[parts[0]].ty;
+        for part in 0..count {
+            let dst = self.value("turn", t);
+            self.push(k::Stmt::Interleave { dst, parts: parts.clone(), part });
+            let before = l::Ix::Const(i64::from(part * lanes));
+            let place = self.place(&l::Mem { index: l::Ix::add(mem.index.clone(), before), ..mem.clone() })?;
+            let on = self.on.take();
+            let left = |n| n * k::Ix::Const(count.into()) - k::Ix::Const(i64::from(part * lanes));
+            self.on = on.clone().map(left);
+            self.push_store(place, k::Opnd::Val(dst));
+            self.on = on;
         }
         Ok(())
     }

@@ -169,6 +169,12 @@ pub(in crate::kernel) enum Inst {
         lanes: u32,
         parts: Vec<Slot>,
     },
+    Interleave {
+        dst: Slot,
+        lanes: u32,
+        parts: Vec<Slot>,
+        part: u32,
+    },
     Reduce {
         dst: Slot,
         op: ScalarOp,

@@ -396,6 +396,17 @@ impl Compiler<'_> {
                 }
                 Inst::Every { dst, lanes, parts: of.into_iter().map(|(p, _)| p).collect() }
             }
+            Stmt::Interleave { dst, parts, part } => {
+                let (dst, lanes) = self.vector(*dst)?;
+                let of: Vec<(Slot, u32)> = parts.iter().map(|p| self.vector(*p)).collect::<Result<_, _>>()?;
+                if of.iter().any(|(_, n)| *n != lanes) || *part >= of.len() as u32 {
+                    return Err(format!(
+                        "vector {part} of {} of other lengths in turn does not make {lanes}",
+                        of.len()
+                    ));
+                }
+                Inst::Interleave { dst, lanes, parts: of.into_iter().map(|(p, _)| p).collect(), part: *part }
+            }
             Stmt::Reduce { dst, op, vector } => {
                 let ty = self.ty(*vector)?;
                 if !ty.lanes.is_power_of_two() || op.arity() != 2 {

@@ -147,6 +147,14 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     each::<W>(mask, |l| to[l] = value[l]);
                 }
             }
+            Inst::Interleave { dst, lanes, parts, part } => {
+                for e in 0..*lanes {
+                    let (of, at) = interleaved(*lanes, parts.len() as u32, *part, e);
+                    let value = regs[(parts[of as usize] + at) as usize];
+                    let to = &mut regs[(dst + e) as usize];
+                    each::<W>(mask, |l| to[l] = value[l]);
+                }
+            }
             Inst::Reduce { dst, op, ty, vector, lanes } => {
                 let first = *vector as usize;
                 let mut parts = regs[first..first + *lanes as usize].to_vec();

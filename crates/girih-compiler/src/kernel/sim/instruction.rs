@@ -106,6 +106,7 @@ impl Instruction {
             | Stmt::SetLane { .. }
             | Stmt::Merge { .. }
             | Stmt::Every { .. }
+            | Stmt::Interleave { .. }
             | Stmt::Reduce { .. }
             | Stmt::All { .. }
             | Stmt::GlobalAddr { .. }

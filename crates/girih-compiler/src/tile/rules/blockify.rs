@@ -1,6 +1,6 @@
 //! `blockify`
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
@@ -240,7 +240,7 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
                 };
                 let axis = f.axis;
                 let moved = Ix::add(start, Ix::Axis(axis));
-                walk::subst_axes(&mut f.body, &mut |a| (a == axis).then(|| moved.clone()));
+                f.body = edit::place_axes(&f.body, &[(axis, moved)].into(), &BTreeMap::from([(axis, chunk)]));
                 blocks.push((part, 1, chunks));
             }
             vec![Stmt::For(Box::new(f))]
@@ -295,8 +295,8 @@ fn cut(kernel: &mut Kernel, f: For, most: i64, body: &mut [Stmt]) -> (For, For) 
         None => Ix::min(Ix::Const(size), Ix::sub(f.hi.clone(), start.clone())),
     };
     let count = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(size)), &kernel.facts());
-    let (axis, moved) = (f.axis, Ix::add(start, Ix::Axis(inner)));
-    walk::subst_axes(body, &mut |a| (a == axis).then(|| moved.clone()));
+    let moved = Ix::add(start, Ix::Axis(inner));
+    body.clone_from_slice(&edit::place_axes(body, &[(f.axis, moved)].into(), &BTreeMap::from([(inner, size)])));
     (For { axis: outer, hi: count, body: vec![], ..f.clone() }, For { axis: inner, hi, body: vec![], ..f })
 }
 

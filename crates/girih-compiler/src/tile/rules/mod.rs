@@ -15,6 +15,7 @@ pub mod fold_columns;
 pub mod fold_rows;
 pub mod group_blocks;
 pub mod interchange;
+pub mod interleave_stores;
 pub mod keep_rows;
 pub mod keep_tiles;
 pub mod mark_unroll;

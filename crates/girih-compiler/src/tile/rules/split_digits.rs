@@ -6,6 +6,7 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
+use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, Visit, const_trip, new_axis};
 use crate::tile::rules::axis_site;
 
@@ -38,7 +39,7 @@ for k in 0..576: free                            for k2 in 0..9: free
 A fold that keeps its order, as the sum of a register tile, is split in the first way alone.
 
 An innermost loop, whose quotients belong to vectors, is split where it copies under conditions on them: the fastest digit is
-then the loop of the vectors. Leaves alone other innermost loops, and the loops of a product. Refuses lengths that are not constants, and divisors of which one
+then the loop of the vectors; and where the fastest digit counts two to four kinds of elements that it stores in turn. Leaves alone other innermost loops, and the loops of a product. Refuses lengths that are not constants, but for such kinds of which they are a multiple, and divisors of which one
 does not divide the next, or the length.
 ",
     run,
@@ -57,7 +58,7 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
         let radices = radices(&f.body, f.axis);
         // Of an innermost loop the fastest digit has to be worth a loop of vectors.
         let fastest = radices.first().copied().unwrap_or(0);
-        let splits = outer || fastest >= WORTHWHILE && conditional();
+        let splits = outer || fastest >= WORTHWHILE && conditional() || few_in_turn(f, &radices);
         if radices.is_empty() || !splits {
             return Visit::Into;
         }
@@ -73,6 +74,21 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
     })
+}
+
+/// Whether an innermost loop makes elements of a few kinds in turn, side by side: then a loop for each kind is a vector of it.
+fn few_in_turn(f: &For, radices: &BTreeSet<i64>) -> bool {
+    let mut at = radices.iter().copied();
+    let kinds = at.next().is_some_and(|n| (2..=MOST_APART).contains(&n));
+    let next = at.next().or(edit::most_trips(f).and_then(|n| n.try_into().ok())).unwrap_or(i64::MAX);
+    let many = radices.first().is_some_and(|n| next / n >= WORTHWHILE);
+    let varying = walk::refs(&f.body).vals_defined;
+    let mut stores = f.body.iter().filter_map(|s| match s {
+        Stmt::Store { mem, .. } => Some(&mem.index),
+        _ => None,
+    });
+    let follow = |ix: &Ix| affine::stride(ix, f.axis, &varying) == Stride::Unit;
+    f.kind == LoopKind::Free && kinds && many && stores.next().is_some_and(follow) && stores.all(follow)
 }
 
 /// Whether the loop counts rows, columns or terms of a product.
@@ -151,7 +167,7 @@ pub(crate) fn digits_of(body: &[Stmt], axis: AxisId, n: i64) -> Result<Vec<Digit
 }
 
 fn split(kernel: &mut Kernel, f: &For) -> Result<Stmt, &'static str> {
-    let Some(n) = const_trip(f).and_then(|n| i64::try_from(n).ok()) else { return Err("its length is not a constant") };
+    let Some(n) = const_trip(f).and_then(|n| i64::try_from(n).ok()) else { return split_fastest(kernel, f) };
     let counts = digits_of(&f.body, f.axis, n)?;
     if counts.len() < 2 {
         return Err("all its iterations have one quotient");
@@ -189,6 +205,21 @@ fn split(kernel: &mut Kernel, f: &For) -> Result<Stmt, &'static str> {
         loops = outside;
     }
     around(loops, body).pop().ok_or("it is empty")
+}
+
+/// The fastest digit alone, of a loop whose length is not known but a multiple of it.
+fn split_fastest(kernel: &mut Kernel, f: &For) -> Result<Stmt, &'static str> {
+    let count = radices(&f.body, f.axis).first().copied().unwrap_or(0);
+    let whole = f.lo.is_const(0) && f.step == Ix::Const(1) && count > 1;
+    if !whole || f.kind != LoopKind::Free || !kernel.facts().divisor(&f.hi).is_multiple_of(count as u64) {
+        return Err("its length is not a constant");
+    }
+    let (turns, kinds) = (new_axis(kernel, f.axis, "1"), new_axis(kernel, f.axis, "2"));
+    let position = Ix::add(Ix::mul(Ix::Axis(turns), Ix::Const(count)), Ix::Axis(kinds));
+    let body = edit::place_axes(&f.body, &BTreeMap::from([(f.axis, position)]), &BTreeMap::from([(kinds, count)]));
+    let inner = Stmt::For(Box::new(For { axis: kinds, hi: Ix::Const(count), body, ..f.clone() }));
+    let hi = Ix::floor_div(f.hi.clone(), Ix::Const(count));
+    Ok(Stmt::For(Box::new(For { axis: turns, hi, body: vec![inner], ..f.clone() })))
 }
 
 /// Terms of a fold that are written out.

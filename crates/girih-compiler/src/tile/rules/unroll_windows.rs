@@ -6,7 +6,6 @@ use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
-use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, Visit, const_trip};
@@ -306,40 +305,9 @@ fn piece(inner: &For, body: &[Stmt], at: (i64, i64), facts: &Facts) -> Stmt {
     let hi = Ix::Const(at.1 - at.0);
     facts.set_axis(inner.axis, &Ix::Const(0), &hi);
     let mut body = shifted(body, inner.axis, at);
-    decide(&mut body, &facts);
+    edit::decide(&mut body, &facts);
     edit::drop_unused(&mut body);
     Stmt::For(Box::new(For { hi, body, ..inner.clone() }))
-}
-
-/// Drops conditions that hold, and what is masked off where one fails.
-fn decide(body: &mut [Stmt], facts: &Facts) {
-    let bit = |on: bool| Opnd::Const { dtype: DType::I1, bits: on.into() };
-    let mut known: BTreeMap<ValId, bool> = BTreeMap::new();
-    for s in body {
-        let mut fails = false;
-        if let Some(mask) = walk::mask_mut(s).filter(|m| m.vals.is_empty()) {
-            fails = mask.conds.iter().any(|c| facts.decide(c) == Some(false));
-            mask.conds.retain(|c| facts.decide(c) != Some(true));
-        }
-        match s {
-            Stmt::Load { dst, mem, other, .. } if fails => {
-                *s = edit::copy_of(*dst, other.unwrap_or(Opnd::Const { dtype: mem.elem, bits: 0 }));
-            }
-            Stmt::Load { mask, other, .. } if mask.is_always() => *other = None,
-            Stmt::Test { dst, mask } if fails || mask.is_always() => {
-                known.insert(*dst, !fails);
-                *s = edit::copy_of(*dst, bit(!fails));
-            }
-            Stmt::Let { dst, op: ScalarOp::Select, args } => {
-                if let [Opnd::Val(c), a, b] = args[..]
-                    && let Some(on) = known.get(&c)
-                {
-                    *s = edit::copy_of(*dst, if *on { a } else { b });
-                }
-            }
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]

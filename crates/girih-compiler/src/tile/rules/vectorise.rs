@@ -26,7 +26,7 @@ for j in 0..1024: reduce combine add(s)          for j in 0..1024: reduce vector
 Knobs: `vectorise` (0 turns the rule off), `lanes`, `ways` (4).
 
 Refuses when the loop holds control flow, atomics, ordered accesses or prints; when it stores anywhere but to
-the next element each time; when an address is computed per element; when the order of its reduction is fixed; when it
+the next element each time, or to all of the next few; when an address is computed per element; when the order of its reduction is fixed; when it
 only moves elements that lie apart; and when it runs too few times to fill a vector.
 ",
     run,
@@ -67,8 +67,17 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     let facts = refs(&f.body);
     let accs: &[BufId] = f.combine.as_ref().map_or(&[], |c| &c.accs);
     let mut bytes = 1;
-    for s in &f.body {
-        check(kernel, f, &facts, accs, s)?;
+    let mut turns = 0;
+    for (at, s) in f.body.iter().enumerate() {
+        // Stores that fill the places between them are one.
+        turns = match edit::stores_in_turn(&f.body[at..], f.axis, &facts.vals_defined) {
+            Some(group) if turns == 0 => group.len(),
+            _ => turns,
+        };
+        match turns {
+            0 => check(kernel, f, &facts, accs, s)?,
+            _ => turns -= 1,
+        }
         bytes = bytes.max(widest(kernel, s));
     }
     let scattered = |s: &Stmt| match s {

@@ -1,8 +1,9 @@
 //! What kernels need of values: which elements, and under what circumstances.
 
 use super::{Fusion, guess};
-use crate::graph::ir::{Arg, Coord, Node, Op, ReduceOp};
-use crate::index::{AxisId, Ix};
+use crate::graph::ir::{Arg, Coord, MapSource, Node, Op, ReduceOp};
+use crate::index::{AxisId, Cond, Facts, Ix};
+use crate::loops::ir::MOST_IN_TURN;
 use crate::loops::model::roles;
 
 /// One need of a value by a kernel.
@@ -12,6 +13,8 @@ pub(super) struct Demand {
     pub coords: Vec<Ix>,
     /// Needed under a condition.
     pub masked: bool,
+    /// Of how many elements in turn it is needed for how many, where its condition picks kinds of them: the loop is then written out.
+    pub share: (i64, i64),
     /// Needed in a loop of a reduction.
     pub folded: bool,
     /// Needed as an operand of a matrix product; how often each element is then computed.
@@ -21,6 +24,28 @@ pub(super) struct Demand {
     pub around: Vec<AxisId>,
     /// How many values stand between this one and the kernel's result.
     pub depth: usize,
+}
+
+/// Of how many elements in turn each source of a map gives how many, where conditions on one remainder by a small number choose.
+fn in_turn(sources: &[MapSource]) -> Option<Vec<(i64, i64)>> {
+    let lhs = &sources.iter().find_map(|s| s.when.conds.first())?.lhs;
+    let Ix::Mod(_, by) = lhs else { return None };
+    let by = by.as_const().filter(|by| (2..=MOST_IN_TURN).contains(by))?;
+    let mut given = vec![(0, by); sources.len()];
+    for kind in 0..by {
+        for (s, (some, _)) in sources.iter().zip(&mut given) {
+            let holds = |c: &Cond| {
+                let of_kind = Cond { lhs: Ix::Const(kind), ..c.clone() };
+                (c.lhs == *lhs).then(|| Facts::new().decide(&of_kind)).flatten()
+            };
+            // The first whose conditions all hold.
+            if s.when.conds.iter().map(holds).collect::<Option<Vec<_>>>()?.into_iter().all(|on| on) {
+                *some += 1;
+                break;
+            }
+        }
+    }
+    Some(given)
 }
 
 impl Fusion<'_> {
@@ -63,10 +88,11 @@ impl Fusion<'_> {
                 }
             }
             Op::IndexMap(sources) => {
-                for s in sources {
+                let shares = in_turn(sources).unwrap_or_else(|| vec![d.share; sources.len()]);
+                for (s, share) in sources.iter().zip(shares) {
                     let coords = s.coords.iter().map(place).collect();
                     let masked = d.masked || !s.when.is_always() || sources.len() > 1;
-                    self.need(node.args.get(s.arg as usize), Demand { coords, masked, ..d.clone() });
+                    self.need(node.args.get(s.arg as usize), Demand { coords, masked, share, ..d.clone() });
                 }
             }
             Op::Gather(at) => {

@@ -352,7 +352,8 @@ impl<'a> Fusion<'a> {
             .iter()
             .filter_map(|a| self.extents.get(a.0 as usize))
             .fold(1i64, |n, e| n.saturating_mul(guess(e).max(1)));
-        product.saturating_mul(d.repeats)
+        let (some, all) = d.share;
+        (product / all).saturating_mul(some).saturating_mul(d.repeats)
     }
 
     fn pointwise(&self, v: ValueId, node: &Node, demands: &[Demand], roots: &BTreeSet<usize>) -> Result<(), String> {
@@ -591,6 +592,7 @@ impl<'a> Fusion<'a> {
             root: at,
             coords,
             masked: false,
+            share: (1, 1),
             folded: false,
             repeats: 1,
             operand: false,
@@ -618,8 +620,18 @@ impl<'a> Fusion<'a> {
             let of_rows = self.numel(x) == numel;
             let repeats = if of_rows { 1 } else { (rows / 64).max(1) };
             let (root, depth) = (d.root, d.depth + s.inside.len());
-            let need =
-                Demand { root, coords, masked: true, folded: true, repeats, operand: true, around: vec![], depth };
+            let share = (1, 1);
+            let need = Demand {
+                root,
+                coords,
+                masked: true,
+                share,
+                folded: true,
+                repeats,
+                operand: true,
+                around: vec![],
+                depth,
+            };
             self.need(Some(&Arg::Value(x)), need);
         }
         self.roots[d.root].stream = Some(s);
