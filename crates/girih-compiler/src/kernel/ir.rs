@@ -63,6 +63,8 @@
 //!                                                                          an array of the thread
 //!          | "wgmma" "commit" | "wgmma" "wait" INT BUF                     closes a group of them; waits until at most so many
 //!                                                                          are in flight: the sums may be used again
+//!          | "tile" INT ("load" | "store") place "by" ix                   16 rows of 16 words, so far apart, of a processor's tile
+//!          | "tile" INT "add" ("bf16" | "u8s8") INT "," INT                the product of two tiles, added to one of sums
 //!          | "some" ix ".." ix "store" place "=" opnd                     the lanes from one to before another
 //!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
 //!
@@ -121,6 +123,7 @@ use crate::loops;
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 pub use crate::loops::matrix::Operand;
 use crate::loops::panels::Lies;
+pub use crate::loops::tiles::TileTerms;
 /// What one lane holds.
 pub use crate::num::Ty as Elem;
 use crate::num::{DType, ScalarOp};
@@ -293,6 +296,10 @@ impl Panel {
 
 /// How far apart elements may lie that vectors side by side are loaded for.
 pub const MOST_APART: u32 = crate::tile::affine::MOST_APART as u32;
+
+/// Tiles of a processor, and their rows and the words of these.
+pub const TILES: u32 = 8;
+pub const TILE_SIDE: u32 = crate::loops::tiles::SIDE as u32;
 
 /// In which part, and in which of its lanes, lane `i` of [`Stmt::Every`] lies.
 pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
@@ -577,6 +584,25 @@ pub enum Stmt {
         a: ValId,
         b: ValId,
         of: [Operand; 2],
+    },
+    /// Fills one of a processor's eight tiles, which have 16 rows of 16 words of four bytes, with rows so many elements apart.
+    TileLoad {
+        tile: u32,
+        place: Address,
+        by: Ix,
+    },
+    TileStore {
+        tile: u32,
+        place: Address,
+        by: Ix,
+    },
+    /// Adds the product of two tiles to a third one's 16 x 16 sums: word k of row i of `a` by word j of row k of `b`, for all k in
+    /// order, as `dot2f` or `dot4` multiply words.
+    TileDot {
+        of: TileTerms,
+        sums: u32,
+        a: u32,
+        b: u32,
     },
     /// Begins to add the product of a 64 x k and a k x n matrix to a 64 x n matrix; k is [`Operand::terms`], and n follows from
     /// the array, of which each of 128 threads has n/2 elements: thread t of them has rows `t//32*16 + t%32//4` and eight

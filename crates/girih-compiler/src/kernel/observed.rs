@@ -233,6 +233,11 @@ impl Flow<'_> {
                 self.sees(by);
             }
             // The matrix unit reads floats as floats, and gives floats.
+            Stmt::TileLoad { place, by, .. } | Stmt::TileStore { place, by, .. } => {
+                self.place(place);
+                self.index(by);
+            }
+            Stmt::TileDot { .. } => {}
             Stmt::Mma { acc, .. } => acc.iter().for_each(|at| _ = self.place(at)),
             Stmt::Wgmma { a, b, .. } => [a, b].into_iter().for_each(|panel| _ = self.place(&panel.place)),
             Stmt::CopyAsync { to, from, mask, .. } => {

@@ -677,6 +677,30 @@ impl<'a> Parser<'a> {
                 let bytes = c.int()?;
                 Stmt::CopyAsync { to, from, bytes, mask: self.whether(c)? }
             }
+            "tile" => {
+                let tile = c.int()?;
+                match c.next() {
+                    "load" => {
+                        let place = self.place(c)?;
+                        c.expect("by")?;
+                        Stmt::TileLoad { tile, place, by: self.ix(c)? }
+                    }
+                    "store" => {
+                        let place = self.place(c)?;
+                        c.expect("by")?;
+                        Stmt::TileStore { tile, place, by: self.ix(c)? }
+                    }
+                    "add" => {
+                        let word = c.next();
+                        let of = of_word(&TileTerms::WORDS, word);
+                        let of = of.ok_or_else(|| format!("expected `bf16` or `u8s8` behind `add`, found `{word}`"))?;
+                        let a = c.int()?;
+                        c.expect(",")?;
+                        Stmt::TileDot { of, sums: tile, a, b: c.int()? }
+                    }
+                    other => return Err(format!("expected `load`, `store` or `add` behind a tile, found `{other}`")),
+                }
+            }
             "mma" => {
                 let word = c.next();
                 let left = of_word(&Operand::WORDS, word).ok_or_else(|| {

@@ -296,6 +296,15 @@ impl Printer<'_> {
                 let how = word_of(&TRANSPOSED, transposed);
                 format!("{} = ldmatrix{how} {}", self.typed(*dst), self.place(place))
             }
+            Stmt::TileLoad { tile, place, by } => {
+                format!("tile {tile} load {} by {}", self.place(place), self.ix(by))
+            }
+            Stmt::TileStore { tile, place, by } => {
+                format!("tile {tile} store {} by {}", self.place(place), self.ix(by))
+            }
+            Stmt::TileDot { of, sums, a, b } => {
+                format!("tile {sums} add {} {a}, {b}", of.word())
+            }
             Stmt::Mma { acc: [low, high], apart, a, b, of: [left, right] } => {
                 let (low, high) = (self.place(low), self.place(high));
                 let other = if left == right { String::new() } else { format!(" {}", right.word()) };

@@ -123,6 +123,7 @@ fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
                 })
             })
         }
+        Stmt::TileLoad { place: at, .. } | Stmt::TileStore { place: at, .. } => place(at),
         Stmt::Mma { acc: [to, _], .. } | Stmt::CopyAsync { to, .. } | Stmt::CopyTensor { to, .. } => place(to),
         Stmt::StoreTensor { from, .. } => place(from),
         Stmt::Wgmma { acc, .. } => s.slots.get(*acc),

@@ -342,7 +342,8 @@ impl Walk<'_> {
             Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
             Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
             Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
-            Stmt::Prefetch { .. } => {}
+            // Of kernels of one thread.
+            Stmt::Prefetch { .. } | Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. } => {}
             Stmt::Poll | Stmt::Yield { .. } | Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => {}
         }
     }

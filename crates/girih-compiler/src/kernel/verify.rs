@@ -254,6 +254,14 @@ impl Verifier<'_> {
         });
     }
 
+    /// A processor's tiles, by their numbers.
+    fn tiles(&mut self, numbers: &[u32]) {
+        self.expect(self.k.threads == 1, || "tiles are of a kernel of one thread".to_string());
+        for tile in numbers {
+            self.expect(*tile < TILES, || format!("there is no tile {tile}"));
+        }
+    }
+
     /// What only the threads of a block have.
     fn several_threads(&mut self, what: &str) {
         self.expect(self.k.threads > 1, || format!("`{what}` needs a block of several threads"));
@@ -686,6 +694,17 @@ impl Verifier<'_> {
             Stmt::LoadMatrix { dst, place, transposed } => {
                 self.load_matrix(*dst, place, *transposed);
                 self.define(*dst);
+            }
+            Stmt::TileLoad { tile, place, by } | Stmt::TileStore { tile, place, by } => {
+                self.ix(by);
+                let elem = self.place(place);
+                let words = matches!(elem, Elem::Num(d) if d.bits() == 32);
+                self.expect(words, || "a tile has words of 32 bits".to_string());
+                self.tiles(&[*tile]);
+            }
+            Stmt::TileDot { sums, a, b, .. } => {
+                self.tiles(&[*sums, *a, *b]);
+                self.expect(sums != a && sums != b, || "a tile of sums is no operand of its own".to_string());
             }
             Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, [*a, *b], *of),
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),

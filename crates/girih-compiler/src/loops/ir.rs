@@ -220,7 +220,8 @@ pub enum Place {
     /// With `overlap` the rest of the body is a product of warpgroups that reads what TMA fills, and goes on while that of the next
     /// iteration begins: one generation less is filled ahead.
     Pipeline { depth: u32, roles: bool, overlap: bool },
-    /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`].
+    /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`]. Outside of
+    /// threads, that a processor computes on its own: [`crate::loops::tiles`].
     Matrix,
     /// Of a reduction within a loop over threads: each iteration is a lane of a group of neighbouring ones. See [`Combine`].
     Lanes,

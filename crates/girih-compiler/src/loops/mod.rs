@@ -16,6 +16,7 @@ pub mod print;
 pub mod provenance;
 #[cfg(test)]
 mod text_tests;
+pub mod tiles;
 pub mod verify;
 #[cfg(test)]
 mod verify_tests;

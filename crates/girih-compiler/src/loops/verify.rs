@@ -20,6 +20,7 @@ use super::lanes::Folded;
 use super::matrix::Product;
 use super::members;
 use super::print::{Dialect, Namer};
+use super::tiles::TileProduct;
 use super::walk::{self, Part, parts};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
@@ -537,7 +538,8 @@ impl<'a> Verifier<'a> {
                 let threads = |t: &For| (t.axis, t.hi.as_const().unwrap_or(0).max(0) as u64);
                 let why = match self.threads {
                     Some(t) => Product::of(self.kernel, threads(t), l).err(),
-                    None => Some("only threads compute on the matrix unit"),
+                    None if l.place == Place::Matrix => TileProduct::of(self.kernel, l).err(),
+                    None => Some("only threads are warpgroups"),
                 };
                 self.check(stmt, why.is_none(), why.unwrap_or_default());
             }

@@ -114,6 +114,7 @@ knobs! {
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
     swap: bool = true, 0 to 1, "Make the rows of a product its columns, where fewer elements are transposed then.";
     pairs: bool = true, 0 to 1, "Take the terms of a sum of products two at a time, where the processor can.";
+    tiles: bool = true, 0 to 1, "Multiply whole tiles on the processor's matrix unit, where it has one.";
     pack: bool = true, 0 to 1, "Lay weights out in panels when a model is loaded.";
     transpose: bool = true, 0 to 1, "Transpose squares of elements in vector registers.";
     vectorise: bool = true, 0 to 1, "Run innermost loops in vector registers.";

@@ -157,6 +157,54 @@ fn elements_in_turn() {
     }
 }
 
+/// Products on a processor that multiplies whole tiles: of these, and of what fills none.
+#[test]
+fn products_in_tiles() {
+    use MatrixUnit::*;
+    let mut ctx = context();
+    ctx.target.matrix_units = vec![FloatPairs, IntegerPairs, FloatTiles, IntegerTiles];
+    for (ty, acc, zero, x, y, step) in [
+        ("bf16", "f32", "0.0", "f32(a)", "f32(b)", "d: f32 = fma(x, y, c)"),
+        ("i8", "i32", "0", "ext.u.i32(a)", "ext.i32(b)", "p: i32 = x * y\n        d: i32 = p + c"),
+    ] {
+        for (m, n, k, tiles) in [
+            (16, 16, 64, true),
+            (32, 32, 128, true),
+            (48, 80, 64, true),
+            (39, 64, 72, true),
+            (18, 24, 200, true),
+            (15, 32, 64, false),
+            (32, 32, 24, false),
+        ] {
+            for b in [format!("k*{n} + j"), format!("j*{k} + k")] {
+                let loops = format!(
+                    r#"loop kernel k(A: ptr {ty}, B: ptr {ty}, C: ptr {acc}) open:
+  for i in 0..{m}: free
+    for j in 0..{n}: free
+      local acc: {acc}
+      acc = {zero}
+      for k in 0..{k}: reduce contraction m=i n=j k=k a=a b=b acc=acc
+        a: {ty} = load A[i*{k} + k]
+        b: {ty} = load B[{b}]
+        x: {acc} = {x}
+        y: {acc} = {y}
+        c: {acc} = acc
+        {step}
+        acc = d
+      s: {acc} = acc
+      store C[i*{n} + j] = s
+"#
+                );
+                let placed = schedule(&parsed(&loops), &ctx);
+                let made = legalise(&placed, &Options { check: false, shared: 0 }).unwrap_or_else(|e| panic!("{e}"));
+                let made = kernel::print::print(&made);
+                assert_eq!(made.contains("tile 0 add"), tiles, "{m} {n} {k} {b}\n{}\n{made}", text(&placed));
+                check(&case(&loops, [1, 1, 1], &[m * k, k * n, m * n]), &ctx);
+            }
+        }
+    }
+}
+
 /// Products whose operands are of two bytes or one, on a machine that adds the products of pairs.
 #[test]
 fn terms_in_pairs() {

@@ -115,6 +115,10 @@ pub enum MatrixUnit {
     FloatPairs,
     /// The same of pairs of i16, and of four unsigned bytes by signed ones.
     IntegerPairs,
+    /// Of 16 x 16 sums in registers of their own, the same pairs of bf16 (AMX).
+    FloatTiles,
+    /// The same of four unsigned bytes by signed ones.
+    IntegerTiles,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

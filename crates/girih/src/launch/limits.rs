@@ -119,6 +119,11 @@ fn measure(threads: usize, work: &(dyn Fn() -> Option<(f64, f32)> + Sync)) -> Op
 
 fn dots_of_bf16(rounds: u32) -> Option<(f64, f32)> {
     #[cfg(target_arch = "x86_64")]
+    if machine::features().contains(&"amx-bf16") {
+        // SAFETY: the processor has the instructions, and the system lets this process use them.
+        return Some((f64::from(rounds / 4) * 4.0 * 2.0 * 512.0 * 16.0, unsafe { x86::tiles::<false>(rounds / 4) }));
+    }
+    #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512bf16") {
         // SAFETY: the processor has the instructions.
         return Some((f64::from(rounds) * 2.0 * 32.0 * 16.0, unsafe { x86::pairs(rounds) }));
@@ -128,6 +133,11 @@ fn dots_of_bf16(rounds: u32) -> Option<(f64, f32)> {
 }
 
 fn dots_of_int8(rounds: u32) -> Option<(f64, f32)> {
+    #[cfg(target_arch = "x86_64")]
+    if machine::features().contains(&"amx-int8") {
+        // SAFETY: as above.
+        return Some((f64::from(rounds / 4) * 4.0 * 2.0 * 1024.0 * 16.0, unsafe { x86::tiles::<true>(rounds / 4) }));
+    }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512vnni") {
         // SAFETY: the processor has the instructions.
@@ -202,6 +212,41 @@ mod x86 {
             }
         }
         chains.iter().map(|x| _mm512_reduce_add_epi32(*x) as f32).sum()
+    }
+
+    /// Products of two tiles each, four at a time in turn: of bytes, or of pairs of bf16. Not every assembler knows the
+    /// instructions, so they are written as they are encoded.
+    ///
+    /// # Safety
+    /// The processor has tiles, and the system lets this process use them.
+    pub unsafe fn tiles<const BYTES: bool>(rounds: u32) -> f32 {
+        // Of eight tiles: palette 1, 16 rows of 64 bytes.
+        let mut shape = [0u8; 64];
+        shape[0] = 1;
+        for tile in 0..8 {
+            (shape[16 + 2 * tile], shape[48 + tile]) = (64, 16);
+        }
+        // SAFETY: `shape` is a description of tiles; the instructions touch nothing but them.
+        unsafe {
+            std::arch::asm!(".byte 0xc4, 0xe2, 0x78, 0x49, 0x00", in("rax") shape.as_ptr()); // ldtilecfg [rax]
+            for _ in 0..rounds {
+                if BYTES {
+                    // tdpbusd tmm0..tmm3, tmm4, tmm6
+                    std::arch::asm!(
+                        ".byte 0xc4, 0xe2, 0x49, 0x5e, 0xc4, 0xc4, 0xe2, 0x49, 0x5e, 0xcc",
+                        ".byte 0xc4, 0xe2, 0x49, 0x5e, 0xd4, 0xc4, 0xe2, 0x49, 0x5e, 0xdc"
+                    );
+                } else {
+                    // tdpbf16ps tmm0..tmm3, tmm4, tmm6
+                    std::arch::asm!(
+                        ".byte 0xc4, 0xe2, 0x4a, 0x5c, 0xc4, 0xc4, 0xe2, 0x4a, 0x5c, 0xcc",
+                        ".byte 0xc4, 0xe2, 0x4a, 0x5c, 0xd4, 0xc4, 0xe2, 0x4a, 0x5c, 0xdc"
+                    );
+                }
+            }
+            std::arch::asm!(".byte 0xc4, 0xe2, 0x78, 0x49, 0xc0"); // tilerelease
+        }
+        0.0
     }
 
     #[target_feature(enable = "avx2,fma")]

@@ -34,12 +34,38 @@ fn detected() -> Vec<&'static str> {
             "avx512dq" => "avx512dq", "avx512vl" => "avx512vl", "avx512vbmi" => "avx512vbmi",
             "avx512vbmi2" => "avx512vbmi2", "avx512vnni" => "avx512vnni", "avx512bf16" => "avx512bf16",
         };
-        all.into_iter().filter(|(have, _)| *have).map(|(_, flag)| flag).collect()
+        all.into_iter().filter(|(have, _)| *have).map(|(_, flag)| flag).chain(tiles()).collect()
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
         Vec::new()
     }
+}
+
+/// What its matrix unit of tiles (AMX) has, where it has one and the system lets this process use it.
+#[cfg(target_arch = "x86_64")]
+fn tiles() -> Vec<&'static str> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    const UNIT: [(u32, &str); 3] = [(24, "amx-tile"), (25, "amx-int8"), (22, "amx-bf16")];
+    let asked = __cpuid(0).eax >= 7 && allow_tiles();
+    let edx = if asked { __cpuid_count(7, 0).edx } else { 0 };
+    let has = UNIT.map(|(bit, _)| edx >> bit & 1 == 1);
+    // Schedules take all of it or nothing.
+    if has.contains(&false) { vec![] } else { UNIT.map(|(_, name)| name).to_vec() }
+}
+
+/// Asks the system for the state that tiles need; without it the first instruction that touches one is a fault.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn allow_tiles() -> bool {
+    const REQUEST: libc::c_long = 0x1023;
+    const TILE_DATA: libc::c_long = 18;
+    // SAFETY: the call only changes what the system saves of this process's registers; it fails where there is no such state.
+    unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
+}
+
+#[cfg(all(target_arch = "x86_64", not(target_os = "linux")))]
+fn allow_tiles() -> bool {
+    false
 }
 
 /// The processor's name, where the system tells.
@@ -170,7 +196,12 @@ pub fn target_of(arch: &str, features: &[&str], threads: u32) -> Target {
     };
     let [l1, l2, l3] = caches();
     let fma = has("fma") || arch == "aarch64";
-    let units = [("avx512bf16", MatrixUnit::FloatPairs), ("avx512vnni", MatrixUnit::IntegerPairs)];
+    let units = [
+        ("avx512bf16", MatrixUnit::FloatPairs),
+        ("avx512vnni", MatrixUnit::IntegerPairs),
+        ("amx-bf16", MatrixUnit::FloatTiles),
+        ("amx-int8", MatrixUnit::IntegerTiles),
+    ];
     let matrix_units = units.into_iter().filter(|(feature, _)| avx512 && has(feature)).map(|(_, unit)| unit).collect();
     let masks = if avx512 { Some(1) } else { has("avx2").then_some(4) };
     let vector = Vector { bytes, registers, arithmetic: true, fma, masks };

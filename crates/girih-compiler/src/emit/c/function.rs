@@ -49,6 +49,10 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
     if used("gz") {
         head.line("const i64 gz = ctx->grid[2];");
     }
+    let tiles = super::tiles::used(kernel);
+    if tiles.is_some() {
+        head.line("tiles_begin();");
+    }
     head.open("for (i64 block = lo; block < hi; block++) {");
     head.line("if (*ctx->abort && ctx->stop(ctx)) return 1;");
     for (word, value) in [("bx", "block % gx"), ("by", "block / gx % gy"), ("bz", "block / gx / gy")] {
@@ -64,6 +68,9 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
     head.close("}");
     if !contains_word(&head.text, "args->slot") && !head.text.contains("args->") {
         head.line("(void)args;");
+    }
+    if tiles == Some(super::tiles::Left::Free) {
+        head.line("tiles_end();");
     }
     head.line("return 0;");
     head.close("}");

@@ -16,6 +16,7 @@ mod access;
 mod dialect;
 mod function;
 mod stmt;
+mod tiles;
 #[cfg(test)]
 mod tests;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::tiles;
 use crate::emit::cstyle::library;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
@@ -139,6 +140,12 @@ impl Printer<'_> {
             Stmt::Prefetch { place } => {
                 let line = format!("__builtin_prefetch(&{});", self.place(place, 1));
                 self.out.line(&line);
+            }
+            Stmt::TileLoad { tile, place, by } => self.tile("load", *tile, place, by),
+            Stmt::TileStore { tile, place, by } => self.tile("store", *tile, place, by),
+            Stmt::TileDot { of, sums, a, b } => {
+                tiles::declare(self.support);
+                self.out.line(&format!("tile_add_{}({sums}, {a}, {b});", of.word()));
             }
             Stmt::Load { dst, place, mask, other, order } => {
                 let value = self.load(*dst, place, *order);
@@ -401,6 +408,12 @@ impl Printer<'_> {
         let body = format!("  return __builtin_shufflevector(a, b, {});\n", picked.join(", "));
         self.support.block(&name, &format!("INLINE {full} {name}({full} a, {full} b) {{\n{body}}}\n"));
         name
+    }
+
+    fn tile(&mut self, way: &str, tile: u32, place: &Address, by: &Ix) {
+        tiles::declare(self.support);
+        let (at, by) = (self.place(place, 1), self.ix.print(by));
+        self.out.line(&format!("tile_{way}({tile}, &{at}, 4 * ({by}));"));
     }
 
     /// A helper that takes every `step`th element of as many vectors.

@@ -220,6 +220,9 @@ impl Printer<'_> {
             Stmt::Ramp { .. }
             | Stmt::Reduce { .. }
             | Stmt::Merge { .. }
+            | Stmt::TileLoad { .. }
+            | Stmt::TileStore { .. }
+            | Stmt::TileDot { .. }
             | Stmt::Every { .. }
             | Stmt::Interleave { .. }
             | Stmt::All { .. }

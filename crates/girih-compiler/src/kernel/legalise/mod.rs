@@ -31,6 +31,7 @@ mod slots;
 mod sync;
 mod tensor;
 mod threads;
+mod tiles;
 mod transpose;
 mod vector;
 mod wgmma;

@@ -26,6 +26,7 @@ struct Compiler<'a> {
     thread: Slot,
     first_global: Slot,
     hidden: Slot,
+    tiles: Slot,
     /// By slot of the kernel.
     own: Vec<Option<Own>>,
     first_const: Slot,
@@ -64,6 +65,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
     let scratch = take(1)?;
     let first_global = take(kernel.globals.len() as u64)?;
     let hidden = take(2 * count_loops(&kernel.body))?;
+    let tiles = take(if has_tiles(&kernel.body) { u64::from(TILES * TILE_SIDE * TILE_SIDE) } else { 0 })?;
     let addressed = addressed(&kernel.body);
     // A GPU's threads have small arrays in registers.
     let own = kernel.slots.values().map(|slot| {
@@ -89,6 +91,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         thread,
         first_global,
         hidden,
+        tiles,
         own,
         first_const,
         consts: vec![],
@@ -150,6 +153,15 @@ fn addressed(body: &[Stmt]) -> bool {
     })
 }
 
+fn has_tiles(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. } => true,
+        Stmt::For { body, .. } | Stmt::Loop { body } => has_tiles(body),
+        Stmt::If { then, els, .. } => has_tiles(then) || has_tiles(els),
+        _ => false,
+    })
+}
+
 fn count_loops(body: &[Stmt]) -> u64 {
     let inner = |stmt: &Stmt| match stmt {
         Stmt::For { body, .. } => 1 + count_loops(body),
@@ -190,6 +202,14 @@ impl Compiler<'_> {
     fn emit(&mut self, inst: Inst) {
         self.code.push(inst);
         self.statements.push(self.now);
+    }
+
+    /// The first word of a tile.
+    fn tile(&self, number: u32) -> Res<Slot> {
+        match number < TILES {
+            true => Ok(self.tiles + number * TILE_SIDE * TILE_SIDE),
+            false => Err(format!("there is no tile {number}")),
+        }
     }
 
     fn here(&self) -> u32 {
@@ -552,6 +572,33 @@ impl Compiler<'_> {
                     return Err("a matrix is not one of shared memory".to_string());
                 }
                 Inst::LoadMatrix { dst, access, words, transposed: *transposed }
+            }
+            Stmt::TileLoad { tile, place, by } | Stmt::TileStore { tile, place, by } => {
+                let first = self.tile(*tile)?;
+                for row in 0..TILE_SIDE {
+                    let mut place = place.clone();
+                    let (Address::Mem { index, .. } | Address::Slot { index, .. }) = &mut place;
+                    *index = Ix::add(index.clone(), Ix::mul(by.clone(), Ix::Const(row.into())));
+                    let access = self.access(&place, TILE_SIDE, &Mask::default(), Order::Weak)?;
+                    let first = first + row * TILE_SIDE;
+                    self.emit(match stmt {
+                        Stmt::TileLoad { .. } => Inst::Load { dst: first, access, other: Arg { first, stride: 1 } },
+                        _ => Inst::Store { value: Arg { first, stride: 1 }, access },
+                    });
+                }
+                return Ok(());
+            }
+            Stmt::TileDot { of, sums, a, b } => {
+                let [sums, a, b] = [self.tile(*sums)?, self.tile(*a)?, self.tile(*b)?];
+                let (op, ty) = of.op();
+                for (row, k) in (0..TILE_SIDE).flat_map(|row| (0..TILE_SIDE).map(move |k| (row * TILE_SIDE, k))) {
+                    let dst = sums + row;
+                    let left = Arg { first: a + row + k, stride: 0 };
+                    let right = Arg { first: b + k * TILE_SIDE, stride: 1 };
+                    let args = [left, right, Arg { first: dst, stride: 1 }];
+                    self.emit(Inst::Let { dst, op, ty, args, count: 3, lanes: TILE_SIDE });
+                }
+                return Ok(());
             }
             Stmt::Mma { acc: [low, high], apart, a, b, of } => {
                 let ((a, of_a), (b, of_b)) = (self.vector(*a)?, self.vector(*b)?);

@@ -84,6 +84,7 @@ impl Instruction {
             Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => Instruction::AsyncCopy,
             Stmt::Shuffle { .. } => Instruction::Shuffle,
             Stmt::LoadMatrix { .. } => Instruction::SharedLoad,
+            Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. } => Instruction::Matrix,
             Stmt::Mma { .. } | Stmt::Wgmma { .. } => Instruction::Matrix,
             Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => Instruction::Barrier,
             Stmt::For { .. }

@@ -1,6 +1,7 @@
 //! `register_tile`
 
 mod threads;
+mod tiles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +43,19 @@ accumulator is no longer in memory at all.
 The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it. Rows and
 columns that fill no tile have smaller ones.
 
+Where the processor has a unit for products of tiles (AMX), and the operands are words of two bf16 or four bytes (`pair_terms`) that lie
+along the sum on the left and along the columns on the right, loops over 32 x 32 sums and whole tiles of terms are placed on it; what
+fills no tile has register tiles.
+
+```text
+for i in 0..64: free                             for j1 in 0..2: free
+  for j in 0..64: free                             for i1 in 0..2: free
+    for kk in 0..256: reduce contraction             for i2 in 0..32: free matrix
+      acc[i, j] <- dot2(a[i, kk], b[kk, j])  -->       for j2 in 0..32: free matrix
+                                                         for kk in 0..256: reduce matrix
+                                                           acc[i1*32.., j1*32..] <- dot2(a[i1*32 + i2, kk], b[kk, j1*32 + j2])
+```
+
 On a GPU every thread of the block has a tile of its own, and the accumulator is nothing else: what fills it before the sum
 and what follows it is done by the thread that has the element.
 
@@ -63,7 +77,8 @@ accesses of neighbouring threads lie side by side. Four threads make a square, `
 `col = t//4%8*2 + t%2` above: neighbours want the same of `a_s`, every second the same of `b_s`, and shared memory gives that to
 twice as many at once.
 
-Knobs: `register_tile` (0 turns the rule off), `rows`, `cols`, `lanes` (chosen from the vector registers).
+Knobs: `register_tile` (0 turns the rule off), `rows`, `cols`, `lanes` (chosen from the vector registers), `tiles` (0 leaves the
+unit for products of tiles alone).
 
 Refuses when the accumulator's type is not held in vectors, the tile does not divide the contraction, or an operand
 still has a mask or does not lie along n. On a GPU: when something touches the accumulator other than element by element.
@@ -75,14 +90,18 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if ctx.target.has(Capability::Threads) {
         return threads::run(p, ctx, log);
     }
-    let mut kernel = contraction::rewrite(p, log, &mut |kernel, nest| tile(kernel, ctx, nest))?;
+    let mut on_unit = vec![];
+    let mut kernel = contraction::rewrite(p, log, &mut |kernel, nest| tile(kernel, ctx, nest, &mut on_unit))?;
+    for acc in on_unit {
+        log.applied(format!("{acc}, whole tiles of which the processor's matrix unit multiplies"));
+    }
     for acc in epilogue::join(&mut kernel) {
         log.applied(format!("{}, which starts and ends in registers", kernel.bufs[acc].name));
     }
     Some(kernel)
 }
 
-fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Vec<Stmt>, String> {
+fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest, on_unit: &mut Vec<String>) -> Result<Vec<Stmt>, String> {
     if !ctx.knobs.register_tile {
         return Err("knob off".to_string());
     }
@@ -90,30 +109,62 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Vec<Stmt>, St
     let shape = nest.tile_shape(ctx, dtype)?;
     let place = check_body(kernel, nest, shape.cols)?;
     let mut out = vec![];
-    for (first_col, cols, count) in parts(nest.n, shape.cols, shape.lanes) {
-        let j1 = (count > 1).then(|| new_axis(kernel, nest.roles.n, "1"));
-        let mut column = vec![];
-        for (first_row, rows, count) in parts(nest.m, shape.rows, 1) {
-            let i1 = (count > 1).then(|| new_axis(kernel, nest.roles.m, "1"));
-            // Each tile but the first has a sum of its own.
-            let (reduce, roles) = match (first_row, first_col) {
-                (0, 0) => (nest.reduce.clone(), nest.roles),
-                _ => nest.fresh_reduce(kernel),
-            };
-            let nest = Nest { free: nest.free.clone(), reduce: &reduce, roles, ..*nest };
-            let shape = TileShape { rows, cols, ..shape };
-            let name = format!("{}_r", kernel.bufs[roles.acc].name);
-            let acc = register_buffer(kernel, name, dtype, vec![rows.into(), cols.into()], shape.lanes);
-            let row = At { first: first_row, outer: i1, size: rows };
-            let col = At { first: first_col, outer: j1, size: cols };
-            column.extend(within(i1, count, Tile { roles, shape, row, col, acc }.all(kernel, &nest, &place)));
+    match tiles::whole(kernel, ctx, nest) {
+        None => out.extend(in_vectors(kernel, nest, shape, &place, (0, nest.m), 0)),
+        Some(whole) => {
+            on_unit.push(kernel.bufs[nest.roles.acc].name.clone());
+            out.extend(tiles::products(kernel, nest, &whole));
+            // The terms that fill no tile, and the rows.
+            let left = [((0, whole.rows), whole.terms, nest.k), ((whole.rows, nest.m - whole.rows), 0, nest.k)];
+            for (rows, from, to) in left {
+                if rows.1 > 0 && from < to {
+                    let shape = TileShape { rows: shape.rows.min(rows.1 as u32), ..shape };
+                    out.extend(in_vectors(kernel, nest, shape, &place, rows, from));
+                }
+            }
         }
-        out.extend(within(j1, count, column));
     }
     for f in nest.free.iter().rev().skip(2) {
         out = vec![Stmt::For(Box::new(For { body: out, ..(*f).clone() }))];
     }
     Ok(out)
+}
+
+/// Register tiles of so many rows from one on, and of the terms from one on.
+fn in_vectors(
+    kernel: &mut Kernel,
+    nest: &Nest,
+    shape: TileShape,
+    place: &[Ix],
+    (first, rows): (u64, u64),
+    from: u64,
+) -> Vec<Stmt> {
+    let mut out = vec![];
+    let dtype = num_type(kernel, nest.roles.acc).unwrap_or(DType::F32);
+    for (first_col, cols, count) in parts(nest.n, shape.cols, shape.lanes) {
+        let j1 = (count > 1).then(|| new_axis(kernel, nest.roles.n, "1"));
+        let mut column = vec![];
+        for (first_row, rows, count) in parts(rows, shape.rows, 1) {
+            let i1 = (count > 1).then(|| new_axis(kernel, nest.roles.m, "1"));
+            // Each tile but the first has a sum of its own.
+            let (mut reduce, roles) = match (first + first_row + from, first_col) {
+                (0, 0) => (nest.reduce.clone(), nest.roles),
+                _ => nest.fresh_reduce(kernel),
+            };
+            if from > 0 {
+                reduce.lo = Ix::Const(from as i64);
+            }
+            let nest = Nest { free: nest.free.clone(), reduce: &reduce, roles, ..*nest };
+            let shape = TileShape { rows, cols, ..shape };
+            let name = format!("{}_r", kernel.bufs[roles.acc].name);
+            let acc = register_buffer(kernel, name, dtype, vec![rows.into(), cols.into()], shape.lanes);
+            let row = At { first: first + first_row, outer: i1, size: rows };
+            let col = At { first: first_col, outer: j1, size: cols };
+            column.extend(within(i1, count, Tile { roles, shape, row, col, acc }.all(kernel, &nest, place)));
+        }
+        out.extend(within(j1, count, column));
+    }
+    out
 }
 
 /// A loop over so many tiles; over one, none.
@@ -149,7 +200,7 @@ impl At {
     /// The position of an element of a tile.
     fn of(&self, inner: &Ix) -> Ix {
         let start = match self.outer {
-            Some(outer) => Ix::Axis(outer) * Ix::Const(self.size.into()),
+            Some(outer) => Ix::add(Ix::Axis(outer) * Ix::Const(self.size.into()), Ix::Const(self.first as i64)),
             None if self.first == 0 => return inner.clone(),
             None => Ix::Const(self.first as i64),
         };
