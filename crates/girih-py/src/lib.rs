@@ -67,6 +67,15 @@ fn limits(py: Python<'_>, threads: Vec<u32>) -> (String, Vec<&'static str>, Vec<
     (processor(), features(), found.into_iter().map(|l| [l.flops, l.bytes, l.bf16, l.int8]).collect())
 }
 
+/// Bytes that so many threads move in a second, by how many bytes they are of: of each size what is touched and, by kind, the rate.
+#[pyfunction]
+fn bandwidths(py: Python<'_>, threads: u32) -> Vec<(u64, std::collections::BTreeMap<&'static str, f64>)> {
+    use girih::model::{Bandwidth, bandwidth::KINDS};
+    let dir = girih::cache::default_dir();
+    let found = py.detach(|| Bandwidth::of(threads.clamp(1, 1024), dir.as_deref()));
+    found.into_iter().map(|b| (b.bytes, KINDS.into_iter().zip(b.rates).collect())).collect()
+}
+
 /// A message in which long words and quotations lose their middle.
 #[pyfunction]
 fn shorten(message: &str) -> String {
@@ -82,6 +91,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(cache_dir, module)?)?;
     module.add_function(wrap_pyfunction!(machine, module)?)?;
     module.add_function(wrap_pyfunction!(limits, module)?)?;
+    module.add_function(wrap_pyfunction!(bandwidths, module)?)?;
     module.add_function(wrap_pyfunction!(tools::assemble, module)?)?;
     module.add_function(wrap_pyfunction!(tools::check, module)?)?;
     module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;

@@ -128,6 +128,8 @@ def machine(counts, devices):
         "features": features,
         "limits": {str(n): dict(zip(("flops", "bytes", "bf16", "int8"), found)) for n, found in zip(counts, limits)},
     }
+    for n in counts:
+        found["limits"][str(n)]["by_size"] = [{"bytes": size, **rates} for size, rates in extension.bandwidths(n)]
     if "cuda" in devices:
         import torch
 
@@ -157,8 +159,17 @@ def ratio(row):
 
 def fraction(row, limits):
     """Of the limit of this machine, by arithmetic or by bytes, whichever bounds the row."""
-    least = max(row["flops"] / limits[row["unit"]], row["bytes"] / limits["bytes"])
+    least = max(row["flops"] / limits[row["unit"]], row["bytes"] / bandwidth(row["bytes"], limits))
     return least / row["median_s"]["girih"]
+
+
+def bandwidth(size, limits):
+    """Bytes a second of the nearest memory that holds so many, however they are moved fastest there."""
+    sizes = limits.get("by_size")
+    if not sizes:
+        return limits["bytes"]
+    of = next((s for s in sizes if s["bytes"] >= size), sizes[-1])
+    return max(rate for kind, rate in of.items() if kind != "bytes")
 
 
 def duration(seconds):

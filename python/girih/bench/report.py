@@ -59,8 +59,21 @@ def page(reports):
                 continue
             of = f"{threads} thread{'s' if threads != '1' else ''}" if threads != "0" else machine["gpu"]
             parts.append(f"<h2>{of}</h2><p>The machine's limit: {limits['flops'] / 1e9:.0f} Gflop/s of f32, {limits['bf16'] / 1e9:.0f} of products of bf16, {limits['int8'] / 1e9:.0f} of int8, and {limits['bytes'] / 1e9:.1f} GB/s read</p>")
-            parts += [table(rows, limits), roofline(rows, limits)]
+            parts += [memory(limits), table(rows, limits), roofline(rows, limits)]
     return "\n".join(parts) + "\n"
+
+
+def memory(limits):
+    """Rates by how much memory they are of."""
+    sizes = limits.get("by_size")
+    if not sizes:
+        return ""
+    kinds = [kind for kind in sizes[0] if kind != "bytes"]
+    lines = [f"<table><tr><th>GB/s, of what all threads touch{''.join(f'<th>{kind}' for kind in kinds)}"]
+    for of in sizes:
+        rates = "".join(f"<td class=n>{of[kind] / 1e9:.1f}" for kind in kinds)
+        lines.append(f"<tr><td>{of['bytes'] / 2**20:.3g} MiB{rates}")
+    return "\n".join([*lines, "</table>"])
 
 
 def table(rows, limits):

@@ -79,7 +79,7 @@ impl Limits {
 }
 
 /// The best rate of a few short runs of `work` on every thread; `work` gives what it did.
-fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 {
+pub(super) fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 {
     let mut best = 0f64;
     let start = Instant::now();
     // The first run of much memory may be what makes the system find it.

@@ -10,6 +10,7 @@
 pub mod blocks;
 pub mod faults;
 pub mod host;
+pub mod bandwidth;
 pub mod limits;
 pub mod pool;
 pub mod prepared;

@@ -57,6 +57,7 @@ use files::Files;
 use given::Given;
 use raw::Runs;
 
+pub use crate::launch::bandwidth::{self, Bandwidth};
 pub use crate::launch::limits::Limits;
 pub use exec::Footprint;
 pub(crate) use exec::step_text;
