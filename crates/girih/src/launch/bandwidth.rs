@@ -75,31 +75,49 @@ fn sizes(threads: u32) -> Vec<u64> {
     sizes
 }
 
+/// Bytes that so many threads read from main memory in a second; `None` where there is no memory to try it on.
+pub fn of_memory(threads: u32) -> Option<f64> {
+    let (n, bytes) = (threads.max(1) as usize, *sizes(threads).last()?);
+    Some(Region::of(n, bytes)?.rate(0))
+}
+
 /// Bytes moved in one go, at least: starting threads then counts for little.
 const AT_ONCE: usize = 32 << 20;
 /// Parts of a thread begin with a line of the caches, of arrays that are whole vectors.
 const WHOLE: usize = 6 * 64 * 16;
 
 fn measure(threads: usize, bytes: u64) -> Option<Bandwidth> {
-    let part = usize::try_from(bytes).ok()? / threads.max(1) / WHOLE * WHOLE;
-    if part == 0 {
-        return None;
+    let mut region = Region::of(threads, bytes)?;
+    let rates = std::array::from_fn(|kind| region.rate(kind));
+    Some(Bandwidth { bytes: (region.part * threads) as u64, rates })
+}
+
+/// Memory of which each thread has a part.
+struct Region {
+    pages: Pages,
+    threads: usize,
+    part: usize,
+}
+
+impl Region {
+    fn of(threads: usize, bytes: u64) -> Option<Region> {
+        let part = usize::try_from(bytes).ok()? / threads.max(1) / WHOLE * WHOLE;
+        let mut pages = Pages::zeroed((part > 0).then_some(part * threads)?)?;
+        // Pages that nobody wrote are all the same page.
+        pages.bytes_mut().chunks_mut(4096).for_each(|page| page.fill(1));
+        Some(Region { pages, threads, part })
     }
-    let mut pages = Pages::zeroed(part * threads)?;
-    // Pages that nobody wrote are all the same page.
-    pages.bytes_mut().chunks_mut(4096).for_each(|page| page.fill(1));
-    let start = pages.bytes_mut().as_mut_ptr() as usize;
-    let rounds = (AT_ONCE / part).max(1);
-    let rate = |kind: usize| {
-        best(threads, &|slot| {
+
+    /// Bytes a second of a kind of traffic, all threads at it.
+    fn rate(&mut self, kind: usize) -> f64 {
+        let (start, part) = (self.pages.bytes_mut().as_mut_ptr() as usize, self.part);
+        let rounds = (AT_ONCE / part).max(1);
+        best(self.threads, &|slot| {
             // SAFETY: `part` bytes from here on are this thread's alone, and any bits are numbers.
             let mine = unsafe { std::slice::from_raw_parts_mut((start + slot * part) as *mut f32, part / 4) };
             (0..rounds).map(|_| traffic(kind, mine)).sum()
         })
-    };
-    let rates = std::array::from_fn(rate);
-    drop(pages);
-    Some(Bandwidth { bytes: (part * threads) as u64, rates })
+    }
 }
 
 /// Moves numbers within an array; gives the bytes that were moved.

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use girih_compiler::tile::target::Gpu;
 
-use crate::launch::pool;
-use crate::memory::pages::Pages;
+use crate::launch::{bandwidth, pool};
 use crate::system::files::{read_regular, replace};
 use crate::system::machine;
 
@@ -34,7 +33,7 @@ impl Limits {
         let name = format!(
             "limits-{}",
             &blake3::hash(
-                format!("4 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes()
+                format!("5 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes()
             )
             .to_hex()[..16]
         );
@@ -52,7 +51,7 @@ impl Limits {
         let flops = measure(n, &|| Some(multiply_adds(ROUNDS))).unwrap_or(1e9);
         let dots = |dot: fn(u32) -> Option<(f64, f32)>| measure(n, &|| dot(ROUNDS)).unwrap_or(flops);
         let (bf16, int8) = (dots(dots_of_bf16), dots(dots_of_int8));
-        let limits = Limits { flops, bytes: measure_bytes(n), bf16, int8 };
+        let limits = Limits { flops, bytes: bandwidth::of_memory(threads).unwrap_or(1e9), bf16, int8 };
         if let Some(note) = note {
             // Without the note the next process measures again.
             let Limits { flops, bytes, bf16, int8 } = limits;
@@ -260,32 +259,6 @@ mod x86 {
         }
         chains.iter().map(|x| _mm256_cvtss_f32(*x)).sum()
     }
-}
-
-fn measure_bytes(threads: usize) -> f64 {
-    // Larger than caches, unless memory is scarce.
-    let free = machine::memory_available().unwrap_or(1 << 30);
-    let want = (machine::target(1).cache(3) * 4).clamp(64 << 20, 1 << 30).min(free / 4);
-    let Some(mut pages) = usize::try_from(want).ok().and_then(Pages::zeroed) else { return 1e9 };
-    // Pages that nobody wrote are all the same page.
-    pages.bytes_mut().chunks_mut(4096).for_each(|page| page.fill(1));
-    let bytes = pages.bytes();
-    let part = bytes.len() / threads.max(1) / 4096 * 4096;
-    best(threads, &|slot| {
-        let mine = bytes.get(slot * part..(slot + 1) * part).unwrap_or_default();
-        std::hint::black_box(sum(mine));
-        mine.len() as f64
-    })
-}
-
-fn sum(bytes: &[u8]) -> u64 {
-    let mut sums = [0u64; 16];
-    for line in bytes.chunks_exact(128) {
-        for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
-            *sum ^= u64::from_le_bytes(word.try_into().unwrap_or_default());
-        }
-    }
-    sums.iter().fold(0, |a, b| a ^ b)
 }
 
 #[cfg(test)]

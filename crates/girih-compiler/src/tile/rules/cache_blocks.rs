@@ -23,7 +23,8 @@ for i in 0..1024: free                           for ko in 0..16: serial
                                                            acc[i, jo*256 + j] <- a[i, ko*256 + kk] * b[...]
 ```
 
-Knobs: `kc` (256), `nc`, `mc` (chosen so that the packed operands take half of L2 each at most).
+Knobs: `kc` (256), `nc`, `mc` (chosen so that packed operands take half of L2 each at most; of a left operand that is read where it lies,
+whose rows are as far apart as in memory and so meet in few sets of the cache, a sixteenth).
 
 Refuses when everything fits, and when an extent has no divisor to cut by.
 ",
@@ -39,7 +40,8 @@ fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> 
     let kc = divisor(nest.k, ctx.knobs.kc.into());
     let room = ctx.target.cache(2) / 2 / (kc * bytes).max(1);
     let nc = divisor(nest.n, ctx.knobs.nc.map_or(room.max(64), u64::from));
-    let mc = divisor(nest.m, ctx.knobs.mc.map_or(room.max(64), u64::from));
+    let rows = if in_place(nest) { room / 8 } else { room };
+    let mc = divisor(nest.m, ctx.knobs.mc.map_or(rows.max(64), u64::from));
     if (kc, nc, mc) == (nest.k, nest.n, nest.m) {
         return Err("its operands fit the caches".to_string());
     }
@@ -77,6 +79,16 @@ fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> 
         out = Stmt::For(Box::new(For { body: vec![out], ..(*f).clone() }));
     }
     Ok(out)
+}
+
+/// Whether the rows of the left operand are read from memory as they lie there, a row's length apart.
+fn in_place(nest: &Nest) -> bool {
+    let of = |s: &Stmt| match s {
+        Stmt::Load { dst, mem, .. } if *dst == nest.roles.a => mem.index.linear(nest.roles.m).map(|(by, _)| by),
+        _ => None,
+    };
+    let apart = nest.reduce.body.iter().find_map(of).and_then(|by| by.as_const());
+    apart.is_some_and(|by| by >= nest.k as i64)
 }
 
 /// The greatest divisor of `n` up to `most` that is `n` itself or a power of two times its odd part's divisor.

@@ -20,7 +20,8 @@ pub struct Whole {
 
 /// How much of the nest is tiles; `None` where the machine has no such unit, or the operands do not lie as it has them.
 pub fn whole(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Option<Whole> {
-    if !ctx.knobs.tiles {
+    let units = [MatrixUnit::FloatTiles, MatrixUnit::IntegerTiles];
+    if !ctx.knobs.tiles || !units.iter().any(|unit| ctx.target.matrix_units.contains(unit)) {
         return None;
     }
     let whole = |n: u64| n - n % SIDE;
