@@ -8,8 +8,8 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 
-/// Stores at the head of a body that between them store elements side by side, from iterations of a loop that go on where they end: of
-/// each its place among these elements. `None` where there is no such group.
+/// The stores at the head of a body that between them store elements side by side, in the order of these, where the next iteration
+/// of a loop goes on behind them. `None` where there is no such group.
 pub fn stores_in_turn<'a>(body: &'a [Stmt], axis: AxisId, varying: &BTreeSet<ValId>) -> Option<Vec<&'a Stmt>> {
     let of = |s: &'a Stmt| match s {
         Stmt::Store { mem, mask, order: Order::Weak, .. } if mask.is_always() && !matches!(mem.elem.bits(), 2..8) => {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::rule::{Log, Rule};
+use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
@@ -13,8 +14,9 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "interleave_stores",
     doc: "\
-Writes out an innermost loop of two to four iterations that makes elements of several kinds in turn, as the real and imaginary parts of complex
-numbers or the colours of pixels, so that the loop around it runs in vectors: one of each kind, which are interleaved when they are stored.
+Writes out an innermost loop of two to four iterations that makes elements of several kinds in turn, as the real and imaginary
+parts of complex numbers or the colours of pixels, so that the loop around it runs in vectors: one of each kind, which are
+interleaved when they are stored.
 
 ```text
 for r in 0..512: free                            for r in 0..512: free
@@ -26,8 +28,8 @@ for r in 0..512: free                            for r in 0..512: free
 ```
 
 Applies to free loops right inside a free loop whose elements follow on, with stores to all the places between, none of them under a
-condition. Refuses loops that do anything but load, compute and store, those whose iterations store other elements than the next, and
-loops around them that are too short for a vector.
+condition. Refuses loops that do anything but load, compute and store, in this order, those whose iterations store other elements than
+the next, and loops around them that are too short for a vector.
 ",
     run,
 };
@@ -65,7 +67,7 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
 /// loads what another one stores.
 fn written_out(
     kernel: &mut Kernel,
-    facts: &crate::index::Facts,
+    facts: &Facts,
     outer: &For,
     inner: &For,
     count: i64,
@@ -74,11 +76,11 @@ fn written_out(
         return Err("the loop around it is short");
     }
     let lo = inner.lo.as_const().ok_or("its bounds are not constants")?;
+    let varying = walk::refs(&inner.body).vals_defined;
     let mut stores = 0;
     for s in &inner.body {
         match s {
             Stmt::Store { mem, order: Order::Weak, .. } => {
-                let varying = walk::refs(&inner.body).vals_defined;
                 let next = affine::stride(&mem.index, inner.axis, &varying) == Stride::Unit
                     && affine::coef(&mem.index, outer.axis, &varying) == Some(Ix::Const(count));
                 if !next {
@@ -86,11 +88,13 @@ fn written_out(
                 }
                 stores += 1;
             }
+            // It could load what it has stored.
+            Stmt::Load { .. } if stores > 0 => return Err("it loads after it has stored"),
             Stmt::Load { order: Order::Weak, .. } | Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } => {}
             _ => return Err("it does more than load, compute and store"),
         }
     }
-    let (mut body, mut stored) = (vec![], vec![vec![]; stores]);
+    let (mut body, mut stored): (Vec<Stmt>, Vec<Vec<Stmt>>) = (vec![], vec![vec![]; stores]);
     for at in lo..lo + count {
         let by = BTreeMap::from([(inner.axis, Ix::Const(at))]);
         let mut copy = edit::place_axes(&walk::clone_fresh(kernel, &inner.body), &by, &BTreeMap::new());
@@ -152,6 +156,11 @@ mod tests {
         assert_eq!(why("z[r*2 + c]", "z[r*3 + c]"), apart);
         assert_eq!(why("z[r*2 + c]", "z[r + c*512]"), apart);
         assert_eq!(why("z[r*2 + c] = v", "z[r*2 + c] = v where r + c < 9"), ["loop c: it stores under a condition"]);
+        let again = ["loop c: it loads after it has stored"];
+        assert_eq!(
+            why("z[r*2 + c] = v", "z[r*2 + c] = v\n      w: f32 = load z[r]\n      store re[r*2 + c] = w"),
+            again
+        );
         assert_eq!(why("0..512", "0..3"), ["loop c: the loop around it is short"]);
         assert_eq!(why("c in 0..2", "c in 0..7"), Vec::<String>::new());
     }

@@ -39,8 +39,10 @@ for k in 0..576: free                            for k2 in 0..9: free
 A fold that keeps its order, as the sum of a register tile, is split in the first way alone.
 
 An innermost loop, whose quotients belong to vectors, is split where it copies under conditions on them: the fastest digit is
-then the loop of the vectors; and where the fastest digit counts two to four kinds of elements that it stores in turn. Leaves alone other innermost loops, and the loops of a product. Refuses lengths that are not constants, but for such kinds of which they are a multiple, and divisors of which one
-does not divide the next, or the length.
+then the loop of the vectors; and where the fastest digit counts two to four kinds of elements that it stores in turn.
+
+Leaves alone other innermost loops, and the loops of a product. Refuses lengths that are not constants, unless they are multiples
+of such kinds, and divisors of which one does not divide the next, or the length.
 ",
     run,
 };
@@ -63,7 +65,13 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         }
         let site = axis_site(kernel, f.axis);
-        match split(kernel, f) {
+        let known = const_trip(f).and_then(|n| i64::try_from(n).ok());
+        let made = match known {
+            Some(n) => split(kernel, f, n),
+            None if few_in_turn(f, &radices) => split_fastest(kernel, f, &radices),
+            None => Err("its length is not a constant"),
+        };
+        match made {
             Ok(new) => {
                 log.applied(site);
                 Visit::Again(vec![new])
@@ -166,8 +174,7 @@ pub(crate) fn digits_of(body: &[Stmt], axis: AxisId, n: i64) -> Result<Vec<Digit
     Ok(out)
 }
 
-fn split(kernel: &mut Kernel, f: &For) -> Result<Stmt, &'static str> {
-    let Some(n) = const_trip(f).and_then(|n| i64::try_from(n).ok()) else { return split_fastest(kernel, f) };
+fn split(kernel: &mut Kernel, f: &For, n: i64) -> Result<Stmt, &'static str> {
     let counts = digits_of(&f.body, f.axis, n)?;
     if counts.len() < 2 {
         return Err("all its iterations have one quotient");
@@ -208,10 +215,10 @@ fn split(kernel: &mut Kernel, f: &For) -> Result<Stmt, &'static str> {
 }
 
 /// The fastest digit alone, of a loop whose length is not known but a multiple of it.
-fn split_fastest(kernel: &mut Kernel, f: &For) -> Result<Stmt, &'static str> {
-    let count = radices(&f.body, f.axis).first().copied().unwrap_or(0);
-    let whole = f.lo.is_const(0) && f.step == Ix::Const(1) && count > 1;
-    if !whole || f.kind != LoopKind::Free || !kernel.facts().divisor(&f.hi).is_multiple_of(count as u64) {
+fn split_fastest(kernel: &mut Kernel, f: &For, radices: &BTreeSet<i64>) -> Result<Stmt, &'static str> {
+    let count = radices.first().copied().unwrap_or(1);
+    let whole = f.lo.is_const(0) && f.step == Ix::Const(1);
+    if !whole || !kernel.facts().divisor(&f.hi).is_multiple_of(count as u64) {
         return Err("its length is not a constant");
     }
     let (turns, kinds) = (new_axis(kernel, f.axis, "1"), new_axis(kernel, f.axis, "2"));
@@ -329,6 +336,28 @@ mod tests {
                        for k in 0..9: reduce contraction m=i n=j k=k a=a b=c acc=acc\n        a: f32 = load x[i//2*9 + k]\n        \
                        c: f32 = load w[j//4*9 + k]\n        old: f32 = acc[i, j]\n        new: f32 = fma(a, c, old)\n        acc[i, j] = new\n";
         assert_eq!(refusals("split_digits", product, &context()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn kinds_in_turn_are_a_loop_of_their_own() {
+        let pairs = |hi: &str| {
+            format!(
+                "loop kernel g(a: ptr f32, b: ptr f32, n: i32):\n  for i in 0..{hi}: free\n    \
+                 x: f32 = load a[i//2] where i%2 < 1 else 0.0\n    store b[i] = x\n"
+            )
+        };
+        let (out, log) = apply("split_digits", &kernel(&pairs("min(64, n*2)")), &context());
+        assert_eq!(log.applied, ["loop i"]);
+        let made = text(&out);
+        for line in
+            ["for i1 in 0..min(64, n*2)//2: free", "for i2 in 0..2: free", "load a[i1] where i2 < 1", "b[i1*2 + i2]"]
+        {
+            assert!(made.contains(line), "{line}: {made}");
+        }
+        assert_eq!(
+            refusals("split_digits", &pairs("min(64, n)"), &context()),
+            ["loop i: its length is not a constant"]
+        );
     }
 
     #[test]

@@ -25,9 +25,9 @@ for j in 0..1024: reduce combine add(s)          for j in 0..1024: reduce vector
 
 Knobs: `vectorise` (0 turns the rule off), `lanes`, `ways` (4).
 
-Refuses when the loop holds control flow, atomics, ordered accesses or prints; when it stores anywhere but to
-the next element each time, or to all of the next few; when an address is computed per element; when the order of its reduction is fixed; when it
-only moves elements that lie apart; and when it runs too few times to fill a vector.
+Refuses when the loop holds control flow, atomics, ordered accesses or prints; when it stores anywhere but to the next
+element each time, or to all of the next few; when an address is computed per element; when the order of its reduction is
+fixed; when it only moves elements that lie apart; and when it runs too few times to fill a vector.
 ",
     run,
 };
