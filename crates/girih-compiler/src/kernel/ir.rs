@@ -301,6 +301,21 @@ pub const MOST_APART: u32 = crate::tile::affine::MOST_APART as u32;
 pub const TILES: u32 = 8;
 pub const TILE_SIDE: u32 = crate::loops::tiles::SIDE as u32;
 
+/// Every statement, in order of the text.
+pub fn statements<'k>(body: &'k [Stmt], each: &mut dyn FnMut(&'k Stmt)) {
+    for stmt in body {
+        each(stmt);
+        match stmt {
+            Stmt::For { body, .. } | Stmt::Loop { body } => statements(body, each),
+            Stmt::If { then, els, .. } => {
+                statements(then, each);
+                statements(els, each);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// In which part, and in which of its lanes, lane `i` of [`Stmt::Every`] lies.
 pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
     let apart = lanes.saturating_sub(1).max(1);

@@ -12,19 +12,11 @@ pub enum Left {
 
 /// How a kernel leaves the tiles; `None` where it uses none.
 pub fn used(kernel: &Kernel) -> Option<Left> {
-    fn look(body: &[Stmt], tiles: &mut bool, yields: &mut bool) {
-        for s in body {
-            match s {
-                Stmt::TileLoad { .. } => *tiles = true,
-                Stmt::Yield { .. } => *yields = true,
-                Stmt::For { body, .. } | Stmt::Loop { body } => look(body, tiles, yields),
-                Stmt::If { then, els, .. } => [then, els].into_iter().for_each(|body| look(body, tiles, yields)),
-                _ => {}
-            }
-        }
-    }
     let (mut tiles, mut yields) = (false, false);
-    look(&kernel.body, &mut tiles, &mut yields);
+    statements(&kernel.body, &mut |stmt| {
+        tiles |= matches!(stmt, Stmt::TileLoad { .. });
+        yields |= matches!(stmt, Stmt::Yield { .. });
+    });
     tiles.then_some(if yields { Left::SetUp } else { Left::Free })
 }
 

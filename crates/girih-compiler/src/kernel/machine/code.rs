@@ -164,16 +164,10 @@ pub(in crate::kernel) enum Inst {
         width: u32,
         high: bool,
     },
-    Every {
+    /// Lanes out of several vectors, each by its slot.
+    Pick {
         dst: Slot,
-        lanes: u32,
-        parts: Vec<Slot>,
-    },
-    Interleave {
-        dst: Slot,
-        lanes: u32,
-        parts: Vec<Slot>,
-        part: u32,
+        lanes: Vec<Slot>,
     },
     Reduce {
         dst: Slot,

@@ -145,21 +145,23 @@ const MOST_OWN: u64 = 256;
 
 /// Whether the address of scratch memory is taken.
 fn addressed(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Scratch { .. } => true,
-        Stmt::For { body, .. } | Stmt::Loop { body } => addressed(body),
-        Stmt::If { then, els, .. } => addressed(then) || addressed(els),
-        _ => false,
-    })
+    any(body, |stmt| matches!(stmt, Stmt::Scratch { .. }))
 }
 
 fn has_tiles(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. } => true,
-        Stmt::For { body, .. } | Stmt::Loop { body } => has_tiles(body),
-        Stmt::If { then, els, .. } => has_tiles(then) || has_tiles(els),
-        _ => false,
-    })
+    any(body, |stmt| matches!(stmt, Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. }))
+}
+
+fn any(body: &[Stmt], of: impl Fn(&Stmt) -> bool) -> bool {
+    let mut found = false;
+    statements(body, &mut |stmt| found |= of(stmt));
+    found
+}
+
+/// Lanes out of several vectors: `from` says of which, and which lane of it.
+fn picked(dst: Slot, lanes: u32, of: &[Slot], from: &dyn Fn(u32) -> (u32, u32)) -> Inst {
+    let slot = |(part, at): (u32, u32)| of[part as usize] + at;
+    Inst::Pick { dst, lanes: (0..lanes).map(|lane| slot(from(lane))).collect() }
 }
 
 fn count_loops(body: &[Stmt]) -> u64 {
@@ -337,6 +339,16 @@ impl Compiler<'_> {
         Ok((self.val(v)?, self.ty(v)?.lanes))
     }
 
+    /// A vector and those that its lanes come from, which are as long.
+    fn parts(&self, dst: ValId, parts: &[ValId]) -> Res<(Slot, u32, Vec<Slot>)> {
+        let (dst, lanes) = self.vector(dst)?;
+        let of = parts.iter().map(|part| match self.vector(*part)? {
+            (slot, n) if n == lanes => Ok(slot),
+            (_, n) => Err(format!("elements of a vector of {n} make one of {lanes}")),
+        });
+        Ok((dst, lanes, of.collect::<Res<_>>()?))
+    }
+
     fn stmt(&mut self, stmt: &Stmt) -> Res<()> {
         let inst = match stmt {
             Stmt::Var { var: dst, init: value } | Stmt::Set { var: dst, value } => {
@@ -409,23 +421,20 @@ impl Compiler<'_> {
                 Inst::Merge { dst, a, b, lanes, width: *width, high: *high }
             }
             Stmt::Every { dst, parts } => {
-                let (dst, lanes) = self.vector(*dst)?;
-                let of: Vec<(Slot, u32)> = parts.iter().map(|p| self.vector(*p)).collect::<Result<_, _>>()?;
-                if of.iter().any(|(_, n)| *n != lanes) || of.is_empty() || of.len() as u32 >= lanes {
-                    return Err(format!("every {}th element of other vectors does not make {lanes}", of.len()));
+                let (dst, lanes, of) = self.parts(*dst, parts)?;
+                let count = of.len() as u32;
+                if count == 0 || count >= lanes {
+                    return Err(format!("every {count}th element of vectors does not make {lanes}"));
                 }
-                Inst::Every { dst, lanes, parts: of.into_iter().map(|(p, _)| p).collect() }
+                picked(dst, lanes, &of, &|lane| every(lanes, count, lane))
             }
             Stmt::Interleave { dst, parts, part } => {
-                let (dst, lanes) = self.vector(*dst)?;
-                let of: Vec<(Slot, u32)> = parts.iter().map(|p| self.vector(*p)).collect::<Result<_, _>>()?;
-                if of.iter().any(|(_, n)| *n != lanes) || *part >= of.len() as u32 {
-                    return Err(format!(
-                        "vector {part} of {} of other lengths in turn does not make {lanes}",
-                        of.len()
-                    ));
+                let (dst, lanes, of) = self.parts(*dst, parts)?;
+                let count = of.len() as u32;
+                if *part >= count {
+                    return Err(format!("there is no vector {part} of {count} in turn"));
                 }
-                Inst::Interleave { dst, lanes, parts: of.into_iter().map(|(p, _)| p).collect(), part: *part }
+                picked(dst, lanes, &of, &|lane| interleaved(lanes, count, *part, lane))
             }
             Stmt::Reduce { dst, op, vector } => {
                 let ty = self.ty(*vector)?;

@@ -139,19 +139,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     each::<W>(mask, |l| to[l] = value[l]);
                 }
             }
-            Inst::Every { dst, lanes, parts } => {
-                for e in 0..*lanes {
-                    let (part, at) = every(*lanes, parts.len() as u32, e);
-                    let value = regs[(parts[part as usize] + at) as usize];
-                    let to = &mut regs[(dst + e) as usize];
-                    each::<W>(mask, |l| to[l] = value[l]);
-                }
-            }
-            Inst::Interleave { dst, lanes, parts, part } => {
-                for e in 0..*lanes {
-                    let (of, at) = interleaved(*lanes, parts.len() as u32, *part, e);
-                    let value = regs[(parts[of as usize] + at) as usize];
-                    let to = &mut regs[(dst + e) as usize];
+            Inst::Pick { dst, lanes } => {
+                for (e, from) in lanes.iter().enumerate() {
+                    let value = regs[*from as usize];
+                    let to = &mut regs[*dst as usize + e];
                     each::<W>(mask, |l| to[l] = value[l]);
                 }
             }

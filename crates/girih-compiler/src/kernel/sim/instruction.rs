@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::kernel::ir::{Address, Kernel, Space, Stmt};
+use crate::kernel::ir::{Address, Kernel, Space, Stmt, statements};
 
 /// A kind of statement.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -120,21 +120,6 @@ impl Instruction {
         let mut out = vec![];
         statements(&kernel.body, &mut |stmt| out.push(Instruction::of(kernel, stmt)));
         out
-    }
-}
-
-/// Every statement, in order of the text.
-pub(super) fn statements<'k>(body: &'k [Stmt], each: &mut dyn FnMut(&'k Stmt)) {
-    for stmt in body {
-        each(stmt);
-        match stmt {
-            Stmt::For { body, .. } | Stmt::Loop { body } => statements(body, each),
-            Stmt::If { then, els, .. } => {
-                statements(then, each);
-                statements(els, each);
-            }
-            _ => {}
-        }
     }
 }
 
