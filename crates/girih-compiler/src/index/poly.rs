@@ -114,6 +114,15 @@ impl Poly {
     }
 
     pub fn range(&self, facts: &Facts) -> Interval {
+        let sum = self.range_of_terms(facts);
+        let least = self.with_remainders_at_most(facts, |coeff| coeff < 0);
+        let most = self.with_remainders_at_most(facts, |coeff| coeff > 0);
+        let lo = least.map_or(sum.lo, |p| sum.lo.max(p.range_of_terms(facts).lo));
+        let hi = most.map_or(sum.hi, |p| sum.hi.min(p.range_of_terms(facts).hi));
+        Interval { lo, hi }
+    }
+
+    fn range_of_terms(&self, facts: &Facts) -> Interval {
         if self.overflow {
             return Interval::ALL;
         }
@@ -123,6 +132,20 @@ impl Poly {
             sum = sum.add(product.mul(Interval::point(*coeff)));
         }
         sum
+    }
+
+    /// With `d - 1` for each term `x%d`, `d` not being a number, whose coefficient is chosen; `None` where there is none.
+    fn with_remainders_at_most(&self, facts: &Facts, chosen: impl Fn(i128) -> bool) -> Option<Poly> {
+        let divisor = |(factors, coeff): &(Vec<Ix>, i128)| match &factors[..] {
+            [Ix::Mod(_, d)] if chosen(*coeff) && d.as_const().is_none() && facts.range(d).lo > 0 => Some((**d).clone()),
+            _ => None,
+        };
+        let found: Vec<(Ix, i128)> = self.terms.iter().filter_map(|t| Some((divisor(t)?, t.1))).collect();
+        let mut out = self.clone();
+        out.terms.retain(|t| divisor(t).is_none());
+        let most = |d: &Ix| Poly::expanded(d).minus(&Poly::constant(1));
+        let all = found.iter().fold(out, |p, (d, coeff)| p.plus(&most(d).times(&Poly::constant(*coeff))));
+        (!found.is_empty()).then_some(all)
     }
 
     /// Back to an expression; `None` when a coefficient does not fit 64 bits. Subtractions print as such.
@@ -206,8 +229,9 @@ impl Poly {
 
     /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`, and `x//d%e*d + x%d` is `x%(d*e)`.
     pub fn rejoined(mut self) -> Poly {
-        while let Some(Pair { quotient, remainder, whole }) = self.pair() {
-            let Some((factors, coeff)) = self.terms.get(remainder).cloned().filter(|_| quotient != remainder) else {
+        while let Some(Pair { quotients, remainder, whole }) = self.pair() {
+            let Some((factors, coeff)) = self.terms.get(remainder).cloned().filter(|_| !quotients.contains(&remainder))
+            else {
                 break;
             };
             let rest: Vec<Ix> = factors.into_iter().filter(|f| !matches!(f, Ix::Mod(..))).collect();
@@ -219,7 +243,7 @@ impl Poly {
             let mut index = 0;
             self.terms.retain(|_| {
                 index += 1;
-                index - 1 != quotient && index - 1 != remainder
+                index - 1 != remainder && !quotients.contains(&(index - 1))
             });
             self = self.plus(&Poly::expanded(&whole).times(&others));
         }
@@ -241,6 +265,9 @@ impl Poly {
                 _ => Ix::floor_div((**x).clone(), (**d).clone()),
             };
             let mut wanted: Vec<Ix> = factors.iter().filter(|f| !matches!(f, Ix::Mod(..))).cloned().collect();
+            if let Some(quotients) = self.quotients(&of_x, d, &wanted, *coeff) {
+                return Some(Pair { quotients, remainder, whole: (**x).clone() });
+            }
             let times = match &**d {
                 Ix::Const(d) => coeff.checked_mul((*d).into())?,
                 leaf => {
@@ -265,9 +292,20 @@ impl Poly {
                     }
                     _ => return None,
                 };
-                Some(Pair { quotient, remainder, whole })
+                Some(Pair { quotients: vec![quotient], remainder, whole })
             })
         })
+    }
+
+    /// Where the terms of `x//d*d` times other factors and a coefficient stand, if `d` is a sum, which has been multiplied out.
+    fn quotients(&self, of_x: &Ix, d: &Ix, others: &[Ix], coeff: i128) -> Option<Vec<usize>> {
+        let d = Poly::expanded(d);
+        if d.terms.len() + usize::from(d.base != 0) < 2 {
+            return None;
+        }
+        let factors = others.iter().chain([of_x]).cloned().collect::<Vec<_>>();
+        let all = Poly { terms: vec![(factors, coeff)], ..Poly::default() }.times(&d);
+        all.terms.iter().map(|term| self.terms.iter().position(|t| t == term)).collect()
     }
 
     /// The greatest common divisor of the terms' coefficients, and of `with`.
@@ -290,9 +328,9 @@ fn gcd(a: i128, b: i128) -> i128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Terms that belong together: the positions of `x//d` times `d` and of `x%d`, and what they add up to.
+/// Terms that belong together: the positions of those of `x//d` times `d` and of `x%d`, and what they add up to.
 struct Pair {
-    quotient: usize,
+    quotients: Vec<usize>,
     remainder: usize,
     whole: Ix,
 }

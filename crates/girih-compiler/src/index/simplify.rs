@@ -75,7 +75,8 @@ fn step(ix: &Ix, facts: &Facts) -> Option<Ix> {
         Ix::FloorDiv(a, b) => quotient(a, b, facts),
         Ix::Mod(a, b) => remainder(a, b, facts),
         Ix::Min(a, b) | Ix::Max(a, b) => {
-            let le = facts.decide(&Cond::new((**a).clone(), Cmp::Le, (**b).clone()))?;
+            let at_most = |x: &Ix, y: &Ix| facts.decide(&Cond::new(x.clone(), Cmp::Le, y.clone()));
+            let le = at_most(a, b).or_else(|| at_most(b, a).map(|yes| !yes))?;
             let least = if le { a } else { b };
             let most = if le { b } else { a };
             Some(if matches!(ix, Ix::Min(..)) { (**least).clone() } else { (**most).clone() })

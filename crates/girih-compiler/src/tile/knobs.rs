@@ -112,6 +112,7 @@ knobs! {
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
     split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
+    trim: bool = true, 0 to 1, "End loops that fill a tile where nothing of it is read any more.";
     swap: bool = true, 0 to 1, "Make the rows of a product its columns, where fewer elements are transposed then.";
     pairs: bool = true, 0 to 1, "Take the terms of a sum of products two at a time, where the processor can.";
     tiles: bool = true, 0 to 1, "Multiply whole tiles on the processor's matrix unit, where it has one.";

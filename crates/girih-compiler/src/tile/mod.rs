@@ -120,6 +120,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),
     (rules::vectorise::RULE, &[&[VectorArithmetic]]),
+    (rules::trim_tiles::RULE, &[&[VectorArithmetic]]),
     (rules::prefetch::RULE, &[&[Caches, Workers]]),
     (rules::split_blocks::RULE, &[&[Threads]]),
     (rules::mark_unroll::RULE, &[&[]]),

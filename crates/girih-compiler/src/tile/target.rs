@@ -78,6 +78,8 @@ pub struct Vector {
     pub arithmetic: bool,
     /// Fused multiply-add in one instruction.
     pub fma: bool,
+    /// Adding the products of pairs of bf16 takes more than twice as long as a multiply-add of f32, where there is such an instruction.
+    pub slow_pairs: bool,
     /// Bytes of the smallest elements of which one instruction loads or stores some lanes alone, where there is one.
     pub masks: Option<u32>,
 }
@@ -170,7 +172,7 @@ impl Target {
         Target {
             name: "cpu",
             axes: Axes { workers: 2, grid, cluster: 1, threads: 1, lanes: 1 },
-            vector: Vector { bytes: 64, registers: 32, arithmetic: true, fma: true, masks: Some(1) },
+            vector: Vector { bytes: 64, registers: 32, arithmetic: true, fma: true, slow_pairs: false, masks: Some(1) },
             memories: Target::caches([48 << 10, 1 << 20, 32 << 20]),
             matrix_units: vec![],
             transports: vec![],
@@ -242,7 +244,7 @@ impl Target {
             name,
             axes: Axes { workers, grid: [i32::MAX as u32, 65535, 65535], cluster, threads: 1024, lanes: 32 },
             // 255 registers of four bytes, moved four at a time.
-            vector: Vector { bytes: 16, registers: 63, arithmetic: false, fma: true, masks: None },
+            vector: Vector { bytes: 16, registers: 63, arithmetic: false, fma: true, slow_pairs: false, masks: None },
             memories,
             matrix_units: matrix_units.to_vec(),
             transports: transports.to_vec(),

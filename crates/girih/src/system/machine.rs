@@ -178,7 +178,21 @@ pub fn target_named(cpu: Cpu, threads: u32) -> Target {
 
 /// This machine as the rules see it.
 pub fn target(threads: u32) -> Target {
-    target_of(std::env::consts::ARCH, &features(), threads)
+    let mut target = target_of(std::env::consts::ARCH, &features(), threads);
+    // Two cycles on Intel's processors, which have two multiply-adds in one; one on AMD's. Words are what tiles multiply too.
+    target.vector.slow_pairs = is_intel() && !target.matrix_units.contains(&MatrixUnit::FloatTiles);
+    target
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_intel() -> bool {
+    let id = std::arch::x86_64::__cpuid(0);
+    [id.ebx, id.edx, id.ecx] == [*b"Genu", *b"ineI", *b"ntel"].map(u32::from_le_bytes)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_intel() -> bool {
+    false
 }
 
 /// This machine with a processor of another kind and other features.
@@ -204,7 +218,7 @@ pub fn target_of(arch: &str, features: &[&str], threads: u32) -> Target {
     ];
     let matrix_units = units.into_iter().filter(|(feature, _)| avx512 && has(feature)).map(|(_, unit)| unit).collect();
     let masks = if avx512 { Some(1) } else { has("avx2").then_some(4) };
-    let vector = Vector { bytes, registers, arithmetic: true, fma, masks };
+    let vector = Vector { bytes, registers, arithmetic: true, fma, slow_pairs: false, masks };
     Target { vector, matrix_units, ..Target::cpu() }
         .with_caches([l1.unwrap_or(32 << 10), l2.unwrap_or(1 << 20), l3.unwrap_or(16 << 20)])
         .with_workers(threads)

@@ -107,8 +107,8 @@ pub(super) struct Sequence {
 pub(super) enum Weights {
     /// A row for each unit of each gate: `[gates * hidden, n]`.
     Float(Arg),
-    /// A column for each: integers `[n, gates * hidden]` of i32 without their zero points, and their scale, one or one for
-    /// each column.
+    /// A column for each: integers `[n, gates * hidden]` of 8 or 16 bits without their zero points, and their scale, one or one
+    /// for each column.
     Quantised { values: Arg, scale: Arg },
 }
 
@@ -124,9 +124,9 @@ impl Weights {
             Weights::Quantised { values, scale } => {
                 let columns = b.slice(values, 1, Ix::Const(first), 1, Ix::Const(count))?;
                 let (q, by, point) = dynamic(b, x)?;
-                let (q, point) = (b.convert(q, Elem::I32)?, b.convert(point, Elem::I32)?);
-                let q = b.sub(q, point)?;
-                let sum = b.matmul(q, columns)?;
+                let [q, point, columns] = [q, point, columns].map(|x| b.convert(x, Elem::I16));
+                let q = b.sub(q?, point?)?;
+                let sum = b.matmul_in(q, columns?, Elem::I32)?;
                 let sum = b.convert(sum, b.elem(by))?;
                 let scale = match b.rank(scale) {
                     0 => scale,

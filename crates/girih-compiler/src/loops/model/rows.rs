@@ -15,6 +15,7 @@ use crate::graph::ir::ValueId;
 use crate::index::{Facts, Ix, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::num::ScalarOp;
 
 /// Emits the loops of one result. `first` are the axes that reductions depend on; their loops stand outside.
 pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, first: &BTreeSet<usize>) -> Result<()> {
@@ -68,7 +69,10 @@ fn merged(outer: &For, inner: &For, facts: &Facts) -> Option<For> {
         return None;
     }
     // Rows that are long enough are folded on their own: errors of rounding grow with the length of a chain.
-    if outer.kind == LoopKind::Reduce && n.as_const().is_none_or(|n| n >= LONG) {
+    let rounds = inner.combine.as_ref().is_none_or(|c| match c.op {
+        CombineOp::Scalar { op, .. } => matches!(op, ScalarOp::AddF { .. } | ScalarOp::MulF { .. }),
+    });
+    if outer.kind == LoopKind::Reduce && rounds && n.as_const().is_none_or(|n| n >= LONG) {
         return None;
     }
     let mut fits = true;

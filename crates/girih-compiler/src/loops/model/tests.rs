@@ -606,8 +606,9 @@ fn weights_are_not_repeated_for_a_batch() {
 /// Weights of 8 bits are made floats where a product needs them; where that is little memory, and where it is none, at load.
 #[test]
 fn narrow_weights_stay_narrow() {
-    let of = |elem: Elem, rows: i64| {
+    let of = |elem: Elem, rows: i64, others: i64| {
         let mut c = Case::new();
+        c.input("others", &[others], Role::Parameter);
         let x = c.input("x", &[3, rows], Role::Argument);
         let w = c.graph.add_input("w", elem, vec![Ix::Const(rows), Ix::Const(300)], Role::Parameter).into();
         let scale = c.input("s", &[300], Role::Parameter);
@@ -619,13 +620,15 @@ fn narrow_weights_stay_narrow() {
         c.output(y);
         lower(&c.graph, &Options::default(), &mut Log::default()).unwrap().load.len()
     };
-    // 20 MB as floats.
-    assert_eq!(of(Elem::I8, 16384), 0);
+    // 20 MB as floats, or 5 MB; the latter are little beside 40 MB of other weights.
+    assert_eq!(of(Elem::I8, 16384, 1), 0);
+    assert_eq!(of(Elem::I8, 4096, 1), 0);
+    assert_eq!(of(Elem::I8, 4096, 10_000_000), 1);
     // With its scale not twice as wide as before.
-    assert_eq!(of(Elem::F16, 16384), 1);
-    assert_eq!(of(Elem::F32, 16384), 1);
+    assert_eq!(of(Elem::F16, 16384, 1), 1);
+    assert_eq!(of(Elem::F32, 16384, 1), 1);
     // 360 kB.
-    assert_eq!(of(Elem::I8, 300), 1);
+    assert_eq!(of(Elem::I8, 300, 1), 1);
 }
 
 /// A vector that every row is summed with is computed once, not again for each row; what belongs to a row is not stored.

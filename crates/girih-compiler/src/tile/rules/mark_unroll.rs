@@ -45,9 +45,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             log.skipped(site, format!("{copies} copies are more than {most}"));
             return Visit::Into;
         }
-        let mut statements = 0;
-        walk::visit(&f.body, &mut |_| statements += 1);
-        if statements * copies > MOST_STATEMENTS {
+        if statements(f) * copies > MOST_STATEMENTS {
             log.skipped(site, "its body is long");
             return Visit::Into;
         }
@@ -56,6 +54,16 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         mark(&mut new);
         Visit::Replace(vec![Stmt::For(new)])
     })
+}
+
+/// Whether a loop will be written out.
+pub(super) fn is_short(s: &Stmt, ctx: &Context) -> bool {
+    let Stmt::For(f) = s else { return false };
+    copies(s).is_some_and(|n| n <= u64::from(ctx.knobs.unroll) && statements(f) * n <= MOST_STATEMENTS)
+}
+
+fn statements(f: &For) -> u64 {
+    walk::size(&f.body) as u64
 }
 
 /// The copies of the body that unrolling a nest makes; `None` when some loop in it cannot be unrolled.

@@ -46,6 +46,7 @@ pub mod tensor_core;
 pub mod tileify;
 pub mod tma_copy;
 pub mod transpose;
+pub mod trim_tiles;
 pub mod unroll_and_jam;
 pub mod unroll_batch;
 pub mod unroll_windows;

@@ -1,5 +1,6 @@
 //! `pair_terms`
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
@@ -42,8 +43,12 @@ for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce comb
 
 Knob: `pairs` (0 turns the rule off).
 
-Refuses floats of programs that are no models, whose sums keep their order, sums over several axes or of an odd or unknown number
-of terms (bytes are taken by two where four do not divide it), operands of other types, and products of few rows, whose words would be made for too few uses.
+A sum over several axes, as of a convolution, is taken two at a time along one of them: where a word is one load, or else along the
+outermost that has an even number of terms.
+
+Refuses floats of programs that are no models, whose sums keep their order, sums none of whose axes is known to have an even number
+of terms (bytes are taken by two where four do not divide it), operands of other types, products of few rows, whose words would
+be made for too few uses, and bf16 on processors of Intel's without a matrix unit, which multiply f32 faster.
 ",
     run,
 };
@@ -270,7 +275,7 @@ fn terms(f: &For) -> Option<i64> {
     f.hi.as_const().filter(|n| plain && *n > 0 && n % 2 == 0)
 }
 
-/// The loops of sums of products, each with the number of rows around it where that is known.
+/// The loops of sums of products, of each the outermost, with the number of rows around it where that is known.
 fn sums_of<'a>(s: &'a Stmt, around: &mut Vec<&'a For>, out: &mut Vec<(&'a For, Option<i64>)>) {
     let Stmt::For(f) = s else {
         walk::bodies(s).into_iter().flatten().for_each(|s| sums_of(s, around, out));
@@ -279,7 +284,7 @@ fn sums_of<'a>(s: &'a Stmt, around: &mut Vec<&'a For>, out: &mut Vec<(&'a For, O
     if f.stream.is_some() {
         return;
     }
-    if let Some(roles) = &f.contraction {
+    if let Some(roles) = contraction(f) {
         let extent = |axis: &AxisId| around.iter().find(|f| f.axis == *axis).and_then(|f| f.hi.as_const());
         out.push((f, roles.m.iter().map(extent).product()));
         return;
@@ -287,6 +292,15 @@ fn sums_of<'a>(s: &'a Stmt, around: &mut Vec<&'a For>, out: &mut Vec<(&'a For, O
     around.push(f);
     f.body.iter().for_each(|s| sums_of(s, around, out));
     around.pop();
+}
+
+/// What a loop sums up, or a loop that is the last thing in it does.
+fn contraction(f: &For) -> Option<&Contraction> {
+    match (&f.contraction, f.body.last()) {
+        (Some(roles), _) => Some(roles),
+        (None, Some(Stmt::For(next))) if f.kind == LoopKind::Reduce => contraction(next),
+        _ => None,
+    }
 }
 
 /// An element of an operand.
@@ -312,6 +326,8 @@ impl<'a> Element<'a> {
 
 /// What is known of a sum whose terms can be paired.
 struct Pairs<'a> {
+    /// The loops of the sum, outermost first, and which of them the terms of a word follow each other in.
+    loops: Vec<&'a For>,
     over: &'a For,
     terms: i64,
     /// Elements of a word.
@@ -337,7 +353,6 @@ impl<'a> Pairs<'a> {
         is_weight: &dyn Fn(&Mem) -> bool,
     ) -> Result<Pairs<'a>, String> {
         let found = sum(f)?;
-        let [over] = found.loops[..] else { return Err("its sum runs over several axes".to_string()) };
         let inside = &found.inside;
         let (x, y) = (element(kernel, inside, found.x)?, element(kernel, inside, found.y)?);
         if x.0 != y.0 {
@@ -349,12 +364,11 @@ impl<'a> Pairs<'a> {
         let mut unsigned = 0;
         if let [Some((x, of_x)), Some((y, of_y))] = [byte(kernel, inside, found.x), byte(kernel, inside, found.y)]
             && of_x != of_y
-            && terms(over).is_some_and(|n| n % 4 == 0)
+            && found.loops.iter().any(|f| terms(f).is_some_and(|n| n % 4 == 0))
         {
             (op, taken, width) = (ScalarOp::DotB, [(x, None), (y, None)], 4);
             unsigned = usize::from(of_y == Signedness::Unsigned);
         }
-        let operands = taken.map(|taken| Element::of(kernel, inside, over.axis, taken, width));
         // Integers are exact in any order.
         if !kernel.open && op == ScalarOp::DotF {
             return Err("the order of its terms is the program's".to_string());
@@ -365,14 +379,21 @@ impl<'a> Pairs<'a> {
         if !ctx.knobs.pairs {
             return Err("knob off".to_string());
         }
-        let Some(terms) = terms(over) else {
+        if op == ScalarOp::DotF && ctx.target.vector.slow_pairs {
+            return Err(format!("{} multiplies f32 faster than pairs of bf16", ctx.target.name));
+        }
+        // Words that are one load are the best; those along the outermost loop, of rows of what is read, the next.
+        let elements = |over: &For| taken.map(|taken| Element::of(kernel, inside, over.axis, taken, width));
+        let along = found.loops.iter().filter_map(|f| Some((*f, terms(f).filter(|n| n % width == 0)?, elements(f))));
+        let joined = |(.., e): &(&For, i64, [Element<'_>; 2])| Reverse(e.iter().filter(|e| e.joined.is_some()).count());
+        let Some((over, terms, operands)) = along.min_by_key(joined) else {
             return Err("the number of its terms is not known to be even".to_string());
         };
         let mut loads =
             operands[1].made.iter().filter_map(|s| if let Stmt::Load { mem, .. } = s { Some(mem) } else { None });
         let weight = loads.all(is_weight);
-        if !weight && rows.is_none_or(|n| n < ENOUGH_ROWS) {
-            return Err(format!("there are less than {ENOUGH_ROWS} rows for a word, as far as is known"));
+        if !weight && rows.is_some_and(|n| n < ENOUGH_ROWS) {
+            return Err(format!("there are less than {ENOUGH_ROWS} rows for a word"));
         }
         let [x, y] = operands;
         // Words of weights are made where they are packed.
@@ -425,7 +446,19 @@ impl<'a> Pairs<'a> {
         if operands.iter().any(|e| e.made.is_empty() || !e.made.iter().all(|s| edit::is_pure(s))) {
             return Err("its operands are not computed for each term alone".to_string());
         }
-        Ok(Pairs { over, terms, width, roles: found.roles, operands, first: unsigned, rest, sum, before, op })
+        Ok(Pairs {
+            loops: found.loops,
+            over,
+            terms,
+            width,
+            roles: found.roles,
+            operands,
+            first: unsigned,
+            rest,
+            sum,
+            before,
+            op,
+        })
     }
 
     /// The loop over words.
@@ -441,11 +474,18 @@ impl<'a> Pairs<'a> {
         let args = vec![Opnd::Val(words[self.first]), Opnd::Val(words[1 - self.first]), self.before];
         body.push(Stmt::Let { dst: self.sum, op: self.op, args });
         body.extend(self.rest.iter().filter(after).map(|s| (*s).clone()));
-        let roles = Contraction { k: vec![axis], a: words[0], b: words[1], ..self.roles.clone() };
-        let hi = Ix::Const(self.terms / self.width);
-        let mut made = For { axis, hi, contraction: Some(roles), body, ..self.over.clone() };
-        edit::drop_unused(&mut made.body);
-        made
+        edit::drop_unused(&mut body);
+        let k = self.roles.k.iter().map(|a| if *a == self.over.axis { axis } else { *a }).collect();
+        let roles = Contraction { k, a: words[0], b: words[1], ..self.roles.clone() };
+        let (last, around) = self.loops.split_last().map_or((self.over, &[][..]), |(last, around)| (*last, around));
+        let with = |f: &For, body: Vec<Stmt>| {
+            let (axis, hi) = match f.axis == self.over.axis {
+                true => (axis, Ix::Const(self.terms / self.width)),
+                false => (f.axis, f.hi.clone()),
+            };
+            For { axis, hi, contraction: f.contraction.as_ref().map(|_| roles.clone()), body, ..f.clone() }
+        };
+        around.iter().rev().fold(with(last, body), |inner, f| with(f, vec![Stmt::For(Box::new(inner))]))
     }
 
     /// Neighbouring elements as one word.
@@ -584,6 +624,43 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_over_several_axes_is_paired_along_one() {
+        let windows = "loop kernel k(A: ptr bf16, X: ptr bf16, C: ptr f32) open:
+  for i in 0..64: free
+    for j in 0..50: free
+      local acc: f32
+      acc = 0.0
+      for c in 0..16: reduce
+        for r in 0..3: reduce contraction m=i n=j k=(c, r) a=a b=b acc=acc
+          a: bf16 = load A[i*48 + c*3 + r]
+          b: bf16 = load X[c*52 + j + r] where j + r < 51 else 0.0
+          x: f32 = f32(a)
+          y: f32 = f32(b)
+          s: f32 = acc
+          d: f32 = fma(x, y, s)
+          acc = d
+      t: f32 = acc
+      store C[i*50 + j] = t
+";
+        let (out, log) = apply("pair_terms", &kernel(windows), &pairs(&[]));
+        assert_eq!(log.applied, ["contraction into acc"]);
+        let made = text(&out);
+        for line in [
+            "for c2 in 0..8: reduce\n",
+            "for r in 0..3: reduce contraction m=i n=j k=(c2, r)",
+            "load A[i*48 + c2*6 + r]",
+            "load A[i*48 + (c2*2 + 1)*3 + r]",
+            "load X[c2*104 + j + r] where j + r < 51 else 0.0",
+        ] {
+            assert!(made.contains(line), "{line}: {made}");
+        }
+        // No axis has an even number of terms.
+        let odd = windows.replace("0..16", "0..15");
+        let why = refusals("pair_terms", &odd, &pairs(&[]));
+        assert_eq!(why, ["contraction into acc: the number of its terms is not known to be even"]);
+    }
+
+    #[test]
     fn what_cannot_be_paired_is_refused() {
         let odd = PRODUCT.replace("0..1024", "0..1023");
         let few = PRODUCT.replace("0..512", "0..4");
@@ -593,15 +670,18 @@ mod tests {
             .replace("f32(a)", "a * 1.0")
             .replace("f32(b)", "b * 1.0");
         let closed = PRODUCT.replace(") open:", "):");
+        let mut slow = pairs(&[]);
+        slow.target.vector.slow_pairs = true;
         let more = PRODUCT.replace("        c: f32", "        store C[k] = x\n        c: f32");
         for (text, ctx, why) in [
             (PRODUCT, context(), "cpu has no products of pairs of its type"),
             (PRODUCT, pairs(&["pairs=0"]), "knob off"),
             (&odd, pairs(&[]), "the number of its terms is not known to be even"),
-            (&few, pairs(&[]), "there are less than 8 rows for a word, as far as is known"),
+            (&few, pairs(&[]), "there are less than 8 rows for a word"),
             (&closed, pairs(&[]), "the order of its terms is the program's"),
             (&wide, pairs(&[]), "its operands are f32"),
             (&more, pairs(&[]), "it does more for each term than multiply and add"),
+            (PRODUCT, slow, "cpu multiplies f32 faster than pairs of bf16"),
         ] {
             assert_eq!(refusals("pair_terms", text, &ctx), [format!("contraction into acc: {why}")]);
         }

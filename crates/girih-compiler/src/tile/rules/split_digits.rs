@@ -249,15 +249,21 @@ fn tested_one_by_one(f: &For) -> Option<BTreeSet<AxisId>> {
     (f.kind == LoopKind::Free).then(|| digits_tested(&f.body, f.axis)).flatten()
 }
 
-/// Where statements copy one element under conditions on quotients or remainders of an axis: the axes that they mention.
+/// Where statements copy an element, or a few that become one, under conditions on quotients or remainders of an axis: the axes
+/// that they mention.
 pub(super) fn digits_tested(copy: &[Stmt], axis: AxisId) -> Option<BTreeSet<AxisId>> {
     fn divides(ix: &Ix, axis: AxisId) -> bool {
         let here = matches!(ix, Ix::FloorDiv(a, _) | Ix::Mod(a, _) if a.axes().contains(&axis));
         here || ix.operands().is_some_and(|(a, b)| divides(a, axis) || divides(b, axis))
     }
-    let [Stmt::Load { mask, .. }, Stmt::Write { .. }] = copy else { return None };
-    let sides: Vec<&Ix> = mask.conds.iter().flat_map(|c| [&c.lhs, &c.rhs]).collect();
-    let apart = mask.vals.is_empty() && sides.iter().any(|ix| divides(ix, axis));
+    let [made @ .., Stmt::Write { .. }] = copy else { return None };
+    if !made.iter().all(edit::is_pure) {
+        return None;
+    }
+    let loads = made.iter().filter_map(|s| if let Stmt::Load { mask, .. } = s { Some(mask) } else { None });
+    let masks: Vec<&Mask> = loads.collect();
+    let sides: Vec<&Ix> = masks.iter().flat_map(|m| &m.conds).flat_map(|c| [&c.lhs, &c.rhs]).collect();
+    let apart = masks.iter().all(|m| m.vals.is_empty()) && sides.iter().any(|ix| divides(ix, axis));
     apart.then(|| sides.into_iter().flat_map(|ix| ix.axes()).collect())
 }
 

@@ -46,17 +46,14 @@ fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Act
     Ok(names.into_iter().map(with).collect())
 }
 
-/// Integers of 8 bits as i32 without their zero points.
+/// Integers of 8 bits without their zero points, in 16; as they are, where those are zero.
 fn centred(b: &mut Builder<'_>, call: &Call<'_>, weights: usize, point: usize) -> Result<Arg> {
-    let w = b.convert(call.arg(weights)?, Elem::I32)?;
-    match call.opt(point) {
-        Some(point) => {
-            let point = b.convert(point, Elem::I32)?;
-            let point = by_column(b, point)?;
-            b.sub(w, point)
-        }
-        None => Ok(w),
-    }
+    let w = call.arg(weights)?;
+    let something = |b: &Builder<'_>, v: Arg| b.floats(v).is_none_or(|all| all.iter().any(|n| *n != 0.0));
+    let Some(point) = call.opt(point).filter(|v| something(b, *v)) else { return Ok(w) };
+    let (w, point) = (b.convert(w, Elem::I16)?, b.convert(point, Elem::I16)?);
+    let point = by_column(b, point)?;
+    b.sub(w, point)
 }
 
 /// One number for each direction or for each column of it, beside `[directions, n, columns]`.

@@ -63,9 +63,10 @@ const MOST_DEMANDS: usize = 12;
 /// The most values that one kernel computes one from the other: emission asks for operands by recursion.
 const DEEPEST: usize = 128;
 /// What is computed at load is kept there though it is wider than what it comes from, where it takes fewer bytes than this, or all
-/// that is wider together fewer than the other: computing it once saves time in every run.
+/// that is wider together fewer than the other or than such a part of the weights: computing it once saves time in every run.
 const LITTLE: i64 = 1 << 16;
-const LITTLE_TOGETHER: i64 = 1 << 24;
+const LITTLE_TOGETHER: i64 = 1 << 20;
+const OF_WEIGHTS: (i64, i64) = (3, 10);
 /// What computing an element of it may cost, where it is computed when it is needed.
 const UNPACKING: i64 = 16;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
@@ -130,6 +131,9 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
             Op::IndexMap(sources) if sources.len() == 1 => 0,
             _ => continue,
         };
+        // What only has elements of another several times is no array.
+        let repeats = matches!(node.op, Op::IndexMap(_))
+            && node.results.iter().any(|r| node.values().any(|x| bits(*r) > bits(x)));
         for r in node.results.iter().filter(|r| load[r.0 as usize]) {
             let all = node.values().fold((0, work), |(bits, work), x| {
                 let (b, w) = from[x.0 as usize];
@@ -138,7 +142,7 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
             let own = bits(*r);
             if all.1 <= UNPACKING && all.0.saturating_mul(2) <= own {
                 from[r.0 as usize] = all;
-                if own >= 8 * LITTLE {
+                if own >= 8 * LITTLE && !repeats {
                     wide.insert(*r);
                     on_the_way.extend(node.values());
                 }
@@ -146,7 +150,10 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
         }
     }
     let together = wide.difference(&on_the_way).fold(0i64, |sum, v| sum.saturating_add(bits(*v)));
-    let kept = together >= 8 * LITTLE_TOGETHER;
+    let weights = graph.inputs.iter().filter(|input| input.role == Role::Parameter);
+    let weights = weights.fold(0i64, |sum, input| sum.saturating_add(bits(input.value)));
+    let (part, of) = OF_WEIGHTS;
+    let kept = together >= (8 * LITTLE_TOGETHER).max(weights / of * part);
     (0..graph.values.len()).map(|v| kept && wide.contains(&ValueId(v as u32))).collect()
 }
 

@@ -67,14 +67,9 @@ impl Dim {
     }
 }
 
-/// A slab of an operand with one load, if that is so much smaller than the operand that it pays. `vectors` are read along the own
-/// axis.
+/// A slab of an operand whose loads go through memory alike, as those of a word do, if that is so much smaller than the operand
+/// that it pays. `vectors` are read along the own axis.
 pub(super) fn slab(kernel: &mut Kernel, stmts: &[Stmt], own: Extent, sum: Extent, vectors: bool) -> Option<Slab> {
-    let mut loads = stmts.iter().filter(|s| matches!(s, Stmt::Load { .. }));
-    let (Some(Stmt::Load { mask, .. }), None) = (loads.next(), loads.next()) else { return None };
-    if !mask.vals.is_empty() {
-        return None;
-    }
     let (mut by, mut extents, mut counted) = (BTreeMap::new(), BTreeMap::new(), vec![]);
     for (of, (axis, n)) in [own, sum].into_iter().enumerate() {
         let n = i64::try_from(n).ok()?;
@@ -89,15 +84,26 @@ pub(super) fn slab(kernel: &mut Kernel, stmts: &[Stmt], own: Extent, sum: Extent
         by.insert(axis, position);
     }
     let mut placed = edit::place_axes(stmts, &by, &extents);
-    let load =
-        placed.iter_mut().find_map(|s| if let Stmt::Load { mem, mask, .. } = s { Some((mem, mask)) } else { None });
-    let (mem, mask) = load?;
+    let mut loads: Vec<(&Mem, &mut Mask)> = placed
+        .iter_mut()
+        .filter_map(|s| if let Stmt::Load { mem, mask, .. } = s { Some((&*mem, mask)) } else { None })
+        .collect();
+    let (first, _) = loads.first()?;
+    if loads.iter().any(|(_, mask)| !mask.vals.is_empty()) {
+        return None;
+    }
     for c in &mut counted {
-        c.factor = mem.index.linear(c.axis)?.0.as_const()?;
+        let factor = |mem: &Mem| mem.index.linear(c.axis)?.0.as_const();
+        let by = factor(first)?;
+        if loads.iter().any(|(mem, _)| factor(mem) != Some(by)) {
+            return None;
+        }
+        c.factor = by;
     }
     // What nothing is read by may be anything; it has no dimension.
     counted.retain(|c| c.factor != 0);
-    let dims = dims(&counted, mask)?;
+    let all = Mask { conds: loads.iter().flat_map(|(_, mask)| mask.conds.clone()).collect(), vals: vec![] };
+    let dims = dims(&counted, &all)?;
     let size: i64 = dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.extent()))?;
     let elements = i64::try_from(own.1.checked_mul(sum.1)?).ok()?;
     // Other copies for vectors are as good where windows share little; elements that are read one by one gain by any sharing.
@@ -132,7 +138,9 @@ pub(super) fn slab(kernel: &mut Kernel, stmts: &[Stmt], own: Extent, sum: Extent
             }
             Dim::Pair { own, sum, s, t, before } => {
                 let place = Ix::sub(Ix::Axis(axis), Ix::Const(*before));
-                relax(mask, dim, axis)?;
+                for (_, mask) in &mut loads {
+                    relax(mask, dim, axis)?;
+                }
                 let (o, k) = match (*s, *t) {
                     (1, _) => (place, Ix::Const(0)),
                     (_, 1) => (Ix::Const(0), place),
@@ -298,6 +306,20 @@ mod tests {
         has(&made, &["stage a_pack: f32[8, 9, 9]", "a_pack[kk_2//9, i_2//7 + kk_2//3%3, i_2%7 + kk_2%3]"]);
         let made = staged([49, 32, 72], &read(2), "W[kk*32 + j]");
         has(&made, &["stage a_pack: f32[8, 15, 15]", "a_pack[kk_2//9, i_2//7*2 + kk_2//3%3, i_2%7*2 + kk_2%3]"]);
+    }
+
+    #[test]
+    fn words_of_two_channels_share_an_image_too() {
+        let conditions = "j + kk%3 - 1 >= 0 and j + kk%3 - 1 < 32 else 0";
+        let product = format!(
+            "loop kernel k(W: ptr i32, X: ptr i16):\n  local acc: i32[8, 32]\n  for i in 0..8: free\n    for j in 0..32: free\n      \
+             for kk in 0..48: reduce contraction m=i n=j k=kk a=a b=w acc=acc\n        a: i32 = load W[i*48 + kk]\n        \
+             x: i16 = load X[kk//3*64 + j + kk%3 - 1] where {conditions}\n        y: i32 = ext.u.i32(x)\n        \
+             u: i16 = load X[kk//3*64 + j + kk%3 + 31] where {conditions}\n        v: i32 = ext.u.i32(u)\n        \
+             z: i32 = v << 16\n        w: i32 = y | z\n        c: i32 = acc[i, j]\n        d: i32 = dot2(a, w, c)\n        acc[i, j] = d\n"
+        );
+        let made = text(&apply("stage_inputs", &kernel(&product), &context()).0);
+        has(&made, &["stage b_pack: i32[16, 34]", "b_pack[kk_1//3, j_1 + kk_1%3]"]);
     }
 
     #[test]
