@@ -162,7 +162,7 @@ fn elements_in_turn() {
 fn products_in_tiles() {
     use MatrixUnit::*;
     let mut ctx = context();
-    ctx.target.matrix_units = vec![FloatPairs, IntegerPairs, FloatTiles, IntegerTiles];
+    ctx.target.matrix_units = vec![FloatPairs, IntegerPairs, ByteQuads, FloatTiles, IntegerTiles];
     for (ty, acc, zero, x, y, step) in [
         ("bf16", "f32", "0.0", "f32(a)", "f32(b)", "d: f32 = fma(x, y, c)"),
         ("i8", "i32", "0", "ext.u.i32(a)", "ext.i32(b)", "p: i32 = x * y\n        d: i32 = p + c"),
@@ -209,7 +209,7 @@ fn products_in_tiles() {
 #[test]
 fn terms_in_pairs() {
     let mut ctx = context();
-    ctx.target.matrix_units = vec![MatrixUnit::FloatPairs, MatrixUnit::IntegerPairs];
+    ctx.target.matrix_units = vec![MatrixUnit::FloatPairs, MatrixUnit::IntegerPairs, MatrixUnit::ByteQuads];
     let mut narrow = ctx.clone();
     narrow.target = narrow.target.with_vectors(32, 16).with_caches([1 << 10, 8 << 10, 32 << 20]);
     let product = |ty: &str, b: &str, convert: &str| {

@@ -115,8 +115,10 @@ pub enum MatrixUnit {
     Tcgen05,
     /// In the lanes of a vector register, sums of the products of pairs of bf16.
     FloatPairs,
-    /// The same of pairs of i16, and of four unsigned bytes by signed ones.
+    /// The same of pairs of i16.
     IntegerPairs,
+    /// The same of four unsigned bytes by signed ones.
+    ByteQuads,
     /// Of 16 x 16 sums in registers of their own, the same pairs of bf16 (AMX).
     FloatTiles,
     /// The same of four unsigned bytes by signed ones.
@@ -314,7 +316,7 @@ impl Target {
             Capability::Workers => self.axes.threads == 1,
             Capability::AsyncCopies => self.transports.contains(&Transport::CpAsync),
             Capability::Products => self.matrix_units.contains(&MatrixUnit::Mma),
-            Capability::ProductsOfBytes => self.matrix_units.contains(&MatrixUnit::IntegerPairs),
+            Capability::ProductsOfBytes => self.matrix_units.contains(&MatrixUnit::ByteQuads),
             Capability::ByteFloats => self.matrix_units.contains(&MatrixUnit::ByteMma),
             Capability::WarpgroupProducts => self.matrix_units.contains(&MatrixUnit::Wgmma),
             Capability::TensorCopies => self.transports.contains(&Transport::Tma),

@@ -211,12 +211,14 @@ pub fn target_of(arch: &str, features: &[&str], threads: u32) -> Target {
     let [l1, l2, l3] = caches();
     let fma = has("fma") || arch == "aarch64";
     let units = [
+        ("avx2", MatrixUnit::IntegerPairs),
         ("avx512bf16", MatrixUnit::FloatPairs),
-        ("avx512vnni", MatrixUnit::IntegerPairs),
+        ("avx512vnni", MatrixUnit::ByteQuads),
         ("amx-bf16", MatrixUnit::FloatTiles),
         ("amx-int8", MatrixUnit::IntegerTiles),
     ];
-    let matrix_units = units.into_iter().filter(|(feature, _)| avx512 && has(feature)).map(|(_, unit)| unit).collect();
+    let used = |feature: &str| has(feature) && (avx512 || feature == "avx2");
+    let matrix_units = units.into_iter().filter(|(feature, _)| used(feature)).map(|(_, unit)| unit).collect();
     let masks = if avx512 { Some(1) } else { has("avx2").then_some(4) };
     let vector = Vector { bytes, registers, arithmetic: true, fma, slow_pairs: false, masks };
     Target { vector, matrix_units, ..Target::cpu() }

@@ -310,7 +310,11 @@ fn extremum(op: &str, nan: bool, d: DType) -> Helper {
 pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, String)> {
     match name {
         "dot2_f32" => Some(("__AVX512BF16__", dot_of_pairs("vdpbf16ps", lanes)?)),
-        "dot2_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpwssd", lanes)?)),
+        "dot2_i32" if lanes == 8 => Some(("__AVX2__", added_products("x"))),
+        "dot2_i32" if lanes == 16 => {
+            let sums = dot_of_pairs("vpdpwssd", lanes)?;
+            Some(("__AVX512BW__", format!("#ifdef __AVX512VNNI__\n{sums}#else\n{}#endif\n", added_products("v"))))
+        }
         "dot4_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpbusd", lanes)?)),
         "scale_f32" | "scale_normal_f32" if lanes == 16 => {
             Some(("__AVX512F__", scale_of_vectors("vscalefps", &shifted(Kind::F32))))
@@ -376,6 +380,14 @@ fn widening(name: &str, lanes: u32) -> Option<(&'static str, String)> {
 fn dot_of_pairs(instruction: &str, lanes: u32) -> Option<String> {
     let whole = lanes == 16;
     whole.then(|| format!("__asm__(\"{instruction} %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\nreturn sum;\n"))
+}
+
+/// The sums of the products of pairs of i16 on their own, added to others.
+fn added_products(register: &str) -> String {
+    format!(
+        "__typeof__(sum) products;\n__asm__(\"vpmaddwd %2, %1, %0\" : \"={register}\"(products) : \"{register}\"(x), \"{register}\"(y));\n\
+         return ($i32)(($u32)sum + ($u32)products);\n"
+    )
 }
 
 fn scale_of_vectors(instruction: &str, shifted: &str) -> String {

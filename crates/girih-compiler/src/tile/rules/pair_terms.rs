@@ -358,15 +358,16 @@ impl<'a> Pairs<'a> {
         if x.0 != y.0 {
             return Err("its operands are a float and an integer".to_string());
         }
-        let (mut op, unit) = operation(x.0);
+        let (mut op, mut unit) = operation(x.0);
         let (mut taken, mut width) = ([(x.1, x.2), (y.1, y.2)], 2);
         // The unsigned one is the operation's first operand.
         let mut unsigned = 0;
         if let [Some((x, of_x)), Some((y, of_y))] = [byte(kernel, inside, found.x), byte(kernel, inside, found.y)]
             && of_x != of_y
+            && ctx.target.matrix_units.contains(&MatrixUnit::ByteQuads)
             && found.loops.iter().any(|f| terms(f).is_some_and(|n| n % 4 == 0))
         {
-            (op, taken, width) = (ScalarOp::DotB, [(x, None), (y, None)], 4);
+            (op, unit, taken, width) = (ScalarOp::DotB, MatrixUnit::ByteQuads, [(x, None), (y, None)], 4);
             unsigned = usize::from(of_y == Signedness::Unsigned);
         }
         // Integers are exact in any order.
