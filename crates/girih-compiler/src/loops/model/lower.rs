@@ -85,17 +85,24 @@ impl Planner<'_> {
         within: Option<LoopId>,
         at_run: bool,
     ) -> std::result::Result<(), Vec<Diagnostic>> {
-        let mut force = BTreeSet::new();
-        // A kernel that cannot be written gives up a value each time, so this ends.
-        for _ in 0..=graph.nodes.len() {
+        let (mut force, mut splits) = (BTreeSet::new(), BTreeMap::new());
+        // A kernel that cannot be written gives up a value each time, and each is split once, so this ends.
+        for _ in 0..=2 * graph.nodes.len() {
             let mut fusion = Fusion::new(graph);
             fusion.force = force.clone();
+            fusion.splits = splits.clone();
             fusion.off = !self.options.fuse;
             if at_run {
                 fusion.at_run();
             }
             let mut this = Log::default();
-            let roots = fusion.run(&mut this);
+            let (roots, wanted) = fusion.run(&mut this);
+            let more = wanted.into_iter().filter(|(v, _)| self.options.workers && !splits.contains_key(v));
+            let more: Vec<_> = more.collect();
+            if !more.is_empty() {
+                splits.extend(more);
+                continue;
+            }
             let before = (self.plan.clone(), self.names.clone(), arrays.clone());
             let (applied, skipped) = (self.log.applied.len(), self.log.skipped.len());
             let trouble = match self.kernels(graph, &roots, arrays, within) {
@@ -489,7 +496,7 @@ impl Lowering<'_> {
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
             e.made_for(root.value, |e| scan_sort_scatter::write(e, node, outs, self.workers))?;
         } else {
-            e.made_for(root.value, |e| rows::write(e, root.value, out, &root.first))?;
+            e.made_for(root.value, |e| rows::write(e, root, out))?;
         }
         let facts = e.facts.clone();
         let mut kernel = e.finish();

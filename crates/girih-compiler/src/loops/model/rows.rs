@@ -8,18 +8,18 @@
 //!     store out[a0*2048 + a1] = ...
 //! ```
 
-use std::collections::BTreeSet;
-
 use super::builder::{NestBuilder, Result};
-use crate::graph::ir::ValueId;
+use super::fuse::{Root, Split};
 use crate::index::{Facts, Ix, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::ScalarOp;
 
-/// Emits the loops of one result. `first` are the axes that reductions depend on; their loops stand outside.
-pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, first: &BTreeSet<usize>) -> Result<()> {
-    let shape = e.graph.values[root].shape.clone();
+/// Emits the loops of one result, one for each axis, or two of one that is split. `first` are those that reductions depend on; they
+/// stand outside.
+pub(super) fn write(e: &mut NestBuilder<'_>, of: &Root, out: ValId) -> Result<()> {
+    let (root, first) = (of.value, &of.first);
+    let shape = Split::extents(of.split, &e.graph.values[root].shape);
     let origin = e.graph.def(root).map_or(crate::graph::OriginId(0), |(n, _)| n.origin);
     let mut order: Vec<usize> = first.iter().copied().collect();
     order.extend((0..shape.len()).filter(|d| !first.contains(d)));
@@ -31,6 +31,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, first: &
             *c = Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free));
         }
     }
+    let coords = Split::coords(of.split, coords);
     let value = e.demand(root, &coords)?;
     e.store(out, root, &coords, value, origin);
     Ok(())

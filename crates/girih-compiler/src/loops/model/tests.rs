@@ -631,6 +631,39 @@ fn narrow_weights_stay_narrow() {
     assert_eq!(of(Elem::I8, 300, 1), 1);
 }
 
+/// Channels in groups: the loop over channels is two, and what a group needs is computed in it.
+#[test]
+fn groups_of_channels_are_rows() {
+    for (groups, kernels) in [(4, 1), (5, 1), (1, 1)] {
+        let (each, pixels) = (3, 7);
+        let mut c = Case::new();
+        let x = c.input("x", &[2, groups * each, pixels], Role::Argument);
+        let w = c.input("w", &[groups * each, 1], Role::Parameter);
+        let y = c.build("test", |b| {
+            let grouped = b.reshape(x, &[2, groups, each, pixels].map(Ix::Const))?;
+            let sums = b.reduce(ReduceOp::Sum, grouped, &[2, 3], true)?;
+            let less = b.sub(grouped, sums)?;
+            let back = b.reshape(less, &[2, groups * each, pixels].map(Ix::Const))?;
+            b.mul(back, w)
+        });
+        c.output(y);
+        let (channels, pixels) = ((groups * each) as usize, pixels as usize);
+        let (xs, ws) = (data(2 * channels * pixels, 1), data(channels, 2));
+        let sum = |n: usize, group: usize| -> f64 {
+            let first = (n * channels + group * each as usize) * pixels;
+            xs[first..first + each as usize * pixels].iter().map(|x| f64::from(*x)).sum()
+        };
+        let at = |n: usize, c: usize, p: usize| {
+            (f64::from(xs[(n * channels + c) * pixels + p]) - sum(n, c / each as usize)) * f64::from(ws[c])
+        };
+        let places = (0..2).flat_map(|n| (0..channels).flat_map(move |c| (0..pixels).map(move |p| (n, c, p))));
+        let want: Vec<f64> = places.map(|(n, c, p)| at(n, c, p)).collect();
+        let (got, count) = c.run(&[], &[xs.clone(), ws.clone()]);
+        close(&got[0], &want);
+        assert_eq!(count, kernels, "{groups} groups");
+    }
+}
+
 /// A vector that every row is summed with is computed once, not again for each row; what belongs to a row is not stored.
 #[test]
 fn what_rows_share_is_computed_once() {

@@ -37,8 +37,9 @@ pub(super) struct Root {
     pub products: Vec<Product>,
     /// With products: its coordinates over theirs.
     pub places: Vec<Ix>,
-    /// Axes that its reductions depend on.
+    /// The loops that its reductions depend on: axes of the value, and a digit more where one is split.
     pub first: BTreeSet<usize>,
+    pub split: Option<Split>,
     /// Values computed in it, itself included, in topological order.
     pub members: Vec<ValueId>,
     /// Rows worth keeping.
@@ -51,11 +52,45 @@ pub(super) struct Root {
     reduces: bool,
 }
 
+/// An axis of a kernel's result that has two loops, the inner one of so many iterations: groups of channels, whose reductions depend
+/// on the group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Split {
+    pub axis: usize,
+    pub inner: i64,
+}
+
+impl Split {
+    /// The extents of the loops over a shape.
+    pub fn extents(split: Option<Split>, shape: &[Ix]) -> Vec<Ix> {
+        let each = |(d, n): (usize, &Ix)| match split {
+            Some(s) if s.axis == d => {
+                vec![Ix::floor_div(n.clone(), Ix::Const(s.inner)), Ix::Const(s.inner)]
+            }
+            _ => vec![n.clone()],
+        };
+        shape.iter().enumerate().flat_map(each).collect()
+    }
+
+    /// The coordinates of an element, where the loops are at these places.
+    pub fn coords(split: Option<Split>, places: Vec<Ix>) -> Vec<Ix> {
+        let Some(s) = split else { return places };
+        let mut coords = places;
+        if s.axis + 1 < coords.len() {
+            let inner = coords.remove(s.axis + 1);
+            let outer = std::mem::replace(&mut coords[s.axis], Ix::Const(0));
+            coords[s.axis] = Ix::add(Ix::mul(outer, Ix::Const(s.inner)), inner);
+        }
+        coords
+    }
+}
+
 /// An extent that is not known is taken to be this long.
 const GUESS: i64 = 512;
 /// Rows that are too few for a reduction in each of them to be fused where it reads much: whoever shares the kernel out
 /// has nothing else to share.
 const FEW_ROWS: i64 = 8;
+const FEW_TERMS: i64 = 1 << 16;
 /// What a kernel costs to start, in bytes moved meanwhile.
 const START: i64 = 20_000;
 /// The most places at which one value is computed.
@@ -79,6 +114,9 @@ pub(super) struct Fusion<'a> {
     pub force: BTreeSet<ValueId>,
     /// Nothing is fused: every operation is a kernel.
     pub off: bool,
+    /// Results of which an axis has two loops, and those that had better.
+    pub splits: BTreeMap<ValueId, Split>,
+    pub wanted: BTreeMap<ValueId, Split>,
     demands: Vec<Vec<Demand>>,
     seen: FxHashSet<(ValueId, Demand)>,
     pub roots: Vec<Root>,
@@ -200,6 +238,8 @@ impl<'a> Fusion<'a> {
             graph,
             force: BTreeSet::new(),
             off: false,
+            splits: BTreeMap::new(),
+            wanted: BTreeMap::new(),
             demands: vec![vec![]; graph.values.len()],
             seen: FxHashSet::default(),
             roots: vec![],
@@ -215,8 +255,8 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Decides every value. The roots come in topological order.
-    pub fn run(mut self, log: &mut Log) -> Vec<Root> {
+    /// Decides every value. The roots come in topological order, with splits that would have let more be fused.
+    pub fn run(mut self, log: &mut Log) -> (Vec<Root>, BTreeMap<ValueId, Split>) {
         self.layout = layouts(self.graph, &self.force);
         let outputs: BTreeSet<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
         if !self.off {
@@ -271,7 +311,7 @@ impl<'a> Fusion<'a> {
             }
         }
         self.roots.reverse();
-        self.roots
+        (self.roots, self.wanted)
     }
 
     fn numel(&self, v: ValueId) -> i64 {
@@ -469,6 +509,9 @@ impl<'a> Fusion<'a> {
             first.extend(places.map(|(d, _)| d));
         }
         if product > self.numel(v).max(1) {
+            if let Some(split) = self.group(root, v, demands) {
+                self.wanted.insert(self.roots[root].value, split);
+            }
             return Err("the kernel would compute it again and again".into());
         }
         let have = &self.roots[root].first;
@@ -478,16 +521,51 @@ impl<'a> Fusion<'a> {
         // The rows are what threads share; a reduction that leaves few would be done by one of them, or by each.
         let outer: BTreeSet<usize> =
             if self.roots[root].reduces { first.intersection(have).copied().collect() } else { first.clone() };
-        let shape = &self.graph.values[self.roots[root].value].shape;
-        let rows: i64 = outer.iter().filter_map(|d| shape.get(*d)).map(guess).product();
+        let extents = Split::extents(self.roots[root].split, &self.graph.values[self.roots[root].value].shape);
+        let rows: i64 = outer.iter().filter_map(|d| extents.get(*d)).map(guess).product();
         let total = self.numel(self.roots[root].value).max(self.terms(v));
-        if rows < FEW_ROWS && total > 1 << 16 {
+        if rows < FEW_ROWS && total > FEW_TERMS {
             return Err(format!("its {rows} rows are too few to share out"));
         }
         let root = &mut self.roots[root];
         root.first.extend(first);
         root.reduces = true;
         Ok(())
+    }
+
+    /// The axis of a kernel's result of which reductions depend on a quotient alone, and on nothing else but axes before it.
+    fn group(&self, root: usize, v: ValueId, demands: &[Demand]) -> Option<Split> {
+        let root = &self.roots[root];
+        let shape = &self.graph.values[root.value].shape;
+        if !root.products.is_empty() || root.split.is_some() || !root.parts.is_empty() || shape.len() != root.axes.len()
+        {
+            return None;
+        }
+        let mut found: Option<Split> = None;
+        for c in demands.iter().flat_map(|d| &d.coords) {
+            match c {
+                Ix::Axis(_) | Ix::Const(_) => {}
+                Ix::FloorDiv(a, by) => {
+                    let (Ix::Axis(a), Some(inner)) = (&**a, by.as_const()) else { return None };
+                    let axis = root.axes.iter().position(|own| own == a)?;
+                    let split = Split { axis, inner };
+                    let whole = shape[axis].as_const().is_some_and(|n| n % inner == 0 && n > inner);
+                    if !whole || found.is_some_and(|other| other != split) {
+                        return None;
+                    }
+                    found = Some(split);
+                }
+                _ => return None,
+            }
+        }
+        let split = found?;
+        // What it depends on besides are axes before the group.
+        let before = |c: &Ix| match c {
+            Ix::Axis(a) => root.axes.iter().position(|own| own == a).is_some_and(|at| at < split.axis),
+            _ => true,
+        };
+        let enough = self.numel(v) >= FEW_ROWS || self.terms(v) <= FEW_TERMS;
+        (enough && demands.iter().flat_map(|d| &d.coords).all(before)).then_some(split)
     }
 
     /// Elements that a reduction reads.
@@ -500,6 +578,9 @@ impl<'a> Fusion<'a> {
 
     fn product(&mut self, p: Product, demands: &[Demand]) -> Result<(), String> {
         let d = &demands[0];
+        if self.roots[d.root].split.is_some() {
+            return Err("the kernel's loops are over groups of an axis".into());
+        }
         if demands.iter().any(|x| x.masked) {
             return Err("it is needed only under a condition".into());
         }
@@ -552,16 +633,20 @@ impl<'a> Fusion<'a> {
 
     fn materialise(&mut self, v: ValueId, node: &Node) {
         let shape = self.graph.values[v].shape.clone();
-        let axes: Vec<AxisId> = shape.iter().map(|n| self.axis(n)).collect();
+        let split = self.splits.get(&v).copied();
+        let extents = Split::extents(split, &shape);
+        let axes: Vec<AxisId> = extents.iter().map(|n| self.axis(n)).collect();
         let at = self.roots.len();
-        let coords: Vec<Ix> =
-            axes.iter().zip(&shape).map(|(a, n)| if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(*a) }).collect();
+        let places = axes.iter().zip(&extents);
+        let places = places.map(|(a, n)| if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(*a) }).collect();
+        let coords = Split::coords(split, places);
         let mut root = Root {
             value: v,
             load: self.load[v.0 as usize],
             products: vec![],
             places: vec![],
             first: BTreeSet::new(),
+            split,
             members: node.results.clone(),
             keep: vec![],
             stream: None,
@@ -577,7 +662,7 @@ impl<'a> Fusion<'a> {
                         root.products.push(p);
                     }
                     None => {
-                        root.first = (0..shape.len()).filter(|d| !shape[*d].is_const(1)).collect();
+                        root.first = (0..extents.len()).filter(|d| !extents[*d].is_const(1)).collect();
                         root.reduces = true;
                     }
                 }
