@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::builder::{NestBuilder, Result};
 use super::concat::{self, Part};
-use super::fuse::{Fusion, Root};
+use super::fuse::{Fusion, Root, Split};
 use super::plan::{Array, ArrayId, ArrayPlace, Loop, LoopId, Plan, Step, StepArg};
 use super::{attention, product, rows, scan_sort_scatter, scatter_blocks};
 use crate::base::rule::Log;
@@ -107,6 +107,11 @@ impl Planner<'_> {
             let (applied, skipped) = (self.log.applied.len(), self.log.skipped.len());
             let trouble = match self.kernels(graph, &roots, arrays, within) {
                 Ok(()) => {
+                    let name = |root: &Root| graph.values[root.value].name.clone();
+                    let split = roots.iter().filter_map(|r| Some((name(r), r.split?)));
+                    let text =
+                        |(name, s): (String, Split)| format!("{name} in groups of {} along axis {}", s.inner, s.axis);
+                    self.log.applied.extend(split.map(text));
                     self.log.applied.extend(this.applied);
                     self.log.skipped.extend(this.skipped);
                     return Ok(());
