@@ -393,6 +393,9 @@ impl<'a> Pairs<'a> {
         let mut loads =
             operands[1].made.iter().filter_map(|s| if let Stmt::Load { mem, .. } = s { Some(mem) } else { None });
         let weight = loads.all(is_weight);
+        if weight && width == 2 && operands[1].extend.is_some() {
+            return Err("words of bytes, made beforehand, would take twice the memory".to_string());
+        }
         if !weight && rows.is_some_and(|n| n < ENOUGH_ROWS) {
             return Err(format!("there are less than {ENOUGH_ROWS} rows for a word"));
         }
