@@ -27,7 +27,8 @@ Operands that were copied for what is left out are not copied any more either.
 
 Knob: `trim` (0 turns the rule off).
 
-Refuses innermost loops, short ones (`mark_unroll`), those that do more than write to buffers of the tile, and what is read to different ends.
+Refuses innermost loops, short ones (`mark_unroll`), those that do more than write to buffers of the tile, and what is read to
+different ends.
 ",
     run,
 };
