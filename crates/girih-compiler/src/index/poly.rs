@@ -141,11 +141,13 @@ impl Poly {
             _ => None,
         };
         let found: Vec<(Ix, i128)> = self.terms.iter().filter_map(|t| Some((divisor(t)?, t.1))).collect();
+        if found.is_empty() {
+            return None;
+        }
         let mut out = self.clone();
         out.terms.retain(|t| divisor(t).is_none());
         let most = |d: &Ix| Poly::expanded(d).minus(&Poly::constant(1));
-        let all = found.iter().fold(out, |p, (d, coeff)| p.plus(&most(d).times(&Poly::constant(*coeff))));
-        (!found.is_empty()).then_some(all)
+        Some(found.iter().fold(out, |p, (d, coeff)| p.plus(&most(d).times(&Poly::constant(*coeff)))))
     }
 
     /// Back to an expression; `None` when a coefficient does not fit 64 bits. Subtractions print as such.
@@ -299,6 +301,7 @@ impl Poly {
 
     /// Where the terms of `x//d*d` times other factors and a coefficient stand, if `d` is a sum, which has been multiplied out.
     fn quotients(&self, of_x: &Ix, d: &Ix, others: &[Ix], coeff: i128) -> Option<Vec<usize>> {
+        d.operands()?;
         let d = Poly::expanded(d);
         if d.terms.len() + usize::from(d.base != 0) < 2 {
             return None;

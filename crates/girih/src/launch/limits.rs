@@ -21,7 +21,7 @@ pub struct Limits {
     pub flops: f64,
     /// Bytes per second.
     pub bytes: f64,
-    /// Operations of products of bf16 and of int8, by instructions of their own where the processor has them.
+    /// Operations of products of bf16 and of int8: by instructions of their own, or as f32 where those are slower or there are none.
     pub bf16: f64,
     pub int8: f64,
 }
@@ -33,7 +33,7 @@ impl Limits {
         let name = format!(
             "limits-{}",
             &blake3::hash(
-                format!("5 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes()
+                format!("6 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes()
             )
             .to_hex()[..16]
         );
@@ -49,7 +49,7 @@ impl Limits {
         }
         let n = threads as usize;
         let flops = measure(n, &|| Some(multiply_adds(ROUNDS))).unwrap_or(1e9);
-        let dots = |dot: fn(u32) -> Option<(f64, f32)>| measure(n, &|| dot(ROUNDS)).unwrap_or(flops);
+        let dots = |dot: fn(u32) -> Option<(f64, f32)>| measure(n, &|| dot(ROUNDS)).map_or(flops, |own| own.max(flops));
         let (bf16, int8) = (dots(dots_of_bf16), dots(dots_of_int8));
         let limits = Limits { flops, bytes: bandwidth::of_memory(threads).unwrap_or(1e9), bf16, int8 };
         if let Some(note) = note {

@@ -5,6 +5,7 @@
 
 use super::activations::sigmoid;
 use super::onnx::quantize::dynamic;
+use super::onnx::quantized_products::centred;
 use crate::graph::Elem;
 use crate::graph::build::repeat::Rounds;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -124,9 +125,8 @@ impl Weights {
             Weights::Quantised { values, scale } => {
                 let columns = b.slice(values, 1, Ix::Const(first), 1, Ix::Const(count))?;
                 let (q, by, point) = dynamic(b, x)?;
-                let [q, point, columns] = [q, point, columns].map(|x| b.convert(x, Elem::I16));
-                let q = b.sub(q?, point?)?;
-                let sum = b.matmul_in(q, columns?, Elem::I32)?;
+                let (q, columns) = (centred(b, q, Some(point), 0)?, b.convert(columns, Elem::I16)?);
+                let sum = b.matmul_in(q, columns, Elem::I32)?;
                 let sum = b.convert(sum, b.elem(by))?;
                 let scale = match b.rank(scale) {
                     0 => scale,

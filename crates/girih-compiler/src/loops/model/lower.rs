@@ -97,10 +97,9 @@ impl Planner<'_> {
             }
             let mut this = Log::default();
             let (roots, wanted) = fusion.run(&mut this);
-            let more = wanted.into_iter().filter(|(v, _)| self.options.workers && !splits.contains_key(v));
-            let more: Vec<_> = more.collect();
-            if !more.is_empty() {
-                splits.extend(more);
+            // A root that is split wants nothing more.
+            if self.options.workers && !wanted.is_empty() {
+                splits.extend(wanted);
                 continue;
             }
             let before = (self.plan.clone(), self.names.clone(), arrays.clone());

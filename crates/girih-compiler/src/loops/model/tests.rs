@@ -634,7 +634,7 @@ fn narrow_weights_stay_narrow() {
 /// Channels in groups: the loop over channels is two, and what a group needs is computed in it.
 #[test]
 fn groups_of_channels_are_rows() {
-    for (groups, kernels) in [(4, 1), (5, 1), (1, 1)] {
+    for groups in [4, 5, 1] {
         let (each, pixels) = (3, 7);
         let mut c = Case::new();
         let x = c.input("x", &[2, groups * each, pixels], Role::Argument);
@@ -660,7 +660,7 @@ fn groups_of_channels_are_rows() {
         let want: Vec<f64> = places.map(|(n, c, p)| at(n, c, p)).collect();
         let (got, count) = c.run(&[], &[xs.clone(), ws.clone()]);
         close(&got[0], &want);
-        assert_eq!(count, kernels, "{groups} groups");
+        assert_eq!(count, 1, "{groups} groups");
     }
 }
 

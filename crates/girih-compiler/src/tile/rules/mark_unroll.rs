@@ -28,7 +28,6 @@ or hold a loop whose trip count is not a constant.
 const MOST_STATEMENTS: u64 = 96;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let most = u64::from(ctx.knobs.unroll);
     edit::rewrite(p, &mut |kernel, s| {
         let f = match s {
             Stmt::For(f) => f,
@@ -41,12 +40,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         }
         let site = axis_site(kernel, f.axis);
-        if copies > most {
-            log.skipped(site, format!("{copies} copies are more than {most}"));
-            return Visit::Into;
-        }
-        if statements(f) * copies > MOST_STATEMENTS {
-            log.skipped(site, "its body is long");
+        if let Err(why) = is_little(f, copies, ctx) {
+            log.skipped(site, why);
             return Visit::Into;
         }
         log.applied(site);
@@ -59,11 +54,19 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 /// Whether a loop will be written out.
 pub(super) fn is_short(s: &Stmt, ctx: &Context) -> bool {
     let Stmt::For(f) = s else { return false };
-    copies(s).is_some_and(|n| n <= u64::from(ctx.knobs.unroll) && statements(f) * n <= MOST_STATEMENTS)
+    copies(s).is_some_and(|n| is_little(f, n, ctx).is_ok())
 }
 
-fn statements(f: &For) -> u64 {
-    walk::size(&f.body) as u64
+/// Whether so many copies of a loop's body are few enough to be written out.
+fn is_little(f: &For, copies: u64, ctx: &Context) -> Result<(), String> {
+    let most = u64::from(ctx.knobs.unroll);
+    if copies > most {
+        return Err(format!("{copies} copies are more than {most}"));
+    }
+    match walk::size(&f.body) as u64 * copies > MOST_STATEMENTS {
+        true => Err("its body is long".to_string()),
+        false => Ok(()),
+    }
 }
 
 /// The copies of the body that unrolling a nest makes; `None` when some loop in it cannot be unrolled.

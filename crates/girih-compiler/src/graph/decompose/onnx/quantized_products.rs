@@ -34,7 +34,12 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
 
 /// `x - zero` in 16 bits, which hold the difference of any two bytes; in 32, where `x` has more bits. A zero point for each entry
 /// of an axis stands along `along`.
-pub(super) fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>, along: usize) -> Result<Arg> {
+pub(in crate::graph::decompose) fn centred(
+    b: &mut Builder<'_>,
+    x: Arg,
+    zero: Option<Arg>,
+    along: usize,
+) -> Result<Arg> {
     let rank = b.rank(x);
     let held = if b.elem(x).dtype.bits() <= 8 { Elem::I16 } else { Elem::I32 };
     let x = b.convert(x, held)?;
@@ -42,6 +47,11 @@ pub(super) fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>, along: usi
     let zero = b.convert(zero, held)?;
     let zero = spread(b, zero, rank, along)?;
     b.sub(x, zero)
+}
+
+/// Whether a zero point is any, as far as is known: not where all of it is 0.
+pub(super) fn is_point(b: &Builder<'_>, zero: Arg) -> bool {
+    b.floats(zero).is_none_or(|all| all.iter().any(|n| *n != 0.0))
 }
 
 /// `(x - zero) @ (w - w_zero)` in 32 bits. The one zero point of bytes on the left is taken out of the sum, `x @ w - zero * sum w`,
@@ -54,8 +64,7 @@ pub(super) fn product(
     (w, w_zero): Point,
     columns: usize,
 ) -> Result<Arg> {
-    let something = |b: &Builder<'_>, zero: Arg| b.floats(zero).is_none_or(|all| all.iter().any(|n| *n != 0.0));
-    let (zero, w_zero) = (zero.filter(|z| something(b, *z)), w_zero.filter(|z| something(b, *z)));
+    let (zero, w_zero) = (zero.filter(|z| is_point(b, *z)), w_zero.filter(|z| is_point(b, *z)));
     let bytes = |b: &Builder<'_>, x: Arg| b.elem(x).dtype.bits() == 8;
     let w = if w_zero.is_none() && bytes(b, w) { w } else { centred(b, w, w_zero, columns)? };
     let alone = |zero: Arg| b.shape(zero).iter().all(|n| n.is_const(1)) && b.rank(zero) < 2;

@@ -2,6 +2,7 @@
 //!
 //! The products with the input are one product for all steps.
 
+use super::quantized_products::{centred, is_point};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::recurrent::{Activation, Cell, Layer, Order, Sequence, Weights, with_biases};
@@ -47,13 +48,11 @@ fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Act
 }
 
 /// Integers of 8 bits without their zero points, in 16; as they are, where those are zero.
-fn centred(b: &mut Builder<'_>, call: &Call<'_>, weights: usize, point: usize) -> Result<Arg> {
+fn narrow_weights(b: &mut Builder<'_>, call: &Call<'_>, weights: usize, point: usize) -> Result<Arg> {
     let w = call.arg(weights)?;
-    let something = |b: &Builder<'_>, v: Arg| b.floats(v).is_none_or(|all| all.iter().any(|n| *n != 0.0));
-    let Some(point) = call.opt(point).filter(|v| something(b, *v)) else { return Ok(w) };
-    let (w, point) = (b.convert(w, Elem::I16)?, b.convert(point, Elem::I16)?);
+    let Some(point) = call.opt(point).filter(|v| is_point(b, *v)) else { return Ok(w) };
     let point = by_column(b, point)?;
-    b.sub(w, point)
+    centred(b, w, Some(point), 0)
 }
 
 /// One number for each direction or for each column of it, beside `[directions, n, columns]`.
@@ -79,7 +78,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = needed(operand(b, 0)?, 0)?;
     let quantised = call.name == "com.microsoft.DynamicQuantizeLSTM";
     let (w, r) = match quantised {
-        true => (centred(b, call, 1, 9)?, centred(b, call, 2, 11)?),
+        true => (narrow_weights(b, call, 1, 9)?, narrow_weights(b, call, 2, 11)?),
         false => (needed(operand(b, 1)?, 1)?, needed(operand(b, 2)?, 2)?),
     };
     let scales = match quantised {
