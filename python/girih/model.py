@@ -4,7 +4,8 @@ In: arrays by the names of the inputs, or in their order. Out: arrays of NumPy, 
 ``device="cuda"`` takes arrays of the device too (`girih.device`): it reads and writes them where they are, on their stream.
 
 A model is compiled when it first runs (or read as it was compiled, by `load`), and works for all values of its symbolic extents. An ONNX file that cannot be
-compiled so is compiled for the shapes that come, which is said once; the last eight of these are kept.
+compiled so is compiled for shapes of which the same holds as of those that come (two extents are equal, one is a multiple of 16), or for
+those alone, which is said once; the last sixteen of these models are kept.
 
 Several threads may call one model. Its runs take turns; the interpreter's lock is free while one runs.
 """
@@ -441,12 +442,12 @@ class _Loaded(_Graph):
 
 
 class _Onnx:
-    """A file, compiled for all shapes or for those that come."""
+    """A file, compiled for all shapes, or for those that come and shapes like them."""
 
     def __init__(self, native):
         self.native = native
-        #: The model of the last run, and why it is for its shapes alone; None for all.
-        self.last: tuple[_Compiled, str | None] | None = None
+        #: The model of the last run, which shapes it is for (None for all), and whether it is for elements of arrays too.
+        self.last: tuple[_Compiled, str | None, bool] | None = None
 
     def inputs(self):
         return self.native.inputs()
@@ -462,13 +463,13 @@ class _Onnx:
 
     def find(self, arrays):
         last = self.last
-        if last is not None and last[1] is None:
+        if last is not None and last[1] is None and not any(0 in a.shape for a in arrays.values()):
             return last[0]
         described = [(name, (element(a.dtype), address(a), a.shape)) for name, a in arrays.items()]
-        native, special = self.native.fitting(described)
-        if special is not None and last is None:
-            warnings.warn(f"girih: compiled for these shapes alone: {special}", stacklevel=5)
-        self.last = _Compiled(native), special
+        native, limits, known = self.native.fitting(described)
+        if limits is not None and last is None:
+            warnings.warn(f"girih: {limits}", stacklevel=5)
+        self.last = _Compiled(native), limits, known
         return self.last[0]
 
     def model(self):
@@ -479,8 +480,8 @@ class _Onnx:
         return self.find(arrays).prepare(arrays)
 
     def quick(self, prepared):
-        # What is compiled for some shapes may be so for the elements of short arrays too.
-        return prepared.quick() if self.last is not None and self.last[1] is None else None
+        # Arrays of the same shapes are taken by the same model, unless it is for their elements.
+        return prepared.quick() if self.last is not None and not self.last[2] else None
 
     def profile(self, arrays):
         return self.find(arrays).profile(arrays)

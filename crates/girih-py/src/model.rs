@@ -225,8 +225,9 @@ impl OnnxModel {
         described(py, self.model.outputs())
     }
 
-    /// The model for arrays by name, and why it is for their shapes alone (None: it takes all shapes).
-    fn fitting(&self, py: Python<'_>, arrays: Vec<(String, Array)>) -> PyResult<(Model, Option<String>)> {
+    /// The model for arrays by name, which shapes it is for (None: it takes all), and whether it is for the elements of some
+    /// arrays too.
+    fn fitting(&self, py: Python<'_>, arrays: Vec<(String, Array)>) -> PyResult<(Model, Option<String>, bool)> {
         let find = || {
             let shapes: Vec<(&str, &[u64])> =
                 arrays.iter().map(|(n, (_, _, shape))| (n.as_str(), &shape[..])).collect();
@@ -240,8 +241,8 @@ impl OnnxModel {
             self.model.fitting_shapes(&shapes, &short)
         };
         let fitting = host::run(py, |e| raised(py, e), find)?;
-        let why = fitting.special.map(|all| all.first().map_or(String::new(), |d| d.message.clone()));
-        Ok((Model::of(fitting.model), why))
+        let known = fitting.limits.as_ref().is_some_and(|limits| limits.known);
+        Ok((Model::of(fitting.model), fitting.limits.map(|limits| limits.to_string()), known))
     }
 }
 

@@ -9,11 +9,12 @@ pub mod repeat;
 
 use bytes::Bytes;
 
+use super::assume::{Asked, Question};
 use super::ir::{
     self, Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, OriginId, ReduceOp, ScanOp, ScatterOp,
 };
 use super::{Elem, ValueId, decompose};
-use crate::index::{AxisId, Facts, Ix, Mask, Poly, simplify};
+use crate::index::{AxisId, Cmp, Cond, Facts, Ix, Mask, Poly, simplify};
 use crate::num::{DType, ScalarOp};
 
 /// Why operands do not fit an operation; one plain sentence.
@@ -40,12 +41,13 @@ pub struct Builder<'g> {
     pub graph: &'g mut Graph,
     pub origin: OriginId,
     facts: Facts,
+    asked: Asked,
 }
 
 impl<'g> Builder<'g> {
     pub fn new(graph: &'g mut Graph, origin: OriginId) -> Builder<'g> {
         let facts = graph.facts();
-        Builder { graph, origin, facts }
+        Builder { graph, origin, facts, asked: Asked::default() }
     }
 
     pub fn elem(&self, x: Arg) -> Elem {
@@ -74,9 +76,39 @@ impl<'g> Builder<'g> {
     pub fn numel(&self, shape: &[Ix]) -> Ix {
         self.graph.numel(shape)
     }
-    /// Whether two extents are equal whatever the symbols are.
+    /// Whether two extents are equal whatever the symbols are. Where that depends on them, it is a question.
     pub fn same(&self, a: &Ix, b: &Ix) -> bool {
-        a == b || Poly::expanded(&self.simplify(a)).minus(&Poly::expanded(&self.simplify(b))).is_zero()
+        let apart = || Poly::expanded(&self.simplify(a)).minus(&Poly::expanded(&self.simplify(b)));
+        let Some(apart) = Some(apart).filter(|_| a != b).map(|apart| apart()) else { return true };
+        if apart.as_const().is_none() {
+            self.asked.add(Question::Holds(Cond::new(a.clone(), Cmp::Eq, b.clone())));
+        }
+        apart.is_zero()
+    }
+    /// Whether an extent is 1, likewise.
+    pub fn is_one(&self, extent: &Ix) -> bool {
+        self.same(extent, &Ix::Const(1))
+    }
+    /// Whether a condition holds whatever the symbols are, likewise.
+    pub fn holds(&self, lhs: &Ix, cmp: Cmp, rhs: &Ix) -> bool {
+        let cond = Cond::new(self.simplify(lhs), cmp, self.simplify(rhs));
+        let known = self.facts.decide(&cond);
+        if known.is_none() {
+            self.asked.add(Question::Holds(cond));
+        }
+        known == Some(true)
+    }
+    /// The number that an extent is, likewise.
+    pub fn number(&self, extent: &Ix) -> Option<i64> {
+        let known = extent.as_const();
+        if known.is_none() {
+            self.asked.add(Question::Which(extent.clone()));
+        }
+        known
+    }
+    /// What was asked of the symbols and not told, and what is asked no more.
+    pub fn take_asked(&mut self) -> Vec<Question> {
+        self.asked.take()
     }
     pub fn same_shape(&self, a: &[Ix], b: &[Ix]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
@@ -150,7 +182,7 @@ impl<'g> Builder<'g> {
         let shape: Vec<Ix> = shape.iter().map(|d| self.simplify(d)).collect();
         let id = self.graph.add_node(op, args, vec![(name.into(), elem, shape)], self.origin);
         let v = self.graph.nodes[id].results[0];
-        self.graph.values[v].ints = super::symbolic_ints::ints(self.graph, id, &self.facts);
+        self.graph.values[v].ints = super::symbolic_ints::ints(self.graph, id, &self.facts, &self.asked);
         v
     }
 
@@ -197,7 +229,7 @@ impl<'g> Builder<'g> {
             for (have, d) in out.iter_mut().skip(rank - shape.len()).zip(shape) {
                 if have.is_const(1) {
                     *have = d.clone();
-                } else if !d.is_const(1) && !self.same(have, d) {
+                } else if !d.is_const(1) && !self.same(have, d) && !self.is_one(d) && !self.is_one(have) {
                     let texts: Vec<String> = shapes.iter().map(|s| self.shape_text(s)).collect();
                     return Err(Refusal::new(format!("the shapes {} do not broadcast", texts.join(" and "))));
                 }
@@ -241,7 +273,7 @@ impl<'g> Builder<'g> {
         }
         let lead = shape.len().checked_sub(from.len());
         let fits =
-            lead.is_some_and(|lead| from.iter().zip(&shape[lead..]).all(|(a, b)| a.is_const(1) || self.same(a, b)));
+            lead.is_some_and(|lead| from.iter().zip(&shape[lead..]).all(|(a, b)| self.same(a, b) || self.is_one(a)));
         let Some(lead) = lead.filter(|_| fits) else {
             return Err(Refusal::new(format!(
                 "a tensor of shape {} does not broadcast to {}",
@@ -494,7 +526,9 @@ impl<'g> Builder<'g> {
 
     /// Appends a source operation; its results' types come from its decomposition. Torch IR only.
     pub fn source(&mut self, name: &str, args: Vec<Arg>, attrs: Attrs) -> Result<Vec<Arg>> {
-        decompose::append(self.graph, self.origin, name, args, attrs)
+        let (results, asked) = decompose::append(self.graph, self.origin, name, args, attrs);
+        asked.into_iter().for_each(|question| self.asked.add(question));
+        results
     }
 
     pub fn facts(&self) -> &Facts {

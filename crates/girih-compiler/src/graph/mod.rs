@@ -6,6 +6,7 @@
 //! Both stages share one data type. Torch IR may hold [`Op::Source`] nodes (`aten.linear`, `onnx.Softmax`); the rules of
 //! [`decompose`] replace each by primitives, and Tensor IR holds only those.
 
+pub mod assume;
 pub mod bind;
 pub mod build;
 pub mod copy;

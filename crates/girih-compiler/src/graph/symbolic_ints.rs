@@ -1,5 +1,6 @@
 //! Which integers a value holds, where that is known at compile time: the arithmetic that models do on shapes.
 
+use super::assume::{Asked, Question};
 use super::build::{constant_bits, int_of};
 use super::ir::{Arg, Coord, Graph, MAX_KNOWN, NodeId, Op, ReduceOp};
 use crate::index::{Cmp, Cond, Facts, Interval, Ix, simplify};
@@ -7,7 +8,8 @@ use crate::num::ScalarOp;
 use crate::num::op::{Predicate, Rounding};
 
 /// The elements of a node's first result in row-major order, if they are integers that symbols determine.
-pub fn ints(graph: &Graph, node: NodeId, facts: &Facts) -> Option<Vec<Ix>> {
+/// Comparisons of them that their ranges do not tell are asked.
+pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option<Vec<Ix>> {
     let node = graph.nodes.get(node)?;
     let result = graph.values.get(*node.results.first()?)?;
     if !result.elem.dtype.is_int() {
@@ -65,7 +67,7 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts) -> Option<Vec<Ix>> {
                 let mut holds = true;
                 for c in &s.when.conds {
                     let cond = Cond::new(place(&c.lhs, pos), c.cmp, place(&c.rhs, pos));
-                    holds &= facts.decide(&cond)?;
+                    holds &= decided(cond, facts, asked)?;
                 }
                 if holds {
                     let coords = s.coords.iter().map(|c| place(c, pos).as_const()).collect::<Option<Vec<i64>>>()?;
@@ -117,7 +119,7 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts) -> Option<Vec<Ix>> {
             (0..count as usize)
                 .map(|i| {
                     let operands = args.iter().map(|a| a.get(i)).collect::<Option<Vec<_>>>()?;
-                    elementwise(*op, &operands, facts).map(|x| simplify(&x, facts))
+                    elementwise(*op, &operands, facts, asked).map(|x| simplify(&x, facts))
                 })
                 .collect()
         }
@@ -126,7 +128,7 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts) -> Option<Vec<Ix>> {
 }
 
 /// An operation on integers that do not wrap. Shapes are far from the ends of 32 bits; what is not is left unknown.
-fn elementwise(op: ScalarOp, args: &[&Ix], facts: &Facts) -> Option<Ix> {
+fn elementwise(op: ScalarOp, args: &[&Ix], facts: &Facts, asked: &Asked) -> Option<Ix> {
     let small = |x: &Ix| facts.range(x).within(Interval::signed(53));
     if !args.iter().all(|a| small(a)) {
         // A sentinel such as the greatest integer may be passed on, not computed with.
@@ -134,7 +136,7 @@ fn elementwise(op: ScalarOp, args: &[&Ix], facts: &Facts) -> Option<Ix> {
             (ScalarOp::Copy | ScalarOp::ExtI { .. }, [a]) => Some((*a).clone()),
             (ScalarOp::Select, [c, a, b]) => choose(c, a, b),
             (ScalarOp::MinI { .. }, [a, b]) => Some(Ix::min((*a).clone(), (*b).clone())),
-            (ScalarOp::CmpI { pred, .. }, [a, b]) => compare(pred, a, b, facts),
+            (ScalarOp::CmpI { pred, .. }, [a, b]) => compare(pred, a, b, facts, asked),
             _ => None,
         };
     }
@@ -157,7 +159,7 @@ fn elementwise(op: ScalarOp, args: &[&Ix], facts: &Facts) -> Option<Ix> {
         (ScalarOp::RemI { .. }, [a, b]) if b.as_const().is_some_and(|b| b > 0) && not_negative(a) => {
             Ix::modulo((*a).clone(), (*b).clone())
         }
-        (ScalarOp::CmpI { pred, .. }, [a, b]) => return compare(pred, a, b, facts),
+        (ScalarOp::CmpI { pred, .. }, [a, b]) => return compare(pred, a, b, facts, asked),
         (ScalarOp::Select, [c, a, b]) => return choose(c, a, b),
         (ScalarOp::And, [a, b]) => Ix::Const(a.as_const()? & b.as_const()?),
         (ScalarOp::Or, [a, b]) => Ix::Const(a.as_const()? | b.as_const()?),
@@ -175,7 +177,7 @@ fn choose(c: &Ix, a: &Ix, b: &Ix) -> Option<Ix> {
     }
 }
 
-fn compare(pred: Predicate, a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
+fn compare(pred: Predicate, a: &Ix, b: &Ix, facts: &Facts, asked: &Asked) -> Option<Ix> {
     let cmp = match pred {
         Predicate::Equal => Cmp::Eq,
         Predicate::NotEqual => Cmp::Ne,
@@ -184,5 +186,13 @@ fn compare(pred: Predicate, a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
         Predicate::GreaterThan => Cmp::Gt,
         Predicate::GreaterThanOrEqual => Cmp::Ge,
     };
-    facts.decide(&Cond::new(a.clone(), cmp, b.clone())).map(|holds| Ix::Const(holds.into()))
+    decided(Cond::new(a.clone(), cmp, b.clone()), facts, asked).map(|holds| Ix::Const(holds.into()))
+}
+
+fn decided(cond: Cond, facts: &Facts, asked: &Asked) -> Option<bool> {
+    let known = facts.decide(&cond);
+    if known.is_none() {
+        asked.add(Question::Whether(cond));
+    }
+    known
 }

@@ -1,11 +1,14 @@
 //! ONNX files whose structure may depend on the shapes that come.
 //!
-//! In: a file, and arrays. Out: a model for them: one that takes all shapes where the file can be compiled so, or one for
-//! these shapes, and where those do not suffice for the elements of short inputs too (a `Reshape` to a shape that is an
-//! input). The last few of these are kept.
+//! In: a file, and arrays. Out: a model for them. It takes all shapes where the file can be compiled so. Where it cannot, it
+//! is compiled under assumptions about its extents that hold for these arrays and many others; where none help, for
+//! these shapes alone, and where those do not suffice, for the elements of short inputs too (a `Reshape` to a shape that is
+//! an input). The last few models are kept, and a run whose shapes none of them takes gets one more.
 //!
 //! ```text
-//! x: f32[4, n], squeeze(x, 1)     refused for every n but 1; for an x of [4, 1] it is compiled
+//! x: f32[n], y: f32[m], x + y     for [5] and [5]: m = n. For [1] and [5]: n = 1
+//! x: f32[n], reshape(x, [-1, 16]) for [48]: n is a multiple of 16
+//! x: f32[n], shape: i64[2], reshape(x, shape)     for these shapes and this value of `shape` alone
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,8 +17,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::graph::bind::bind_symbols;
 use girih_compiler::graph::ir::MAX_EXTENT;
-use girih_compiler::graph::{ConstData, Constant, Graph, Role};
+use girih_compiler::graph::{ConstData, Constant, Graph, Input, Role};
 use girih_compiler::source::onnx::{self, Declared, Dimension};
 
 pub use girih_compiler::source::onnx::MOST_KNOWN;
@@ -27,10 +31,10 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::system::sync::{Brief, Built};
 
-/// How many models for one set of shapes are kept.
-const KEPT: usize = 8;
+/// How many models for some shapes are kept.
+const KEPT: usize = 16;
 
-/// An ONNX file, compiled for all shapes where that can be, and else for the shapes that come.
+/// An ONNX file, compiled for all shapes where that can be, and else for those that come and shapes like them.
 pub struct OnnxModel {
     bytes: Bytes,
     folder: Option<PathBuf>,
@@ -42,31 +46,91 @@ pub struct OnnxModel {
     inputs: Vec<Declared>,
     outputs: Vec<Declared>,
     general: Built<General>,
+    /// The one that was used last comes first.
     special: Brief<Vec<Special>>,
 }
 
 /// The model for all shapes, or why there is none.
 type General = std::result::Result<Arc<Model>, Arc<Vec<Diagnostic>>>;
 
-/// A model for one set of shapes.
+/// A model for some shapes.
 struct Special {
-    shapes: BTreeMap<String, Vec<u64>>,
-    /// The inputs that became constants.
-    known: Vec<Constant>,
     model: Arc<Model>,
+    takes: Takes,
+}
+
+/// What a model for some shapes takes.
+enum Takes {
+    /// Shapes that its inputs can have, of which this is assumed.
+    Like(Vec<String>),
+    /// These alone; the inputs that became constants are known.
+    These { shapes: BTreeMap<String, Vec<u64>>, known: Vec<Constant> },
+}
+
+impl Special {
+    fn fits(&self, given: &BTreeMap<String, Vec<u64>>, short: &[(&str, &Tensor)]) -> bool {
+        let same = |c: &Constant| match (&c.data, short.iter().find(|(n, _)| *n == c.name)) {
+            (ConstData::Bytes(bytes), Some((_, t))) => bytes[..] == *t.buffer().bytes(),
+            _ => false,
+        };
+        match &self.takes {
+            Takes::Like(_) => binds(self.model.graph(), given),
+            Takes::These { shapes, known } => shapes == given && known.iter().all(same),
+        }
+    }
+
+    fn fitting(&self, why: &Arc<Vec<Diagnostic>>) -> Fitting {
+        let (assumed, known) = match &self.takes {
+            Takes::Like(assumed) => (assumed.clone(), false),
+            Takes::These { known, .. } => (vec![], !known.is_empty()),
+        };
+        Fitting { model: self.model.clone(), limits: Some(Limits { why: why.clone(), assumed, known }) }
+    }
+}
+
+/// The values of the symbols for inputs of these shapes; `None` where one is missing.
+fn bound(graph: &Graph, given: &BTreeMap<String, Vec<u64>>) -> Option<std::result::Result<Vec<i64>, Diagnostic>> {
+    let name = |at: &Input| graph.values.get(at.value).map(|v| v.name.as_str());
+    let shapes = graph.inputs.iter().map(|input| given.get(name(input)?).cloned());
+    Some(bind_symbols(graph, &shapes.collect::<Option<Vec<_>>>()?, &[]))
+}
+
+/// Whether inputs may have these shapes.
+fn binds(graph: &Graph, given: &BTreeMap<String, Vec<u64>>) -> bool {
+    bound(graph, given).is_some_and(|values| values.is_ok())
 }
 
 /// A model that fits the arrays it was asked for.
 pub struct Fitting {
     pub model: Arc<Model>,
-    /// Why it is for these shapes alone; `None` where it takes all.
-    pub special: Option<Arc<Vec<Diagnostic>>>,
+    /// Which shapes it is for; `None` where it takes all.
+    pub limits: Option<Limits>,
+}
+
+/// Which shapes a model is for.
+pub struct Limits {
+    /// Why it does not take all.
+    pub why: Arc<Vec<Diagnostic>>,
+    /// What is assumed of extents, in words; where there is nothing, it is for the shapes that came alone.
+    pub assumed: Vec<String>,
+    /// Whether it is for the elements of some inputs, too, which it does not take.
+    pub known: bool,
+}
+
+impl std::fmt::Display for Limits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.assumed[..] {
+            [] => f.write_str("compiled for these shapes alone")?,
+            assumed => write!(f, "compiled for shapes where {}", assumed.join(" and "))?,
+        }
+        self.why.first().map_or(Ok(()), |d| write!(f, ": {}", d.message))
+    }
 }
 
 impl Fitting {
     /// Those of the arrays that the model takes; the others have become constants of it.
     pub fn arrays<'a, 't>(&self, arrays: &[(&'a str, &'t Tensor)]) -> Vec<(&'a str, &'t Tensor)> {
-        let takes = |name: &str| self.special.is_none() || inputs::position(self.model.graph(), name).is_ok();
+        let takes = |name: &str| self.limits.is_none() || inputs::position(self.model.graph(), name).is_ok();
         arrays.iter().filter(|(name, _)| takes(name)).copied().collect()
     }
 }
@@ -169,7 +233,10 @@ impl OnnxModel {
     /// As of [`OnnxModel::fitting`].
     pub fn fitting_shapes(&self, shapes: &[(&str, &[u64])], short: &[(&str, &Tensor)]) -> Result<Fitting> {
         let why = match self.general()? {
-            Ok(model) => return Ok(Fitting { model, special: None }),
+            Ok(model) => match self.is_empty_to(&model, shapes) {
+                None => return Ok(Fitting { model, limits: None }),
+                Some(why) => Arc::new(vec![why]),
+            },
             Err(why) => why,
         };
         for (name, _) in shapes {
@@ -178,24 +245,21 @@ impl OnnxModel {
             }
         }
         let shapes: BTreeMap<_, _> = shapes.iter().map(|(n, shape)| (n.to_string(), shape.to_vec())).collect();
-        let same = |c: &Constant| match (&c.data, short.iter().find(|(n, _)| *n == c.name)) {
-            (ConstData::Bytes(bytes), Some((_, t))) => bytes[..] == *t.buffer().bytes(),
-            _ => false,
-        };
         let mut kept = self.special.lock();
-        if let Some(at) = kept.iter().position(|s| s.shapes == shapes && s.known.iter().all(same)) {
-            let found = kept.remove(at);
-            let model = found.model.clone();
-            kept.insert(0, found);
-            return Ok(Fitting { model, special: Some(why) });
+        if let Some(at) = kept.iter().position(|s| s.fits(&shapes, short)) {
+            kept[..=at].rotate_right(1);
+            return Ok(kept[0].fitting(&why));
         }
         drop(kept);
-        let (model, known) = self.special(&shapes, short).map_err(|e| self.with_help(e, &shapes))?;
-        let model = Arc::new(model);
+        let found = match self.like(&shapes) {
+            Some(found) => found,
+            None => self.special(&shapes, short).map_err(|e| self.with_help(e, &shapes))?,
+        };
+        let fitting = found.fitting(&why);
         let mut kept = self.special.lock();
         kept.truncate(KEPT - 1);
-        kept.insert(0, Special { shapes, known, model: model.clone() });
-        Ok(Fitting { model, special: Some(why) })
+        kept.insert(0, found);
+        Ok(fitting)
     }
 
     /// Runs the model on arrays by the names of its inputs, and waits for it.
@@ -207,15 +271,24 @@ impl OnnxModel {
         fitting.model.run(&fitting.arrays(arrays))
     }
 
-    /// The model for these arrays alone, and why it is for their shapes only.
+    /// The model for these arrays, and which shapes it is for.
     ///
     /// # Errors
     /// As of [`OnnxModel::fitting`].
-    pub fn into_fitting(self, arrays: &[(&str, &Tensor)]) -> Result<(Model, Option<Arc<Vec<Diagnostic>>>)> {
-        let Fitting { model, special } = self.fitting(arrays)?;
+    pub fn into_fitting(self, arrays: &[(&str, &Tensor)]) -> Result<(Model, Option<Limits>)> {
+        let Fitting { model, limits } = self.fitting(arrays)?;
         drop(self);
         let model = Arc::into_inner(model).ok_or_else(|| Error::Internal("a model has another owner".into()))?;
-        Ok((model, special))
+        Ok((model, limits))
+    }
+
+    /// Why a model does not take shapes one of which is empty: what takes all does so from 1 on.
+    fn is_empty_to(&self, model: &Model, shapes: &[(&str, &[u64])]) -> Option<Diagnostic> {
+        if !shapes.iter().any(|(_, shape)| shape.contains(&0)) {
+            return None;
+        }
+        let shapes = shapes.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect();
+        bound(model.graph(), &shapes)?.err()
     }
 
     fn general(&self) -> Result<General> {
@@ -252,11 +325,19 @@ impl OnnxModel {
         onnx::import(&self.bytes, &self.import_options(shapes)).map_err(Error::Program)
     }
 
-    fn special(
-        &self,
-        shapes: &BTreeMap<String, Vec<u64>>,
-        arrays: &[(&str, &Tensor)],
-    ) -> Result<(Model, Vec<Constant>)> {
+    /// The model for shapes like these; `None` where no assumption about extents helps.
+    fn like(&self, shapes: &BTreeMap<String, Vec<u64>>) -> Option<Special> {
+        let options = self.import_options(&BTreeMap::new());
+        let (graph, assumed) = onnx::import_assuming(&self.bytes, &options, shapes).ok()?;
+        let model = self.model(graph).ok()?;
+        if !binds(model.graph(), shapes) || model.check().is_err() {
+            return None;
+        }
+        Some(Special { model: Arc::new(model), takes: Takes::Like(assumed.texts()) })
+    }
+
+    /// The model for these shapes alone.
+    fn special(&self, shapes: &BTreeMap<String, Vec<u64>>, arrays: &[(&str, &Tensor)]) -> Result<Special> {
         let constant = |(name, t): &(&str, &Tensor)| {
             let elem = self.inputs.iter().find(|i| i.name == *name)?.elem.filter(|e| e.dtype == t.dtype())?;
             let data = ConstData::Bytes(Bytes::copy_from_slice(t.buffer().bytes()));
@@ -266,7 +347,8 @@ impl OnnxModel {
         let mut known: Vec<Constant> = short.filter_map(constant).collect();
         let graph = onnx::import_for(&self.bytes, &self.import_options(shapes), &known).map_err(Error::Program)?;
         known.retain(|c| inputs::position(&graph, &c.name).is_err());
-        Ok((self.model(graph)?, known))
+        let model = Arc::new(self.model(graph)?);
+        Ok(Special { model, takes: Takes::These { shapes: shapes.clone(), known } })
     }
 
     /// A refusal that names a dimension, while arrays are missing, may be one of what is not known.

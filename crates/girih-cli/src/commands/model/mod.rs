@@ -62,7 +62,7 @@ impl Given {
     }
 
     /// Reads the model. What a one-liner takes has the types of its arguments; an ONNX file that cannot be compiled for all
-    /// shapes is compiled for theirs, and then only those are left that it takes.
+    /// shapes is compiled for theirs and those like them, and then only those are left that it takes.
     pub fn open(&self, arguments: &mut Arguments, options: Options) -> girih::Result<Model> {
         let path = match self {
             Given::Expression(text) => {
@@ -74,10 +74,9 @@ impl Given {
         let extents = std::mem::take(&mut arguments.symbols);
         let dims: Vec<(&str, i64)> = extents.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         let open = OnnxModel::from_file(path)?.with_options(options).with_dims(&dims)?;
-        let (model, special) = open.into_fitting(&arguments.arrays())?;
-        if let Some(why) = special {
-            let why = why.first().map_or(String::new(), |d| format!(": {}", d.message));
-            say!("note: compiled for these shapes alone{why}");
+        let (model, limits) = open.into_fitting(&arguments.arrays())?;
+        if let Some(limits) = limits {
+            say!("note: {limits}");
             arguments.keep(&model);
         }
         Ok(model)

@@ -121,7 +121,7 @@ impl Builder<'_> {
     /// Removes axes of extent 1.
     pub fn squeeze(&mut self, x: Arg, axes: &[usize]) -> Result<Arg> {
         let from = self.shape(x);
-        if let Some(bad) = axes.iter().find(|a| !from.get(**a).is_some_and(|d| d.is_const(1))) {
+        if let Some(bad) = axes.iter().find(|a| !from.get(**a).is_some_and(|d| self.is_one(d))) {
             return Err(Refusal::new(format!("axis {bad} of shape {} does not have extent 1", self.shape_text(&from))));
         }
         let kept: Vec<usize> = (0..from.len()).filter(|d| !axes.contains(d)).collect();

@@ -79,7 +79,8 @@ fn einsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             match extents.iter_mut().find(|(l, _)| l == label) {
                 None => extents.push((*label, n)),
                 Some((_, have)) if have.is_const(1) => *have = n,
-                Some((_, have)) if n.is_const(1) || b.same(have, &n) => {}
+                Some((_, have)) if n.is_const(1) || b.same(have, &n) || b.is_one(&n) => {}
+                Some((_, have)) if b.is_one(have) => *have = n,
                 Some((_, have)) => {
                     return Err(Refusal::new(format!(
                         "a label of the equation stands for both {} and {}",

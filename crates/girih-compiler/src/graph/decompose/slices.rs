@@ -57,11 +57,11 @@ pub(super) fn range(b: &Builder<'_>, n: &Ix, start: Option<&Ix>, end: Option<&Ix
         if x.as_const().is_some_and(|c| c > ir::MAX_EXTENT) {
             return Ok(n.clone());
         }
-        let range = b.facts().range(&b.simplify(x));
-        let x = if range.hi < 0 {
-            Ix::add(n.clone(), x.clone())
-        } else if range.lo >= 0 {
+        let zero = Ix::Const(0);
+        let x = if b.holds(x, Cmp::Ge, &zero) {
             x.clone()
+        } else if b.holds(x, Cmp::Lt, &zero) {
+            Ix::add(n.clone(), x.clone())
         } else {
             return Err(Refusal::new(format!(
                 "a slice may end at {}, whose sign is not known",
@@ -77,12 +77,13 @@ pub(super) fn range(b: &Builder<'_>, n: &Ix, start: Option<&Ix>, end: Option<&Ix
 
 /// A position of an axis of extent `n`; negative ones count from the end.
 pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
-    let range = b.facts().tight_range(&b.simplify(at));
-    if range.lo < 0 && range.hi >= 0 {
+    let zero = Ix::Const(0);
+    let before = b.holds(at, Cmp::Lt, &zero);
+    if !before && !b.holds(at, Cmp::Ge, &zero) {
         let text = b.graph.ix_text(&b.simplify(at));
         return Err(Refusal::new(format!("it is not known whether position {text} counts from the end")));
     }
-    let at = if range.hi < 0 { Ix::add(n.clone(), at.clone()) } else { at.clone() };
+    let at = if before { Ix::add(n.clone(), at.clone()) } else { at.clone() };
     let at = b.simplify(&at);
     let inside = Cond::new(at.clone(), Cmp::Lt, n.clone());
     let low = b.facts().range(&at).lo < 0 && at.as_const().is_some();
@@ -137,7 +138,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             Ok(vec![select(b, x, axis, at)?])
         }
         "aten.unbind" | "aten.unbind_copy" => {
-            let Some(count) = n.as_const() else {
+            let Some(count) = b.number(n) else {
                 return Err(Refusal::new("unbind needs an axis whose extent is known"));
             };
             b.list_tensors(count)?;
@@ -189,7 +190,7 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         None => Ok(None),
     };
     let known = || {
-        n.as_const().ok_or_else(|| Refusal::new("an axis whose extent is not known cannot be split into equal parts"))
+        b.number(&n).ok_or_else(|| Refusal::new("an axis whose extent is not known cannot be split into equal parts"))
     };
     let sizes: Vec<Ix> = if let Some(sizes) = list(&["split_sizes", "split_size", "split_size_or_sections"])? {
         sizes

@@ -205,7 +205,7 @@ pub(super) fn scaled_or_none(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, name:
 
 /// The extent of an axis, which must be known.
 pub(super) fn known_extent(b: &Builder<'_>, x: Arg, axis: usize, what: &str) -> Result<i64> {
-    let extent = b.shape(x).get(axis).and_then(Ix::as_const);
+    let extent = b.shape(x).get(axis).and_then(|n| b.number(n));
     extent.ok_or_else(|| Refusal::new(format!("{what} must be known when the model is compiled")))
 }
 

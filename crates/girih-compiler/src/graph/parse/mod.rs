@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::assume::Asked;
 use super::build::repeat::{close, open};
 use super::ir::*;
 use super::names::is_reserved;
@@ -323,7 +324,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let id = self.graph.add_node(op, args, types, origin);
         let values = self.graph.nodes[id].results.clone();
         if let Some(&v) = values.first() {
-            self.graph.values[v].ints = symbolic_ints::ints(&self.graph, id, &self.facts);
+            self.graph.values[v].ints = symbolic_ints::ints(&self.graph, id, &self.facts, &Asked::default());
         }
         for (v, (name, span, _)) in values.into_iter().zip(results) {
             self.define(name, span, Thing::Value(v))?;

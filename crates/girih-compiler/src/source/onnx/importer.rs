@@ -10,11 +10,12 @@ use super::proto::{Attribute, Dim, Function, Graph as GraphProto, Model, Node, O
 use super::tensor::{self, Trouble};
 use super::{NEWEST_OPSET, OLDEST_OPSET, Options, fold};
 use crate::base::{Code, Diagnostic};
+use crate::graph::assume::Question;
 use crate::graph::build::{Refusal, repeat};
 use crate::graph::decompose::{self, onnx::dtype};
 use crate::graph::ir::MAX_EXTENT;
-use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Elem, Graph, Op, OriginId, Output, Role, ValueId};
-use crate::index::Ix;
+use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Elem, Graph, Op, OriginId, Output, Role, SymId, ValueId};
+use crate::index::{Ix, ValId, simplify};
 
 /// How many nodes functions and branches may expand to.
 const MOST_NODES: usize = 1 << 18;
@@ -66,6 +67,29 @@ pub(super) struct Said {
     unsupported: BTreeMap<String, Vec<String>>,
 }
 
+/// What a node that was refused asked of the extents.
+#[derive(Default)]
+struct Open {
+    asked: Vec<Question>,
+    /// The extents of its operands, and the integers that they hold.
+    operands: Vec<Ix>,
+}
+
+/// Why there is no graph, and what would have to be known of extents for one.
+pub(super) struct Refused {
+    pub diagnostics: Vec<Diagnostic>,
+    /// The most helpful first.
+    pub questions: Vec<Question>,
+    /// The dimensions that symbols stand for: name, least and greatest value.
+    pub dimensions: BTreeMap<ValId, (String, i64, Option<i64>)>,
+}
+
+impl From<Vec<Diagnostic>> for Refused {
+    fn from(diagnostics: Vec<Diagnostic>) -> Refused {
+        Refused { diagnostics, questions: vec![], dimensions: BTreeMap::new() }
+    }
+}
+
 pub(super) struct Importer<'m> {
     pub graph: Graph,
     options: &'m Options,
@@ -74,6 +98,10 @@ pub(super) struct Importer<'m> {
     /// The graphs around `graph`, the outermost first.
     around: Vec<Around>,
     symbols: BTreeMap<String, Ix>,
+    /// The first node that was refused because of its operands, and what would have helped it.
+    open: Option<Open>,
+    /// Which numbers were compared, and nothing told which is greater.
+    compared: Vec<Question>,
     /// What is not supported, and the nodes that use it.
     unsupported: BTreeMap<String, Vec<String>>,
     pub(super) errors: Vec<Diagnostic>,
@@ -98,12 +126,12 @@ pub(super) fn node_text(node: &Node) -> String {
     }
 }
 
-pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnostic>> {
+pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Refused> {
     let bad = |what: &str| vec![Diagnostic::error(Code::BadModel, what).help("the file is not an ONNX model")];
-    let Some(graph) = &model.graph else { return Err(bad("the file has no graph")) };
+    let Some(graph) = &model.graph else { return Err(bad("the file has no graph").into()) };
     let opsets = opsets(&model.opsets);
     if opsets.is_empty() {
-        return Err(bad("the model does not say which operator set it uses"));
+        return Err(bad("the model does not say which operator set it uses").into());
     }
     let mut importer = Importer {
         graph: Graph { name: name_of(&graph.name, "model"), listing: options.listed.into(), ..Graph::default() },
@@ -112,6 +140,8 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnos
         scopes: vec![],
         around: vec![],
         symbols: BTreeMap::new(),
+        open: None,
+        compared: vec![],
         unsupported: BTreeMap::new(),
         errors: vec![],
         nodes: 0,
@@ -129,6 +159,23 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnos
 /// What a graph calls a named dimension, as far as that name is free.
 pub fn symbol_of(dimension: &str) -> String {
     name_of(dimension, "dim")
+}
+
+/// The extents of the named dimensions of inputs that have these shapes.
+pub(super) fn extents(model: &Model, shapes: &BTreeMap<String, Vec<u64>>) -> BTreeMap<String, i64> {
+    let mut extents = BTreeMap::new();
+    for input in model.graph.iter().flat_map(|g| &g.inputs) {
+        let declared = input.kind.as_ref().and_then(|k| k.tensor.as_ref()).and_then(|t| t.shape.as_ref());
+        let (Some(shape), Some(declared)) = (shapes.get(&input.name), declared) else { continue };
+        for (d, (dim, n)) in declared.dims.iter().zip(shape).enumerate() {
+            if extent(dim).is_none()
+                && let Ok(n) = i64::try_from(*n)
+            {
+                extents.entry(dim_key(&input.name, d, dim)).or_insert(n);
+            }
+        }
+    }
+    extents
 }
 
 /// A name that printed graphs can hold: letters, digits and underscores, not starting with a digit.
@@ -471,19 +518,27 @@ impl<'m> Importer<'m> {
             Some(n) if n >= 0 => return Some(Ix::Const(n)),
             _ => {}
         }
-        let key = dim_key(input, d, dim);
+        Some(self.dimension(dim_key(input, d, dim)))
+    }
+
+    /// The extent that a dimension has, or is assumed to have.
+    fn dimension(&mut self, key: String) -> Ix {
         if let Some(ix) = self.symbols.get(&key) {
-            return Some(ix.clone());
+            return ix.clone();
         }
-        let range = self.options.dims.get(&key).or_else(|| self.options.dims.get(&symbol_of(&key)));
-        let (lo, hi) = match range {
-            Some(&(lo, hi)) => (lo.clamp(0, MAX_EXTENT), hi),
-            None if key.starts_with("past") => (0, None),
-            None => (1, None),
+        let assumed = &self.options.assumed;
+        let ix = match assumed.meaning(&key) {
+            Some(meaning) => {
+                let meaning = meaning.subst_vals(&mut |v, _| Some(self.dimension(assumed.name(v)?.to_string())));
+                simplify(&meaning, &self.graph.facts())
+            }
+            None => {
+                let (lo, hi) = assumed.range(&key).unwrap_or_else(|| self.options.range(&key));
+                if hi == Some(lo) { Ix::Const(lo) } else { self.symbol(&key, lo, hi) }
+            }
         };
-        let ix = if hi == Some(lo) { Ix::Const(lo) } else { self.symbol(&key, lo, hi) };
         self.symbols.insert(key, ix.clone());
-        Some(ix)
+        ix
     }
 
     fn symbol(&mut self, text: &str, lo: i64, hi: Option<i64>) -> Ix {
@@ -632,9 +687,21 @@ impl<'m> Importer<'m> {
             }
             return Some(slots);
         }
-        let results = match Builder::new(&mut self.graph, origin).source(name, args, attrs) {
-            Ok(results) => results,
+        let mut b = Builder::new(&mut self.graph, origin);
+        let outcome = b.source(name, args.clone(), attrs);
+        let asked = b.take_asked();
+        let results = match outcome {
+            Ok(results) => {
+                self.compared.extend(asked.into_iter().filter(|q| matches!(q, Question::Whether(_))));
+                results
+            }
             Err(refusal) => {
+                if self.open.is_none() {
+                    let b = Builder::new(&mut self.graph, origin);
+                    let known = |x: &Arg| [b.shape(*x), b.ints(*x).unwrap_or_default()].concat();
+                    let operands = args.iter().flat_map(known).collect();
+                    self.open = Some(Open { asked, operands });
+                }
                 self.refuse(node, refusal);
                 return None;
             }
@@ -696,7 +763,7 @@ impl<'m> Importer<'m> {
         Some(out)
     }
 
-    fn finish(mut self) -> Result<Graph, Vec<Diagnostic>> {
+    fn finish(mut self) -> Result<Graph, Refused> {
         for (what, nodes) in std::mem::take(&mut self.unsupported) {
             let shown: Vec<&str> = nodes.iter().take(4).map(String::as_str).collect();
             let more = match nodes.len() - shown.len() {
@@ -706,6 +773,19 @@ impl<'m> Importer<'m> {
             let message = format!("{what} is not supported: {}{more}", shown.join(", "));
             self.errors.push(Diagnostic::error(Code::UnsupportedOperator, message));
         }
-        if self.errors.is_empty() { Ok(self.graph) } else { Err(self.errors) }
+        if self.errors.is_empty() {
+            return Ok(self.graph);
+        }
+        let Open { asked, operands } = self.open.unwrap_or_default();
+        let open = operands.into_iter().filter(|ix| !ix.vals().is_empty()).map(Question::Which);
+        let questions = asked.into_iter().chain(self.compared.into_iter().rev()).chain(open).collect();
+        let dimensions = self.symbols.into_iter().filter_map(|(key, ix)| match ix {
+            Ix::Val { val, .. } => {
+                let symbol = self.graph.symbols.get(SymId(val.0))?;
+                Some((val, (key, symbol.lo, symbol.hi)))
+            }
+            _ => None,
+        });
+        Err(Refused { diagnostics: self.errors, questions, dimensions: dimensions.collect() })
     }
 }

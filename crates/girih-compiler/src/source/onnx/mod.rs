@@ -33,7 +33,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::base::{Code, Diagnostic};
+use crate::graph::assume::Assumptions;
+use crate::graph::ir::MAX_EXTENT;
 use crate::graph::{Constant, Graph};
+use crate::index::ValId;
 
 pub use declared::{Declared, Dimension};
 pub use importer::symbol_of;
@@ -55,8 +58,21 @@ pub struct Options {
     /// The shapes that inputs have, by name: their dimensions are numbers, and so are all others of the same names. A model
     /// whose structure depends on its shapes can be compiled for one set of them.
     pub shapes: BTreeMap<String, Vec<u64>>,
+    /// What is assumed of named dimensions; see [`import_assuming`].
+    pub assumed: Assumptions,
     /// The bytes that decompositions may list element by element; see [`crate::graph::ir::LISTED`], the default.
     pub listed: Option<u64>,
+}
+
+impl Options {
+    /// The values that a named dimension may have.
+    fn range(&self, name: &str) -> (i64, Option<i64>) {
+        match self.dims.get(name).or_else(|| self.dims.get(&symbol_of(name))) {
+            Some(&(lo, hi)) => (lo.clamp(0, MAX_EXTENT), hi),
+            None if name.starts_with("past") => (0, None),
+            None => (1, None),
+        }
+    }
 }
 
 /// The graph of a model.
@@ -64,7 +80,43 @@ pub struct Options {
 /// Errors: E0801 for what is not a model, E0802 for what is not supported (one for each operator, all of them), E0803
 /// for operands that do not fit, E0804 for weights outside the model's folder.
 pub fn import(bytes: &Bytes, options: &Options) -> Result<Graph, Vec<Diagnostic>> {
-    importer::run(&decode(bytes)?, options)
+    importer::run(&decode(bytes)?, options).map_err(|refused| refused.diagnostics)
+}
+
+/// The most assumptions that are made for one model.
+const MOST_ASSUMPTIONS: usize = 64;
+
+/// The graph of a model for inputs of these shapes and others like them: where operations can be read under an assumption
+/// about extents only, which holds for these shapes, it is made. The inputs of the graph have such extents. Comes with what
+/// was assumed.
+///
+/// Errors: those of [`import`], where no assumption helps.
+pub fn import_assuming(
+    bytes: &Bytes,
+    options: &Options,
+    shapes: &BTreeMap<String, Vec<u64>>,
+) -> Result<(Graph, Assumptions), Vec<Diagnostic>> {
+    let model = decode(bytes)?;
+    let extents = importer::extents(&model, shapes);
+    let mut options = options.clone();
+    for _ in 0..MOST_ASSUMPTIONS {
+        let refused = match importer::run(&model, &options) {
+            Ok(graph) => return Ok((graph, options.assumed)),
+            Err(refused) => refused,
+        };
+        let mut assumed = options.assumed.clone();
+        for (name, lo, hi) in refused.dimensions.values() {
+            if let Some(extent) = extents.get(name) {
+                assumed.dimension(name, *lo, *hi, *extent);
+            }
+        }
+        let name = |v: ValId| refused.dimensions.get(&v).map(|(name, ..)| name.clone());
+        match refused.questions.iter().find_map(|question| assumed.answer(question, &name)) {
+            Some(more) => options.assumed = more,
+            None => return Err(refused.diagnostics),
+        }
+    }
+    import(bytes, &options).map(|graph| (graph, options.assumed))
 }
 
 fn decode(bytes: &Bytes) -> Result<proto::Model, Vec<Diagnostic>> {

@@ -21,7 +21,7 @@ pub(super) fn known(b: &Builder<'_>, call: &Call<'_>, i: usize, what: &str) -> R
 /// The same, free of symbols.
 pub(super) fn known_ints(b: &Builder<'_>, call: &Call<'_>, i: usize, what: &str) -> Result<Vec<i64>> {
     let list = known(b, call, i, what)?;
-    let list: Option<Vec<i64>> = list.iter().map(Ix::as_const).collect();
+    let list: Option<Vec<i64>> = list.iter().map(|ix| b.number(ix)).collect();
     list.ok_or_else(|| Refusal::new(format!("its {what} must not depend on a dimension known only at run time")))
 }
 
@@ -81,7 +81,7 @@ pub(super) fn lone(b: &mut Builder<'_>, x: Arg, what: &str) -> Result<Arg> {
     if b.rank(x) == 0 {
         return Ok(x);
     }
-    let one = b.numel(&b.shape(x)).is_const(1);
+    let one = b.is_one(&b.numel(&b.shape(x)));
     if !one {
         return Err(Refusal::new(format!("its {what} must be one number, not {}", b.shape_text(&b.shape(x)))));
     }

@@ -5,7 +5,7 @@ use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, Coord, ScatterOp};
-use crate::index::Ix;
+use crate::index::{Cmp, Ix};
 use crate::num::op::Predicate;
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
@@ -122,7 +122,7 @@ fn check_elements(b: &Builder<'_>, from: &[Ix], shape: &[Ix], axis: usize) -> Re
     let fits = from.len() == shape.len()
         && (0..from.len()).all(|d| {
             let left = b.simplify(&Ix::sub(from[d].clone(), shape[d].clone()));
-            d == axis || b.facts().range(&left).lo >= 0 || b.same(&from[d], &shape[d])
+            d == axis || b.holds(&left, Cmp::Ge, &Ix::Const(0)) || b.same(&from[d], &shape[d])
         });
     if fits {
         return Ok(());

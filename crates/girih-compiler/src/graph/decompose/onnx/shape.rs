@@ -5,7 +5,7 @@ use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg};
 use crate::graph::{Attr, Elem};
-use crate::index::Ix;
+use crate::index::{Cmp, Ix};
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
@@ -127,6 +127,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         None => known(b, call, 1, "shape")?,
     };
     let keep = !call.flag("allowzero", false)?;
+    let mut kept = vec![];
     for (d, n) in shape.iter_mut().enumerate() {
         if keep && n.is_const(0) {
             let Some(have) = from.get(d) else {
@@ -136,13 +137,19 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 )));
             };
             *n = have.clone();
+            kept.push(d);
         }
     }
     let open: Vec<usize> = (0..shape.len()).filter(|d| shape[*d].is_const(-1)).collect();
     match open[..] {
         [] => {}
         [d] => {
-            let rest: Vec<Ix> = shape.iter().filter(|n| !n.is_const(-1)).cloned().collect();
+            // What is kept, which may be empty, has no part in it.
+            let without = |list: &[Ix]| -> Vec<Ix> {
+                let others = list.iter().enumerate().filter(|(at, n)| !kept.contains(at) && !n.is_const(-1));
+                others.map(|(_, n)| n.clone()).collect()
+            };
+            let (from, rest) = (without(&from), without(&shape));
             if rest.iter().any(|n| n.is_const(0)) {
                 return Err(Refusal::new("an extent of -1 cannot be computed when another is 0"));
             }
@@ -177,6 +184,11 @@ fn squeeze(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         (_, None) => {
             let shape = b.shape(x);
             let ones: Vec<usize> = (0..rank).filter(|d| shape[*d].is_const(1)).collect();
+            let open = |d: &usize| !ones.contains(d) && !b.holds(&shape[*d], Cmp::Ne, &Ix::Const(1));
+            if let Some(d) = (0..rank).find(open) {
+                let text = b.shape_text(&shape);
+                return Err(Refusal::new(format!("it is not known whether axis {d} of shape {text} has extent 1")));
+            }
             b.squeeze(x, &ones)?
         }
     }])

@@ -65,20 +65,13 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if !(1..=1 << 16).contains(&pieces) {
             return Err(Refusal::new(format!("{pieces} pieces are out of range")));
         }
-        match extent.as_const() {
-            Some(n) => {
-                let each = (n + pieces - 1) / pieces;
-                (0..pieces).map(|p| Ix::Const((n - p * each).clamp(0, each))).collect()
-            }
-            None => {
-                let each = b.simplify(&Ix::floor_div(extent.clone(), Ix::Const(pieces)));
-                if !b.same(&Ix::mul(each.clone(), Ix::Const(pieces)), &extent) {
-                    let text = b.graph.ix_text(&extent);
-                    return Err(Refusal::new(format!("the extent {text} does not split into {pieces} equal pieces")));
-                }
-                vec![each; pieces as usize]
-            }
-        }
+        // The last ones are shorter, or empty.
+        let each = b.simplify(&Ix::ceil_div(extent.clone(), Ix::Const(pieces)));
+        let length = |p: i64| {
+            let left = Ix::sub(extent.clone(), Ix::mul(each.clone(), Ix::Const(p)));
+            b.simplify(&Ix::max(Ix::Const(0), Ix::min(left, each.clone())))
+        };
+        (0..pieces).map(length).collect()
     };
     let total = lengths.iter().fold(Ix::Const(0), |a, n| Ix::add(a, n.clone()));
     let negative = lengths.iter().filter_map(Ix::as_const).any(|n| n < 0);
@@ -98,10 +91,10 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 /// A bound counted from the start of a dimension.
 fn bound(b: &Builder<'_>, at: &Ix, extent: &Ix) -> Result<Ix> {
     let at = tame(at);
-    let range = b.facts().range(&at);
-    if range.lo >= 0 {
+    let zero = Ix::Const(0);
+    if b.holds(&at, Cmp::Ge, &zero) {
         Ok(at)
-    } else if range.hi < 0 {
+    } else if b.holds(&at, Cmp::Lt, &zero) {
         Ok(Ix::add(extent.clone(), at))
     } else {
         let text = b.graph.ix_text(&at);
