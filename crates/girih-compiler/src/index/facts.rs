@@ -113,6 +113,8 @@ impl Interval {
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub axes: BTreeMap<AxisId, Interval>,
+    /// Where loops end that do not end at a number: an axis is less.
+    pub ends: BTreeMap<AxisId, Ix>,
     /// Of values read as signed numbers; a zero-extending read has the interval too where it holds no negative number.
     pub vals: BTreeMap<ValId, Interval>,
     pub blocks: [Option<Interval>; 3],
@@ -136,6 +138,10 @@ impl Facts {
 
     /// The interval of an axis that runs `lo..hi` (an empty loop's body does not matter: any interval is right).
     pub fn set_axis(&mut self, axis: AxisId, lo: &Ix, hi: &Ix) {
+        match hi.as_const() {
+            Some(_) => _ = self.ends.remove(&axis),
+            None => _ = self.ends.insert(axis, hi.clone()),
+        }
         let (lo, hi) = (self.range(lo), self.range(hi));
         self.axes.insert(axis, Interval::new(lo.lo, (hi.hi - 1).max(lo.lo)));
     }

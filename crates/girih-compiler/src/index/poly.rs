@@ -40,16 +40,25 @@ impl Poly {
             Ix::Sub(a, b) => Poly::of(a, expand).minus(&Poly::of(b, expand)),
             Ix::Mul(a, b) => {
                 let (p, q) = (Poly::of(a, expand), Poly::of(b, expand));
-                let one = |p: &Poly| p.terms.is_empty() || (p.terms.len() == 1 && p.base == 0);
-                let simple = (one(&p) && one(&q)) || p.terms.is_empty() || q.terms.is_empty();
+                let simple = (p.is_one() && q.is_one()) || p.terms.is_empty() || q.terms.is_empty();
                 if simple || (expand && p.terms.len() * q.terms.len() <= MOST_TERMS) {
                     return p.times(&q);
                 }
-                let sealed = |p: Poly, ix: &Ix| if one(&p) { p } else { Poly::atom(p.to_ix().unwrap_or(ix.clone())) };
+                let sealed = |p: Poly, ix: &Ix| p.sealed().unwrap_or(Poly::atom(ix.clone()));
                 sealed(p, a).times(&sealed(q, b))
             }
             atom => Poly::atom(atom.clone()),
         }
+    }
+
+    /// Whether it is a number or one term.
+    fn is_one(&self) -> bool {
+        self.terms.is_empty() || (self.terms.len() == 1 && self.base == 0)
+    }
+
+    /// As one term: a sum is a factor of it. `None` when a coefficient does not fit 64 bits.
+    fn sealed(self) -> Option<Poly> {
+        if self.is_one() { Some(self) } else { self.to_ix().map(Poly::atom) }
     }
 
     fn push(&mut self, factors: Vec<Ix>, coeff: i128) {
@@ -115,8 +124,8 @@ impl Poly {
 
     pub fn range(&self, facts: &Facts) -> Interval {
         let sum = self.range_of_terms(facts);
-        let least = self.with_remainders_at_most(facts, |coeff| coeff < 0);
-        let most = self.with_remainders_at_most(facts, |coeff| coeff > 0);
+        let least = self.at_bounds(facts, |coeff| coeff < 0);
+        let most = self.at_bounds(facts, |coeff| coeff > 0);
         let lo = least.map_or(sum.lo, |p| sum.lo.max(p.range_of_terms(facts).lo));
         let hi = most.map_or(sum.hi, |p| sum.hi.min(p.range_of_terms(facts).hi));
         Interval { lo, hi }
@@ -134,20 +143,35 @@ impl Poly {
         sum
     }
 
-    /// With `d - 1` for each term `x%d`, `d` not being a number, whose coefficient is chosen; `None` where there is none.
-    fn with_remainders_at_most(&self, facts: &Facts, chosen: impl Fn(i128) -> bool) -> Option<Poly> {
-        let divisor = |(factors, coeff): &(Vec<Ix>, i128)| match &factors[..] {
-            [Ix::Mod(_, d)] if chosen(*coeff) && d.as_const().is_none() && facts.range(d).lo > 0 => Some((**d).clone()),
+    /// With `d - 1` for `x%d`, and for an axis that ends at `d`, in each term whose coefficient is chosen; `d` is not a number. `None`
+    /// where there is no such term.
+    fn at_bounds(&self, facts: &Facts, chosen: impl Fn(i128) -> bool) -> Option<Poly> {
+        let end = |factor: &Ix| match factor {
+            Ix::Mod(_, d) if d.as_const().is_none() && facts.range(d).lo > 0 => Some((**d).clone()),
+            Ix::Axis(a) => facts.ends.get(a).cloned(),
             _ => None,
         };
-        let found: Vec<(Ix, i128)> = self.terms.iter().filter_map(|t| Some((divisor(t)?, t.1))).collect();
-        if found.is_empty() {
+        let most = |(factors, coeff): &(Vec<Ix>, i128)| {
+            let (at, end) = factors.iter().enumerate().find_map(|(at, f)| Some((at, end(f)?)))?;
+            let others = factors.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, f)| f);
+            let others: Vec<Ix> = others.cloned().collect();
+            if !chosen(*coeff) || others.iter().any(|f| facts.range(f).lo < 0) {
+                return None;
+            }
+            let others = match others.is_empty() {
+                true => Poly::constant(*coeff),
+                false => Poly { terms: vec![(others, *coeff)], ..Poly::default() },
+            };
+            Some(Poly::expanded(&end).minus(&Poly::constant(1)).times(&others))
+        };
+        let all: Vec<Option<Poly>> = self.terms.iter().map(most).collect();
+        if all.iter().all(Option::is_none) {
             return None;
         }
         let mut out = self.clone();
-        out.terms.retain(|t| divisor(t).is_none());
-        let most = |d: &Ix| Poly::expanded(d).minus(&Poly::constant(1));
-        Some(found.iter().fold(out, |p, (d, coeff)| p.plus(&most(d).times(&Poly::constant(*coeff)))))
+        let mut bounded = all.iter().map(Option::is_some);
+        out.terms.retain(|_| !bounded.next().unwrap_or(false));
+        Some(all.iter().flatten().fold(out, |sum, most| sum.plus(most)))
     }
 
     /// Back to an expression; `None` when a coefficient does not fit 64 bits. Subtractions print as such.
@@ -201,17 +225,25 @@ impl Poly {
         (q, r)
     }
 
-    /// `(q, r)` with `self = by * q + r`, where `by` is a factor of terms.
+    /// The factors and the coefficient, where it is a number or one term.
+    fn as_term(&self) -> Option<(Vec<Ix>, i128)> {
+        match &self.terms[..] {
+            [] if !self.overflow => Some((vec![], self.base)),
+            [(factors, coeff)] if self.base == 0 && !self.overflow => Some((factors.clone(), *coeff)),
+            _ => None,
+        }
+    }
+
+    /// `(q, r)` with `self = by * q + r`, where terms have the factors of `by`.
     pub fn split_by_factor(&self, by: &Ix) -> (Poly, Poly) {
         let mut q = Poly { overflow: self.overflow, ..Poly::default() };
         let mut r = Poly { base: self.base, overflow: self.overflow, ..Poly::default() };
+        let term = Poly::expanded(by).as_term().filter(|(_, times)| *times > 0);
+        let (own, times) = term.unwrap_or_else(|| (vec![by.clone()], 1));
         for (factors, coeff) in &self.terms {
-            match factors.iter().position(|f| f == by) {
-                Some(at) => {
-                    let mut rest = factors.clone();
-                    rest.remove(at);
-                    if rest.is_empty() { q.base += coeff } else { q.push(rest, *coeff) }
-                }
+            match without(factors, &own).filter(|_| coeff % times == 0) {
+                Some(rest) if rest.is_empty() => q.base += coeff / times,
+                Some(rest) => q.push(rest, coeff / times),
                 None => r.terms.push((factors.clone(), *coeff)),
             }
         }
@@ -231,7 +263,7 @@ impl Poly {
 
     /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`, and `x//d%e*d + x%d` is `x%(d*e)`.
     pub fn rejoined(mut self) -> Poly {
-        while let Some(Pair { quotients, remainder, whole }) = self.pair() {
+        while let Some(Pair { quotients, remainder, whole, left }) = self.pair() {
             let Some((factors, coeff)) = self.terms.get(remainder).cloned().filter(|_| !quotients.contains(&remainder))
             else {
                 break;
@@ -247,7 +279,7 @@ impl Poly {
                 index += 1;
                 index - 1 != remainder && !quotients.contains(&(index - 1))
             });
-            self = self.plus(&Poly::expanded(&whole).times(&others));
+            self = self.plus(&Poly::expanded(&whole).times(&others)).plus(&left);
         }
         self
     }
@@ -268,33 +300,32 @@ impl Poly {
             };
             let mut wanted: Vec<Ix> = factors.iter().filter(|f| !matches!(f, Ix::Mod(..))).cloned().collect();
             if let Some(quotients) = self.quotients(&of_x, d, &wanted, *coeff) {
-                return Some(Pair { quotients, remainder, whole: (**x).clone() });
+                return Some(Pair { quotients, remainder, whole: (**x).clone(), left: Poly::default() });
             }
-            let times = match &**d {
-                Ix::Const(d) => coeff.checked_mul((*d).into())?,
-                leaf => {
-                    wanted.push(leaf.clone());
-                    *coeff
-                }
-            };
+            let (own, by) = Poly::expanded(d).as_term().unwrap_or_else(|| (vec![(**d).clone()], 1));
+            let times = coeff.checked_mul(by)?;
+            wanted.extend(own);
             wanted.sort();
             // What is left of a term's factors without those of the other, if that is one.
-            let left = |factors: &[Ix]| {
-                let mut left = factors.to_vec();
-                for f in &wanted {
-                    left.remove(left.iter().position(|l| l == f)?);
-                }
-                <[Ix; 1]>::try_from(left).ok().map(|[only]| only)
-            };
+            let left = |factors: &[Ix]| <[Ix; 1]>::try_from(without(factors, &wanted)?).ok().map(|[only]| only);
             self.terms.iter().enumerate().find_map(|(quotient, (factors, c))| {
+                let mut rest = Poly::default();
                 let whole = match left(factors).filter(|_| *c == times)? {
                     all if all == of_x => (**x).clone(),
                     Ix::Mod(part, e) if *part == of_x => {
                         Ix::modulo((**x).clone(), Ix::Const(e.as_const()?.checked_mul(d.as_const()?)?))
                     }
+                    // The quotient and more, all of it times `d`.
+                    sum @ (Ix::Add(..) | Ix::Sub(..)) => {
+                        let sum = Poly::gathered(&sum);
+                        let more =
+                            Some(sum.minus(&Poly::atom(of_x.clone()))).filter(|_| sum.coefficient(&of_x) == 1)?;
+                        rest = more.sealed()?.times(&Poly { terms: vec![(wanted.clone(), times)], ..Poly::default() });
+                        (**x).clone()
+                    }
                     _ => return None,
                 };
-                Some(Pair { quotients: vec![quotient], remainder, whole })
+                Some(Pair { quotients: vec![quotient], remainder, whole, left: rest })
             })
         })
     }
@@ -327,6 +358,15 @@ impl Poly {
     }
 }
 
+/// Factors without some of them; `None` where one of those is missing.
+fn without(factors: &[Ix], some: &[Ix]) -> Option<Vec<Ix>> {
+    let mut left = factors.to_vec();
+    for f in some {
+        left.remove(left.iter().position(|l| l == f)?);
+    }
+    Some(left)
+}
+
 fn gcd(a: i128, b: i128) -> i128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
@@ -336,4 +376,6 @@ struct Pair {
     quotients: Vec<usize>,
     remainder: usize,
     whole: Ix,
+    /// What stays of the first.
+    left: Poly,
 }

@@ -185,12 +185,13 @@ pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
     let (a, m, mut n) = if last(&right) > last(&left) { (0, left, right) } else { (1, right, left) };
     let reads = reads(graph, if a == 0 { y } else { x }, &identity);
     // Rows of windows are blocks of their own, where they are long: then what a block reads lies side by side. So are images.
+    // One that is not known is taken to be long.
     let length = |axes: &[usize]| axes.iter().try_fold(1i64, |all, d| all.checked_mul(shape[*d].as_const()?));
     let (outer, least) = match slides(&reads, &n, &k) {
         true => (n.len() - 1, LONG_ROW),
         false => (apart(&reads, &n, &k), LONG_PLANE),
     };
-    if length(&n[outer..]).is_some_and(|length| length >= least) {
+    if length(&n[outer..]).is_none_or(|length| length >= least) {
         batch.extend(n.drain(..outer));
         batch.sort_unstable();
     }

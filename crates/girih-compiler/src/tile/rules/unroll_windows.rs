@@ -32,9 +32,9 @@ for j in 0..n: free                              for j in 0..1: free
 
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to
 hold, and the innermost one also where its whole vectors end; where lanes can be off, the vectors at its edges keep their
-masks instead.
+masks instead. Loops of unknown length stay whole.
 
-Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or with bounds that are not constants, folds that hold anything but loads and
+Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that hold anything but loads and
 arithmetic, and results or loads that lie apart.
 ",
     run,
@@ -87,22 +87,28 @@ fn expand(kernel: &mut Kernel, ctx: &Context, facts: &Facts, chain: &[&For]) -> 
         return Err("its windows have many positions");
     }
     check(kernel, inner, taps)?;
-    let Some(extent) = const_trip(inner) else { return Err("its bounds are not constants") };
     let mut flat = vec![];
     flatten(kernel, &inner.body, &mut flat);
     promote(&mut flat)?;
 
     let lanes = flat.iter().filter_map(stored_bytes).max().map_or(1, |b| i64::from(ctx.target.lanes_of(b.into())));
-    let (lo, hi) = interior(&flat, inner.axis, extent as i64, facts);
     let elements = flat.iter().filter_map(|s| match s {
         Stmt::Load { mem, .. } | Stmt::Store { mem, .. } => Some(mem.elem.bytes()),
         _ => None,
     });
-    let columns = match elements.min().zip(ctx.target.vector.masks).is_some_and(|(bytes, least)| bytes >= least.into())
-    {
-        true if side_by_side(&flat, inner.axis) => in_vectors(extent as i64, (lo, hi), lanes),
-        true => pieces(extent as i64, lo, hi, 1),
-        false => pieces(extent as i64, lo, hi, lanes),
+    let masks = elements.min().zip(ctx.target.vector.masks).is_some_and(|(bytes, least)| bytes >= least.into());
+    let columns = match const_trip(inner).map(|n| n as i64) {
+        Some(extent) => {
+            let (lo, hi) = interior(&flat, inner.axis, extent, facts);
+            let cut = match masks {
+                true if side_by_side(&flat, inner.axis) => in_vectors(extent, (lo, hi), lanes),
+                true => pieces(extent, lo, hi, 1),
+                false => pieces(extent, lo, hi, lanes),
+            };
+            cut.into_iter().map(Some).collect()
+        }
+        // Whole: how far the interior goes is for a later rule to say.
+        None => vec![None],
     };
     let row = outer.last().and_then(|f| Some((*f, const_trip(f)? as i64)));
     let rows = row.map_or(vec![], |(f, n)| {
@@ -299,12 +305,12 @@ fn shifted(body: &[Stmt], axis: AxisId, at: (i64, i64)) -> Vec<Stmt> {
     edit::place_axes(body, &by, &BTreeMap::new())
 }
 
-/// A piece of the innermost loop, without the conditions that are decided there.
-fn piece(inner: &For, body: &[Stmt], at: (i64, i64), facts: &Facts) -> Stmt {
+/// A piece of the innermost loop, or all of it, without the conditions that are decided there.
+fn piece(inner: &For, body: &[Stmt], at: Option<(i64, i64)>, facts: &Facts) -> Stmt {
     let mut facts = facts.clone();
-    let hi = Ix::Const(at.1 - at.0);
+    let hi = at.map_or(inner.hi.clone(), |at| Ix::Const(at.1 - at.0));
     facts.set_axis(inner.axis, &Ix::Const(0), &hi);
-    let mut body = shifted(body, inner.axis, at);
+    let mut body = at.map_or(body.to_vec(), |at| shifted(body, inner.axis, at));
     edit::decide(&mut body, &facts);
     edit::drop_unused(&mut body);
     Stmt::For(Box::new(For { hi, body, ..inner.clone() }))
@@ -380,10 +386,24 @@ mod tests {
             why(&window(3, 1, 64).replace("store y[i*64 + j]", "store y[j*4 + i]")),
             ["loop j: its results lie apart"]
         );
-        assert_eq!(
-            why(&window(3, 1, 64).replace("for j in 0..64", "for j in 0..max(bx, 3)")),
-            ["loop j: its bounds are not constants"]
+        let unknown = window(3, 1, 64).replace("for k in 0..3", "for k in 0..max(bx, 3)");
+        assert_eq!(why(&unknown), ["loop j: the bounds of its fold are not constants"]);
+    }
+
+    #[test]
+    fn rows_of_unknown_length_stay_whole() {
+        let k = kernel(
+            &window(3, 1, 64)
+                .replace("+ k - 1 < 64", "+ k - 1 < n")
+                .replace("0..64", "0..n")
+                .replace("k(", "k(n: i64 in 1..4096, "),
         );
+        let (out, log) = apply("unroll_windows", &k, &context());
+        assert_eq!(log.applied, ["loop j"]);
+        let text = text(&out);
+        assert!(text.contains("for j in 0..n: free") && !text.contains("reduce"), "{text}");
+        // What the middle of a window lies on is there.
+        assert!(text.contains("load x[i*64 + j + 1 - 1]"), "{text}");
     }
 
     #[test]
