@@ -306,3 +306,21 @@ def test_random_models_serve_other_sizes(tmp_path, monkeypatch):
                 anew.append((seed, said, several))
     assert not alone, f"compiled for one set of shapes: {alone}"
     assert not anew, f"compiled anew: {anew}"
+
+
+def test_shapes_of_32_bits_are_shapes():
+    """Some exporters cast what `Shape` gives to 32 bits and back."""
+    nodes = [
+        node("Shape", "x", "wide"),
+        node("Cast", "wide", "narrow", to=TensorProto.INT32),
+        node("Gather", "narrow zero", "first"),
+        node("Cast", "first", "n", to=TensorProto.INT64),
+        node("Concat", "n last", "to", axis=0),
+        node("Reshape", "x to", "y"),
+    ]
+    file = proto(nodes, {"x": ["n", "h", 4]}, {"zero": I64["zero"], "last": I64["last"]})
+    model, reference = girih.Model.from_onnx(file.SerializeToString()), ReferenceEvaluator(file)
+    rng = np.random.default_rng(2)
+    assert assumed(model, {"x": floats(rng, (3, 5, 4))}) == ""
+    for shape in ((2, 7, 4), (1, 1, 4)):
+        agrees(model, reference, {"x": floats(rng, shape)})

@@ -14,7 +14,7 @@ use super::ir::{
     self, Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, OriginId, ReduceOp, ScanOp, ScatterOp,
 };
 use super::{Elem, ValueId, decompose};
-use crate::index::{AxisId, Cmp, Cond, Facts, Ix, Mask, Poly, simplify};
+use crate::index::{AxisId, Cmp, Cond, Facts, Interval, Ix, Mask, Poly, simplify};
 use crate::num::{DType, ScalarOp};
 
 /// Why operands do not fit an operation; one plain sentence.
@@ -33,6 +33,9 @@ impl Refusal {
         self
     }
 }
+
+/// No extent is refused that is not greater.
+const LEAST_LIMIT: i64 = 1 << 16;
 
 pub type Result<T> = std::result::Result<T, Refusal>;
 
@@ -253,13 +256,34 @@ impl<'g> Builder<'g> {
                         (Ix::Const(c), ref y) if y == *whole => c,
                         _ => continue,
                     };
-                    let id = ir::SymId(val.0);
-                    if self.graph.symbols.get(id).is_some_and(|s| s.lo <= limit) {
-                        let hi = &mut self.graph.symbols[id].hi;
-                        *hi = Some(hi.map_or(limit, |hi| hi.min(limit)));
-                    }
-                    self.facts = self.graph.facts();
+                    self.at_most(ir::SymId(val.0), limit);
                 }
+            }
+        }
+    }
+
+    fn at_most(&mut self, id: ir::SymId, limit: i64) {
+        if self.graph.symbols.get(id).is_some_and(|s| s.lo <= limit) {
+            let hi = &mut self.graph.symbols[id].hi;
+            *hi = Some(hi.map_or(limit, |hi| hi.min(limit)));
+        }
+        self.facts = self.graph.facts();
+    }
+
+    /// Narrows extents so that integers made of them are signed ones of 32 bits, which a model that casts shapes takes for
+    /// granted. The run refuses greater ones.
+    pub fn fit_32_bits(&mut self, x: Arg) {
+        for ix in self.ints(x).unwrap_or_default() {
+            let symbols: Vec<ir::SymId> = ix.vals().iter().map(|v| ir::SymId(v.0)).collect();
+            let counts = |id: &ir::SymId| self.graph.symbols.get(*id).is_some_and(|s| s.lo >= 0);
+            if !symbols.iter().all(counts) {
+                continue;
+            }
+            // Halves of the greatest one: an extent that is multiplied has to be less.
+            let mut most = i64::from(i32::MAX);
+            while most >= LEAST_LIMIT && !self.facts.range(&ix).within(Interval::signed(32)) {
+                symbols.iter().for_each(|id| self.at_most(*id, most));
+                most /= 2;
             }
         }
     }

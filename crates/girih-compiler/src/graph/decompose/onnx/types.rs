@@ -84,6 +84,9 @@ fn cast_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "nearest" => Rounding::NearestEven,
         other => return Err(Refusal::new(format!("unknown rounding `{other}`"))),
     };
+    if to == Elem::I32 {
+        b.fit_32_bits(x);
+    }
     Ok(vec![cast(b, x, to, call.flag("saturate", true)?, rounding)?])
 }
 
