@@ -261,7 +261,8 @@ impl Poly {
         self.terms.iter().find(|(factors, _)| matches!(&factors[..], [only] if only == leaf)).map_or(0, |(_, c)| *c)
     }
 
-    /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`, and `x//d%e*d + x%d` is `x%(d*e)`.
+    /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`, and `x//d%e*d + x%d` is `x%(d*e)`;
+    /// so where more than the quotient is multiplied, `(y + x//d)*d + x%d`.
     pub fn rejoined(mut self) -> Poly {
         while let Some(Pair { quotients, remainder, whole, left }) = self.pair() {
             let Some((factors, coeff)) = self.terms.get(remainder).cloned().filter(|_| !quotients.contains(&remainder))
@@ -308,24 +309,33 @@ impl Poly {
             wanted.sort();
             // What is left of a term's factors without those of the other, if that is one.
             let left = |factors: &[Ix]| <[Ix; 1]>::try_from(without(factors, &wanted)?).ok().map(|[only]| only);
+            // What a quotient, or its remainder, and the remainder are together.
+            let whole = |part: &Ix| match part {
+                all if *all == of_x => Some((**x).clone()),
+                Ix::Mod(quotient, e) if **quotient == of_x => {
+                    let both = match (e.as_const(), d.as_const()) {
+                        (Some(e), Some(d)) => Ix::Const(e.checked_mul(d)?),
+                        _ => Poly::gathered(&Ix::mul((**e).clone(), (**d).clone())).to_ix()?,
+                    };
+                    Some(Ix::modulo((**x).clone(), both))
+                }
+                _ => None,
+            };
             self.terms.iter().enumerate().find_map(|(quotient, (factors, c))| {
-                let mut rest = Poly::default();
-                let whole = match left(factors).filter(|_| *c == times)? {
-                    all if all == of_x => (**x).clone(),
-                    Ix::Mod(part, e) if *part == of_x => {
-                        Ix::modulo((**x).clone(), Ix::Const(e.as_const()?.checked_mul(d.as_const()?)?))
-                    }
-                    // The quotient and more, all of it times `d`.
-                    sum @ (Ix::Add(..) | Ix::Sub(..)) => {
-                        let sum = Poly::gathered(&sum);
-                        let more =
-                            Some(sum.minus(&Poly::atom(of_x.clone()))).filter(|_| sum.coefficient(&of_x) == 1)?;
-                        rest = more.sealed()?.times(&Poly { terms: vec![(wanted.clone(), times)], ..Poly::default() });
-                        (**x).clone()
-                    }
-                    _ => return None,
-                };
-                Some(Pair { quotients: vec![quotient], remainder, whole, left: rest })
+                let rest = left(factors).filter(|_| *c == times)?;
+                if let Some(whole) = whole(&rest) {
+                    return Some(Pair { quotients: vec![quotient], remainder, whole, left: Poly::default() });
+                }
+                // The quotient and more, all of it times `d`.
+                let (Ix::Add(..) | Ix::Sub(..)) = &rest else { return None };
+                let sum = Poly::gathered(&rest);
+                let (part, whole) = sum.terms.iter().find_map(|(factors, c)| match &factors[..] {
+                    [part] if *c == 1 => Some((part, whole(part)?)),
+                    _ => None,
+                })?;
+                let more = sum.minus(&Poly::atom(part.clone())).sealed()?;
+                let left = more.times(&Poly { terms: vec![(wanted.clone(), times)], ..Poly::default() });
+                Some(Pair { quotients: vec![quotient], remainder, whole, left })
             })
         })
     }

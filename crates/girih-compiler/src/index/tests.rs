@@ -284,3 +284,25 @@ fn places_in_a_computed_image_are_one_number() {
     let place = Ix::Axis(AxisId(3)) * w.clone() + j;
     assert_eq!(f.decide(&Cond::new(place, Cmp::Lt, h * w)), Some(true));
 }
+
+#[test]
+fn numbered_elements_of_images_are_their_numbers() {
+    // ((x//(c*h*w)*c + x//(h*w)%c)*h + x//w%h)*w + x%w is x, whatever is not known.
+    let mut f = Facts::new();
+    for v in [0, 1] {
+        f.vals.insert(ValId(v), Interval::new(1, 1 << 20));
+    }
+    f.axes.insert(AxisId(0), Interval::new(0, 1 << 40));
+    for c in [Ix::Const(96), Ix::val(ValId(0)) * 4.into()] {
+        let (x, h, w) = (Ix::Axis(AxisId(0)), Ix::val(ValId(0)) * 8.into(), Ix::val(ValId(1)) * 8.into());
+        let place = |parts: &[Ix]| parts.iter().cloned().fold(Ix::Const(0), |n, p| simplify(&Ix::add(n, p), &f));
+        let of = |by: &[&Ix]| by.iter().fold(Ix::Const(1), |n, b| simplify(&Ix::mul(n, (*b).clone()), &f));
+        let image = place(&[
+            Ix::mul(Ix::floor_div(x.clone(), of(&[&c, &h, &w])), c.clone()),
+            Ix::modulo(Ix::floor_div(x.clone(), of(&[&h, &w])), c.clone()),
+        ]);
+        let row = place(&[Ix::mul(image, h.clone()), Ix::modulo(Ix::floor_div(x.clone(), w.clone()), h.clone())]);
+        let place = place(&[Ix::mul(row, w.clone()), Ix::modulo(x.clone(), w)]);
+        assert_eq!(place, x);
+    }
+}

@@ -134,7 +134,7 @@ pub(super) fn write(mut e: NestBuilder<'_>, v: ValueId, out: ValId, parts: &[Par
     }
     let facts = e.facts.clone();
     let mut kernel = e.finish();
-    rows::collapse(&mut kernel.body, &facts);
+    rows::collapse(&mut kernel.body, &facts, true);
     kernel.open = true;
     Ok(kernel)
 }

@@ -504,7 +504,7 @@ impl Lowering<'_> {
         }
         let facts = e.facts.clone();
         let mut kernel = e.finish();
-        rows::collapse(&mut kernel.body, &facts);
+        rows::collapse(&mut kernel.body, &facts, self.workers);
         kernel.open = true;
         Ok(kernel)
     }

@@ -37,21 +37,21 @@ pub(super) fn write(e: &mut NestBuilder<'_>, of: &Root, out: ValId) -> Result<()
     Ok(())
 }
 
-/// Merges neighbouring loops whose accesses walk on from one to the other.
-pub(super) fn collapse(body: &mut [Stmt], facts: &Facts) {
+/// Merges neighbouring loops whose accesses walk on from one to the other. `alone`: one worker folds a row, not many together.
+pub(super) fn collapse(body: &mut [Stmt], facts: &Facts, alone: bool) {
     for s in body {
-        collapse_stmt(s, facts);
+        collapse_stmt(s, facts, alone);
     }
 }
 
-fn collapse_stmt(s: &mut Stmt, facts: &Facts) {
+fn collapse_stmt(s: &mut Stmt, facts: &Facts, alone: bool) {
     let Stmt::For(outer) = s else { return };
     for inner in &mut outer.body {
-        collapse_stmt(inner, facts);
+        collapse_stmt(inner, facts, alone);
     }
     let merged = match &outer.body[..] {
         [Stmt::For(inner)] if outer.kind == inner.kind && outer.combine.is_none() && outer.contraction.is_none() => {
-            merged(outer, inner, facts)
+            merged(outer, inner, facts, alone)
         }
         _ => None,
     };
@@ -64,16 +64,16 @@ fn collapse_stmt(s: &mut Stmt, facts: &Facts) {
 const LONG: i64 = 512;
 
 /// `for i: for j: x[.. i*n + j ..]` as one loop, where every use of `i` and `j` has that form.
-fn merged(outer: &For, inner: &For, facts: &Facts) -> Option<For> {
+fn merged(outer: &For, inner: &For, facts: &Facts, alone: bool) -> Option<For> {
     let n = &inner.hi;
     if !outer.lo.is_const(0) || !inner.lo.is_const(0) || n.has_axis(outer.axis) || inner.contraction.is_some() {
         return None;
     }
-    // Rows that are long enough are folded on their own: errors of rounding grow with the length of a chain.
+    // Rows that are long enough for one worker are folded on their own: errors of rounding grow with the length of a chain.
     let rounds = inner.combine.as_ref().is_none_or(|c| match c.op {
         CombineOp::Scalar { op, .. } => matches!(op, ScalarOp::AddF { .. } | ScalarOp::MulF { .. }),
     });
-    if outer.kind == LoopKind::Reduce && rounds && n.as_const().is_none_or(|n| n >= LONG) {
+    if alone && outer.kind == LoopKind::Reduce && rounds && n.as_const().is_none_or(|n| n >= LONG) {
         return None;
     }
     let mut fits = true;

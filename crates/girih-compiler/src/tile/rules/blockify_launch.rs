@@ -107,10 +107,11 @@ fn share(kernel: &mut Kernel, nest: &For, ctx: &Context, fixed: Option<i64>) -> 
     Ok(edit::block_loop(b, 0, blocks, vec![thread]))
 }
 
-/// The nest with what stands before a loop over the elements of its few rows inside that loop; `None` where it has no such loop.
+/// The nest with what stands before a loop over the elements of its few rows inside that loop; `None` where it has no such loop. Where
+/// it is not known how many rows there are, they may be few.
 fn sunk(nest: &For, busy: i64) -> Option<For> {
     let chain = edit::free_chain(nest);
-    let rows = chain.iter().try_fold(1i64, |n, f| n.checked_mul(const_trip(f)?.try_into().ok()?))?;
+    let rows = chain.iter().filter_map(|f| i64::try_from(const_trip(f)?).ok()).fold(1, i64::saturating_mul);
     let (Stmt::For(inner), before) = chain.last()?.body.split_last()? else { return None };
     let stored = walk::effects(&nest.body).stores;
     let again = |s: &Stmt| edit::is_pure(s) && !matches!(s, Stmt::Load { mem, .. } if stored.contains(&mem.base));
@@ -152,6 +153,26 @@ mod tests {
       b: f32 = a + a
       store y[i*100 + j] = b
 "#;
+
+    #[test]
+    fn images_of_unknown_size_are_numbered_by_pixels() {
+        let k = kernel(
+            r#"loop kernel k(n: i64 in 1..4096, h: i64 in 1..4096, w: i64 in 1..4096, c: ptr f32, x: ptr f32, y: ptr f32) open:
+  for a0 in 0..n: free
+    for a1 in 0..16: free
+      s: f32 = load c[a1]
+      for a2 in 0..h: free
+        for a3 in 0..w: free
+          v: f32 = load x[((a0*16 + a1)*h + a2)*w + a3]
+          p: f32 = v * s
+          store y[((a0*16 + a1)*h + a2)*w + a3] = p
+"#,
+        );
+        let made = text(&apply("blockify_launch", &k, &gpu(&[])).0);
+        assert!(made.contains("mine: i1 = test b*256 + t < n*h*w*16"), "{made}");
+        assert!(made.contains("load x[b*256 + t]") && made.contains("store y[b*256 + t]"), "{made}");
+        assert!(made.contains("load c[(b*256 + t)//(h*w)%16]"), "{made}");
+    }
 
     #[test]
     fn elements_are_numbered_and_the_last_threads_tested() {

@@ -20,7 +20,7 @@ for i in 0..512: free                            for i in 0..512: free
     y[i, j] = x[at, j]                               y[i, j] = x[at, j]
 ```
 
-Refuses rows that are shorter than a warp, and those of which more is computed than a few statements without loops.
+Rows of unknown length are taken to be long. Refuses those that are shorter than a warp, and those of which more is computed than a few statements without loops.
 ",
     run,
 };
@@ -56,11 +56,12 @@ fn sink(f: &mut For, lanes: u64) -> Option<AxisId> {
     let Stmt::For(inner) = last else { return None };
     let again = |s: &Stmt| edit::is_pure(s) || matches!(s, Stmt::Assert { .. });
     let chain = edit::free_chain(inner);
-    let elements = chain.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
+    // Rows of unknown length are long.
+    let few = chain.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?)).is_some_and(|n| n < lanes);
     let straight = chain.last()?.body.iter().all(|s| walk::bodies(s).is_empty());
     let scalars = !before.iter().any(|s| matches!(s, Stmt::Read { .. }));
     let fits = before.len() <= MOST && before.iter().all(again) && scalars && straight;
-    if !fits || inner.kind != LoopKind::Free || inner.place != Place::None || elements.is_none_or(|n| n < lanes) {
+    if !fits || inner.kind != LoopKind::Free || inner.place != Place::None || few {
         return None;
     }
     let axis = inner.axis;
@@ -97,6 +98,13 @@ mod tests {
         assert_eq!(log.applied, ["loop j"]);
         let made = text(&out);
         assert!(made.contains("    for j in 0..1024: free\n      at: i64 = load rows[i]\n      v: f16"), "{made}");
+    }
+
+    #[test]
+    fn rows_of_unknown_length_are_long() {
+        let unknown = ROWS.replace("0..1024", "0..n").replace("k(", "k(n: i64 in 1..4096, ").replace("1024", "n");
+        let (_, log) = apply("sink_rows", &kernel(&unknown), &gpu(&[]));
+        assert_eq!(log.applied, ["loop j"]);
     }
 
     #[test]
