@@ -169,9 +169,9 @@ impl Assumptions {
         })
     }
 
-    /// Assumes what answers a question as the call does, over symbols that [`Assumptions::name`]d ones stand for (`names`
-    /// gives the name of each). `None` where nothing was found, or a symbol has no value.
-    pub fn answer(&self, question: &Question, names: &dyn Fn(ValId) -> Option<String>) -> Option<Assumptions> {
+    /// A question over symbols that `names` says the names of, as what has to hold for the answer that the call gives. `None`
+    /// where the answer is none that helps, or a symbol has no value.
+    fn wanted(&self, question: &Question, names: &dyn Fn(ValId) -> Option<String>) -> Option<Cond> {
         let own = |ix: &Ix| -> Option<Ix> {
             let mut all = true;
             let ix = ix.subst_vals(&mut |v, _| match names(v).and_then(|name| self.position(&name)) {
@@ -191,13 +191,22 @@ impl Assumptions {
                 Cond::new(ix, Cmp::Eq, Ix::Const(value))
             }
         };
-        let holds = cond.cmp.holds(self.value(&cond.lhs)?, self.value(&cond.rhs)?);
-        let cond = match (question, holds) {
-            (_, true) => cond,
-            (Question::Whether(_), false) => cond.negate(),
-            (_, false) => return None,
-        };
-        // What is decided already was not what the rule waited for.
+        match (question, cond.cmp.holds(self.value(&cond.lhs)?, self.value(&cond.rhs)?)) {
+            (_, true) => Some(cond),
+            (Question::Whether(_), false) => Some(cond.negate()),
+            (_, false) => None,
+        }
+    }
+
+    /// Whether what is assumed answers a question already.
+    pub fn answers(&self, question: &Question, names: &dyn Fn(ValId) -> Option<String>) -> bool {
+        self.wanted(question, names).is_some_and(|cond| self.decide(&self.now(&cond)).is_some())
+    }
+
+    /// Assumes what answers a question as the call does. `names` gives the name that each symbol of the question has. `None`
+    /// where it is answered already, or nothing was found.
+    pub fn answer(&self, question: &Question, names: &dyn Fn(ValId) -> Option<String>) -> Option<Assumptions> {
+        let cond = self.wanted(question, names)?;
         if self.decide(&self.now(&cond)).is_some() {
             return None;
         }

@@ -232,7 +232,10 @@ impl<'g> Builder<'g> {
             for (have, d) in out.iter_mut().skip(rank - shape.len()).zip(shape) {
                 if have.is_const(1) {
                     *have = d.clone();
-                } else if !d.is_const(1) && !self.same(have, d) && !self.is_one(d) && !self.is_one(have) {
+                } else if d.is_const(1) || self.same(have, d) || self.is_one(d) {
+                } else if self.is_one(have) {
+                    *have = d.clone();
+                } else {
                     let texts: Vec<String> = shapes.iter().map(|s| self.shape_text(s)).collect();
                     return Err(Refusal::new(format!("the shapes {} do not broadcast", texts.join(" and "))));
                 }
@@ -296,8 +299,8 @@ impl<'g> Builder<'g> {
             return Ok(x);
         }
         let lead = shape.len().checked_sub(from.len());
-        let fits =
-            lead.is_some_and(|lead| from.iter().zip(&shape[lead..]).all(|(a, b)| self.same(a, b) || self.is_one(a)));
+        let stretches = |(a, b): (&Ix, &Ix)| a.is_const(1) || self.same(a, b) || self.is_one(a);
+        let fits = lead.is_some_and(|lead| from.iter().zip(&shape[lead..]).all(stretches));
         let Some(lead) = lead.filter(|_| fits) else {
             return Err(Refusal::new(format!(
                 "a tensor of shape {} does not broadcast to {}",

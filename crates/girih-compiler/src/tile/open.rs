@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::affine::{self, Stride};
 use super::edit;
 use crate::base::rule::Log;
-use crate::index::{Cmp, Cond, Facts, Mask, simplify};
+use crate::index::{Cmp, Cond, Facts, Mask, Poly, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -243,7 +243,8 @@ impl Side {
 
     /// What holds inside; nothing where blocks divide the extent.
     pub fn inside(&self, position: &Ix) -> Option<Cond> {
-        let divides = self.known().is_some_and(|n| n.is_multiple_of(self.block));
+        let (extent, block) = (Poly::expanded(&self.extent), i128::from(self.block));
+        let divides = extent.gcd(block) == block && extent.base % block == 0;
         (!divides).then(|| Cond::new(position.clone(), Cmp::Lt, self.extent.clone()))
     }
 }

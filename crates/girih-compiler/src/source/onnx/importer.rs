@@ -67,8 +67,10 @@ pub(super) struct Said {
     unsupported: BTreeMap<String, Vec<String>>,
 }
 
+/// How many nodes that were refused are remembered.
+const MOST_OPEN: usize = 64;
+
 /// What a node that was refused asked of the extents.
-#[derive(Default)]
 struct Open {
     asked: Vec<Question>,
     /// The extents of its operands, and the integers that they hold.
@@ -78,8 +80,8 @@ struct Open {
 /// Why there is no graph, and what would have to be known of extents for one.
 pub(super) struct Refused {
     pub diagnostics: Vec<Diagnostic>,
-    /// The most helpful first.
-    pub questions: Vec<Question>,
+    /// Of each node that was refused, the most helpful first.
+    pub questions: Vec<Vec<Question>>,
     /// The dimensions that symbols stand for: name, least and greatest value.
     pub dimensions: BTreeMap<ValId, (String, i64, Option<i64>)>,
 }
@@ -98,8 +100,8 @@ pub(super) struct Importer<'m> {
     /// The graphs around `graph`, the outermost first.
     around: Vec<Around>,
     symbols: BTreeMap<String, Ix>,
-    /// The first node that was refused because of its operands, and what would have helped it.
-    open: Option<Open>,
+    /// The first nodes that were refused because of their operands, and what would have helped each.
+    open: Vec<Open>,
     /// Which numbers were compared, and nothing told which is greater.
     compared: Vec<Question>,
     /// What is not supported, and the nodes that use it.
@@ -140,7 +142,7 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Refused> {
         scopes: vec![],
         around: vec![],
         symbols: BTreeMap::new(),
-        open: None,
+        open: vec![],
         compared: vec![],
         unsupported: BTreeMap::new(),
         errors: vec![],
@@ -696,11 +698,11 @@ impl<'m> Importer<'m> {
                 results
             }
             Err(refusal) => {
-                if self.open.is_none() {
+                if self.open.len() < MOST_OPEN {
                     let b = Builder::new(&mut self.graph, origin);
                     let known = |x: &Arg| [b.shape(*x), b.ints(*x).unwrap_or_default()].concat();
                     let operands = args.iter().flat_map(known).collect();
-                    self.open = Some(Open { asked, operands });
+                    self.open.push(Open { asked, operands });
                 }
                 self.refuse(node, refusal);
                 return None;
@@ -776,9 +778,12 @@ impl<'m> Importer<'m> {
         if self.errors.is_empty() {
             return Ok(self.graph);
         }
-        let Open { asked, operands } = self.open.unwrap_or_default();
-        let open = operands.into_iter().filter(|ix| !ix.vals().is_empty()).map(Question::Which);
-        let questions = asked.into_iter().chain(self.compared.into_iter().rev()).chain(open).collect();
+        let compared = |first: bool| self.compared.iter().rev().filter(move |_| first).cloned();
+        let all = self.open.into_iter().enumerate().map(|(at, Open { asked, operands })| {
+            let open = operands.into_iter().filter(|ix| !ix.vals().is_empty()).map(Question::Which);
+            asked.into_iter().chain(compared(at == 0)).chain(open).collect()
+        });
+        let questions = all.collect();
         let dimensions = self.symbols.into_iter().filter_map(|(key, ix)| match ix {
             Ix::Val { val, .. } => {
                 let symbol = self.graph.symbols.get(SymId(val.0))?;

@@ -111,10 +111,20 @@ pub fn import_assuming(
             }
         }
         let name = |v: ValId| refused.dimensions.get(&v).map(|(name, ..)| name.clone());
-        match refused.questions.iter().find_map(|question| assumed.answer(question, &name)) {
-            Some(more) => options.assumed = more,
-            None => return Err(refused.diagnostics),
+        let mut helped = false;
+        for of_node in &refused.questions {
+            // What helped another node may have helped this one.
+            if helped && of_node.iter().any(|question| assumed.answers(question, &name)) {
+                continue;
+            }
+            if let Some(more) = of_node.iter().find_map(|question| assumed.answer(question, &name)) {
+                (assumed, helped) = (more, true);
+            }
         }
+        if !helped {
+            return Err(refused.diagnostics);
+        }
+        options.assumed = assumed;
     }
     import(bytes, &options).map(|graph| (graph, options.assumed))
 }

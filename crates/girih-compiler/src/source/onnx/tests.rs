@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Options, import};
+use super::{Options, import, import_assuming};
 use crate::base::Diagnostic;
 use crate::graph::{Constant, Elem, Graph, Op};
 
@@ -322,4 +322,38 @@ fn softmax_of_every_version_is_read() {
         let stated = g.nodes.values().any(|n| matches!(&n.op, Op::Source { name, .. } if name == "onnx.Softmax"));
         assert!(stated, "version {opset}");
     }
+}
+
+#[test]
+fn assumptions_make_a_model_of_what_is_refused() {
+    // Two sums, of which neither is read without an assumption, and a shape of the second.
+    let nodes = [
+        node("Add", "", &["x", "z"], &["a"], &[]),
+        node("Add", "", &["u", "v"], &["b"], &[]),
+        node("Reshape", "", &["b", "pairs"], &["y"], &[]),
+    ];
+    let inputs = [value("x", 1, &["n"]), value("z", 1, &["m"]), value("u", 1, &["k", "3"]), value("v", 1, &["j", "3"])];
+    let outputs = [value("a", 1, &["p"]), value("y", 1, &["q", "r"])];
+    let file = Bytes::from(model(&graph(&nodes, &[longs("pairs", &[-1, 6])], &inputs, &outputs), 21));
+    let of = |extents: [u64; 4]| {
+        let shapes = extents.iter().zip(["x", "z", "u", "v"]).map(|(n, name)| match name {
+            "x" | "z" => (name.to_string(), vec![*n]),
+            _ => (name.to_string(), vec![*n, 3]),
+        });
+        import_assuming(&file, &Options::default(), &shapes.collect()).map(|(graph, assumed)| {
+            let types = [output_type(&graph, 0), output_type(&graph, 1)];
+            (types.join(", "), assumed.texts().join(", "))
+        })
+    };
+    let made = of([5, 5, 4, 4]).unwrap();
+    assert_eq!(made.1, "m = n, k is a multiple of 2, j = k");
+    assert_eq!(made.0, "f32 [n], f32 [k_by_2, 6]");
+    // Extents of 1 stretch.
+    assert_eq!(of([1, 7, 8, 1]).unwrap().1, "n = 1, k is a multiple of 2, j = 1");
+    // Nothing makes them fit.
+    let refused = of([5, 6, 4, 4]).unwrap_err();
+    assert!(refused[0].message.contains("the shapes [5] and [6] do not broadcast"), "{refused:?}");
+    // What is not said of an input is not assumed.
+    let few = [("x".to_string(), vec![5])].into();
+    assert!(import_assuming(&file, &Options::default(), &few).is_err());
 }

@@ -338,6 +338,18 @@ mod tests {
     }
 
     #[test]
+    fn blocks_that_divide_what_is_not_known_have_no_masks() {
+        let of = |columns: &str| {
+            let k = PRODUCT.replace("0..70", &format!("0..{columns}")).replace("i*70", &format!("i*({columns})"));
+            text(&apply("tileify", &kernel(&k.replace("k(", "k(n: i64 in 1..4096, ")), &context()).0)
+        };
+        assert!(!of("n*128").contains("where"), "{}", of("n*128"));
+        for columns in ["n*96", "n*128 + 1"] {
+            assert!(of(columns).contains("where"), "{}", of(columns));
+        }
+    }
+
+    #[test]
     fn knobs_choose_the_blocks_of_threads() {
         let large = PRODUCT.replace("0..70", "0..4480").replace("0..20", "0..512").replace("i*70", "i*4480");
         let (out, _) = apply("tileify", &kernel(&large), &crate::tile::tests::gpu(&["mc=64", "nc=40", "kc=16"]));
