@@ -778,6 +778,10 @@ impl<'m> Importer<'m> {
         if self.errors.is_empty() {
             return Ok(self.graph);
         }
+        // What was refused otherwise, an `If` whose branches differ, may wait for a comparison too.
+        if self.open.is_empty() {
+            self.open.push(Open { asked: vec![], operands: vec![] });
+        }
         let compared = |first: bool| self.compared.iter().rev().filter(move |_| first).cloned();
         let all = self.open.into_iter().enumerate().map(|(at, Open { asked, operands })| {
             let open = operands.into_iter().filter(|ix| !ix.vals().is_empty()).map(Question::Which);
