@@ -34,9 +34,6 @@ impl Refusal {
     }
 }
 
-/// No extent is refused that is not greater.
-const LEAST_LIMIT: i64 = 1 << 16;
-
 pub type Result<T> = std::result::Result<T, Refusal>;
 
 /// Appends nodes to a graph on behalf of one operation of the model.
@@ -81,8 +78,10 @@ impl<'g> Builder<'g> {
     }
     /// Whether two extents are equal whatever the symbols are. Where that depends on them, it is a question.
     pub fn same(&self, a: &Ix, b: &Ix) -> bool {
-        let apart = || Poly::expanded(&self.simplify(a)).minus(&Poly::expanded(&self.simplify(b)));
-        let Some(apart) = Some(apart).filter(|_| a != b).map(|apart| apart()) else { return true };
+        if a == b {
+            return true;
+        }
+        let apart = Poly::expanded(&self.simplify(a)).minus(&Poly::expanded(&self.simplify(b)));
         if apart.as_const().is_none() {
             self.asked.add(Question::Holds(Cond::new(a.clone(), Cmp::Eq, b.clone())));
         }
@@ -279,14 +278,21 @@ impl<'g> Builder<'g> {
         for ix in self.ints(x).unwrap_or_default() {
             let symbols: Vec<ir::SymId> = ix.vals().iter().map(|v| ir::SymId(v.0)).collect();
             let counts = |id: &ir::SymId| self.graph.symbols.get(*id).is_some_and(|s| s.lo >= 0);
-            if !symbols.iter().all(counts) {
+            if !symbols.iter().all(counts) || self.facts.range(&ix).within(Interval::signed(32)) {
                 continue;
             }
-            // Halves of the greatest one: an extent that is multiplied has to be less.
-            let mut most = i64::from(i32::MAX);
-            while most >= LEAST_LIMIT && !self.facts.range(&ix).within(Interval::signed(32)) {
+            let fits = |most: &i64| {
+                let mut facts = self.facts.clone();
+                for v in ix.vals() {
+                    let range = facts.range(&Ix::val(v));
+                    facts.vals.insert(v, Interval::new(range.lo, range.hi.min((*most).into())));
+                }
+                facts.range(&ix).within(Interval::signed(32))
+            };
+            // Halves of the greatest one, as long as they are long extents: one that is multiplied has to be less.
+            let limits = std::iter::successors(Some(i64::from(i32::MAX)), |most| Some(most / 2));
+            if let Some(most) = limits.take_while(|most| *most >= 1 << 16).find(fits) {
                 symbols.iter().for_each(|id| self.at_most(*id, most));
-                most /= 2;
             }
         }
     }
