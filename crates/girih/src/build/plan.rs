@@ -238,9 +238,11 @@ impl<'a> Planned<'a> {
         }
         out += "\n// Arrays are row-major and without gaps. Outputs overlap nothing.\n";
         for (role, port) in self.inputs.values().map(|p| ("in ", p)).chain(self.outputs.iter().map(|p| ("out", p))) {
-            let shape: Vec<String> = port.shape.iter().map(|d| self.parts.graph.ix_text(d)).collect();
+            // A product is one between spaces: no comment ends there.
+            let extent = |d: &Ix| label(&self.parts.graph.ix_text(d)).replace("\\u{2a}", " * ");
+            let shape: Vec<String> = port.shape.iter().map(extent).collect();
             let note = header::note(port.elem.dtype);
-            let text = format!("{}: {}[{}]{note}", label(&port.called), port.elem, label(&shape.join(", ")));
+            let text = format!("{}: {}[{}]{note}", label(&port.called), port.elem, shape.join(", "));
             out += &format!("//   {role} {}    {text}\n", port.name);
         }
         out
