@@ -50,6 +50,14 @@ impl Asked {
             many.then(|| all.pop_front());
         }
     }
+    /// What the facts say of a condition; where they do not tell, it is asked.
+    pub fn decided(&self, cond: Cond, facts: &Facts, ask: fn(Cond) -> Question) -> Option<bool> {
+        let known = facts.decide(&cond);
+        if known.is_none() {
+            self.add(ask(cond));
+        }
+        known
+    }
     pub fn take(&mut self) -> Vec<Question> {
         std::mem::take(self.0.get_mut()).into()
     }

@@ -94,11 +94,7 @@ impl<'g> Builder<'g> {
     /// Whether a condition holds whatever the symbols are, likewise.
     pub fn holds(&self, lhs: &Ix, cmp: Cmp, rhs: &Ix) -> bool {
         let cond = Cond::new(self.simplify(lhs), cmp, self.simplify(rhs));
-        let known = self.facts.decide(&cond);
-        if known.is_none() {
-            self.asked.add(Question::Holds(cond));
-        }
-        known == Some(true)
+        self.asked.decided(cond, &self.facts, Question::Holds) == Some(true)
     }
     /// The number that an extent is, likewise.
     pub fn number(&self, extent: &Ix) -> Option<i64> {
@@ -559,9 +555,7 @@ impl<'g> Builder<'g> {
 
     /// Appends a source operation; its results' types come from its decomposition. Torch IR only.
     pub fn source(&mut self, name: &str, args: Vec<Arg>, attrs: Attrs) -> Result<Vec<Arg>> {
-        let (results, asked) = decompose::append(self.graph, self.origin, name, args, attrs);
-        asked.into_iter().for_each(|question| self.asked.add(question));
-        results
+        decompose::append(self.graph, self.origin, name, args, attrs, &self.asked)
     }
 
     pub fn facts(&self) -> &Facts {

@@ -67,7 +67,7 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option
                 let mut holds = true;
                 for c in &s.when.conds {
                     let cond = Cond::new(place(&c.lhs, pos), c.cmp, place(&c.rhs, pos));
-                    holds &= decided(cond, facts, asked)?;
+                    holds &= asked.decided(cond, facts, Question::Whether)?;
                 }
                 if holds {
                     let coords = s.coords.iter().map(|c| place(c, pos).as_const()).collect::<Option<Vec<i64>>>()?;
@@ -186,13 +186,5 @@ fn compare(pred: Predicate, a: &Ix, b: &Ix, facts: &Facts, asked: &Asked) -> Opt
         Predicate::GreaterThan => Cmp::Gt,
         Predicate::GreaterThanOrEqual => Cmp::Ge,
     };
-    decided(Cond::new(a.clone(), cmp, b.clone()), facts, asked).map(|holds| Ix::Const(holds.into()))
-}
-
-fn decided(cond: Cond, facts: &Facts, asked: &Asked) -> Option<bool> {
-    let known = facts.decide(&cond);
-    if known.is_none() {
-        asked.add(Question::Whether(cond));
-    }
-    known
+    asked.decided(Cond::new(a.clone(), cmp, b.clone()), facts, Question::Whether).map(|holds| Ix::Const(holds.into()))
 }

@@ -42,7 +42,7 @@ mod window;
 
 pub use call::Call;
 
-use super::assume::Question;
+use super::assume::Asked;
 use super::build::{Builder, Refusal, Result};
 use super::copy::Copying;
 use super::ir::{Arg, Attrs, Graph, Node, Op, Origin, OriginId, ReduceOp, Repeat};
@@ -140,36 +140,24 @@ fn fits(graph: &Graph, first: usize) -> Result<()> {
     }
 }
 
-/// Appends a source operation to Torch IR. Its results get the types that its decomposition gives. Comes with what the
-/// decomposition asked of the symbols.
+/// Appends a source operation to Torch IR. Its results get the types that its decomposition gives. What that asks of the
+/// symbols is `asked`.
 pub fn append(
     graph: &mut Graph,
     origin: OriginId,
     name: &str,
     args: Vec<Arg>,
     attrs: Attrs,
-) -> (Result<Vec<Arg>>, Vec<Question>) {
-    let Some(rule) = rule(name) else {
-        return (Err(Refusal::new(format!("operation {name} is not supported"))), vec![]);
-    };
-    let mut asked = vec![];
-    (append_by(rule, graph, origin, name, args, attrs, &mut asked), asked)
-}
-
-fn append_by(
-    rule: &Decomposition,
-    graph: &mut Graph,
-    origin: OriginId,
-    name: &str,
-    args: Vec<Arg>,
-    attrs: Attrs,
-    asked: &mut Vec<Question>,
+    asked: &Asked,
 ) -> Result<Vec<Arg>> {
+    let Some(rule) = rule(name) else {
+        return Err(Refusal::new(format!("operation {name} is not supported")));
+    };
     let (values, nodes, constants) = (graph.values.len(), graph.nodes.len(), graph.constants.len());
     let listing = graph.listing.clone();
     let mut b = Builder::new(graph, origin);
     let outcome = (rule.run)(&mut b, &Call::new(name, &args, &attrs));
-    *asked = b.take_asked();
+    b.take_asked().into_iter().for_each(|question| asked.add(question));
     let outcome = outcome.and_then(|results| fits(graph, values).map(|()| results));
     let types = outcome.map(|results| {
         let builder = Builder::new(graph, origin);

@@ -782,10 +782,13 @@ impl<'m> Importer<'m> {
         if self.open.is_empty() {
             self.open.push(Open { asked: vec![], operands: vec![] });
         }
-        let compared = |first: bool| self.compared.iter().rev().filter(move |_| first).cloned();
-        let all = self.open.into_iter().enumerate().map(|(at, Open { asked, operands })| {
+        let compared = self.compared.into_iter().rev();
+        if let Some(first) = self.open.first_mut() {
+            first.asked.extend(compared);
+        }
+        let all = self.open.into_iter().map(|Open { asked, operands }| {
             let open = operands.into_iter().filter(|ix| !ix.vals().is_empty()).map(Question::Which);
-            asked.into_iter().chain(compared(at == 0)).chain(open).collect()
+            asked.into_iter().chain(open).collect()
         });
         let questions = all.collect();
         let dimensions = self.symbols.into_iter().filter_map(|(key, ix)| match ix {
