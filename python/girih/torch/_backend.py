@@ -17,7 +17,7 @@ import torch
 from girih import _library
 from girih.frontend.errors import GirihError
 
-from . import _complex, _graph, _partition, _recurrent, _report
+from . import _complex, _draws, _graph, _partition, _recurrent, _report
 from ._compiled import Compiled
 
 __all__ = ["girih", "kept_whole", "pieces"]
@@ -79,17 +79,9 @@ def pieces() -> dict:
         op: f for op, f in dict(table).items()
         if str(getattr(op, "_opname", "")) not in known and random not in getattr(op, "tags", ())
     }  # fmt: skip
-    found[torch.ops.aten.native_dropout.default] = dropout
+    found[torch.ops.aten.native_dropout.default] = _draws.dropout
     found[torch.ops.aten._grouped_mm.default] = grouped_mm
     return found
-
-
-def dropout(x, p, train):
-    """`aten.native_dropout`, with the mask drawn as PyTorch's kernel draws it."""
-    if train is False:
-        return x.clone(), torch.ones_like(x, dtype=torch.bool)
-    mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
-    return x * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
 
 
 def grouped_mm(a, b, offs=None, bias=None, out_dtype=None):
@@ -124,6 +116,7 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
     if unknown := sorted(set(options) - OPTIONS):
         raise GirihError(f"girih has no option `{unknown[0]}`; the options are {', '.join(sorted(OPTIONS))}")
     _girih.Model.from_torch_json(NOTHING, **options)
+    _draws.free_order(module)
     backend = aot_autograd(
         fw_compiler=functools.partial(compile_graph, options, "forward"),
         bw_compiler=functools.partial(compile_graph, options, "backward"),
