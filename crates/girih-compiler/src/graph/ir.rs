@@ -348,6 +348,13 @@ pub struct Origin {
     pub place: Option<Location>,
 }
 
+impl Origin {
+    /// Whether it is a division: the only thing that it may read outside of a table is what to do with a divisor of 0.
+    pub fn divides(&self) -> bool {
+        ["aten.div", "aten.divide", "aten.floor_divide", "aten.remainder", "aten.fmod"].contains(&&*self.op)
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Given at every run.

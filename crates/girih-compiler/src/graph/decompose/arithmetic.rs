@@ -4,7 +4,8 @@ use super::types::{bound, element, needed, operand, pair, pair_of_floats, promot
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg};
+use crate::graph::ir::{self, Arg, Coord};
+use crate::index::Ix;
 use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 
@@ -24,14 +25,16 @@ pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "div",
         handles: &["aten.div", "aten.divide", "aten.true_divide", "aten.floor_divide"],
-        doc: "Integers divide as f32, unless `rounding_mode` asks for integers. An integer divided by 0 gives 0.\n\n\
+        doc: "Integers divide as f32, unless `rounding_mode` asks for integers. An integer divided by 0 ends the run \
+              (`zero_divisor=\"any\"`: gives 0).\n\n\
               `y = div(a, b)` --> `y = a / b`\n\n`y = div(a, b, floor)` --> `y = floor(a / b)`, computed from the exact remainder",
         run: div,
     },
     Decomposition {
         name: "remainder",
         handles: &["aten.remainder", "aten.fmod"],
-        doc: "The remainder with the sign of the divisor (remainder) or of the dividend (fmod).\n\n\
+        doc: "The remainder with the sign of the divisor (remainder) or of the dividend (fmod). An integer divided by 0 \
+              ends the run, as in div.\n\n\
               `y = remainder(a, b)` --> `r = a rem b`, `y = select(r != 0 and (r < 0) != (b < 0), r + b, r)`",
         run: remainder,
     },
@@ -182,6 +185,31 @@ pub(super) fn divide_rounded(b: &mut Builder<'_>, x: Arg, y: Arg, floor: bool) -
     b.select(by_zero, plain, out)
 }
 
+/// The divisor of a quotient or remainder that PyTorch computes: an integer that is 0 ends the run, by a read outside of a
+/// table of one element. On GPUs PyTorch's result is any number, which `zero_divisor` says.
+fn divisor(b: &mut Builder<'_>, call: &Call<'_>, y: Arg) -> Result<Arg> {
+    let elem = b.elem(y);
+    if elem.is_float() || elem.is_bool() || call.choice("zero_divisor", &["raises", "any"])? == "any" {
+        return Ok(y);
+    }
+    let facts = b.facts();
+    let is_nonzero = |n: &Ix| facts.range(n).lo > 0 || facts.range(n).hi < 0;
+    match b.ints(y) {
+        Some(known) if known.iter().all(is_nonzero) => return Ok(y),
+        Some(known) if known.iter().any(|n| n.is_const(0)) => {
+            return Err(Refusal::new("an integer is divided by zero"));
+        }
+        _ => {}
+    }
+    let zero = b.scalar_like(y, 0.0);
+    let is_zero = b.compare(Predicate::Equal, y, zero)?;
+    let at = b.convert(is_zero, elem)?;
+    let table = b.index(ir::axis(0), elem, vec![Ix::Const(1)]);
+    let shape = b.shape(y);
+    let checked = b.gather(table, &[at], vec![Coord::Arg(1)], shape)?;
+    b.or(y, checked)
+}
+
 /// Towards zero; the sign of a zero is kept.
 pub(super) fn trunc(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
     let zero = b.scalar_like(x, 0.0);
@@ -199,6 +227,7 @@ fn div(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Ok(vec![b.div(x, y)?]);
     }
     let (x, y, elem) = with_number(b, x, y)?;
+    let y = divisor(b, call, y)?;
     let out = if mode.is_empty() { b.div(x, y)? } else { divide_rounded(b, x, y, mode == "floor")? };
     Ok(vec![b.convert(out, elem)?])
 }
@@ -222,6 +251,7 @@ pub(super) fn modulo(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<Arg> {
 fn remainder(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
     let (x, y) = pair(b, x, y)?;
+    let y = divisor(b, call, y)?;
     Ok(vec![if call.name == "aten.fmod" { b.rem(x, y)? } else { modulo(b, x, y)? }])
 }
 

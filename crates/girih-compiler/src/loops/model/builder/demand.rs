@@ -253,18 +253,18 @@ impl NestBuilder<'_> {
             Arg::Absent => Elem::I64,
         };
         let value = self.operand(arg, coords)?;
-        let val = match value {
-            Opnd::Const { dtype, bits } => return Ok(Ix::Const(crate::num::convert::sign_extend(dtype, bits))),
-            Opnd::Val(v) => v,
+        let ix = match value {
+            Opnd::Const { dtype, bits } if elem.unsigned => Ix::Const((bits & dtype.mask()) as i64),
+            Opnd::Const { dtype, bits } => Ix::Const(crate::num::convert::sign_extend(dtype, bits)),
+            Opnd::Val(val) => Ix::Val { val, zext: elem.unsigned },
         };
-        let ix = Ix::Val { val, zext: elem.unsigned };
-        if extent.as_const().is_some_and(|n| self.is_table_within(arg, n)) {
+        let constant = ix.as_const().zip(extent.as_const()).is_some_and(|(at, n)| (0..n).contains(&at));
+        if constant || extent.as_const().is_some_and(|n| self.is_table_within(arg, n)) {
             return Ok(ix);
         }
         let inside =
             vec![Cond::new(ix.clone(), Cmp::Ge, Ix::Const(0)), Cond::new(ix.clone(), Cmp::Lt, self.simplify(&extent))];
-        let key = (val, extent);
-        let depth = self.depth_of_opnd(value).max(self.depth_of(&key.1)).max(self.depth_of_mask(&self.mask));
+        let depth = self.depth_of_opnd(value).max(self.depth_of(&extent)).max(self.depth_of_mask(&self.mask));
         let mask = Mask { conds: inside, vals: vec![] };
         let mut cond = self.define("inside", DType::I1, depth, |dst| Stmt::Test { dst, mask });
         if !self.mask.is_always() {
@@ -280,9 +280,13 @@ impl NestBuilder<'_> {
             });
         }
         let site = self.site(node.origin);
-        let message = format!("an index lies outside its dimension of extent {}", self.graph.ix_text(&key.1));
+        let message = if self.graph.origins[node.origin].divides() {
+            "an integer is divided by zero".into()
+        } else {
+            format!("an index lies outside its dimension of extent {}", self.graph.ix_text(&extent))
+        };
         self.push(depth, Stmt::Assert { cond, message, site });
         // Where the assertion failed the run ends; the clamp keeps vector code from reading elsewhere before it does.
-        Ok(Ix::max(Ix::Const(0), Ix::min(ix, Ix::sub(key.1, Ix::Const(1)))))
+        Ok(Ix::max(Ix::Const(0), Ix::min(ix, Ix::sub(extent, Ix::Const(1)))))
     }
 }
