@@ -127,6 +127,10 @@ def unary(add):
     add("nan_to_num", ODD)
     add("nan_to_num", ODD, 1.0, 2.0, -3.0)
     add("_to_copy", r(5) * 3, dtype=I32)
+    far = torch.tensor([-2.18, -1.0, 127.6, 255.9, 300.7, -40000.0, 70000.0, 3e9, 5000000259.0, -1e10, 1e19, 1e20, math.inf, math.nan])
+    for dtype in (I64, I32, torch.int16, torch.int8, U8):
+        for of in (F32, F64, BF16, F16):
+            add("_to_copy", far.to(of), dtype=dtype)
     add("_to_copy", r(5) * 3, dtype=F16)
     add("_to_copy", torch.tensor([0.0, 0.5, -1.0]), dtype=BOOL)
     add("_to_copy", flags(4), dtype=F32)

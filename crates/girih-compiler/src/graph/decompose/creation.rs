@@ -1,6 +1,6 @@
 //! Tensors that PyTorch makes from nothing.
 
-use super::types::{element, needed};
+use super::types::{cast, element, needed};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -124,7 +124,7 @@ fn arange(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let i = b.convert(i, Elem::F64)?;
     let part = b.mul(i, ir::scalar(Elem::F64, step))?;
     let y = b.add(part, ir::scalar(Elem::F64, start))?;
-    Ok(vec![b.convert(y, elem)?])
+    Ok(vec![cast(b, y, elem)?])
 }
 
 /// From both ends to the middle, as PyTorch.
@@ -139,6 +139,8 @@ fn linspace(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let elem = call.elem("dtype")?.unwrap_or(Elem::F32);
     let wide = if elem == Elem::F64 { Elem::F64 } else { Elem::F32 };
     let (start, end) = (needed(b, call, 0, "start")?, needed(b, call, 1, "end")?);
+    // Of integers the ends are integers before anything is computed.
+    let (start, end) = if elem.is_float() { (start, end) } else { (cast(b, start, elem)?, cast(b, end, elem)?) };
     let (start, end) = (b.convert(start, Elem::F64)?, b.convert(end, Elem::F64)?);
     let shape = vec![steps.clone()];
     let last = b.simplify(&Ix::sub(steps.clone(), Ix::Const(1)));
@@ -162,7 +164,7 @@ fn linspace(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let low = b.compare(crate::num::op::Predicate::LessThan, i, half)?;
     let y = b.select(low, up, down)?;
     let y = if last.is_const(0) { up } else { y };
-    Ok(vec![b.convert(y, elem)?])
+    Ok(vec![cast(b, y, elem)?])
 }
 
 fn eye(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

@@ -1,6 +1,6 @@
 //! Reductions of PyTorch: sums, means, extrema, variances, norms.
 
-use super::types::{axes_attr, floating, is_number, number_attr};
+use super::types::{axes_attr, cast, floating, is_number, number_attr};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -120,7 +120,7 @@ fn sum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let to = call.elem("dtype")?.unwrap_or(if b.elem(x).is_float() { b.elem(x) } else { Elem::I64 });
     // Sums of narrow floats in a wider type start from the operand, which loses nothing.
-    x = b.convert(x, to)?;
+    x = cast(b, x, to)?;
     if call.name == "aten.nansum" && to.is_float() {
         let nan = b.compare(Predicate::NotEqual, x, x)?;
         let zero = b.scalar_like(x, 0.0);

@@ -1,6 +1,6 @@
 //! Running sums and orders of PyTorch.
 
-use super::types::axis_attr;
+use super::types::{axis_attr, cast};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -44,7 +44,7 @@ fn cumsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let rank = b.rank(x);
     let axis = axis_attr(call, "dim", 0, rank)?;
     let to = call.elem("dtype")?.unwrap_or(if b.elem(x).is_float() { b.elem(x) } else { Elem::I64 });
-    let x = b.convert(x, to)?;
+    let x = cast(b, x, to)?;
     if rank == 0 {
         return Ok(vec![x]);
     }

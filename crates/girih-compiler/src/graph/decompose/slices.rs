@@ -1,6 +1,6 @@
 //! Parts of tensors of PyTorch: slices, splits, and their replacement.
 
-use super::types::same_place;
+use super::types::{cast, same_place};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, MapSource};
@@ -251,7 +251,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, part) = (call.arg(0)?, call.arg(1)?);
     let shape = b.shape(x);
     let rank = shape.len();
-    let part = b.convert(part, b.elem(x))?;
+    let part = cast(b, part, b.elem(x))?;
     let mut coords = same_place(rank);
     // Where the tensor itself is read although the last condition holds, and that condition of the part.
     let mut outside = vec![];

@@ -9,6 +9,7 @@ use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result, int_of, number_of};
 use crate::graph::ir::{self, Arg};
 use crate::index::Ix;
+use crate::num::DType;
 use crate::num::op::Predicate;
 
 /// The type that holds the values of two.
@@ -103,6 +104,33 @@ pub(super) fn widened(
     b.convert(y, narrow)
 }
 
+/// A tensor in another type, as PyTorch's processor code has it: an integer type takes the last bits of a number that it cannot
+/// hold, which is first rounded to an integer of 32 bits (of 64, where that or `u8` or `u32` is asked for); the least of
+/// those stands for what they cannot hold.
+pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem) -> Result<Arg> {
+    let whole = matches!(to.dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64) && !to.is_bool() && !to.two_bits;
+    if !b.elem(x).is_float() || to.is_float() || !whole {
+        return b.convert(x, to);
+    }
+    let wide = to.dtype == DType::I64 || to.unsigned && to.dtype != DType::I16;
+    let (via, end) = if wide { (Elem::I64, 63) } else { (Elem::I32, 31) };
+    let end = b.scalar_like(x, (1u64 << end) as f64);
+    let near = b.convert(x, via)?;
+    let low = b.compare(Predicate::LessThan, x, end)?;
+    let least = ir::int_scalar(via, integers(via).0 as i64);
+    let near = b.select(low, near, least)?;
+    let near = b.convert(near, to)?;
+    if to.dtype != DType::I64 || !to.unsigned {
+        return Ok(near);
+    }
+    // From 2^63 on the type holds more than the signed one, and from 2^64 on PyTorch gives 0.
+    let most = b.scalar_like(x, 2f64.powi(64));
+    let (high, all) = (b.compare(Predicate::GreaterThanOrEqual, x, end)?, b.compare(Predicate::LessThan, x, most)?);
+    let far = b.convert(x, to)?;
+    let far = b.select(all, far, ir::int_scalar(to, 0))?;
+    b.select(high, far, near)
+}
+
 /// Operand `i`, or the number given as an attribute.
 pub(super) fn operand(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Result<Option<Arg>> {
     Ok(call.number(b, name)?.or_else(|| call.opt(i)))
@@ -132,7 +160,7 @@ pub(super) fn element_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, ele
 /// A number as an element of a type. One that the type cannot hold is refused, as in PyTorch, where negative integers
 /// wrap if the type is unsigned.
 pub(super) fn element(b: &mut Builder<'_>, x: Arg, elem: Elem) -> Result<Arg> {
-    let Arg::Scalar { elem: from, bits } = x else { return b.convert(x, elem) };
+    let Arg::Scalar { elem: from, bits } = x else { return cast(b, x, elem) };
     let fits = if from.is_bool() || elem.is_bool() {
         true
     } else if elem.is_float() {

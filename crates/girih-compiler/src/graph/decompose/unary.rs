@@ -2,7 +2,7 @@
 //! gives no integers.
 
 use super::arithmetic::trunc;
-use super::types::{number_attr, widened};
+use super::types::{cast as cast_to, number_attr, widened};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result, number_of};
@@ -97,7 +97,8 @@ pub(super) const RULES: &[Decomposition] = &[
             "aten.long",
             "aten.bool",
         ],
-        doc: "Another element type. Floats to integers truncate.\n\n`y = to(x, f16)` --> `y = ftof x`",
+        doc: "Another element type. Floats to integers truncate; of a number that the type cannot hold, it has the last \
+              bits, as in PyTorch's code for processors: -2.18 is 254 as u8.\n\n`y = to(x, f16)` --> `y = ftof x`",
         run: cast,
     },
 ];
@@ -359,7 +360,7 @@ fn cast(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         _ => call.elem("dtype")?.or(call.opt(1).map(|o| b.elem(o))),
     };
     Ok(vec![match to {
-        Some(to) => b.convert(x, to)?,
+        Some(to) => cast_to(b, x, to)?,
         None => x,
     }])
 }

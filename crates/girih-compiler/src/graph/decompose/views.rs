@@ -1,7 +1,7 @@
 //! Views of PyTorch: other shapes, orders and parts of the same elements, each one map. Nothing is shared: a front end
 //! has made writes through views explicit.
 
-use super::types::{axes_attr, axis_attr, distinct, same_place};
+use super::types::{axes_attr, axis_attr, cast, distinct, same_place};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -138,7 +138,7 @@ fn identity(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     if call.name == "aten.copy" {
         let (elem, shape) = (b.elem(x), b.shape(x));
-        let y = b.convert(call.arg(1)?, elem)?;
+        let y = cast(b, call.arg(1)?, elem)?;
         return Ok(vec![match y {
             Arg::Scalar { .. } => b.full(y, elem, shape),
             _ => b.broadcast_to(y, &shape)?,
@@ -247,7 +247,7 @@ fn as_strided(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name != "aten.as_strided_scatter" {
         return Ok(vec![b.map("strided", line, size, vec![at])]);
     }
-    let part = b.convert(call.arg(1)?, b.elem(x))?;
+    let part = cast(b, call.arg(1)?, b.elem(x))?;
     let part = b.broadcast_to(part, &size)?;
     let at = b.index(at, Elem::I64, size);
     let y = b.scatter(line, &[at], part, vec![Coord::Arg(1)], ScatterOp::Set)?;
