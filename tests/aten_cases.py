@@ -295,6 +295,27 @@ def binary(add):
         add(name, ints(9, low=0, high=2), r(9))
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"):
         add(f"{name}.Tensor", ints(9, low=0), ints(9, low=0, high=6))
+    for name in ("bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__"):
+        for dtype in (I64, I32, torch.int16, torch.int8, U8):
+            low = 0 if dtype == U8 else -9
+            amounts = torch.tensor([0, 1, 5, 7, 8, 31, 33, 63, 64, 100, -1 if low else 2, low], dtype=dtype)
+            add(f"{name}.Tensor", ints(12, low=low, dtype=dtype), amounts)
+        add(f"{name}.Scalar" if name.startswith("_") else f"{name}.Tensor_Scalar", ints(9), 2)
+    add("bitwise_left_shift.Scalar_Tensor", 3, ints(9, low=0, high=6))
+    for name in ("gcd", "lcm"):
+        for dtype in (I64, I32, torch.int16, torch.int8):
+            add(name, ints(40, low=-60, high=60, dtype=dtype), ints(40, low=-60, high=60, dtype=dtype))
+        add(name, ints(4, 1, low=-60, high=60), ints(5, low=0, high=9, dtype=U8))
+        add(name, torch.tensor(12), torch.tensor(18))
+        add(name, ints(0), ints(0))
+    add("gcd", torch.tensor([7540113804746346429, -(2**63), 0]), torch.tensor([4660046610375530309, 6, 0]))
+    for dtype in (F32, F64, BF16, F16):
+        edges = torch.tensor([0.0, -0.0, 1.0, -1.0, 2.5, math.inf, -math.inf, math.nan, 1e-3, -7.25, 1e-40, 6e4], dtype=F64).to(dtype)
+        add("frexp.Tensor", edges[torch.isfinite(edges)])
+        if dtype != F16:
+            add("nextafter", edges, edges.flip(0), ulps=0)
+            add("nextafter", edges[:, None], torch.tensor([0.0, math.inf, -math.inf, 1.0], dtype=dtype), ulps=0)
+    add("frexp.Tensor", r(3, 4) * 100)
     add("bitwise_and.Tensor", flags(9), flags(9))
     add("bitwise_not", ints(9))
     add("bitwise_not", flags(9))
@@ -428,6 +449,16 @@ def reductions(add):
     add("frobenius_norm.dim", x, [1], ulps=32)
     add("logsumexp", x * 20, [1])
     add("logsumexp", torch.tensor([[-math.inf, -math.inf], [math.inf, 1.0]]), [1])
+    for dim in (0, 1, -1):
+        add("logcumsumexp", r(5, 37) * 20, dim)
+    add("logcumsumexp", torch.tensor([-math.inf, 1.0, -math.inf, math.inf, 2.0, math.nan, 1.0]), 0)
+    add("logcumsumexp", r(9, dtype=F64), 0)
+    add("logcumsumexp", r(9, dtype=BF16), 0, ulps=16)
+    add("logcumsumexp", torch.tensor(2.5), 0)
+    add("mode", ints(4, 9, low=0, high=3))
+    add("mode", ints(9, 4, low=0, high=3), 0)
+    add("mode", ints(4, 9, low=0, high=3, dtype=I32).to(F32), 1, True)
+    add("mode", torch.tensor(3))
     for name in ("cumsum", "cumprod"):
         add(name, x, 1, ulps=64)
         add(name, ints(3, 4, low=1, high=4), 0)

@@ -73,8 +73,10 @@ pub(super) const RULES: &[Decomposition] = &[
             "aten.bitwise_not",
             "aten.bitwise_left_shift",
             "aten.bitwise_right_shift",
+            "aten.__lshift__",
+            "aten.__rshift__",
         ],
-        doc: "`y = bitwise_and(a, b)` --> `y = a and b`",
+        doc: "`y = bitwise_and(a, b)` --> `y = a and b`\n\nA shift by a negative number, or by the width or more, leaves 0, or the sign.",
         run: bitwise,
     },
     Decomposition {
@@ -386,7 +388,7 @@ fn bitwise(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "aten.bitwise_and" => ScalarOp::And,
         "aten.bitwise_or" => ScalarOp::Or,
         "aten.bitwise_xor" => ScalarOp::Xor,
-        "aten.bitwise_left_shift" => ScalarOp::Shl,
+        "aten.bitwise_left_shift" | "aten.__lshift__" => ScalarOp::Shl,
         _ => ScalarOp::Shr { sign },
     };
     Ok(vec![b.elementwise(op, &[x, y])?])
@@ -485,22 +487,7 @@ fn two_floats(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let scale = b.pow(two, y)?;
             b.mul(x, scale)?
         }
-        "aten.logaddexp" => {
-            let m = b.max(x, y)?;
-            let d = b.sub(x, y)?;
-            let d = b.abs(d)?;
-            let d = b.neg(d)?;
-            let e = b.exp(d)?;
-            let l = b.log1p(e)?;
-            let sum = b.add(m, l)?;
-            // Equal infinities have no difference.
-            let inf = b.scalar_like(x, f64::INFINITY);
-            let size = b.abs(m)?;
-            let same = b.compare(Predicate::Equal, x, y)?;
-            let endless = b.compare(Predicate::Equal, size, inf)?;
-            let both = b.and(same, endless)?;
-            b.select(both, m, sum)?
-        }
+        "aten.logaddexp" => log_add_exp(b, x, y)?,
         _ => {
             let l = b.log(y)?;
             let p = b.mul(x, l)?;
@@ -511,6 +498,24 @@ fn two_floats(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
     };
     Ok(vec![b.convert(out, narrow)?])
+}
+
+/// `log(exp(x) + exp(y))`.
+pub(super) fn log_add_exp(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<Arg> {
+    let m = b.max(x, y)?;
+    let d = b.sub(x, y)?;
+    let d = b.abs(d)?;
+    let d = b.neg(d)?;
+    let e = b.exp(d)?;
+    let l = b.log1p(e)?;
+    let sum = b.add(m, l)?;
+    // Equal infinities have no difference.
+    let inf = b.scalar_like(x, f64::INFINITY);
+    let size = b.abs(m)?;
+    let same = b.compare(Predicate::Equal, x, y)?;
+    let endless = b.compare(Predicate::Equal, size, inf)?;
+    let both = b.and(same, endless)?;
+    b.select(both, m, sum)
 }
 
 fn lerp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

@@ -6,6 +6,7 @@
 
 mod activations;
 mod arithmetic;
+mod bits;
 mod call;
 mod conv;
 mod creation;
@@ -64,6 +65,7 @@ pub struct Decomposition {
 pub const RULES: &[&[Decomposition]] = &[
     activations::RULES,
     arithmetic::RULES,
+    bits::RULES,
     slices::RULES,
     products::RULES,
     reductions::RULES,

@@ -4,8 +4,8 @@ use super::types::{axis_attr, cast};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Coord, ReduceOp, ScanOp};
-use crate::index::Ix;
+use crate::graph::ir::{self, Arg, Coord, MapSource, ReduceOp, ScanOp};
+use crate::index::{Cmp, Cond, Ix, Mask};
 use crate::num::op::Predicate;
 
 pub(super) const RULES: &[Decomposition] = &[
@@ -37,6 +37,20 @@ pub(super) const RULES: &[Decomposition] = &[
               `v, at = topk(x, k)` --> `s, o = sort x descending`, `v, at = s[..k], o[..k]`",
         run: sort,
     },
+    Decomposition {
+        name: "logcumsumexp",
+        handles: &["aten.logcumsumexp"],
+        doc: "Logarithms of running sums of exponentials.\n\n`y = logcumsumexp(x)` --> `y = logaddexp(x[i - 1], x)`, then of \
+              `y[i - 2]`, `y[i - 4]`, ...\n\nRefuses an axis whose extent is not known.",
+        run: logcumsumexp,
+    },
+    Decomposition {
+        name: "mode",
+        handles: &["aten.mode"],
+        doc: "The most frequent element of an axis, the least of several, and where it stands last.\n\n\
+              `v, at = mode(x)` --> `s, o = sort x`, `n = position in a run of equal ones`, `v, at = s[argmax n], o[argmax n]`",
+        run: mode,
+    },
 ];
 
 fn cumsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -53,6 +67,70 @@ fn cumsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let op = if call.name == "aten.cumsum" { ScanOp::Sum } else { ScanOp::Prod };
     let y = b.scan(op, x, axis, false, false)?;
     Ok(vec![b.convert(y, to)?])
+}
+
+/// In steps of twice the distance, as many as the axis needs: each element is combined with the sum before its own.
+fn logcumsumexp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let (rank, narrow) = (b.rank(x), b.elem(x));
+    let axis = axis_attr(call, "dim", 0, rank)?;
+    if !narrow.is_float() {
+        return Err(Refusal::new(format!("the exponentials of {narrow} have no logarithms")));
+    }
+    if rank == 0 {
+        return Ok(vec![x]);
+    }
+    let n = super::types::known_extent(b, x, axis, "the extent of the axis")?;
+    let wide = b.wide(x);
+    let mut y = b.convert(x, wide)?;
+    let shape = b.shape(y);
+    let mut step = 1;
+    while step < n {
+        let mut coords = super::types::same_place(rank);
+        coords[axis] = Ix::sub(ir::axis(axis), Ix::Const(step));
+        let there = Cond::new(ir::axis(axis), Cmp::Ge, Ix::Const(step));
+        let sources = vec![
+            MapSource { arg: 0, coords, when: Mask { conds: vec![there], vals: vec![] } },
+            MapSource { arg: 1, coords: vec![], when: Mask::default() },
+        ];
+        let nothing = b.scalar_like(y, f64::NEG_INFINITY);
+        let before = b.map_sources("before", vec![y, nothing], shape.clone(), sources);
+        y = super::arithmetic::log_add_exp(b, before, y)?;
+        step *= 2;
+    }
+    Ok(vec![b.convert(y, narrow)?])
+}
+
+/// The most frequent element of an axis, the least of several, and where it stands last.
+fn mode(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    if rank == 0 {
+        let at = b.full(ir::int_scalar(Elem::I64, 0), Elem::I64, vec![]);
+        return Ok(vec![x, at]);
+    }
+    let axis = axis_attr(call, "dim", -1, rank)?;
+    super::reductions::some_elements(b, call, x, &[axis])?;
+    let (sorted, order) = b.sort(x, axis, false)?;
+    let shape = b.shape(x);
+    let mut coords = super::types::same_place(rank);
+    coords[axis] = Ix::max(Ix::sub(ir::axis(axis), Ix::Const(1)), Ix::Const(0));
+    let before = b.map("before", sorted, shape.clone(), coords);
+    let begins = b.compare(Predicate::NotEqual, sorted, before)?;
+    let position = b.index(ir::axis(axis), Elem::I64, shape.clone());
+    let start = b.select(begins, position, ir::int_scalar(Elem::I64, 0))?;
+    let start = b.scan(ScanOp::Max, start, axis, false, false)?;
+    let length = b.sub(position, start)?;
+    let best = b.reduce(ReduceOp::ArgMax { last: false }, length, &[axis], true)?;
+    let found = b.shape(best);
+    let keep = call.flag("keepdim", false)?;
+    let mut results = vec![];
+    for of in [sorted, order] {
+        let coords = (0..rank).map(|d| if d == axis { Coord::Arg(1) } else { Coord::Ix(ir::axis(d)) }).collect();
+        let y = b.gather(of, &[best], coords, found.clone())?;
+        results.push(if keep { y } else { b.squeeze(y, &[axis])? });
+    }
+    Ok(results)
 }
 
 fn cummax(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

@@ -3,6 +3,7 @@
 use super::onnx::attention::{Masking, attend};
 use super::types::head_scale;
 use super::{Call, Decomposition};
+use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::Arg;
 use crate::index::Ix;
@@ -67,7 +68,7 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         other => other,
     };
     let masking = Masking { causal: call.flag("is_causal", false)?, mask, ..Masking::default() };
-    let scale = head_scale(b, call.float_of("scale")?, q)?;
+    let (scale, q) = scaled_by_head(b, call.float_of("scale")?, q)?;
     let wide = b.wide(q);
     let a = attend(b, [q, k, v], scale, 0.0, &masking, wide)?;
     let y = b.reshape(a.y, &out_shape)?;
@@ -83,6 +84,22 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             Ok(vec![y, b.squeeze(lse, &[3])?])
         }
     }
+}
+
+/// The scale of scores, and the queries; these are scaled where the size of a head is not known.
+fn scaled_by_head(b: &mut Builder<'_>, stated: Option<f64>, q: Arg) -> Result<(f64, Arg)> {
+    let size = b.shape(q).get(3).cloned().unwrap_or(Ix::Const(1));
+    if stated.is_some() || size.as_const().is_some() {
+        return Ok((head_scale(b, stated, q)?, q));
+    }
+    let wide = b.wide(q);
+    let size = super::reductions::extent(b, Ix::max(size, Ix::Const(1)), Elem::F64)?;
+    let root = b.sqrt(size)?;
+    let scale = b.div(crate::graph::ir::scalar(Elem::F64, 1.0), root)?;
+    let scale = b.convert(scale, wide)?;
+    let (narrow, x) = (b.elem(q), b.convert(q, wide)?);
+    let x = b.mul(x, scale)?;
+    Ok((1.0, b.convert(x, narrow)?))
 }
 
 /// `[batch, heads, length, size]`: leading axes are added, or more than two made one.

@@ -92,6 +92,7 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let each = match shape[1].as_const() {
             Some(c) if groups > 0 && c % groups == 0 => Ix::Const(c / groups),
             None if groups == 1 => shape[1].clone(),
+            None if groups > 0 => b.simplify(&Ix::floor_div(shape[1].clone(), Ix::Const(groups))),
             _ => {
                 let text = b.graph.ix_text(&shape[1]);
                 return Err(Refusal::new(format!("{text} channels cannot be split into {groups} groups")));

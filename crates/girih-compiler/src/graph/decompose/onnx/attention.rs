@@ -93,6 +93,7 @@ fn group_of(b: &Builder<'_>, [q, k, v]: [Arg; 3]) -> Result<i64> {
         && b.same(&qs[0], &ks[0]);
     match (fits, qs.get(1).and_then(Ix::as_const), ks.get(1).and_then(Ix::as_const)) {
         (true, Some(h), Some(g)) if g > 0 && h % g == 0 => Ok(h / g),
+        (true, _, _) if b.same(&qs[1], &ks[1]) => Ok(1),
         _ => Err(Refusal::new(format!(
             "queries {}, keys {} and values {} do not fit",
             b.shape_text(&qs),
