@@ -66,9 +66,15 @@ def kept_whole():
     return _override_composite_implicit_decomp({op: lambda *args, **kwargs: NotImplemented for op in whole_overloads()})
 
 
-@functools.cache
 def pieces() -> dict:
-    """PyTorch's decompositions of operations that Girih does not know."""
+    """Decompositions of operations that Girih does not know: PyTorch's, and those of operations that packages registered."""
+    # That of transformers is there once the package was imported.
+    grouped = getattr(getattr(torch.ops, "transformers", None), "grouped_mm_fallback", None)
+    return {**pieces_of_pytorch(), **({grouped.default: grouped_mm_of_experts} if grouped else {})}
+
+
+@functools.cache
+def pieces_of_pytorch() -> dict:
     from torch._decomp import core_aten_decompositions
 
     known = operations()
@@ -102,6 +108,13 @@ def grouped_mm(a, b, offs=None, bias=None, out_dtype=None):
         of_group = (group == torch.arange(offs.shape[0], device=a.device).unsqueeze(1)) & (at.squeeze(1) < offs[-1])
         y = torch.matmul(a * of_group.unsqueeze(1), b)
     return y.to(dtype)
+
+
+def grouped_mm_of_experts(input, weight, offs):
+    """`transformers.grouped_mm_fallback`: rows after the last group are 0."""
+    at = torch.arange(input.shape[0], device=input.device).unsqueeze(1)
+    y = grouped_mm(input, weight, offs)
+    return torch.where(at < offs[-1:], y, torch.zeros((), dtype=y.dtype, device=y.device))
 
 
 def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | None = None, **other):
@@ -264,6 +277,7 @@ def split(module, parameters, options, record, avoided):
     for node, reason in refused.items():
         record.leave(node, reason)
     module = _partition.parts(module, refused, "girih_")
+    _partition.hand_symbols(module, "girih_")
     for node in module.graph.nodes:
         if node.op != "call_module" or not node.target.startswith("girih_"):
             continue

@@ -68,6 +68,18 @@ SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_s
 STRIDED = {"as_strided", "as_strided_copy", "as_strided_scatter"}
 
 
+# Operations that are given the shape of their result, where -1 stands for what is left: PyTorch has computed that.
+SHAPED = {"view", "view_copy", "reshape", "_unsafe_view", "_reshape_alias"}
+
+
+# Operations that take an axis apart into pieces of one length: PyTorch has computed the lengths.
+SPLITS = {"split", "unsafe_split"}
+
+
+# Operations that divide: of integers by 0 they raise on processors, and give any number on GPUs.
+DIVISIONS = {"div", "divide", "floor_divide", "remainder", "fmod"}
+
+
 # Operations whose results are row-major, though their fake tensors have the strides of the operand.
 ROW_MAJOR = {"log_sigmoid_forward"}
 
@@ -306,6 +318,31 @@ class Writer:
             return
         self.document.limits.append((sum(v * v for v in values), 1, LIMIT * LIMIT))
 
+    def sliced(self, node):
+        """A slice whose ends change, as a range of the length that PyTorch has found; None where all is known, or steps are wider."""
+        x, dim, start, end, step = [*node.args, *(0, None, None, 1)[len(node.args) - 1 :]]
+        start, end = (a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in (start, end))
+        n, count = x.meta["val"].shape[dim], node.meta["val"].shape[dim]
+        if step != 1 or not any(isinstance(e, torch.SymInt) for e in (start, end, n)) or node.kwargs:
+            return None
+        start = 0 if start is None else start
+        negative = hint(start) < 0
+        start = n + start if negative else start
+        if hint(start) < 0 or hint(start) > hint(n):
+            start = 0 if hint(start) < 0 else n
+        self.within(start, 0)
+        self.within(n - start - count, 0)
+        first = start if isinstance(start, int) else ["max", self.index(start), 0]
+        first = first if isinstance(first, int) else {"ix": first}
+        return "aten.narrow", {"dim": dim, "start": first, "length": self.attribute(count)}
+
+    def within(self, value, lo):
+        """Every run looks whether a number is at least `lo`, unless PyTorch's guards say so."""
+        if isinstance(value, int) or statically_known_true(value >= lo):
+            return
+        if all(getattr(known, "node", None) is None or known.node.expr != value.node.expr for known, *_ in self.document.limits):
+            self.document.limits.append((value, lo, LIMIT))
+
     def strided(self, x):
         """Looks whether places in the storage of an operand are places in the operand."""
         if not is_row_major(x.meta["val"]) or not starts_at_0(x):
@@ -405,6 +442,8 @@ class Writer:
             kind = unwrapped(parameter.type)
             if parameter.name == "dtype" and isinstance(value, int):
                 value = SCALAR_TYPES.get(value, value)
+            if target._opname in SHAPED and parameter.name in ("size", "shape") and -1 in static(value):
+                value = list(node.meta["val"].shape)
             if parameter.name in ELEMENTS.get(target._opname, ()):
                 self.element(value, dtype)
             if parameter.name in PLACEMENT:
@@ -425,6 +464,13 @@ class Writer:
                 value = self.attribute(value)
                 if value is not None:
                     attrs[parameter.name] = value
+        if target._opname in SPLITS and node.meta["val"]:
+            op, at = "aten.split_with_sizes", attrs.get("dim", 0)
+            attrs = {"dim": at, "split_sizes": [self.extent(part.shape[at]) for part in node.meta["val"]]}
+        if op == "aten.slice" and (part := self.sliced(node)):
+            op, attrs = part
+        if target._opname in DIVISIONS and self.document.device != CPU:
+            attrs["zero_divisor"] = "any"
         value = node.meta.get("val")
         if node.all_input_nodes and self.constants.issuperset(node.all_input_nodes):
             self.constants.add(node)
@@ -513,9 +559,17 @@ class Writer:
                 self.attempt(node, self.call)
             else:
                 self.document.refused[node] = f"it calls `{node.target}`"
+        self.guard_facts()
         symbols = self.document.scalars.symbols
         self.document.root["symbols"] = [{"name": s, "lo": lo, "hi": hi} for s, (lo, hi) in symbols.items()]
         return self.document
+
+    def guard_facts(self):
+        """The equations that extents were written by hold in every run, or PyTorch runs the graph."""
+        for (left, right), env in self.document.scalars.used.items():
+            apart = env.create_symintnode(left - right, hint=0)
+            if isinstance(apart, torch.SymInt):
+                self.document.limits.append((apart, 0, 0))
 
     def attempt(self, node, write):
         try:
@@ -542,6 +596,16 @@ class Writer:
             self.names[node] = names
         elif names[0] is not None:
             self.names[node] = names[0]
+
+
+def static(numbers) -> list[int]:
+    """Those of some numbers that do not change."""
+    return [n for n in numbers or () if isinstance(n, int)]
+
+
+def hint(extent) -> int:
+    """An extent's value, of a symbolic one in the example that was captured; asking adds no guard."""
+    return extent if isinstance(extent, int) else extent.node.hint
 
 
 def viewed(node):
@@ -646,13 +710,17 @@ def source_line(node):
     return None
 
 
-def document(module: torch.fx.GraphModule, parameters=(), name: str = "model", fixed=None) -> Document:
+def document(module: torch.fx.GraphModule, parameters=(), name: str = "model", fixed=None, ranges=None, divided=False) -> Document:
     """The graph of a module as JSON.
 
     Args:
         parameters: the placeholders whose tensors stay the same between runs.
-        fixed: symbols that are to be taken for other expressions, by name.
+        fixed: symbols, and other expressions, that are to be taken for other ones.
+        ranges: of symbols whose ranges are not those of PyTorch's tracing, these.
+        divided: whether symbols are written as the multiples that PyTorch guards them to be.
     """
     writer = Writer(name, module, set(parameters))
     writer.document.scalars.fixed = fixed or {}
+    writer.document.scalars.ranges = ranges or {}
+    writer.document.scalars.divided = divided
     return writer.write(module.graph)

@@ -21,10 +21,10 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from girih import _library
 
-from . import _graph, _recurrent
+from . import _graph, _guards, _recurrent, _scalars
 from ._extents import Inexpressible, extent
 
-__all__ = ["free_draws", "lift_sizes", "parts", "refusals", "warn", "warn_once"]
+__all__ = ["free_draws", "hand_symbols", "lift_sizes", "parts", "refusals", "warn", "warn_once"]
 
 _girih = _library.extension()
 
@@ -59,18 +59,19 @@ def operation(node) -> str:
 
 
 def refusals(
-    module: torch.fx.GraphModule, parameters=(), fix: bool = False
+    module: torch.fx.GraphModule, parameters=(), fix: bool = False, ranges=None
 ) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
     """The graph as JSON, and the nodes that Girih does not compute, with the reasons.
 
     With `fix`, what changes from call to call is taken as it is now, where an operation is supported then: an integer that
-    decides what the operation is (a stride, a number of groups), and that two extents are equal. PyTorch guards it, and
-    compiles anew where it is otherwise.
+    decides what the operation is (a stride, a number of groups), that two extents are equal, the factors of a product that
+    PyTorch guards to be a number, and that an extent that is divided is a multiple. PyTorch guards it, and compiles anew
+    where it is otherwise.
     """
-    document, refused = examined(module, parameters)
-    for propose in (values, equalities, both) if fix else ():
+    document, refused = examined(module, parameters, ranges=ranges)
+    for propose in (values, equalities, both, factors, multiples) if fix else ():
         proposed = {node: propose(node) for node in refused}
-        trial = {name: to for facts in proposed.values() for name, (to, _) in facts.items()}
+        trial = {expr: to for facts in proposed.values() for expr, (to, _) in facts.items()}
         if not trial:
             continue
         _, still = examined(module, parameters, trial)
@@ -83,18 +84,18 @@ def refusals(
     return document, refused
 
 
-def values(node) -> dict[str, tuple]:
+def values(node) -> dict[sympy.Expr, tuple]:
     """The symbols among the integers that a node is given, with their values, and what makes PyTorch guard these."""
     found = {}
     for operand in node.all_input_nodes:
         value = operand.meta.get("val")
         if isinstance(value, torch.SymInt) and value.node.expr.is_Symbol and value.node.has_hint():
             # Asking for the value is what makes PyTorch guard it.
-            found[value.node.expr.name] = sympy.Integer(value.node.hint), functools.partial(int, value)
+            found[value.node.expr] = sympy.Integer(value.node.hint), functools.partial(int, value)
     return found
 
 
-def equalities(node) -> dict[str, tuple]:
+def equalities(node) -> dict[sympy.Expr, tuple]:
     """Of extents in the shapes of a node's operands that have one value now: what a symbol is where they are equal (of `s53 + 1` and
     `s40 + 1`, that `s40` is `s53`), and guards of that."""
     first: dict[int, torch.SymInt] = {}
@@ -106,32 +107,78 @@ def equalities(node) -> dict[str, tuple]:
                 continue
             other = first.setdefault(extent.node.hint, extent)
             if solved := solution(extent.node.expr, other.node.expr, found):
-                name, to = solved
-                found[name] = to, functools.partial(lambda a, b: bool(a == b), other, extent)
+                symbol, to = solved
+                found[symbol] = to, functools.partial(lambda a, b: bool(a == b), other, extent)
     return found
 
 
-def solution(left: sympy.Expr, right: sympy.Expr, known=()) -> tuple[str, sympy.Expr] | None:
+def multiples(node) -> dict[sympy.Expr, tuple]:
+    """Of symbols that are divided by numbers in the shapes of a node and of its operands, and are multiples now, that they are."""
+    from torch.utils._sympy.functions import FloorDiv, Mod
+
+    found = {}
+    for extent in (e for n in (node, *node.all_input_nodes) for e in leaves_of(n.meta.get("val"))):
+        env = extent.node.shape_env
+        for quotient in extent.node.expr.atoms(FloorDiv):
+            symbol, by = quotient.args
+            if symbol.is_Symbol and by.is_Integer and by > 1 and _scalars.example(Mod(symbol, by), env) == 0:
+                rest = env.create_symintnode(Mod(symbol, by), hint=0)
+                found[Mod(symbol, by)] = sympy.Integer(0), functools.partial(lambda rest: bool(rest == 0), rest)
+    return found
+
+
+def solution(left: sympy.Expr, right: sympy.Expr, known=()) -> tuple[sympy.Symbol, sympy.Expr] | None:
     """A symbol of the first that is not known yet, and what it is where two extents are equal; None where none stands alone."""
     difference = sympy.expand(left - right)
     for symbol in sorted(left.free_symbols, key=str):
-        if symbol.name in known or not difference.has(symbol):
+        if symbol in known or not difference.has(symbol):
             continue
         for sign in (1, -1):
             rest = sympy.expand(difference - sign * symbol)
             if not rest.has(symbol):
-                return symbol.name, sympy.expand(-sign * rest)
+                return symbol, sympy.expand(-sign * rest)
     return None
 
 
-def both(node) -> dict[str, tuple]:
+def both(node) -> dict[sympy.Expr, tuple]:
     """Of one node, what `values` and `equalities` propose."""
     return {**equalities(node), **values(node)}
 
 
-def examined(module, parameters, fixed=None) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
-    """As `refusals`; `fixed` says for a trial what symbols are."""
-    document = _graph.document(module, parameters, fixed=fixed)
+def factors(node) -> dict[sympy.Expr, tuple]:
+    """Of products that PyTorch guards to be a number, and whose symbols are in the shapes of a node's operands, the factors."""
+    extents = [e for operand in node.all_input_nodes for e in leaves_of(operand.meta.get("val"))]
+    symbols = {s for e in extents for s in e.node.expr.free_symbols}
+    found = {}
+    for env in {e.node.shape_env for e in extents}:
+        for factor in _guards.factors(env):
+            hint = _scalars.example(factor, env)
+            if hint is not None and factor.free_symbols & symbols:
+                number = env.create_symintnode(factor, hint=hint)
+                found[factor] = sympy.Integer(hint), functools.partial(int, number)
+    return found
+
+
+def examined(module, parameters, fixed=None, ranges=None) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
+    """As `refusals`; `fixed` says for a trial what symbols, and other expressions, are.
+
+    Where something is refused, symbols are written as the multiples that PyTorch guards them to be, if that helps.
+    """
+    found = examined_as(module, parameters, fixed, ranges, False)
+    if all(not is_divisible(node) or is_random(node) for node in found[1]):
+        return found
+    other = examined_as(module, parameters, fixed, ranges, True)
+    return other if len(other[1]) < len(found[1]) else found
+
+
+def is_divisible(node) -> bool:
+    """Whether symbols in what a node is given are known to be multiples of numbers."""
+    extents = [e for operand in node.all_input_nodes for e in leaves_of(operand.meta.get("val"))]
+    return any(e.node.expr.free_symbols & set(_guards.divisors(e.node.shape_env)) for e in extents)
+
+
+def examined_as(module, parameters, fixed, ranges, divided) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
+    document = _graph.document(module, parameters, fixed=fixed, ranges=ranges, divided=divided)
     refused = dict(document.refused)
     for position, message in _girih.torch_refusals(document.text()):
         refused[document.nodes[position]] = message
@@ -346,6 +393,134 @@ def parts(module: torch.fx.GraphModule, refused: dict[torch.fx.Node, str], prefi
     module = fuse_by_partitions(module, kept, prefix=prefix)
     keep_order(module, drawn)
     return module
+
+
+def hand_symbols(module: torch.fx.GraphModule, prefix: str) -> None:
+    """Gives every submodule named `prefix` the values of all symbols in it: a part that is handed a tensor of `s // 2` rows would
+    not know `s`."""
+    graph = module.graph
+    places = Places(graph)
+    for node in list(graph.nodes):
+        if node.op != "call_module" or not node.target.startswith(prefix):
+            continue
+        part = getattr(module, node.target)
+        known = symbols_given(part.graph)
+        first = next(iter(part.graph.nodes))
+        for name, symbol in symbols_in(part.graph).items():
+            outer = None if name in known else places.node(name, before=node)
+            if outer is None:
+                continue
+            # Behind the operands that it has.
+            last = [n for n in part.graph.nodes if n.op == "placeholder"]
+            with part.graph.inserting_before(last[-1].next if last else first):
+                inner = part.graph.placeholder(f"symbol_{name}")
+            inner.meta["val"] = symbol
+            node.args = (*node.args, outer)
+        part.recompile()
+    graph.lint()
+    module.recompile()
+
+
+def leaves_of(value) -> list:
+    """The integers that change in what a node gives: itself, or the extents and the strides of tensors."""
+    found = []
+    for leaf in value if isinstance(value, (tuple, list)) else [value]:
+        numbers = [leaf]
+        if isinstance(leaf, torch.Tensor):
+            numbers = [*leaf.shape, *(leaf.stride() if leaf.layout is torch.strided else ())]
+        found += [n for n in numbers if isinstance(n, (torch.SymInt, torch.SymFloat, torch.SymBool))]
+    return found
+
+
+def symbols_in(graph: torch.fx.Graph) -> dict[str, torch.SymInt]:
+    """The symbols of all that a graph computes, each as a number of PyTorch's."""
+    found: dict[str, torch.SymInt] = {}
+    for node in graph.nodes:
+        for number in leaves_of(node.meta.get("val")):
+            for symbol in number.node.expr.free_symbols:
+                if symbol.name not in found:
+                    found[symbol.name] = number_of(symbol, number.node.shape_env)
+    return found
+
+
+def number_of(symbol, env):
+    """A symbol of PyTorch's as the number that its tracing has."""
+    from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+    hint = _scalars.hints(env).get(symbol)
+    if symbol_is_type(symbol, (SymT.FLOAT, SymT.UNBACKED_FLOAT)):
+        return env.create_symfloatnode(symbol, hint=None if hint is None else float(hint))
+    return env.create_symintnode(symbol, hint=None if hint is None else int(hint))
+
+
+def symbols_given(graph: torch.fx.Graph) -> set[str]:
+    """The symbols that a graph's placeholders give as they are."""
+    found = set()
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        numbers = value.shape if isinstance(value, torch.Tensor) else [value]
+        for number in numbers if node.op == "placeholder" else ():
+            if isinstance(number, (torch.SymInt, torch.SymFloat)) and number.node.expr.is_Symbol:
+                found.add(number.node.expr.name)
+    return found
+
+
+class Places:
+    """Where a graph has the values of symbols."""
+
+    def __init__(self, graph: torch.fx.Graph):
+        self.graph = graph
+        #: For each symbol a number, or a tensor with the axis that is so long; the latter also where an extent is linear in it.
+        self.direct: dict[str, tuple[torch.fx.Node, int | None]] = {}
+        self.linear: dict[str, tuple[torch.fx.Node, int]] = {}
+        self.made: dict[str, torch.fx.Node] = {}
+        for node in graph.nodes:
+            value = node.meta.get("val")
+            extents = enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]
+            for axis, extent in extents:
+                if not isinstance(extent, (torch.SymInt, torch.SymFloat)):
+                    continue
+                expr = extent.node.expr
+                if expr.is_Symbol:
+                    self.direct.setdefault(expr.name, (node, axis))
+                elif axis is not None and len(expr.free_symbols) == 1 and solve(expr) is not None:
+                    (symbol,) = expr.free_symbols
+                    self.linear.setdefault(symbol.name, (node, axis))
+
+    def node(self, name: str, before: torch.fx.Node):
+        """The node of a symbol's value, which stands before another; None where the graph does not have it."""
+        if name not in self.made:
+            source, axis = self.direct.get(name) or self.linear.get(name) or (None, None)
+            if source is None:
+                return None
+            self.made[name] = source if axis is None else self._size(name, source, axis)
+        found = self.made[name]
+        return found if found < before else None
+
+    def _size(self, name, source, axis):
+        after = source
+        while source.op == "placeholder" and after.next.op == "placeholder":
+            after = after.next
+        with self.graph.inserting_after(after):
+            size = self.graph.call_function(torch.ops.aten.sym_size.int, (source, axis))
+        if name in self.direct:
+            return size
+        factor, rest = solve(source.meta["val"].shape[axis].node.expr)
+        with self.graph.inserting_after(size):
+            return self.graph.call_function(solved, (size, factor, rest))
+
+
+def solve(expr) -> tuple[int, int] | None:
+    """The factor and the rest of an expression that is linear in its only symbol."""
+    (symbol,) = expr.free_symbols
+    if not expr.is_polynomial(symbol) or sympy.degree(expr, symbol) != 1:
+        return None
+    factor, rest = sympy.Poly(expr, symbol).all_coeffs()
+    return (int(factor), int(rest)) if factor.is_Integer and rest.is_Integer else None
+
+
+def solved(size, factor, rest):
+    return (size - rest) // factor
 
 
 def keep_order(module, drawn) -> None:

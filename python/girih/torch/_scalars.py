@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from . import _guards
 from ._extents import OPERATIONS, Inexpressible
 
 __all__ = ["Scalars"]
@@ -34,14 +35,20 @@ class Scalars:
         symbols: what the compiled model is told, in order, with ranges.
         computed: for those that Python computes, how.
         known: PyTorch's symbols that occur anywhere, in order.
-        fixed: symbols that are taken for another expression.
+        fixed: symbols, and other expressions, that are taken for another expression.
+        ranges: of symbols whose ranges are not those of PyTorch's tracing, these.
+        divided: whether symbols that PyTorch guards to be multiples of a number are written as such products.
+        used: of what PyTorch guards, the equations that were used, with the environment of their symbols.
     """
 
     def __init__(self):
         self.symbols: dict[str, tuple[int, int]] = {}
         self.computed: dict[str, str] = {}
         self.known: dict[str, None] = {}
-        self.fixed: dict[str, Any] = {}
+        self.fixed: dict[Any, Any] = {}
+        self.ranges: dict[Any, Any] = {}
+        self.used: dict[tuple[Any, Any], Any] = {}
+        self.divided = False
         self._names: dict[Any, str] = {}
 
     def extent(self, value):
@@ -83,20 +90,48 @@ class Scalars:
             if abs(int(expr)) >= 1 << 62:
                 raise Inexpressible(f"{expr} is too large")
             return int(expr)
+        if expr in self.fixed:
+            return of(self.fixed[expr])
+        if env is not None and (known := _guards.facts(env).get(expr)) is not None:
+            self.used[expr, known] = env
+            return of(known)
         if expr.is_Symbol:
-            return of(self.fixed[expr.name]) if expr.name in self.fixed else self._symbol(expr, env)
+            divisor = self._divisor(expr, env)
+            return self._symbol(expr, env) if divisor is None else self._multiple(expr, divisor, env)
         if expr.is_Pow and expr.exp.is_Integer and 0 < int(expr.exp) <= 8:
             return folded("*", [of(expr.base)] * int(expr.exp))
         if expr.is_Add or expr.is_Mul:
             return folded("+" if expr.is_Add else "*", map(of, expr.args))
         if name in ("Max", "Min"):
+            if (one := _guards.decided(expr, env)) is not None:
+                self.used[expr, one] = env
+                return of(one)
             return folded(name.lower(), map(of, expr.args))
         if name in ("FloorDiv", "CleanDiv", "Mod", "PythonMod"):
             return self._divided("//" if name.endswith("Div") else "%", *expr.args, env)
         return self._compute(expr)
 
+    def _divisor(self, symbol, env) -> int | None:
+        """A number that a symbol is a multiple of."""
+        trial = _guards.divisors_of(self.fixed)
+        return trial.get(symbol) or (_guards.divisors(env).get(symbol) if self.divided else None)
+
+    def _multiple(self, symbol, divisor, env):
+        """A symbol as the product of a number and of how often that goes into it."""
+        from torch.utils._sympy.functions import FloorDiv, Mod
+
+        import sympy
+
+        lo, hi = self._bounds(symbol, env)
+        name = self._compute(FloorDiv(symbol, sympy.Integer(divisor)))
+        self._narrow(name, -(-lo // divisor), hi // divisor)
+        self.used[Mod(symbol, sympy.Integer(divisor)), sympy.Integer(0)] = env
+        return ["*", name, divisor]
+
     def _divided(self, op, dividend, divisor, env):
         """Python's quotient or remainder. The JSON form divides by positive numbers."""
+        if not divisor.is_Integer and (whole := whole_quotient(dividend, divisor)) is not None:
+            return self._expression(whole, env) if op == "//" else 0
         a, b = self._expression(dividend, env), self._expression(divisor, env)
         lo, hi = self._interval(b)
         if lo < 1 and hi > -1:
@@ -125,14 +160,21 @@ class Scalars:
     def _symbol(self, symbol, env) -> str:
         self.known[symbol.name] = None
         if symbol.name not in self.symbols:
-            bounds = env.var_to_range.get(symbol)
-            lo, hi = -LIMIT, LIMIT
-            if bounds is not None and bounds.lower.is_Integer:
-                lo = max(lo, int(bounds.lower))
-            if bounds is not None and bounds.upper.is_Integer:
-                hi = min(hi, int(bounds.upper))
-            self.symbols[symbol.name] = (lo, hi)
+            self.symbols[symbol.name] = self._bounds(symbol, env)
         return symbol.name
+
+    def _bounds(self, symbol, env) -> tuple[int, int]:
+        bounds = self.ranges.get(symbol) or env.var_to_range.get(symbol)
+        lo, hi = -LIMIT, LIMIT
+        if bounds is not None and bounds.lower.is_Integer:
+            lo = max(lo, int(bounds.lower))
+        if bounds is not None and bounds.upper.is_Integer:
+            hi = min(hi, int(bounds.upper))
+        for equal in (self.fixed, _guards.facts(env)):
+            least, most = _guards.ranges(equal).get(symbol, (lo, hi))
+            if max(lo, least) <= min(hi, most):
+                lo, hi = max(lo, least), min(hi, most)
+        return lo, hi
 
     # Ranges.
 
@@ -160,13 +202,28 @@ class Scalars:
         return min(every), max(every)
 
 
+def whole_quotient(dividend, divisor):
+    """The quotient of two polynomials, where it is one with whole coefficients: of `16*p*q` by `p*q` it is 16."""
+    import sympy
+
+    quotient = sympy.cancel(dividend / divisor)
+    numerator, denominator = sympy.fraction(sympy.together(quotient))
+    return sympy.expand(numerator) if denominator == 1 else None
+
+
 def folded(op, parts):
     return functools.reduce(lambda a, b: [op, a, b], parts)
 
 
+def hints(env) -> dict:
+    """The values that symbols had when the graph was captured."""
+    found = getattr(env, "backed_var_to_val", None)
+    return getattr(env, "var_to_val", {}) if found is None else found
+
+
 def example(expr, env):
     """The value that an expression had when the graph was captured; None where that is not known."""
-    known = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
+    known = hints(env)
     value = expr.xreplace({s: known[s] for s in expr.free_symbols if s in known})
     return int(value) if value.is_Integer else None
 
