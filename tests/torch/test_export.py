@@ -32,6 +32,36 @@ def test_extents_that_change():
         closeness.matches(model, torch.randn(shape), compiled=compiled)
 
 
+BATCHES = {
+    "linear": lambda: (torch.nn.Linear(8, 4), (8,)),
+    "encoder": lambda: (torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), (5, 16)),
+    "images": lambda: (torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, 2), torch.nn.GroupNorm(2, 4), torch.nn.Flatten()), (3, 9, 9)),
+    "means": lambda: (Means(), (6, 4)),
+    "recurrent": lambda: (torch.nn.LSTM(4, 6, batch_first=True), (5, 4)),
+}
+
+
+class Means(torch.nn.Module):
+    def forward(self, x):
+        y = x.mean((1, 2), keepdim=True) + x.amax(1, keepdim=True) - x.sum(0)
+        return y.softmax(-1), x.reshape(x.shape[0] * 2, -1).argmax(1), torch.cat([x, x * 2]).flip(0), x.transpose(0, 1) @ x.transpose(0, 1).mT
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches_of_one_and_of_none(name):
+    module, shape = BATCHES[name]()
+    module.eval()
+    program = torch.export.export(module, (torch.randn(2, *shape),), dynamic_shapes=({0: torch.export.Dim("b")},))
+    compiled, exported = girih.torch.export(program), program.module()
+    for n in (1, 0, 5):
+        x = torch.randn(n, *shape)
+        try:
+            wanted = exported(x)
+        except Exception:
+            continue
+        torch.testing.assert_close(compiled(x), wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
 def test_results_and_arguments_are_nested_as_the_model_nests_them():
     class Nested(torch.nn.Module):
         def forward(self, pair, *, scale):

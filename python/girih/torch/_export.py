@@ -122,7 +122,10 @@ class Model:
                 self._returns.append(by_name[spec.target])
             else:
                 raise GirihError(f"the model gives {spec.kind.name.lower()}, which is not supported")
-        document, refused = _partition.refusals(module, parameters)
+        # Tracing takes every extent for at least 2; the program says what it may be.
+        document, refused = _partition.refusals(module, parameters, ranges=program.range_constraints)
+        if refused:
+            document, refused = _partition.refusals(module, parameters)
         document.root["name"] = name
         if refused:
             # What only leads to an operation without a rule is none of the user's.
