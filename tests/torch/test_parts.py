@@ -148,3 +148,11 @@ OPERATIONS = {
 def test_operations_with_extents_that_change(name, whole):
     calls = [(torch.randn(4, 8, 6), 3), (torch.randn(8, 12, 10), 5), (torch.randn(4, 10, 12), 2)]
     assert not left(OPERATIONS[name], *calls)
+
+
+def test_grouped_products_of_transformers(whole):
+    pytest.importorskip("transformers.integrations.moe")
+    f = lambda x, w, ends: torch.ops.transformers.grouped_mm_fallback(x, w, ends) * 2  # noqa: E731
+    w = torch.randn(3, 6, 5)
+    calls = [(torch.randn(n, 6), w, torch.tensor(ends)) for n, ends in ((8, [3, 3, 8]), (9, [2, 4, 7]), (4, [0, 0, 0]))]
+    assert not left(f, *calls)
