@@ -1,6 +1,5 @@
 """Divisions of integers, and numbers that become integers, through `torch.compile`: what PyTorch gives on processors, or raises."""
 
-import itertools
 import math
 
 import pytest
@@ -56,10 +55,12 @@ def integers(dtype, n, zero=None):
     return found
 
 
-@pytest.mark.parametrize("name", DIVISIONS)
-@pytest.mark.parametrize("dtype", INTEGERS)
+PAIRS = [(name, dtype) for name in DIVISIONS for dtype in (INTEGERS if name in ("//", "%") else INTEGERS[::2])]
+
+
+@pytest.mark.parametrize("name, dtype", PAIRS)
 def test_a_divisor_that_is_0_is_the_error_of_pytorch(name, dtype):
-    for n, zero in ((1, 0), (3, 1), (100, 99), (100, None)):
+    for n, zero in ((3, 1), (100, 99), (100, None)):
         compare(DIVISIONS[name], integers(dtype, n), integers(dtype, n, zero))
 
 
@@ -123,7 +124,7 @@ def test_numbers_beyond_an_integer_type_become_what_they_become_in_pytorch(dtype
 
 @pytest.mark.parametrize("name", CONVERSIONS)
 def test_wherever_numbers_become_integers(name):
-    for to, dtype in itertools.product((torch.uint8, torch.int8, torch.int32, torch.int64), (torch.float32, torch.bfloat16)):
+    for to, dtype in ((torch.uint8, torch.float32), (torch.int8, torch.bfloat16), (torch.int64, torch.float32)):
         x = torch.tensor([-2.18, -1.0, 300.7, 5.5, -40000.0, 3e9], dtype=dtype)
         compare(CONVERSIONS[name], x, to)
 
