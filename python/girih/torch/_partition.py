@@ -113,7 +113,7 @@ def equalities(node) -> dict[sympy.Expr, tuple]:
 
 
 def multiples(node) -> dict[sympy.Expr, tuple]:
-    """Of symbols that are divided by numbers in the shapes of a node and of its operands, and are multiples now, that they are."""
+    """The symbols that shapes of a node and of its operands divide by numbers, and that are multiples of these now."""
     from torch.utils._sympy.functions import FloorDiv, Mod
 
     found = {}
@@ -146,7 +146,7 @@ def both(node) -> dict[sympy.Expr, tuple]:
 
 
 def factors(node) -> dict[sympy.Expr, tuple]:
-    """Of products that PyTorch guards to be a number, and whose symbols are in the shapes of a node's operands, the factors."""
+    """The factors of products that PyTorch guards to be a number, where their symbols are in the shapes of a node's operands."""
     extents = [e for operand in node.all_input_nodes for e in leaves_of(operand.meta.get("val"))]
     symbols = {s for e in extents for s in e.node.expr.free_symbols}
     found = {}

@@ -139,7 +139,7 @@ fn linspace(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let elem = call.elem("dtype")?.unwrap_or(Elem::F32);
     let wide = if elem == Elem::F64 { Elem::F64 } else { Elem::F32 };
     let (start, end) = (needed(b, call, 0, "start")?, needed(b, call, 1, "end")?);
-    // Of integers the ends are integers before anything is computed.
+    // PyTorch makes the ends integers before it computes those between.
     let (start, end) = if elem.is_float() { (start, end) } else { (cast(b, start, elem)?, cast(b, end, elem)?) };
     let (start, end) = (b.convert(start, Elem::F64)?, b.convert(end, Elem::F64)?);
     let shape = vec![steps.clone()];
