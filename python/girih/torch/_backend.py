@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from . import _complex, _graph, _options, _partition, _recurrent, _report, _whole
+from . import _complex, _graph, _layouts, _options, _partition, _recurrent, _report, _whole
 from ._compiled import Compiled
 
 __all__ = ["girih", "pieces"]
@@ -36,6 +36,12 @@ def pieces() -> dict:
     found[torch.ops.aten.native_dropout.default] = dropout
     found[torch.ops.aten._grouped_mm.default] = grouped_mm
     return found
+
+
+@functools.cache
+def traced() -> dict:
+    """What takes the place of operations while a graph is traced: `pieces`, and what lies as in eager mode."""
+    return {**pieces(), **_layouts.as_eager(pieces())}
 
 
 def dropout(x, p, train):
@@ -80,7 +86,7 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
         fw_compiler=functools.partial(compile_graph, options, "forward"),
         bw_compiler=functools.partial(compile_graph, options, "backward"),
         inference_compiler=functools.partial(compile_graph, options, "inference"),
-        decompositions=pieces(),
+        decompositions=traced(),
     )
     trains = torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
     if trains:

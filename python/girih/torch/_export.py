@@ -53,7 +53,7 @@ def decompositions():
     table = torch.export.default_decompositions()
     known = _whole.operations()
     whole = set(_whole.overloads())
-    pieces = _backend.pieces()
+    pieces = _backend.traced()
     for op in list(table.keys()):
         opname = str(getattr(op, "_opname", ""))
         composite = hasattr(op, "has_kernel_for_dispatch_key") and op.has_kernel_for_dispatch_key(
