@@ -104,16 +104,3 @@ def test_a_gradient_wanted_inside_of_a_graph():
 
     x = torch.randn(3, 8)
     torch.testing.assert_close(torch.compile(function, backend="girih")(x), function(x), rtol=1e-4, atol=1e-4)
-
-
-def test_exported_gradients():
-    class Force(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-
-        def forward(self, x):
-            return -func.grad(lambda a: self.model(a).softmax(0).pow(2).sum())(x)
-
-    model, x = Force().eval(), torch.randn(3, 4)
-    torch.testing.assert_close(girih.torch.export(model, (x,))(x), model(x))
