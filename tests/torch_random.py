@@ -8,6 +8,9 @@ compiles it anew with symbols for what changes. Results must be PyTorch's: value
 floats exactly where no order of operations matters, else within what rounding costs), dtypes, shapes, strides of dense
 results, which results show which arguments and each other, what was written into arguments, and whether it raises.
 
+Of eight groups one is of functions under stacks of function transforms (`grad`, `vmap`, `jvp`, ...; torch_programs/transforms.py), and one of
+models whose weights are written to between calls, past PyTorch's count of writes too (torch_programs/weights.py).
+
 Programs are compiled `--group` at a time as one function, because Dynamo takes most of the time; a group that differs is
 taken apart. One group in `--native` (8) runs as native code, the others in the evaluator; `--device cpu` or `eval` runs
 all in one. A program that differs in PyTorch's own `aot_eager` too is counted, and is none of ours. What differs is
@@ -67,11 +70,62 @@ def work(args):
         seed, size = map(int, line.split())
         start = time.perf_counter()
         try:
-            answer = examine(group.make(seed, size, device(args.device, seed, args.native)))
+            where = device(args.device, seed, args.native)
+            answer = OTHERS[seed % 8](seed, size, where) if seed % 8 in OTHERS else examine(group.make(seed, size, where))
         except Exception:
             answer = {"error": traceback.format_exc()}
         answer.update(seed=seed, size=size, seconds=time.perf_counter() - start)
         print(json.dumps(answer), flush=True)
+
+
+def examine_transforms(seed, size, where):
+    """A group of functions under stacks of function transforms."""
+    from torch_programs import transforms
+
+    rng = random.Random(seed)
+    stacks = [transforms.make(rng) for _ in range(size)]
+
+    def differs(group, backend):
+        """What differs of a group by itself; an exception differs too."""
+        options = {"options": {"device": where}} if backend == "girih" else {}
+        try:
+            return transforms.differences(group, backend, grad=seed % 3 == 0, **options)
+        except Exception as e:
+            return [(group[0], f"raises {type(e).__name__}: {e}")]
+
+    reports, theirs = [], 0
+    culprits = [s for s in stacks if differs([s], "girih")] if differs(stacks, "girih") else []
+    for stack in culprits:
+        if differs([stack], "aot_eager"):
+            theirs += 1
+            continue
+        while smaller := next((s for s in stack.smaller() if s.transforms and differs([s], "girih")), None):
+            stack = smaller
+        reports.append(f"# {where}: {differs([stack], 'girih')[0][1]}\n{stack.text()}")
+    return {"reports": reports, "theirs": theirs, "left": {}, "raised": 0, "mode": "transforms"}
+
+
+def examine_weights(seed, size, where):
+    """Models whose weights are written to between calls."""
+    from torch_programs import weights
+
+    rng = random.Random(seed)
+    reports, theirs = [], 0
+    for case in [weights.make(rng) for _ in range(size)]:
+        options = {"options": {"device": where}}
+        if not weights.differences(case, **options):
+            continue
+        if weights.differences(case, "aot_eager"):
+            theirs += 1
+            continue
+        while smaller := next((c for c in case.smaller() if weights.differences(c, **options)), None):
+            case = smaller
+        reports.append(f"# {where}: {weights.differences(case, **options)[0]}\n{case.text()}")
+    return {"reports": reports, "theirs": theirs, "left": {}, "raised": 0, "mode": "weights"}
+
+
+#: What groups are of, by the rest of their seeds divided by 8.
+OTHERS = {3: examine_transforms, 6: examine_weights}
 
 
 def examine(whole):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
-from girih import _library
+from girih import _library, _tensors
 from girih.frontend.errors import GirihError
 
 __all__ = ["Array", "View", "view"]
@@ -89,6 +89,8 @@ def view(value: Any) -> Optional[View]:
     """
     if isinstance(value, (type, np.ndarray, np.generic)):
         return None
+    if _tensors.is_tensor(value) and value.device.type == "cuda" and (problem := _tensors.problem(value)):
+        raise GirihError(f"an array is a tensor that {problem}")
     # PyTorch refuses both for what has a gradient.
     value = value.detach() if getattr(value, "requires_grad", False) else value
     try:

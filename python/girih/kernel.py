@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import _library
+from . import _library, _tensors
 from .frontend import types as ty
 from .frontend.errors import CompilationError, UnsupportedError, kernel_error
 from .frontend.tensor import is_constexpr, unwrap
@@ -318,7 +318,7 @@ def describe_array(value: Any, name: str) -> Any:
     A tensor of PyTorch becomes where it is, how many bytes it spans, whether it may be written, its element type, and
     how it lies in memory unless it is contiguous; the rest an array or a number.
     """
-    if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage"):
+    if _tensors.is_tensor(value):
         return describe_torch(value, name)
     kind = type(value)
     if hasattr(kind, "__cuda_array_interface__") or hasattr(kind, "__dlpack_device__"):
@@ -354,6 +354,8 @@ def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | 
     if any(s < 0 for s in found.strides):
         raise ValueError(f"the argument `{name}` runs backwards in memory, which arrays of a CUDA device may not")
     size = found.itemsize
+    if found.address % size:
+        raise ValueError(f"the argument `{name}` begins at {found.address:#x}, which its elements of {size} bytes do not divide")
     layout = None if found.contiguous else (list(found.shape), [s // size for s in found.strides])
     bytes_spanned = span(found.shape, found.strides, size)
     element = NAMES[found.element].name
@@ -372,6 +374,8 @@ def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | 
     found = NAMES.get(str(value.dtype).removeprefix("torch."))
     if found is None:
         raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
+    if problem := _tensors.problem(value):
+        raise ValueError(f"the argument `{name}` is a tensor that {problem}")
     size = value.element_size()
     strides = [s * size for s in value.stride()]
     layout = None if value.is_contiguous() else (list(value.shape), list(value.stride()))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from girih import _library, device
+from girih import _library, _tensors, device
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import GirihError
 
@@ -284,7 +284,9 @@ class Model:
         arrays = self._fitting(feed)
         prepared = self._source.prepare(arrays)
         results = self._given({} if out is None else out, prepared.results, arrays)
-        prepared.run([device.view(array) or array for array in results])
+        prepared.run([place(array) for array in results])
+        for array in filter(_tensors.is_tensor, results):
+            _tensors.written(array)
         # All inputs were given, in the model's order.
         plain = len(feed) == len(self.inputs) and list(map(id, arrays.values())) == list(map(id, prepared.arrays))
         self._quick = self._source.quick(prepared) if plain else None
@@ -292,10 +294,8 @@ class Model:
 
     def _given(self, out, types, arrays):
         names = [port.name for port in self.outputs]
-        if isinstance(out, np.ndarray) or device.view(out) is not None:
-            out = [out]
         if not isinstance(out, dict):
-            out = list(out)
+            out = list(out) if isinstance(out, (list, tuple)) else [out]
             if len(out) != len(names):
                 refuse([f"the model has {len(names)} outputs, but `out` has {len(out)} arrays"])
             out = {name: array for name, array in zip(names, out) if array is not None}
@@ -309,14 +309,17 @@ class Model:
                 empty = device.Array(shape, dtype, there[0].stream) if there else np.empty(shape, dtype)
                 results.append(empty)
                 continue
-            given = device.view(array) if self._source.device() == "cuda" else None
-            given = array if given is None else given
+            if _tensors.is_tensor(array) and (problem := not_written(array)):
+                problems.append(f"`out` for `{name}` is a tensor that {problem}")
+                results.append(array)
+                continue
+            given = place(array, self._source.device())
             if not isinstance(given, (np.ndarray, device.View)) or given.dtype != dtype or given.shape != tuple(shape):
                 known = isinstance(given, (np.ndarray, device.View))
                 found = f"{given.dtype}{list(given.shape)}" if known else type(array).__name__
                 problems.append(f"`out` for `{name}` is {found}: the run gives {dtype}{list(shape)}")
             elif not usable(given):
-                problems.append(f"`out` for `{name}` must be C-contiguous and writable")
+                problems.append(f"`out` for `{name}` must be C-contiguous, aligned and writable")
             elif any(overlap(given, other) for other in taken):
                 problems.append(f"`out` for `{name}` overlaps another array of the run")
             taken.append(given)
@@ -417,7 +420,7 @@ class _Graph:
         made = {n: np.frombuffer(data, dtype_of(elem)).reshape(shape) for n, elem, shape, data in self.native.made()}
         parameters = [p[0] for p in self.native.inputs() if p[3]]
         self.held = [made[name] for name in parameters]
-        self.native.bind_addresses([(name, made[name].ctypes.data, made[name].shape) for name in parameters])
+        self.native.bind_addresses([(name, made[name].ctypes.data, made[name].shape, False) for name in parameters])
         return {name: array for name, array in made.items() if name not in parameters}
 
     def model(self):
@@ -558,11 +561,28 @@ def address(array) -> int:
     return array.address if isinstance(array, device.View) else array.ctypes.data
 
 
+def place(array, where="cuda"):
+    """The memory of an array that is given for a result: a view of the device's or an array of NumPy's; the array itself where it is
+    neither, or lies on another device than `where`."""
+    if where == "cuda" and (found := device.view(array)) is not None:
+        return found
+    if _tensors.is_tensor(array) and array.device.type == "cpu":
+        return _tensors.elements(array)
+    return array
+
+
+def not_written(tensor):
+    """Why nothing can be written where a tensor lies, and what to do; None where it can."""
+    if tensor.requires_grad:
+        return "requires a gradient; pass `x.detach()`"
+    return _tensors.problem(tensor)
+
+
 def usable(array) -> bool:
     """Whether results can be written to it."""
     if isinstance(array, device.View):
         return array.contiguous and array.writable
-    return array.flags.c_contiguous and array.flags.writeable
+    return array.flags.c_contiguous and array.flags.aligned and array.flags.writeable
 
 
 def overlap(a, b) -> bool:
@@ -610,6 +630,7 @@ def fitted(wanted: Port, given, extents, where):
     if found is not None and where != "cuda":
         return None, f'input `{wanted.name}` is on a CUDA device: make the model with device="cuda"'
     try:
+        given = _tensors.elements(given) if found is None and _tensors.is_tensor(given) else given
         array = np.asarray(given) if found is None else found
         # Lists and numbers have no type of their own; a fraction is no integer.
         typed = isinstance(given, np.generic) or hasattr(given, "__array__") or hasattr(given, "__array_interface__")
@@ -628,8 +649,8 @@ def fitted(wanted: Port, given, extents, where):
             name = "" if isinstance(want, int) else f", and {want} is {known_extent}"
             return None, f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
     if found is None:
-        # `ascontiguousarray` gives a scalar a dimension.
-        return array if array.flags.c_contiguous else np.ascontiguousarray(array), None
+        fits = array.flags.c_contiguous and array.flags.aligned
+        return array if fits else array.copy(order="C"), None
     if not found.contiguous:
         return None, f"input `{wanted.name}` is not C-contiguous: copy it, as `cupy.ascontiguousarray` does"
     return found, None

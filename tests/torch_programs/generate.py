@@ -65,7 +65,7 @@ class Generator:
     def tensor_parameter(self, dtype, dims, data=None) -> str:
         """A tensor parameter; `data(set, count)` gives its elements."""
         rng = self.rng
-        layout = rng.choice(("rows", "rows", "rows", "rows", "columns", "strided", "offset", "expanded"))
+        layout = rng.choice(("rows", "rows", "rows", "rows", "columns", "channels", "strided", "offset", "expanded"))
         whole = rng.random() < 0.7
         views = []
         for at, arguments in enumerate(self.program.sets):
@@ -328,6 +328,10 @@ def placed(size, layout):
     if layout == "columns" and len(size) > 1:
         turned, _, _ = placed((*size[:-2], size[-1], size[-2]), "rows")
         rows = [*turned[:-2], turned[-1], turned[-2]]
+    elif layout == "channels" and len(size) > 2:
+        # Axis 1 is the innermost, as in channels-last.
+        turned, _, _ = placed((size[0], *size[2:], size[1]), "rows")
+        rows = [turned[0], turned[-1], *turned[1:-1]]
     elif layout == "strided":
         rows = [2 * r for r in rows]
     elif layout == "offset":

@@ -337,21 +337,30 @@ impl Model {
         described(py, self.model.outputs())
     }
 
-    /// Gives parameters as (name, address, shape). The memory must stay until others are given in its place.
-    fn bind_addresses(&self, py: Python<'_>, parameters: Vec<(String, u64, Vec<u64>)>) -> PyResult<()> {
+    /// Gives parameters as (name, address, shape, whether somebody may write to it between runs). The memory must stay until others
+    /// are given in its place.
+    fn bind_addresses(&self, py: Python<'_>, parameters: Vec<(String, u64, Vec<u64>, bool)>) -> PyResult<()> {
         let inputs = self.model.inputs();
         let elem = |name: &str| inputs.iter().find(|port| port.name == name).map(|port| port.elem);
         let mut tensors = vec![];
-        for (name, address, shape) in &parameters {
+        for (name, address, shape, watched) in &parameters {
             let Some(elem) = elem(name) else {
                 return Err(PyValueError::new_err(format!("the model has no parameter {name:?}")));
             };
             let data = std::ptr::with_exposed_provenance(*address as usize);
-            tensors.push((name.as_str(), RawTensor { elem, shape, data }));
+            tensors.push((name.as_str(), RawTensor { elem, shape, data }, *watched));
         }
         // SAFETY: the caller keeps the tensors of these addresses, row-major and of these shapes, as long as they are
         // bound (`girih.torch._compiled`).
         unsafe { self.model.bind_parameters_raw(&tensors) }.map_err(|e| raised(py, e))
+    }
+
+    /// A digest of memory, given by address and number of bytes, to know whether somebody wrote to it; the caller holds it, and
+    /// nobody writes to it meanwhile.
+    fn digest(&self, py: Python<'_>, address: u64, bytes: usize) -> u128 {
+        let threads = self.model.options().thread_count() as usize;
+        // SAFETY: as the caller says (`girih.torch._compiled`).
+        py.detach(|| unsafe { girih::model::digest::of(&[(address, bytes)], threads) }).number()
     }
 
     /// Runs the model: the addresses and shapes of its arguments in order, the values of its symbols in order, and for

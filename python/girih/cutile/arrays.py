@@ -6,7 +6,7 @@ lie: nothing is copied, and what a kernel writes is there after the launch.
 
 import sys
 
-from girih import _girih
+from girih import _girih, _tensors
 
 # The element types of ml_dtypes that cuTile has: DLPack's code and bits.
 _ML_DTYPES = {
@@ -68,6 +68,8 @@ def _why_not(array, refusal):
 
 def _torch_capsule(tensor):
     torch = sys.modules["torch"]
+    if problem := _tensors.problem(tensor):
+        raise TypeError(f"girih: an argument is a tensor that {problem}")
     try:
         return torch._C._to_dlpack(tensor.detach() if tensor.requires_grad else tensor)
     except (BufferError, RuntimeError, TypeError) as error:

@@ -21,7 +21,11 @@ __all__ = ["Model", "Report", "backend", "export", "report"]
 
 
 def _register():
+    from torch._dynamo import trace_rules
     from torch._dynamo.backends import registry
+
+    # Dynamo calls this package while it compiles, and holds locks then: it compiles nothing of the package itself.
+    trace_rules.add("girih")
 
     # Where PyTorch found the name among entry points it registers the backend itself, when somebody asks for it: perhaps
     # that is why this module is being imported.

@@ -14,56 +14,10 @@ from typing import Any
 
 import torch
 
-from girih import _library
-from girih.frontend.errors import GirihError
-
-from . import _complex, _draws, _graph, _partition, _recurrent, _report
+from . import _complex, _draws, _graph, _layouts, _options, _partition, _recurrent, _report, _whole
 from ._compiled import Compiled
 
-__all__ = ["girih", "kept_whole", "pieces"]
-
-_girih = _library.extension()
-
-# Operations that PyTorch would take apart, and Girih computes as one. Only those without side effects may be kept.
-WHOLE = (
-    "linear", "matmul", "rms_norm", "layer_norm", "group_norm", "softmax", "log_softmax", "scaled_dot_product_attention",
-    "cosine_similarity", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "adaptive_avg_pool1d", "avg_pool1d",
-    "upsample_nearest2d", "upsample_bilinear2d", "lstm", "gru", "rnn_tanh", "rnn_relu",
-)  # fmt: skip
-
-OPTIONS = {"threads", "device", "target", "cache", "check"}
-
-# A model that computes nothing: options are tried on it.
-NOTHING = '{"format": "girih.torch", "version": 1}'
-
-
-@functools.cache
-def operations() -> frozenset[str]:
-    """The ATen operations that have a decomposition here."""
-    return frozenset(name.removeprefix("aten.") for name in _girih.torch_operations())
-
-
-@functools.cache
-def whole_overloads() -> tuple:
-    """The overloads of `WHOLE` that Girih knows and that PyTorch takes apart."""
-    found = []
-    for name in WHOLE:
-        packet = getattr(torch.ops.aten, name, None)
-        if packet is None or name not in operations():
-            continue
-        for overload in packet.overloads():
-            op = getattr(packet, overload)
-            composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
-            if composite and op._schema.is_mutable is False and overload != "out" and "dimname" not in overload:
-                found.append(op)
-    return tuple(found)
-
-
-def kept_whole():
-    """A context in which tracing keeps those operations."""
-    from torch.export.exported_program import _override_composite_implicit_decomp
-
-    return _override_composite_implicit_decomp({op: lambda *args, **kwargs: NotImplemented for op in whole_overloads()})
+__all__ = ["girih", "pieces"]
 
 
 def pieces() -> dict:
@@ -77,7 +31,7 @@ def pieces() -> dict:
 def pieces_of_pytorch() -> dict:
     from torch._decomp import core_aten_decompositions
 
-    known = operations()
+    known = _whole.operations()
     table = core_aten_decompositions()
     # Random numbers are PyTorch's own: its decompositions would draw others than eager mode does.
     random = torch.Tag.nondeterministic_seeded
@@ -88,6 +42,16 @@ def pieces_of_pytorch() -> dict:
     found[torch.ops.aten.native_dropout.default] = _draws.dropout
     found[torch.ops.aten._grouped_mm.default] = grouped_mm
     return found
+
+
+def traced() -> dict:
+    """What takes the place of operations while a graph is traced: `pieces`, and results that lie as in eager mode."""
+    return {**pieces(), **lying_as_in_eager_mode()}
+
+
+@functools.cache
+def lying_as_in_eager_mode() -> dict:
+    return _layouts.as_eager(pieces_of_pytorch())
 
 
 def grouped_mm(a, b, offs=None, bias=None, out_dtype=None):
@@ -121,25 +85,23 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
     """Compiles a graph that Dynamo captured; `torch.compile(model, backend="girih")` calls it.
 
     Args:
-        options: `threads`, `device` ("cpu", "eval", "sim" or "cuda"), `target`, `cache` (False: compile anew), `check`.
+        options: `threads`, `device` ("cpu", "eval", "sim" or "cuda"), `target`, `cache` (False: compile anew), `check`, `freeze`
+            (True: parameters stay as they are); inductor's are accepted, and so is a `mode` of `torch.compile`.
     """
     from torch._dynamo.backends.common import aot_autograd
 
-    options = {**(options or {}), **other}
-    if unknown := sorted(set(options) - OPTIONS):
-        raise GirihError(f"girih has no option `{unknown[0]}`; the options are {', '.join(sorted(OPTIONS))}")
-    _girih.Model.from_torch_json(NOTHING, **options)
+    options = _options.taken(options, **other)
     _draws.free_order(module)
     backend = aot_autograd(
         fw_compiler=functools.partial(compile_graph, options, "forward"),
         bw_compiler=functools.partial(compile_graph, options, "backward"),
         inference_compiler=functools.partial(compile_graph, options, "inference"),
-        decompositions=pieces(),
+        decompositions=traced(),
     )
     trains = torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
     if trains:
         return backend(module, inputs)
-    with kept_whole():
+    with _whole.kept():
         return backend(module, inputs)
 
 

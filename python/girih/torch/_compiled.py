@@ -2,8 +2,8 @@
 
 In: a `Document` and the tensors of its parameters and arguments. Out: a function of the FX graph's placeholders.
 
-Parameters are given to the model once; a run looks whether each is still the tensor at the same address with the same
-version, and gives them again where one is not. Outputs are allocated by PyTorch, with the strides that its own kernels
+Parameters are given to the model once by their addresses, and again where one lies elsewhere. Their elements may change at any
+time: see `Compiled._bind`. Outputs are allocated by PyTorch, with the strides that its own kernels
 would give them. Results that are views, of inputs or of what is computed, are made by PyTorch's own view operations.
 
 Invariants: compiled code gets no tensor but through `Compiled._enter`, which looks at everything that the code relies on,
@@ -20,6 +20,7 @@ import math
 from typing import Any
 
 import torch
+from torch import _prims_common
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from girih import _library
@@ -72,6 +73,8 @@ class Compiled:
         self.limits = [(lo, hi) for _, lo, hi in document.limits]
         self.fixed = None if sources else self.evaluate(())
         self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
+        #: Whether parameters are promised to stay as they are.
+        self.frozen = options.get("freeze", False)
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **on_device(self.device, options))
         # What cannot be lowered is known now, when PyTorch can still do it instead.
@@ -113,8 +116,12 @@ class Compiled:
             values.update((r["name"], r) for r in node["results"] if r)
         typed = [values[output["value"]] for output in root["outputs"]]
         strides = [unusual_strides(base, document.scalars) for base in document.bases]
+        rows = [s is not None and _graph.is_row_major(base.meta["val"]) for s, base in zip(strides, document.bases)]
         self.dtypes = [OF_NAMES[t["dtype"]] for t in typed]
-        self.strided = [at for at, s in enumerate(strides) if s is not None]
+        #: Outputs that are row-major but for the strides of axes of one element: they are written where they are given.
+        self.placed = [at for at, row_major in enumerate(rows) if row_major]
+        #: Outputs that lie otherwise: they are copied.
+        self.strided = [at for at, s in enumerate(strides) if s is not None and not rows[at]]
         return tuple(tuple(t["shape"]) for t in typed), tuple(s or () for s in strides)
 
     def _plan_results(self, document):
@@ -195,6 +202,8 @@ class Compiled:
             number = torch.tensor(number, dtype=torch.float64, device="cpu")
             self._enter(number, torch.float64, "a number", entered, addresses, extents, _graph.CPU)
         outputs = [self._empty(s, d) for s, d in zip(shapes, self.dtypes)]
+        for i in self.placed:
+            outputs[i] = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
         self._run(addresses, extents, symbols, outputs)
         for i in self.strided:
             strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
@@ -211,6 +220,11 @@ class Compiled:
             return None
         self._extents = [tuple(self.wanted[p][1]) for p, _, _ in self.arguments]
         self._makers = [self._maker(s, d) for s, d in zip(self.fixed[1], self.dtypes)]
+        for i in self.placed:
+            shape, strides = self.fixed[1][i], self.fixed[2][i]
+            self._makers[i] = functools.partial(
+                torch.empty_strided, shape, strides, dtype=self.dtypes[i], device=self.device
+            )
         return [(p, dtype, shape) for (p, dtype, _), shape in zip(self.arguments, self._extents)]
 
     def quick(self, args):
@@ -235,7 +249,7 @@ class Compiled:
             ):
                 return None
             address = tensor.data_ptr()
-            if address == 0 and tensor.numel():
+            if (address == 0 or address % dtype.itemsize) and tensor.numel():
                 return None
             addresses.append(address)
         if self.parameters or self.constants:
@@ -286,6 +300,9 @@ class Compiled:
         if not tensor.is_contiguous():
             tensor = tensor.contiguous()
         address = tensor.data_ptr()
+        if address % dtype.itemsize:
+            tensor = tensor.clone()
+            address = tensor.data_ptr()
         # Tensors without memory of their own: wrappers, those that are known to be zero, those whose storage was freed.
         if address == 0 and tensor.numel():
             raise Misfit(f"`{name}` is a {type(tensor).__name__} without memory")
@@ -294,10 +311,20 @@ class Compiled:
         extents.append(tuple(tensor.shape))
 
     def _bind(self, args):
-        """Gives the parameters to the model where they are not those it has."""
+        """Gives the parameters to the model where they are not those it has.
+
+        Only where and how a parameter lies tells that it is another one. Anybody may write to its elements, and nothing has to
+        count that (`p.data.mul_()`, a view of NumPy's): the model looks for itself at what it keeps anything made of, and at the
+        parameters that are copied here it is looked here. Of frozen ones only PyTorch's count of writes is compared.
+        """
         tensors = [args[p] for p, _, _ in self.parameters]
-        key = [(t.data_ptr(), version(t), t.is_contiguous() or t.stride()) for t in tensors]
-        if self._bound is not None and self._bound[0] == key and None not in self._bound[1]:
+        key = [(t.data_ptr(), t.is_contiguous() or t.stride(), t.is_neg()) for t in tensors]
+        if self.frozen:
+            key = [(place, version(t)) for place, t in zip(key, tensors)]
+        if self._bound is not None and self._bound[0] == key:
+            if self.frozen or not [copy for copy in self._bound[2] if copy.follow(self.model)]:
+                return
+            self.model.bind_addresses(self._bound[1])
             return
         self._bound = None
         entered, addresses, extents = [], [], []
@@ -305,9 +332,37 @@ class Compiled:
         named += [(tensor, tensor.dtype, name) for name, tensor in self.constants]
         for tensor, dtype, name in named:
             self._enter(tensor, dtype, name, entered, addresses, extents)
-        self.model.bind_addresses(list(zip([n for _, _, n in named], addresses, extents)))
+        copies = [Copy(t, made) for t, made in zip(tensors, entered) if made is not t]
+        copied = [made is not t for t, made in zip(tensors, entered)] + [True] * len(self.constants)
+        watched = [not (self.frozen or own) for own in copied]
+        bound = list(zip([n for _, _, n in named], addresses, extents, watched))
+        for copy in copies if not self.frozen else ():
+            copy.follow(self.model)
+        self.model.bind_addresses(bound)
         # The tensors are kept, so that no other takes an address of theirs.
-        self._bound = (key, [version(t) for t in tensors], entered, tensors)
+        self._bound = (key, bound, copies, entered, tensors)
+
+
+class Copy:
+    """A row-major copy of a parameter that lies otherwise."""
+
+    def __init__(self, tensor, made):
+        self.tensor, self.made = tensor, made
+        #: Whether its elements fill a stretch of the host's memory, which can be looked at; and what that held.
+        self.dense = tensor.device.type == "cpu" and _prims_common.is_non_overlapping_and_dense(tensor)
+        self.seen: Any = None
+
+    def follow(self, model) -> bool:
+        """Whether the parameter was written to since it was copied, or may have been: the copy is made anew."""
+        if self.dense:
+            seen = model.digest(self.tensor.data_ptr(), self.tensor.nbytes)
+            if seen == self.seen:
+                return False
+            self.seen = seen
+        # Either may be a tensor of inference mode.
+        with torch.inference_mode():
+            self.made.copy_(self.tensor)
+        return True
 
 
 def stream_of(index):
@@ -316,7 +371,8 @@ def stream_of(index):
 
 
 def on_device(device, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a graph whose tensors are on a device: what is on a GPU runs there."""
+    """The options of a model whose tensors are on a device: what is on a GPU runs there."""
+    options = {name: value for name, value in options.items() if name != "freeze"}
     if device == _graph.CPU:
         return options
     if options.get("device", "cuda") != "cuda":
@@ -380,7 +436,8 @@ def version(tensor):
 
 
 def unusual_strides(node, scalars):
-    """The strides of a node's result as extents: of transposed axes, or with gaps; None where they are row-major.
+    """The strides of a node's result as extents: of transposed axes, with gaps, or of axes of one element that have others than in
+    a new tensor; None where they are row-major.
 
     `slice_scatter` and its like keep even gaps, and PyTorch takes views of their results by those strides.
     """
@@ -388,7 +445,7 @@ def unusual_strides(node, scalars):
     if not isinstance(value, torch.Tensor) or _graph.gives_row_major(node):
         return None
     try:
-        if _graph.is_row_major(value) or overlaps(value):
+        if _graph.has_rows_strides(value) or overlaps(value):
             return None
         return tuple(_scalars.Text(scalars.text(s)) for s in value.stride())
     except RuntimeError:

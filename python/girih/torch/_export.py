@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import GirihError
 
-from . import _backend, _compiled, _complex, _graph, _partition, _recurrent
+from . import _backend, _compiled, _complex, _graph, _options, _partition, _recurrent, _whole
 
 __all__ = ["Model", "export"]
 
@@ -25,7 +25,7 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
         kwargs: named ones.
         dynamic_shapes: which extents may change from run to run, as `torch.export.export` takes it.
         name: for printing; otherwise the class's name.
-        options: those of the backend: `threads`, `device`, `target`, `cache`, `check`.
+        options: those of the backend: `threads`, `device`, `target`, `cache`, `check`, `freeze`.
 
     Raises:
         ProgramError: operations that Girih does not know, or whose operands do not fit; all of them at once.
@@ -37,8 +37,7 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
         >>> m(torch.ones(3, 64)).shape
         torch.Size([3, 64])
     """
-    if unknown := sorted(set(options) - _backend.OPTIONS):
-        raise GirihError(f"girih has no option `{unknown[0]}`; the options are {', '.join(sorted(_backend.OPTIONS))}")
+    _options.known(options)
     program = model
     if not isinstance(model, torch.export.ExportedProgram):
         name = name or type(model).__name__
@@ -52,9 +51,9 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
 def decompositions():
     """What `run_decompositions` must take apart: everything that Girih does not support."""
     table = torch.export.default_decompositions()
-    known = _backend.operations()
-    whole = set(_backend.whole_overloads())
-    pieces = _backend.pieces()
+    known = _whole.operations()
+    whole = set(_whole.overloads())
+    pieces = _backend.traced()
     for op in list(table.keys()):
         opname = str(getattr(op, "_opname", ""))
         composite = hasattr(op, "has_kernel_for_dispatch_key") and op.has_kernel_for_dispatch_key(

@@ -673,6 +673,17 @@ def is_row_major(value) -> bool:
     return True
 
 
+def has_rows_strides(value) -> bool:
+    """Whether the strides of a fake tensor are those of a new row-major tensor, along axes of one element too."""
+    step = 1
+    for size, stride in zip(reversed(value.shape), reversed(value.stride())):
+        if not statically_known_true(stride == step):
+            return False
+        if not statically_known_true(size == 0):
+            step = step * size
+    return True
+
+
 def is_reshaped(view, source) -> bool:
     """Whether a fake tensor has all elements of another, both in row-major order."""
     if not isinstance(view, torch.Tensor) or not isinstance(source, torch.Tensor) or view.dtype != source.dtype:

@@ -12,6 +12,7 @@ import contextlib
 import sys
 
 import torch
+from torch._dynamo.callback import CallbackTrigger
 from torch._subclasses import FakeTensor, fake_impls
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
@@ -109,7 +110,10 @@ class Capture:
         self.backend = backend
         self.contexts = None
 
-    def begins(self, _):
+    def begins(self, args):
+        # A backward graph is compiled from a graph that was captured before.
+        if args.callback_trigger is not CallbackTrigger.DYNAMO:
+            return
         if torch.is_grad_enabled() or compiling() is not self.backend:
             return
         with contextlib.ExitStack() as contexts:
@@ -143,12 +147,14 @@ def wrapped(backend):
 def watch(backend):
     """Lets graphs for inference of a backend have recurrent layers."""
     capture = Capture(backend)
+    # Dynamo calls them while it holds the lock of its callbacks, which compiling one of them would wait for.
+    begins, ends = torch._dynamo.disable(capture.begins), torch._dynamo.disable(capture.ends)
 
     def begin():
         handler = torch._dynamo.callback_handler
         # `torch._dynamo.reset` forgets them.
-        if capture.begins not in handler.start_callbacks:
-            handler.register_start_callback(capture.begins)
-            handler.register_end_callback(capture.ends)
+        if begins not in handler.start_callbacks:
+            handler.register_start_callback(begins)
+            handler.register_end_callback(ends)
 
     backend._dynamo_backend_init = begin

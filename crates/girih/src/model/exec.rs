@@ -19,6 +19,7 @@ use girih_compiler::loops::model::{Array, ArrayId, ArrayPlace, LoopId, Move, Pla
 use memmap2::MmapMut;
 
 use super::binding::{self, Binding, BoundStep, Grid, Slot};
+use super::digest::{self, Digest};
 use super::extent;
 use super::files::Files;
 use super::kernels::{Compiled, Progress, compile, grid_of, nameless};
@@ -102,6 +103,8 @@ struct State {
     now: Vec<(u64, u64)>,
     /// Whether the steps of `load` have run on the parameters as they are.
     loaded: bool,
+    /// What the memory that is watched held then.
+    seen: Option<Digest>,
 }
 
 /// How many bindings are remembered.
@@ -112,6 +115,8 @@ pub struct Call<'a> {
     pub binding: &'a Binding,
     pub inputs: &'a [u64],
     pub outputs: &'a [u64],
+    /// Memory that may have been written to since the last run, by address and bytes: where it was, the steps of loading run anew.
+    pub watched: &'a [(u64, usize)],
 }
 
 /// How long each step took, in seconds; the steps of `load` are not among them.
@@ -254,6 +259,11 @@ impl Executable {
         let session = Session::begin()?;
         if self.changed.swap(false, Ordering::SeqCst) {
             state.loaded = false;
+        }
+        if !call.watched.is_empty() {
+            // SAFETY: parameters are as they are said to be, which is the contract's.
+            let seen = Some(unsafe { digest::of(call.watched, self.options.thread_count() as usize) });
+            state.loaded &= seen == std::mem::replace(&mut state.seen, seen);
         }
         if !state.loaded {
             // SAFETY: as the function's own contract says.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use girih_compiler::graph::{Elem, Fill, Role};
+use girih_compiler::graph::{Elem, Fill, Input, Role};
+use girih_compiler::loops::model::Plan;
 
-use super::tensor::{RawTensor, Tensor};
+use super::load_order::read_at_load;
+use super::tensor::{RawTensor, Tensor, bytes_of};
 use super::{Model, inputs};
 use crate::error::{Error, Result};
 
@@ -15,6 +17,8 @@ pub(super) enum Given {
     Raw {
         address: u64,
         shape: Vec<u64>,
+        /// Somebody may write to it between runs.
+        watched: bool,
     },
 }
 
@@ -22,7 +26,7 @@ impl Given {
     pub(super) fn raw(&self, elem: Elem) -> RawTensor<'_> {
         match self {
             Given::Owned(t) => t.raw(),
-            Given::Raw { address, shape } => {
+            Given::Raw { address, shape, .. } => {
                 RawTensor { elem, shape, data: std::ptr::with_exposed_provenance(*address as usize) }
             }
         }
@@ -79,19 +83,37 @@ impl Model {
         self.hold(fitting)
     }
 
-    /// The same by address, in the caller's memory.
+    /// The same by address, in the caller's memory; and whether somebody may write to it between runs. What is computed from
+    /// such a parameter beforehand is computed anew where its elements are others than they were, which every run looks at: that
+    /// takes as long as reading it. What is read in place costs nothing.
     ///
     /// # Safety
-    /// The memory must hold what the tensors say, and stay as it is until other parameters are given or the model ends.
-    pub unsafe fn bind_parameters_raw(&self, parameters: &[(&str, RawTensor<'_>)]) -> Result<()> {
+    /// The memory must hold what the tensors say until other parameters are given or the model ends; it must stay as it is where
+    /// nobody is said to write to it, and as long as a run lasts where somebody is.
+    pub unsafe fn bind_parameters_raw(&self, parameters: &[(&str, RawTensor<'_>, bool)]) -> Result<()> {
         let mut fitting = vec![];
-        for (name, tensor) in parameters {
+        for (name, tensor, watched) in parameters {
             let at = self.parameter(name)?;
             inputs::check(&self.graph, at, tensor.elem, tensor.shape)?;
             let address = tensor.data.expose_provenance() as u64;
-            fitting.push((at, Given::Raw { address, shape: tensor.shape.to_vec() }));
+            fitting.push((at, Given::Raw { address, shape: tensor.shape.to_vec(), watched: *watched }));
         }
         self.hold(fitting)
+    }
+
+    /// Where the parameters lie that may be written to between runs and that steps of loading read, and their bytes.
+    pub(super) fn watched(&self, plan: &Plan) -> Vec<(u64, usize)> {
+        let read = read_at_load(plan);
+        let held = self.given.lock();
+        let inputs = self.graph.inputs.iter().zip(&*held).enumerate().filter(|(at, _)| read.contains(at));
+        let one = |(_, (input, given)): (usize, (&Input, &Option<Given>))| match given {
+            Some(Given::Raw { address, shape, watched: true }) => {
+                let elem = inputs::value(&self.graph, input)?.elem;
+                Some((*address, usize::try_from(bytes_of(elem, shape)?).ok()?))
+            }
+            _ => None,
+        };
+        inputs.filter_map(one).collect()
     }
 
     /// The data of each input that makes its own, was not given and whose shape the model says, by name.
@@ -129,6 +151,7 @@ impl Model {
         // A run that reads those of before is over.
         let mut runs = self.runs.take()?;
         runs.recent.clear();
+        runs.watched = None;
         let before: Vec<Option<Given>> = {
             let mut held = self.given.lock();
             given.into_iter().map(|(at, one)| held.get_mut(at).and_then(|slot| slot.replace(one))).collect()

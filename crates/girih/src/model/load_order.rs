@@ -3,10 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use girih_compiler::loops::model::{ArrayId, Plan, Step};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step};
 
 use super::extent;
 use super::tensor::bytes_of;
+
+/// The inputs, by position, that steps of loading read.
+pub(super) fn read_at_load(plan: &Plan) -> BTreeSet<usize> {
+    let of = |id: &ArrayId| match plan.arrays.get(*id).map(|a| &a.place) {
+        Some(ArrayPlace::Input(at)) => Some(*at as usize),
+        _ => None,
+    };
+    plan.load.iter().flat_map(|step| &step.reads).filter_map(of).collect()
+}
 
 /// Puts the steps of loading that read most first, as far as what they read is there: what is read is released soon
 /// after, and little of it is needed beside the results that pile up.

@@ -6,7 +6,7 @@
 //! A model is compiled when it first runs, or by [`Model::compile`]; kernels are kept on disk. Its symbolic extents get
 //! their values from the arrays of each run: what was compiled serves all of them.
 //!
-//! From the bottom up: `files` (mapped weights), `tensor` (arrays), `inputs` (what callers give, by name), `extent`,
+//! From the bottom up: `digest` (whether memory was written to), `files` (mapped weights), `tensor` (arrays), `inputs` (what callers give, by name), `extent`,
 //! `arena` and `binding` (what follows from the extents), `kernels` (compiled once each), `exec` (launches), `given` (what
 //! inputs hold), `parts` (what [`crate::build`] takes), `saved` (compiled models in files), `prepared` and `raw` (runs by name and on addresses), `profile`; above them `onnx` (a file that may need a model for each
 //! set of shapes).
@@ -14,6 +14,8 @@
 mod arena;
 mod binding;
 mod cuda;
+#[doc(hidden)]
+pub mod digest;
 mod exec;
 mod explained;
 pub(crate) mod extent;

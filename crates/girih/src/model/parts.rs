@@ -182,7 +182,7 @@ impl Model {
         let binding = ready.binding(&symbols)?;
         let address = |p: &Option<Complete<'_>>| p.as_ref().map_or(0, |p| p.raw().data.expose_provenance() as u64);
         let inputs: Vec<u64> = parameters.iter().map(address).collect();
-        let call = Call { binding: &binding, inputs: &inputs, outputs: &[] };
+        let call = Call { binding: &binding, inputs: &inputs, outputs: &[], watched: &[] };
         // SAFETY: steps of load read constants and parameters, whose types and shapes were compared with the graph's; they
         // live as long as the caller's borrow. There are no other steps, and no outputs.
         unsafe { ready.run(&call, &self.files, None) }?;

@@ -92,7 +92,7 @@ impl<'a> Prepared<'a> {
             };
             return Ok(());
         };
-        let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs };
+        let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs, watched: &[] };
         // SAFETY: the tensors live as long as this value and were checked against the graph; outputs have memory of
         // their own.
         unsafe { native.ready.run(&call, &self.model.files, times) }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use girih_compiler::graph::{Elem, Role};
 
 use super::binding::Binding;
+use super::digest::{self, Digest};
 use super::exec::{Call, Executable};
 use super::given::Given;
 use super::tensor::{RawTensor, Tensor};
@@ -23,6 +24,9 @@ pub(super) struct Runs {
     /// Of the run under way.
     addresses: Vec<u64>,
     outputs: Vec<u64>,
+    /// Memory that every run looks at, as `Model::watched` tells it; and what it held before the last run on a GPU.
+    pub(super) watched: Option<Vec<(u64, usize)>>,
+    seen: Option<Digest>,
 }
 
 /// A binding, and the types of the arguments and the symbols given that it is for.
@@ -85,7 +89,8 @@ impl Model {
         for (k, output) in binding.outputs.iter().enumerate() {
             held.outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
         }
-        let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs };
+        let watched = held.watched.get_or_insert_with(|| self.watched(&ready.plan));
+        let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs, watched };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
         unsafe { ready.run(&call, &self.files, None) }
     }
@@ -118,6 +123,17 @@ impl Model {
         held.outputs.clear();
         for (k, (elem, shape)) in self.output_types(&symbols)?.iter().enumerate() {
             held.outputs.push(allocate(k, *elem, shape)?.expose_provenance() as u64);
+        }
+        let watched = held.watched.get_or_insert_with(|| self.watched(resident.plan().0));
+        if !watched.is_empty() {
+            let gpu = crate::cuda::device::Device::get()?;
+            let (there, here): (Vec<_>, Vec<_>) = watched.iter().copied().partition(|(address, _)| gpu.has(*address));
+            // SAFETY: the parameters are as they are said to be, which is the contract's.
+            let seen = Some(unsafe { digest::of(&here, self.options.thread_count() as usize) });
+            // Memory of the device is not looked at: what is computed from it is computed anew.
+            if !there.is_empty() || seen != std::mem::replace(&mut held.seen, seen) {
+                resident.parameters_changed();
+            }
         }
         let (inputs, outputs) = (&held.addresses, &held.outputs);
         let call = cuda::Call { symbols: &symbols, inputs, outputs, own_parameters: false, stream, on_device };

@@ -198,7 +198,7 @@ impl Model {
                 return Err(damaged());
             }
             // In the mapping, which the model's files keep.
-            given.push((at, Given::Raw { address: bytes.as_ptr().expose_provenance() as u64, shape }));
+            given.push((at, Given::Raw { address: bytes.as_ptr().expose_provenance() as u64, shape, watched: false }));
         }
         model.hold(given)?;
         Ok(Model { saved: Some(Arc::new(saved)), ..model })

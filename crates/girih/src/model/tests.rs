@@ -170,7 +170,7 @@ fn a_model_runs_on_addresses() {
     let model = chain();
     let w = tensor(&[1.0, 0.0, 0.0, 0.0]);
     // SAFETY: the tensors and vectors outlive the runs.
-    unsafe { model.bind_parameters_raw(&[("w", w.raw())]) }.unwrap();
+    unsafe { model.bind_parameters_raw(&[("w", w.raw(), false)]) }.unwrap();
     for n in [8, 4, 8, 8] {
         let x = tensor(&vec![1.0; n]);
         let (mut out, mut twice) = (vec![0f32; n], [0f32; 4]);
@@ -195,6 +195,22 @@ fn a_model_runs_on_addresses() {
     assert!(say(&[], &mut none).contains("input `x` is not given"));
     assert!(say(&[x.raw(), x.raw()], &mut none).contains("takes 1 arguments, but 2 are given"));
     assert!(say(&[x.raw()], &mut none).contains("not asked for"));
+}
+
+#[test]
+fn what_is_written_between_runs_counts() {
+    let model = chain();
+    let mut w = tensor(&[1.0, 0.0, 0.0, 0.0]);
+    // SAFETY: the tensor outlives the runs.
+    unsafe { model.bind_parameters_raw(&[("w", w.raw(), true)]) }.unwrap();
+    for weight in [1f32, 1.0, 3.0, -2.0, 1.0] {
+        w.buffer_mut().bytes_mut()[..4].copy_from_slice(&weight.to_le_bytes());
+        let (x, mut out, mut twice) = (tensor(&[1.0; 4]), [0f32; 4], [0f32; 4]);
+        let to = [out.as_mut_ptr().cast::<u8>(), twice.as_mut_ptr().cast::<u8>()];
+        // SAFETY: the arrays outlive the run.
+        unsafe { model.run_raw(&[x.raw()], &[], &mut |k, _, _| Ok(to[k])) }.unwrap();
+        assert_eq!((out, twice), ([1.0 + 6.0 * weight, 1.0, 1.0, 1.0], [2.0 * weight, 0.0, 0.0, 0.0]));
+    }
 }
 
 #[test]

@@ -1,0 +1,73 @@
+"""Tensors of PyTorch as memory: what they hold, or why their memory does not tell it.
+
+In: a tensor. Out: for what writes where the tensor lies, the reason why it cannot (`problem`); for what only reads, an array of
+NumPy's with its elements (`elements`). Nothing here imports PyTorch: whoever gives a tensor has.
+
+PyTorch negates and conjugates by a bit that says how memory is to be read (`z.conj().imag`), knows tensors without memory, and
+takes memory of others that begins anywhere. Whoever takes a tensor's address asks here first.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Optional
+
+__all__ = ["elements", "is_tensor", "problem", "written"]
+
+#: Types that NumPy has from ml_dtypes, and words of their size.
+WORDS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8", "float8_e8m0fnu": "uint8"}
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "data_ptr") and hasattr(value, "untyped_storage")
+
+
+def problem(tensor: Any) -> Optional[str]:
+    """Why a tensor's elements are not what lies at its address, and what to do, after "is a tensor that "; None where they are."""
+    if str(tensor.layout) != "torch.strided":
+        return f"has the layout {tensor.layout}; pass `x.to_dense()`"
+    if tensor.is_conj():
+        return "PyTorch conjugates when it is read (`is_conj()`); pass `x.resolve_conj()`"
+    if tensor.is_neg():
+        return "PyTorch negates when it is read (`is_neg()`); pass `x.resolve_neg()`"
+    if not tensor.numel():
+        return None
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:
+        address = 0
+    if address == 0:
+        return "has no memory of its own; pass `x.clone()`"
+    if address % tensor.element_size():
+        return f"begins at {address:#x}, which its elements of {tensor.element_size()} bytes do not divide; pass `x.clone()`"
+    return None
+
+
+def written(tensor: Any) -> None:
+    """Counts a write to a tensor, as PyTorch's own operations do."""
+    sys.modules["torch"].autograd.graph.increment_version(tensor)
+
+
+def elements(tensor: Any) -> Any:
+    """An array of NumPy's with the elements of a tensor on the host: of the same memory where that holds them, else a copy.
+
+    Raises:
+        TypeError: a tensor that NumPy cannot hold.
+    """
+    torch = sys.modules["torch"]
+    if str(tensor.layout) != "torch.strided":
+        raise TypeError(f"it is a tensor that {problem(tensor)}")
+    tensor = tensor.detach().resolve_conj().resolve_neg()
+    # Known to be zero, without memory.
+    tensor = tensor.clone() if tensor._is_zerotensor() else tensor
+    name = str(tensor.dtype).removeprefix("torch.")
+    try:
+        if name not in WORDS:
+            return tensor.numpy()
+        from girih import device
+
+        # The elements of a scalar take no other size.
+        flat = tensor.reshape(1) if tensor.dim() == 0 else tensor
+        return flat.view(getattr(torch, WORDS[name])).numpy().view(device.dtype_of(name)).reshape(tuple(tensor.shape))
+    except RuntimeError as e:
+        raise TypeError(str(e).splitlines()[0]) from None

@@ -1,0 +1,241 @@
+"""Results lie in memory as PyTorch's do: strides, offsets, what shares memory with what, memory formats, and `requires_grad`."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import girih.torch
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    girih.torch._partition._warned.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+LAYOUTS = {
+    "rows": lambda: torch.randn(2, 8, 6, 6),
+    "channels_last": lambda: torch.randn(2, 8, 6, 6).to(memory_format=torch.channels_last),
+    "transposed": lambda: torch.randn(6, 8, 6, 2).transpose(0, 3),
+    "turned": lambda: torch.randn(8, 6, 2, 6).permute(2, 0, 3, 1),
+    "sliced": lambda: torch.randn(2, 8, 6, 12)[..., ::2],
+    "offset": lambda: torch.randn(3, 8, 6, 6)[1:],
+    "one channel": lambda: torch.randn(2, 1, 6, 6).to(memory_format=torch.channels_last).expand(2, 8, 6, 6),
+}
+
+WEIGHT = torch.randn(4, 8, 3, 3)
+DEPTHWISE = torch.randn(8, 1, 3, 3)
+MATRIX = torch.randn(6, 5)
+
+FUNCTIONS = {
+    "roll": lambda x: x.roll(1, 2),
+    "roll of all": lambda x: x.roll(3),
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 3),
+    "adaptive_avg_pool2d(1)": lambda x: F.adaptive_avg_pool2d(x, 1),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 2),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "max_pool2d with indices": lambda x: F.max_pool2d(x, 2, return_indices=True),
+    "var": lambda x: x.var(0),
+    "var of a written one": lambda x: (x.clone().add_(1)).var(0),
+    "std kept": lambda x: x.std(1, keepdim=True),
+    "mean": lambda x: x.mean((2, 3)),
+    "sum": lambda x: x.sum(1),
+    "amax": lambda x: x.amax(1, keepdim=True),
+    "max": lambda x: x.max(1),
+    "sort": lambda x: x.sort(1),
+    "topk": lambda x: x.topk(2, 1),
+    "cumsum": lambda x: x.cumsum(1),
+    "elu": lambda x: F.elu(x),
+    "elu of unflatten": lambda x: F.elu(x.unflatten(1, (2, 4))),
+    "relu": lambda x: x.relu(),
+    "gelu": lambda x: F.gelu(x),
+    "softmax": lambda x: x.softmax(1),
+    "log_softmax": lambda x: x.log_softmax(-1),
+    "add": lambda x: x + 1,
+    "add of rows": lambda x: x + torch.ones(2, 8, 6, 6),
+    "add of a channel": lambda x: x + torch.ones(8, 1, 1),
+    "where": lambda x: torch.where(x > 0, x, torch.zeros(())),
+    "comparison": lambda x: x > 0,
+    "to": lambda x: x.to(torch.float64),
+    "to rows": lambda x: x.to(torch.float64, memory_format=torch.contiguous_format),
+    "clone": lambda x: x.clone(),
+    "contiguous": lambda x: x.contiguous(),
+    "channels_last": lambda x: x.contiguous(memory_format=torch.channels_last) * 2,
+    "zeros_like": lambda x: torch.zeros_like(x),
+    "full_like": lambda x: torch.full_like(x, 2.0),
+    "permute": lambda x: x.permute(0, 2, 3, 1) * 2,
+    "transpose": lambda x: (x * 2).transpose(1, 3),
+    "flip": lambda x: x.flip(1),
+    "pad": lambda x: F.pad(x, (1, 1)),
+    "reflected": lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"),
+    "replicated": lambda x: F.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "circular": lambda x: F.pad(x, (1, 1, 1, 1), mode="circular"),
+    "cat": lambda x: torch.cat([x, x], 1),
+    "stack": lambda x: torch.stack([x, x + 1], 1),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "bilinear": lambda x: F.interpolate(x, size=(9, 7), mode="bilinear"),
+    "conv2d": lambda x: F.conv2d(x, WEIGHT, padding=1),
+    "depthwise": lambda x: F.conv2d(x, DEPTHWISE, groups=8),
+    "batch_norm": lambda x: F.batch_norm(x, torch.zeros(8), torch.ones(8)),
+    "group_norm": lambda x: F.group_norm(x, 2),
+    "layer_norm": lambda x: F.layer_norm(x, (6,)),
+    "instance_norm": lambda x: F.instance_norm(x),
+    "matmul": lambda x: x @ MATRIX,
+    "matmul of two": lambda x: x @ x.transpose(2, 3),
+    "einsum": lambda x: torch.einsum("nchw,ndhw->ncd", x, x),
+    "linear": lambda x: F.linear(x, MATRIX.t()),
+    "gather": lambda x: x.gather(1, torch.zeros(2, 8, 6, 6, dtype=torch.int64)),
+    "index": lambda x: x[:, [0, 2]],
+    "index of two": lambda x: x[[0, 1], :, [1, 2]],
+    "index_select": lambda x: x.index_select(1, torch.tensor([1, 0])),
+    "repeat": lambda x: x.repeat(1, 2, 1, 1),
+    "repeat_interleave": lambda x: x.repeat_interleave(2, 1),
+    "tril": lambda x: x.tril(),
+    "diagonal": lambda x: x.diagonal(0, 2, 3),
+    "unfold": lambda x: F.unfold(x, 2),
+    "slice": lambda x: x[:, 1:3],
+    "narrow of a result": lambda x: (x + 1)[:, 1:3],
+    "flatten": lambda x: x.flatten(1) * 1,
+    "reshape": lambda x: x.reshape(2, 4, 2, 36),
+    "view of both": lambda x: ((y := x * 3), y[0]),
+    "split": lambda x: (x + 1).split(4, 1),
+    "glu": lambda x: F.glu(x, 1),
+    "normalize": lambda x: F.normalize(x, dim=1),
+    "dropout2d of none": lambda x: F.dropout2d(x, 0.5, False),
+    "local_response_norm": lambda x: F.local_response_norm(x, 2),
+    "clamp": lambda x: x.clamp(-1, 1),
+    "written": lambda x: x.clone().mul_(2),
+    "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
+    "cdist": lambda x: torch.cdist(x, x),
+    "logsumexp": lambda x: x.logsumexp(1),
+    "linalg norm": lambda x: torch.linalg.vector_norm(x, dim=1),
+    "prelu": lambda x: F.prelu(x, torch.full((8,), 0.1)),
+    "rot90": lambda x: x.rot90(1, (2, 3)),
+    "movedim": lambda x: x.movedim(1, -1).exp(),
+    "argmax": lambda x: x.argmax(1),
+    "scatter": lambda x: x.scatter(1, torch.zeros(2, 1, 6, 6, dtype=torch.int64), 1.0),
+    "new_zeros": lambda x: x.new_zeros(3, 2),
+    "lerp": lambda x: torch.lerp(x, x.relu(), 0.3),
+    "addcmul": lambda x: torch.addcmul(x, x, x),
+}
+
+
+def place(tensor):
+    """How a tensor lies: what says where its elements are, and what PyTorch says of its memory."""
+    formats = [tensor.is_contiguous()]
+    if tensor.dim() == 4:
+        formats.append(tensor.is_contiguous(memory_format=torch.channels_last))
+    return tensor.dtype, tensor.shape, tensor.stride(), tensor.storage_offset(), formats, tensor.requires_grad
+
+
+def shared(tensors):
+    """For each tensor the first that lies in the same storage."""
+    storages = [t.untyped_storage()._cdata for t in tensors]
+    return [storages.index(s) for s in storages]
+
+
+def compare(run, given, wanted_of):
+    """What differs of results: of functions by name, with the tensors that they were given."""
+    x, y = given
+    results, wanted = run(x), {name: f(y) for name, f in wanted_of.items()}
+    found = []
+    flat = lambda v: [v] if isinstance(v, torch.Tensor) else list(v)  # noqa: E731
+    for name, result in results.items():
+        mine, theirs = [x, *flat(result)], [y, *flat(wanted[name])]
+        for m, t in zip(mine, theirs):
+            if place(m) != place(t):
+                found.append(f"{name}: {place(m)}, not {place(t)}")
+            elif not torch.allclose(m.double(), t.double(), rtol=1e-4, atol=1e-5):
+                found.append(f"{name}: another value")
+        if shared(mine) != shared(theirs):
+            found.append(f"{name}: shares {shared(mine)}, not {shared(theirs)}")
+    return found
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_results(layout, dynamic):
+    if dynamic and layout not in ("channels_last", "turned"):
+        pytest.skip("two layouts show it")
+    x = LAYOUTS[layout]()
+    functions = {name: f for name, f in FUNCTIONS.items() if runs(f, x)}
+    assert len(functions) > 80
+    run = torch.compile(lambda x: {n: f(x) for n, f in functions.items()}, backend="girih", dynamic=dynamic, options={"device": "eval"})
+    with torch.no_grad():
+        found = compare(run, (x, x), functions)
+    assert not found, "\n".join(found)
+
+
+def runs(f, x):
+    try:
+        f(x)
+    except (RuntimeError, NotImplementedError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("layout", ["rows", "channels_last", "turned"])
+def test_gradients_and_results_of_training(layout):
+    smooth = {n: f for n, f in FUNCTIONS.items() if n not in ("zeros_like", "full_like", "comparison", "argmax", "new_zeros", "cdist")}
+    x = LAYOUTS[layout]()
+    # A tensor of its own: what a view of one has is another matter.
+    one, two = (torch.empty_strided(x.shape, x.stride()).copy_(x).requires_grad_() for _ in range(2))
+    smooth = {n: f for n, f in smooth.items() if runs(f, two)}
+    run = torch.compile(lambda x: {n: f(x) for n, f in smooth.items()}, backend="girih", options={"device": "eval"})
+    found = compare(run, (one, two), smooth)
+    assert not found, "\n".join(found)
+    assert not gradients(smooth, x)
+
+
+def gradients(functions, x):
+    """What differs of gradients, of a graph in which each function has an argument of its own."""
+    empty = torch.empty_strided(x.shape, x.stride())
+    mine, theirs = ({n: empty.clone().copy_(x).requires_grad_() for n in functions} for _ in range(2))
+
+    def loss(arguments):
+        results = [f(arguments[n]) for n, f in functions.items()]
+        return sum((first * first).sum() for first in (r if isinstance(r, torch.Tensor) else r[0] for r in results))
+
+    torch.compile(loss, backend="girih", options={"device": "eval"})(mine).backward()
+    loss(theirs).backward()
+    found = []
+    for name in functions:
+        grads = mine[name].grad, theirs[name].grad
+        if place(grads[0]) != place(grads[1]):
+            found.append(f"{name}: gradient {place(grads[0])}, not {place(grads[1])}")
+        elif not torch.allclose(*grads, rtol=1e-3, atol=1e-4):
+            found.append(f"{name}: another gradient")
+    return found
+
+
+def depthwise_net():
+    block = lambda c, k, s: [  # noqa: E731
+        torch.nn.Conv2d(c, c, 3, s, 1, groups=c, bias=False), torch.nn.BatchNorm2d(c), torch.nn.ReLU6(),
+        torch.nn.Conv2d(c, k, 1, bias=False), torch.nn.BatchNorm2d(k), torch.nn.ReLU6(),
+    ]  # fmt: skip
+    first = [torch.nn.Conv2d(3, 8, 3, 2, 1, bias=False), torch.nn.BatchNorm2d(8)]
+    return torch.nn.Sequential(*first, *block(8, 16, 1), *block(16, 24, 2), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(24, 5))
+
+
+@pytest.mark.parametrize("layout", ["rows", "channels_last"])
+def test_gradients_of_a_depthwise_network(layout):
+    model = depthwise_net()
+    x = torch.randn(2, 3, 16, 16)
+    if layout == "channels_last":
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    other = copy.deepcopy(model)
+    torch.compile(model, backend="girih")(x).square().sum().backward()
+    other(x).square().sum().backward()
+    found = {n: (place(p.grad), place(q.grad)) for (n, p), q in zip(model.named_parameters(), other.parameters())}
+    assert not {n: pair for n, pair in found.items() if pair[0] != pair[1]}

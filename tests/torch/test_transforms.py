@@ -1,0 +1,106 @@
+"""Function transforms inside compiled functions: `torch.func`, `torch.autograd.grad`, checkpoints, against PyTorch."""
+
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import func
+from torch.autograd import forward_ad
+
+import girih.torch
+from girih.torch import _whole
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from torch_programs import transforms  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    girih.torch._partition._warned.clear()
+    girih.torch.report(clear=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_functions_under_random_stacks(seed):
+    rng = random.Random(seed)
+    stacks = [transforms.make(rng) for _ in range(4)]
+    found = transforms.differences(stacks, grad=seed % 2 == 1, options={"device": "eval"})
+    assert not found, "\n".join(f"{stack.text()}{what}" for stack, what in found)
+
+
+#: Layers of which most are operations that stay whole.
+WHOLE = [layer for layer in transforms.LAYERS if layer.startswith(("F.", "{x} @", "({x} @", "W["))]
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap"])
+def test_every_operation_is_differentiated(transform):
+    stacks = [transforms.Stack((layer,), (transform,)) for layer in WHOLE]
+    stacks = [stack for stack in stacks if transforms.result(stack) is not None]
+    assert len(stacks) > 20
+    found = transforms.differences(stacks, options={"device": "eval"})
+    assert not found, "\n".join(f"{stack.text()}{what}" for stack, what in found)
+
+
+def test_forward_mode():
+    """Dynamo itself takes no `jvp` of a layer norm, nor of attention."""
+    layers = [layer for layer in WHOLE if "norm" not in layer and "attention" not in layer][:8]
+    found = transforms.differences([transforms.Stack((layer,), ("jvp",)) for layer in layers], options={"device": "eval"})
+    assert not found, "\n".join(f"{stack.text()}{what}" for stack, what in found)
+
+
+def test_operations_that_nothing_differentiates_stay_whole(monkeypatch):
+    """Beside a gradient in the same graph."""
+    w, graphs, build = torch.randn(6, 8), [], girih.torch._backend.build
+    monkeypatch.setattr(girih.torch._backend, "build", lambda module, *rest: graphs.append(module) or build(module, *rest))
+
+    def function(x):
+        return F.linear(x, w).softmax(-1), func.grad(lambda a: F.linear(a, w).softmax(-1).pow(2).sum())(x)
+
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(torch.compile(function, backend="girih")(x), function(x))
+    operations = [getattr(node.target, "_opname", None) for node in graphs[0].graph.nodes]
+    assert operations.count("linear") == operations.count("softmax") == 1, operations
+
+
+def test_what_is_differentiated():
+    x = torch.randn(3)
+    assert not _whole.differentiated((x,), {})
+    assert not _whole.differentiated((torch.randn(3, requires_grad=True).detach(),), {})
+    with torch.no_grad():
+        assert not _whole.differentiated((torch.randn(3, requires_grad=True),), {})
+    assert _whole.differentiated((), {"x": [torch.randn(3, requires_grad=True)]})
+    with forward_ad.dual_level():
+        assert _whole.differentiated((x,), {})
+    seen = []
+    func.grad(lambda a: seen.append(_whole.differentiated((a,), {})) or a.sum())(x)
+    func.vmap(lambda a: seen.append(_whole.differentiated((a,), {})) or a)(x)
+    assert seen == [True, True]
+
+
+def test_tables_are_as_they_were():
+    before = {op: dict(op.py_kernels) for op in _whole.overloads()}
+    with pytest.raises(ZeroDivisionError), _whole.kept():
+        assert {op: dict(op.py_kernels) for op in _whole.overloads()} != before
+        _ = 1 / 0
+    assert {op: dict(op.py_kernels) for op in _whole.overloads()} == before
+
+
+def test_a_gradient_wanted_inside_of_a_graph():
+    w = torch.randn(6, 8)
+
+    def function(x):
+        a = x.detach().requires_grad_()
+        return torch.autograd.grad(F.layer_norm(F.linear(a, w), (6,)).pow(3).sum(), a)[0]
+
+    x = torch.randn(3, 8)
+    torch.testing.assert_close(torch.compile(function, backend="girih")(x), function(x), rtol=1e-4, atol=1e-4)

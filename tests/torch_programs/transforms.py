@@ -1,0 +1,165 @@
+"""Random functions under random stacks of function transforms, as source.
+
+A function takes `x [2, 4]` and gives a tensor. It is a chain of layers, most of them operations that Girih computes as one
+(`linear`, `softmax`, convolutions, attention, ...), inside a stack of `grad`, `vjp`, `jvp`, `jacfwd`, `jacrev`, `hessian`, `vmap`,
+`functional_call`, `checkpoint` and `torch.autograd.grad`. Everything is float64 and smooth, so that PyTorch's own result is the
+expectation, up to rounding.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+import torch
+import torch.nn.functional as F
+from torch import func
+from torch.utils.checkpoint import checkpoint
+
+__all__ = ["Stack", "differences", "make", "namespace"]
+
+ROWS, COLUMNS = 2, 4
+
+
+def constants():
+    """Names that functions use, of float64."""
+    made = torch.Generator().manual_seed(5)
+
+    def normal(*size):
+        return torch.randn(size, generator=made, dtype=torch.float64) / 2
+
+    module = torch.nn.Sequential(torch.nn.Linear(COLUMNS, 3), torch.nn.Tanh(), torch.nn.Linear(3, COLUMNS)).double()
+    norm = torch.nn.LayerNorm(COLUMNS).double()
+    with torch.no_grad():
+        for p in (*module.parameters(), *norm.parameters()):
+            p.copy_(normal(*p.shape) + 0.3)
+    return {
+        "W": normal(COLUMNS, COLUMNS), "B": normal(COLUMNS), "K": normal(2, 1, 3), "K2": normal(1, 1, 2, 2),
+        "T": normal(1, 1, 2, 2), "S": normal(ROWS, COLUMNS), "M": module, "N": norm,
+    }  # fmt: skip
+
+
+def namespace():
+    return {"__name__": "functions", "torch": torch, "F": F, "func": func, "checkpoint": checkpoint, "tree": tree, **constants()}
+
+
+def tree(value):
+    """The sum of what a dict of gradients holds, as `[2, 4]`."""
+    total = sum(v.sum() for v in value.values())
+    return total.expand(ROWS, COLUMNS) * 1.0
+
+
+#: From `x [2, 4]` to `[2, 4]`.
+LAYERS = (
+    "F.linear({x}, W, B)", "F.linear({x}, W)", "{x} @ W", "({x} @ W.t()) @ W", "W[:2, :2] @ {x}", "F.softmax({x}, -1)",
+    "F.softmax({x}, 0)", "F.log_softmax({x}, -1)", "F.layer_norm({x}, (4,), B, B)", "F.layer_norm({x}, (2, 4))",
+    "F.rms_norm({x}, (4,))", "F.group_norm({x}, 2)", "F.cosine_similarity({x}, S, -1)[:, None] * {x}",
+    "F.scaled_dot_product_attention({x}[None], S[None], {x}[None])[0]",
+    "F.scaled_dot_product_attention({x}[None], {x}[None], {x}[None], is_causal=True)[0]",
+    "F.conv1d({x}[:, None], K, padding=1).sum(1)", "F.conv2d({x}[None, None], K2, padding=1)[0, 0, :2, :4]",
+    "F.conv_transpose2d({x}[None, None], T)[0, 0, 1:, 1:]", "F.avg_pool1d({x}, 3, 1, 1)", "F.adaptive_avg_pool1d({x}, 4)",
+    "F.upsample({x}[None], scale_factor=2, mode='nearest')[0, :, ::2]", "F.interpolate({x}[None, None], size=(2, 4), mode='bilinear')[0, 0]",
+    "M({x})", "N({x})", "func.functional_call(M, {{k: p * 0.5 for k, p in M.named_parameters()}}, ({x},))",
+    "F.cross_entropy({x}, torch.tensor([1, 3])) * {x}", "torch.einsum('ij,jk->ik', {x}, W)", "F.gelu({x})", "torch.tanh({x})",
+    "{x}.sin()", "{x} * S", "{x} + {x}.mean()", "F.silu({x})", "{x}.t().contiguous().t()", "torch.cat([{x}[:, 2:], {x}[:, :2]], 1)",
+    "torch.where({x} > 0, {x}, {x}.exp())", "{x}.cumsum(1)", "F.normalize({x}, dim=-1)", "{x}.logsumexp(0, keepdim=True) + {x}",
+)  # fmt: skip
+
+#: From a function of `x [2, 4]` to `[2, 4]` to another. Sizes stay, so that they can be stacked.
+TRANSFORMS = {
+    "grad": "lambda x: func.grad(lambda a: {f}(a).pow(2).sum())(x)",
+    "grad_and_value": "lambda x: sum(func.grad_and_value(lambda a: {f}(a).sin().sum())(x))",
+    "vjp": "lambda x: func.vjp({f}, x)[1](S)[0]",
+    "jvp": "lambda x: func.jvp({f}, (x,), (S,))[1]",
+    "jacrev": "lambda x: func.jacrev({f})(x).tanh().sum((0, 1))",
+    "jacfwd": "lambda x: func.jacfwd({f})(x).tanh().sum((2, 3))",
+    "hessian": "lambda x: func.hessian(lambda a: {f}(a).sin().sum())(x).sum((0, 1))",
+    "vmap": "lambda x: func.vmap({f})(torch.stack([x, x * 0.5])).sum(0)",
+    "vmap_columns": "lambda x: func.vmap(lambda a: {f}(a[:, None] * S), in_dims=1, out_dims=0)(x).sum(0)",
+    "autograd": "lambda x: torch.autograd.grad({f}(a := x.detach().clone().requires_grad_()).pow(2).sum(), a)[0]",
+    "of_weights": "lambda x: tree(func.grad(lambda p: {f}(func.functional_call(M, p, (x,))).pow(2).sum())(dict(M.named_parameters())))",
+    "checkpoint": "lambda x: checkpoint({f}, x, use_reentrant=False)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A function: its layers, innermost first, and the transforms around it, innermost first."""
+
+    layers: tuple[str, ...]
+    transforms: tuple[str, ...]
+
+    def lines(self, name="f") -> str:
+        lines = [f"def {name}_0(x):"]
+        lines += [f"    x = {layer.format(x='x')}" for layer in self.layers] + ["    return x"]
+        for at, transform in enumerate(self.transforms):
+            lines.append(f"{name}_{at + 1} = {TRANSFORMS[transform].format(f=f'{name}_{at}')}")
+        lines.append(f"{name} = {name}_{len(self.transforms)}")
+        return "\n".join(lines)
+
+    def text(self) -> str:
+        return f"# tests/torch_programs/transforms.py: {' of '.join(reversed(self.transforms))}\n{self.lines()}\n"
+
+    def smaller(self):
+        """Functions with a layer or a transform less."""
+        for at in range(len(self.transforms)):
+            yield replace(self, transforms=self.transforms[:at] + self.transforms[at + 1 :])
+        for at in range(len(self.layers)) if len(self.layers) > 1 else ():
+            yield replace(self, layers=self.layers[:at] + self.layers[at + 1 :])
+
+
+def make(rng: random.Random) -> Stack:
+    """A function that PyTorch runs."""
+    while True:
+        layers = tuple(rng.choice(LAYERS) for _ in range(rng.choice((1, 1, 2, 3))))
+        depth = rng.choice((1, 1, 2, 2, 3))
+        names = list(TRANSFORMS)
+        stack = Stack(layers, tuple(rng.choice(names) for _ in range(depth)))
+        if result(stack) is not None:
+            return stack
+
+
+def argument():
+    return torch.linspace(-1.1, 1.3, ROWS * COLUMNS, dtype=torch.float64).reshape(ROWS, COLUMNS)
+
+
+def result(stack):
+    """What PyTorch gives; None where it raises, or gives no finite numbers."""
+    space = namespace()
+    try:
+        exec(stack.lines(), space)
+        value = space["f"](argument())
+    except Exception:
+        return None
+    return value.detach() if value.shape == (ROWS, COLUMNS) and bool(value.isfinite().all()) else None
+
+
+def compiled(stacks, backend="girih", **options):
+    """The functions as one that is compiled, and gives all of their results."""
+    space = namespace()
+    for at, stack in enumerate(stacks):
+        exec(stack.lines(f"f{at}"), space)
+    calls = ", ".join(f"f{at}(x)" for at in range(len(stacks)))
+    exec(f"def group(x):\n    return ({calls},)", space)
+    return torch.compile(space["group"], backend=backend, **options)
+
+
+def differences(stacks, backend="girih", grad=False, **options):
+    """Which functions give something else compiled than by themselves, and what: (stack, sentence)."""
+    torch._dynamo.reset()
+    run = compiled(stacks, backend, **options)
+    found = []
+    with torch.no_grad():
+        # `torch.autograd.grad` needs gradients to be recorded.
+        grad = grad or any(result(stack) is None for stack in stacks)
+    with torch.set_grad_enabled(grad):
+        given = run(argument())
+    for stack, value in zip(stacks, given):
+        wanted, value = result(stack), value.detach()
+        if value.shape != wanted.shape or value.dtype != wanted.dtype:
+            found.append((stack, f"is {value.dtype}{list(value.shape)}, not {wanted.dtype}{list(wanted.shape)}"))
+        elif not torch.allclose(value, wanted, rtol=1e-7, atol=1e-9):
+            found.append((stack, f"is {value.tolist()}, not {wanted.tolist()}"))
+        elif value.stride() != wanted.stride():
+            found.append((stack, f"has strides {value.stride()}, not {wanted.stride()}"))
+    return found
