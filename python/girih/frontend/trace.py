@@ -451,7 +451,9 @@ def trace(
             frame.node = src.without_returns(source.node)
             tracer.block(frame.node.body[:-1])
         builder.place = start
-        builder.op(["return"], pure=False)
+        # Where both sides of an `if` return, the second of them ends the kernel.
+        if not builder.entry.ops or builder.entry.ops[-1].pieces != ("return",):
+            builder.op(["return"], pure=False)
         return builder
     except RecursionError:
         raise CompilationError("the kernel is nested too deep", builder.place) from None
