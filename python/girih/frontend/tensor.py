@@ -495,8 +495,11 @@ def cast(x, dtype, rounding: str | None = None, bitcast: bool = False) -> tensor
     x = as_tensor(x)
     source = x.dtype
     rounding, bitcast = static(rounding, "the rounding"), static(bitcast, "bitcast")
-    if rounding not in (None, "rtne"):
-        raise fail(f"the rounding {rounding!r} is not supported", "conversions round to the nearest, ties to even")
+    if rounding not in (None, "rtne", "rtz"):
+        raise fail(
+            f"the rounding {rounding!r} is not supported",
+            'conversions round to the nearest, ties to even ("rtne"), or towards zero ("rtz")',
+        )
     if source == dtype:
         return x
     if bitcast:
@@ -504,6 +507,10 @@ def cast(x, dtype, rounding: str | None = None, bitcast: bool = False) -> tensor
     if source.is_ptr() or dtype.is_ptr():
         return cast_pointer(x, dtype)
     if dtype.is_bool():
+    if rounding == "rtz" and not bitcast:
+        if not source.is_floating() or not dtype.is_floating():
+            raise fail(f"a rounding is for conversions between floats, not from {source} to {dtype}")
+        return towards_zero(x, dtype)
         return compare("not_equal", x, constant(0, source))
     return convert(x, dtype)
 
@@ -538,6 +545,21 @@ def convert(x: tensor, dtype: DType) -> tensor:
     source = x.dtype
     if source.is_floating() and dtype.is_floating():
         return unary("ftof", x, dtype)
+def towards_zero(x: tensor, dtype: DType) -> tensor:
+    """A float as another one, rounded towards zero."""
+    if dtype.bits > 8:
+        return unary("ftof", x, dtype, " rounding<zero>")
+    # The nearest number; where that is further from zero, or infinite or NaN by overflow, the number below it.
+    bits = unary("bitcast", convert(x, dtype), ty.uint8)
+    without_sign, below_zero = bitwise("andi", bits, 0x7F), compare("less_than", x, constant(0, x.dtype))
+    nearest = cast(unary("bitcast", without_sign, dtype), x.dtype)
+    size = select(below_zero, negate(x), x)
+    kept = bitwise("ori", compare("less_than_or_equal", nearest, size), compare("not_equal", x, x))
+    lower = arithmetic("sub", without_sign, constant(1, ty.uint8))
+    lower = bitwise("ori", lower, select(below_zero, constant(0x80, ty.uint8), constant(0, ty.uint8)))
+    return unary("bitcast", select(kept, bits, lower), dtype)
+
+
     if source.is_floating():
         return unary("ftoi", x, dtype, f" {dtype.signedness}")
     if dtype.is_floating():

@@ -424,10 +424,11 @@ def trace(
 ) -> Builder:
     """The kernel for one specialisation.
 
-    `params` are the run-time parameters in order, `constants` the others by name, `name` the entry's.
+    `params` are the run-time parameters in order, `constants` the others by name, `name` the entry's. With
+    `checked` the kernel stops where an index lies outside of its tile.
     Raises `CompilationError`.
     """
-    builder = Builder(name)
+    builder = Builder(name, checked)
     token = CURRENT.set(builder)
     try:
         tracer = Tracer(builder)
