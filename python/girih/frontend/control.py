@@ -18,7 +18,7 @@ from . import types as ty
 from .builder import REGION, Arg, Region, Value, commas
 from .slots import Slot, Undefined, fit, join, leaves, rebuild, same, slot_of
 from .source import RESULT, assigned_names
-from .tensor import arithmetic, cast, compare, constant, describe, fail, is_number, static, tensor, truth, unwrap
+from .tensor import WHOLE, arithmetic, cast, compare, constant, describe, fail, is_number, static, tensor, truth, unwrap
 
 if TYPE_CHECKING:
     from .trace import Tracer
@@ -56,7 +56,7 @@ class KernelRange:
         for b in bounds:
             whole = b.dtype.is_int() and not b.shape if isinstance(b, tensor) else isinstance(b, int)
             if not whole:
-                raise fail(f"a bound of range must be an integer, not {describe(b)}")
+                raise fail(f"a bound of range must be an integer, not {describe(b)}", WHOLE)
         self.start, self.stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         self.step = bounds[2] if len(bounds) == 3 else 1
         self.static = static
