@@ -170,7 +170,7 @@ class JITFunction:
             elif kind == "none":
                 constants[name] = None
             elif kind == "one":
-                constants[name] = 1
+                constants[name] = ty.Known(1)
             else:
                 params.append(Param(name, *runtime_type(kind, rest)))
         builder = trace(self._source, params, constants, self.__name__, checked)

@@ -410,3 +410,25 @@ def test_a_matrix_upside_down():
         out = np.zeros((16, 16), np.float32)
         copy[1](view, view.strides[0] // 4, view.strides[1] // 4, out, BLOCK=16)
         assert (out == view).all()
+
+
+@girih.jit
+def congruential(out, seed):
+    s = seed
+    for _ in tl.static_range(5):
+        s = s * 1664525 + 1013904223
+    tl.store(out, s)
+    tl.store(out + 1, (seed - 3) * -2147483647)
+    tl.store(out + 2, (seed << 31) + (-seed << 30))
+
+
+@pytest.mark.parametrize("device", ["cpu", "eval"])
+@pytest.mark.parametrize("seed", [1, 2, 16, 12345, -1])
+def test_an_argument_of_one_wraps_as_others_do(device, seed):
+    out = np.zeros(3, np.int32)
+    congruential[1](out, seed, device=device)
+    s = seed
+    for _ in range(5):
+        s = s * 1664525 + 1013904223
+    want = [s, (seed - 3) * -2147483647, (seed << 31) + (-seed << 30)]
+    assert out.tolist() == [int(np.int64(w % (1 << 32)).astype(np.int32)) for w in want]
