@@ -58,7 +58,7 @@ or divisible by 16, or ceases to be so.
 | `**` | floats, or any number to a constant 1 to 8 | |
 | `& \\| ^ ~ << >>` | integers, booleans | `>>` keeps the sign of a signed integer |
 | `< <= == != >= >` | numbers, addresses | int1; a NaN is unequal to all |
-| `and`, `or`, `not` | scalars and tiles | int1; both sides are computed where they are tiles |
+| `and`, `or`, `not` | scalars and tiles | what Python gives for each element: `n or 5` is n, or 5 where n is 0; a right side that reads memory runs only where Python runs it, if both sides are scalars |
 | `x[:, None]`, `x[None, :]`, `x[...]` | a tile | the same elements, with dimensions of extent 1 |
 | `x.to(dtype)`, `x.to(dtype, bitcast=True)` | a tile | the values, or the bits, as another dtype |
 | `x.T`, `x.shape`, `x.dtype`, `x.numel` | a tile | |

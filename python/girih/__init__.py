@@ -13,8 +13,8 @@ The command ``girih`` does these to files::
 from girih import _library
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import (
-    AssumptionError, CompilationError, GirihError, KernelAssertionError, KernelError, KernelValueError, LaunchError,
-    OutOfBoundsError, UndefinedValueError, UnsupportedError,
+    AssumptionError, CompilationError, GirihError, KernelAssertionError, KernelError, KernelValueError, KernelWarning,
+    LaunchError, OutOfBoundsError, UndefinedValueError, UnsupportedError,
 )  # fmt: skip
 from girih.autotune import Config, autotune, heuristics
 from girih.kernel import JITFunction, jit
@@ -42,6 +42,7 @@ __all__ = [
     "KernelAssertionError",
     "KernelError",
     "KernelValueError",
+    "KernelWarning",
     "LaunchError",
     "Model",
     "OutOfBoundsError",

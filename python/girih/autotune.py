@@ -119,11 +119,20 @@ class Autotuner(Wrapped):
         self.prune = prune_configs_by or {}
         self.cache_results = cache_results
         self.chosen: dict[tuple, Config] = {}
+        # The same by what costs less to look at: element types, the values of the key, and the arguments by name.
+        self.quick: dict[tuple, Config] = {}
+        self.positions = [params.index(name) for name in self.key]
         self.choosing = threading.RLock()
         self.best_config: Config | None = None
         self.timings: dict[Config, float] = {}
 
     def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:
+        quick = self._quick(args, kwargs)
+        config = self.quick.get(quick) if quick is not None else None
+        if config is not None and config.pre_hook is None:
+            self.best_config = config
+            self.kernel.run(grid, *args, **kwargs, **config.kwargs)
+            return
         arguments = self.named(args, kwargs)
         key = self._key(arguments)
         config = self.chosen.get(key)
@@ -132,7 +141,22 @@ class Autotuner(Wrapped):
                 config = self.chosen.get(key) or self._choose(grid, args, kwargs, arguments, key)
                 self.chosen[key] = config
         self.best_config = config
+        if quick is not None and not kwargs.keys() & config.kwargs.keys():
+            self.quick[quick] = config
         self._launch(config, grid, args, kwargs, arguments)
+
+    def _quick(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
+        """What tells launches apart whose arguments Python need not look at; None for others."""
+        types = _girih.element_types(args)
+        if types is None or not all(at < len(args) for at in self.positions):
+            return None
+        if kwargs and not all(isinstance(v, (str, int, float)) for v in kwargs.values()):
+            return None
+        values = [args[at] for at in self.positions]
+        if not all(isinstance(v, (str, int, float)) for v in values):
+            return None
+        # 1, 1.0 and True are equal, and not the same key.
+        return types, *values, *map(type, values), *kwargs.items()
 
     def _key(self, arguments: dict[str, Any]) -> tuple:
         """The key's values, and the element types of all arrays."""

@@ -18,7 +18,7 @@ from typing import Any
 
 from . import _library, _tensors
 from .frontend import types as ty
-from .frontend.errors import CompilationError, UnsupportedError, kernel_error
+from .frontend.errors import CompilationError, UnsupportedError, kernel_error, kernel_warning
 from .frontend.tensor import is_constexpr, unwrap
 
 # The tracer and what it needs are imported when the first kernel is traced, so that `import girih` is quick.
@@ -110,7 +110,8 @@ class JITFunction:
         """
         if self._outside:
             self._look_outside()
-        self._dispatcher.launch(grid, self._settings(kwargs) if kwargs else None, args, kwargs)
+        settings = None if kwargs.keys() <= self._roles.keys() else self._settings(kwargs)
+        self._dispatcher.launch(grid, settings, args, kwargs)
 
     def _settings(self, kwargs: dict) -> tuple | None:
         """Takes what is not an argument of the kernel out of `kwargs`."""
@@ -129,8 +130,8 @@ class JITFunction:
 
     def _specialise(self, arguments: dict[str, tuple], settings: tuple | None) -> Any:
         """The kernel for what arguments look like; the dispatcher keeps it."""
-        builder = self._trace(arguments)
-        options = {"printer": write_out, "knobs": list(self._knobs.items()), **dict(settings or ())}
+        builder = self._trace(arguments, is_checked(dict(settings or ())))
+        options = {"printer": write_out, "warn": kernel_warning, "knobs": list(self._knobs.items()), **dict(settings or ())}
         device = options.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
         if builder.stops and device != "eval":
             raise CompilationError(
@@ -155,7 +156,7 @@ class JITFunction:
             self._dispatcher.clear()
             return
 
-    def _trace(self, arguments: dict[str, tuple]) -> Any:
+    def _trace(self, arguments: dict[str, tuple], checked: bool = False) -> Any:
         from .frontend import source
         from .frontend.trace import Param, trace
 
@@ -169,10 +170,10 @@ class JITFunction:
             elif kind == "none":
                 constants[name] = None
             elif kind == "one":
-                constants[name] = 1
+                constants[name] = ty.Known(1)
             else:
                 params.append(Param(name, *runtime_type(kind, rest)))
-        builder = trace(self._source, params, constants, self.__name__)
+        builder = trace(self._source, params, constants, self.__name__, checked)
         self._outside.update(builder.outside)
         return builder
 
@@ -263,6 +264,19 @@ def jit(fn: Callable | None = None, **options: Any) -> Any:
         raise TypeError(f"@girih.jit has no option `{unknown[0]}`; it has {', '.join(OPTIONS)}")
     known = {k: v for k, v in options.items() if k in OPTIONS}
     return JITFunction(fn, **known) if fn is not None else lambda f: JITFunction(f, **known)
+
+
+def is_checked(settings: dict[str, Any]) -> bool:
+    """Whether a launch tests what a kernel does: asked to, or on a device that always does."""
+    device = settings.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
+    check = settings.get("check")
+    if check is None and (text := os.environ.get("GIRIH_CHECK")):
+        try:
+            check = _girih.flag(text)
+        except ValueError:
+            # The compiler refuses it, by name.
+            check = False
+    return bool(check) or device in ("eval", "sim")
 
 
 def constant_value(value: Any) -> Any:

@@ -141,6 +141,22 @@ def test_what_only_a_run_knows_is_a_note():
     assert "knows `helper`" in found(text)[0][2] and "constant `F`" in found(text)[1][2]
 
 
+def test_numbers_of_numpy_are_known():
+    text = """
+    import numpy as np
+    EPS = np.float32(1e-5)
+    SCALE = float(np.sqrt(np.float64(2.0))) / np.finfo(np.float32).max
+    @girih.jit
+    def right(x, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, tl.load(x + i) * SCALE + EPS + np.pi, mask=i < n)
+    @girih.jit
+    def wrong(x):
+        tl.store(x + np.arange(0, 64), EPS)
+    """
+    assert found(text) == [("error", 10, "`arange` is a function of numpy, which kernels cannot call")]
+
+
 def test_files_beside_the_script_are_read_and_not_run(tmp_path):
     (tmp_path / "parts.py").write_text(HEAD + "raise SystemExit\n@girih.jit\ndef half(v):\n    return tl.exq(v)\nN = 16\nM = [].pop()\n")
     script = tmp_path / "script.py"

@@ -1,5 +1,6 @@
 //! Data flows one way: a folder of the compiler imports only folders that come before it in `lib.rs`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -77,31 +78,76 @@ fn folders_import_only_earlier_ones() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The names that lines of a text declare, `name: type`, where a line begins so.
+fn declared<'a>(text: &'a str, begins: &str) -> BTreeSet<&'a str> {
+    let name = |line: &'a str| line.trim_start().strip_prefix(begins)?.split_once(": ").map(|(name, _)| name);
+    let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    text.lines().filter_map(name).filter(is_name).collect()
+}
+
+/// The lines of a file, its comments and tests left out, that read a field of one of these names.
+fn reads<'a>(text: &'a str, fields: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
+    let code = text.find("#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end]);
+    let reads = |line: &str| {
+        line.match_indices('.').any(|(at, _)| {
+            let word: &str = line[at + 1..].split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("");
+            fields.contains(word) && !line[..at].ends_with('.') && !line[at + 1 + word.len()..].starts_with('(')
+        })
+    };
+    let lines = code.lines().enumerate().filter(|(_, l)| !l.trim_start().starts_with("//") && reads(l));
+    lines.map(|(at, l)| (at + 1, l)).collect()
+}
+
 /// What is computed, and which operations share a kernel, is the same for every machine: targets and knobs stand in
-/// `tile`, which nothing before it may import.
+/// `tile`, which nothing before it may import. Nor do the folders before it read a field that only a target has.
 #[test]
 fn nothing_above_tile_ir_knows_a_target() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let modules = order(&src);
     let at = |name: &str| modules.iter().position(|m| m == name).unwrap();
-    assert!(["graph", "source", "loops"].iter().all(|m| at(m) < at("tile")));
-    for file in ["tile/target.rs", "tile/knobs.rs"] {
-        assert!(src.join(file).is_file(), "{file} has moved");
-    }
-    let mut wrong = vec![];
-    for module in ["base", "graph", "source", "loops"] {
+    let before: Vec<&String> = modules.iter().take(at("tile")).collect();
+    assert!(["graph", "source", "loops"].iter().all(|m| before.iter().any(|b| b == m)));
+    let mut texts = vec![];
+    for module in before {
         let mut files = vec![];
         sources(&src.join(module), &mut files);
-        for file in files {
-            let text = std::fs::read_to_string(&file).unwrap();
-            for word in ["l1_bytes", "l2_bytes", "vector_bytes", "vector_registers"] {
-                if text.contains(word) {
-                    wrong.push(format!("{} names `{word}`", file.strip_prefix(&src).unwrap().display()));
-                }
+        texts.extend(files.into_iter().map(|file| (std::fs::read_to_string(&file).unwrap(), file)));
+    }
+    let target = std::fs::read_to_string(src.join("tile/target.rs")).unwrap();
+    let elsewhere: BTreeSet<&str> =
+        texts.iter().flat_map(|(text, _)| [declared(text, "pub "), declared(text, "")]).flatten().collect();
+    let own: BTreeSet<&str> = declared(&target, "pub ").difference(&elsewhere).copied().collect();
+    // Were there none, nothing would be looked for.
+    assert!(own.len() >= 8, "{own:?}");
+    let mut files = vec![];
+    sources(&src.join("tile"), &mut files);
+    let used = files.iter().map(|f| reads(&std::fs::read_to_string(f).unwrap(), &own).len()).sum::<usize>();
+    assert!(used > 20, "rules read what a target has: {used}");
+    let mut wrong = vec![];
+    for (text, file) in &texts {
+        for (line, read) in reads(text, &own) {
+            wrong.push(format!("{}:{line}: {}", file.strip_prefix(&src).unwrap().display(), read.trim()));
+        }
+        // The dialect has hints for targets by name.
+        let hints = file.starts_with(src.join("cuda_tile"));
+        let targets = girih_compiler::tile::target::Target::NAMES.iter().filter(|name| !hints && **name != "cpu");
+        for name in targets {
+            let code = text.find("#[cfg(test)]").map_or(&text[..], |end| &text[..end]);
+            if code.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(&format!("\"{name}\""))) {
+                wrong.push(format!("{} names the target {name}", file.strip_prefix(&src).unwrap().display()));
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_read_field_is_seen() {
+    let text = "pub struct Gpu {\n    /// Of one.\n    pub bandwidth: f64,\n    shared: u32,\n}";
+    let fields = declared(text, "pub ");
+    assert_eq!((&fields, declared(text, "")), (&BTreeSet::from(["bandwidth"]), BTreeSet::from(["shared"])));
+    let text = "// cx.bandwidth\nlet x = cx.target.bandwidth * 2.0;\nlet y = cx.bandwidth();\nlet bandwidth = 1;";
+    assert_eq!(reads(text, &fields), [(2, "let x = cx.target.bandwidth * 2.0;")]);
 }
 
 /// Source is printed from kernels, and kernels have no text but what `Ident` and `Label` made of a user's.

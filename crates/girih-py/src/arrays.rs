@@ -53,6 +53,27 @@ pub struct Tensor {
     pub byte_offset: u64,
 }
 
+impl Tensor {
+    /// A place for a description.
+    pub const EMPTY: Tensor = Tensor {
+        data: std::ptr::null_mut(),
+        device_type: 0,
+        device_id: 0,
+        ndim: 0,
+        code: 0,
+        bits: 0,
+        lanes: 0,
+        shape: std::ptr::null(),
+        strides: std::ptr::null(),
+        byte_offset: 0,
+    };
+
+    /// DLPack's number of the kind of device.
+    pub fn device(&self) -> i32 {
+        self.device_type
+    }
+}
+
 /// The tensor of a DLPack capsule that nobody has taken.
 pub fn untaken(capsule: &Bound<'_, PyAny>) -> PyResult<*mut Tensor> {
     if !capsule.is_instance_of::<PyCapsule>() {

@@ -200,7 +200,7 @@ impl Plan {
             let apart = |r: &Reached| used.iter().all(|&(start, n)| r.start + r.bytes <= start || start + n <= r.start);
             live = memory::all().into_iter().filter(apart).collect();
         }
-        Ok(RawArgs { slots: slots.to_vec(), bytes, reached, live, stream: None })
+        Ok(RawArgs { slots: slots.to_vec(), bytes, reached, live, ..RawArgs::default() })
     }
 }
 

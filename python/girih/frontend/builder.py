@@ -69,8 +69,9 @@ class Region:
 class Builder:
     """The kernel in hand. `place` is where in the user's source the next operation comes from."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, checked: bool = False):
         self.name = name
+        self.checked = checked  # indices of tiles are tested too
         self.params: list[Value] = []
         self.entry = Region()
         self.regions = [self.entry]

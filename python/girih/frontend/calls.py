@@ -11,13 +11,14 @@ import ast
 import builtins
 import contextvars
 import difflib
+import inspect
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from . import source as src
 from . import types as ty
 from .control import Again, Attempt, KernelRange
-from .errors import GirihError, Place, UnsupportedError
+from .errors import CompilationError, GirihError, Place, UnsupportedError
 from .tensor import cast, describe, fail, is_constexpr, tensor, unwrap
 from .types import DType
 
@@ -110,7 +111,7 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
     try:
         special = SPECIAL.get(callee)
     except TypeError:
-        raise fail(f"{describe(callee)} cannot be called in a kernel") from None
+        raise not_a_function(tracer, callee, spelled) from None
     if special is not None:
         return special(*args, **kwargs)
     plain = [a.items() if isinstance(a, KernelRange) else unwrap(a) for a in args]
@@ -143,7 +144,7 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
             f"`{spelled or callee.__name__}` is an ordinary Python function",
             "decorate it with `@girih.jit` to call it from a kernel",
         )
-    raise fail(f"{describe(callee)} cannot be called in a kernel")
+    raise not_a_function(tracer, callee, spelled)
 
 
 def bind(name: str, node: ast.arguments, defaults: dict[str, Any], args: list, kwargs: dict) -> dict[str, Any]:
@@ -263,7 +264,38 @@ def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         raise
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as e:
         name = getattr(function, "__name__", "the function")
+        if (unknown := unknown_keyword(function, kwargs)) is not None:
+            raise fail(f"`{name}` has no parameter `{unknown[0]}`", unknown[1]) from None
         raise fail(f"{name}: {e}".replace(f"{name}: {name}()", f"`{name}`")) from e
+
+
+def unknown_keyword(function: Any, kwargs: dict[str, Any]) -> tuple[str, str] | None:
+    """A keyword that is no parameter of a function, and what may be meant."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return None
+    for key in kwargs:
+        if key not in parameters:
+            near = difflib.get_close_matches(key, parameters, 1)
+            return key, f"did you mean `{near[0]}`?" if near else f"it has {', '.join(f'`{p}`' for p in parameters)}"
+    return None
+
+
+def not_a_function(tracer: Tracer, callee: Any, spelled: str) -> CompilationError:
+    """What is wrong with a call of a value; of one whose name hides a function, where that happened."""
+    hidden = tracer.frame.assigned.get(spelled)
+    hides = hasattr(builtins, spelled) or spelled in tracer.frame.source.function.__globals__
+    if hidden is not None and hides:
+        help = f"it was assigned at line {hidden.lineno}, which hides the function `{spelled}`: give the value another name"
+    elif spelled in tracer.env:
+        parameter = f"it is a parameter, which hides the function `{spelled}`: give it another name"
+        help = parameter if hides else f"`{spelled}` is a value of the kernel, not a function"
+    else:
+        help = None
+    return fail(f"{describe(callee)} cannot be called in a kernel", help)
 
 
 def holds_tensor(value: Any) -> bool:

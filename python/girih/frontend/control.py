@@ -18,7 +18,7 @@ from . import types as ty
 from .builder import REGION, Arg, Region, Value, commas
 from .slots import Slot, Undefined, fit, join, leaves, rebuild, same, slot_of
 from .source import RESULT, assigned_names
-from .tensor import arithmetic, cast, compare, constant, describe, fail, is_number, static, tensor, truth, unwrap
+from .tensor import WHOLE, arithmetic, cast, compare, constant, describe, fail, is_number, static, tensor, truth, unwrap
 
 if TYPE_CHECKING:
     from .trace import Tracer
@@ -56,7 +56,7 @@ class KernelRange:
         for b in bounds:
             whole = b.dtype.is_int() and not b.shape if isinstance(b, tensor) else isinstance(b, int)
             if not whole:
-                raise fail(f"a bound of range must be an integer, not {describe(b)}")
+                raise fail(f"a bound of range must be an integer, not {describe(b)}", WHOLE)
         self.start, self.stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         self.step = bounds[2] if len(bounds) == 3 else 1
         self.static = static
@@ -193,7 +193,8 @@ class Attempt:
         self.length = len(builder.regions[-1].ops)
         self.memory = (builder.written, list(builder.read))
         self.touched = [r.touches_memory for r in self.regions]
-        self.env = tracer.env
+        # A copy: what is traced next assigns to the same dictionary.
+        self.env = dict(tracer.env)
         self.contexts = list(tracer.contexts)
         self.place = builder.place
 
@@ -204,9 +205,19 @@ class Attempt:
         builder.written, builder.read = self.memory[0], list(self.memory[1])
         for region, touched in zip(self.regions, self.touched):
             region.touches_memory = touched
-        self.tracer.env = self.env
+        self.tracer.env = dict(self.env)
         self.tracer.contexts = list(self.contexts)
         builder.place = self.place
+
+    def had_effects(self) -> bool:
+        """Whether what was traced since reads or writes memory, does something else, or assigns a name."""
+        builder, env = self.tracer.builder, self.tracer.env
+        return (
+            any(not op.pure for op in builder.regions[-1].ops[self.length :])
+            or (builder.written, builder.read) != self.memory
+            or env.keys() != self.env.keys()
+            or any(env[name] is not value for name, value in self.env.items())
+        )
 
 
 def carried(tracer: Tracer, body: list[ast.stmt], besides: tuple[str, ...] = ()) -> tuple[list[str], dict]:

@@ -12,6 +12,9 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
+import os
+import sys
+import warnings
 from collections.abc import Sequence
 
 from girih import _library
@@ -154,6 +157,20 @@ class KernelValueError(KernelError, ValueError):
     """The step of a loop is not positive, or a print format does not fit its values."""
 
 
+class KernelWarning(RuntimeWarning):
+    """What the evaluator noticed in a kernel that ran to its end, such as a race between blocks.
+
+    Attributes:
+        code: Girih's name of the warning, such as `"W0902"`.
+        frames: where in the kernel, as in `KernelError`.
+    """
+
+    def __init__(self, message: str = "", code: str | None = None, frames: Sequence[Frame] = ()):
+        super().__init__(message)
+        self.code = code
+        self.frames = tuple(frames)
+
+
 class LaunchError(GirihError, ValueError):
     """Arguments or a grid that the kernel cannot be launched with."""
 
@@ -168,7 +185,7 @@ BY_CODE: dict[str | None, type[KernelError]] = {
     "E0608": KernelValueError,
 }
 
-for _error in {KernelError, *BY_CODE.values()}:
+for _error in {KernelError, KernelWarning, *BY_CODE.values()}:
     # Where programs find them.
     _error.__module__ = "girih"
 
@@ -181,16 +198,48 @@ def place_of(frames: Sequence[Frame]) -> Place | None:
     return place
 
 
+def outermost_first(frames: list) -> list[Frame]:
+    """Frames that are given as (file, line, column, function), innermost first."""
+    return [Frame(file, line, column or None, function) for file, line, column, function in reversed(frames)]
+
+
+def kernel_warning(code: str, message: str, notes: list[str], help: str | None, frames: list) -> None:
+    """Warns of what a launch noticed, at the user's line that launched it."""
+    chain = outermost_first(frames)
+    text = CompilationError("\n  ".join([f"{message} [{code}]", *notes]), place_of(chain), help).args[0]
+    caller = sys._getframe(1)
+    while caller.f_back is not None and caller.f_code.co_filename.startswith(PACKAGE):
+        caller = caller.f_back
+    warnings.warn_explicit(
+        KernelWarning(text, code, chain),
+        None,
+        caller.f_code.co_filename,
+        caller.f_lineno,
+        caller.f_globals.get("__name__"),
+        caller.f_globals.setdefault("__warningregistry__", {}),
+    )
+
+
+# What files of this package begin with.
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+# How the messages of assertions about indices of tiles begin.
+OUTSIDE = ("an index of gather lies outside", "an integer of histogram lies outside")
+
+
 def kernel_error(code: str | None, message: str, frames: list, block: list[int] | None) -> Exception:
     """The exception for a failure of a launch or of the compiler.
 
     `frames` are (file, line, column, function), innermost first.
     """
-    outermost_first = [Frame(file, line, column or None, function) for file, line, column, function in reversed(frames)]
-    place = place_of(outermost_first)
+    chain = outermost_first(frames)
+    place = place_of(chain)
     text = CompilationError(message + (f" (block {', '.join(map(str, block))})" if block else ""), place).args[0]
+    if code == "E0601" and any(words in message for words in OUTSIDE):
+        code = "E0605"
     if code is None or code.startswith("E06"):
-        return BY_CODE.get(code, KernelError)(text, code, outermost_first, tuple(block) if block else None)
+        return BY_CODE.get(code, KernelError)(text, code, chain, tuple(block) if block else None)
     if code.startswith("E04"):
         return LaunchError(text)
     if code.startswith("E05"):

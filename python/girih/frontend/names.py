@@ -19,18 +19,31 @@ def check_global(name: str, value: Any) -> Any:
     if isinstance(value, constexpr):
         return value.value
     owner = type(value).__module__.split(".")[0]
-    if owner in ("numpy", "torch") and callable(value):
-        own = getattr(importlib.import_module("girih.language"), value.__name__, None)
-        raise fail(
-            f"`{name}` is a function of {owner}, which kernels cannot call",
-            f"use `girih.{value.__name__}`" if own else None,
-        )
+    if (foreign := owner_of(value)) is not None:
+        word = getattr(value, "__name__", None) or str(value).split(".")[-1]
+        own = getattr(importlib.import_module("girih.language"), word, None)
+        help = f"use `girih.{word}`" if own is not None else None
+        if isinstance(value, type) or not callable(value):
+            raise fail(f"`{name}` is an element type of {foreign}, which kernels do not know", help)
+        raise fail(f"`{name}` is a function of {foreign}, which kernels cannot call", help)
+    if owner == "numpy" and getattr(value, "shape", None) == () and isinstance(value.item(), (bool, int, float)):
+        return value.item()
     if isinstance(value, (list, dict, set, bytearray)) or owner in ("numpy", "torch"):
         raise fail(
             f"`{name}` is a {type(value).__name__} outside the kernel and cannot be read inside it",
             "pass it as an argument; constants may be numbers, strings, types, tuples of them, or girih.constexpr",
         )
     return value
+
+
+def owner_of(value: Any) -> str | None:
+    """The library whose function or element type this is."""
+    kind = type(value)
+    if not callable(value) and kind.__name__ != "dtype":
+        return None
+    homes = (kind.__module__, getattr(value, "__module__", None) or "", getattr(value, "__qualname__", ""))
+    names = {str(home).split(".")[0].removeprefix("_") for home in homes}
+    return next((library for library in ("numpy", "torch") if library in names), None)
 
 
 def may_change(owner: Any) -> bool:
@@ -66,5 +79,6 @@ def bound(function: Any, value: tensor) -> Any:
         return function(value, *args, **kwargs)
 
     method.__name__ = function.__name__
+    method.__wrapped__ = function
     method.__girih_builtin__ = True
     return method

@@ -80,6 +80,9 @@ def join(slot: Slot, leaf: Any, name: str, where: tuple[str, str]) -> Slot:
     if other.weak:
         return Slot(type_beside(slot.dtype, leaf, False), slot.shape)
     if slot.weak:
+        if other.dtype.is_bool():
+            # A truth has no place for a number.
+            return Slot(slot.dtype, other.shape)
         floats = slot.dtype.is_floating() and not other.dtype.is_floating()
         return Slot(ty.float32 if floats else other.dtype, other.shape)
     before, after = where

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import linecache
+import tokenize
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -20,13 +22,15 @@ class Source:
     Attributes:
         node: the `def`; line numbers are those of the file.
         file: the file's path, or a name such as `<stdin>`.
-        lines: the text, if it is more than ASCII; its first line is that of `first`.
+        text: the lines of the text, the first of which is that of `first`.
+        lines: the same, if the text is more than ASCII.
     """
 
     function: FunctionType
     node: ast.FunctionDef
     file: str
     first: int
+    text: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
 
     @property
@@ -37,6 +41,25 @@ class Source:
         """The column of a node, which Python's trees count in bytes."""
         at = line - self.first
         return len(self.lines[at].encode()[:offset].decode(errors="replace")) if 0 <= at < len(self.lines) else offset
+
+    @functools.cached_property
+    def tokens(self) -> list[tokenize.TokenInfo]:
+        """The words of the text, without comments and line ends; none where it cannot be divided into words."""
+        skipped = (tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT)
+        try:
+            found = list(tokenize.generate_tokens(iter(self.text).__next__))
+        except (tokenize.TokenError, SyntaxError):
+            return []
+        return [t for t in found if t.type not in skipped]
+
+    def in_parentheses(self, node: ast.expr) -> bool:
+        """Whether an operand of an operator has parentheses of its own around it; true where that is not known."""
+        line, end = node.lineno - self.first + 1, node.end_lineno - self.first + 1
+        begins = (line, self.column(node.lineno, node.col_offset))
+        ends = (end, self.column(node.end_lineno, node.end_col_offset))
+        before = [t.string for t in self.tokens if t.end <= begins][-1:]
+        after = [t.string for t in self.tokens if t.start >= ends][:1]
+        return not before or not after or (before == ["("] and after == [")"])
 
     def look_up(self, name: str) -> tuple[Any, Callable[[str], Any] | None]:
         """A closure variable, a global or a built-in, and for the first two how to look again; raises `KeyError`."""
@@ -82,7 +105,7 @@ def read(function: FunctionType) -> Source:
     ast.increment_lineno(tree, first - 1 - indented)
     file = inspect.getsourcefile(function) or function.__code__.co_filename
     linecache.checkcache(file)
-    return Source(function, node, file, first, () if text.isascii() else tuple(lines))
+    return Source(function, node, file, first, tuple(lines), () if text.isascii() else tuple(lines))
 
 
 def assigned_names(body: list[ast.stmt]) -> list[str]:

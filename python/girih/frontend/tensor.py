@@ -354,7 +354,7 @@ def static(value: Any, what: str) -> Any:
 def static_int(value: Any, what: str) -> int:
     value = static(value, what)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise fail(f"{what} must be an integer, not {describe(value)}")
+        raise fail(f"{what} must be an integer, not {describe(value)}", WHOLE if isinstance(value, float) else None)
     return value
 
 
@@ -385,7 +385,12 @@ def check_dtype(dtype: Any) -> DType | PointerType:
         return dtype
     if isinstance(dtype, str) and (dtype in ty.BY_NAME or dtype in ty.SHORT):
         return ty.BY_NAME.get(dtype) or ty.SHORT[dtype]
-    raise fail(f"expected an element type such as `girih.float32`, found {describe(dtype)}")
+    name = getattr(dtype, "__name__", None) or str(dtype).split(".")[-1]
+    known = not isinstance(dtype, (str, tensor)) and name in ty.BY_NAME
+    raise fail(
+        f"expected an element type such as `girih.float32`, found {describe(dtype)}",
+        f"use `girih.{name}`" if known else None,
+    )
 
 
 def axis_of(x: tensor, axis: Any, what: str = "the axis") -> int:
@@ -495,10 +500,17 @@ def cast(x, dtype, rounding: str | None = None, bitcast: bool = False) -> tensor
     x = as_tensor(x)
     source = x.dtype
     rounding, bitcast = static(rounding, "the rounding"), static(bitcast, "bitcast")
-    if rounding not in (None, "rtne"):
-        raise fail(f"the rounding {rounding!r} is not supported", "conversions round to the nearest, ties to even")
+    if rounding not in (None, "rtne", "rtz"):
+        raise fail(
+            f"the rounding {rounding!r} is not supported",
+            'conversions round to the nearest, ties to even ("rtne"), or towards zero ("rtz")',
+        )
     if source == dtype:
         return x
+    if rounding == "rtz" and not bitcast:
+        if not source.is_floating() or not dtype.is_floating():
+            raise fail(f"a rounding is for conversions between floats, not from {source} to {dtype}")
+        return towards_zero(x, dtype)
     if bitcast:
         return bit_cast(x, dtype)
     if source.is_ptr() or dtype.is_ptr():
@@ -531,6 +543,21 @@ def cast_pointer(x: tensor, dtype) -> tensor:
 def unary(op: str, x: tensor, dtype, attributes: str = "") -> tensor:
     """A conversion `x op -> dtype`."""
     return compute(dtype, x.shape, f"{op} ", x, f"{attributes} : {x.value.ir_type()} -> {ty.tile_ir(dtype, x.shape)}")
+
+
+def towards_zero(x: tensor, dtype: DType) -> tensor:
+    """A float as another one, rounded towards zero."""
+    if dtype.bits > 8:
+        return unary("ftof", x, dtype, " rounding<zero>")
+    # The nearest number; where that is further from zero, or infinite or NaN by overflow, the number below it.
+    bits = unary("bitcast", convert(x, dtype), ty.uint8)
+    without_sign, below_zero = bitwise("andi", bits, 0x7F), compare("less_than", x, constant(0, x.dtype))
+    nearest = cast(unary("bitcast", without_sign, dtype), x.dtype)
+    size = select(below_zero, negate(x), x)
+    kept = bitwise("ori", compare("less_than_or_equal", nearest, size), compare("not_equal", x, x))
+    lower = arithmetic("sub", without_sign, constant(1, ty.uint8))
+    lower = bitwise("ori", lower, select(below_zero, constant(0x80, ty.uint8), constant(0, ty.uint8)))
+    return unary("bitcast", select(kept, bits, lower), dtype)
 
 
 def convert(x: tensor, dtype: DType) -> tensor:
@@ -650,6 +677,9 @@ def sub(a, b) -> tensor:
     return arithmetic("sub", a, b)
 
 
+WHOLE = "`/` divides as floats, `//` gives whole numbers; or cast it: `i.to(girih.int32)`"
+
+
 def offset(pointer: tensor, by) -> tensor:
     """An address some elements further on."""
     by = as_tensor(by)
@@ -658,7 +688,7 @@ def offset(pointer: tensor, by) -> tensor:
     if not by.dtype.is_int():
         raise fail(
             f"an address can move only by whole elements, not by {by.describe()}",
-            "cast the offset: `i.to(girih.int32)`",
+            WHOLE,
         )
     if by.dtype.is_bool():
         by = cast(by, ty.int32)
@@ -765,6 +795,13 @@ def invert(x: tensor) -> tensor:
 def compare(predicate: str, a, b) -> tensor:
     if (unwrap(a) is None or unwrap(b) is None) and predicate in ("equal", "not_equal"):
         return predicate == "not_equal"
+    for one, other in ((unwrap(a), unwrap(b)), (unwrap(b), unwrap(a))):
+        number = isinstance(other, tensor) and not other.dtype.is_ptr()
+        if isinstance(one, tensor) and one.dtype.is_ptr() and number:
+            raise fail(
+                f"an address, {one.describe()}, cannot be compared with {other.describe()}",
+                "load from it first: `girih.load(p)`; or is an array given for a number at the launch?",
+            )
     a, b = operands(a, b, "a comparison", pointers=True)
     result = ty.tile_ir(ty.int1, a.shape)
     if a.dtype.is_ptr():
@@ -792,6 +829,12 @@ def truth(x) -> tensor:
 
 def select(condition, x, y) -> tensor:
     """`x` where the condition holds, else `y`; all three broadcast."""
+    floats = unwrap(condition).dtype.is_floating() if isinstance(unwrap(condition), tensor) else isinstance(unwrap(condition), float)
+    if floats and isinstance(unwrap(x), tensor) and unwrap(x).dtype.is_bool():
+        raise fail(
+            f"a choice by {describe(condition)} is made of {describe(x)}: are the first two arguments swapped?",
+            "the condition comes first: `where(condition, x, y)`",
+        )
     condition = truth(condition)
     if not isinstance(unwrap(x), tensor) and not isinstance(unwrap(y), tensor):
         x = as_tensor(x, ty.float32 if isinstance(unwrap(y), float) else None)

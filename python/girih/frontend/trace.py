@@ -18,6 +18,7 @@ from typing import Any
 from . import source as src
 from .builder import Builder, Value
 from .calls import CURRENT_TRACER, Frame, apply, define, is_too_large, trace_call
+from .conditions import trace_bool, trace_compare
 from .control import (
     SEQUENCES,
     Again,
@@ -35,7 +36,7 @@ from .control import (
 from .errors import CompilationError, Place, UnsupportedError
 from .names import attribute, check_global, may_change, tensor_attribute
 from .slots import Undefined
-from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_number, logical, tensor, truth, unwrap
+from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_number, tensor, truth, unwrap
 from .types import DType, PointerType
 
 
@@ -247,40 +248,14 @@ class Tracer:
         self.at(node)
         if isinstance(node.op, ast.Not):
             return ~truth(value) if isinstance(value, tensor) else not value
+        if isinstance(node.op, ast.Invert) and isinstance(value, bool):
+            raise fail(
+                f"`~` of the Python bool {value} is {~int(value)}, which counts as true",
+                f"write `not {ast.unparse(node.operand)}`",
+            )
         return apply(
             {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)], value
         )
-
-    def do_compare(self, node: ast.Compare) -> Any:
-        left = unwrap(self.evaluate(node.left))
-        result: Any = True
-        for op, comparator in zip(node.ops, node.comparators):
-            right = unwrap(self.evaluate(comparator))
-            self.at(node)
-            if isinstance(op, (ast.Is, ast.IsNot)):
-                one = left is right
-                one = one if isinstance(op, ast.Is) else not one
-            elif isinstance(op, (ast.In, ast.NotIn)):
-                if isinstance(left, tensor):
-                    raise fail("`in` needs values known at compile time", "compare with each: `(x == a) | (x == b)`")
-                one = left in right
-                one = one if isinstance(op, ast.In) else not one
-            else:
-                one = apply(COMPARE[type(op)], left, right)
-            result = one if result is True else logical("and", result, one) if result is not False else False
-            left = right
-        return result
-
-    def do_bool(self, node: ast.BoolOp) -> Any:
-        word = "and" if isinstance(node.op, ast.And) else "or"
-        result = unwrap(self.evaluate(node.values[0]))
-        for operand in node.values[1:]:
-            if not isinstance(result, tensor) and bool(result) == (word == "or"):
-                return result
-            value = unwrap(self.evaluate(operand))
-            self.at(node)
-            result = logical(word, result, value) if isinstance(result, tensor) else value
-        return result
 
     def do_choice(self, node: ast.IfExp) -> Any:
         condition = unwrap(self.evaluate(node.test))
@@ -407,7 +382,7 @@ STATEMENTS = {
 
 EXPRESSIONS = {
     ast.Name: Tracer.name, ast.Constant: Tracer.do_constant, ast.BinOp: Tracer.do_binary,
-    ast.UnaryOp: Tracer.do_unary, ast.Compare: Tracer.do_compare, ast.BoolOp: Tracer.do_bool,
+    ast.UnaryOp: Tracer.do_unary, ast.Compare: trace_compare, ast.BoolOp: trace_bool,
     ast.IfExp: Tracer.do_choice, ast.Tuple: Tracer.do_tuple, ast.List: Tracer.do_tuple, ast.Dict: Tracer.do_dict,
     ast.Subscript: Tracer.do_subscript, ast.Attribute: Tracer.do_attribute, ast.Call: trace_call,
     ast.Lambda: Tracer.do_lambda, ast.ListComp: Tracer.do_comprehension, ast.GeneratorExp: Tracer.do_comprehension,
@@ -444,19 +419,16 @@ BINARY = {
     ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
 
-COMPARE = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}  # fmt: skip
-
-
-def trace(source: src.Source, params: list[Param], constants: dict[str, Any], name: str) -> Builder:
+def trace(
+    source: src.Source, params: list[Param], constants: dict[str, Any], name: str, checked: bool = False
+) -> Builder:
     """The kernel for one specialisation.
 
-    `params` are the run-time parameters in order, `constants` the others by name, `name` the entry's.
+    `params` are the run-time parameters in order, `constants` the others by name, `name` the entry's. With
+    `checked` the kernel stops where an index lies outside of its tile.
     Raises `CompilationError`.
     """
-    builder = Builder(name)
+    builder = Builder(name, checked)
     token = CURRENT.set(builder)
     try:
         tracer = Tracer(builder)
@@ -478,10 +450,11 @@ def trace(source: src.Source, params: list[Param], constants: dict[str, Any], na
                 raise
             first.undo()
             frame.node = src.without_returns(source.node)
-            frame.env = dict(env)
             tracer.block(frame.node.body[:-1])
         builder.place = start
-        builder.op(["return"], pure=False)
+        # Where both sides of an `if` return, the second of them ends the kernel.
+        if not builder.entry.ops or builder.entry.ops[-1].pieces != ("return",):
+            builder.op(["return"], pure=False)
         return builder
     except RecursionError:
         raise CompilationError("the kernel is nested too deep", builder.place) from None

@@ -216,3 +216,29 @@ def promote(a: DType, b: DType, division: bool = False) -> DType:
     if a.bits == b.bits:
         return a if a.kind == "uint" else b
     return a if a.bits > b.bits else b
+
+
+class Known(int):
+    """An integer argument whose value a specialisation knows: arithmetic wraps at 32 bits, as it does at run time.
+
+        seed = Known(1)
+        seed * 1664525 * 1664525        a number of 32 bits
+    """
+
+
+def _wrapping(name: str):
+    operator = getattr(int, name)
+
+    def apply(self: int, *others: int) -> int:
+        result = operator(self, *others)
+        if result is NotImplemented or not all(-(1 << 31) <= o < 1 << 31 for o in others):
+            return result
+        return Known((result + (1 << 31)) % (1 << 32) - (1 << 31))
+
+    return apply
+
+
+for _name in ("add", "sub", "mul", "lshift"):
+    setattr(Known, f"__{_name}__", _wrapping(f"__{_name}__"))
+    setattr(Known, f"__r{_name}__", _wrapping(f"__r{_name}__"))
+Known.__neg__ = _wrapping("__neg__")

@@ -53,9 +53,10 @@ class Block:
 class block_pointer(Block):
     """What `make_block_ptr` returns: for `load`, `store` and `advance`."""
 
-    def __girih_load__(self, boundary_check: Any, padding: Any) -> tensor:
+    def __girih_load__(self, boundary_check: Any, padding: Any, volatile: bool) -> tensor:
         addresses, mask = self._tile(self.offsets, self._axes(boundary_check))
-        return memory.load(addresses, mask, None if mask is None else _padding(static(padding, "the padding")))
+        other = None if mask is None else _padding(static(padding, "the padding"))
+        return memory.load(addresses, mask, other, volatile=volatile)
 
     def __girih_store__(self, value: Any, boundary_check: Any) -> None:
         addresses, mask = self._tile(self.offsets, self._axes(boundary_check))

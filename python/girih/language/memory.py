@@ -15,6 +15,7 @@ from ..frontend.tensor import (
     describe,
     fail,
     is_number,
+    static,
     tensor,
     truth,
     unwrap,
@@ -22,10 +23,16 @@ from ..frontend.tensor import (
 from .core import builtin
 
 
-def addresses(pointer: Any, who: str) -> tensor:
+def addresses(pointer: Any, who: str, *others: Any) -> tensor:
+    """The address that an access begins with; `others` are its other arguments."""
     pointer = unwrap(pointer)
     if not isinstance(pointer, tensor) or not pointer.dtype.is_ptr():
         what = describe(pointer)
+        if any(isinstance(o, tensor) and o.dtype.is_ptr() for o in map(unwrap, others)):
+            raise fail(
+                f"{who} needs an address first, not {what}, and another argument is one",
+                f"swap them: `{who}(address, ...)`; or are arguments of the launch in the wrong order?",
+            )
         raise fail(
             f"{who} needs an address or a tile of addresses, not {what}",
             "addresses are made from an array argument: `x + girih.arange(0, N)`",
@@ -42,6 +49,8 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
         pointer: a scalar or a tile of addresses of elements of type T; or a block pointer.
         mask: booleans of a shape that broadcasts; where false nothing is read.
         other: the value there, 0 if not given (in Triton: undefined).
+        volatile: reads memory anew each time, and sees what another block wrote before its release: a loop that waits for
+            another block needs it. The cache modifier ".cv" means the same; other modifiers and the policy change nothing.
         boundary_check, padding_option: for block pointers, the dimensions to check and "zero" or "nan".
 
     Returns: a tile of T of the shape of `pointer`.
@@ -55,11 +64,12 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
         >>> girih.load(floats + 3)
         3 : float32
     """
+    ordered = bool(static(volatile, "volatile")) or static(cache_modifier, "the cache modifier") == ".cv"
     if hasattr(unwrap(pointer), "__girih_load__"):
         if mask is not None or other is not None:
             raise fail("a block pointer is masked with `boundary_check`, not with `mask` and `other`")
-        return unwrap(pointer).__girih_load__(boundary_check, padding_option)
-    pointer = addresses(pointer, "load")
+        return unwrap(pointer).__girih_load__(boundary_check, padding_option, ordered)
+    pointer = addresses(pointer, "load", mask, other)
     mask, other = unwrap(mask), unwrap(other)
     if mask is None and other is not None:
         raise fail("`other` without `mask` has no effect", "give the mask, or leave `other` out")
@@ -72,21 +82,23 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
         pointer, mask = _t.broadcast_to(pointer, shape), _t.broadcast_to(mask, shape)
         other = constant(other, dtype, shape) if is_number(other) else other
         other = constant(0, dtype, shape) if other is None else _t.broadcast_to(cast(other, dtype), shape)
-    return _load(pointer, mask, other)
+    return _load(pointer, mask, other, ordered)
 
 
-def _load(pointer: tensor, mask: tensor | None, other: tensor | None) -> tensor:
+def _load(pointer: tensor, mask: tensor | None, other: tensor | None, ordered: bool) -> tensor:
+    """With `ordered` it acquires: nothing that follows happens before it."""
     b, dtype = builder(), pointer.dtype.element_ty
     operands_ = [v for v in (pointer, mask, other) if v is not None]
-    pieces: list = ["load_ptr_tko weak ", *commas([v.value for v in operands_])]
-    token = b.before_read()
+    order = "acquire device" if ordered else "weak"
+    pieces: list = [f"load_ptr_tko {order} ", *commas([v.value for v in operands_])]
+    token = b.before_write() if ordered else b.before_read()
     if token is not None:
         pieces += [" token = ", token]
     result, done = Value(dtype, pointer.shape), Value(None, hint="read")
     types = ", ".join(v.value.ir_type() for v in operands_)
     pieces.append(f" : {types} -> {result.ir_type()}, token")
-    b.op(pieces, (result, done))
-    b.did_read(done)
+    b.op(pieces, (result, done), pure=not ordered)
+    (b.did_write if ordered else b.did_read)(done)
     return tensor(result, dtype)
 
 
@@ -109,7 +121,7 @@ def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", evict
         if mask is not None:
             raise fail("a block pointer is masked with `boundary_check`, not with `mask`")
         return unwrap(pointer).__girih_store__(value, boundary_check)
-    pointer = addresses(pointer, "store")
+    pointer = addresses(pointer, "store", value, mask)
     dtype = pointer.dtype.element_ty
     value = unwrap(value)
     value = constant(value, dtype) if is_number(value) else cast(as_tensor(value), dtype)

@@ -101,6 +101,12 @@ def device_assert(condition, message="", mask=None):
     builder().op(["assert ", condition.value, f", {quote(str(text))} : {condition.value.ir_type()}"], pure=False)
 
 
+def check_indices(index: tensor, count: int, message: str, mask=None) -> None:
+    """In a checked kernel, stops where an index is not one of `count`."""
+    if builder().checked:
+        device_assert((index >= 0) & (index < count), message, mask)
+
+
 @builtin
 def debug_barrier():
     """Nothing: a block's operations happen in the order of the program.

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..frontend import types as ty
 from ..frontend.builder import REGION, Arg, Region, Value, commas, spell_number
+from ..frontend.errors import OUTSIDE
 from ..frontend.tensor import (
     as_tensor,
     axis_of,
@@ -22,11 +23,12 @@ from ..frontend.tensor import (
     reshape_to,
     select,
     static,
+    static_int,
     tensor,
     truth,
     unwrap,
 )
-from . import core, elementwise
+from . import core, elementwise, messages
 from .core import builtin, part
 
 INF = float("inf")
@@ -445,6 +447,8 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
 def histogram(x, num_bins, mask=None):
     """How often each of 0 to num_bins - 1 occurs among integers where the mask holds: int32[num_bins].
 
+    Other integers are not counted; they are an error where launches are checked and on the evaluator and the simulator.
+
     Example:
         >>> girih.histogram(girih.arange(0, 4) // 2, 4)
         [2, 2, 0, 0] : int32[4]
@@ -452,6 +456,8 @@ def histogram(x, num_bins, mask=None):
     x = as_tensor(x)
     if not x.dtype.is_int():
         raise fail(f"histogram counts integers, not {x.describe()}")
+    bins = static_int(num_bins, "the number of bins")
+    messages.check_indices(x, bins, f"{OUTSIDE[1]} of its {bins} bins", mask)
     flat = reshape_to(x, (x.numel, 1))
     hits = flat == reshape_to(core.arange(0, num_bins), (1, unwrap(num_bins)))
     if unwrap(mask) is not None:

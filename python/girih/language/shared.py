@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from ..frontend import types as ty
 from ..frontend.builder import Value
-from ..frontend.tensor import as_tensor, builder, check_dtype, constant, fail, reshape_to, static_int, tensor
-from . import core, elementwise, memory
+from ..frontend.errors import OUTSIDE
+from ..frontend.tensor import as_tensor, builder, check_dtype, constant, fail, reshape_to, static_int, tensor, unwrap
+from . import core, elementwise, memory, messages
 from .core import builtin
 
 # Elements of the buffer without a name: the 48 KiB that every GPU gives a block.
@@ -92,7 +93,8 @@ def gather(src, index, axis=None, mask=None, other=None):
     """Elements of a tile, or of memory, chosen by a tile of integers.
 
     With an address: the value at `src + index`, the same as a `load`. With a tile: along `axis`, `index` has the
-    shape of `src` except for that dimension.
+    shape of `src` except for that dimension; where the mask does not hold, `other` or 0. An index outside of the tile
+    gives 0, and is an error where launches are checked and on the evaluator and the simulator.
 
     Example:
         >>> girih.gather(girih.arange(10, 14), 3 - girih.arange(0, 4))
@@ -100,7 +102,7 @@ def gather(src, index, axis=None, mask=None, other=None):
         >>> girih.gather(floats, 3 - girih.arange(0, 4))
         [3, 2, 1, 0] : float32[4]
     """
-    src = as_tensor(src)
+    src, mask, other = as_tensor(src), unwrap(mask), unwrap(other)
     index = as_tensor(index)
     if not index.dtype.is_int():
         raise fail(f"the index of gather must be a tile of integers, not {index.describe()}")
@@ -113,12 +115,15 @@ def gather(src, index, axis=None, mask=None, other=None):
     if m is None or any(a != b for i, (a, b) in enumerate(zip(src.shape, index.shape)) if i != axis):
         raise fail(f"{index.describe()} cannot choose from {src.describe()} along dimension {axis}")
     lead, tail = src.shape[:axis], src.shape[axis + 1 :]
+    message = f"{OUTSIDE[0]} of dimension {axis} of the tile, which has {n} elements"
+    messages.check_indices(index, n, message, mask)
     # One of the n elements is the one chosen: all others count as nothing.
     choices = reshape_to(src, (*lead, 1, n, *tail))
     wanted = reshape_to(index, (*lead, m, 1, *tail))
     number = reshape_to(core.arange(0, n), (*(1 for _ in lead), 1, n, *(1 for _ in tail)))
     picked = elementwise.where(wanted == number, choices, constant(0, src.dtype))
-    return core.cast(total(picked, axis + 1), src.dtype)
+    chosen = core.cast(total(picked, axis + 1), src.dtype)
+    return chosen if mask is None else elementwise.where(mask, chosen, 0 if other is None else other)
 
 
 @builtin

@@ -14,6 +14,7 @@ import ast
 import builtins
 import dataclasses
 import importlib
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -265,11 +266,21 @@ class _Reader:
             return True
         if getattr(value, "__module__", None) == "builtins" and getattr(value, "__name__", "") in CALLED_TYPES:
             return True
-        return (getattr(value, "__module__", None) or "").split(".")[0] in CALLED
+        return (getattr(value, "__module__", None) or "").split(".")[0] in CALLED or is_arithmetic(value)
 
     def is_kernel(self, decorator: ast.expr, scope: Scope) -> bool:
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         return getattr(look_up(called, scope), "__name__", None) == "jit" and self.is_harmless(called, scope)
+
+
+def is_arithmetic(value: Any) -> bool:
+    """NumPy's numbers, what it says of their types, and its elementwise functions."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return False
+    if isinstance(value, type):
+        return issubclass(value, (numpy.generic, numpy.finfo, numpy.iinfo, numpy.dtype))
+    return isinstance(value, numpy.ufunc)
 
 
 def look_up(node: ast.expr, scope: Scope) -> Any:

@@ -152,3 +152,44 @@ def unsupported_expression():
         tl.store(x, sum({1, 2}))
 
     kernel[1](floats())
+
+
+@mistake
+def comparisons_without_parentheses():
+    @girih.jit
+    def kernel(x, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, 1.0, mask=i < n & i > 2)
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def a_mask_bound_to_a_bound():
+    @girih.jit
+    def kernel(x, n):
+        i = tl.arange(0, 64)
+        even = i % 2 == 0
+        tl.store(x + i, 1.0, mask=i < n & even)
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def comparison_of_a_comparison():
+    @girih.jit
+    def kernel(x, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, 1.0, mask=i < n == (i > 2))
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def inverted_python_bool():
+    @girih.jit
+    def kernel(x, n, ALL: tl.constexpr):
+        i = tl.arange(0, 64)
+        tl.store(x + i, 1.0, mask=(i < n) | ~ALL)
+
+    kernel[1](floats(), 10, ALL=True)

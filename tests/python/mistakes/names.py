@@ -2,6 +2,7 @@
 
 import girih
 import girih.language as tl
+import numpy as np
 
 from .collect import ARRAY, TABLE, floats, mistake, plain
 
@@ -129,3 +130,149 @@ def static_assertion():
 @mistake
 def language_outside_of_a_kernel():
     tl.zeros((8,), tl.float32)
+
+
+@mistake
+def numpy_arange():
+    @girih.jit
+    def kernel(x):
+        tl.store(x + np.arange(0, 64), 1.0)
+
+    kernel[1](floats())
+
+
+@mistake
+def numpy_type():
+    @girih.jit
+    def kernel(x):
+        tl.store(x, tl.load(x).to(np.float16))
+
+    kernel[1](floats())
+
+
+@mistake
+def misspelt_mask():
+    @girih.jit
+    def kernel(x, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, 1.0, maks=i < n)
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def keyword_like_none():
+    @girih.jit
+    def kernel(x, n):
+        tl.store(x, tl.load(x, wherever=n))
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def shadowed_function():
+    @girih.jit
+    def kernel(x):
+        max = tl.max(tl.load(x + tl.arange(0, 64)))
+        tl.store(x, max(max, 1.0))
+
+    kernel[1](floats())
+
+
+@mistake
+def shadowed_range():
+    @girih.jit
+    def kernel(x, range):
+        for i in range(4):
+            tl.store(x + i, 1.0)
+
+    kernel[1](floats(), 3)
+
+
+@mistake
+def swapped_address_and_value():
+    @girih.jit
+    def kernel(x):
+        i = tl.arange(0, 64)
+        tl.store(tl.load(x + i) + 1, x + i)
+
+    kernel[1](floats())
+
+
+@mistake
+def swapped_address_and_mask():
+    @girih.jit
+    def kernel(x, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, tl.load(i < n, x + i))
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def swapped_condition_and_choice():
+    @girih.jit
+    def kernel(x, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, tl.where(1.0, i < n, 0.0))
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def swapped_arguments_of_a_launch():
+    @girih.jit
+    def kernel(x, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, 1.0, mask=i < n)
+
+    kernel[1](10, floats())
+
+
+@mistake
+def swapped_bound_of_a_launch():
+    @girih.jit
+    def kernel(x, y, n):
+        i = tl.arange(0, 64)
+        tl.store(x + i, 1.0, mask=i < n)
+
+    kernel[1](floats(), 10, floats())
+
+
+@mistake
+def half_an_index():
+    @girih.jit
+    def kernel(x):
+        i = tl.arange(0, 64)
+        tl.store(x + i / 2, 1.0)
+
+    kernel[1](floats())
+
+
+@mistake
+def half_a_bound():
+    @girih.jit
+    def kernel(x, n):
+        for i in range(n / 2):
+            tl.store(x + i, 1.0)
+
+    kernel[1](floats(), 10)
+
+
+@mistake
+def half_a_tile():
+    @girih.jit
+    def kernel(x, N: tl.constexpr):
+        tl.store(x + tl.arange(0, N / 2), 1.0)
+
+    kernel[1](floats(), N=64)
+
+
+@mistake
+def grid_of_an_unknown_name():
+    @girih.jit
+    def kernel(x, n, BLOCK: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(x + i, 1.0, mask=i < n)
+
+    kernel[lambda meta: (girih.cdiv(meta["n"], meta["BLOK"]),)](floats(), 64, BLOCK=64)

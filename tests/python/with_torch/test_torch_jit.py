@@ -123,3 +123,42 @@ def test_tuning_leaves_tensors_as_they_were(store, dtype):
     x = torch.arange(100).to(getattr(torch, dtype)).requires_grad_()
     double[lambda meta: (girih.cdiv(100, meta["BLOCK"]),)](x, 100)
     assert torch.equal(x.detach(), torch.arange(100).to(x.dtype) * 2)
+
+
+@girih.jit
+def doubled(x, sx, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i * sx, mask=i < n) + tl.load(x + i * sx, mask=i < n), mask=i < n)
+
+
+DTYPES = [torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_tensors_are_taken_as_they_lie(dtype, step):
+    """Without Python, after the first tensor of a process."""
+    x, out = torch.arange(60).to(dtype)[::step][:20], torch.zeros(20, dtype=dtype)
+    doubled[1](x, x.stride(0), out, 20, BLOCK=32)
+    assert torch.equal(out, x + x)
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"), reason="since PyTorch 2.10")
+def test_python_is_not_asked_about_usual_tensors(monkeypatch):
+    x, out = torch.arange(20.0), torch.zeros(20)
+    doubled[1](x, 1, out, 20, BLOCK=32)
+
+    def never(value, name):
+        raise AssertionError(f"{name} was looked at by Python")
+
+    monkeypatch.setattr("girih.kernel.describe_torch", never)
+    parameter = torch.nn.Parameter(torch.arange(20.0))
+    for given in (x, x + 1, parameter, torch.arange(40.0)[::2], torch.ones(1).expand(20), x.view(4, 5)):
+        stride = given.stride(-1)
+        doubled[1](given, stride, out, 20, BLOCK=32)
+        assert torch.equal(out, (given + given).detach().reshape(-1))
+    doubled[1](torch.zeros(0), 1, out, 0, BLOCK=32)
+    # What is out of the ordinary is for Python to describe or to refuse.
+    for given in (torch._neg_view(x), x.to("meta"), torch.sparse_coo_tensor([[0]], [1.0], (20,))):
+        with pytest.raises(AssertionError, match="x was looked at by Python"):
+            doubled[1](given, 1, out, 20, BLOCK=32)

@@ -124,6 +124,7 @@ codes! {
     ConstantIndexOutside = "W0907", "A constant index lies outside its tile.";
     UnspecifiedElements = "W0908", "Elements that the specification leaves unspecified are used.";
     NotChecked = "W0909", "A kernel in a Python script was not checked: only a run of the script knows what it depends on.";
+    NotWritten = "W0910", "No block of a checked launch wrote some elements of an output.";
 }
 
 #[cfg(test)]

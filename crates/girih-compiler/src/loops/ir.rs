@@ -148,6 +148,8 @@ pub fn assertion_code(op: &str) -> Code {
         "for" => Code::StepNotPositive,
         "extract" | "insert" | "make_tensor_view" => Code::IndexOutside,
         _ if op.ends_with("_view_tko") => Code::IndexOutside,
+        // Of memory of the block.
+        _ if op.ends_with("_tko") => Code::OutOfBounds,
         _ => Code::AssertFailed,
     }
 }

@@ -131,7 +131,7 @@ impl Options {
         Rewrites::at_most(self.stop_after)
     }
     fn context(&self) -> tile::Context {
-        tile::Context { target: self.target.clone(), knobs: self.knobs.clone() }
+        tile::Context { target: self.target.clone(), knobs: self.knobs.clone(), check: self.check }
     }
 }
 

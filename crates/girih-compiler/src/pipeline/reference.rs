@@ -30,16 +30,27 @@ impl Description {
 
     /// The name without the letter and the number: `rms_norm`, `stage_inputs`.
     pub fn short(&self) -> &str {
-        match self.bare().split_once('_') {
-            Some((number, name)) if number.bytes().all(|b| b.is_ascii_digit()) => name,
-            _ => self.bare(),
-        }
+        without_number(self.bare())
     }
 
     /// Whether a user who wrote `name` means this rule: `t:006_stage_inputs`, `006_stage_inputs`, `stage_inputs`, or an
-    /// operation that it is for.
+    /// operation that it is for. The number may be another: it is that of the rule in the list of the target that was traced.
     pub fn is(&self, name: &str) -> bool {
-        self.name == name || self.bare() == name || self.short() == name || self.handles.contains(&name)
+        let letter = self.name.split_once(':').map(|(letter, _)| letter);
+        let bare = match name.split_once(':') {
+            Some((given, bare)) if Some(given) == letter => bare,
+            Some(_) => return self.handles.contains(&name),
+            None => name,
+        };
+        without_number(bare) == self.short() || self.handles.contains(&name)
+    }
+}
+
+/// `stage_inputs` of `006_stage_inputs`.
+fn without_number(name: &str) -> &str {
+    match name.split_once('_') {
+        Some((number, rest)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => rest,
+        _ => name,
     }
 }
 
@@ -82,6 +93,25 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn what_traces_of_any_target_print_is_known() {
+        let all = descriptions();
+        let mut printed = vec![];
+        for target in Target::NAMES.into_iter().filter_map(Target::named) {
+            printed.extend(tile::plan_rules(&target).named().map(|(name, rule)| (name, rule.name)));
+            printed.extend(tile::rules(&target).named().map(|(name, rule)| (name, rule.name)));
+        }
+        printed.extend(loops::fuse::rules().named().map(|(name, rule)| (name, rule.name)));
+        printed.extend(simplify::rules().named().map(|(name, rule)| (name, rule.name)));
+        let numbers: BTreeSet<&String> = printed.iter().filter(|(_, n)| *n == "vectorise").map(|(n, _)| n).collect();
+        assert!(!numbers.is_empty() && printed.len() > 100);
+        for (name, rule) in &printed {
+            let found: Vec<&str> = all.iter().filter(|r| r.is(name)).map(Description::short).collect();
+            assert_eq!(found, [*rule], "{name}");
+        }
+        assert!(!all.iter().any(|r| r.is("l:020_vectorise") || r.is("_vectorise")));
+    }
 
     #[test]
     fn a_name_means_one_rule() {

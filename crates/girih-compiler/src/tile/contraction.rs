@@ -314,11 +314,10 @@ pub fn prev_power(x: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tile::knobs::Knobs;
     use crate::tile::target::Target;
 
     fn shape(target: Target, acc: DType, m: u64, n: u64) -> (u32, u32, u32) {
-        let ctx = Context { target, knobs: Knobs::default() };
+        let ctx = Context { target, ..Context::default() };
         let s = tile_shape(&ctx, acc, m, n).unwrap();
         (s.rows, s.cols, s.lanes)
     }

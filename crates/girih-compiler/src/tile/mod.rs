@@ -56,6 +56,8 @@ use target::{Capability, Target};
 pub struct Context {
     pub target: Target,
     pub knobs: Knobs,
+    /// Accesses of memory are checked, and wrong ones stop the kernel.
+    pub check: bool,
 }
 
 /// What a machine must have for a rule: all of one of these sets.
@@ -75,6 +77,7 @@ const OF_PLANS: &[Entry<Plan>] = &[
 
 /// The rules of single kernels, in the order they run.
 const OF_KERNELS: &[Entry<Kernel>] = &[
+    (rules::bound_alloca::RULE, &[&[]]),
     (rules::promote_alloca::RULE, &[&[Threads]]),
     (rules::unroll_batch::RULE, &[&[Threads]]),
     (rules::pair_terms::RULE, &[&[Caches, Workers]]),

@@ -11,13 +11,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use girih::RawArgs;
 use girih::spec::MAX_GRID;
 use girih_compiler::base::words::{did_you_mean, list, shorten};
-use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::kernel::Kernel;
 use super::key::{self, Collected, Numpy, Role};
 use super::layout::{self, Layout};
+use super::torch;
 
 /// Keywords of a launch that are not parameters, for suggestions.
 const SETTINGS: [&str; 5] = ["device", "check", "threads", "num_warps", "num_stages"];
@@ -114,9 +115,13 @@ impl Dispatcher {
             return Ok(());
         }
         let bytes = arrays.iter().map(|a| a.map(|a| a.bytes)).collect();
+        let backwards = arrays.iter().flatten().any(|a| a.before > 0);
+        let before = if backwards { arrays.iter().map(|a| a.map_or(0, |a| a.before)).collect() } else { Vec::new() };
+        let checked = kernel.is_checked();
+        let whole = if checked { arrays.iter().map(|a| a.is_some_and(|a| a.whole)).collect() } else { Vec::new() };
         let stream = on_device.map(|(_, stream)| stream);
         // SAFETY: the arrays' owners say where their memory is, and the call's arguments keep them alive.
-        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, stream, ..RawArgs::default() }) }
+        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, before, whole, stream, ..RawArgs::default() }) }
     }
 
     /// The specialisation a call would launch.
@@ -141,6 +146,26 @@ impl Dispatcher {
         let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
         drop(known);
     }
+}
+
+/// The element types of a call's arguments as bytes, so that calls with arrays of the same types give the same ones; None where
+/// an argument is neither an array of NumPy's or PyTorch's nor a number.
+#[pyfunction]
+pub fn element_types<'py>(args: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyBytes>> {
+    let mut out = Vec::with_capacity(8 * args.len());
+    for value in args.iter_borrowed() {
+        let number = if NUMPY.get().is_some_and(|n| n.class == key::class_of(&value)) {
+            key::descriptor_of(&value).as_ptr() as u64
+        } else if let Some(number) = torch::element(&value) {
+            number
+        } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_none() {
+            u64::MAX
+        } else {
+            return None;
+        };
+        out.extend(number.to_le_bytes());
+    }
+    Some(PyBytes::new(args.py(), &out))
 }
 
 impl Dispatcher {
@@ -198,6 +223,25 @@ impl Dispatcher {
         let known = names.iter().map(String::as_str).chain(SETTINGS);
         let help = did_you_mean(&unknown, known).unwrap_or_else(|| format!("it has {}", list(&names)));
         PyTypeError::new_err(shorten(&format!("the kernel has no parameter `{unknown}`; {help}")).into_owned())
+    }
+
+    /// What a function that gives the grid raised; where it asked for a parameter that there is not, the names there are.
+    fn unknown_in_grid(&self, py: Python<'_>, error: PyErr) -> PyErr {
+        let asked = match error.is_instance_of::<PyKeyError>(py) {
+            true => error.value(py).getattr("args").and_then(|args| args.get_item(0)),
+            false => return error,
+        };
+        let Ok(asked) = asked.and_then(|key| key.extract::<String>()) else { return error };
+        let names = self.names(py);
+        if names.contains(&asked) {
+            return error;
+        }
+        let help = did_you_mean(&asked, names.iter().map(String::as_str));
+        let help = help.unwrap_or_else(|| format!("it has {}", list(&names)));
+        let text = format!("the grid asks for `{asked}`, but the kernel has no parameter `{asked}`; {help}");
+        let explained = PyValueError::new_err(shorten(&text).into_owned());
+        explained.set_cause(py, Some(error));
+        explained
     }
 
     /// Warns, once for each parameter, of an array that the kernel takes for a contiguous one: it gets the address of
@@ -284,6 +328,13 @@ impl Dispatcher {
             }
             return Ok(());
         }
+        if let Some((array, layout)) = torch::described(value) {
+            collected.array(array);
+            if let Some(layout) = layout {
+                collected.layouts.push((parameter.name.clone_ref(py), layout));
+            }
+            return Ok(());
+        }
         if collected.number(value, role).map_err(|e| named(py, e, &parameter.name))? {
             return Ok(());
         }
@@ -291,6 +342,7 @@ impl Dispatcher {
             NUMPY.get_or_init(|| Numpy::new(class.into_any()));
             return self.runtime(py, collected, parameter, value, role);
         }
+        torch::meet(value)?;
         let found = self.describe.bind(py).call1((value, &parameter.name))?;
         if found.is_instance_of::<PyTuple>() {
             collected.described(found.extract()?, parameter.name.bind(py));
@@ -317,7 +369,7 @@ impl Dispatcher {
             for (parameter, value) in self.parameters.iter().zip(bound) {
                 meta.set_item(&parameter.name, value)?;
             }
-            made = grid.call1((meta,))?;
+            made = grid.call1((meta,)).map_err(|e| self.unknown_in_grid(py, e))?;
             grid = &made;
         }
         let one = |value: &Bound<'_, PyAny>| -> PyResult<u32> {

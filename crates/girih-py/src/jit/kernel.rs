@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::{Device, Options, PrintOrder, Program, RawArgs, Stage};
+use girih_compiler::base::diag::Diagnostic;
+use girih_compiler::base::location::Frame;
 use girih_compiler::cuda_tile::bytecode::Version;
 use girih_compiler::pipeline::trace::Trace;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
@@ -19,6 +21,8 @@ pub struct Kernel {
     writes: OnceLock<Vec<bool>>,
     /// Makes the exception of a failure: `(code, message, frames, block)`.
     error: Py<PyAny>,
+    /// Tells the user what a launch noticed: `(code, message, notes, help, frames)`.
+    warn: Option<Py<PyAny>>,
     /// What was raised where the kernel printed; it stops the launch.
     raised: Raised,
 }
@@ -45,6 +49,10 @@ impl Kernel {
         self.kernel.options().device == Device::Cuda
     }
 
+    pub fn is_checked(&self) -> bool {
+        self.kernel.options().check
+    }
+
     /// Runs the kernel and waits; on a CUDA stream it only begins.
     ///
     /// # Safety
@@ -55,8 +63,24 @@ impl Kernel {
         if let Some(raised) = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(raised);
         }
-        outcome.map(drop)
+        outcome?.warnings.iter().try_for_each(|found| self.warn_of(py, found))
     }
+
+    /// A Python warning for what a launch noticed; an error where the user's filters make it one.
+    fn warn_of(&self, py: Python<'_>, found: &Diagnostic) -> PyResult<()> {
+        let Some(warn) = &self.warn else { return Ok(()) };
+        let notes: Vec<&str> = found.labels.iter().map(|(_, text)| text.as_str()).collect();
+        let said = (found.code.text(), &found.message, notes, found.help.as_deref(), spelled(&found.frames));
+        warn.bind(py).call1(said).map(drop)
+    }
+}
+
+/// Frames as Python takes them, innermost first: file, line, column, function.
+fn spelled(frames: &[Frame]) -> Vec<(String, u32, u32, Option<String>)> {
+    let one = |f: &Frame| {
+        (f.place.file.to_string(), f.place.line, f.place.column, f.function.as_ref().map(ToString::to_string))
+    };
+    frames.iter().map(one).collect()
 }
 
 /// An exception for a failure; `make` turns its parts into one.
@@ -64,9 +88,7 @@ fn raise(py: Python<'_>, make: &Py<PyAny>, error: girih::Error) -> PyErr {
     if let girih::Error::Interrupted = error {
         return PyKeyboardInterrupt::new_err(());
     }
-    let frames: Vec<(String, u32, u32, Option<String>)> = (error.frames().iter())
-        .map(|f| (f.place.file.to_string(), f.place.line, f.place.column, f.function.as_ref().map(ToString::to_string)))
-        .collect();
+    let frames = spelled(error.frames());
     let message = match &error {
         girih::Error::Program(diagnostics) => {
             diagnostics.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("\n")
@@ -102,6 +124,8 @@ fn options(given: &Bound<'_, PyDict>, raised: &Raised) -> PyResult<Options> {
             }
             "check" => options.check = value.extract()?,
             "threads" => options.threads = Some(value.extract()?),
+            // What `Kernel::new` takes for itself.
+            "warn" => {}
             "knobs" => options.knobs = value.extract()?,
             "printer" => {
                 let write: Py<PyAny> = value.unbind();
@@ -129,13 +153,14 @@ impl Kernel {
     fn new(py: Python<'_>, text: &str, entry: &str, given: &Bound<'_, PyDict>, error: Py<PyAny>) -> PyResult<Kernel> {
         let raised = Raised::default();
         let options = options(given, &raised)?;
+        let warn = given.get_item("warn")?.map(Bound::unbind);
         let made = py.detach(|| {
             let program = Arc::new(Program::from_text(text)?);
             let kernel = Arc::new(program.shared_entry(entry)?.with_options(options));
             Ok((program, kernel))
         });
         match made {
-            Ok((program, kernel)) => Ok(Kernel { kernel, program, writes: OnceLock::new(), error, raised }),
+            Ok((program, kernel)) => Ok(Kernel { kernel, program, writes: OnceLock::new(), error, warn, raised }),
             Err(e) => Err(raise(py, &error, e)),
         }
     }

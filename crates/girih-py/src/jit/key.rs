@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::collections::BTreeMap;
 
 use super::layout::Layout;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What kind of parameter an argument is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,8 +39,12 @@ mod tag {
 #[derive(Clone, Copy, Debug)]
 pub struct Array {
     pub address: u64,
+    /// From the address on, and before it, where strides are negative.
     pub bytes: u64,
+    pub before: u64,
     pub writable: bool,
+    /// Its elements follow each other without gaps.
+    pub whole: bool,
     /// The number of its element type among those met.
     pub dtype: u64,
 }
@@ -85,6 +89,36 @@ impl Types {
 pub fn type_name(number: u64) -> String {
     let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     types.names.get(number as usize).cloned().unwrap_or_default()
+}
+
+/// Girih's element types by DLPack's code and bits: what kernels take of them, and its size in bytes.
+const BY_DLPACK: [(u8, u8, &str); 15] = [
+    (0, 8, "int8"),
+    (0, 16, "int16"),
+    (0, 32, "int32"),
+    (0, 64, "int64"),
+    (1, 8, "uint8"),
+    (1, 16, "uint16"),
+    (1, 32, "uint32"),
+    (1, 64, "uint64"),
+    (2, 16, "float16"),
+    (2, 32, "float32"),
+    (2, 64, "float64"),
+    (4, 16, "bfloat16"),
+    (6, 8, "int1"),
+    (10, 8, "float8e4nv"),
+    (12, 8, "float8e5"),
+];
+
+/// The number of an element type that DLPack describes so, and its size in bytes; `None` where kernels do not take it.
+pub fn type_number(code: u8, bits: u8) -> Option<(u64, u64)> {
+    static NUMBERS: OnceLock<Vec<u64>> = OnceLock::new();
+    let at = BY_DLPACK.iter().position(|(c, b, _)| (*c, *b) == (code, bits))?;
+    let numbers = NUMBERS.get_or_init(|| {
+        let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+        BY_DLPACK.iter().map(|(_, _, name)| types.number(name)).collect()
+    });
+    Some((*numbers.get(at)?, u64::from(bits / 8)))
 }
 
 /// The head of NumPy's array object, which has been the same since 1.7.
@@ -174,39 +208,31 @@ pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyRe
         (array.data as u64, array.flags, array.descriptor, span(axes), layout)
     };
     let number = known_type(value.py(), descriptor, name_of)?;
-    let Some(span) = span else {
-        return Err(PyValueError::new_err(
-            "an array with negative strides cannot be passed to a kernel; pass a copy, `numpy.ascontiguousarray(x)`",
-        ));
-    };
     if flags & ALIGNED == 0 {
         return Err(PyValueError::new_err("an array whose elements are not aligned cannot be passed to a kernel"));
     }
     let (dtype, itemsize) = (number >> 16, number & 0xffff);
-    let bytes = if span < 0 { 0 } else { span as u64 + itemsize };
+    let (before, bytes) = span.map_or((0, 0), |(below, above)| (below, above.saturating_add(itemsize)));
     let layout = layout.map(|mut layout| {
         let size = (itemsize as i64).max(1);
         layout.strides.iter_mut().for_each(|s| *s /= size);
         layout
     });
-    Ok((Array { address, bytes, writable: flags & WRITEABLE != 0, dtype }, layout))
+    Ok((Array { address, bytes, before, writable: flags & WRITEABLE != 0, whole: layout.is_none(), dtype }, layout))
 }
 
-/// The distance in bytes from the first element to the last: -1 for an empty array, `None` with a negative stride.
-fn span(axes: impl Iterator<Item = (isize, isize)>) -> Option<i64> {
-    let mut total = 0i64;
+/// How many bytes before the first element the lowest one begins, and after it the highest; `None` for an empty array.
+fn span(axes: impl Iterator<Item = (isize, isize)>) -> Option<(u64, u64)> {
+    let (mut below, mut above) = (0u64, 0u64);
     for (extent, stride) in axes {
         if extent == 0 {
-            return Some(-1);
+            return None;
         }
-        if extent > 1 {
-            if stride < 0 {
-                return None;
-            }
-            total = total.saturating_add((extent as i64 - 1).saturating_mul(stride as i64));
-        }
+        let far = (extent.unsigned_abs() as u64 - 1).saturating_mul(stride.unsigned_abs() as u64);
+        let side = if stride < 0 { &mut below } else { &mut above };
+        *side = side.saturating_add(far);
     }
-    Some(total)
+    Some((below, above))
 }
 
 /// The number of an element type, and its size in the lowest 16 bits.
@@ -238,7 +264,7 @@ impl Collected {
             self.on_device.get_or_insert_with(|| (parameter.clone().unbind(), stream));
         }
         let dtype = TYPES.lock().unwrap_or_else(PoisonError::into_inner).number(&name);
-        self.array(Array { address, bytes, writable, dtype });
+        self.array(Array { address, bytes, before: 0, writable, whole: layout.is_none(), dtype });
         if let Some((shape, strides)) = layout {
             self.layouts.push((parameter.clone().unbind(), Layout { shape, strides }));
         }

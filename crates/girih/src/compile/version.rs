@@ -48,7 +48,7 @@ impl Version {
     pub fn new(lowered: Lowered, assume: Assumptions) -> Version {
         Version {
             assume,
-            messages: Messages::of(&lowered.loops),
+            messages: Messages::of(&lowered.loops).with_asserts(&lowered.tile),
             order: launch_facts::block_order(&lowered.loops),
             traffic: launch_facts::traffic(&lowered.loops),
             cost: Cost::default(),

@@ -11,12 +11,13 @@ use girih_compiler::base::launch::Trap;
 use girih_compiler::base::location::chain_text;
 use girih_compiler::base::{Code, Frame};
 use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Site, Stmt, Ty, assertion_code};
+use girih_compiler::loops::walk;
 use girih_compiler::num::DType;
 use girih_compiler::num::printf::{self, PrintValue};
 
 use crate::compile::abi::TrapKind;
 use crate::launch::blocks::{self, NativeTrap, Waiting, coordinates};
-use crate::memory::args::{Bound, Extent, Param};
+use crate::memory::args::{Bound, Extent, Param, count_of};
 use crate::memory::regions::RealMemory;
 use crate::options::{PrintOrder, Printer};
 
@@ -42,6 +43,16 @@ impl Messages {
         let mut m = Messages { sites: kernel.sites.values().cloned().collect(), ..Messages::default() };
         m.collect(kernel, &kernel.body);
         m
+    }
+
+    /// With what the kernel asserts once it is placed: of memory of the block, too.
+    pub fn with_asserts(mut self, placed: &Kernel) -> Messages {
+        walk::visit(&placed.body, &mut |s| {
+            if let Stmt::Assert { message, site, .. } = s {
+                self.asserts.entry(site.0).or_insert_with(|| message.clone());
+            }
+        });
+        self
     }
 
     fn collect(&mut self, kernel: &Kernel, body: &[Stmt]) {
@@ -139,20 +150,20 @@ fn outside(what: &str, op: &str, addr: u64, base: Option<usize>, params: &[Param
     }
     let buffers = params.iter().zip(&bound.extents).enumerate();
     let candidates = buffers.filter(|(i, _)| base.is_none_or(|b| b == *i));
-    let nearest = candidates.filter_map(|(_, (p, e))| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));
-    let Some((param, e)) = nearest.filter(|(_, e)| base.is_some() || gap(e) < 1 << 40) else {
+    let nearest = candidates.filter_map(|(i, (p, e))| Some((i, p, e.as_ref()?))).min_by_key(|(_, _, e)| gap(e));
+    let Some((i, param, e)) = nearest.filter(|(_, _, e)| base.is_some() || gap(e) < 1 << 40) else {
         return format!("`{op}` {what} address {addr:#x}, which is not in any buffer");
     };
     let dtype = match param.kind {
         crate::memory::args::ParamKind::Pointer(d) | crate::memory::args::ParamKind::Scalar(d) => d,
     };
-    let width = dtype.bytes() as i128;
+    let indices = bound.indices(i, dtype).unwrap_or(0..0);
     let per_byte = if dtype.bits() == 4 { 2 } else { 1 };
-    let elements = i128::from(e.bytes) / width * per_byte;
+    let from_start = (i128::from(addr) - i128::from(e.start)).div_euclid(dtype.bytes() as i128) * per_byte;
     // A vector access is reported by its first element; where that lies inside, the first one outside is the next.
-    let first = (i128::from(addr) - i128::from(e.start)).div_euclid(width) * per_byte;
-    let index = if (0..elements).contains(&first) { elements } else { first };
-    format!("`{op}` {what} index {index} of `{}`, which holds {elements} elements", param.name)
+    let first = indices.start + from_start;
+    let index = if indices.contains(&first) { indices.end } else { first };
+    format!("`{op}` {what} index {index} of `{}`, which holds {}", param.name, count_of(&indices))
 }
 
 fn print_shape(kernel: &Kernel, arg: &PrintArg) -> PrintShape {

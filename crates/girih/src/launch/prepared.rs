@@ -18,6 +18,7 @@ use crate::launch::blocks::{self, FloatControl, Run, Stop};
 use crate::launch::host::{self, Held, NativeHost, STALL};
 use crate::launch::simulate;
 use crate::launch::spec::MAX_GRID;
+use crate::launch::unwritten::Notes;
 use crate::memory::args::{self, Arg, Bound, ParamKind};
 use crate::memory::regions::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
@@ -30,7 +31,7 @@ use crate::system::signals::{self, Launching};
 pub struct Report {
     /// Running alone, in seconds.
     pub seconds: f64,
-    /// What the evaluator noticed.
+    /// What the evaluator noticed, and what a checked launch left unwritten.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -130,6 +131,10 @@ impl<'a> Prepared<'a> {
         let overlap = bound.overlap() && bound.conflict(&kernel.version(FAST)?.traffic.writes);
         let mut key: Vec<u64> = vec![u64::from(grid[0]) << 32 | u64::from(grid[1]), u64::from(grid[2]), overlap.into()];
         key.extend(bound.slots.iter().zip(&bound.extents).map(|(&slot, e)| e.map_or(slot, |e| e.bytes)));
+        // How much of an array lies before its first element.
+        key.extend(
+            bound.slots.iter().zip(&bound.extents).filter_map(|(&slot, e)| Some(slot.wrapping_sub((*e)?.start))),
+        );
         let known = {
             let fits = kernel.fits.lock();
             fits.iter().find(|f| f.key == key).map(|f| f.version.clone())
@@ -202,22 +207,29 @@ impl<'a> Prepared<'a> {
                 )));
             }
         }
-        // With checks on, the run itself says where; a single block is not the whole grid.
-        if self.kernel.options().check || self.kernel.options().block.is_some() {
+        // With checks on, the run itself says where.
+        if self.kernel.options().check { Ok(()) } else { self.check_overrun(version) }
+    }
+
+    /// Refuses buffers that are too small for an access that certainly happens.
+    fn check_overrun(&self, version: &Version) -> Result<()> {
+        // A single block is not the whole grid.
+        if self.kernel.options().block.is_some() {
             return Ok(());
         }
-        let elements = |i: usize, dtype| match params.get(i)?.kind {
-            ParamKind::Pointer(_) => self.bound.elements(i, dtype),
+        let params = self.kernel.params();
+        let indices = |i: usize, dtype| match params.get(i)?.kind {
+            ParamKind::Pointer(_) => self.bound.indices(i, dtype),
             ParamKind::Scalar(_) => None,
         };
-        match launch_facts::overrun(&version.lowered.loops, self.grid, &self.bound.slots, &elements) {
+        match launch_facts::overrun(&version.lowered.loops, self.grid, &self.bound.slots, &indices) {
             None => Ok(()),
             Some(o) => Err(Error::Argument {
                 code: Code::BufferTooSmall,
                 message: format!(
-                    "buffer `{}` holds {} elements, but the kernel {} index {}",
+                    "buffer `{}` holds {}, but the kernel {} index {}",
                     params.get(o.param).map_or("?", |p| &p.name),
-                    o.elements,
+                    args::count_of(&o.indices),
                     if o.write { "writes" } else { "reads" },
                     o.index
                 ),
@@ -286,7 +298,11 @@ impl<'a> Prepared<'a> {
             let at = i64::from(x) + gx * (i64::from(y) + gy * i64::from(z));
             (at, at + 1)
         });
-        let extents = self.bound.extent_table();
+        let mut extents = self.bound.extent_table();
+        let mut notes = (options.check && only.is_none()).then(|| Notes::of(&self.bound, &version.traffic));
+        if let Some(notes) = &mut notes {
+            notes.enter(&mut extents);
+        }
         let run = Run {
             kernel: native.kernel,
             args: &self.bound.slots,
@@ -305,7 +321,15 @@ impl<'a> Prepared<'a> {
         let seconds = start.elapsed().as_secs_f64();
         host.finish();
         match outcome {
-            Ok(()) => Ok(Report { seconds, warnings: Vec::new() }),
+            Ok(()) => {
+                // A load whose value nobody needs may not be there to be checked.
+                if options.check {
+                    self.check_overrun(version)?;
+                }
+                let warnings =
+                    notes.map(|notes| notes.warnings(&self.bound, self.kernel.params(), &version.lowered.loops));
+                Ok(Report { seconds, warnings: warnings.unwrap_or_default() })
+            }
             Err(Stop::Error(error)) => Err(error),
             Err(Stop::Fault(fault)) => Err(Error::Fault { kernel: self.kernel.name().into(), what: fault.text() }),
             Err(Stop::Trap(trap)) => {

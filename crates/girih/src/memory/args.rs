@@ -1,6 +1,7 @@
 //! What a kernel is launched on, and how it is fitted to the kernel's parameters.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use girih_compiler::base::Code;
 use girih_compiler::cuda_tile::ir::{Elem, Func, Type};
@@ -163,6 +164,10 @@ pub struct RawArgs {
     pub slots: Vec<u64>,
     /// One per parameter: how many bytes from its address on are the kernel's to use; `None` for scalars.
     pub bytes: Vec<Option<u64>>,
+    /// One per parameter, or none at all: how many bytes before its address are the kernel's too, where strides are negative.
+    pub before: Vec<u64>,
+    /// One per parameter, or none at all: whether these bytes are the elements of an array and nothing else.
+    pub whole: Vec<bool>,
     pub reached: Vec<Reached>,
     /// Other memory that checks let the kernel use, should it come by an address in it.
     pub live: Vec<Reached>,
@@ -173,7 +178,7 @@ pub struct RawArgs {
 
 /// Fits raw arguments to parameters.
 pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'static>> {
-    let RawArgs { mut slots, bytes, reached, live, stream } = args;
+    let RawArgs { mut slots, bytes, before, whole, reached, live, stream } = args;
     if slots.len() != params.len() || bytes.len() != params.len() {
         return Err(Error::argument(format!(
             "`{entry}` takes {} arguments, but {} were given",
@@ -182,27 +187,34 @@ pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'s
         )));
     }
     let mut extents = Vec::with_capacity(params.len());
-    for (param, (slot, bytes)) in params.iter().zip(slots.iter_mut().zip(bytes)) {
+    for (i, (param, (slot, bytes))) in params.iter().zip(slots.iter_mut().zip(bytes)).enumerate() {
+        let before = before.get(i).copied().unwrap_or(0);
         extents.push(match param.kind {
             ParamKind::Scalar(dtype) => {
                 *slot &= dtype.mask();
                 None
             }
-            ParamKind::Pointer(_) => Some(Extent { start: *slot, bytes: bytes.unwrap_or(0), writable: true }),
+            ParamKind::Pointer(_) => Some(Extent {
+                start: slot.saturating_sub(before),
+                bytes: bytes.unwrap_or(0).saturating_add(before),
+                writable: true,
+            }),
         });
     }
     let owner = (0..params.len()).collect();
-    Ok(Bound { slots, extents, owner, reached, live, stream, _tables: Vec::new(), life: PhantomData })
+    Ok(Bound { slots, extents, owner, whole, reached, live, stream, _tables: Vec::new(), life: PhantomData })
 }
 
 /// Arguments that fit their parameters. The memory they stand for stays borrowed while this lives.
 #[derive(Debug)]
 pub struct Bound<'a> {
     pub slots: Vec<u64>,
-    /// One per parameter; `None` for scalars.
+    /// One per parameter, which begin at or before its address; `None` for scalars.
     pub extents: Vec<Option<Extent>>,
     /// Position of the argument whose buffer a parameter shares, itself unless it was `same_as`.
     pub owner: Vec<usize>,
+    /// One per parameter, or none at all: whether its memory is the elements of an array and nothing else.
+    pub whole: Vec<bool>,
     /// Memory that is reached through addresses in memory.
     pub reached: Vec<Reached>,
     /// Other memory that checks allow.
@@ -294,6 +306,7 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
         slots,
         extents,
         owner,
+        whole: vec![true; params.len()],
         reached: Vec::new(),
         live: Vec::new(),
         stream: None,
@@ -353,10 +366,12 @@ impl Bound<'_> {
         })
     }
 
-    /// The lowest and one past the highest byte address per parameter, as the ABI wants them.
+    /// The lowest and one past the highest byte address per parameter, as the ABI wants them, and behind them a 0 for each: no
+    /// notes are taken of what is written there.
     pub fn extent_table(&self) -> Vec<i64> {
         let range = |e: &Extent| [e.start as i64, e.start.saturating_add(e.bytes) as i64];
-        self.extents.iter().flat_map(|e| e.as_ref().map_or([0, 0], range)).collect()
+        let regions = self.extents.iter().flat_map(|e| e.as_ref().map_or([0, 0], range));
+        regions.chain(self.extents.iter().map(|_| 0)).collect()
     }
 
     /// The evaluator's view of the same memory.
@@ -384,6 +399,23 @@ impl Bound<'_> {
     pub fn elements(&self, i: usize, dtype: DType) -> Option<u64> {
         let bytes = self.extents.get(i)?.as_ref()?.bytes;
         if dtype.bits() == 4 { bytes.checked_mul(2) } else { storage_bytes(dtype, 1).map(|one| bytes / one.max(1)) }
+    }
+
+    /// The indices, counted from the address that the kernel gets, at which parameter `i` holds elements of `dtype`: some are
+    /// negative where the address is not that of the lowest element.
+    pub fn indices(&self, i: usize, dtype: DType) -> Option<Range<i128>> {
+        let before = self.slots.get(i)?.saturating_sub(self.extents.get(i)?.as_ref()?.start);
+        let first = -i128::from(before / dtype.bytes().max(1));
+        Some(first..first + i128::from(self.elements(i, dtype)?))
+    }
+}
+
+/// How many elements have these indices, in words.
+pub fn count_of(indices: &Range<i128>) -> String {
+    let count = indices.end - indices.start;
+    match indices.start {
+        0 => format!("{count} elements"),
+        first => format!("{count} elements, {first} to {}", indices.end - 1),
     }
 }
 

@@ -313,13 +313,20 @@ impl Printer<'_> {
                     }
                     None => format!("!ctx->check(ctx, {address}, {bytes})"),
                 };
-                let cond = if mask.is_always() { bad } else { format!("{} && {bad}", self.mask(mask)) };
+                let active = (!mask.is_always()).then(|| self.mask(mask));
+                let cond = active.as_ref().map_or_else(|| bad.clone(), |active| format!("{active} && {bad}"));
                 let kind = if *write { 3 } else { 2 };
                 let element = self.element(element);
                 self.out.line(&format!(
                     "if ({cond}) {{ ctx->trap(ctx, {}, {kind}, block, {element}, (int64_t)({address})); return 1; }}",
                     site.0
                 ));
+                if *write {
+                    self.support.block("wrote", WROTE);
+                    let (n, of) = (param.map_or(-1, i64::from), self.kernel.params.len());
+                    let when = active.map_or_else(String::new, |active| format!("if ({active}) "));
+                    self.out.line(&format!("{when}wrote(ctx, {n}, {of}, {address}, {bytes});"));
+                }
             }
             Stmt::GlobalAddr { dst, global } => {
                 let ty = self.ty(self.val_ty(*dst));
@@ -520,5 +527,17 @@ impl Printer<'_> {
 
 const OUTSIDE: &str = "INLINE int outside(const girih_ctx *ctx, int param, uint64_t at, int64_t bytes) {
   return (at < (uint64_t)ctx->extent[2 * param]) | (at + bytes > (uint64_t)ctx->extent[2 * param + 1]);
+}
+";
+
+/// Notes bytes that are written, where the launch asks for that: behind the regions of the parameters stand the addresses of such
+/// notes, a byte for each. A parameter of -1 is any.
+const WROTE: &str = "INLINE void wrote(const girih_ctx *ctx, int param, int params, uint64_t at, int64_t bytes) {
+  for (int p = param < 0 ? 0 : param; p < (param < 0 ? params : param + 1); p++) {
+    uint8_t *const seen = (uint8_t *)(uintptr_t)ctx->extent[2 * params + p];
+    const uint64_t first = (uint64_t)ctx->extent[2 * p];
+    if (seen && at >= first && at + bytes <= (uint64_t)ctx->extent[2 * p + 1])
+      __builtin_memset(seen + (at - first), 1, bytes);
+  }
 }
 ";

@@ -1,5 +1,7 @@
 //! Accesses that provably happen in a launch and lie outside their memory.
 
+use std::ops::Range;
+
 use super::point::{Launched, Point};
 use crate::loops::ir::{Cond, For, Ix, Kernel, Mask, Mem, Stmt};
 use crate::loops::walk;
@@ -12,25 +14,26 @@ pub struct Overrun {
     pub write: bool,
     /// The element that will be touched.
     pub index: i128,
-    pub elements: u64,
+    /// Those that the memory has.
+    pub indices: Range<i128>,
 }
 
-/// Looks for an access that provably happens in this launch and lies outside the parameter's memory. `elements` gives a
-/// parameter's size in elements of a type. Finding none proves nothing.
+/// Looks for an access that provably happens in this launch and lies outside the parameter's memory. `indices` gives
+/// those that a parameter's memory has in elements of a type. Finding none proves nothing.
 ///
 /// A candidate is a point: a block and a value for each enclosing axis, at which the conditions hold. Any such point of a
-/// nest that always runs is executed, so one whose index is too large (or negative) is a proof.
+/// nest that always runs is executed, so one whose index is not among them is a proof.
 pub fn overrun(
     kernel: &Kernel,
     grid: [u32; 3],
     slots: &[u64],
-    elements: &dyn Fn(usize, DType) -> Option<u64>,
+    indices: &dyn Fn(usize, DType) -> Option<Range<i128>>,
 ) -> Option<Overrun> {
     if leaves_early(&kernel.body) {
         return None;
     }
     let launch = Launched { kernel, grid, slots };
-    let mut search = Search { launch, elements, loops: Vec::new(), found: None };
+    let mut search = Search { launch, indices, loops: Vec::new(), found: None };
     search.body(&kernel.body);
     search.found
 }
@@ -62,7 +65,7 @@ fn ends_well(body: &[Stmt]) -> bool {
 
 struct Search<'a> {
     launch: Launched<'a>,
-    elements: &'a dyn Fn(usize, DType) -> Option<u64>,
+    indices: &'a dyn Fn(usize, DType) -> Option<Range<i128>>,
     loops: Vec<&'a For>,
     found: Option<Overrun>,
 }
@@ -101,11 +104,11 @@ impl<'a> Search<'a> {
             return;
         }
         let Some(param) = self.launch.kernel.params.iter().position(|p| p.val == mem.base) else { return };
-        let Some(elements) = (self.elements)(param, mem.elem) else { return };
+        let Some(indices) = (self.indices)(param, mem.elem) else { return };
         if let Some(index) = self.furthest(&mem.index, &mask.conds)
-            && (index >= i128::from(elements) || index < 0)
+            && !indices.contains(&index)
         {
-            self.found = Some(Overrun { param, write, index, elements });
+            self.found = Some(Overrun { param, write, index, indices });
         }
     }
 

@@ -52,7 +52,7 @@ fn n() -> Ix {
     Ix::Val { val: ValId(1), zext: false }
 }
 fn find(k: &Kernel, grid: [u32; 3], n: u64, len: u64) -> Option<i128> {
-    overrun(k, grid, &[4096, n], &|_, _| Some(len)).map(|o| o.index)
+    overrun(k, grid, &[4096, n], &|_, _| Some(0..i128::from(len))).map(|o| o.index)
 }
 
 #[test]

@@ -3,6 +3,7 @@
 pub mod async_copy;
 pub mod blockify;
 pub mod blockify_launch;
+pub mod bound_alloca;
 pub mod cache_blocks;
 pub mod chunk_matmul_k;
 pub mod cluster_blocks;
