@@ -5,7 +5,7 @@ mod lab;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lab::{ADD, GATE, Lab, err, expect};
+use lab::{ADD, Lab, err, expect};
 
 const STANDARDS: [&str; 10] = ["c99", "c11", "c17", "c23", "c2x", "gnu99", "gnu11", "gnu17", "gnu23", "gnu2x"];
 
@@ -53,7 +53,6 @@ fn libraries_are_c_of_every_standard() {
     let line = |text: &str| vec!["-c".to_string(), text.to_string()];
     let libraries = [
         vec![lab.file("add.mlir", ADD)],
-        vec![lab.file("gate.json", GATE)],
         vec![lab.file("odd.mlir", ODD)],
         example("gemm.mlir"),
         example("histogram.mlir"),
