@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from test_model import dense, dropping, feed
 
 import girih
@@ -124,6 +125,25 @@ def test_files_that_are_something_else(tmp_path):
         girih.Model.load(tmp_path / "missing.girih")
     with pytest.raises(girih.GirihError, match="cannot be (read|written)"):
         girih.Model.load(tmp_path)
+
+
+def test_what_load_and_runs_both_read(tmp_path):
+    """The softmax of a weight is packed when the model is loaded, and added in runs: it is part of the file."""
+    weight = numpy_helper.from_array(np.random.default_rng(0).standard_normal((300, 300)).astype("f4"), "w")
+    nodes = [
+        helper.make_node("Softmax", ["w"], ["s"]),
+        helper.make_node("MatMul", ["x", "s"], ["y"]),
+        helper.make_node("Add", ["b", "s"], ["z"]),
+    ]
+    value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    ports = [value("x", [4, 300]), value("b", [300, 300])], [value("y", [4, 300]), value("z", [300, 300])]
+    graph = helper.make_graph(nodes, "g", *ports, [weight])
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10).SerializeToString()
+    model, given = girih.Model.from_onnx(data), {"x": np.ones((4, 300), "f4"), "b": np.ones((300, 300), "f4")}
+    want = model(**given)
+    model.save(tmp_path / "m.girih")
+    for a, b in zip(want, loaded(tmp_path / "m.girih")(**given)):
+        assert np.array_equal(a, b)
 
 
 def test_every_flipped_bit_is_told(tmp_path):
