@@ -15,6 +15,8 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import tempfile
+import threading
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple, Union
@@ -37,8 +39,14 @@ NAMES = {
 MORE = {
     "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz",
     "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E8M0FNU": "float8_e8m0fnu", "i2": "int2", "u2": "uint2",
+    "i4": "int4", "u4": "uint4",
 }  # fmt: skip
 ELEMENTS = {numpy: elem for elem, numpy in {**NAMES, **MORE}.items()}
+#: What ONNX Runtime calls types otherwise than NumPy.
+RUNTIME = {
+    "float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2",
+    "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
+}  # fmt: skip
 OPTIONS = {"cache", "check", "device", "knobs", "max_memory", "threads"}
 
 
@@ -50,6 +58,11 @@ class Port(NamedTuple):
     dtype: str
     #: Numbers, and expressions over symbols as text.
     shape: tuple[Union[int, str], ...]
+
+    @property
+    def type(self) -> str:
+        """The type as ONNX Runtime writes it: `tensor(float)`."""
+        return f"tensor({RUNTIME.get(self.dtype, self.dtype)})"
 
     def __str__(self):
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -106,7 +119,7 @@ class Profile:
             event = {"name": step.kernel, "ph": "X", "ts": start * 1e6, "dur": step.seconds * 1e6, "pid": 0, "tid": 0}
             events.append({**event, "args": details})
             start += step.seconds
-        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}))
+        written(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}))
 
 
 class Model:
@@ -120,8 +133,10 @@ class Model:
         np.float32(0.0078125)
     """
 
-    def __init__(self, source, name):
+    def __init__(self, source, name, origin=None):
         self._source = source
+        #: The class method that makes it again and what that takes, where it is not made from what `save` writes.
+        self._origin = origin
         #: For messages.
         self.name: str = name
         #: What a run takes, in order; inputs that make their own data need not be given.
@@ -151,9 +166,12 @@ class Model:
         """
         extents = list((dims or {}).items())
         if isinstance(model, (bytes, bytearray, memoryview)):
-            return cls(_Onnx(_girih.OnnxModel.from_bytes(bytes(model), extents, **known(options))), "model")
-        path = os.fspath(model)
-        return cls(_Onnx(_girih.OnnxModel.from_file(path, extents, **known(options))), Path(path).stem)
+            model = bytes(model)
+            native, name = _girih.OnnxModel.from_bytes(model, extents, **known(options)), "model"
+        else:
+            model = os.path.abspath(os.fspath(model))
+            native, name = _girih.OnnxModel.from_file(model, extents, **known(options)), Path(model).stem
+        return cls(_Onnx(native), name, ("from_onnx", (model,), {"dims": dims, **options}))
 
     @classmethod
     def from_expr(cls, text: str, options: dict[str, Any] | None = None, **inputs) -> Model:
@@ -168,7 +186,9 @@ class Model:
             ProgramError: what is not supported, where it stands.
         """
         types = [(name, *type_of(name, given)) for name, given in inputs.items()]
-        return cls(_Graph(_girih.Model.from_expression(text, types, **known(options or {}))), "expression")
+        native = _girih.Model.from_expression(text, types, **known(options or {}))
+        given = {name: f"{elem}[{', '.join(map(str, shape))}]" for name, elem, shape in types}
+        return cls(_Graph(native), "expression", ("from_expr", (text, options), given))
 
     @classmethod
     def from_torch(cls, module, inputs=(), kwargs=None, *, dynamic_shapes=None, **options) -> Model:
@@ -184,20 +204,23 @@ class Model:
         return cls(_Torch(exported), exported.name)
 
     @classmethod
-    def load(cls, path, **options) -> Model:
-        """What `save` wrote, ready to run: the file is mapped, and nothing is compiled.
+    def load(cls, path, *, verify: bool = True, **options) -> Model:
+        """What `save` wrote, ready to run: the file is mapped, and nothing is compiled. All of it is read once and compared with
+        the hashes that it holds.
 
         What another version of Girih, another processor or another number of threads would make otherwise is compiled anew, with
         a warning that says why. The file holds machine code, which is run: load only what comes from somebody whom you trust.
 
         Args:
             path: the file.
+            verify: False leaves out the weights and what was computed from them, for who trusts the disk: damage to them then
+                goes unnoticed.
             options: as of `from_onnx`; knobs and checks are those it was saved with.
 
         Raises:
             GirihError: a file that is no saved model, is damaged or cut short.
         """
-        native, why = _girih.Model.load(os.fspath(path), **known(options))
+        native, why = _girih.Model.load(os.fspath(path), verify=bool(verify), **known(options))
         if why is not None:
             warnings.warn(f"girih: {os.fspath(path)} was compiled anew: {why}", stacklevel=2)
         return cls(_Loaded(native), native.name())
@@ -212,6 +235,23 @@ class Model:
             GirihError: a file that cannot be written.
         """
         self._source.model().save(os.fspath(path))
+
+    def __reduce__(self):
+        """A model of an ONNX file is pickled as the file's bytes or its path, a line as its text, and any other as `save` writes
+        it, machine code included; `copy.deepcopy` does the same."""
+        if self._origin is not None:
+            return _again, (type(self), *self._origin)
+        with tempfile.TemporaryDirectory(prefix="girih-") as folder:
+            self.save(path := os.path.join(folder, "model.girih"))
+            return _read, (type(self), Path(path).read_bytes(), self.name)
+
+    def get_inputs(self) -> list[Port]:
+        """`inputs`, under the name that ONNX Runtime has for them; each has a `type` such as `tensor(float)`."""
+        return list(self.inputs)
+
+    def get_outputs(self) -> list[Port]:
+        """`outputs`, likewise."""
+        return list(self.outputs)
 
     # Runs.
 
@@ -351,6 +391,36 @@ class Model:
         return f"<girih.Model {self.name}({takes}) -> {gives}>"
 
 
+def _again(cls, how, args, named):
+    """A model that was pickled as what it was made of."""
+    return getattr(cls, how)(*args, **named)
+
+
+def _read(cls, data, name):
+    """A model that was pickled as `save` writes it. The file is mapped: it may go."""
+    with tempfile.TemporaryDirectory(prefix="girih-") as folder:
+        path = Path(folder, "model.girih")
+        path.write_bytes(data)
+        model = cls.load(path)
+    model.name = name
+    return model
+
+
+def written(path, text: str) -> None:
+    """Writes a file, which appears whole or not at all; what is no file (a pipe, a terminal) is written directly."""
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        path.write_text(text)
+        return
+    beside = path.with_name(f"{path.name}.tmp.{os.getpid()}.{threading.get_ident()}")
+    try:
+        with open(beside, "w") as file:
+            file.write(text)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 # What a model is read from. Each has inputs, outputs, made, model, prepare and profile.
 
 
@@ -374,7 +444,8 @@ class _Compiled:
         return _Prepared(self.native, given, shapes, results)
 
     def profile(self, arrays):
-        return self.native.profile([(name, address(arrays[name]), arrays[name].shape) for name in self.taken])
+        held = {name: packed(arrays[name]) for name in self.taken}
+        return self.native.profile([(name, address(held[name]), arrays[name].shape) for name in self.taken])
 
 
 class _Prepared(NamedTuple):
@@ -389,13 +460,20 @@ class _Prepared(NamedTuple):
         """A function of arrays that runs the model where they look as these do, and gives None where they do not."""
         if not self.arrays or self.native.device != "cpu" or any(type(array) is not np.ndarray for array in self.arrays):
             return None
+        if any(map(in_nibbles, [array.dtype for array in self.arrays] + [dtype for dtype, _shape in self.results])):
+            return None
         arrays = [(array, array.shape) for array in self.arrays]
         return _girih.Quick(self.native, np.empty, arrays, [(shape, dtype) for dtype, shape in self.results])
 
     def run(self, results):
-        outputs = [(address(array), array.nbytes) for array in results]
+        given = [packed(array) for array in self.arrays]
+        written = [np.empty(a.size, np.uint8) if in_nibbles(a.dtype) else a for a in results]
+        outputs = [(address(array), array.nbytes) for array in written]
         stream = one_stream([*self.arrays, *results])
-        self.native.run_addresses([address(array) for array in self.arrays], self.shapes, [], outputs, stream)
+        self.native.run_addresses([address(array) for array in given], self.shapes, [], outputs, stream)
+        for array, nibbles in zip(results, written):
+            if array is not nibbles:
+                unpacked(nibbles, array)
 
 
 class _Graph:
@@ -468,7 +546,8 @@ class _Onnx:
         last = self.last
         if last is not None and last[1] is None and not any(0 in a.shape for a in arrays.values()):
             return last[0]
-        described = [(name, (element(a.dtype), address(a), a.shape)) for name, a in arrays.items()]
+        held = {name: packed(a) for name, a in arrays.items()}
+        described = [(name, (element(a.dtype), address(held[name]), a.shape)) for name, a in arrays.items()]
         native, limits, known = self.native.fitting(described)
         if limits is not None and last is None:
             warnings.warn(f"girih: {limits}", stacklevel=5)
@@ -578,6 +657,28 @@ def not_written(tensor):
     return _tensors.problem(tensor)
 
 
+def in_nibbles(dtype) -> bool:
+    """Whether two elements share a byte in a model, as those of ONNX do; NumPy has a byte for each."""
+    return dtype.name in ("int4", "uint4")
+
+
+def packed(array):
+    """The array as a model takes it."""
+    if not in_nibbles(array.dtype):
+        return array
+    nibbles = np.zeros(array.size + array.size % 2, np.uint8)
+    nibbles[: array.size] = array.reshape(-1).view(np.uint8) & 15
+    return nibbles[0::2] | nibbles[1::2] << 4
+
+
+def unpacked(nibbles, array):
+    """Writes what a model gave to an array of NumPy's."""
+    count = array.size
+    each = np.stack([nibbles[: (count + 1) // 2] & 15, nibbles[: (count + 1) // 2] >> 4], -1).reshape(-1)[:count]
+    signed = (each ^ 8).astype(np.int8) - 8 if array.dtype.name == "int4" else each
+    array[...] = signed.astype(array.dtype).reshape(array.shape)
+
+
 def usable(array) -> bool:
     """Whether results can be written to it."""
     if isinstance(array, device.View):
@@ -640,7 +741,12 @@ def fitted(wanted: Port, given, extents, where):
     except (OverflowError, TypeError, ValueError) as e:
         return None, f"input `{wanted.name}` is no array of {wanted.dtype}: {e}"
     if array.dtype != dtype:
-        return None, f"input `{wanted.name}` is {array.dtype}: the model expects {wanted}"
+        found, more = array.dtype.name, ""
+        if array.dtype.kind in "USO":
+            found = {"U": "an array of strings", "S": "an array of bytes", "O": "an array of Python objects"}[array.dtype.kind]
+        elif array.dtype == np.uint16 and dtype.name == "bfloat16":
+            more = "; where these are its bits, pass `array.view(ml_dtypes.bfloat16)`"
+        return None, f"input `{wanted.name}` is {found}: the model expects {wanted}{more}"
     if array.ndim != len(wanted.shape):
         return None, f"input `{wanted.name}` has shape {list(array.shape)}: the model expects {wanted}"
     for axis, (have, want) in enumerate(zip(array.shape, wanted.shape)):

@@ -1,9 +1,13 @@
 """`girih.Model`: files and expressions from Python, against ONNX's reference evaluator and NumPy."""
 
+import copy
 import inspect
 import json
 import os
+import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -381,3 +385,101 @@ def test_a_loop_that_does_not_end_is_interrupted(device):
     # It runs again.
     given = loop(x=np.ones(4, np.float32), go=np.array(True), start=np.float32(0))
     np.testing.assert_array_equal(given, np.full(4, 2, np.float32))
+
+
+# ---- as objects
+
+
+@pytest.mark.parametrize("how", ["pickle", "copy", "deepcopy"])
+@pytest.mark.parametrize("source", ["bytes", "path", "line", "loaded"])
+def test_a_model_can_be_copied(tmp_path, how, source):
+    if source == "line":
+        model, given = girih.Model.from_expr("torch.nn.Linear(8, 4)(x)", x="f32[3, 8]"), {"x": np.ones((3, 8), "f4")}
+    else:
+        data, given = dense().SerializeToString(), feed(3)
+        (tmp_path / "dense.onnx").write_bytes(data)
+        model = girih.Model.from_onnx(tmp_path / "dense.onnx" if source == "path" else data)
+    if source == "loaded":
+        model(**given)
+        model.save(tmp_path / "dense.girih")
+        model = girih.Model.load(tmp_path / "dense.girih")
+    copies = {"pickle": lambda m: pickle.loads(pickle.dumps(m)), "copy": copy.copy, "deepcopy": copy.deepcopy}
+    again = copies[how](model)
+    assert (again.name, again.inputs, again.outputs) == (model.name, model.inputs, model.outputs)
+    results = lambda m: m.run(None, given)
+    for a, b in zip(results(model), results(again)):
+        assert np.array_equal(a, b)
+
+
+def test_inputs_under_the_names_of_onnx_runtime():
+    model = girih.Model.from_onnx(dense().SerializeToString())
+    assert [(p.name, p.type, list(p.shape)) for p in model.get_inputs()] == [
+        ("x", "tensor(float)", ["batch", 6]),
+        ("ids", "tensor(int64)", ["batch"]),
+    ]
+    assert [p.name for p in model.get_outputs()] == ["y", "top"]
+
+
+def test_arrays_of_other_kinds_are_named():
+    model = girih.Model.from_onnx(dense().SerializeToString())
+    for array, said in [
+        (np.array([["a"] * 6]), "input `x` is an array of strings"),
+        (np.array([[b"a"] * 6]), "input `x` is an array of bytes"),
+        (np.array([[None] * 6]), "input `x` is an array of Python objects"),
+    ]:
+        with pytest.raises(girih.ProgramError, match=said):
+            model(x=array, ids=[0])
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    halves = girih.Model.from_expr("x + x", x="bf16[4]")
+    bits = np.array([1, 2, 3, 4], ml_dtypes.bfloat16).view("u2")
+    with pytest.raises(girih.ProgramError, match="view.ml_dtypes.bfloat16"):
+        halves(bits)
+    assert np.array_equal(halves(bits.view(ml_dtypes.bfloat16)).astype("f4"), [2, 4, 6, 8])
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4"])
+def test_arrays_of_four_bits(name):
+    """ONNX packs two into a byte; NumPy does not."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    dtype, kind = np.dtype(getattr(ml_dtypes, name)), getattr(TensorProto, name.upper())
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=F), helper.make_node("Transpose", ["x"], ["z"], perm=[1, 0])]
+    outputs = [port("y", F, [3, 5]), port("z", kind, [5, 3])]
+    graph = helper.make_graph(nodes, "g", [port("x", kind, [3, 5])], outputs)
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    model = girih.Model.from_onnx(data)
+    low = -8 if name == "int4" else 0
+    x = (np.arange(15).reshape(3, 5) % 16 + low).astype(dtype)
+    y, z = model(x=x)
+    assert np.array_equal(y, x.astype("f4")) and z.dtype == dtype
+    assert np.array_equal(z.astype("f4"), x.T.astype("f4"))
+
+
+@pytest.mark.parametrize("threads", [-1, 0, 1.5, "many", 10**20])
+def test_a_number_of_threads_that_is_none(threads):
+    with pytest.raises(ValueError, match="threads: expected a number of threads from 1 to 1024"):
+        girih.Model.from_expr("x + 1", options={"threads": threads}, x="f32[4]")
+
+
+def test_a_trace_is_written_whole_or_not_at_all(tmp_path):
+    profile = girih.Model.from_expr("x + 1", x="f32[4]").profile(x=np.ones(4, "f4"))
+    path = tmp_path / "trace.json"
+    profile.chrome_trace(path)
+    before = path.read_text()
+    assert json.loads(before)["traceEvents"]
+    if os.path.exists("/dev/full"):
+        with pytest.raises(OSError):
+            profile.chrome_trace("/dev/full")
+    script = """
+import json, resource, signal, sys
+from girih.model import written
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
+try:
+    written(sys.argv[1], "x" * 100)
+except OSError:
+    print("refused")
+"""
+    for target in (path, tmp_path / "new.json"):
+        done = subprocess.run([sys.executable, "-c", script, str(target)], capture_output=True, text=True)
+        assert done.stdout == "refused\n", done.stderr
+    assert path.read_text() == before and [p.name for p in tmp_path.iterdir()] == ["trace.json"]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -296,3 +297,110 @@ def test_a_fault_is_an_exception_that_names_the_kernel(run, write, kind, other):
     assert done.stdout == "OutOfBoundsError True True\n0\n" * times, done.stdout + done.stderr
     assert done.returncode == -signal.SIGSEGV
     assert done.stderr.count("Fatal Python error: Segmentation fault") == (other != "none")
+
+
+# ---- many short blocks
+
+JIT_SHORT = """
+    import os, signal, threading, numpy as np, girih, girih.language as tl
+
+    @girih.jit
+    def short(out, B: tl.constexpr):
+        i = tl.program_id(0) * B + tl.arange(0, B)
+        tl.store(out + i, tl.load(out + i) + 1)
+
+    out = np.zeros(1 << 24, np.int8)
+    short[1](out, B=16)
+    threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        short[out.size // 16](out, B=16)
+        print("ended")
+    except KeyboardInterrupt:
+        print("interrupted", bool((out != 0).all()))
+"""
+
+
+def test_many_short_blocks_are_interrupted(run, write):
+    done = run(write("kernel.py", JIT_SHORT), env={"GIRIH_DEVICE": "eval"})
+    assert done.stdout == "interrupted False\n", done.stdout + done.stderr
+
+
+# ---- limits and signals while a compiler runs
+
+JIT_ONE = """
+    import os, sys, numpy as np, girih, girih.language as tl
+
+    @girih.jit
+    def one(out, B: tl.constexpr):
+        tl.store(out + tl.arange(0, B), 1)
+
+    def launch(size):
+        out = np.zeros(size, np.int32)
+        one[1](out, B=size)
+        return bool(out.all())
+"""
+
+FEW = """
+    import resource
+
+    # Read before others may not look.
+    girih.Model.from_expr("x + 1", x="f32[4]")
+    launch(4)
+    os.environ.update(GIRIH_CACHE_DIR=sys.argv[1], HOME=sys.argv[1])
+    if os.getuid() == 0:
+        os.chmod(sys.argv[1], 0o777)
+        os.setuid(65534)
+    for limit in (1, 2, 3, 5, 8):
+        resource.setrlimit(resource.RLIMIT_NPROC, (limit, 8))
+        try:
+            assert launch(8 * limit) or True
+        except Exception as error:
+            assert isinstance(error, (girih.GirihError, OSError)), repr(error)
+    print("ended")
+"""
+
+
+def test_a_limit_on_processes_is_no_panic(run, write, tmp_path):
+    done = run(write("kernel.py", JIT_ONE + FEW), tmp_path)
+    assert done.stdout == "ended\n", done.stdout + done.stderr
+    assert "panicked" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP"])
+def test_signals_that_end_python_end_its_compiler(start, write, until, tmp_path, how):
+    """They are Python's default ones: nobody handles them."""
+    mark = f"girih-python-{os.getpid()}-{how}"
+    slow, begun, tmp = tmp_path / "slow", tmp_path / "begun", tmp_path / "tmp"
+    slow.write_text(f"#!/bin/sh\ncase \"$*\" in *-shared*) touch {begun}; sh -c 'sleep 100; : {mark}';; esac\nexec cc \"$@\"\n")
+    slow.chmod(0o755)
+    tmp.mkdir()
+    env = {"GIRIH_CC": str(slow), "TMPDIR": str(tmp), "GIRIH_CACHE_DIR": str(tmp_path / "cache")}
+    process = start(write("kernel.py", JIT_ONE + "\n    launch(4)\n"), env=env)
+    until(lambda: process.poll() is not None or begun.exists())
+    process.send_signal(getattr(signal, how))
+    out, err = process.communicate(timeout=start.deadline)
+    assert process.returncode == -getattr(signal, how), out + err
+    running = lambda: subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    until(lambda: not any(mark in line for line in running().splitlines()))
+    assert not list(tmp.iterdir())
+    assert not [p for p in (tmp_path / "cache" / "v1").iterdir() if p.is_dir()]
+
+
+WARNS = """
+    import warnings
+    warnings.simplefilter("error", RuntimeWarning)
+    try:
+        launch(4)
+        print("nothing is said")
+    except RuntimeWarning as warning:
+        print("chmod go-w" in str(warning))
+    print(launch(8))
+"""
+
+
+def test_a_cache_that_others_may_write_is_told(run, write, tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    done = run(write("kernel.py", JIT_ONE + WARNS), env={"GIRIH_CACHE_DIR": str(cache)})
+    assert done.stdout == "True\nTrue\n", done.stdout + done.stderr

@@ -85,7 +85,7 @@ impl Failure {
             }
             Failure::Library { error: _, .. } if girih::interrupted() => {
                 say!("interrupted");
-                130
+                girih::interrupt_code()
             }
             Failure::Library { error, source } => {
                 let source = source.unwrap_or_default();
@@ -110,7 +110,7 @@ impl Failure {
                     }
                     girih::Error::Interrupted => {
                         say!("interrupted");
-                        130
+                        girih::interrupt_code()
                     }
                     girih::Error::Internal(_) => {
                         say!("girih: {error}\nThis is a bug of girih, not of your program.");

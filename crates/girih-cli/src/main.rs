@@ -18,12 +18,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use girih_compiler::base::words::shorten;
+use girih_compiler::base::{Code, Diagnostic};
 
 use cli::{Cli, Command};
 use failure::Failure;
+use render::Source;
+
+#[global_allocator]
+static ALLOCATOR: girih::allocator::Allocator = girih::allocator::Allocator;
 
 fn main() -> ExitCode {
     girih::install_interrupt_handler();
+    girih::allocator::install();
     std::panic::set_hook(Box::new(|info| {
         say!("girih: internal error: {info}\nThis is a bug of girih, not of your program.");
     }));
@@ -51,10 +57,13 @@ fn main() -> ExitCode {
         }
     };
     let outcome = std::panic::catch_unwind(|| dispatch(cli.command));
+    for warning in girih::cache::take_warnings() {
+        render::one(&Source::default(), &Diagnostic::warning(Code::CacheUnusable, warning));
+    }
     // A launch whose output could not be written was stopped for it.
     let outcome = outcome.map(|done| output::finish().and(done));
     match outcome {
-        Ok(Ok(())) if girih::interrupted() => ExitCode::from(130),
+        Ok(Ok(())) if girih::interrupted() => ExitCode::from(girih::interrupt_code()),
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => ExitCode::from(failure.report()),
         Err(_) => ExitCode::from(70),

@@ -171,12 +171,12 @@ fn elsewhere(lab: &Lab, args: &[&str]) -> Command {
 fn with_header(file: &[u8], change: impl Fn(&str) -> String) -> Vec<u8> {
     let length = u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;
     let header = change(std::str::from_utf8(&file[56..56 + length]).unwrap());
-    let parts = &file[(56 + length).next_multiple_of(4096)..];
+    let header = format!("{header:width$}", width = (56 + header.len()).next_multiple_of(4096) - 56);
+    let parts = &file[56 + length..];
     let mut out = file[..16].to_vec();
     out.extend((header.len() as u64).to_le_bytes());
     out.extend(blake3::hash(header.as_bytes()).as_bytes());
     out.extend(header.as_bytes());
-    out.resize(out.len().next_multiple_of(4096), 0);
     out.extend(parts);
     out
 }
@@ -257,12 +257,14 @@ fn files_that_are_no_exported_caches() {
         bytes[at] ^= 1;
         refuse(&bytes, "its header is not what was written");
     }
-    let base = (56 + u64::from_le_bytes(whole[16..24].try_into().unwrap()) as usize).next_multiple_of(4096);
-    for at in [base + 10, base + 8192] {
+    // Parts, and what lies between them.
+    let base = 56 + u64::from_le_bytes(whole[16..24].try_into().unwrap()) as usize;
+    for at in [base, base + 10, base + 4095, base + 8192, whole.len() - 1] {
         let mut bytes = whole.clone();
         bytes[at] ^= 1;
-        refuse(&bytes, "an entry is not what was written");
+        refuse(&bytes, "is not what was written");
     }
+    refuse(&[&whole[..], b"0"].concat(), "1 bytes follow its end");
     let mut long = whole.clone();
     long[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
     refuse(&long, "ends too early");
@@ -271,17 +273,16 @@ fn files_that_are_no_exported_caches() {
     let machine = format!("\"architecture\":\"{}\"", std::env::consts::ARCH);
     refuse(&with_header(&whole, |h| h.replace(&machine, "\"architecture\":\"vax\"")), "exported on a processor of vax");
     // Names are not taken from the file.
-    let hash = "0".repeat(64);
     for key in ["../../../escaped", "/tmp/escaped", "v1", ""] {
-        let images = format!("\"images\":[[\"{key}\",[0,0],\"{hash}\"]]");
+        let images = format!("\"images\":[[\"{key}\",0]]");
         refuse(&with_header(&whole, |h| h.replace("\"images\":[]", &images)), "an entry is not what was written");
         let record = format!(
             r#""schedules":[{{"name":"n","key":"{key}","machine":"m","girih":"1","knobs":{{}},"speedup":1,"estimated":true,"date":"d"}}]"#
         );
         refuse(&with_header(&whole, |h| h.replace("\"schedules\":[]", &record)), "an entry is not what was written");
     }
-    for place in ["[4096,18446744073709551615]", "[1,2]", "[0,99999999999]", "null", "[18446744073709547520,10]"] {
-        let kernels = format!("\"kernels\":[[{place},\"{hash}\",{place},\"{hash}\"]],\"old\":[");
+    for part in ["99999", "18446744073709551615", "-1", "1.5", "null", "[0,1]"] {
+        let kernels = format!("\"kernels\":[[{part},{part}]],\"old\":[");
         refuse(&with_header(&whole, |h| h.replace("\"kernels\":[", &kernels)), "an entry is not what was written");
     }
     assert!(!lab.0.join("escaped").exists() && !Path::new("/tmp/escaped").exists());
@@ -296,6 +297,43 @@ fn files_that_are_no_exported_caches() {
     let said = finish(&mut elsewhere(&lab, &["cache", "import", &file]));
     expect(&said, 0, "");
     assert!(out(&said).contains("1 kernel was left out: compiled for a processor with tile9000"), "{}", out(&said));
+}
+
+/// Lengths that contradict the file, in a header whose hash is right.
+#[test]
+fn parts_that_lie_elsewhere_are_refused() {
+    let lab = Lab::new("parts");
+    let add = lab.file("add.mlir", ADD);
+    assert!(!run(&lab, &add));
+    let file = lab.path("kernels.girih");
+    expect(&lab.girih(&["cache", "export", &file]), 0, "");
+    let whole = fs::read(&file).unwrap();
+    for length in ["18446744073709551615", "99999999999", "-1", "null", "1.5"] {
+        let parts = format!("\"parts\":[[{length},\"\"],[");
+        fs::write(lab.path("bad.girih"), with_header(&whole, |h| h.replace("\"parts\":[[", &parts))).unwrap();
+        let said = finish(&mut elsewhere(&lab, &["cache", "import", &lab.path("bad.girih")]));
+        assert_eq!(said.status.code(), Some(1), "{length}");
+        let text = err(&said);
+        assert!(text.contains("contradicts itself") || text.contains("ends too early"), "{length}: {text}");
+    }
+}
+
+/// A kernel that another machine compiled is damaged as any other may be.
+#[test]
+fn whatever_lies_among_kernels_that_were_brought_a_run_is_right() {
+    let lab = Lab::new("brought");
+    let add = lab.file("add.mlir", ADD);
+    assert!(!run(&lab, &add));
+    let file = lab.path("kernels.girih");
+    expect(&lab.girih(&["cache", "export", &file]), 0, "");
+    for name in ["k.c", "k.so", "meta", "lock"] {
+        for kind in ["pipe", "folder", "loop", "dangling", "device", "empty", "nothing"] {
+            expect(&lab.girih(&["cache", "clear"]), 0, "");
+            expect(&lab.girih(&["cache", "import", &file]), 0, "");
+            damage(&entries(&lab).remove(0).join(name), kind);
+            run(&lab, &add);
+        }
+    }
 }
 
 #[test]

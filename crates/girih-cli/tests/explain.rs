@@ -5,6 +5,7 @@ mod lab;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use lab::browser::Browser;
 use lab::{ADD, GATE, Lab, Running, err, expect, out, until};
@@ -280,8 +281,12 @@ fn in_a_browser_the_graph_chooses_lines_and_kernels() {
 }
 
 fn get(port: u16, host: &str, path: &str) -> String {
+    asked(port, path, &format!("Host: {host}"))
+}
+
+fn asked(port: u16, path: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\n{headers}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -304,8 +309,27 @@ fn a_served_page_follows_its_file() {
     assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("EventSource(\"/events?"), "{page}");
     assert!(get(port, "somebody.example", "/").starts_with("HTTP/1.1 403"));
     assert!(get(port, &own, "/../../etc/passwd").starts_with("HTTP/1.1 404"));
-    // Half a request ends with its sender.
+    for other in ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: http://somebody.example"] {
+        assert!(asked(port, "/", &format!("Host: {own}\r\n{other}")).starts_with("HTTP/1.1 403"), "{other}");
+    }
+    // Half a request ends with its sender, and who sends slowly, however many they are, keeps nobody out.
     TcpStream::connect(("127.0.0.1", port)).unwrap().write_all(b"GET / HT").unwrap();
+    let slow = |_| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(b"GET / HT").unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..100).map(slow).collect();
+    let start = Instant::now();
+    assert!(get(port, &own, "/").starts_with("HTTP/1.1 200 OK"));
+    assert!(start.elapsed() < Duration::from_secs(60));
+    // A request has its time as a whole, a byte now and then gives it no more.
+    let mut drip = slow.into_iter().next_back().unwrap();
+    let ends = Instant::now() + Duration::from_secs(100);
+    while drip.write_all(b"x").is_ok() {
+        assert!(Instant::now() < ends, "it is never ended");
+        std::thread::sleep(Duration::from_millis(200));
+    }
 
     // A page of an older version is told at once that there is a newer one.
     let version = page.split("/events?").nth(1).unwrap().split('"').next().unwrap().to_string();

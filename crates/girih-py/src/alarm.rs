@@ -27,7 +27,7 @@ impl Alarm {
         let (cancel, cancelled) = mpsc::channel::<()>();
         let rang = Arc::new(AtomicBool::new(false));
         let ringing = rang.clone();
-        std::thread::spawn(move || {
+        let wakes = move || {
             let mut wait = wait;
             while cancelled.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 ringing.store(true, Ordering::SeqCst);
@@ -36,7 +36,8 @@ impl Alarm {
                 // library that stays loaded.
                 unsafe { std::mem::transmute::<usize, extern "C" fn()>(function)() };
             }
-        });
+        };
+        std::thread::Builder::new().name("girih-alarm".into()).spawn(wakes)?;
         Ok(Alarm { cancel, rang })
     }
 

@@ -4,10 +4,10 @@
 //! for as long as the kernel runs. So it looks up every now and then, and a handler that raises ends the launch.
 
 use std::cell::RefCell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeWarning};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -28,8 +28,17 @@ pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyR
     });
     match raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(error) => Err(error),
-        None => Ok(done),
+        None => warned(py).map(|()| done),
     }
+}
+
+/// Says what there is to say of the cache of compiled kernels, as warnings of Python's.
+pub fn warned(py: Python<'_>) -> PyResult<()> {
+    for text in girih::cache::take_warnings() {
+        let text = CString::new(format!("girih: {text}"))?;
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)?;
+    }
+    Ok(())
 }
 
 /// As `detached`, of what gives Girih's errors; `make` turns them into exceptions.

@@ -51,7 +51,11 @@ fn options(given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
         match key.extract::<String>()?.as_str() {
             "device" => options.device = value.extract::<String>()?.parse::<Device>().map_err(PyValueError::new_err)?,
             "check" => options.check = value.extract()?,
-            "threads" => options.threads = Some(value.extract()?),
+            "threads" => {
+                let text = value.str()?;
+                let threads = girih::options::threads(&text.to_string_lossy());
+                options.threads = Some(threads.map_err(|e| PyValueError::new_err(format!("threads: {e}")))?);
+            }
             "knobs" => options.knobs = value.extract()?,
             "max_memory" => {
                 options.max_memory = Some(match value.extract::<u64>() {
@@ -59,6 +63,7 @@ fn options(given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
                     Err(_) => girih::options::bytes(&value.extract::<String>()?).map_err(PyValueError::new_err)?,
                 });
             }
+            "verify" => options.unverified = !value.extract::<bool>()?,
             "cache" => {
                 if !value.extract::<bool>()? {
                     options.cache = girih::CachePolicy::Off;

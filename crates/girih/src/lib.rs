@@ -77,7 +77,7 @@ pub use launch::{blocks, spec};
 #[doc(hidden)]
 pub use memory::{pages, regions, values};
 #[doc(hidden)]
-pub use system::{files, machine, sync};
+pub use system::{allocator, files, machine, sync, threads};
 
 /// The crate under its own name, for what `#[girih::kernel]` writes in its own tests and documentation.
 extern crate self as girih;
@@ -102,7 +102,7 @@ pub use memory::npy;
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer, Watcher};
 pub use program::{Kernel, Program};
 #[doc(hidden)]
-pub use system::signals::Cooperative;
+pub use system::signals::{Cooperative, Registered, interrupt_code};
 pub use system::signals::{Passing, attentive, install_interrupt_handler, interrupted, stop_launch};
 
 /// The README's example, compiled and run.

@@ -7,7 +7,6 @@
 //!
 //! Machine code is loaded and run: who imports a file trusts whoever wrote it.
 
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,11 +18,11 @@ use crate::compile::abi::ABI_VERSION;
 use crate::compile::cache::{Cache, Content, lacking};
 use crate::error::{Error, Result};
 use crate::options::CachePolicy;
-use crate::system::container::{self, Form, Parts, hash};
-use crate::system::files::open_regular;
+use crate::system::container::{Form, Parts};
+use crate::system::files::open_named;
 use crate::tune::records::{Record, Records};
 
-const FORM: Form = Form { magic: b"girih cache 1\n\0\0", what: "exported cache" };
+const FORM: Form = Form { magic: b"girih cache 2\n\0\0", what: "exported cache" };
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How much was moved.
@@ -60,11 +59,11 @@ pub fn export(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Mov
             Content::Kernel { source, object } => {
                 moved.bytes += object.len() as u64;
                 let (text, code) = (parts.add(source.as_bytes()), parts.add(object));
-                kernels.push(json!([text, hash(source.as_bytes()), code, hash(object)]));
+                kernels.push(json!([text, code]));
             }
             Content::Bytes { key, bytes } => {
                 moved.bytes += bytes.len() as u64;
-                images.push(json!([key, parts.add(bytes), hash(bytes)]));
+                images.push(json!([key, parts.add(bytes)]));
             }
         }
     }
@@ -88,7 +87,8 @@ pub fn export(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Mov
 pub fn import(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Imported> {
     let wrong = |what: String| Error::file(path, what);
     let bytes = mapped(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-    let (header, base) = FORM.header(&bytes).map_err(wrong)?;
+    let whole = FORM.open(&bytes, true, 1, &|_| ()).map_err(wrong)?;
+    let header = &whole.header;
     let version = header["version"].as_str().unwrap_or_default();
     if version != VERSION || header["abi"] != ABI_VERSION {
         let message =
@@ -101,19 +101,16 @@ pub fn import(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Imp
     }
     let damaged = || wrong("the exported cache is damaged: an entry is not what was written".to_string());
     let list = |name: &str| header[name].as_array().map_or(&[][..], Vec::as_slice);
-    let checked = |place: &Value, wanted: &Value| -> Result<Bytes> {
-        let part = container::part(&bytes, base, place).ok_or_else(damaged)?;
-        if *wanted == hash(&part).as_str() { Ok(part) } else { Err(damaged()) }
-    };
+    let part = |number: &Value| whole.part(number).ok_or_else(damaged);
     let (mut kernels, mut images, mut records) = (vec![], vec![], vec![]);
     for k in list("kernels") {
-        let (source, object) = (checked(&k[0], &k[1])?, checked(&k[2], &k[3])?);
+        let (source, object) = (part(&k[0])?, part(&k[1])?);
         let text = std::str::from_utf8(&source).ok().filter(|t| t.starts_with("// ")).ok_or_else(damaged)?;
         kernels.push((text.to_string(), object));
     }
     for i in list("images") {
         let hex = |key: &&str| key.len() == 40 && key.bytes().all(|b| b.is_ascii_hexdigit());
-        images.push((i[0].as_str().filter(hex).ok_or_else(damaged)?, checked(&i[1], &i[2])?));
+        images.push((i[0].as_str().filter(hex).ok_or_else(damaged)?, part(&i[1])?));
     }
     for r in list("schedules") {
         records.push(Record::of(r).filter(Record::has_key).ok_or_else(damaged)?);
@@ -167,7 +164,7 @@ fn mapped(path: &Path) -> std::io::Result<Bytes> {
             &self.0
         }
     }
-    let file = open_regular(path, OpenOptions::new().read(true))?;
+    let file = open_named(path)?;
     if file.metadata()?.len() == 0 {
         return Ok(Bytes::new());
     }

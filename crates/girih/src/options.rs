@@ -134,6 +134,9 @@ pub struct Options {
     /// Refuse a model whose arrays take more bytes than this: its weights, what is computed from them when it is loaded, its
     /// temporary arrays and its results.
     pub max_memory: Option<u64>,
+    /// Do not compare the weights of a saved model, and what was computed from them, with their hashes: who sets it trusts the
+    /// disk, and damage goes unnoticed.
+    pub unverified: bool,
 }
 
 impl std::fmt::Debug for Options {

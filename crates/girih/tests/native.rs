@@ -54,7 +54,8 @@ fn compiler(notes: Option<&Path>) -> cc::Compiler {
 
 fn check(object: &Path) {
     // SAFETY: every caller passes an object that a test cache built from this file's C.
-    let kernel = unsafe { Module::load(object) }.unwrap().kernel(0, 3).unwrap();
+    let hash = *blake3::hash(&std::fs::read(object).unwrap()).as_bytes();
+    let kernel = unsafe { Module::load(object, &hash) }.unwrap().kernel(0, 3).unwrap();
     let input: Vec<f32> = (0..1000).map(|i| i as f32).collect();
     let mut output = vec![0f32; 1000];
     let args = [input.as_ptr() as u64, output.as_mut_ptr() as u64, u64::from(2.5f32.to_bits())];
@@ -78,7 +79,7 @@ fn check(object: &Path) {
 fn a_kernel_is_compiled_cached_and_run() {
     let folder = Folder::new("build");
     let cache = Cache::open(Some(&folder.0)).unwrap();
-    assert_eq!(cache.warning, None);
+    assert_eq!(cache.warning(), None);
     let compiler = compiler(Some(cache.dir()));
     let first = cache.get_or_build(SOURCE, &compiler).unwrap();
     assert!(!first.cached);
@@ -137,7 +138,7 @@ fn a_folder_others_may_write_in_is_not_used() {
     for mode in [0o777, 0o500] {
         std::fs::set_permissions(&v1, std::fs::Permissions::from_mode(mode)).unwrap();
         let cache = Cache::open(Some(&folder.0)).unwrap();
-        assert!(cache.warning.as_ref().is_some_and(|w| w.contains("not used")), "{mode:o}");
+        assert!(cache.warning().is_some_and(|w| w.contains("not used")), "{mode:o}");
         let private = cache.dir().to_path_buf();
         check(&cache.get_or_build(SOURCE, &compiler(None)).unwrap().object);
         assert!(private.exists() && !private.starts_with(&folder.0));
@@ -145,6 +146,14 @@ fn a_folder_others_may_write_in_is_not_used() {
         assert!(!private.exists());
     }
     std::fs::set_permissions(&v1, std::fs::Permissions::from_mode(0o700)).unwrap();
+    // Who may write in the folder above may put another one in its place, unless a sticky bit forbids that.
+    for (mode, used) in [(0o777, false), (0o770, false), (0o1777, true), (0o755, true)] {
+        std::fs::set_permissions(&folder.0, std::fs::Permissions::from_mode(mode)).unwrap();
+        let cache = Cache::open(Some(&folder.0)).unwrap();
+        assert_eq!(cache.warning().is_none(), used, "{mode:o}: {:?}", cache.warning());
+        assert_eq!(!cache.is_private(), used, "{mode:o}");
+    }
+    assert!(girih::cache::take_warnings().iter().any(|w| w.contains("chmod go-w")));
 }
 
 #[test]
@@ -153,7 +162,7 @@ fn a_place_that_is_a_file_is_not_used() {
     let file = folder.0.join("cache");
     std::fs::write(&file, "x").unwrap();
     let cache = Cache::open(Some(&file)).unwrap();
-    assert!(cache.warning.is_some());
+    assert!(cache.warning().is_some());
     check(&cache.get_or_build(SOURCE, &compiler(None)).unwrap().object);
 }
 

@@ -14,14 +14,14 @@ fn change(from: &Path, to: &Path, edit: impl Fn(&mut serde_json::Value)) {
     let file = std::fs::read(from).unwrap();
     let length = u64::from_le_bytes(file[16..24].try_into().unwrap()) as usize;
     let mut header: serde_json::Value = serde_json::from_slice(&file[56..56 + length]).unwrap();
-    let parts = &file[(56 + length).next_multiple_of(4096)..];
+    let parts = &file[56 + length..];
     edit(&mut header);
     let header = header.to_string();
+    let header = format!("{header:width$}", width = (56 + header.len()).next_multiple_of(4096) - 56);
     let mut out = file[..16].to_vec();
     out.extend((header.len() as u64).to_le_bytes());
     out.extend(blake3::hash(header.as_bytes()).as_bytes());
     out.extend(header.as_bytes());
-    out.resize(out.len().next_multiple_of(4096), 0);
     out.extend(parts);
     std::fs::write(to, out).unwrap();
 }
@@ -67,9 +67,13 @@ fn another_version_or_processor_is_compiled_anew_and_told() {
         h["objects"].as_array_mut().unwrap().clear();
     };
     assert_eq!(told(&crash), version);
-    change(&path, &other, |h| h["objects"][0][2] = "0".repeat(64).into());
+    let of_object = |h: &mut serde_json::Value| {
+        let number = h["objects"][0][1].as_u64().unwrap() as usize;
+        h["parts"][number][1] = "0".repeat(64).into();
+    };
+    change(&path, &other, of_object);
     let error = Model::load(&other, Options::default()).err().unwrap().to_string();
-    assert!(error.contains("machine code is not what was written"), "{error}");
+    assert!(error.contains("is damaged: part") && error.contains("is not what was written"), "{error}");
     // Code for this processor of which the plan differs: another number of threads makes other kernels, or packs otherwise.
     assert_eq!(
         told(&|h| h["plan"] = "another".into()),

@@ -6,6 +6,7 @@ mod numpy;
 mod start;
 mod suites;
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use girih::{Arg, Buffer, Fill, Options, Program};
@@ -262,9 +263,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn copy(from: &[u8], to: &mut [u8], threads: usize) -> f64 {
     let piece = from.len().div_ceil(threads.max(1));
     let start = Instant::now();
-    std::thread::scope(|scope| {
-        for (from, to) in from.chunks(piece).zip(to.chunks_mut(piece)) {
-            scope.spawn(move || to.copy_from_slice(from));
+    let pieces = Mutex::new(from.chunks(piece).zip(to.chunks_mut(piece)));
+    girih::threads::share(threads, &|| {
+        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        while let Some((from, to)) = next() {
+            to.copy_from_slice(from);
         }
     });
     start.elapsed().as_secs_f64()

@@ -12,8 +12,9 @@ use crate::render::{self, Source};
 pub fn run(action: CacheAction) -> Result<(), Failure> {
     girih::cache::capacity().map_err(Failure::usage)?;
     let cache = Cache::open(default_dir().as_deref())?;
-    if let Some(warning) = &cache.warning {
-        render::one(&Source::default(), &Diagnostic::error(Code::CacheUnusable, warning.as_str()));
+    if let Some(warning) = cache.warning().filter(|_| cache.is_private()) {
+        girih::cache::take_warnings();
+        render::one(&Source::default(), &Diagnostic::error(Code::CacheUnusable, warning));
         return Err(Failure::Said(1));
     }
     match action {

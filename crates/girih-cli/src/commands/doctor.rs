@@ -11,16 +11,18 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let options = Options::from_env().map_err(Failure::usage)?;
     let target = options.resolved_target();
     let cache = Cache::open(default_dir().as_deref());
-    let notes = cache.as_ref().ok().filter(|c| c.warning.is_none()).map(|c| c.dir());
+    // It is said below.
+    girih::cache::take_warnings();
+    let notes = cache.as_ref().ok().filter(|c| !c.is_private()).map(|c| c.dir());
     let compiler = cc::find(options.compiler.as_deref()).and_then(|c| c.probe(notes));
     let (compiler_text, flags, compiler_ok) = match &compiler {
         Ok(c) => (c.description(), c.flags.join(" "), true),
         Err(e) => (e.to_string(), String::new(), false),
     };
     let (cache_text, cache_ok) = match &cache {
-        Ok(c) => match &c.warning {
+        Ok(c) => match c.warning() {
             None => (format!("{}, of at most {} MiB", c.dir().display(), c.capacity() >> 20), true),
-            Some(warning) => (warning.clone(), false),
+            Some(warning) => (warning, false),
         },
         Err(e) => (e.to_string(), false),
     };

@@ -8,7 +8,6 @@ pub mod verify;
 use std::path::Path;
 
 use girih::{CachePolicy, Device, Kernel, Options, Param, PrintOrder};
-use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
 use super::model;
@@ -53,7 +52,6 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 
     let mut views = arguments.views();
     let mut prepared = kernel.prepare(grid, &mut views).map_err(&within)?;
-    warn_cache(&source, &kernel);
     let report = prepared.run().map_err(&within)?;
     render::all(&source, &report.warnings);
     let (traffic, compiled) = (prepared.traffic(), prepared.compiled());
@@ -157,12 +155,6 @@ fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &A
             say!("{ran}; it stores to {}", list.join(", "));
             say!("`--print {first}` shows it, `--save {first}=FILE.npy` keeps it, `--verify` checks it");
         }
-    }
-}
-
-fn warn_cache(source: &Source, kernel: &Kernel<'_>) {
-    if let Some(warning) = kernel.cache_warning() {
-        render::one(source, &Diagnostic::warning(Code::CacheUnusable, warning));
     }
 }
 

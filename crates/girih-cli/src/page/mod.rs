@@ -11,6 +11,7 @@
 pub mod drawing;
 
 use girih::explain::StageText;
+use girih_compiler::base::label::visible_lines;
 use serde_json::{Value, json};
 
 const STYLE: &str = include_str!("assets/page.css");
@@ -62,26 +63,37 @@ pub fn stage(s: &StageText, title: &str, language: &str, folded: bool) -> Value 
     })
 }
 
-/// Text as markup shows it.
+/// Text as markup shows it: what would not be seen is escaped, as on a terminal.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in visible_lines(text).chars() {
         match c {
             '&' => out += "&amp;",
             '<' => out += "&lt;",
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
     out
 }
 
+/// The same data with what would not be seen escaped in every text.
+fn seen(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(visible_lines(text).into_owned()),
+        Value::Array(all) => all.iter().map(seen).collect(),
+        Value::Object(all) => {
+            Value::Object(all.iter().map(|(k, v)| (visible_lines(k).into_owned(), seen(v))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
 /// Data for the page's script: JSON in which nothing ends the element.
 fn data(value: &Value) -> String {
-    let json = value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
+    let json = seen(value).to_string().replace('<', "\\u003c");
     format!("<script type=\"application/json\" id=\"data\">{json}</script>\n")
 }
 
@@ -91,11 +103,12 @@ mod tests {
 
     #[test]
     fn texts_of_users_are_no_markup() {
-        assert_eq!(escaped("<b a='\"'>&\u{1b}[2J"), "&lt;b a=&#39;&quot;&#39;&gt;&amp;\u{fffd}[2J");
-        let value = serde_json::json!({ "text": "</script><!--" });
+        assert_eq!(escaped("<b a='\"'>&\u{1b}[2J"), "&lt;b a=&#39;&quot;&#39;&gt;&amp;\\u{1b}[2J");
+        assert_eq!(escaped("a\u{202e}b\u{2066}\tc\n"), "a\\u{202e}b\\u{2066}\tc\n");
+        let value = serde_json::json!({ "text": "</script><!--\u{202e}" });
         assert_eq!(
             data(&value),
-            "<script type=\"application/json\" id=\"data\">{\"text\":\"\\u003c/script>\\u003c!--\"}</script>\n"
+            "<script type=\"application/json\" id=\"data\">{\"text\":\"\\u003c/script>\\u003c!--\\\\u{202e}\"}</script>\n"
         );
     }
 }

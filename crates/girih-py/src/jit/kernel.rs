@@ -123,8 +123,12 @@ fn options(given: &Bound<'_, PyDict>, raised: &Raised) -> PyResult<Options> {
                 options.device = name.parse::<Device>().map_err(PyValueError::new_err)?;
             }
             "check" => options.check = value.extract()?,
-            "threads" => options.threads = Some(value.extract()?),
-            // What `Kernel::new` takes for itself.
+            "threads" => {
+                let text = value.str()?;
+                let threads = girih::options::threads(&text.to_string_lossy());
+                options.threads = Some(threads.map_err(|e| PyValueError::new_err(format!("threads: {e}")))?);
+            }
+            // `Kernel::new` takes it for itself.
             "warn" => {}
             "knobs" => options.knobs = value.extract()?,
             "printer" => {

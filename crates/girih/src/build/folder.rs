@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{File, Library};
 use crate::error::{Error, Result};
 use crate::system::files::{temporary_beside, write_whole};
-use crate::system::signals::{self, Cooperative};
+use crate::system::signals::{self, Compiling};
 
 /// The list of what was written.
 pub const LIST: &str = "build.json";
@@ -78,7 +78,7 @@ fn is_plain(name: &str) -> bool {
 /// # Errors
 /// What [`check`] refuses, a file that was changed since it was written, a disk that is full.
 pub fn write(dir: &Path, library: &Library, target: &str, force: bool) -> Result<Value> {
-    let _cooperative = Cooperative::enter();
+    let _compiling = Compiling::enter();
     check(dir, force)?;
     let list = listed(library, target);
     let text = format!("{}\n", serde_json::to_string_pretty(&list).map_err(|e| Error::Internal(e.to_string()))?);

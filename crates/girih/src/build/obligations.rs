@@ -39,7 +39,7 @@ fn test(obligation: &Obligation, kernel: &Kernel) -> Option<String> {
     let mut out = String::new();
     for (i, (_, lo, hi)) in obligation.axes.iter().enumerate() {
         let (lo, hi) = (range(lo, &leaf)?, range(hi, &leaf)?);
-        out += &format!("    const __int128 lo{i} = {lo}.lo, hi{i} = {hi}.hi;\n    if (hi{i} <= lo{i}) break;\n");
+        out += &format!("    const girih_wide lo{i} = {lo}.lo, hi{i} = {hi}.hi;\n    if (hi{i} <= lo{i}) break;\n");
         out += &format!("    const girih_range a{i} = girih_between(lo{i}, hi{i} - 1);\n    (void)a{i};\n");
     }
     let (least, most) = (literal(obligation.lo), literal(obligation.hi));

@@ -1,23 +1,24 @@
 
 // Ranges of integers, by which the facts that a fast version relies on are tested; their ends saturate.
-typedef struct girih_range { __int128 lo, hi; } girih_range;
+typedef int girih_wide __attribute__((mode(TI)));
+typedef struct girih_range { girih_wide lo, hi; } girih_range;
 
-#define GIRIH_LEAST ((__int128)1 << 127)
+#define GIRIH_LEAST ((girih_wide)1 << 127)
 #define GIRIH_MOST (~GIRIH_LEAST)
 
-GIRIH_HELPER __int128 girih_sat_add(__int128 a, __int128 b) {
-  __int128 r;
+GIRIH_HELPER girih_wide girih_sat_add(girih_wide a, girih_wide b) {
+  girih_wide r;
   return __builtin_add_overflow(a, b, &r) ? (a < 0 ? GIRIH_LEAST : GIRIH_MOST) : r;
 }
-GIRIH_HELPER __int128 girih_sat_mul(__int128 a, __int128 b) {
-  __int128 r;
+GIRIH_HELPER girih_wide girih_sat_mul(girih_wide a, girih_wide b) {
+  girih_wide r;
   return __builtin_mul_overflow(a, b, &r) ? ((a < 0) == (b < 0) ? GIRIH_MOST : GIRIH_LEAST) : r;
 }
-GIRIH_HELPER __int128 girih_negated(__int128 a) { return a == GIRIH_LEAST ? GIRIH_MOST : -a; }
-GIRIH_HELPER __int128 girih_floor(__int128 a, __int128 b) { return a / b - (a % b < 0); }
-GIRIH_HELPER girih_range girih_between(__int128 lo, __int128 hi) { return (girih_range){lo, hi}; }
-GIRIH_HELPER girih_range girih_corners(__int128 a, __int128 b, __int128 c, __int128 d) {
-  __int128 lo = a < b ? a : b, hi = a < b ? b : a, lo2 = c < d ? c : d, hi2 = c < d ? d : c;
+GIRIH_HELPER girih_wide girih_negated(girih_wide a) { return a == GIRIH_LEAST ? GIRIH_MOST : -a; }
+GIRIH_HELPER girih_wide girih_floor(girih_wide a, girih_wide b) { return a / b - (a % b < 0); }
+GIRIH_HELPER girih_range girih_between(girih_wide lo, girih_wide hi) { return (girih_range){lo, hi}; }
+GIRIH_HELPER girih_range girih_corners(girih_wide a, girih_wide b, girih_wide c, girih_wide d) {
+  girih_wide lo = a < b ? a : b, hi = a < b ? b : a, lo2 = c < d ? c : d, hi2 = c < d ? d : c;
   return girih_between(lo < lo2 ? lo : lo2, hi > hi2 ? hi : hi2);
 }
 GIRIH_HELPER girih_range girih_range_add(girih_range a, girih_range b) {
@@ -34,12 +35,12 @@ GIRIH_HELPER girih_range girih_range_div(girih_range a, girih_range b) {
   if (b.lo > 0)
     return girih_corners(girih_floor(a.lo, b.lo), girih_floor(a.lo, b.hi), girih_floor(a.hi, b.lo),
                          girih_floor(a.hi, b.hi));
-  __int128 lo = girih_negated(a.hi), hi = girih_negated(a.lo);
+  girih_wide lo = girih_negated(a.hi), hi = girih_negated(a.lo);
   lo = lo < a.lo ? lo : a.lo, hi = hi > a.hi ? hi : a.hi;
   return girih_between(lo < 0 ? lo : 0, hi > 0 ? hi : 0);
 }
 GIRIH_HELPER girih_range girih_range_mod(girih_range a, girih_range b) {
-  __int128 most = b.hi > 1 ? b.hi - 1 : 0;
+  girih_wide most = b.hi > 1 ? b.hi - 1 : 0;
   return girih_between(0, a.lo >= 0 && a.hi < most ? a.hi : most);
 }
 GIRIH_HELPER girih_range girih_range_min(girih_range a, girih_range b) {

@@ -20,6 +20,7 @@
 //! with them what processes left that were killed. An object that another process has loaded stays mapped; one that it
 //! has only found is compiled again.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -33,9 +34,12 @@ use girih_compiler::base::Label;
 use crate::compile::abi::ABI_VERSION;
 use crate::compile::cc::Compiler;
 use crate::error::{Error, Result};
-use crate::system::files::{Temporary, is_stale, open_regular, read_regular, remove_any, replace, temporary_beside};
+use crate::system::files::{
+    Temporary, in_temporary_folder, is_noexec, is_stale, open_regular, read_regular, remove_any, replace,
+    temporary_beside,
+};
 use crate::system::machine;
-use crate::system::sync::{Built, FileLock};
+use crate::system::sync::{Brief, Built, FileLock};
 
 /// Entries go when the cache grows past this many bytes, unless GIRIH_CACHE_SIZE says otherwise.
 pub const CAPACITY: u64 = 1 << 30;
@@ -51,8 +55,8 @@ pub struct Cache {
     dir: PathBuf,
     /// Removed with the value.
     private: bool,
-    /// Why the user's cache is not used.
-    pub warning: Option<String>,
+    /// Why the user's cache is not used, or not as it should be.
+    warning: Brief<Option<String>>,
     capacity: u64,
     /// Takes what this one cannot, once writing here has failed.
     aside: Built<Arc<Cache>>,
@@ -69,6 +73,8 @@ pub struct Entry {
     pub cached: bool,
     /// Whether another machine compiled it.
     pub brought: bool,
+    /// Of the object's bytes.
+    pub hash: [u8; 32],
 }
 
 /// An entry as it is taken to other machines.
@@ -127,7 +133,16 @@ impl Cache {
         };
         let dir = dir.join("v1");
         match prepare(&dir) {
-            Ok(()) => Ok(Cache::at(dir, false, None)),
+            Ok(()) => {
+                let copied = is_noexec(&dir).then(|| {
+                    format!(
+                        "the cache {} is on a file system that is mounted noexec: compiled kernels are loaded from copies; name a \
+                         folder elsewhere in GIRIH_CACHE_DIR",
+                        dir.display()
+                    )
+                });
+                Ok(Cache::at(dir, false, copied))
+            }
             Err(reason) => Cache::private(Some(format!(
                 "the cache {} is not used: {reason}; name a folder that can be written in GIRIH_CACHE_DIR",
                 dir.display()
@@ -138,24 +153,55 @@ impl Cache {
     fn at(dir: PathBuf, private: bool, warning: Option<String>) -> Cache {
         // A variable that makes no sense was refused where options are read.
         let capacity = capacity().unwrap_or(CAPACITY);
+        if let Some(warning) = &warning {
+            tell(warning);
+        }
+        let warning = Brief::new(warning);
         Cache { dir, private, warning, capacity, aside: Built::default(), keep: AtomicBool::new(false) }
     }
 
     /// A cache for this process alone, removed when dropped.
     pub fn private(warning: Option<String>) -> Result<Cache> {
-        let base = std::env::temp_dir();
         let mut builder = fs::DirBuilder::new();
         builder.mode(0o700);
-        remove_stale(&base, |name| name.starts_with("girih.tmp."));
-        for _ in 0..16 {
-            let dir = temporary_beside(&base.join("girih"));
-            match builder.create(&dir) {
-                Ok(()) => return Ok(Cache::at(dir, true, warning)),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
-                Err(e) => return Err(Error::file(dir, format!("a folder for compiled kernels cannot be made: {e}"))),
+        let made = in_temporary_folder(|base| {
+            remove_stale(base, |name| name.starts_with("girih.tmp."));
+            loop {
+                let dir = temporary_beside(&base.join("girih"));
+                match builder.create(&dir) {
+                    Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+                    made => return made.map(|()| dir),
+                }
+            }
+        });
+        match made {
+            Ok(dir) => Ok(Cache::at(dir, true, warning)),
+            Err(e) => {
+                Err(Error::file(std::env::temp_dir(), format!("a folder for compiled kernels cannot be made: {e}")))
             }
         }
-        Err(Error::file(base, "a folder for compiled kernels cannot be made"))
+    }
+
+    /// Why the cache that was asked for is not used, or not as it should be.
+    pub fn warning(&self) -> Option<String> {
+        self.warning.lock().clone()
+    }
+
+    /// Notes that something could not be kept.
+    fn cannot_keep(&self, error: &Error) {
+        let mut warning = self.warning.lock();
+        if warning.is_none() {
+            let text =
+                format!("the cache keeps nothing new: {error}; make room or name another folder in GIRIH_CACHE_DIR");
+            *warning = Some(text.clone());
+            drop(warning);
+            tell(&text);
+        }
+    }
+
+    /// Whether it takes the place of the one that was asked for, for this process alone.
+    pub fn is_private(&self) -> bool {
+        self.private
     }
 
     pub fn dir(&self) -> &Path {
@@ -193,7 +239,7 @@ impl Cache {
     fn find_brought(&self, source: &str) -> Option<Entry> {
         let dir = self.dir.join(brought_key(source));
         // Most often there is none.
-        let text = fs::read_to_string(dir.join("k.c")).ok()?;
+        let text = String::from_utf8(read_regular(&dir.join("k.c")).ok()?).ok()?;
         let fits = lacking(&text).is_empty();
         lookup(&dir).filter(|_| fits).map(|entry| Entry { brought: true, ..entry })
     }
@@ -265,8 +311,11 @@ impl Cache {
         }
         match self.build(&dir, source, compiler) {
             // A full or read-only disk: a private folder does, for the life of this value.
-            Err(Error::File { .. }) if !self.private => {
-                self.aside.get_or_make(|| Cache::private(None).map(Arc::new))?.get_or_build(source, compiler)
+            Err(error @ Error::File { .. }) if !self.private => {
+                let aside = self.aside.get_or_make(|| Cache::private(None).map(Arc::new))?;
+                let built = aside.get_or_build(source, compiler)?;
+                self.cannot_keep(&error);
+                Ok(built)
             }
             Err(error @ Error::Compiler { .. }) => {
                 self.keep.store(true, Ordering::Relaxed);
@@ -285,7 +334,10 @@ impl Cache {
         if let Some(bytes) = find() {
             return Ok(bytes);
         }
-        let lock = lock(&dir, |e| Error::file(&dir, e));
+        let lock = lock(&dir, |e| Error::file(&dir, format!("cannot be locked: {e}")));
+        if let Err(error) = &lock {
+            self.cannot_keep(error);
+        }
         if let Some(bytes) = find().filter(|_| lock.is_ok()) {
             return Ok(bytes);
         }
@@ -294,8 +346,10 @@ impl Cache {
             let hash = blake3::hash(&bytes).to_hex();
             let kept = replace(&file, &bytes).and_then(|()| replace(&meta, format!("{hash}\n").as_bytes()));
             drop(lock);
-            if kept.is_ok() && !self.private {
-                self.shrink(&dir);
+            match kept {
+                Ok(()) if !self.private => self.shrink(&dir),
+                Ok(()) => {}
+                Err(e) => self.cannot_keep(&Error::file(&dir, format!("cannot be written: {e}"))),
             }
         }
         Ok(bytes)
@@ -315,7 +369,7 @@ impl Cache {
         for name in names(dir).filter(|name| name.contains(".tmp.") && lock.is_real()) {
             let _ = remove_any(&dir.join(name));
         }
-        let _cooperative = crate::system::signals::Cooperative::enter();
+        let _compiling = crate::system::signals::Compiling::enter();
         let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
         let command = compiler.command_line(Path::new("k.c"), Path::new("k.so"));
         let text = format!("// {}\n{source}", Label::whole(&command));
@@ -328,25 +382,29 @@ impl Cache {
                     let _ = fs::remove_dir_all(dir);
                     Error::Interrupted
                 }
+                // The linker met a full disk; a private folder may lie on another one.
+                error if error.to_string().contains("No space left on device") => {
+                    Error::file(dir, "the compiled kernel cannot be written: No space left on device")
+                }
                 // Perhaps another machine removed the entry meanwhile: what is wrong with the source is so in a private folder too.
                 error if !lock.is_real() => Error::file(dir, error),
                 error => error,
             });
         }
-        let bytes = fs::read(&object).map_err(fail("the compiled kernel cannot be read"))?;
+        let bytes = read_regular(&object).map_err(fail("the compiled kernel cannot be read"))?;
         File::open(&object).and_then(|f| f.sync_data()).map_err(fail("the compiled kernel cannot be stored"))?;
         if so.is_dir() {
             remove_any(&so).map_err(fail("the compiled kernel cannot be stored"))?;
         }
         // An older object under this name may be loaded in some process: it keeps its inode.
         guard.rename(&so).map_err(fail("the compiled kernel cannot be stored"))?;
-        let hash = blake3::hash(&bytes).to_hex();
-        replace(&meta, format!("{hash}\n").as_bytes()).map_err(fail("cannot be written"))?;
+        let hash = blake3::hash(&bytes);
+        replace(&meta, format!("{}\n", hash.to_hex()).as_bytes()).map_err(fail("cannot be written"))?;
         drop(lock);
         if !self.private {
             self.shrink(dir);
         }
-        Ok(Entry { source: c, object: so, cached: false, brought: false })
+        Ok(Entry { source: c, object: so, cached: false, brought: false, hash: *hash.as_bytes() })
     }
 
     /// Entries by last use, oldest first, with their sizes.
@@ -511,7 +569,8 @@ fn remove(dir: &Path) -> bool {
 /// The entry in `dir`, if it is whole.
 fn lookup(dir: &Path) -> Option<Entry> {
     let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
-    whole(&so, &meta).map(|_| Entry { source: c, object: so, cached: true, brought: false })
+    let hash = *blake3::hash(&whole(&so, &meta)?).as_bytes();
+    Some(Entry { source: c, object: so, cached: true, brought: false, hash })
 }
 
 /// The bytes of an entry's file, if they are those of which `meta` has the hash.
@@ -527,6 +586,28 @@ fn whole(file: &Path, meta: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Warnings that nobody has taken yet, and those that were told before: each is told once.
+static TOLD: Brief<(Vec<String>, BTreeSet<String>)> = Brief::new((Vec::new(), BTreeSet::new()));
+
+/// Whether there is any; asked after every launch.
+static UNTOLD: AtomicBool = AtomicBool::new(false);
+
+fn tell(warning: &str) {
+    let mut told = TOLD.lock();
+    if told.1.insert(warning.to_string()) {
+        told.0.push(warning.to_string());
+        UNTOLD.store(true, Ordering::SeqCst);
+    }
+}
+
+/// What is to be said of caches since the last call, each thing once in the life of the process.
+pub fn take_warnings() -> Vec<String> {
+    match UNTOLD.load(Ordering::Relaxed) && UNTOLD.swap(false, Ordering::SeqCst) {
+        true => std::mem::take(&mut TOLD.lock().0),
+        false => vec![],
+    }
+}
+
 /// Makes the folder, and refuses one in which somebody else could have put an object.
 fn prepare(dir: &Path) -> std::result::Result<(), String> {
     fs::DirBuilder::new().mode(0o700).recursive(true).create(dir).map_err(|e| e.to_string())?;
@@ -538,6 +619,18 @@ fn prepare(dir: &Path) -> std::result::Result<(), String> {
     }
     if meta.permissions().mode() & 0o022 != 0 {
         return Err("other users may write in it (`chmod go-w` it)".to_string());
+    }
+    // Who may rename it may put another in its place. In a folder with the sticky bit, as /tmp, only its owner may.
+    if let Some(above) = dir.parent()
+        && let Ok(meta) = fs::metadata(above)
+    {
+        let above = above.display();
+        if meta.uid() != user && meta.uid() != 0 {
+            return Err(format!("{above} belongs to another user"));
+        }
+        if meta.permissions().mode() & 0o022 != 0 && meta.permissions().mode() & 0o1000 == 0 {
+            return Err(format!("other users may write in {above} (`chmod go-w` it)"));
+        }
     }
     let probe = temporary_beside(&dir.join("probe"));
     if meta.permissions().mode() & 0o200 == 0 || File::create(&probe).is_err() {

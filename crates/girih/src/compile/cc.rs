@@ -9,6 +9,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use crate::compile::scratch::Scratch;
 use crate::error::{Error, Result};
-use crate::system::signals::{self, Cooperative};
+use crate::system::signals::{self, Compiling, Registered};
 use crate::system::{machine, packages};
 
 /// Flags without which the emitted C would mean something else.
@@ -208,7 +209,7 @@ impl Candidate {
     /// Runs the compiler to its end, or until Ctrl-C, and gives what it said.
     fn run(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
         let cannot = |e| self.cannot_start(e);
-        let _cooperative = Cooperative::enter();
+        let _compiling = Compiling::enter();
         // Without a folder of its own the compiler finds a place for its files, as always.
         let scratch = Scratch::new().ok();
         if let Some(scratch) = &scratch {
@@ -227,16 +228,17 @@ impl Candidate {
             .process_group(0)
             .spawn()
             .map_err(cannot)?;
+        let _registered = Registered::group(child.id());
         if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
             // A compiler that rejects its flags may close the pipe first.
             let _ = pipe.write_all(input);
         }
-        let readers = [child.stdout.take().map(reader), child.stderr.take().map(reader)];
-        let status = wait(&mut child).map_err(cannot)?;
+        let mut said = [Said::of(child.stdout.take()), Said::of(child.stderr.take())];
+        let status = wait(&mut child, &mut said).map_err(cannot)?;
         let Some(status) = status.filter(|_| !signals::interrupted()) else {
             return Err(Error::Interrupted);
         };
-        let [stdout, stderr] = readers.map(|r| r.and_then(|r| r.join().ok()).unwrap_or_default());
+        let [stdout, stderr] = said.map(|s| s.text);
         Ok(Output { status, stdout, stderr })
     }
 
@@ -336,20 +338,47 @@ pub fn archive(library: &Path, object: &Path, compiler: &Compiler) -> Result<()>
     if output.status.success() { Ok(()) } else { Err(candidate.failed(how, &output, None)) }
 }
 
-/// Reads a pipe to its end beside the caller. What cannot be read of a message is missing from it.
-fn reader(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut said = Vec::new();
-        let _ = pipe.read_to_end(&mut said);
-        said
-    })
+/// What a process writes to a pipe, read by whoever waits for it: a thread for that could be refused.
+struct Said {
+    pipe: Option<Box<dyn Pipe>>,
+    text: Vec<u8>,
 }
 
+trait Pipe: Read + AsRawFd {}
+impl<T: Read + AsRawFd> Pipe for T {}
+
+impl Said {
+    fn of(pipe: Option<impl Pipe + 'static>) -> Said {
+        let pipe = pipe.map(|p| -> Box<dyn Pipe> { Box::new(p) });
+        if let Some(pipe) = &pipe {
+            // SAFETY: sets a flag of a descriptor that is ours.
+            unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
+        }
+        Said { pipe, text: vec![] }
+    }
+
+    /// Takes what is there. What cannot be read of a message is missing from it.
+    fn take(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        // All that is there comes before the error that says so.
+        match pipe.read_to_end(&mut self.text) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+            _ => self.pipe = None,
+        }
+    }
+}
+
+/// How long to wait before the signals are looked at again.
+const TICK: Duration = Duration::from_millis(1);
+
 /// Waits for the compiler; `None` when Ctrl-C ended it, with all the processes that it is made of.
-fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+fn wait(child: &mut Child, said: &mut [Said; 2]) -> std::io::Result<Option<ExitStatus>> {
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+        let status = child.try_wait()?;
+        // What it wrote before it ended is in the pipes now.
+        said.iter_mut().for_each(Said::take);
+        if status.is_some() {
+            return Ok(status);
         }
         if signals::attention() {
             // SAFETY: the group is the child's own, and the child has not been waited for: its number is nobody else's.
@@ -357,6 +386,6 @@ fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
             child.wait()?;
             return Ok(None);
         }
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(TICK);
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::system::files::{is_stale, temporary_beside};
+use crate::system::files::{in_temporary_folder, is_stale, temporary_beside, temporary_folders};
 
 /// Such a folder's name is this, then `.tmp.PROCESS.NUMBER`.
 const NAME: &str = "girih-cc";
@@ -24,11 +24,10 @@ pub(crate) struct Scratch {
 impl Scratch {
     pub fn new() -> io::Result<Scratch> {
         static SWEPT: AtomicBool = AtomicBool::new(false);
-        let base = std::env::temp_dir();
         if !SWEPT.swap(true, Ordering::Relaxed) {
-            sweep(&base);
+            temporary_folders().for_each(|base| sweep(&base));
         }
-        Scratch::within(&base)
+        in_temporary_folder(Scratch::within)
     }
 
     fn within(base: &Path) -> io::Result<Scratch> {

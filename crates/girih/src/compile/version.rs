@@ -96,13 +96,13 @@ fn load<'c>(cache: &Cache, source: &str, compiler: impl Fn() -> Result<&'c Compi
     for _ in 0..ATTEMPTS {
         let entry = cache.find_or_build(source, &compiler)?;
         // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its hash.
-        match unsafe { Module::load(&entry.object) } {
+        match unsafe { Module::load(&entry.object, &entry.hash) } {
             Err(_) if !entry.object.exists() => continue,
             // Compiled on another machine, with a newer C library perhaps.
             Err(_) if entry.brought => {
                 let entry = cache.get_or_build(source, compiler()?)?;
                 // SAFETY: as above.
-                return Ok((unsafe { Module::load(&entry.object) }?, entry.cached));
+                return Ok((unsafe { Module::load(&entry.object, &entry.hash) }?, entry.cached));
             }
             loaded => return Ok((loaded?, entry.cached)),
         }
@@ -110,7 +110,7 @@ fn load<'c>(cache: &Cache, source: &str, compiler: impl Fn() -> Result<&'c Compi
     let alone = Cache::private(None)?;
     let entry = alone.get_or_build(source, compiler()?)?;
     // SAFETY: as above.
-    Ok((unsafe { Module::load(&entry.object) }?, false))
+    Ok((unsafe { Module::load(&entry.object, &entry.hash) }?, false))
 }
 
 /// How often an object may vanish between being found and being loaded.
@@ -138,7 +138,7 @@ impl Tools {
 
     /// Why the cache is not the one asked for, once it has been needed.
     pub fn cache_warning(&self) -> Option<String> {
-        self.cache.get().and_then(|c| c.warning.clone())
+        self.cache.get().and_then(|c| c.warning())
     }
 
     pub fn compiler(&self, options: &Options) -> Result<&Compiler> {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::{Error, Places, Result};
 use crate::compile::scratch::Scratch;
-use crate::system::signals::{self, Cooperative};
+use crate::system::signals::{self, Compiling, Registered};
 
 const WHAT: &str = "nvdisasm, NVIDIA's disassembler";
 /// Much longer than the largest kernels take.
@@ -83,7 +83,7 @@ fn failed(reason: &str) -> Error {
 
 /// Runs the program to its end and gives what it prints. Output goes to files, so that nobody needs to read while it runs.
 fn run(program: &Path, arguments: &[&str], input: &Path) -> Result<String> {
-    let _cooperative = Cooperative::enter();
+    let _compiling = Compiling::enter();
     let cannot = |e: std::io::Error| failed(&format!("{}: {e}", program.display()));
     let (out, err) = (input.with_extension("out"), input.with_extension("err"));
     let mut child = Command::new(program)
@@ -95,6 +95,7 @@ fn run(program: &Path, arguments: &[&str], input: &Path) -> Result<String> {
         .process_group(0)
         .spawn()
         .map_err(cannot)?;
+    let _registered = Registered::group(child.id());
     let end = Instant::now() + LIMIT;
     let status = loop {
         if let Some(status) = child.try_wait().map_err(cannot)? {

@@ -207,6 +207,11 @@ impl Executable {
         })
     }
 
+    /// The same, which keeps what the runs of a plan read: of one that has only the steps of load.
+    pub(super) fn keeping_for(self, plan: &Plan) -> Executable {
+        Executable { passing: passing(plan), ..self }
+    }
+
     /// The C of each kernel.
     pub(super) fn sources(&self, options: &Options) -> Vec<String> {
         self.kernels.iter().map(|k| k.version.source(options)).collect()

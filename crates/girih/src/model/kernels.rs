@@ -18,6 +18,7 @@ use crate::compile::version::{Native, PLANNED, Tools, Version};
 use crate::error::{Error, Result};
 use crate::memory::args::{Param, ParamKind};
 use crate::options::Options;
+use crate::system::threads;
 
 /// Told that `done` of `total` kernels are compiled, and which is next.
 pub type Progress = dyn Fn(usize, usize, &str) + Send + Sync;
@@ -123,13 +124,7 @@ pub(super) fn compile(
         }
     };
     let threads = if counted { 1 } else { (options.thread_count() as usize).min(kernels.len()) };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            // With fewer threads it takes longer.
-            let _ = std::thread::Builder::new().stack_size(8 << 20).spawn_scoped(scope, work);
-        }
-        work();
-    });
+    threads::share(threads, &work);
     if let Some(told) = told {
         told(kernels.len(), kernels.len(), "");
     }

@@ -178,6 +178,8 @@ impl Model {
     ) -> Result<Executable> {
         let only = Plan { steps: vec![], outputs: vec![], loops: IdMap::new(), ..plan.clone() };
         let ready = Executable::new(only, graph.clone(), rewrites, &self.options, &self.tools, None, None)?;
+        // What only load reads there may be read by runs too.
+        let ready = ready.keeping_for(plan);
         let symbols: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
         let binding = ready.binding(&symbols)?;
         let address = |p: &Option<Complete<'_>>| p.as_ref().map_or(0, |p| p.raw().data.expose_provenance() as u64);

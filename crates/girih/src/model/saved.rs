@@ -1,17 +1,19 @@
 //! A compiled model in one file: its graph, its weights, what was computed from them, and the machine code of its kernels.
 //!
-//! The file is a [container](crate::system::container). Its header has the graph's text, the versions, and where each part lies.
+//! The file is a [container](crate::system::container). Its header has the graph's text, the versions, and the number of each part.
 //!
 //! A load lowers the graph again, which takes milliseconds, and takes from the file what the C compiler made of the same C, and
 //! what the steps of load wrote where the plan is the same. What another version, processor or number of threads makes
 //! otherwise is compiled anew; [`Model::recompiled`] says so. Weights stay in the file, which is mapped.
 //!
 //! Machine code is loaded and run: who gives a file to [`Model::load`] trusts whoever wrote it. A file that is damaged or cut
-//! short is told from a whole one before anything of it is used.
+//! short is told from a whole one before anything of it is used: all of it is read once and compared with the hashes in its
+//! header, at the speed of the disk, by all threads. [`Options::unverified`] leaves out the weights and what
+//! was computed from them, for who trusts the disk.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,21 +31,20 @@ use super::tensor::bytes_of;
 use super::{Model, inputs};
 use crate::compile::abi::ABI_VERSION;
 use crate::compile::module::Module;
-use crate::compile::scratch::Scratch;
 use crate::compile::version::Native;
 use crate::error::{Error, Result};
 use crate::options::{Device, Options};
-use crate::system::container::{self, Form, Parts, hash};
+use crate::system::container::{Form, Parts, Whole, hash};
+use crate::system::files::read_regular;
 use crate::system::machine;
+use crate::system::sync::Brief;
 
-const FORM: Form = Form { magic: b"girih model 1\n\0\0", what: "saved model" };
+const FORM: Form = Form { magic: b"girih model 2\n\0\0", what: "saved model" };
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The file of a model that was loaded.
 pub(super) struct Saved {
     file: File,
-    /// Where the parts begin.
-    base: u64,
     /// By the hash of their C: the bytes of the object.
     objects: BTreeMap<String, Bytes>,
     /// Name, place and length of what the steps of load wrote, in the order of the plan's arrays.
@@ -52,6 +53,8 @@ pub(super) struct Saved {
     plan: String,
     /// Why no machine code of the file is used.
     refused: Option<String>,
+    /// Why some of it could not be loaded here.
+    failed: Brief<Option<String>>,
 }
 
 /// What tells the C of a kernel from other C.
@@ -93,7 +96,7 @@ impl Model {
                 None => {
                     let compiler = || self.tools.compiler(&self.options);
                     let entry = self.tools.cache(&self.options)?.find_or_build(&source, compiler)?;
-                    let read = std::fs::read(&entry.object);
+                    let read = read_regular(&entry.object);
                     Bytes::from(read.map_err(|e| Error::file(&entry.object, format!("cannot be read: {e}")))?)
                 }
             };
@@ -123,8 +126,7 @@ impl Model {
             .loaded()
             .map(|(id, bytes)| json!([plan.arrays.get(id).map_or("", |a| a.name.as_str()), parts.add(bytes)]))
             .collect();
-        let objects: Vec<Value> =
-            objects.iter().map(|(key, bytes)| json!([key, parts.add(bytes), hash(bytes)])).collect();
+        let objects: Vec<Value> = objects.iter().map(|(key, bytes)| json!([key, parts.add(bytes)])).collect();
         let header = json!({
             "version": VERSION,
             "abi": ABI_VERSION,
@@ -152,8 +154,11 @@ impl Model {
         let wrong = |what: String| Error::file(path, what);
         let mut mapped = Files::default();
         let (bytes, file) = mapped.open_whole(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        let (header, base) = FORM.header(&bytes).map_err(wrong)?;
-        let part = |place: &Value| container::part(&bytes, base, place);
+        let threads = options.thread_count() as usize;
+        let read = |part: &[u8]| mapped.release(part);
+        let whole = FORM.open(&bytes, !options.unverified, threads, &read).map_err(wrong)?;
+        let Whole { header, .. } = &whole;
+        let part = |number: &Value| whole.part(number);
         let damaged = || wrong("the saved model is damaged: its header contradicts itself".to_string());
         let list = |name: &str| header[name].as_array().map_or(&[][..], Vec::as_slice);
         let mut constants = BTreeMap::new();
@@ -164,21 +169,18 @@ impl Model {
         let parsed = parse(text, &|name| constants.get(name).cloned()).map_err(|d| Error::Program(vec![d]))?;
         let mut objects = BTreeMap::new();
         for o in list("objects") {
-            let object = part(&o[1]).ok_or_else(damaged)?;
-            if o[2] != hash(&object).as_str() {
-                return Err(wrong("the saved model is damaged: machine code is not what was written".to_string()));
-            }
+            // It is run: no trust in the disk is enough for that.
+            let object = whole.checked(&o[1]).map_err(wrong)?.ok_or_else(damaged)?;
             objects.insert(o[0].as_str().ok_or_else(damaged)?.to_string(), object);
         }
         let mut loaded = vec![];
         for l in list("loaded") {
-            part(&l[1]).ok_or_else(damaged)?;
-            let place = l[1][0].as_u64().zip(l[1][1].as_u64()).ok_or_else(damaged)?;
-            loaded.push((l[0].as_str().ok_or_else(damaged)?.to_string(), place.0, place.1));
+            let (at, length) = whole.range(&l[1]).ok_or_else(damaged)?;
+            loaded.push((l[0].as_str().ok_or_else(damaged)?.to_string(), at, length));
         }
         let plan = header["plan"].as_str().ok_or_else(damaged)?.to_string();
-        let refused = refused(&header);
-        let saved = Saved { file, base, objects, loaded, plan, refused };
+        let (refused, failed) = (refused(header), Brief::new(None));
+        let saved = Saved { file, objects, loaded, plan, refused, failed };
 
         let mut options = Options { tuned: false, check: options.check || header["check"] == true, ..options };
         if options.knobs.is_empty() {
@@ -209,7 +211,8 @@ impl Model {
         let saved = self.saved.as_ref()?;
         let ready = self.ready.get()?;
         let other = || "this machine compiles it otherwise: its processor, caches or threads are others".to_string();
-        saved.refused.clone().or_else(|| (!ready.as_saved).then(other))
+        let failed = || saved.failed.lock().clone();
+        saved.refused.clone().or_else(|| (!ready.as_saved).then(|| failed().unwrap_or_else(other)))
     }
 }
 
@@ -230,13 +233,12 @@ impl Saved {
     /// What the C compiler made of a source, loaded.
     pub fn native(&self, source: &str, nparams: usize) -> Option<Native> {
         let object = self.objects.get(&key(source)).filter(|_| self.refused.is_none())?;
-        // In a folder of its own, whose name no other object has: the loader knows objects by their names.
-        let folder = Scratch::new().ok()?;
-        let path: PathBuf = folder.path().join("k.so");
-        std::fs::write(&path, object).ok()?;
-        // SAFETY: the caller of `Model::load` trusts the file; the object has the hash that was written with it, and lies in a
-        // folder that only the user can write.
-        let kernel = unsafe { Module::load(&path) }.and_then(|module| module.kernel(0, nparams)).ok()?;
+        // SAFETY: the caller of `Model::load` trusts the file.
+        let kernel = unsafe { Module::of_bytes(object) }.and_then(|module| module.kernel(0, nparams));
+        let note = |e: Error| {
+            self.failed.lock().get_or_insert(format!("its machine code cannot be loaded: {e}"));
+        };
+        let kernel = kernel.map_err(note).ok()?;
         Some(Native { kernel, cached: true })
     }
 
@@ -255,7 +257,7 @@ impl Saved {
                 return MmapMut::map_anon(1).ok();
             }
             let mut options = MmapOptions::new();
-            options.offset(self.base + at).len(usize::try_from(*length).ok()?);
+            options.offset(*at).len(usize::try_from(*length).ok()?);
             // SAFETY: a private mapping; that nobody cuts the file short meanwhile is said in the head of `files`.
             unsafe { options.map_copy(&self.file) }.ok()
         };

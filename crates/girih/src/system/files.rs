@@ -49,10 +49,18 @@ impl Drop for Temporary {
     }
 }
 
-/// Opens an ordinary file to read or write; anything else under the name, such as a pipe that nobody writes, is an
-/// error at once instead of a wait.
+/// Opens an ordinary file of ours to read or write; anything else under the name, such as a link, or a pipe that nobody writes,
+/// is an error at once instead of a wait.
 pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+    only_regular(options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?)
+}
+
+/// The same of a file that a user names, who may name it through a link.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    only_regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
+}
+
+fn only_regular(file: File) -> io::Result<File> {
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an ordinary file")),
@@ -64,6 +72,80 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path, OpenOptions::new().read(true))?.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Folders for temporary files, best first: the one that `TMPDIR` names may be missing, full or somebody else's.
+pub fn temporary_folders() -> impl Iterator<Item = PathBuf> {
+    let first = std::env::temp_dir();
+    let others = ["/tmp", "/var/tmp", "/dev/shm"].into_iter().map(PathBuf::from);
+    let others: Vec<PathBuf> = others.filter(|f| *f != first).collect();
+    std::iter::once(first).chain(others)
+}
+
+/// What `make` makes in the first temporary folder where it can.
+///
+/// # Errors
+/// Why it cannot be made in the first one.
+pub fn in_temporary_folder<T>(mut make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<T> {
+    let mut first = None;
+    for folder in temporary_folders() {
+        match make(&folder) {
+            Ok(made) => return Ok(made),
+            Err(error) => drop(first.get_or_insert(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+}
+
+/// Bytes as a file that lies in no folder.
+pub struct Memory {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Memory {
+    #[cfg(target_os = "linux")]
+    pub fn new(bytes: &[u8]) -> io::Result<Memory> {
+        use std::os::fd::{AsRawFd, FromRawFd};
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // SAFETY: the name ends in a zero; the number that comes back is nobody else's.
+        let mut file = unsafe {
+            let fd = libc::memfd_create(c"girih".as_ptr(), libc::MFD_CLOEXEC);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            File::from_raw_fd(fd)
+        };
+        file.write_all(bytes)?;
+        // Descriptors are used again, but the loader knows objects by their names: each has a spelling of its own.
+        let mut number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let mut name = String::from("/proc/self/fd/");
+        while number > 0 {
+            name += if number & 1 == 0 { "./" } else { ".//" };
+            number >>= 1;
+        }
+        Ok(Memory { path: format!("{name}{}", file.as_raw_fd()).into(), _file: file })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub fn new(_bytes: &[u8]) -> io::Result<Memory> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Whether programs and libraries of a folder may not be run, as its mount says.
+pub fn is_noexec(folder: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(name) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the name ends in a zero, and the struct is written by the call alone.
+    unsafe {
+        let mut about: libc::statvfs = std::mem::zeroed();
+        libc::statvfs(name.as_ptr(), &mut about) == 0 && about.f_flag & libc::ST_NOEXEC != 0
+    }
 }
 
 /// Removes whatever has the name: a file, a pipe, a link, a folder.

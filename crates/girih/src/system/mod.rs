@@ -1,8 +1,9 @@
-//! What the operating system and the machine give: files that appear whole, files of several parts, signals, locks that a fork
+//! What the operating system and the machine give: files that appear whole, files of several parts, signals, memory that ends, threads that are refused, locks that a fork
 //! leaves usable, the processor's features, the processors of a thread and Python packages beside us. Knows nothing of kernels.
 //!
 //! In: nothing of ours but errors. Out: what every other room stands on.
 
+pub mod allocator;
 pub mod container;
 pub mod cpus;
 pub mod files;
@@ -10,3 +11,4 @@ pub mod machine;
 pub mod packages;
 pub mod signals;
 pub mod sync;
+pub mod threads;

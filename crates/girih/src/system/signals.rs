@@ -1,6 +1,11 @@
 //! What interrupts work: Ctrl-C, and a host that has something else to do.
 //!
-//! * Ctrl-C in the command line: a running launch is told to stop and cleans up; anything else ends with exit code 130.
+//! * Ctrl-C in the command line: a running launch is told to stop and cleans up; anything else ends with exit code 130. SIGTERM
+//!   and SIGHUP do the same, with 143 and 129.
+//! * The processes that it started, a C compiler above all, do not outlive it: a handler that ends the process at once ends
+//!   those that are [`Registered`] first.
+//! * A host that leaves SIGTERM and SIGHUP as they are, as Python does: while a compiler runs, they end it and remove its files
+//!   before they end the process ([`Compiling`]).
 //! * A host such as Python handles its signals on the thread that launches, which is busy: a call under [`attentive`]
 //!   looks up every now and then, and asks the host, who handles them and says whether to go on.
 
@@ -16,15 +21,69 @@ pub(crate) static ABORT: AtomicI32 = AtomicI32::new(0);
 /// The flag's values: return soon; the thread that launched looks up.
 pub(crate) const STOP: i32 = 1;
 const LOOK: i32 = 2;
+/// The signal that ends the process, once it has come.
 static INTERRUPTED: AtomicI32 = AtomicI32::new(0);
 /// The launch under way was told to stop; the next one starts afresh.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Pieces of work under way that notice the flag and clean up after themselves.
 static COOPERATIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether Ctrl-C was pressed since the handler was installed.
+/// Whether Ctrl-C was pressed since the handler was installed, or the process was told to end another way.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed) != 0
+}
+
+/// The exit code of a process that was [`interrupted`]: 130 after Ctrl-C, 128 and the signal's number after another one.
+pub fn interrupt_code() -> u8 {
+    match INTERRUPTED.load(Ordering::Relaxed) {
+        0 => 130,
+        signal => u8::try_from(128 + signal).unwrap_or(130),
+    }
+}
+
+/// Processes that end with this one: a number, or a group's number negated; 0 in a free place.
+static CHILDREN: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
+
+/// A process, or with a negative number a group of them, that a handler ends which ends this process.
+pub struct Registered(Option<&'static AtomicI32>);
+
+impl Registered {
+    pub fn process(pid: u32) -> Registered {
+        Registered::of(i32::try_from(pid).unwrap_or(0))
+    }
+
+    pub fn group(pid: u32) -> Registered {
+        Registered::of(-i32::try_from(pid).unwrap_or(0))
+    }
+
+    fn of(number: i32) -> Registered {
+        let free = |slot: &&AtomicI32| slot.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        Registered(CHILDREN.iter().find(free))
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if let Some(slot) = self.0 {
+            slot.store(0, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Ends what is registered; safe in signal context.
+fn end_children(groups_too: bool, signal: libc::c_int) {
+    for slot in &CHILDREN {
+        let number = slot.load(Ordering::SeqCst);
+        // SAFETY: `kill` may be called from a signal handler; the numbers are those of children of this process.
+        unsafe {
+            match number {
+                0 => {}
+                1.. => drop(libc::kill(number, signal)),
+                _ if groups_too => drop(libc::kill(number, libc::SIGKILL)),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Stops the launch that is running, if one is: it ends with [`crate::Error::Interrupted`]. May be called from a signal
@@ -281,6 +340,61 @@ impl Drop for Cooperative {
     }
 }
 
+/// A compiler of another program runs, and its files lie about: as [`Cooperative`], for SIGTERM and SIGHUP of hosts too.
+pub(crate) struct Compiling {
+    _cooperative: Cooperative,
+}
+
+/// How many there are, and what signals did before the first.
+static COMPILING: Brief<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Brief::new((0, Vec::new()));
+/// The signal that ends the process when the last has ended.
+static ENDING: AtomicI32 = AtomicI32::new(0);
+const ENDS: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGHUP];
+
+impl Compiling {
+    pub fn enter() -> Compiling {
+        let mut state = COMPILING.lock();
+        if state.0 == 0 {
+            for signal in ENDS.into_iter().filter(|s| action(*s).sa_sigaction == libc::SIG_DFL) {
+                let before = handle(signal, on_end as *const () as usize, libc::SA_RESTART);
+                state.1.push((signal, before));
+            }
+        }
+        state.0 += 1;
+        Compiling { _cooperative: Cooperative::enter() }
+    }
+}
+
+impl Drop for Compiling {
+    fn drop(&mut self) {
+        let mut state = COMPILING.lock();
+        state.0 -= 1;
+        if state.0 > 0 {
+            return;
+        }
+        for (signal, before) in state.1.drain(..) {
+            // SAFETY: puts back an action that the system gave out.
+            unsafe { libc::sigaction(signal, &before, std::ptr::null_mut()) };
+        }
+        drop(state);
+        let signal = ENDING.swap(0, Ordering::SeqCst);
+        if signal != 0 {
+            // SAFETY: sends this process the signal that it was sent.
+            unsafe { libc::kill(libc::getpid(), signal) };
+        }
+    }
+}
+
+extern "C" fn on_end(signal: libc::c_int) {
+    INTERRUPTED.store(signal, Ordering::SeqCst);
+    ABORT.store(STOP, Ordering::SeqCst);
+    if ENDING.swap(signal, Ordering::SeqCst) != 0 {
+        end_children(true, signal);
+        // SAFETY: `_exit` may be called from a signal handler.
+        unsafe { libc::_exit(128 + signal) }
+    }
+}
+
 /// What a signal does now.
 pub(crate) fn action(signal: libc::c_int) -> libc::sigaction {
     // SAFETY: asks for the action in force, into a zeroed struct.
@@ -306,19 +420,27 @@ pub(crate) fn handle(signal: libc::c_int, handler: usize, flags: libc::c_int) ->
     }
 }
 
-extern "C" fn on_interrupt(_signal: libc::c_int) {
-    let again = INTERRUPTED.swap(1, Ordering::SeqCst) != 0;
-    ABORT.store(1, Ordering::SeqCst);
-    if again || COOPERATIVE.load(Ordering::SeqCst) == 0 {
+extern "C" fn on_interrupt(signal: libc::c_int) {
+    let again = INTERRUPTED.swap(signal, Ordering::SeqCst) != 0;
+    ABORT.store(STOP, Ordering::SeqCst);
+    let now = again || COOPERATIVE.load(Ordering::SeqCst) == 0;
+    // A terminal sends Ctrl-C to all processes of a command, but not to groups of their own; the other signals come to one.
+    if now || signal != libc::SIGINT {
+        end_children(now, signal);
+    }
+    if now {
         // SAFETY: `_exit` may be called from a signal handler.
-        unsafe { libc::_exit(130) }
+        unsafe { libc::_exit(128 + signal) }
     }
 }
 
-/// Makes Ctrl-C (SIGINT) stop launches in an orderly way. For programs, such as the command line; a library's host keeps its own handlers unless it calls this. Where whoever started the program had
-/// SIGINT ignored, as shells do for jobs in the background and `nohup` for SIGHUP, it stays ignored.
+/// Makes Ctrl-C (SIGINT), SIGTERM and SIGHUP stop launches in an orderly way. For programs, such as the command line; a library's
+/// host keeps its own handlers unless it calls this. Where whoever started the program had one ignored, as shells do with SIGINT
+/// for jobs in the background and `nohup` with SIGHUP, it stays ignored.
 pub fn install_interrupt_handler() {
-    if action(libc::SIGINT).sa_sigaction != libc::SIG_IGN {
-        handle(libc::SIGINT, on_interrupt as *const () as usize, libc::SA_RESTART);
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        if action(signal).sa_sigaction != libc::SIG_IGN {
+            handle(signal, on_interrupt as *const () as usize, libc::SA_RESTART);
+        }
     }
 }

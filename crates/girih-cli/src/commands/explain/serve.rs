@@ -3,13 +3,14 @@
 //! In: a port. Out: answers to a browser on the same machine until Ctrl-C: `/` is the page, made anew for each request, and
 //! `/events` tells it that there is another version of the file. What is wrong with a file is shown in place of its page.
 //!
-//! Invariants: it listens on 127.0.0.1 alone, and answers only requests that were meant for that, so that no page of somebody
-//! else's can read it through a name of theirs; it reads the file it was given and no other.
+//! Invariants: it listens on 127.0.0.1 alone, and answers only requests that were meant for that and that no page of somebody
+//! else's made; it reads the file it was given and no other. A request has a time limit as a whole, and where all places are
+//! taken the oldest connection gives its up, those first that have not said yet what they want: nobody shuts others out.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use super::{content, title};
@@ -18,6 +19,9 @@ use crate::failure::Failure;
 
 /// Requests that are answered at the same time; a browser has a few.
 const MOST: usize = 32;
+/// How long a browser may take to say what it wants, and to take an answer.
+const ASKING: Duration = Duration::from_secs(5);
+const TAKING: Duration = Duration::from_secs(60);
 /// Bytes of a request that are read.
 const LONGEST: usize = 16 << 10;
 /// How often a file and Ctrl-C are looked at.
@@ -34,35 +38,78 @@ pub fn run(args: &ExplainArgs, port: u16) -> Result<(), Failure> {
     let port = listener.local_addr().map_err(failed)?.port();
     listener.set_nonblocking(true).map_err(failed)?;
     outln!("http://127.0.0.1:{port}/  (Ctrl-C ends it)")?;
-    let open = AtomicUsize::new(0);
+    let places = Places::default();
     std::thread::scope(|scope| {
         while !girih::interrupted() {
-            match listener.accept() {
-                Ok((stream, _)) if open.load(Ordering::Relaxed) < MOST => {
-                    open.fetch_add(1, Ordering::Relaxed);
-                    let open = &open;
-                    scope.spawn(move || {
-                        // A browser that goes away is no failure of ours.
-                        let _ = answer(stream, args, port);
-                        open.fetch_sub(1, Ordering::Relaxed);
-                    });
-                }
-                _ => std::thread::sleep(TICK / 5),
+            let Ok((stream, _)) = listener.accept() else {
+                std::thread::sleep(TICK / 5);
+                continue;
+            };
+            let Ok(place) = places.take(&stream) else { continue };
+            let (places, mut refused) = (&places, stream.try_clone());
+            let begun = std::thread::Builder::new().spawn_scoped(scope, move || {
+                // A browser that goes away is no failure of ours.
+                let _ = answer(stream, args, port, &|| places.asked(place));
+                places.leave(place);
+            });
+            if begun.is_err() {
+                places.leave(place);
+                let say = |s: &mut TcpStream| respond(s, "503 Service Unavailable", "text/plain", "too many threads\n");
+                let _ = refused.as_mut().map(say);
             }
         }
     });
     Ok(())
 }
 
-fn answer(mut stream: TcpStream, args: &ExplainArgs, port: u16) -> io::Result<()> {
+/// The connections that are open.
+#[derive(Default)]
+struct Places(Mutex<(u64, Vec<Connection>)>);
+
+struct Connection {
+    number: u64,
+    stream: TcpStream,
+    /// It has said what it wants.
+    asked: bool,
+}
+
+impl Places {
+    fn all(&self) -> MutexGuard<'_, (u64, Vec<Connection>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a connection; where all are taken, the oldest of the others is closed.
+    fn take(&self, stream: &TcpStream) -> io::Result<u64> {
+        let stream = stream.try_clone()?;
+        let (next, open) = &mut *self.all();
+        if open.len() >= MOST {
+            let oldest = open.iter().position(|c| !c.asked).unwrap_or(0);
+            let _ = open.remove(oldest).stream.shutdown(Shutdown::Both);
+        }
+        *next += 1;
+        open.push(Connection { number: *next, stream, asked: false });
+        Ok(*next)
+    }
+
+    fn asked(&self, number: u64) {
+        self.all().1.iter_mut().filter(|c| c.number == number).for_each(|c| c.asked = true);
+    }
+
+    fn leave(&self, number: u64) {
+        self.all().1.retain(|c| c.number != number);
+    }
+}
+
+/// Answers a request; `asked` is called when it has been read.
+fn answer(mut stream: TcpStream, args: &ExplainArgs, port: u16, asked: &dyn Fn()) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(30)))?;
-    let Some(request) = read(&mut stream)? else {
+    let request = read(&mut stream, Instant::now() + ASKING)?;
+    asked();
+    let Some(request) = request else {
         return respond(&mut stream, "400 Bad Request", "text/plain", "this is no request that a browser sends\n");
     };
-    if !request.host.is_some_and(|host| is_ours(&host, port)) {
-        return respond(&mut stream, "403 Forbidden", "text/plain", "only http://127.0.0.1 is answered\n");
+    if let Err(why) = request.is_for_us(port) {
+        return respond(&mut stream, "403 Forbidden", "text/plain", why);
     }
     match request.path.split_once('?').unwrap_or((&request.path, "")) {
         ("/", _) => {
@@ -80,17 +127,40 @@ fn answer(mut stream: TcpStream, args: &ExplainArgs, port: u16) -> io::Result<()
 
 struct Request {
     path: String,
-    host: Option<String>,
+    /// What the headers of these names say, in order.
+    host: Vec<String>,
+    origin: Vec<String>,
+    site: Vec<String>,
 }
 
-/// The request, without what may follow its head; `None` where it is not one.
-fn read(stream: &mut TcpStream) -> io::Result<Option<Request>> {
+impl Request {
+    /// Whether it was meant for this page and was made by it or by a person; else why not.
+    fn is_for_us(&self, port: u16) -> Result<(), &'static str> {
+        if !matches!(&self.host[..], [host] if is_ours(host, port)) {
+            return Err("only http://127.0.0.1 is answered\n");
+        }
+        let own = |origin: &String| origin.strip_prefix("http://").is_some_and(|host| is_ours(host, port));
+        // Browsers say who made a request: this page, a person, or a page of another site or port.
+        let here = |site: &String| matches!(site.as_str(), "same-origin" | "none");
+        if !self.origin.iter().all(own) || !self.site.iter().all(here) {
+            return Err("requests of other pages are not answered\n");
+        }
+        Ok(())
+    }
+}
+
+/// The request, without what may follow its head; `None` where it is not one, or takes too long.
+fn read(stream: &mut TcpStream, until: Instant) -> io::Result<Option<Request>> {
     let mut bytes = Vec::new();
     let mut part = [0; 1024];
     while !bytes.windows(4).any(|w| w == b"\r\n\r\n") {
-        match stream.read(&mut part)? {
-            0 => return Ok(None),
-            n => bytes.extend_from_slice(part.get(..n).unwrap_or_default()),
+        let Some(left) = until.checked_duration_since(Instant::now()).filter(|t| !t.is_zero()) else { return Ok(None) };
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut part) {
+            Ok(0) => return Ok(None),
+            Ok(n) => bytes.extend_from_slice(part.get(..n).unwrap_or_default()),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(None),
+            Err(e) => return Err(e),
         }
         if bytes.len() > LONGEST {
             return Ok(None);
@@ -109,11 +179,12 @@ fn parse(head: &str) -> Option<Request> {
     if !version.starts_with("HTTP/1.") || !path.starts_with('/') {
         return None;
     }
-    let host = lines.take_while(|l| !l.is_empty()).find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("host").then(|| value.trim().to_string())
-    });
-    Some(Request { path: path.to_string(), host })
+    let headers: Vec<(&str, &str)> = lines.take_while(|l| !l.is_empty()).filter_map(|l| l.split_once(':')).collect();
+    let said = |wanted: &str| {
+        let of = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        of.map(|(_, value)| value.trim().to_string()).collect()
+    };
+    Some(Request { path: path.to_string(), host: said("host"), origin: said("origin"), site: said("sec-fetch-site") })
 }
 
 /// Whether a request was meant for this machine by its own name.
@@ -124,17 +195,32 @@ fn is_ours(host: &str, port: u16) -> bool {
 
 fn respond(stream: &mut TcpStream, status: &str, kind: &str, body: &str) -> io::Result<()> {
     let length = body.len();
+    let until = Instant::now() + TAKING;
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\nX-Content-Type-Options: \
          nosniff\r\nConnection: close\r\n\r\n"
     );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())?;
+    write(stream, head.as_bytes(), until)?;
+    write(stream, body.as_bytes(), until)?;
     stream.flush()
+}
+
+/// Writes all, or as much as is taken in time.
+fn write(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = until.checked_duration_since(Instant::now()).filter(|t| !t.is_zero());
+        stream.set_write_timeout(Some(left.ok_or(io::ErrorKind::TimedOut)?))?;
+        match stream.write(bytes)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            n => bytes = bytes.get(n..).unwrap_or_default(),
+        }
+    }
+    Ok(())
 }
 
 /// Tells a page that was made of one version when there is another.
 fn events(stream: &mut TcpStream, args: &ExplainArgs, seen: &str) -> io::Result<()> {
+    stream.set_write_timeout(Some(TAKING))?;
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n: begins\n\n";
     stream.write_all(head.as_bytes())?;
     stream.flush()?;
@@ -176,7 +262,7 @@ mod tests {
     #[test]
     fn requests_are_read_and_others_refused() {
         let request = parse("GET /events?12-3 HTTP/1.1\r\nHost: localhost:7411\r\nAccept: */*\r\n\r\n").unwrap();
-        assert_eq!((request.path.as_str(), request.host.as_deref()), ("/events?12-3", Some("localhost:7411")));
+        assert_eq!((request.path.as_str(), &request.host[..]), ("/events?12-3", &["localhost:7411".to_string()][..]));
         for wrong in
             ["", "POST / HTTP/1.1\r\n\r\n", "GET http://x/ HTTP/1.1\r\n\r\n", "GET / FTP\r\n\r\n", "GET /\r\n\r\n"]
         {
@@ -190,5 +276,31 @@ mod tests {
         for other in ["evil.example:7411", "127.0.0.1:80", "localhost", "", "127.0.0.1.evil.example:7411"] {
             assert!(!is_ours(other, 7411), "{other}");
         }
+    }
+
+    #[test]
+    fn requests_of_other_pages_are_refused() {
+        let answered = |headers: &str| {
+            let head = format!("GET / HTTP/1.1\r\n{headers}\r\n\r\n");
+            parse(&head).unwrap().is_for_us(7411).is_ok()
+        };
+        let host = "Host: 127.0.0.1:7411";
+        for own in ["", "\r\nSec-Fetch-Site: none", "\r\nsec-fetch-site: same-origin\r\nOrigin: http://127.0.0.1:7411"]
+        {
+            assert!(answered(&format!("{host}{own}")), "{own}");
+        }
+        for other in [
+            "Sec-Fetch-Site: cross-site",
+            "Sec-Fetch-Site: same-site",
+            "SEC-FETCH-SITE: none\r\nSec-Fetch-Site: cross-site",
+            "Origin: http://evil.example",
+            "Origin: null",
+            "Origin: http://127.0.0.1:80",
+            "Origin: https://127.0.0.1:7411",
+            "Host: evil.example",
+        ] {
+            assert!(!answered(&format!("{host}\r\n{other}")), "{other}");
+        }
+        assert!(!answered("Accept: */*"));
     }
 }

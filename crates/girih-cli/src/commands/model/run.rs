@@ -54,9 +54,6 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
         Device::Eval | Device::Sim => None,
     };
     let compile_seconds = start.elapsed().as_secs_f64();
-    if let Some(warning) = model.cache_warning() {
-        render::one(&source, &Diagnostic::warning(Code::CacheUnusable, warning));
-    }
     let (arrays, extents) = (arguments.arrays(), arguments.extents());
     let start = Instant::now();
     let mut prepared = model.prepare(&arrays, &extents).map_err(&within)?;

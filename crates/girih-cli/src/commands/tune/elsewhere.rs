@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use girih::tune::Candidate;
+use girih::{Registered, threads};
 use serde_json::{Value, json};
 
 use super::bench::{Measured, Refused};
@@ -63,7 +64,10 @@ fn process(candidate: &Candidate) -> Option<Value> {
     let own = std::env::current_exe().ok()?;
     let mut command = Command::new(own);
     command.args(std::env::args_os().skip(1)).arg(format!("--candidate={}", argument(candidate)));
-    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    // It ends when this process is told to.
+    let _registered = Registered::process(child.id());
+    let output = child.wait_with_output().ok()?;
     serde_json::from_slice(&output.stdout).ok()
 }
 
@@ -92,9 +96,7 @@ pub fn by_processes(
             }
         }
     };
-    std::thread::scope(|scope| {
-        (0..jobs.min(batch.len())).for_each(|_| drop(scope.spawn(work)));
-    });
+    threads::share(jobs.min(batch.len()), &work);
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -19,6 +19,11 @@ pub struct Dims {
     pub k: usize,
 }
 
+/// Asked now and then whether to give the product up.
+pub type Stop<'a> = &'a dyn Fn() -> bool;
+/// Multiplications between two questions.
+const EACH: usize = 1 << 20;
+
 impl Dims {
     pub fn of(lhs: &[u64], rhs: &[u64]) -> Option<Dims> {
         match (lhs, rhs) {
@@ -39,21 +44,28 @@ fn f64s(t: &Tile) -> Vec<f64> {
     (0..t.len()).map(|i| f64::from_bits(t.get(i))).collect()
 }
 
-pub fn mmaf(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile) -> Option<Tile> {
+/// `None` where it was given up, as of all products.
+pub fn mmaf(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile, stop: Stop<'_>) -> Option<Tile> {
     let (a, b, c) = (dtype(lhs)?, dtype(rhs)?, dtype(acc)?);
     let out = if c == DType::F64 {
         let (x, y, z) = (f64s(lhs), f64s(rhs), f64s(acc));
-        let sums = products(d, z, |s, i, j| x[i].mul_add(y[j], s));
+        let sums = products(d, z, stop, |s, i, j| x[i].mul_add(y[j], s))?;
         sums.into_iter().map(|v| if v.is_nan() { nan(DType::F64) } else { v.to_bits() }).collect()
     } else {
         let (x, y) = (f32s(lhs, a), f32s(rhs, b));
-        round_f32(c, products(d, f32s(acc, c), |s, i, j| x[i].mul_add(y[j], s)))
+        round_f32(c, products(d, f32s(acc, c), stop, |s, i, j| x[i].mul_add(y[j], s))?)
     };
     Some(Tile::new(ty, out).with_poison(poison(d, &[lhs], &[rhs], acc)))
 }
 
 /// `lhs_scale` is `[b, m, k/v]` and `rhs_scale` `[b, k/v, n]`.
-pub fn mmaf_scaled(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile, ls: &Tile, rs: &Tile) -> Option<Tile> {
+pub fn mmaf_scaled(
+    ty: &TileType,
+    d: &Dims,
+    [lhs, rhs, acc]: [&Tile; 3],
+    [ls, rs]: [&Tile; 2],
+    stop: Stop<'_>,
+) -> Option<Tile> {
     let scaled = |t: &Tile, s: &Tile, at: &dyn Fn(usize) -> usize| -> Option<Vec<f32>> {
         let (x, y) = (f32s(t, dtype(t)?), f32s(s, dtype(s)?));
         Some(x.iter().enumerate().map(|(i, v)| v * y.get(at(i)).copied().unwrap_or(f32::NAN)).collect())
@@ -66,7 +78,7 @@ pub fn mmaf_scaled(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile, 
         (batch * blocks + row / v) * d.n + col
     })?;
     let c = dtype(acc)?;
-    let out = round_f32(c, products(d, f32s(acc, c), |s, i, j| x[i].mul_add(y[j], s)));
+    let out = round_f32(c, products(d, f32s(acc, c), stop, |s, i, j| x[i].mul_add(y[j], s))?);
     // An undefined scale spoils its whole block of k, hence its row or column of the result.
     Some(Tile::new(ty, out).with_poison(poison(d, &[lhs, ls], &[rhs, rs], acc)))
 }
@@ -74,11 +86,9 @@ pub fn mmaf_scaled(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile, 
 pub fn mmai(
     ty: &TileType,
     d: &Dims,
-    lhs: &Tile,
-    rhs: &Tile,
-    acc: &Tile,
-    sl: Signedness,
-    sr: Signedness,
+    [lhs, rhs, acc]: [&Tile; 3],
+    [sl, sr]: [Signedness; 2],
+    stop: Stop<'_>,
 ) -> Option<Tile> {
     let ints = |t: &Tile, s| -> Option<Vec<i64>> {
         let ty = dtype(t)?;
@@ -86,13 +96,17 @@ pub fn mmai(
     };
     let (x, y, z) = (ints(lhs, sl)?, ints(rhs, sr)?, ints(acc, Signedness::Signed)?);
     let mask = dtype(acc)?.mask();
-    let sums = products(d, z, |s, i, j| s.wrapping_add(x[i].wrapping_mul(y[j])));
+    let sums = products(d, z, stop, |s, i, j| s.wrapping_add(x[i].wrapping_mul(y[j])))?;
     Some(Tile::new(ty, sums.into_iter().map(|v| v as u64 & mask).collect()).with_poison(poison(d, &[lhs], &[rhs], acc)))
 }
 
 /// Every `acc[b, i, j]` stepped through k; `step(sum, lhs position, rhs position)`.
-fn products<T: Copy>(d: &Dims, mut acc: Vec<T>, step: impl Fn(T, usize, usize) -> T) -> Vec<T> {
+fn products<T: Copy>(d: &Dims, mut acc: Vec<T>, stop: Stop<'_>, step: impl Fn(T, usize, usize) -> T) -> Option<Vec<T>> {
+    let each = (EACH / d.k.max(1)).max(1);
     for (at, sum) in acc.iter_mut().enumerate() {
+        if at % each == each - 1 && stop() {
+            return None;
+        }
         let (b, i, j) = (at / (d.m * d.n), at / d.n % d.m, at % d.n);
         let (row, col) = ((b * d.m + i) * d.k, b * d.k * d.n + j);
         let mut s = *sum;
@@ -101,7 +115,7 @@ fn products<T: Copy>(d: &Dims, mut acc: Vec<T>, step: impl Fn(T, usize, usize) -
         }
         *sum = s;
     }
-    acc
+    Some(acc)
 }
 
 /// An element of the result is undefined when anything in its row, its column or its accumulator is.

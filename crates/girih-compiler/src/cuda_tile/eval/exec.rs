@@ -239,14 +239,19 @@ impl<'a> Machine<'a> {
             (self.arg(block, cx, 0)?, self.arg(block, cx, 1)?, self.arg(block, cx, 2)?, self.result(cx, 0)?);
         let d = contract::Dims::of(&l.shape, &r.shape).ok_or_else(|| self.malformed(cx))?;
         self.check(cx, c.len() == d.b * d.m * d.n && ty.elements() as usize == c.len())?;
+        let stop: contract::Stop<'_> = &|| self.interrupted();
         let out = match op.opcode {
-            Opcode::MmaF => contract::mmaf(ty, &d, &l, &r, &c),
+            Opcode::MmaF => contract::mmaf(ty, &d, &l, &r, &c, stop),
             Opcode::MmaI => {
                 let (sl, sr) = (op.signedness(AttrKey::SignednessLhs), op.signedness(AttrKey::SignednessRhs));
-                contract::mmai(ty, &d, &l, &r, &c, sl, sr)
+                contract::mmai(ty, &d, [&l, &r, &c], [sl, sr], stop)
             }
-            _ => contract::mmaf_scaled(ty, &d, &l, &r, &c, &self.arg(block, cx, 3)?, &self.arg(block, cx, 4)?),
+            _ => {
+                let scales = (self.arg(block, cx, 3)?, self.arg(block, cx, 4)?);
+                contract::mmaf_scaled(ty, &d, [&l, &r, &c], [&scales.0, &scales.1], stop)
+            }
         };
+        self.check_up(block)?;
         Ok(vec![Val::Tile(out.ok_or_else(|| self.malformed(cx))?)])
     }
 

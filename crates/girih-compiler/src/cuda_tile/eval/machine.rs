@@ -7,7 +7,7 @@ use super::fold::{Fold, Program};
 use super::order::{Order, Rng};
 use super::race::{self, Shadow};
 use super::value::{Origin, Tile, Val};
-use super::{Host, Options, POLITE, Report, SLICE};
+use super::{Host, Options, POLITE, Report, SLICE, WORK};
 use crate::base::host::Waiting;
 use crate::base::id::Id;
 use crate::base::launch::{Launch, Trap, User};
@@ -34,6 +34,8 @@ pub struct Machine<'a> {
     pub unpadded: BTreeSet<Origin>,
     polite: bool,
     steps: u64,
+    /// Work of all blocks since the run last looked up, in operations and elements of their results.
+    work: u64,
     budget: Budget,
     /// The bytes of blocks that wait for their turn, and of allocas.
     waiting: u64,
@@ -133,6 +135,7 @@ impl<'a> Machine<'a> {
             unpadded: BTreeSet::new(),
             polite,
             steps: 0,
+            work: 0,
             budget: launch.budget.clone(),
             waiting: 0,
             allocated: 0,
@@ -221,8 +224,10 @@ impl<'a> Machine<'a> {
     /// Asks for what an operation's results take while they are computed.
     fn room_for_results(&mut self, block: &Block, cx: Cx<'a>) -> Result<(), Trap> {
         let types = cx.op.results.iter().filter_map(|&r| cx.func.tile_ty(r));
-        let bytes = types.map(|t| t.elements().checked_mul(ELEMENT)).try_fold(0u64, |sum, n| sum.checked_add(n?));
-        self.room_for(block, cx, bytes)
+        let elements = types.map(|t| t.elements()).try_fold(0u64, u64::checked_add);
+        self.room_for(block, cx, elements.and_then(|n| n.checked_mul(ELEMENT)))?;
+        let read = cx.op.operands.iter().filter_map(|&r| cx.func.tile_ty(r)).map(|t| t.elements());
+        self.worked(block, read.chain(elements).fold(0, u64::saturating_add))
     }
 
     /// Holds an alloca's memory until the end of the run.
@@ -241,15 +246,11 @@ impl<'a> Machine<'a> {
     fn slice(&mut self, block: &mut Block) -> Result<bool, Trap> {
         let mut left = SLICE;
         loop {
-            if left == 0 {
-                // Without synchronisation no block waits for another: let it finish, but look up now and then.
-                if self.tables.synchronises {
-                    return self.check_up(block).map(|_| false);
-                }
-                self.check_up(block)?;
-                left = SLICE;
+            // Without synchronisation no block waits for another: let it finish.
+            if left == 0 && self.tables.synchronises {
+                return self.check_up(block).map(|_| false);
             }
-            left -= 1;
+            left = left.saturating_sub(1);
             self.steps += 1;
             let step = self.step(block)?;
             if !block.out.is_empty() && self.host.at_once() {
@@ -257,6 +258,7 @@ impl<'a> Machine<'a> {
                 // Whoever took the text may have asked for an end.
                 self.check_up(block)?;
             }
+            self.worked(block, 1)?;
             match step {
                 Step::Next => {}
                 Step::Switch => return self.check_up(block).map(|_| false),
@@ -265,8 +267,25 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn check_up(&self, block: &Block) -> Result<(), Trap> {
-        let (code, message) = if self.host.interrupted() {
+    /// Counts work, and looks up now and then: however the work is spread over blocks, operations and elements, the run ends
+    /// soon after it was interrupted.
+    pub(super) fn worked(&mut self, block: &Block, work: u64) -> Result<(), Trap> {
+        self.work = self.work.saturating_add(work);
+        let spent = self.options.fuel.is_some_and(|f| self.steps > f);
+        if self.work < WORK && !spent {
+            return Ok(());
+        }
+        self.work = 0;
+        self.check_up(block)
+    }
+
+    /// Whether the run is to end; what a long operation asks in its middle.
+    pub(super) fn interrupted(&self) -> bool {
+        self.host.interrupted()
+    }
+
+    pub(super) fn check_up(&self, block: &Block) -> Result<(), Trap> {
+        let (code, message) = if self.interrupted() {
             (Code::Interrupted, "the run was interrupted".to_string())
         } else if self.options.fuel.is_some_and(|f| self.steps > f) {
             (Code::OutOfFuel, format!("the kernel did not end within {} operations", self.options.fuel.unwrap_or(0)))
@@ -389,6 +408,7 @@ impl<'a> Machine<'a> {
                     while let Some(args) = fold.args() {
                         program.run(args);
                         fold.accept(program.outputs());
+                        self.worked(block, 1)?;
                     }
                     let results = fold.results();
                     self.complete(block, cx, results);

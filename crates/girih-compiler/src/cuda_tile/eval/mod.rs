@@ -75,6 +75,8 @@ pub struct Report {
 
 /// Operations a block executes before another one gets its turn.
 pub const SLICE: u32 = 4096;
+/// So much work, in operations and elements of results, is done between two looks at whether the run is to end.
+pub const WORK: u64 = 1 << 16;
 /// Grids of up to this many blocks switch at every atomic or ordered access.
 pub const POLITE: u64 = 1024;
 

@@ -7,7 +7,13 @@ use super::dialect::Dialect;
 pub fn block(dialect: &Dialect) -> String {
     let u64 = dialect.base("u64").map_or("uint64_t", |b| b.spelling);
     let text = SOFT.replace("UNUSED ", dialect.soft_unused).replace("STATIC ", dialect.soft);
-    text.replace("CLZ(", dialect.clzll).replace("uint64_t", u64)
+    let text = text.replace("CLZ(", dialect.clzll).replace("uint64_t", u64);
+    match dialect.base("u128").filter(|b| b.defined) {
+        Some(wide) => {
+            format!("typedef {} soft_u128;\n{}", wide.spelling, text.replace("unsigned __int128", "soft_u128"))
+        }
+        None => text,
+    }
 }
 
 /// The block. Formats are rows of `soft_formats`; rounding modes are numbered 0 nearest even, 1 zero, 2 down, 3 up,

@@ -107,7 +107,8 @@ impl Writer<'_> {
             let (length, head) = (bytes.len().to_string(), list(self.weights.head()));
             *out += &header::filled(MAP, &[("$name", name), ("$length", &length), ("$head", &head)]);
         } else if !bytes.is_empty() {
-            *out += &format!("\nstatic const _Alignas(64) uint8_t weights[] = {{\n{}}};\n", list(bytes));
+            *out +=
+                &format!("\nstatic const uint8_t weights[] __attribute__((aligned(64))) = {{\n{}}};\n", list(bytes));
         }
     }
 

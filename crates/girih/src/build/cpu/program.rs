@@ -126,7 +126,7 @@ fn globals(entries: &[Entry], out: &mut String) {
         let align = global.align.clamp(8, 4096).next_power_of_two();
         *out += &format!("\n// The global {}, which keeps what is written to it.\n", label(&global.name));
         let values = if memory.iter().any(|b| *b != 0) { format!(" = {{\n{}}}", list(&memory)) } else { String::new() };
-        *out += &format!("static _Alignas({align}) uint8_t girih_global_{n}[{bytes}]{values};\n");
+        *out += &format!("static uint8_t girih_global_{n}[{bytes}] __attribute__((aligned({align}))){values};\n");
     }
     *out += "\n";
     for (n, kernel) in kernels.iter().enumerate() {

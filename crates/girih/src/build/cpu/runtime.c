@@ -78,7 +78,7 @@ static inline __attribute__((unused)) int girih_step(girih_launch *launch, const
 }
 
 // What arrays without elements point to: a kernel may read ahead of a check.
-static const _Alignas(64) uint8_t girih_nothing[4096];
+static const uint8_t girih_nothing[4096] __attribute__((aligned(64)));
 
 static inline __attribute__((unused)) uint64_t girih_at(const void *p) {
   return (uint64_t)(uintptr_t)(p ? p : girih_nothing);

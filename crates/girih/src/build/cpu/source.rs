@@ -30,7 +30,7 @@ impl Source {
     pub fn new(name: &str, command: &str, kernels: &[&Lowered], target: &Target) -> Source {
         let all: Vec<_> = kernels.iter().map(|k| &k.kernel).collect();
         // Kernels come first: what headers define could be the name of one of their values.
-        let mut text = format!("// {command}\n{WARNINGS}{}", pipeline::emit_library(&all, target));
+        let mut text = format!("// {command}\n{POSIX}{WARNINGS}{}", pipeline::emit_library(&all, target));
         text += &format!("\n#include \"{name}.h\"\n#include <string.h>\n\ntypedef {name}_threads girih_threads;\n");
         text += "#define GIRIH_HELPER static inline __attribute__((unused))\n";
         text += "enum {\n";
@@ -79,6 +79,9 @@ impl Source {
         self.text
     }
 }
+
+/// Under `-std=c11` headers declare what is POSIX's only where a source asks for it.
+const POSIX: &str = "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n";
 
 /// What compilers may say of code that was not written by hand.
 const WARNINGS: &str = "#pragma GCC diagnostic ignored \"-Wunused-variable\"

@@ -478,3 +478,53 @@ fn a_library_is_asked_for() {
     assert_eq!(trap.code, Code::LibraryNeeded);
     assert!(trap.message.contains("lm") && trap.message.contains("erf"));
 }
+
+/// A host that ends the run at the question of this number.
+struct Impatient(std::cell::Cell<u32>);
+
+impl Host for Impatient {
+    fn print(&mut self, _block: [u32; 3], _text: &str) {}
+    fn interrupted(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
+    }
+}
+
+/// Runs an entry body until the host has been asked so often.
+fn interrupted(text: &str, blocks: u32, asked: u32, fuel: Option<u64>) -> Result<Report, Trap> {
+    let module = module(&format!("cuda_tile.module @m {{ entry @k() {{\n{text}\nreturn\n}} }}"));
+    let mut host = Impatient(std::cell::Cell::new(asked));
+    let options = Options { fuel, ..Options::default() };
+    run_with(&module, "k", &Launch::new([blocks, 1, 1], vec![]), &mut VecMemory::new(), &mut host, &options)
+}
+
+/// However a run's work is spread, over blocks, operations or the elements of one operation, it is interrupted.
+#[test]
+fn every_kind_of_work_is_interrupted() {
+    let many = |operation: &str, blocks| (operation.to_string(), blocks);
+    for (text, blocks) in [
+        many("%a = constant <i32: 1> : tile<i32>", 1 << 20),
+        many("%a = iota : tile<65536xi32>\n%b = muli %a, %a : tile<65536xi32>", 4),
+        many(
+            "%a = iota : tile<65536xi32>\n%b = constant <i32: 0> : tile<i32>\nloop { %c = muli %a, %a : tile<65536xi32>\ncontinue }",
+            1,
+        ),
+        many(
+            "%a = constant <f16: 1.0> : tile<256x256xf16>\n%c = constant <f32: 0.0> : tile<256x256xf32>\n%b = mmaf %a, %a, %c : tile<256x256xf16>, \
+             tile<256x256xf16>, tile<256x256xf32>",
+            1,
+        ),
+    ] {
+        let trap = interrupted(&text, blocks, 3, None).expect_err(&text);
+        assert_eq!(trap.code, Code::Interrupted, "{text}");
+    }
+}
+
+#[test]
+fn fuel_is_for_all_blocks_together() {
+    let text = "%a = constant <i32: 1> : tile<i32>";
+    let all = interrupted(text, 100, u32::MAX, None).unwrap().steps;
+    assert!(interrupted(text, 100, u32::MAX, Some(all)).is_ok());
+    assert_eq!(interrupted(text, 100, u32::MAX, Some(all - 1)).unwrap_err().code, Code::OutOfFuel);
+    assert_eq!(interrupted(text, 100, u32::MAX, Some(10)).unwrap_err().code, Code::OutOfFuel);
+}
