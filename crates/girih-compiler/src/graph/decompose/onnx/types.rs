@@ -74,6 +74,9 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
         return b.elementwise_to(ScalarOp::FToF { to: to.dtype, rounding }, &[x], to);
     }
     let wraps = b.elem(x).is_float() && to.is_int() && !to.is_bool();
+    if wraps && b.fit_floats(x) {
+        return b.convert(x, to);
+    }
     if wraps { b.truncated(x, to) } else { b.convert(x, to) }
 }
 
