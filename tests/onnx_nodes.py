@@ -48,7 +48,6 @@ OUTSIDE = [
     ("not tensors|equence", "sequences of tensors", "a value is one tensor"),
     ("ptional", "optional values", "whether there is a value would have to be known when the model is compiled"),
     ("ImageDecoder", "`ImageDecoder`", "decoding JPEG or PNG is a codec, not tensor arithmetic"),
-    ("NonMaxSuppression|Unique", "`NonMaxSuppression`, `Unique`", "how many results there are depends on the data; shapes follow from shapes"),
     ("random", "random draws: `Bernoulli`, `RandomUniformLike`, `Dropout` in training", "a run has the same results every time"),
     ("version 1 of|Scan", "operators before version 7, `Scan` before 9", "converters write newer ones, and `onnx.version_converter` makes them"),
 ]  # fmt: skip
