@@ -90,6 +90,8 @@ class Expression:
         kind = kind[self.rng.integers(len(kind))]
         x, text = self.grown(depth - 1)
         k = int(self.rng.integers(2, 5))
+        # The remainder of a choice may be one of a negative number, as far as ranges tell, and is too long to follow.
+        kind = "by" if kind == "rest" and "?" in text else kind
         if kind in ("sum", "less", "product", "most", "by extent"):
             y, other = self.grown(depth - 1)
             if kind == "by extent":

@@ -52,6 +52,8 @@ pub(super) struct Around {
     graph: Graph,
     /// What the body reads of it, beside its state and its rows: the values in both.
     read: BTreeMap<ValueId, Arg>,
+    /// Lists of tensors in both.
+    pub(super) lists: BTreeMap<ListId, ListId>,
     /// The operands of the loop, by the inputs of the body.
     pub(super) args: Vec<ValueId>,
 }
@@ -101,7 +103,7 @@ pub(super) struct Importer<'m> {
     functions: BTreeMap<(&'m str, &'m str, &'m str), &'m Function>,
     scopes: Vec<Scope>,
     /// The graphs around `graph`, the outermost first.
-    around: Vec<Around>,
+    pub(super) around: Vec<Around>,
     symbols: BTreeMap<String, Ix>,
     pub(super) lists: Vec<List>,
     /// The first nodes that were refused because of their operands, and what would have helped each.
@@ -328,7 +330,7 @@ impl<'m> Importer<'m> {
             inputs.push(repeat::state_or_row(&self.graph, &mut body, *x, at >= state.len()));
         }
         let graph = std::mem::replace(&mut self.graph, body);
-        self.around.push(Around { graph, read: BTreeMap::new(), args: [state, rows].concat() });
+        self.around.push(Around { graph, read: BTreeMap::new(), lists: BTreeMap::new(), args: [state, rows].concat() });
         Some(inputs)
     }
 
@@ -630,7 +632,7 @@ impl<'m> Importer<'m> {
     }
 
     /// Counts what takes as much memory as so many nodes.
-    fn spend_many(&mut self, count: usize, node: &Node) -> bool {
+    pub(super) fn spend_many(&mut self, count: usize, node: &Node) -> bool {
         let before = self.nodes;
         self.nodes = before.saturating_add(count);
         if before < MOST_NODES && self.nodes >= MOST_NODES {

@@ -20,9 +20,11 @@ use crate::index::Ix;
 
 /// The most tensors of a list.
 const MOST_ITEMS: i64 = 1024;
+/// As many of them take as much memory as a node, about.
+const ITEMS_OF_A_NODE: usize = 16;
 
 /// Which list a name stands for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct ListId(u32);
 
 #[derive(Clone, Debug)]
@@ -55,6 +57,9 @@ impl<'m> Importer<'m> {
 
     /// A list of a graph around a body as one of the body's.
     pub(super) fn list_inside(&mut self, at: usize, id: ListId) -> Slot {
+        if let Some(known) = self.around.get(at).and_then(|around| around.lists.get(&id)) {
+            return Slot::List(*known);
+        }
         let Some(list) = self.listed(id).cloned() else { return Slot::Refused };
         let mut inside = |all: Vec<Arg>| all.into_iter().map(|x| self.inside(at, x)).collect();
         let list = match list {
@@ -62,7 +67,11 @@ impl<'m> Importer<'m> {
             List::Grown(all) => List::Grown(inside(all)),
             List::Rows(x) => List::Rows(self.inside(at, x)),
         };
-        self.list(list)
+        let slot = self.list(list);
+        if let (Slot::List(inner), Some(around)) = (slot, self.around.get_mut(at)) {
+            around.lists.insert(id, inner);
+        }
+        slot
     }
 
     /// What a node that handles lists gives.
@@ -74,7 +83,14 @@ impl<'m> Importer<'m> {
         let attrs = if node.op.starts_with("Optional") { Attrs::new() } else { self.attrs(node, body)? };
         let origin = self.graph.add_origin(&format!("onnx.{}", node.op), &node.name, None);
         let made = self.on_lists(node, inputs, &attrs, origin);
-        self.refused(node, made).map(|slot| vec![slot])
+        let slot = self.refused(node, made)?;
+        // A list takes memory as nodes do.
+        let length = |list: &List| match list {
+            List::Items(all) | List::Grown(all) => all.len(),
+            List::Rows(_) => 1,
+        };
+        let count = if let Slot::List(id) = slot { self.listed(id).map_or(0, length) } else { 0 };
+        self.spend_many(count / ITEMS_OF_A_NODE, node).then(|| vec![slot])
     }
 
     fn on_lists(&mut self, node: &'m Node, inputs: &[Slot], attrs: &Attrs, origin: OriginId) -> Result<Slot> {

@@ -170,7 +170,7 @@ impl<'m> Importer<'m> {
             let inputs = [&[Slot::Is(counter), Slot::Is(condition)], &carried[..]].concat();
             let mut results = self.round_of(graph, &inputs, node, body, origin)?;
             let given = results.split_off((1 + carried.len()).min(results.len()));
-            carried = results.split_off(1);
+            carried = results.split_off(1.min(results.len()));
             condition = self.tensors(node, &results)?.first().copied()?;
             let given = self.tensors(node, &given)?;
             for (row, x) in rows.iter_mut().zip(given) {
