@@ -28,6 +28,9 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     },
 ];
 
+/// The most classes that have probabilities: there is a step for each of them in a round.
+const MOST_CLASSES: usize = 64;
+
 /// The kernel of each row of `x` with each of the vectors: `[rows, vectors]`.
 fn kernels(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, vectors: &[f64], supports: i64, features: i64) -> Result<Arg> {
     let elem = b.elem(x);
@@ -126,7 +129,7 @@ fn svm_classifier(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let kernel = kernels(b, call, x, &vectors, total as i64, features)?;
     // One column for each pair of classes.
     let starts: Vec<usize> = counts.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + n))).collect();
-    b.list((total * pairs) as u64, 8)?;
+    b.list((total * pairs + 2 * pairs * k) as u64, 8)?;
     let mut weights = vec![0.0; total * pairs];
     let (mut first, mut second) = (vec![0.0; pairs * k], vec![0.0; pairs * k]);
     let all = (0..k).flat_map(|i| (i + 1..k).map(move |j| (i, j)));
@@ -214,6 +217,9 @@ fn probabilities(
     pairs: &[(usize, usize)],
     k: usize,
 ) -> Result<Arg> {
+    if k > MOST_CLASSES {
+        return Err(Refusal::new(format!("probabilities of more than {MOST_CLASSES} classes are not supported")));
+    }
     let count = [pairs.len() as u64];
     let (a, c) = (float_constant(b, Elem::F32, &count, a), float_constant(b, Elem::F32, &count, c));
     let s = b.mul(scores, a)?;
