@@ -415,6 +415,11 @@ impl OnnxModel {
                 }
             }
         }
+        // What cannot be computed of nothing (the greatest of no elements) is refused for these shapes alone.
+        if shapes.values().any(|shape| shape.contains(&0)) {
+            let alone = onnx::Options { shapes: shapes.clone(), ..options.clone() };
+            onnx::import(&self.bytes, &alone).ok()?;
+        }
         let (graph, assumed) = onnx::import_assuming(&self.bytes, &options, shapes).ok()?;
         let model = self.model(graph).ok()?;
         if !binds(model.graph(), shapes) || model.check().is_err() {
