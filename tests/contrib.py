@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -97,6 +98,40 @@ def cases():
         yield "FusedConv", [image, W(normal(4, 3, 3, 3)), W(normal(4))], 1, attributes
     yield "FusedConv", [image, W(normal(4, 3, 3, 3)), W(normal(4)), normal(1, 4, 7, 6)], 1, {**convolution, "activation": "Relu"}
 
+    for activation, params in (
+        ("Relu", {}), ("Sigmoid", {}), ("Tanh", {}), ("LeakyRelu", {"alpha": 0.1}), ("Elu", {"alpha": 0.5}), ("Softplus", {}),
+        ("Softsign", {}), ("ThresholdedRelu", {"alpha": 0.3}), ("HardSigmoid", {"alpha": 0.3, "beta": 0.4}),
+    ):  # fmt: skip
+        attributes = {"activation": activation, **{f"activation_{name}": value for name, value in params.items()}}
+        yield "FusedGemm", [normal(3, 8), W(normal(5, 8)), W(normal(5))], 1, {**attributes, "transB": 1, "alpha": 0.5}
+
+    rows = np.array([[3, 0, 9], [1, 1, 8]])
+    for dtype, zeros in ((ml_dtypes.uint4, True), (ml_dtypes.int4, True), (ml_dtypes.int4, False), (np.uint8, True), (np.uint8, False)):
+        packed = dtype == np.uint8
+        table = bytes_of(10, 24) if packed else RNG.integers(*((0, 16) if dtype == ml_dtypes.uint4 else (-8, 8)), (10, 48)).astype(dtype)
+        zero_points = (bytes_of(10, 2) if packed else RNG.integers(0, 8, (10, 3)).astype(dtype),) if zeros else ()
+        attributes = {"block_size": 16, "gather_axis": 0, "quantize_axis": 1, **({"bits": 4} if packed else {})}
+        yield "GatherBlockQuantized", [W(table), rows, W(scale(10, 3)), *map(W, zero_points)], 1, attributes
+
+    b, s, kept, size = 2, 1, 4, 8
+    new = [normal(b, s, 4 * size), normal(b, s, 2 * size), normal(b, s, 2 * size)]
+    past = [normal(b, 2, kept, size), normal(b, 2, kept, size)]
+    lengths = [W(np.full(b, kept + s - 1, np.int32)), W(np.array(kept + s, np.int32))]
+    grouped = {"num_heads": 4, "kv_num_heads": 2}
+    yield "GroupQueryAttention", [*new, *past, *lengths], 3, grouped
+    yield "GroupQueryAttention", [*new, *past, *lengths], 3, {**grouped, "smooth_softmax": 1}
+    yield "GroupQueryAttention", [*new, *past, *lengths, *[None] * 4, W(normal(4))], 3, grouped
+    yield "GroupQueryAttention", [*new, *past, *lengths, *[None] * 3, normal(b, 4, s, kept + s)], 3, grouped
+
+    b, heads, room, size = 2, 2, 6, 8
+    new, cache = [normal(b, 1, heads * size) for _ in range(3)], [normal(b, heads, room, size) for _ in range(2)]
+    shared = {"num_heads": heads, "past_present_share_buffer": 1}
+    for length in (0, 2, 5):
+        used = np.array([length], np.int32)
+        yield "DecoderMaskedMultiHeadAttention", [*new, None, None, *cache, used], 3, shared
+        bias = [None, None, W(normal(3 * heads * size))]
+        yield "DecoderMaskedMultiHeadAttention", [*new, None, None, *cache, used, *bias], 3, {**shared, "scale": 0.5}
+
     b, s, heads, size = 2, 5, 2, 4
     hidden = heads * size
     base = [normal(b, s, hidden), W(normal(hidden, 3 * hidden, scale=0.5)), W(normal(3 * hidden))]
@@ -130,7 +165,7 @@ def model(op, operands, results, attributes):
 
 
 #: Several operands have the same rows.
-FIXED = {"Attention", "EmbedLayerNormalization", "FusedConv", "QLinearConcat"}
+FIXED = {"Attention", "DecoderMaskedMultiHeadAttention", "EmbedLayerNormalization", "FusedConv", "GroupQueryAttention", "QLinearConcat"}
 
 
 def girih(binary, device, path, feed, results, folder):

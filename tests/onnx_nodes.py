@@ -45,10 +45,9 @@ BATCH = 100
 # What is refused, by a word of its reason, and why. A page lists it: `--page`.
 OUTSIDE = [
     ("string", "strings", "kernels compute numbers"),
-    ("not tensors|equence", "sequences of tensors", "a value is one tensor"),
+    ("not tensors|equence", "sequences of tensors as inputs or outputs, or of data", "a value is one tensor"),
     ("ptional", "optional values", "whether there is a value would have to be known when the model is compiled"),
     ("ImageDecoder", "`ImageDecoder`", "decoding JPEG or PNG is a codec, not tensor arithmetic"),
-    ("NonMaxSuppression|Unique", "`NonMaxSuppression`, `Unique`", "how many results there are depends on the data; shapes follow from shapes"),
     ("random", "random draws: `Bernoulli`, `RandomUniformLike`, `Dropout` in training", "a run has the same results every time"),
     ("version 1 of|Scan", "operators before version 7, `Scan` before 9", "converters write newer ones, and `onnx.version_converter` makes them"),
 ]  # fmt: skip

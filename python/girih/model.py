@@ -143,6 +143,8 @@ class Model:
         self.inputs: list[Port] = [port(p) for p in source.inputs()]
         #: What it gives, in order.
         self.outputs: list[Port] = [port(p) for p in source.outputs()]
+        #: Inputs that a file has a value for, by name.
+        self._defaults: dict[str, Port] = {p[0]: port(p) for p in source.defaults()} if isinstance(source, _Onnx) else {}
         self._made = source.made()
         #: Runs the model on arrays that look as those of the last run did.
         self._quick = None
@@ -305,11 +307,13 @@ class Model:
     def _fitting(self, feed):
         """The arrays of a run, by name and in order."""
         names = [port.name for port in self.inputs]
-        problems = [unlike("input", name, names) for name in feed if name not in names]
-        arrays, extents = {}, {}
-        for wanted in self.inputs:
+        problems = [unlike("input", name, names) for name in feed if name not in names and name not in self._defaults]
+        arrays, extents = _Arrays(), {}
+        # Of an ONNX file, names are hints.
+        apart = arrays if isinstance(self._source, _Onnx) else None
+        for wanted in [*self.inputs, *(port for name, port in self._defaults.items() if name in feed)]:
             if wanted.name in feed:
-                array, problem = fitted(wanted, feed[wanted.name], extents, self._source.device())
+                array, problem = fitted(wanted, feed[wanted.name], extents, self._source.device(), apart)
             elif wanted.name in self._made:
                 array, problem = self._made[wanted.name], None
             else:
@@ -529,9 +533,13 @@ class _Onnx:
         self.native = native
         #: The model of the last run, which shapes it is for (None for all), and whether it is for elements of arrays too.
         self.last: tuple[_Compiled, str | None, bool] | None = None
+        self.count = len(native.inputs())
 
     def inputs(self):
         return self.native.inputs()
+
+    def defaults(self):
+        return self.native.defaults()
 
     def outputs(self):
         return self.native.outputs()
@@ -542,13 +550,23 @@ class _Onnx:
     def made(self):
         return {}
 
+    def unusual(self, arrays):
+        """Whether a model that takes all shapes may not take these."""
+        more = len(arrays) > self.count or getattr(arrays, "apart", [])
+        return more or any(0 in a.shape for a in arrays.values())
+
     def find(self, arrays):
         last = self.last
-        if last is not None and last[1] is None and not any(0 in a.shape for a in arrays.values()):
+        if last is not None and last[1] is None and not self.unusual(arrays):
             return last[0]
         held = {name: packed(a) for name, a in arrays.items()}
         described = [(name, (element(a.dtype), address(held[name]), a.shape)) for name, a in arrays.items()]
-        native, limits, known = self.native.fitting(described)
+        try:
+            native, limits, known = self.native.fitting(described)
+        except ProgramError as e:
+            if apart := getattr(arrays, "apart", []):
+                raise ProgramError([*map(mistake, apart), *e.diagnostics]) from None
+            raise
         if limits is not None and last is None:
             warnings.warn(f"girih: {limits}", stacklevel=5)
         self.last = _Compiled(native), limits, known
@@ -723,9 +741,18 @@ def known(options):
     return options
 
 
-def fitted(wanted: Port, given, extents, where):
+class _Arrays(dict):
+    """The arrays of a run, by name."""
+
+    def __init__(self):
+        super().__init__()
+        #: Which names of extents stand for several of them. Where that may be, a model shows whether it is wrong.
+        self.apart = []
+
+
+def fitted(wanted: Port, given, extents, where, arrays=None):
     """What is given for an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far, and
-    `where` is the device of the run."""
+    `where` is the device of the run. `arrays` is told where one name has two extents, unless that is wrong."""
     dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
     found = device.view(given)
     if found is not None and where != "cuda":
@@ -747,13 +774,17 @@ def fitted(wanted: Port, given, extents, where):
         elif array.dtype == np.uint16 and dtype.name == "bfloat16":
             more = "; where these are its bits, pass `array.view(ml_dtypes.bfloat16)`"
         return None, f"input `{wanted.name}` is {found}: the model expects {wanted}{more}"
-    if array.ndim != len(wanted.shape):
+    any_rank = wanted.shape == ("...",)
+    if array.ndim != len(wanted.shape) and not any_rank:
         return None, f"input `{wanted.name}` has shape {list(array.shape)}: the model expects {wanted}"
-    for axis, (have, want) in enumerate(zip(array.shape, wanted.shape)):
+    for axis, (have, want) in enumerate(() if any_rank else zip(array.shape, wanted.shape)):
         known_extent = want if isinstance(want, int) else extents.setdefault(want, have) if want.isidentifier() else have
         if have != known_extent:
             name = "" if isinstance(want, int) else f", and {want} is {known_extent}"
-            return None, f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
+            problem = f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
+            if isinstance(want, int) or arrays is None:
+                return None, problem
+            arrays.apart.append(problem)
     if found is None:
         fits = array.flags.c_contiguous and array.flags.aligned
         return array if fits else array.copy(order="C"), None
@@ -768,5 +799,9 @@ def unlike(kind, name, names):
     return f"the model has no {kind} `{name}`; {hint}"
 
 
+def mistake(problem):
+    return Diagnostic("error", "E0806", problem, "<model>", None, None, None, None)
+
+
 def refuse(problems):
-    raise ProgramError([Diagnostic("error", "E0806", problem, "<model>", None, None, None, None) for problem in problems])
+    raise ProgramError([mistake(problem) for problem in problems])

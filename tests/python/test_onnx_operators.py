@@ -208,3 +208,17 @@ def test_a_scan_over_batches_is_told():
     old = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=3)
     with pytest.raises(girih.ProgramError, match=r"operator Scan \(version 8\) is not supported"):
         girih.Model.from_onnx(old.SerializeToString())(start=np.ones((1, 2), "f4"), rows=np.ones((1, 3, 2), "f4"))
+
+
+@pytest.mark.parametrize("mode", ["wrap", "reflect", "edge"])
+@pytest.mark.parametrize("pads", [[-1, 2], [2, -1], [-2, -1], [-1, 3], [3, -2], [-1, 0]])
+def test_padding_of_what_is_left_of_an_axis(mode, pads):
+    """ONNX Runtime cuts first; reflections do not reach what is cut off."""
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    file = [helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)]
+    amounts = np.array([0, pads[0], 0, pads[1]])
+    left = x[:, max(-pads[0], 0) : 6 - max(-pads[1], 0)]
+    expected = np.pad(left, [(0, 0), tuple(max(n, 0) for n in pads)], mode=mode)
+    for shape in ([2, 6], ["n", 6]):
+        given = model(file, [("x", F, shape)], ["y"], "eval", [("pads", amounts)])(x=x)
+        np.testing.assert_array_equal(given, expected)

@@ -225,6 +225,11 @@ impl OnnxModel {
         described(py, self.model.inputs())
     }
 
+    /// Inputs that a run may leave out, likewise.
+    fn defaults(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
+        described(py, self.model.defaults())
+    }
+
     /// The outputs, likewise.
     fn outputs(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
         described(py, self.model.outputs())

@@ -153,6 +153,8 @@ impl Assumptions {
         let Some(is) = &symbol.is else {
             return match (symbol.narrowed, symbol.hi) {
                 (false, _) => None,
+                // What 32 bits hold is more than memory does.
+                (true, Some(hi)) if hi >= i32::MAX.into() && symbol.lo <= 1 => None,
                 (true, None) => Some(format!("{name} is at least {}", symbol.lo)),
                 (true, Some(hi)) if symbol.lo <= 1 => Some(format!("{name} is at most {hi}")),
                 (true, Some(hi)) => Some(format!("{name} is from {} to {hi}", symbol.lo)),

@@ -13,6 +13,7 @@ use super::assume::{Asked, Question};
 use super::ir::{
     self, Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, OriginId, ReduceOp, ScanOp, ScatterOp,
 };
+use super::symbolic_floats::{self, Quotient};
 use super::{Elem, ValueId, decompose};
 use crate::index::{AxisId, Cmp, Cond, Facts, Interval, Ix, Mask, Poly, simplify};
 use crate::num::{DType, ScalarOp};
@@ -136,6 +137,10 @@ impl<'g> Builder<'g> {
             _ => None,
         }
     }
+    /// The floats that a value is known to hold as quotients of integers.
+    pub fn quotients(&self, x: Arg) -> Option<Vec<Quotient>> {
+        if let Arg::Value(v) = x { self.graph.values[v].quotients.clone() } else { None }
+    }
     /// The numbers of a constant that is part of the model (not a parameter), as f64.
     pub fn floats(&self, x: Arg) -> Option<Vec<f64>> {
         match x {
@@ -181,6 +186,7 @@ impl<'g> Builder<'g> {
         let id = self.graph.add_node(op, args, vec![(name.into(), elem, shape)], self.origin);
         let v = self.graph.nodes[id].results[0];
         self.graph.values[v].ints = super::symbolic_ints::ints(self.graph, id, &self.facts, &self.asked);
+        self.graph.values[v].quotients = symbolic_floats::quotients(self.graph, id, &self.facts, &self.asked);
         v
     }
 
@@ -271,10 +277,25 @@ impl<'g> Builder<'g> {
     /// Narrows extents so that integers made of them are signed ones of 32 bits, which a model that casts shapes takes for
     /// granted. The run refuses greater ones.
     pub fn fit_32_bits(&mut self, x: Arg) {
-        for ix in self.ints(x).unwrap_or_default() {
+        self.fit(&self.ints(x).unwrap_or_default(), 32);
+    }
+
+    /// Narrows extents so that floats made of them are exact, and says whether it could: what a value of floats holds is
+    /// followed then.
+    pub fn fit_floats(&mut self, x: Arg) -> bool {
+        let elem = self.elem(x);
+        let Some((all, bits)) = self.quotients(x).zip(symbolic_floats::integer_bits(elem)) else { return false };
+        for q in &all {
+            self.fit(q.steps(), bits);
+        }
+        all.iter().all(|q| q.fits(elem, &self.facts))
+    }
+
+    fn fit(&mut self, all: &[Ix], bits: u32) {
+        for ix in all {
             let symbols: Vec<ir::SymId> = ix.vals().iter().map(|v| ir::SymId(v.0)).collect();
             let counts = |id: &ir::SymId| self.graph.symbols.get(*id).is_some_and(|s| s.lo >= 0);
-            if !symbols.iter().all(counts) || self.facts.range(&ix).within(Interval::signed(32)) {
+            if !symbols.iter().all(counts) || self.facts.range(ix).within(Interval::signed(bits)) {
                 continue;
             }
             let fits = |most: &i64| {
@@ -283,10 +304,10 @@ impl<'g> Builder<'g> {
                     let range = facts.range(&Ix::val(v));
                     facts.vals.insert(v, Interval::new(range.lo, range.hi.min((*most).into())));
                 }
-                facts.range(&ix).within(Interval::signed(32))
+                facts.range(ix).within(Interval::signed(bits))
             };
             // Halves of the greatest one, as long as they are long extents: one that is multiplied has to be less.
-            let limits = std::iter::successors(Some(i64::from(i32::MAX)), |most| Some(most / 2));
+            let limits = std::iter::successors(Some((1i64 << (bits - 1)) - 1), |most| Some(most / 2));
             if let Some(most) = limits.take_while(|most| *most >= 1 << 16).find(fits) {
                 symbols.iter().for_each(|id| self.at_most(*id, most));
             }

@@ -26,7 +26,7 @@ impl<'g> Copying<'g> {
         for input in &from.inputs {
             let v = &from.values[input.value];
             let new = out.add_input(&v.name, v.elem, v.shape.clone(), input.role);
-            out.values[new].ints = v.ints.clone();
+            (out.values[new].ints, out.values[new].quotients) = (v.ints.clone(), v.quotients.clone());
             if let Some(last) = out.inputs.last_mut() {
                 last.fill = input.fill;
             }
@@ -63,7 +63,9 @@ impl<'g> Copying<'g> {
         let id = self.out.add_node(op, args, results, node.origin);
         let new = self.out.nodes[id].results.clone();
         for (old, new) in node.results.iter().zip(new) {
-            self.out.values[new].ints = self.from.values[*old].ints.clone();
+            let from = &self.from.values[*old];
+            self.out.values[new].ints = from.ints.clone();
+            self.out.values[new].quotients = from.quotients.clone();
             self.bind(*old, new.into());
         }
     }

@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::Elem;
+use super::symbolic_floats::Quotient;
 use crate::base::IdMap;
 use crate::base::budget::{Budget, elements};
 use crate::base::location::Location;
@@ -104,6 +105,8 @@ pub struct Value {
     /// The elements in row-major order, where they are integers known at compile time (shape arithmetic); at most
     /// [`MAX_KNOWN`] of them.
     pub ints: Option<Vec<Ix>>,
+    /// The same of floats that are made of such integers.
+    pub quotients: Option<Vec<Quotient>>,
 }
 
 /// The most elements that [`Value::ints`] follows.
@@ -475,7 +478,7 @@ impl Graph {
 
     pub fn add_input(&mut self, name: &str, elem: Elem, shape: Vec<Ix>, role: Role) -> ValueId {
         let def = Def::Input(self.inputs.len() as u32);
-        let value = self.values.push(Value { name: name.into(), elem, shape, def, ints: None });
+        let value = self.values.push(Value { name: name.into(), elem, shape, def, ints: None, quotients: None });
         self.inputs.push(Input { value, role, fill: Fill::Given });
         value
     }
@@ -490,7 +493,7 @@ impl Graph {
     ) -> NodeId {
         let id = NodeId(self.nodes.len() as u32);
         let results = results.into_iter().enumerate().map(|(r, (name, elem, shape))| {
-            self.values.push(Value { name, elem, shape, def: Def::Node(id, r as u32), ints: None })
+            self.values.push(Value { name, elem, shape, def: Def::Node(id, r as u32), ints: None, quotients: None })
         });
         let results = results.collect();
         self.nodes.push(Node { op, args, results, origin })

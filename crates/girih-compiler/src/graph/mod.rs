@@ -16,6 +16,7 @@ pub mod eval;
 pub mod ir;
 pub mod long_sorts;
 pub mod signed_bytes;
+mod symbolic_floats;
 mod symbolic_ints;
 mod names;
 pub mod parse;

@@ -3,6 +3,7 @@
 use super::assume::{Asked, Question};
 use super::build::{constant_bits, int_of};
 use super::ir::{Arg, Coord, Graph, MAX_KNOWN, NodeId, Op, ReduceOp};
+use super::symbolic_floats::{self, Quotient};
 use crate::index::{Cmp, Cond, Facts, Interval, Ix, simplify};
 use crate::num::ScalarOp;
 use crate::num::op::{Predicate, Rounding};
@@ -114,12 +115,20 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option
                 Some(simplify(&acc.or(empty)?, facts))
             })
         }
+        Op::Elementwise(ScalarOp::FToI { .. }) => {
+            let &[arg] = &node.args[..] else { return None };
+            let Arg::Value(v) = arg else { return None };
+            let from = graph.values.get(v)?.elem;
+            let whole = |x: &Quotient| x.fits(from, facts).then(|| x.truncated(facts, asked)).flatten();
+            let numbers = symbolic_floats::of(graph, arg, count as usize)?;
+            numbers.iter().map(|x| whole(x).map(|x| simplify(&x, facts))).collect()
+        }
         Op::Elementwise(op) => {
             let args = node.args.iter().map(|a| known(*a)).collect::<Option<Vec<_>>>()?;
             (0..count as usize)
                 .map(|i| {
                     let operands = args.iter().map(|a| a.get(i)).collect::<Option<Vec<_>>>()?;
-                    elementwise(*op, &operands, facts, asked).map(|x| simplify(&x, facts))
+                    elementwise(*op, &operands, count, facts, asked).map(|x| simplify(&x, facts))
                 })
                 .collect()
         }
@@ -127,40 +136,81 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option
     }
 }
 
-/// An operation on integers that do not wrap. Shapes are far from the ends of 32 bits; what is not is left unknown.
-fn elementwise(op: ScalarOp, args: &[&Ix], facts: &Facts, asked: &Asked) -> Option<Ix> {
-    let small = |x: &Ix| facts.range(x).within(Interval::signed(53));
-    if !args.iter().all(|a| small(a)) {
-        // A sentinel such as the greatest integer may be passed on, not computed with.
+/// So many integers may be a shape; of more, only comparisons that the ranges tell are followed.
+const A_SHAPE: i64 = 16;
+/// The most leaves and operations of an integer that is followed.
+const MOST_STEPS: usize = 128;
+
+/// An operation on integers that do not wrap: extents are exact, as far from the ends of 64 bits as memory is. Constants
+/// near them are marks (`INT64_MAX`: to the end), which may be passed on and compared, not computed with.
+fn elementwise(op: ScalarOp, args: &[&Ix], count: i64, facts: &Facts, asked: &Asked) -> Option<Ix> {
+    let mark = |x: &&Ix| x.as_const().is_some_and(|c| !(-(1 << 52)..1 << 52).contains(&c));
+    if args.iter().any(mark) {
         return match (op, args) {
             (ScalarOp::Copy | ScalarOp::ExtI { .. }, [a]) => Some((*a).clone()),
-            (ScalarOp::Select, [c, a, b]) => choose(c, a, b),
+            (ScalarOp::Select, [c, a, b]) => match c.as_const() {
+                Some(c) => Some(if c == 0 { *b } else { *a }.clone()),
+                None => (a == b).then(|| (*a).clone()),
+            },
             (ScalarOp::MinI { .. }, [a, b]) => Some(Ix::min((*a).clone(), (*b).clone())),
-            (ScalarOp::CmpI { pred, .. }, [a, b]) => compare(pred, a, b, facts, asked),
+            (ScalarOp::CmpI { pred, .. }, [a, b]) => {
+                asked.decided(condition(pred, a, b), facts, Question::Whether).map(|holds| Ix::Const(holds.into()))
+            }
             _ => None,
         };
     }
-    let not_negative = |x: &Ix| facts.range(x).lo >= 0;
+    if args.iter().map(|a| a.size()).sum::<usize>() > MOST_STEPS {
+        return None;
+    }
+    let logic = |x: &Ix| facts.range(x).within(Interval::new(0, 1));
     Some(match (op, args) {
         (ScalarOp::Copy | ScalarOp::ExtI { .. }, [a]) => (*a).clone(),
-        (ScalarOp::TruncI { to }, [a]) if facts.range(a).within(Interval::signed(to.bits())) => (*a).clone(),
+        // Exporters cast extents to 32 bits, which takes for granted that they fit.
+        (ScalarOp::TruncI { to }, [a])
+            if facts.range(a).within(Interval::signed(to.bits())) || (to.bits() >= 32 && a.as_const().is_none()) =>
+        {
+            (*a).clone()
+        }
         (ScalarOp::AddI, [a, b]) => Ix::add((*a).clone(), (*b).clone()),
         (ScalarOp::SubI, [a, b]) => Ix::sub((*a).clone(), (*b).clone()),
         (ScalarOp::MulI, [a, b]) => Ix::mul((*a).clone(), (*b).clone()),
         (ScalarOp::NegI, [a]) => Ix::sub(Ix::Const(0), (*a).clone()),
         (ScalarOp::MaxI { .. }, [a, b]) => Ix::max((*a).clone(), (*b).clone()),
         (ScalarOp::MinI { .. }, [a, b]) => Ix::min((*a).clone(), (*b).clone()),
-        (ScalarOp::DivI { rounding, .. }, [a, b]) if b.as_const().is_some_and(|b| b > 0) => match rounding {
-            Rounding::NegativeInf => Ix::floor_div((*a).clone(), (*b).clone()),
-            Rounding::PositiveInf => Ix::ceil_div((*a).clone(), (*b).clone()),
-            _ if not_negative(a) => Ix::floor_div((*a).clone(), (*b).clone()),
-            _ => return None,
-        },
-        (ScalarOp::RemI { .. }, [a, b]) if b.as_const().is_some_and(|b| b > 0) && not_negative(a) => {
-            Ix::modulo((*a).clone(), (*b).clone())
+        (ScalarOp::DivI { rounding, .. }, [a, b]) => quotient(a, b, rounding, facts, asked)?,
+        (ScalarOp::RemI { .. }, [a, b]) => {
+            let whole = quotient(a, b, Rounding::Zero, facts, asked)?;
+            match facts.range(a).lo >= 0 && facts.range(b).lo > 0 {
+                true => Ix::modulo((*a).clone(), (*b).clone()),
+                false => Ix::sub((*a).clone(), Ix::mul(whole, (*b).clone())),
+            }
         }
-        (ScalarOp::CmpI { pred, .. }, [a, b]) => return compare(pred, a, b, facts, asked),
-        (ScalarOp::Select, [c, a, b]) => return choose(c, a, b),
+        (ScalarOp::CmpI { pred, .. }, [a, b]) => {
+            let cond = condition(pred, a, b);
+            match asked.decided(cond.clone(), facts, Question::Whether) {
+                Some(holds) => Ix::Const(holds.into()),
+                None if count <= A_SHAPE => indicator(&cond),
+                None => return None,
+            }
+        }
+        (ScalarOp::Select, [c, a, b]) => match c.as_const() {
+            Some(c) => if c == 0 { *b } else { *a }.clone(),
+            None if a == b => (*a).clone(),
+            None if logic(c) => {
+                let apart = Ix::sub((*a).clone(), (*b).clone());
+                Ix::add((*b).clone(), Ix::mul((*c).clone(), apart))
+            }
+            None => return None,
+        },
+        (ScalarOp::And, [a, b]) if logic(a) && logic(b) => Ix::min((*a).clone(), (*b).clone()),
+        (ScalarOp::Or, [a, b]) if logic(a) && logic(b) => Ix::max((*a).clone(), (*b).clone()),
+        (ScalarOp::Xor, [a, b]) if logic(a) && logic(b) => match (a.as_const(), b.as_const()) {
+            (_, Some(0)) => (*a).clone(),
+            (Some(0), _) => (*b).clone(),
+            (_, Some(_)) => Ix::sub(Ix::Const(1), (*a).clone()),
+            (Some(_), _) => Ix::sub(Ix::Const(1), (*b).clone()),
+            _ => Ix::sub(Ix::max((*a).clone(), (*b).clone()), Ix::min((*a).clone(), (*b).clone())),
+        },
         (ScalarOp::And, [a, b]) => Ix::Const(a.as_const()? & b.as_const()?),
         (ScalarOp::Or, [a, b]) => Ix::Const(a.as_const()? | b.as_const()?),
         (ScalarOp::Xor, [a, b]) => Ix::Const(a.as_const()? ^ b.as_const()?),
@@ -168,16 +218,34 @@ fn elementwise(op: ScalarOp, args: &[&Ix], facts: &Facts, asked: &Asked) -> Opti
     })
 }
 
-fn choose(c: &Ix, a: &Ix, b: &Ix) -> Option<Ix> {
-    match c.as_const() {
-        Some(0) => Some(b.clone()),
-        Some(_) => Some(a.clone()),
-        None if a == b => Some(a.clone()),
-        None => None,
-    }
+fn negated(x: &Ix) -> Ix {
+    Ix::sub(Ix::Const(0), x.clone())
 }
 
-fn compare(pred: Predicate, a: &Ix, b: &Ix, facts: &Facts, asked: &Asked) -> Option<Ix> {
+/// A quotient by what is known not to be 0, or is asked whether it is greater.
+pub(super) fn quotient(a: &Ix, b: &Ix, rounding: Rounding, facts: &Facts, asked: &Asked) -> Option<Ix> {
+    if facts.range(b).hi < 0 {
+        return quotient(&negated(a), &negated(b), rounding, facts, asked);
+    }
+    if b.is_const(0) || asked.decided(Cond::new(b.clone(), Cmp::Gt, Ix::Const(0)), facts, Question::Holds) != Some(true)
+    {
+        return None;
+    }
+    let floor = |x: Ix| Ix::floor_div(x, b.clone());
+    let range = facts.range(a);
+    Some(match rounding {
+        Rounding::NegativeInf => floor(a.clone()),
+        Rounding::PositiveInf => Ix::ceil_div(a.clone(), b.clone()),
+        _ if range.lo >= 0 => floor(a.clone()),
+        _ if range.hi <= 0 => negated(&floor(negated(a))),
+        _ => {
+            let (above, below) = (Ix::max(a.clone(), Ix::Const(0)), Ix::max(negated(a), Ix::Const(0)));
+            Ix::sub(floor(above), floor(below))
+        }
+    })
+}
+
+fn condition(pred: Predicate, a: &Ix, b: &Ix) -> Cond {
     let cmp = match pred {
         Predicate::Equal => Cmp::Eq,
         Predicate::NotEqual => Cmp::Ne,
@@ -186,5 +254,23 @@ fn compare(pred: Predicate, a: &Ix, b: &Ix, facts: &Facts, asked: &Asked) -> Opt
         Predicate::GreaterThan => Cmp::Gt,
         Predicate::GreaterThanOrEqual => Cmp::Ge,
     };
-    asked.decided(Cond::new(a.clone(), cmp, b.clone()), facts, Question::Whether).map(|holds| Ix::Const(holds.into()))
+    Cond::new(a.clone(), cmp, b.clone())
+}
+
+/// 1 where a condition holds, and 0 where it does not.
+fn indicator(cond: &Cond) -> Ix {
+    let (a, b) = (&cond.lhs, &cond.rhs);
+    let apart = |x: &Ix, y: &Ix| Ix::sub(x.clone(), y.clone());
+    let above = |x: &Ix, y: &Ix| Ix::max(Ix::min(apart(x, y), Ix::Const(1)), Ix::Const(0));
+    let not = |x: Ix| Ix::sub(Ix::Const(1), x);
+    let size = Ix::max(Ix::max(apart(a, b), apart(b, a)), Ix::Const(0));
+    let differ = || Ix::min(size.clone(), Ix::Const(1));
+    match cond.cmp {
+        Cmp::Gt => above(a, b),
+        Cmp::Lt => above(b, a),
+        Cmp::Ge => not(above(b, a)),
+        Cmp::Le => not(above(a, b)),
+        Cmp::Ne => differ(),
+        Cmp::Eq => not(differ()),
+    }
 }

@@ -20,7 +20,7 @@ use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::bind::bind_symbols;
 use girih_compiler::graph::ir::MAX_EXTENT;
 use girih_compiler::graph::{ConstData, Constant, Graph, Input, Role};
-use girih_compiler::source::onnx::{self, Declared, Dimension};
+use girih_compiler::source::onnx::{self, Declared, Dimension, Ports};
 
 pub use girih_compiler::source::onnx::MOST_KNOWN;
 
@@ -44,6 +44,8 @@ pub struct OnnxModel {
     /// Extents fixed beforehand, by name.
     dims: BTreeMap<String, i64>,
     inputs: Vec<Declared>,
+    /// Inputs that an initializer has a value for.
+    defaults: Vec<Declared>,
     outputs: Vec<Declared>,
     general: Built<General>,
     /// The one that was used last comes first.
@@ -57,6 +59,8 @@ type General = std::result::Result<Arc<Model>, Arc<Vec<Diagnostic>>>;
 struct Special {
     model: Arc<Model>,
     takes: Takes,
+    /// The inputs that it takes although the file has a value for them.
+    given: BTreeSet<String>,
 }
 
 /// What a model for some shapes takes.
@@ -68,24 +72,39 @@ enum Takes {
 }
 
 impl Special {
-    fn fits(&self, given: &BTreeMap<String, Vec<u64>>, short: &[(&str, &Tensor)]) -> bool {
+    fn fits(&self, of: &Call, short: &[(&str, &Tensor)]) -> bool {
         let same = |c: &Constant| match (&c.data, short.iter().find(|(n, _)| *n == c.name)) {
             (ConstData::Bytes(bytes), Some((_, t))) => bytes[..] == *t.buffer().bytes(),
             _ => false,
         };
-        match &self.takes {
-            Takes::Like(_) => binds(self.model.graph(), given),
-            Takes::These { shapes, known } => shapes == given && known.iter().all(same),
-        }
+        self.given == of.given
+            && match &self.takes {
+                Takes::Like(_) => binds(self.model.graph(), &of.shapes),
+                Takes::These { shapes, known } => *shapes == of.shapes && known.iter().all(same),
+            }
+    }
+
+    /// Whether nothing is assumed of the shapes.
+    fn is_wide(&self) -> bool {
+        matches!(&self.takes, Takes::Like(assumed) if assumed.is_empty())
     }
 
     fn fitting(&self, why: &Arc<Vec<Diagnostic>>) -> Fitting {
+        if self.is_wide() {
+            return Fitting { model: self.model.clone(), limits: None };
+        }
         let (assumed, known) = match &self.takes {
             Takes::Like(assumed) => (assumed.clone(), false),
             Takes::These { known, .. } => (vec![], !known.is_empty()),
         };
         Fitting { model: self.model.clone(), limits: Some(Limits { why: why.clone(), assumed, known }) }
     }
+}
+
+/// What a run gives: shapes by the names of inputs, and those of them that the file has a value for.
+struct Call {
+    shapes: BTreeMap<String, Vec<u64>>,
+    given: BTreeSet<String>,
 }
 
 /// The values of the symbols for inputs of these shapes; `None` where one is missing.
@@ -153,11 +172,11 @@ impl OnnxModel {
     }
 
     fn new(bytes: Bytes, files: Files, folder: Option<&Path>) -> Result<OnnxModel> {
-        let (inputs, outputs) = onnx::declared(&bytes).map_err(Error::Program)?;
+        let Ports { inputs, defaults, outputs } = onnx::declared(&bytes).map_err(Error::Program)?;
         let folder = folder.map(Path::to_path_buf);
         let (options, dims) = Default::default();
         let (general, special) = (Built::default(), Brief::new(vec![]));
-        Ok(OnnxModel { bytes, folder, files, options, dims, inputs, outputs, general, special })
+        Ok(OnnxModel { bytes, folder, files, options, dims, inputs, defaults, outputs, general, special })
     }
 
     pub fn options(&self) -> &Options {
@@ -203,9 +222,14 @@ impl OnnxModel {
         }
     }
 
-    /// What a run takes, as the file declares it; the shape of an input of unknown rank is empty.
+    /// What a run takes, as the file declares it; an input of unknown rank has one extent, which is called `...`.
     pub fn inputs(&self) -> Vec<Port> {
         self.inputs.iter().filter_map(port).collect()
+    }
+
+    /// What a run may take: inputs that the file has a value for.
+    pub fn defaults(&self) -> Vec<Port> {
+        self.defaults.iter().filter_map(port).collect()
     }
 
     /// What a run gives, likewise. What the file does not say follows from its nodes, where that is so for all shapes.
@@ -232,34 +256,54 @@ impl OnnxModel {
     /// # Errors
     /// As of [`OnnxModel::fitting`].
     pub fn fitting_shapes(&self, shapes: &[(&str, &[u64])], short: &[(&str, &Tensor)]) -> Result<Fitting> {
+        let call = || self.call(shapes);
+        let overrides = shapes.iter().any(|(name, _)| self.defaults.iter().any(|d| d.name == *name));
         let why = match self.general()? {
-            Ok(model) => match self.is_empty_to(&model, shapes) {
-                None => return Ok(Fitting { model, limits: None }),
-                Some(why) => Arc::new(vec![why]),
-            },
+            Ok(model) if overrides => Arc::new(vec![Diagnostic::error(
+                Code::ModelInput,
+                format!("the file has a value for an input that is given: {}", model.name()),
+            )]),
+            Ok(model) => {
+                // One that takes empty shapes too takes all others like them.
+                if let Some(wide) = self.special.lock().iter().find(|s| s.is_wide() && s.fits(&call(), &[])) {
+                    return Ok(Fitting { model: wide.model.clone(), limits: None });
+                }
+                match self.unlike_all(&model, shapes) {
+                    None => return Ok(Fitting { model, limits: None }),
+                    Some(why) => Arc::new(vec![why]),
+                }
+            }
             Err(why) => why,
         };
         for (name, _) in shapes {
-            if !self.inputs.iter().any(|i| i.name == *name) {
+            if !self.inputs.iter().chain(&self.defaults).any(|i| i.name == *name) {
                 return Err(inputs::no_input(name, self.inputs.iter().map(|i| i.name.as_str())));
             }
         }
-        let shapes: BTreeMap<_, _> = shapes.iter().map(|(n, shape)| (n.to_string(), shape.to_vec())).collect();
+        let call = call();
         let mut kept = self.special.lock();
-        if let Some(at) = kept.iter().position(|s| s.fits(&shapes, short)) {
+        if let Some(at) = kept.iter().position(|s| s.fits(&call, short)) {
             kept[..=at].rotate_right(1);
             return Ok(kept[0].fitting(&why));
         }
         drop(kept);
-        let found = match self.like(&shapes) {
+        let found = match self.like(&call) {
             Some(found) => found,
-            None => self.special(&shapes, short).map_err(|e| self.with_help(e, &shapes))?,
+            None => self.special(&call, short).map_err(|e| self.with_help(e, &call.shapes))?,
         };
         let fitting = found.fitting(&why);
         let mut kept = self.special.lock();
         kept.truncate(KEPT - 1);
         kept.insert(0, found);
         Ok(fitting)
+    }
+
+    fn call(&self, shapes: &[(&str, &[u64])]) -> Call {
+        let given = shapes.iter().filter(|(name, _)| self.defaults.iter().any(|d| d.name == *name));
+        Call {
+            given: given.map(|(name, _)| name.to_string()).collect(),
+            shapes: shapes.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect(),
+        }
     }
 
     /// Runs the model on arrays by the names of its inputs, and waits for it.
@@ -282,18 +326,36 @@ impl OnnxModel {
         Ok((model, limits))
     }
 
-    /// Why a model does not take shapes one of which is empty: what takes all does so from 1 on.
-    fn is_empty_to(&self, model: &Model, shapes: &[(&str, &[u64])]) -> Option<Diagnostic> {
-        if !shapes.iter().any(|(_, shape)| shape.contains(&0)) {
+    /// Why a model for all shapes does not take these: it takes extents from 1 on, and one extent for each name.
+    fn unlike_all(&self, model: &Model, shapes: &[(&str, &[u64])]) -> Option<Diagnostic> {
+        let shapes = self.call(shapes).shapes;
+        if !shapes.values().any(|shape| shape.contains(&0)) && self.apart(&shapes).is_empty() {
             return None;
         }
-        let shapes = shapes.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect();
         bound(model.graph(), &shapes)?.err()
+    }
+
+    /// The names of dimensions that stand for several extents.
+    fn apart(&self, shapes: &BTreeMap<String, Vec<u64>>) -> BTreeSet<String> {
+        let mut extents = BTreeMap::new();
+        let mut apart = BTreeSet::new();
+        for input in &self.inputs {
+            let (Some(declared), Some(given)) = (&input.shape, shapes.get(&input.name)) else { continue };
+            for (dim, n) in declared.iter().zip(given) {
+                if let Dimension::Named(name) = dim
+                    && !self.dims.contains_key(name)
+                    && extents.insert(name, n).is_some_and(|before| before != n)
+                {
+                    apart.insert(name.clone());
+                }
+            }
+        }
+        apart
     }
 
     fn general(&self) -> Result<General> {
         self.general.get_or_make(|| {
-            let made = self.import(&BTreeMap::new()).and_then(|graph| self.model(graph)).and_then(|model| {
+            let made = self.import().and_then(|graph| self.model(graph)).and_then(|model| {
                 // One for all shapes may be refused later than when it is read.
                 if !model.graph().symbols.is_empty() {
                     model.check()?;
@@ -312,43 +374,82 @@ impl OnnxModel {
     fn is_open(&self) -> bool {
         let open = |d: &Dimension| matches!(d, Dimension::Named(name) if !self.dims.contains_key(name));
         let free = |i: &Declared| i.shape.as_ref().is_none_or(|s| s.iter().any(open));
-        let short = |i: &Declared| i.shape.as_ref().is_some_and(|s| s.len() < 2);
+        let count = |n: u64, d: &Dimension| match d {
+            Dimension::Known(extent) => n.checked_mul(*extent),
+            Dimension::Named(_) => None,
+        };
+        let few = |s: &[Dimension]| s.iter().try_fold(1, count).is_some_and(|n| n <= MOST_KNOWN);
+        let short = |i: &Declared| i.shape.as_ref().is_some_and(|s| s.len() < 2 || few(s));
         self.inputs.iter().any(|i| free(i) || short(i))
     }
 
-    fn import_options(&self, shapes: &BTreeMap<String, Vec<u64>>) -> onnx::Options {
+    fn import_options(&self) -> onnx::Options {
         let dims = self.dims.iter().map(|(name, n)| (name.clone(), (*n, Some(*n)))).collect();
-        onnx::Options { dims, shapes: shapes.clone(), ..onnx::Options::default() }
+        onnx::Options { dims, ..onnx::Options::default() }
     }
 
-    fn import(&self, shapes: &BTreeMap<String, Vec<u64>>) -> Result<Graph> {
-        onnx::import(&self.bytes, &self.import_options(shapes)).map_err(Error::Program)
+    fn import(&self) -> Result<Graph> {
+        onnx::import(&self.bytes, &self.import_options()).map_err(Error::Program)
     }
 
-    /// The model for shapes like these; `None` where no assumption about extents helps.
-    fn like(&self, shapes: &BTreeMap<String, Vec<u64>>) -> Option<Special> {
-        let options = self.import_options(&BTreeMap::new());
+    /// The model for shapes like these; `None` where no assumption about extents helps. Extents that are 0 may be 0 or more;
+    /// inputs that the file gives no shape have as many axes as here.
+    fn like(&self, call: &Call) -> Option<Special> {
+        let shapes = &call.shapes;
+        let (apart, given) = (self.apart(shapes), call.given.clone());
+        let mut options = onnx::Options { apart, given, ..self.import_options() };
+        let mut said: Vec<String> = call.given.iter().map(|name| format!("`{name}` is given")).collect();
+        said.extend(options.apart.iter().map(|name| format!("{name} may differ")));
+        for input in self.inputs.iter().chain(&self.defaults) {
+            let Some(given) = shapes.get(&input.name) else { continue };
+            let Some(declared) = &input.shape else {
+                let free = (0..given.len()).filter(|d| given[*d] == 0).map(|d| onnx::free_key(&input.name, d));
+                options.dims.extend(free.map(|key| (key, (0, None))));
+                options.ranks.insert(input.name.clone(), given.len());
+                said.push(format!("`{}` has {} axes", input.name, given.len()));
+                continue;
+            };
+            for (dim, n) in declared.iter().zip(given) {
+                if let (Dimension::Named(name), 0) = (dim, n) {
+                    options.dims.entry(name.clone()).or_insert((0, None));
+                }
+            }
+        }
+        // What cannot be computed of nothing (the greatest of no elements) is refused for these shapes alone.
+        if shapes.values().any(|shape| shape.contains(&0)) {
+            let alone = onnx::Options { shapes: shapes.clone(), ..options.clone() };
+            onnx::import(&self.bytes, &alone).ok()?;
+        }
         let (graph, assumed) = onnx::import_assuming(&self.bytes, &options, shapes).ok()?;
         let model = self.model(graph).ok()?;
         if !binds(model.graph(), shapes) || model.check().is_err() {
             return None;
         }
-        Some(Special { model: Arc::new(model), takes: Takes::Like(assumed.texts()) })
+        said.extend(assumed.texts());
+        Some(Special { model: Arc::new(model), takes: Takes::Like(said), given: call.given.clone() })
     }
 
     /// The model for these shapes alone.
-    fn special(&self, shapes: &BTreeMap<String, Vec<u64>>, arrays: &[(&str, &Tensor)]) -> Result<Special> {
+    fn special(&self, call: &Call, arrays: &[(&str, &Tensor)]) -> Result<Special> {
+        let (shapes, given) = (call.shapes.clone(), call.given.clone());
+        let options = onnx::Options { shapes, given, apart: self.apart(&call.shapes), ..self.import_options() };
         let constant = |(name, t): &(&str, &Tensor)| {
-            let elem = self.inputs.iter().find(|i| i.name == *name)?.elem.filter(|e| e.dtype == t.dtype())?;
+            let elem = self
+                .inputs
+                .iter()
+                .chain(&self.defaults)
+                .find(|i| i.name == *name)?
+                .elem
+                .filter(|e| e.dtype == t.dtype())?;
             let data = ConstData::Bytes(Bytes::copy_from_slice(t.buffer().bytes()));
             Some(Constant { name: name.to_string(), elem, shape: t.shape().to_vec(), data })
         };
         let short = arrays.iter().filter(|(_, t)| t.buffer().elements() <= MOST_KNOWN);
         let mut known: Vec<Constant> = short.filter_map(constant).collect();
-        let graph = onnx::import_for(&self.bytes, &self.import_options(shapes), &known).map_err(Error::Program)?;
+        let graph = onnx::import_for(&self.bytes, &options, &known).map_err(Error::Program)?;
         known.retain(|c| inputs::position(&graph, &c.name).is_err());
         let model = Arc::new(self.model(graph)?);
-        Ok(Special { model, takes: Takes::These { shapes: shapes.clone(), known } })
+        Ok(Special { model, takes: Takes::These { shapes: call.shapes.clone(), known }, given: call.given.clone() })
     }
 
     /// A refusal that names a dimension, while arrays are missing, may be one of what is not known.
@@ -381,6 +482,9 @@ fn port(declared: &Declared) -> Option<Port> {
         Dimension::Known(n) => Extent::Known(*n),
         Dimension::Named(name) => Extent::Symbolic(name.clone()),
     };
-    let shape = declared.shape.iter().flatten().map(extent).collect();
+    let shape = match &declared.shape {
+        Some(shape) => shape.iter().map(extent).collect(),
+        None => vec![Extent::Symbolic("...".into())],
+    };
     Some(Port { name: declared.name.clone(), elem: declared.elem?, shape, role: Role::Argument })
 }

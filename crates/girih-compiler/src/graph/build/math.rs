@@ -48,6 +48,30 @@ impl Builder<'_> {
         }
     }
 
+    /// A float as an integer the way processors convert: cut towards 0 in 32 bits, or in 64 for what has no more than that; what
+    /// does not fit there, and NaN, is the least integer. A narrower type takes the last bits, so that -1 is 255 in eight.
+    pub fn truncated(&mut self, x: Arg, to: Elem) -> Result<Arg> {
+        let long = to.dtype.bits() > 32 || (to.dtype.bits() == 32 && to.unsigned);
+        let (wide, bits) = if long { (Elem::I64, 63) } else { (Elem::I32, 31) };
+        let limit = 2f64.powi(bits);
+        let x = if self.elem(x).dtype.is_base_float() { x } else { self.convert(x, Elem::F32)? };
+        let (low, high) = (self.scalar_like(x, -limit), self.scalar_like(x, limit));
+        let mut whole = self.convert(x, wide)?;
+        // A format that ends before the integers do has infinities alone outside.
+        let above = self.compare(Predicate::GreaterThanOrEqual, x, low)?;
+        let below = self.compare(Predicate::LessThan, x, high)?;
+        let fits = self.and(above, below)?;
+        whole = self.select(fits, whole, ir::int_scalar(wide, -1 << bits))?;
+        if to == Elem::U64 {
+            // From 2^63 on the unsigned conversion has the bits.
+            let rest = self.convert(x, to)?;
+            whole = self.convert(whole, to)?;
+            let beyond = self.compare(Predicate::GreaterThanOrEqual, x, high)?;
+            return self.select(beyond, rest, whole);
+        }
+        self.convert(whole, to)
+    }
+
     /// The two last bits of an integer, with the sign that the second stands for.
     fn wrap_to_two_bits(&mut self, x: Arg, to: Elem) -> Result<Arg> {
         let byte = Elem { two_bits: false, ..to };

@@ -44,6 +44,7 @@ pub fn read(around: &Graph, body: &mut Graph, x: ValueId) -> Arg {
     let Some(value) = around.values.get(x) else { return Arg::Absent };
     let new = body.add_input(&value.name, value.elem, value.shape.clone(), Role::Argument);
     body.values[new].ints = value.ints.clone();
+    body.values[new].quotients = value.quotients.clone();
     new.into()
 }
 

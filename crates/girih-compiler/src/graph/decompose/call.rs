@@ -76,7 +76,10 @@ impl<'a> Call<'a> {
         self.read(name, "a number", float)
     }
     pub fn float(&self, name: &str, default: f64) -> Result<f64> {
-        Ok(self.float_of(name)?.unwrap_or(default))
+        // Attributes of ONNX are f32, and so are its defaults.
+        let onnx = ["onnx.", "com.microsoft."].iter().any(|set| self.name.starts_with(set));
+        let narrow = if onnx { f64::from(default as f32) } else { default };
+        Ok(self.float_of(name)?.unwrap_or(narrow))
     }
     /// An integer, where it is there.
     pub fn int_of(&self, name: &str) -> Result<Option<i64>> {

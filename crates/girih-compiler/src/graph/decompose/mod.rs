@@ -104,8 +104,10 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx::state::RULES,
     onnx::trees::RULES,
     onnx::ml::RULES,
+    onnx::svm::RULES,
     onnx::signal::RULES,
     onnx::refused::RULES,
+    onnx::chosen::RULES,
     onnx::quantized_products::RULES,
     onnx::image::RULES,
     onnx::deform::RULES,
@@ -163,7 +165,7 @@ pub fn append(
     let outcome = outcome.and_then(|results| fits(graph, values).map(|()| results));
     let types = outcome.map(|results| {
         let builder = Builder::new(graph, origin);
-        let of = |x: &Arg| (builder.elem(*x), builder.shape(*x), builder.ints(*x));
+        let of = |x: &Arg| (builder.elem(*x), builder.shape(*x), builder.ints(*x), builder.quotients(*x));
         results.iter().map(of).collect::<Vec<_>>()
     });
     graph.values.truncate(values);
@@ -172,11 +174,11 @@ pub fn append(
     graph.listing = listing;
     let types = types?;
     let short = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
-    let results = types.iter().map(|(elem, shape, _)| (short.clone(), *elem, shape.clone())).collect();
+    let results = types.iter().map(|(elem, shape, ..)| (short.clone(), *elem, shape.clone())).collect();
     let node = graph.add_node(Op::Source { name: name.into(), attrs }, args, results, origin);
     let results = graph.nodes[node].results.clone();
-    for (v, (_, _, ints)) in results.iter().zip(types) {
-        graph.values[*v].ints = ints;
+    for (v, (_, _, ints, quotients)) in results.iter().zip(types) {
+        (graph.values[*v].ints, graph.values[*v].quotients) = (ints, quotients);
     }
     Ok(results.into_iter().map(Arg::Value).collect())
 }

@@ -182,6 +182,10 @@ fn resample_symbolic(b: &mut Builder<'_>, x: Arg, at: usize, out: &Ix, scale: Ar
             let single = b.compare(Predicate::Equal, wide, f64s(1.0))?;
             b.select(single, f64s(0.0), usual)?
         }
+        Coords::TfHalfPixel => {
+            let o = b.add(o, f64s(0.5))?;
+            b.div(o, scale)?
+        }
         Coords::Asymmetric | Coords::Crop(..) => b.div(o, scale)?,
     };
     let floor = b.floor(pos)?;
@@ -261,10 +265,15 @@ pub(super) fn round_even(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
     b.select(down, less, up)
 }
 
+/// Whether it is `Upsample`, or `Resize` before version 11: `(x, scales)` by the positions `o / scale`.
+fn is_old(call: &Call<'_>) -> Result<bool> {
+    Ok(call.name == "onnx.Upsample" || call.int("opset", 11)? < 11)
+}
+
 /// The kernel that the attributes describe; the crop's ends are set for each axis.
 fn kernel(call: &Call<'_>) -> Result<Kernel> {
     let unknown = |what: &str, word: &str| Refusal::new(format!("{what} is {word:?}, which ONNX does not define"));
-    if call.name == "onnx.Upsample" {
+    if is_old(call)? {
         let mode = match call.text("mode")?.unwrap_or("nearest") {
             "nearest" => Mode::Nearest(Nearest::Floor),
             "linear" | "bilinear" => Mode::Linear,
@@ -291,6 +300,7 @@ fn kernel(call: &Call<'_>) -> Result<Kernel> {
         "pytorch_half_pixel" => Coords::PytorchHalfPixel,
         "align_corners" => Coords::AlignCorners,
         "asymmetric" => Coords::Asymmetric,
+        "tf_half_pixel_for_nn" => Coords::TfHalfPixel,
         "tf_crop_and_resize" => Coords::Crop(0.0, 1.0),
         other => return Err(unknown("coordinate_transformation_mode", other)),
     };
@@ -316,17 +326,19 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (narrow, rank) = (b.elem(x), b.rank(x));
     let kernel = kernel(call)?;
-    let upsample = call.name == "onnx.Upsample";
+    let old = is_old(call)?;
     let axes = match call.ints("axes")? {
         Some(axes) => axes.into_iter().map(|a| normal_axis(a, rank)).collect::<Result<Vec<usize>>>()?,
         None => (0..rank).collect(),
     };
     let given = |i: usize| call.opt(i).filter(|a| !b.shape(*a).first().is_some_and(|n| n.is_const(0)));
-    let scales = given(if upsample { 1 } else { 2 });
-    let sizes = if upsample { None } else { given(3) };
-    let roi = if upsample { None } else { given(1) };
+    let scales = given(if old { 1 } else { 2 });
+    let sizes = if old { None } else { given(3) };
+    let roi = if old { None } else { given(1) };
     let constant = |what: &str| Refusal::new(format!("the {what} of Resize are not constant"));
-    let scales = scales.map(|s| b.floats(s).ok_or_else(|| constant("scales"))).transpose()?;
+    // Before version 9, Upsample had them as an attribute.
+    let attribute = if old { call.floats("scales")? } else { None };
+    let scales = scales.map(|s| b.floats(s).ok_or_else(|| constant("scales"))).transpose()?.or(attribute);
     let sizes = sizes.map(|s| b.ints(s).ok_or_else(|| constant("sizes"))).transpose()?;
     let roi = match kernel.coords {
         Coords::Crop(..) => roi.map(|r| b.floats(r).ok_or_else(|| constant("regions"))).transpose()?,
@@ -368,7 +380,11 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if let (Coords::Crop(..), Some(roi)) = (kernel.coords, &roi) {
             kernel.coords = Coords::Crop(roi[i], roi[n + i]);
         }
-        let whole = !matches!(kernel.coords, Coords::Crop(s, e) if s != 0.0 || e != 1.0);
+        let whole = match kernel.coords {
+            Coords::Crop(s, e) => s == 0.0 && e == 1.0,
+            Coords::TfHalfPixel => false,
+            _ => true,
+        };
         let scale = match (&shared, &scales, &sizes) {
             (Some(s), ..) => Some(*s),
             (None, Some(s), _) => Some(s[i]),
@@ -376,6 +392,12 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         };
         if scale.is_some_and(|s| !s.is_finite() || s <= 0.0) {
             return Err(Refusal::new(format!("Resize has a scale of {}", scale.unwrap_or(0.0))));
+        }
+        // Of old, shrinking took the neighbour after the position.
+        if let (true, Mode::Nearest(_), Some(s)) = (old, kernel.mode, scale)
+            && s < 1.0
+        {
+            kernel.mode = Mode::Nearest(Nearest::Ceil);
         }
         let out = match (scale, len.as_const()) {
             (Some(s), Some(len)) if shared.is_some() => Ix::Const((s * len as f64 + 0.5).floor() as i64),

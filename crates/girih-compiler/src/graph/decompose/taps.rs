@@ -48,6 +48,8 @@ pub enum Coords {
     PytorchHalfPixel,
     AlignCorners,
     Asymmetric,
+    /// As TensorFlow's nearest neighbours of old: `(o + 0.5) / scale`.
+    TfHalfPixel,
     /// From `start` to `end`, fractions of the operand's extent.
     Crop(f64, f64),
 }
@@ -116,6 +118,7 @@ impl Kernel {
                 Coords::AlignCorners if wide == 1.0 => 0.0,
                 Coords::AlignCorners => o * (n - 1.0) / (wide - 1.0),
                 Coords::Asymmetric => o / scale,
+                Coords::TfHalfPixel => (o + 0.5) / scale,
                 Coords::Crop(start, end) if wide == 1.0 => (start + end) * 0.5 * (n - 1.0),
                 Coords::Crop(start, end) => start * (n - 1.0) + o * (end - start) * (n - 1.0) / (wide - 1.0),
             };

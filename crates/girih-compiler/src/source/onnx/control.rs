@@ -108,19 +108,29 @@ impl<'m> Importer<'m> {
             let said = self.said();
             self.open(node, &[], &[])?;
             let results = self.inner(graph, node, body, origin);
+            let refused = results.as_ref().is_some_and(|all| all.contains(&Slot::Refused));
+            if let Some(all) = &results
+                && !self.no_lists(node, all)
+            {
+                self.close();
+                return None;
+            }
             let mut b = Builder::new(&mut self.graph, origin);
             let results = results.map(|all| {
                 let one = |slot: &Slot| match slot {
                     Slot::Is(x) => b.tensor(*x).ok(),
-                    Slot::Refused => None,
+                    Slot::Refused | Slot::List(_) => None,
                 };
                 all.iter().map(one).collect::<Option<Vec<ValueId>>>()
             });
             let (made, args) = self.close();
-            if self.complains(&said) {
+            if refused || self.complains(&said) {
                 return None;
             }
-            let results = results??;
+            let results = results?;
+            let Some(results) = results else {
+                return Some(Err(Refusal::new("a branch gives an optional value, and data choose the branch")));
+            };
             types.push(
                 results.iter().map(|v| (made.values[*v].elem, made.values[*v].shape.clone())).collect::<Vec<_>>(),
             );

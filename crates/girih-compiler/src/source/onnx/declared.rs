@@ -36,9 +36,20 @@ fn one(info: &ValueInfo) -> Declared {
     }
 }
 
-/// The inputs that a run gives, and the outputs, in order.
-pub(super) fn of(graph: &Graph) -> (Vec<Declared>, Vec<Declared>) {
+/// Inputs and outputs, each in the file's order.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Ports {
+    /// What a run gives.
+    pub inputs: Vec<Declared>,
+    /// What a run may give; an initializer has its value otherwise.
+    pub defaults: Vec<Declared>,
+    pub outputs: Vec<Declared>,
+}
+
+pub(super) fn of(graph: &Graph) -> Ports {
     let have_values: BTreeSet<&str> = graph.initializers.iter().map(|t| t.name.as_str()).collect();
-    let inputs = graph.inputs.iter().filter(|info| !have_values.contains(info.name.as_str())).map(one).collect();
-    (inputs, graph.outputs.iter().map(one).collect())
+    let (defaults, inputs): (Vec<&ValueInfo>, Vec<&ValueInfo>) =
+        graph.inputs.iter().partition(|info| have_values.contains(info.name.as_str()));
+    let all = |list: Vec<&ValueInfo>| list.into_iter().map(one).collect();
+    Ports { inputs: all(inputs), defaults: all(defaults), outputs: graph.outputs.iter().map(one).collect() }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::attributes::{self, Bound};
+use super::lists::{self, List, ListId};
 use super::proto::{Attribute, Dim, Function, Graph as GraphProto, Model, Node, OpsetId, ValueInfo};
 use super::tensor::{self, Trouble};
 use super::{NEWEST_OPSET, OLDEST_OPSET, Options, fold};
@@ -25,12 +26,14 @@ const ORIGINS_OF_A_NODE: usize = 8;
 const DEEPEST: usize = 32;
 
 /// Operators that meant something else before this version of the main set.
-const CHANGED: &[(&str, i64)] = &[("Upsample", 9), ("Resize", 11), ("Scan", 9)];
+const CHANGED: &[(&str, i64)] = &[("Scan", 9)];
 
 /// What a name stands for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Slot {
     Is(Arg),
+    /// Several tensors; see [`super::lists`].
+    List(ListId),
     /// What computes it was refused.
     Refused,
 }
@@ -49,6 +52,8 @@ pub(super) struct Around {
     graph: Graph,
     /// What the body reads of it, beside its state and its rows: the values in both.
     read: BTreeMap<ValueId, Arg>,
+    /// Lists of tensors in both.
+    pub(super) lists: BTreeMap<ListId, ListId>,
     /// The operands of the loop, by the inputs of the body.
     pub(super) args: Vec<ValueId>,
 }
@@ -98,8 +103,9 @@ pub(super) struct Importer<'m> {
     functions: BTreeMap<(&'m str, &'m str, &'m str), &'m Function>,
     scopes: Vec<Scope>,
     /// The graphs around `graph`, the outermost first.
-    around: Vec<Around>,
+    pub(super) around: Vec<Around>,
     symbols: BTreeMap<String, Ix>,
+    pub(super) lists: Vec<List>,
     /// The first nodes that were refused because of their operands, and what would have helped each.
     open: Vec<Open>,
     /// Which numbers were compared, and nothing told which is greater.
@@ -142,6 +148,7 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Refused> {
         scopes: vec![],
         around: vec![],
         symbols: BTreeMap::new(),
+        lists: vec![],
         open: vec![],
         compared: vec![],
         unsupported: BTreeMap::new(),
@@ -164,16 +171,19 @@ pub fn symbol_of(dimension: &str) -> String {
 }
 
 /// The extents of the named dimensions of inputs that have these shapes.
-pub(super) fn extents(model: &Model, shapes: &BTreeMap<String, Vec<u64>>) -> BTreeMap<String, i64> {
+pub(super) fn extents(model: &Model, options: &Options, shapes: &BTreeMap<String, Vec<u64>>) -> BTreeMap<String, i64> {
     let mut extents = BTreeMap::new();
     for input in model.graph.iter().flat_map(|g| &g.inputs) {
         let declared = input.kind.as_ref().and_then(|k| k.tensor.as_ref()).and_then(|t| t.shape.as_ref());
-        let (Some(shape), Some(declared)) = (shapes.get(&input.name), declared) else { continue };
-        for (d, (dim, n)) in declared.dims.iter().zip(shape).enumerate() {
-            if extent(dim).is_none()
-                && let Ok(n) = i64::try_from(*n)
-            {
-                extents.entry(dim_key(&input.name, d, dim)).or_insert(n);
+        let Some(shape) = shapes.get(&input.name) else { continue };
+        for (d, n) in shape.iter().enumerate() {
+            let key = match declared.map(|declared| declared.dims.get(d)) {
+                Some(Some(dim)) if extent(dim).is_none() => options.key(&input.name, d, dim),
+                Some(_) => continue,
+                None => free_key(&input.name, d),
+            };
+            if let Ok(n) = i64::try_from(*n) {
+                extents.entry(key).or_insert(n);
             }
         }
     }
@@ -200,7 +210,20 @@ pub(super) fn extent(dim: &Dim) -> Option<u64> {
 /// What the extent of dimension `d` of an input is called. Some exporters write `?` for each that is not known.
 pub(super) fn dim_key(input: &str, d: usize, dim: &Dim) -> String {
     let named = dim.param.chars().any(|c| c.is_alphanumeric() || c == '_');
-    if named { dim.param.clone() } else { format!("{input}_d{d}") }
+    if named { dim.param.clone() } else { free_key(input, d) }
+}
+
+impl Options {
+    /// What the extent of dimension `d` of an input is called, where one name may stand for several.
+    fn key(&self, input: &str, d: usize, dim: &Dim) -> String {
+        let key = dim_key(input, d, dim);
+        if self.apart.contains(&key) { free_key(input, d) } else { key }
+    }
+}
+
+/// What the extent of dimension `d` of an input is called where the file has no name for it.
+pub fn free_key(input: &str, d: usize) -> String {
+    format!("{input}_d{d}")
 }
 
 impl<'m> Importer<'m> {
@@ -243,6 +266,10 @@ impl<'m> Importer<'m> {
                     Slot::Is(Arg::Value(v)) => {
                         Slot::Is((depth..self.around.len()).fold(Arg::Value(v), |x, at| self.inside(at, x)))
                     }
+                    Slot::List(id) => (depth..self.around.len()).fold(Slot::List(id), |list, at| match list {
+                        Slot::List(id) => self.list_inside(at, id),
+                        other => other,
+                    }),
                     other => other,
                 });
             }
@@ -303,7 +330,7 @@ impl<'m> Importer<'m> {
             inputs.push(repeat::state_or_row(&self.graph, &mut body, *x, at >= state.len()));
         }
         let graph = std::mem::replace(&mut self.graph, body);
-        self.around.push(Around { graph, read: BTreeMap::new(), args: [state, rows].concat() });
+        self.around.push(Around { graph, read: BTreeMap::new(), lists: BTreeMap::new(), args: [state, rows].concat() });
         Some(inputs)
     }
 
@@ -364,6 +391,9 @@ impl<'m> Importer<'m> {
         }
         for output in &graph.outputs {
             match self.lookup(&output.name) {
+                Some(Slot::Is(Arg::Absent)) => {
+                    self.unsupported("outputs that are optional values", format!("`{}`", output.name));
+                }
                 Some(Slot::Is(arg)) => {
                     self.compare(output, arg);
                     let mut b = Builder::new(&mut self.graph, origin);
@@ -377,6 +407,7 @@ impl<'m> Importer<'m> {
                     self.graph.outputs.extend(value.map(|value| Output { name: output.name.clone(), value }));
                 }
                 Some(Slot::Refused) => {}
+                Some(Slot::List(_)) => self.unsupported("outputs that are sequences", format!("`{}`", output.name)),
                 None => self.error(Code::BadModel, format!("the output `{}` is not computed", output.name)),
             }
         }
@@ -386,7 +417,8 @@ impl<'m> Importer<'m> {
     }
 
     pub(super) fn initializers(&mut self, graph: &'m GraphProto, origin: OriginId) {
-        for t in &graph.initializers {
+        let main = self.scopes.len() == 1 && self.around.is_empty();
+        for t in graph.initializers.iter().filter(|t| !main || !self.options.given.contains(&t.name)) {
             let slot = match tensor::constant(t, &t.name) {
                 Ok(constant) => self.constant(constant, origin),
                 Err(trouble) => {
@@ -428,7 +460,7 @@ impl<'m> Importer<'m> {
             let wanted = match dim.value.filter(|n| *n >= 0) {
                 Some(n) => Some((Ix::Const(n), "it".to_string())),
                 None => {
-                    let key = dim_key(&info.name, d, dim);
+                    let key = self.options.key(&info.name, d, dim);
                     let before = self.symbols.insert(key.clone(), Ix::Const(extent));
                     before.map(|b| (b, format!("`{key}`")))
                 }
@@ -502,6 +534,10 @@ impl<'m> Importer<'m> {
             if let Some(shape) = known.or(self.options.shapes.get(&info.name)) {
                 return Some((elem, shape.iter().map(|d| Ix::Const(*d as i64)).collect()));
             }
+            if let Some(rank) = self.options.ranks.get(&info.name) {
+                let dims = (0..*rank).map(|d| self.dimension(free_key(&info.name, d)));
+                return Some((elem, dims.collect()));
+            }
             self.unsupported("inputs of unknown rank", input);
             return None;
         };
@@ -520,7 +556,7 @@ impl<'m> Importer<'m> {
             Some(n) if n >= 0 => return Some(Ix::Const(n)),
             _ => {}
         }
-        Some(self.dimension(dim_key(input, d, dim)))
+        Some(self.dimension(self.options.key(input, d, dim)))
     }
 
     /// The extent that a dimension has, or is assumed to have.
@@ -596,7 +632,7 @@ impl<'m> Importer<'m> {
     }
 
     /// Counts what takes as much memory as so many nodes.
-    fn spend_many(&mut self, count: usize, node: &Node) -> bool {
+    pub(super) fn spend_many(&mut self, count: usize, node: &Node) -> bool {
         let before = self.nodes;
         self.nodes = before.saturating_add(count);
         if before < MOST_NODES && self.nodes >= MOST_NODES {
@@ -625,11 +661,22 @@ impl<'m> Importer<'m> {
         if let Some(&function) = self.functions.get(&(set, node.op.as_str(), node.overload.as_str())) {
             return self.call(node, function, &inputs, body);
         }
+        if set.is_empty()
+            && (lists::handles(&node.op) || (node.op == "Identity" && matches!(inputs[..], [Slot::List(_)])))
+        {
+            return self.list_node(node, &inputs, body);
+        }
+        if (set, node.op.as_str()) == ("", "Loop") {
+            return if inputs.contains(&Slot::Refused) { None } else { self.repeat(node, inputs, body) };
+        }
+        if !self.no_lists(node, &inputs) {
+            return None;
+        }
         let args: Option<Vec<Arg>> = inputs
             .iter()
             .map(|slot| match slot {
                 Slot::Is(arg) => Some(*arg),
-                Slot::Refused => None,
+                Slot::Refused | Slot::List(_) => None,
             })
             .collect();
         let Some(&version) = body.opsets.get(set) else {
@@ -643,7 +690,6 @@ impl<'m> Importer<'m> {
         match (set, node.op.as_str()) {
             ("", "Constant") => return self.constant_node(node, body),
             ("", "If") => return self.branch(node, args?, body),
-            ("", "Loop") => return self.repeat(node, args?, body),
             ("", "Scan") if version >= 9 => return self.scan(node, args?, body),
             ("ai.onnx.preview", "FlexAttention") => return self.flex_attention(node, args?, body),
             _ => {}

@@ -2,7 +2,9 @@
 //! number of rounds makes possible: state that changes its shape, and bodies that look at the number of the round.
 
 use super::attributes::resolve;
+use super::counted::Round;
 use super::importer::{Body, Importer, Slot, node_text};
+use super::lists::List;
 use super::proto::{Graph as GraphProto, Node};
 use crate::base::Code;
 use crate::graph::build::repeat::{Rounds, number_inputs};
@@ -18,6 +20,14 @@ const FEW_ROUNDS: i64 = 4;
 /// The most rounds that are written out where there cannot be a loop.
 const MOST_ROUNDS: i64 = 1024;
 
+/// Operand `i`, where it is a tensor.
+fn present(args: &[Slot], i: usize) -> Option<Arg> {
+    match args.get(i) {
+        Some(Slot::Is(x)) if *x != Arg::Absent => Some(*x),
+        _ => None,
+    }
+}
+
 /// Why a loop is refused whose rounds are not known.
 const UNKNOWN: &str = "how often it runs must be known when the model is compiled";
 
@@ -31,7 +41,7 @@ impl<'m> Importer<'m> {
         graph
     }
 
-    /// One round: the body with these inputs.
+    /// One round: the body with these inputs, all of them tensors.
     pub(super) fn round(
         &mut self,
         graph: &'m GraphProto,
@@ -40,6 +50,32 @@ impl<'m> Importer<'m> {
         body: Body<'_, 'm>,
         origin: OriginId,
     ) -> Option<Vec<Arg>> {
+        let inputs: Vec<Slot> = inputs.iter().copied().map(Slot::Is).collect();
+        let results = self.round_of(graph, &inputs, node, body, origin)?;
+        self.tensors(node, &results)
+    }
+
+    /// Slots that must all be tensors.
+    fn tensors(&mut self, node: &Node, slots: &[Slot]) -> Option<Vec<Arg>> {
+        if !self.no_lists(node, slots) {
+            return None;
+        }
+        let one = |slot: &Slot| match slot {
+            Slot::Is(arg) => Some(*arg),
+            Slot::Refused | Slot::List(_) => None,
+        };
+        slots.iter().map(one).collect()
+    }
+
+    /// One round: the body with these inputs; `None` where a result was refused.
+    fn round_of(
+        &mut self,
+        graph: &'m GraphProto,
+        inputs: &[Slot],
+        node: &Node,
+        body: Body<'_, 'm>,
+        origin: OriginId,
+    ) -> Option<Vec<Slot>> {
         if inputs.len() != graph.inputs.len() {
             let (given, has) = (inputs.len(), graph.inputs.len());
             self.error(Code::BadModel, format!("node {} gives {given} values to a body of {has}", node_text(node)));
@@ -47,17 +83,13 @@ impl<'m> Importer<'m> {
         }
         self.push_scope(false);
         for (info, arg) in graph.inputs.iter().zip(inputs) {
-            self.define(&info.name, Slot::Is(*arg));
+            self.define(&info.name, *arg);
         }
         self.initializers(graph, origin);
         self.body(&graph.nodes, Body { depth: body.depth + 1, ..body });
         let results = self.results(graph.outputs.iter().map(|o| o.name.as_str()), node);
         self.pop_scope();
-        let one = |slot: Slot| match slot {
-            Slot::Is(arg) => Some(arg),
-            Slot::Refused => None,
-        };
-        results?.into_iter().map(one).collect()
+        results.filter(|all| !all.contains(&Slot::Refused))
     }
 
     pub(super) fn known(&mut self, x: Option<Arg>, origin: OriginId) -> Option<i64> {
@@ -79,13 +111,13 @@ impl<'m> Importer<'m> {
     }
 
     /// `(rounds?, condition?, carried...)`
-    pub(super) fn repeat(&mut self, node: &'m Node, args: Vec<Arg>, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
+    pub(super) fn repeat(&mut self, node: &'m Node, args: Vec<Slot>, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
         let graph = self.inner_graph(node, body)?;
         if !self.deeper(body.depth, node) {
             return None;
         }
         let origin = self.graph.add_origin("onnx.Loop", &node.name, None);
-        let given = |i: usize| args.get(i).copied().filter(|a| *a != Arg::Absent);
+        let given = |i: usize| present(&args, i);
         let most = match given(0) {
             None => Some(i64::MAX),
             some => self.known(some, origin),
@@ -98,7 +130,7 @@ impl<'m> Importer<'m> {
         let said = self.said();
         if !few {
             match self.looped(node, graph, &args, body, origin) {
-                Some(Ok(results)) => return Some(results.into_iter().map(Slot::Is).collect()),
+                Some(Ok(results)) => return Some(results),
                 // A body that looks at the number of the round is written out.
                 refused if most.is_some_and(|n| n <= MOST_ROUNDS) || refused.is_none() && most == Some(i64::MAX) => {
                     self.unsay(said);
@@ -113,7 +145,7 @@ impl<'m> Importer<'m> {
             self.refuse(node, Refusal::new(UNKNOWN));
             return None;
         };
-        let mut carried: Vec<Arg> = args.iter().skip(2).copied().collect();
+        let mut carried: Vec<Slot> = args.iter().skip(2).copied().collect();
         let stacked = graph.outputs.len().saturating_sub(1 + carried.len());
         let mut rows: Vec<Vec<Arg>> = vec![vec![]; stacked];
         let yes = Builder::new(&mut self.graph, origin).int_constant(Elem::BOOL, &[], &[1]);
@@ -135,15 +167,23 @@ impl<'m> Importer<'m> {
                 return None;
             }
             let counter = Builder::new(&mut self.graph, origin).int_constant(Elem::I64, &[], &[round]);
-            let inputs = [&[counter, condition], &carried[..]].concat();
-            let mut results = self.round(graph, &inputs, node, body, origin)?.into_iter();
-            condition = results.next()?;
-            carried = results.by_ref().take(carried.len()).collect();
-            for (row, x) in rows.iter_mut().zip(results) {
+            let inputs = [&[Slot::Is(counter), Slot::Is(condition)], &carried[..]].concat();
+            let mut results = self.round_of(graph, &inputs, node, body, origin)?;
+            let given = results.split_off((1 + carried.len()).min(results.len()));
+            carried = results.split_off(1.min(results.len()));
+            condition = self.tensors(node, &results)?.first().copied()?;
+            let given = self.tensors(node, &given)?;
+            for (row, x) in rows.iter_mut().zip(given) {
                 row.push(x);
             }
         }
-        let mut out: Vec<Slot> = carried.into_iter().map(Slot::Is).collect();
+        let none = rows.iter().any(Vec::is_empty);
+        let empty = if none { self.no_rows(node, graph, &carried, body, origin)? } else { vec![] };
+        let mut out = carried;
+        if none {
+            out.extend(empty.into_iter().map(Slot::Is));
+            return Some(out);
+        }
         for row in rows {
             let stacked = self.stack(&row, 0, origin);
             out.push(Slot::Is(self.refused(node, stacked)?));
@@ -151,22 +191,74 @@ impl<'m> Importer<'m> {
         Some(out)
     }
 
+    /// The rows of a loop that runs zero times: their type is that of what the first round would give.
+    fn no_rows(
+        &mut self,
+        node: &'m Node,
+        graph: &'m GraphProto,
+        carried: &[Slot],
+        body: Body<'_, 'm>,
+        origin: OriginId,
+    ) -> Option<Vec<Arg>> {
+        let said = self.said();
+        self.open(node, &[], &[])?;
+        let at = self.depth() - 1;
+        let mut state = vec![];
+        for slot in carried {
+            state.push(match *slot {
+                Slot::Is(x) => Slot::Is(self.inside(at, x)),
+                Slot::List(id) => self.list_inside(at, id),
+                Slot::Refused => Slot::Refused,
+            });
+        }
+        let mut b = Builder::new(&mut self.graph, origin);
+        let (counter, yes) = (b.int_constant(Elem::I64, &[], &[0]), b.int_constant(Elem::BOOL, &[], &[1]));
+        let inputs = [&[Slot::Is(counter), Slot::Is(yes)], &state[..]].concat();
+        let results = self.round_of(graph, &inputs, node, body, origin);
+        let rows = results.as_ref().and_then(|all| all.get(1 + carried.len()..)).unwrap_or_default();
+        let rows = self.tensors(node, rows).unwrap_or_default();
+        let b = Builder::new(&mut self.graph, origin);
+        let types: Vec<(Elem, Vec<Ix>)> = rows.iter().map(|x| (b.elem(*x), b.shape(*x))).collect();
+        self.close();
+        if results.is_none() || self.complains(&said) {
+            return None;
+        }
+        let mut b = Builder::new(&mut self.graph, origin);
+        let none = |(elem, shape): (Elem, Vec<Ix>)| {
+            b.full(crate::graph::ir::scalar(elem, 0.0), elem, [&[Ix::Const(0)], &shape[..]].concat())
+        };
+        Some(types.into_iter().map(none).collect())
+    }
+
     /// A loop of the graph; `None` where its body was refused.
     fn looped(
         &mut self,
         node: &'m Node,
         graph: &'m GraphProto,
-        args: &[Arg],
+        args: &[Slot],
         body: Body<'_, 'm>,
         origin: OriginId,
-    ) -> Option<Result<Vec<Arg>>> {
-        let given = |i: usize| args.get(i).copied().filter(|a| *a != Arg::Absent);
-        let carried: Vec<Arg> = args.iter().skip(2).copied().collect();
+    ) -> Option<Result<Vec<Slot>>> {
+        let given = |i: usize| present(args, i);
+        // A sequence that begins empty gets one tensor a round: rows.
+        let empty = |slot: &Slot| match slot {
+            Slot::List(id) => matches!(self.listed(*id), Some(List::Items(all)) if all.is_empty()),
+            _ => true,
+        };
+        if !args.iter().all(empty) {
+            return Some(Err(Refusal::new("how long the sequence becomes must be known when the model is compiled")));
+        }
+        let slots: Vec<Slot> = args.iter().skip(2).copied().collect();
+        let tensor = |slot: &Slot| if let Slot::Is(x) = slot { Some(*x) } else { None };
+        let carried: Vec<Arg> = slots.iter().filter_map(tensor).collect();
         let mut b = Builder::new(&mut self.graph, origin);
         // The greatest number of rounds: none, known, or a number that the model computes.
         let most = given(0).map(|x| (x, b.ints(x).and_then(|list| list.first().cloned())));
         let rounds = match &most {
-            Some((_, Some(n))) => b.simplify(&Ix::max(n.clone(), Ix::Const(0))),
+            // `INT_MAX` means without end.
+            Some((_, Some(n))) if n.as_const().is_none_or(|n| n < i32::MAX.into()) => {
+                b.simplify(&Ix::max(n.clone(), Ix::Const(0)))
+            }
             _ => Ix::Const(MAX_EXTENT),
         };
         let limit = most.as_ref().filter(|(_, known)| known.is_none()).map(|(x, _)| *x);
@@ -197,8 +289,16 @@ impl<'m> Importer<'m> {
         let inputs = self.open(node, &state, &[])?;
         // A round runs only while the condition is true.
         let yes = Builder::new(&mut self.graph, origin).int_constant(Elem::BOOL, &[], &[1]);
-        let inner = [&[inputs[1], yes], &inputs[2..]].concat();
-        let results = self.round(graph, &inner, node, body, origin);
+        let mut inner = vec![Slot::Is(inputs[1]), Slot::Is(yes)];
+        let mut tensors = inputs[2..].iter().copied();
+        for slot in &slots {
+            inner.push(match (slot, tensors.len()) {
+                (Slot::List(_), _) | (_, 0) => self.list(List::Grown(vec![])),
+                _ => tensors.next().map_or(Slot::Refused, Slot::Is),
+            });
+        }
+        let results = self.round_of(graph, &inner, node, body, origin);
+        let results = results.and_then(|all| self.grown(node, &slots, all));
         let counter = inputs[1];
         let limit = limit.map(|x| match x {
             Arg::Value(v) => self.inside(self.depth() - 1, v.into()),
@@ -219,6 +319,7 @@ impl<'m> Importer<'m> {
         };
         let next = results.as_ref().map(|r| next(r));
         let (mut made, args) = self.close();
+        let go_on = results.as_ref().and_then(|all| all.first().copied());
         if next.is_none() || self.complains(&said) {
             return None;
         }
@@ -226,9 +327,29 @@ impl<'m> Importer<'m> {
             Ok(next) => next,
             Err(refusal) => return Some(Err(refusal)),
         };
-        let conditional = !(always && known);
+        let mut conditional = !(always && known);
         let split = (carried.len() + 2).min(results.len());
         let mut rows = results.split_off(split);
+        let mut rounds = rounds;
+        if conditional && !rows.is_empty() && limit.is_none() {
+            let b = Builder::new(&mut self.graph, origin);
+            let one = |x: &ValueId| match b.ints(Arg::Value(*x)).as_deref() {
+                Some([one]) => Some(one.clone()),
+                _ => None,
+            };
+            let steps: Vec<(Option<Ix>, Arg)> = state.iter().map(one).zip(results.iter().copied()).collect();
+            let round = Round { graph: &made, state: &steps };
+            let begins = condition.map_or(Some(Ix::Const(1)), |c| b.ints(c)?.first().cloned());
+            if let (Some(times), Some(begins)) = (go_on.and_then(|c| round.times(c)), begins) {
+                let all = match times {
+                    Some(times) => Ix::min(rounds, Ix::add(times, Ix::Const(1))),
+                    None => rounds,
+                };
+                // The condition at the beginning is 0 or 1.
+                rounds = b.simplify(&Ix::mul(all, begins));
+                conditional = false;
+            }
+        }
         let (mut state, mut args) = (state, args);
         if !conditional {
             // Nothing asks.
@@ -247,13 +368,42 @@ impl<'m> Importer<'m> {
         let forward = vec![false; rows.len()];
         let of = Rounds { rounds, conditional, carried: &state, rows: &[], read: &[], given: &forward };
         let results = Builder::new(&mut self.graph, origin).repeated(made, &of, args, &results, &rows);
-        Some(results.map(|all| all[own..].to_vec()))
+        Some(results.map(|all| {
+            // Tensors, the rows of sequences, and rows.
+            let (tensors, mut rest) = all[own..].split_at(carried.len().min(all.len() - own));
+            let mut tensors = tensors.iter().copied();
+            let mut out = vec![];
+            for slot in &slots {
+                out.push(match (slot, rest) {
+                    (Slot::List(_), [first, more @ ..]) => {
+                        rest = more;
+                        self.list(List::Rows(*first))
+                    }
+                    _ => tensors.next().map_or(Slot::Refused, Slot::Is),
+                });
+            }
+            out.extend(rest.iter().copied().map(Slot::Is));
+            out
+        }))
+    }
+
+    /// What a round gives: the condition, tensors of the state, what it puts into sequences, and rows.
+    fn grown(&mut self, node: &'m Node, slots: &[Slot], results: Vec<Slot>) -> Option<Vec<Arg>> {
+        let (mut first, mut grown, mut rows) = (vec![], vec![], vec![]);
+        for (at, slot) in results.into_iter().enumerate() {
+            match at.checked_sub(1).map(|at| slots.get(at)) {
+                Some(Some(Slot::List(_))) => grown.push(Slot::Is(self.grown_by_one(slot, node)?)),
+                Some(None) => rows.push(slot),
+                _ => first.push(slot),
+            }
+        }
+        self.tensors(node, &[first, grown, rows].concat())
     }
 
     /// Values one after the other along a new axis.
     fn stack(&mut self, row: &[Arg], axis: i64, origin: OriginId) -> Result<Arg> {
         let Some(first) = row.first() else {
-            return Err(Refusal::new("it runs zero times, so its results have no type"));
+            return Err(Refusal::new("it gives no rows, so they have no type"));
         };
         let mut b = Builder::new(&mut self.graph, origin);
         let axis = normal_axis(axis, b.rank(*first) + 1)?;
@@ -282,7 +432,7 @@ impl<'m> Importer<'m> {
         let at = |name: &str, i: usize| list(name).get(i).copied().unwrap_or(0);
         let prepared = self.scanned(&args[states..], &|i| at("scan_input_axes", i), origin);
         let (axes, rounds) = self.refused(node, prepared)?;
-        let few = rounds.as_const().filter(|n| *n <= FEW_ROUNDS);
+        let few = rounds.as_const().filter(|n| (1..=FEW_ROUNDS).contains(n));
         let said = self.said();
         if few.is_none() {
             let given: Vec<bool> =
@@ -300,7 +450,7 @@ impl<'m> Importer<'m> {
                     }
                     return Some(results.into_iter().map(Slot::Is).collect());
                 }
-                _ if rounds.as_const().is_some_and(|n| n <= MOST_ROUNDS) => self.unsay(said),
+                _ if rounds.as_const().is_some_and(|n| (1..=MOST_ROUNDS).contains(&n)) => self.unsay(said),
                 refused => {
                     self.refused(node, refused?);
                     return None;

@@ -18,9 +18,11 @@
 
 mod attributes;
 mod control;
+mod counted;
 mod declared;
 mod fold;
 mod importer;
+mod lists;
 mod loops;
 mod proto;
 mod tensor;
@@ -28,7 +30,7 @@ mod tensor;
 mod tests;
 mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
@@ -38,12 +40,12 @@ use crate::graph::ir::MAX_EXTENT;
 use crate::graph::{Constant, Graph};
 use crate::index::ValId;
 
-pub use declared::{Declared, Dimension};
-pub use importer::symbol_of;
+pub use declared::{Declared, Dimension, Ports};
+pub use importer::{free_key, symbol_of};
 
 /// The newest version of the main set of operators that is read.
 pub const NEWEST_OPSET: i64 = 28;
-/// The oldest one. Upsample before 9, Resize before 11 and Scan before 9 are refused.
+/// The oldest one. Scan before 9 is refused.
 pub const OLDEST_OPSET: i64 = 7;
 
 /// What is known of a model beside its file.
@@ -58,6 +60,12 @@ pub struct Options {
     /// The shapes that inputs have, by name: their dimensions are numbers, and so are all others of the same names. A model
     /// whose structure depends on its shapes can be compiled for one set of them.
     pub shapes: BTreeMap<String, Vec<u64>>,
+    /// How many axes inputs have that the file does not say it of, by name: their dimensions are free.
+    pub ranks: BTreeMap<String, usize>,
+    /// Names of dimensions that stand for another extent in each place.
+    pub apart: BTreeSet<String>,
+    /// Inputs that have an initializer which a run gives something else for.
+    pub given: BTreeSet<String>,
     /// What is assumed of named dimensions; see [`import_assuming`].
     pub assumed: Assumptions,
     /// The bytes that decompositions may list element by element; see [`crate::graph::ir::LISTED`], the default.
@@ -97,7 +105,7 @@ pub fn import_assuming(
     shapes: &BTreeMap<String, Vec<u64>>,
 ) -> Result<(Graph, Assumptions), Vec<Diagnostic>> {
     let model = decode(bytes)?;
-    let extents = importer::extents(&model, shapes);
+    let extents = importer::extents(&model, options, shapes);
     let mut options = options.clone();
     for _ in 0..MOST_ASSUMPTIONS {
         let refused = match importer::run(&model, &options) {
@@ -130,17 +138,22 @@ pub fn import_assuming(
 }
 
 fn decode(bytes: &Bytes) -> Result<proto::Model, Vec<Diagnostic>> {
-    wire::decode(bytes).map_err(|fault| {
-        let what = fault.what;
-        vec![
-            Diagnostic::error(Code::BadModel, format!("the model cannot be read at byte {}: {what}", fault.at))
-                .help("the file is cut short, damaged, or not an ONNX model"),
-        ]
-    })
+    let bad = |message: String| {
+        vec![Diagnostic::error(Code::BadModel, message).help("the file is cut short, damaged, or not an ONNX model")]
+    };
+    if bytes.is_empty() {
+        return Err(bad("the model has 0 bytes".into()));
+    }
+    let model: proto::Model = wire::decode(bytes)
+        .map_err(|fault| bad(format!("the model cannot be read at byte {}: {}", fault.at, fault.what)))?;
+    if model.graph.is_none() {
+        return Err(bad("the file has no graph".into()));
+    }
+    Ok(model)
 }
 
-/// What the file says of the inputs that a run gives and of its outputs, in order.
-pub fn declared(bytes: &Bytes) -> Result<(Vec<Declared>, Vec<Declared>), Vec<Diagnostic>> {
+/// What the file says of its inputs and outputs.
+pub fn declared(bytes: &Bytes) -> Result<Ports, Vec<Diagnostic>> {
     Ok(decode(bytes)?.graph.as_ref().map(declared::of).unwrap_or_default())
 }
 

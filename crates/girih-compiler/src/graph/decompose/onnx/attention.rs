@@ -55,6 +55,8 @@ pub(in crate::graph::decompose) struct Masking {
     pub valid: Option<Arg>,
     /// Bool (where to attend) or added; broadcasts to `[batch, heads, queries, keys]`.
     pub mask: Option<Arg>,
+    /// A score that every query sees beside those of keys, of a value that is 0; broadcasts to `[1, heads, 1, 1]`.
+    pub sink: Option<Arg>,
 }
 
 #[derive(Clone)]
@@ -183,10 +185,19 @@ pub(in crate::graph::decompose) fn attend(
         capped = b.mul(part, cap)?;
     }
     let (biased, seen) = apply_mask(b, capped, masking)?;
-    let max = b.reduce(ReduceOp::Max, biased, &[3], true)?;
+    let mut max = b.reduce(ReduceOp::Max, biased, &[3], true)?;
+    let sink = masking.sink.map(|sink| b.convert(sink, b.elem(max))).transpose()?;
+    if let Some(sink) = sink {
+        max = b.max(max, sink)?;
+    }
     let shifted = b.sub(biased, max)?;
     let exp = b.exp(shifted)?;
-    let sum = b.reduce(ReduceOp::Sum, exp, &[3], true)?;
+    let mut sum = b.reduce(ReduceOp::Sum, exp, &[3], true)?;
+    if let Some(sink) = sink {
+        let own = b.sub(sink, max)?;
+        let own = b.exp(own)?;
+        sum = b.add(sum, own)?;
+    }
     let probabilities = b.div(exp, sum)?;
     // What sees nothing is told from the mask and not from the scores: the product stays one that can be streamed.
     let mut weights = probabilities;

@@ -53,6 +53,14 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         run: multi_head,
     },
     Decomposition {
+        name: "contrib_decoder_masked_attention",
+        handles: &["com.microsoft.DecoderMaskedMultiHeadAttention"],
+        doc: "Attention of one new token over a cache that is as long as the longest sequence.\n\n\
+              `y = decoder_masked_attention(q, k, v, past)` --> `y = softmax(q @ present_k^T) @ present_v`\n\n\
+              Refuses beams, and a mask of keys.",
+        run: decoder_masked,
+    },
+    Decomposition {
         name: "contrib_attention",
         handles: &["com.microsoft.Attention"],
         doc: "A projection to queries, keys and values at once, and attention over their heads.\n\n\
@@ -190,6 +198,53 @@ fn rotary(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![if flat { merge_heads(b, y)? } else { y }])
 }
 
+/// `(query, key, value, mask_index?, attention_bias?, past_key?, past_value?, past_sequence_length?, beam_width?,
+/// cache_indirection?, bias?)`
+fn decoder_masked(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let heads = call.int("num_heads", 0)?;
+    let (mut q, mut k, mut v) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
+    if call.opt(3).is_some() || call.opt(8).is_some() || call.opt(9).is_some() {
+        return Err(Refusal::new("DecoderMaskedMultiHeadAttention with a mask of keys or with beams is not supported"));
+    }
+    if let Some(bias) = call.opt(10) {
+        add_bias(b, bias, [&mut q, &mut k, &mut v])?;
+    }
+    let q = split_heads(b, q, heads)?;
+    let mut masking = Masking { mask: call.opt(4), ..Masking::default() };
+    let (k, v) = match (call.opt(5), call.opt(6), call.opt(7)) {
+        // Keys of another sequence, all of them.
+        (None, None, _) if b.rank(k) == 4 => (k, v),
+        (Some(past_key), Some(past_value), Some(length)) => {
+            let batch = b.shape(q)[0].clone();
+            let length = b.convert(length, Elem::I64)?;
+            let length = b.reshape(length, &[])?;
+            let before = b.broadcast_to(length, &[batch])?;
+            let total = b.shape(past_key).get(2).cloned().unwrap_or(Ix::Const(0));
+            (masking.causal, masking.offset) = (true, Offset::Batch(before));
+            let (k, v) = (split_heads(b, k, heads)?, split_heads(b, v, heads)?);
+            (append(b, k, Some(past_key), before, &total)?, append(b, v, Some(past_value), before, &total)?)
+        }
+        _ => return Err(Refusal::new("DecoderMaskedMultiHeadAttention needs a cache and how much of it is used")),
+    };
+    let (scale, wide) = (head_scale(b, call.float_of("scale")?.filter(|s| *s != 0.0), q)?, b.wide(q));
+    let a = attend(b, [q, k, v], scale, 0.0, &masking, wide)?;
+    Ok(vec![merge_heads(b, a.y)?, k, v])
+}
+
+/// Adds one vector: of queries, keys and values in turn.
+fn add_bias(b: &mut Builder<'_>, bias: Arg, all: [&mut Arg; 3]) -> Result<()> {
+    let mut start = Ix::Const(0);
+    for x in all {
+        let width = b.shape(*x).last().cloned().unwrap_or(Ix::Const(0));
+        let part = b.slice(bias, 0, start.clone(), 1, width.clone())?;
+        start = b.simplify(&Ix::add(start, width));
+        if b.rank(*x) == 3 {
+            *x = b.add(*x, part)?;
+        }
+    }
+    Ok(())
+}
+
 /// `(query, key, value, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?)`
 fn multi_head(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let heads = call.int("num_heads", 0)?;
@@ -198,16 +253,7 @@ fn multi_head(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new("MultiHeadAttention with packed queries, keys and values is not supported"));
     };
     if let Some(bias) = call.opt(3) {
-        // One vector: of queries, keys and values in turn.
-        let mut start = Ix::Const(0);
-        for x in [&mut q, &mut k, &mut v] {
-            let width = b.shape(*x).last().cloned().unwrap_or(Ix::Const(0));
-            let part = b.slice(bias, 0, start.clone(), 1, width.clone())?;
-            start = b.simplify(&Ix::add(start, width));
-            if b.rank(*x) == 3 {
-                *x = b.add(*x, part)?;
-            }
-        }
+        add_bias(b, bias, [&mut q, &mut k, &mut v])?;
     }
     let q = split_heads(b, q, heads)?;
     // Keys and values of cross attention come with heads apart.
@@ -322,14 +368,15 @@ fn embed_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![y, lengths, sum])
 }
 
-/// `(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos?, sin?)`
+/// `(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos?, sin?, position_ids?,
+/// attention_bias?, head_sink?)`
 fn group_query(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (heads, kv_heads) = (call.int("num_heads", 0)?, call.int("kv_num_heads", 0)?);
-    if let Some(at) = (9..14).find(|i| call.opt(*i).is_some()) {
+    if let Some(at) = (12..16).find(|i| call.opt(*i).is_some()) {
         return Err(Refusal::new(format!("operand {} of GroupQueryAttention is not supported", at + 1)));
     }
-    if call.flag("smooth_softmax", false)? || heads < 1 || kv_heads < 1 {
-        return Err(Refusal::new("this form of GroupQueryAttention is not supported"));
+    if heads < 1 || kv_heads < 1 {
+        return Err(Refusal::new(format!("{heads} heads of queries and {kv_heads} of keys are not supported")));
     }
     let packed = call.arg(0)?;
     let (q, k, v) = match (call.opt(1), call.opt(2)) {
@@ -366,7 +413,10 @@ fn group_query(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let before = b.max(before, ir::int_scalar(Elem::I64, 0))?;
     let (mut q, mut k) = (q, k);
     if call.flag("do_rotary", false)? {
-        let positions = counted(b, before, seq.clone())?;
+        let positions = match call.opt(9) {
+            Some(positions) if b.rank(positions) == 2 => positions,
+            _ => counted(b, before, seq.clone())?,
+        };
         let (cos, sin) = (rows_at(b, call.arg(7)?, positions)?, rows_at(b, call.arg(8)?, positions)?);
         let dim = known_extent(b, cos, b.rank(cos).saturating_sub(1), "the size of a head")? * 2;
         let interleaved = call.flag("rotary_interleaved", false)?;
@@ -378,6 +428,12 @@ fn group_query(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         present.push(append(b, new, past, before, &total)?);
     }
     let mut masking = Masking { causal: true, offset: Offset::Batch(before), ..Masking::default() };
+    masking.mask = call.opt(10);
+    masking.sink = match call.opt(11) {
+        Some(sink) => Some(b.reshape(sink, &[Ix::Const(1), Ix::Const(heads), Ix::Const(1), Ix::Const(1)])?),
+        // The score of nothing is 0.
+        None => call.flag("smooth_softmax", false)?.then(|| ir::scalar(b.wide(q), 0.0)),
+    };
     let window = call.int("local_window_size", -1)?;
     if window > 0 {
         masking.left = Some(window - 1);

@@ -9,7 +9,7 @@ use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::resize::round_even;
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
-use crate::graph::ir::{Arg, Attr, MAX_EXTENT};
+use crate::graph::ir::{self, Arg, Attr, MAX_EXTENT};
 use crate::index::Ix;
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
@@ -61,6 +61,20 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         handles: &["com.microsoft.FusedConv"],
         doc: "A convolution with a sum and an activation.\n\n`y = fused_conv(x, w, b, z)` --> `y = relu(conv(x, w, b) + z)`",
         run: fused_conv,
+    },
+    Decomposition {
+        name: "contrib_fused_gemm",
+        handles: &["com.microsoft.FusedGemm"],
+        doc: "A matrix product with an activation.\n\n`y = fused_gemm(a, b, c)` --> `y = relu(gemm(a, b, c))`",
+        run: fused_gemm,
+    },
+    Decomposition {
+        name: "contrib_gather_block_quantized",
+        handles: &["com.microsoft.GatherBlockQuantized"],
+        doc: "Rows of a table of 4 or 8 bits, a scale for each block of a row.\n\n\
+              `y = gather_block_quantized(x, i, s, z)` --> `y = (gather x[i] - gather z[i]) * gather s[i]`\n\n\
+              Refuses blocks along the axis that is gathered along, and bytes of two numbers along another axis than the last.",
+        run: gather_block_quantized,
     },
 ];
 
@@ -273,21 +287,78 @@ fn fused_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         y = b.add(y, more)?;
     }
     let params = call.floats("activation_params")?.unwrap_or_default();
+    Ok(vec![activated(b, y, call.text("activation")?.unwrap_or_default(), &params)?])
+}
+
+/// What an activation that was fused into a product makes of it.
+fn activated(b: &mut Builder<'_>, y: Arg, name: &str, params: &[f64]) -> Result<Arg> {
     let float = |at: usize| params.get(at).map(|v| Attr::Float(*v));
     let with = |names: &[&'static str]| -> Vec<(&'static str, Attr)> {
         names.iter().enumerate().filter_map(|(at, name)| Some((*name, float(at)?))).collect()
     };
-    let y = match call.text("activation")?.unwrap_or_default() {
+    Ok(match name {
         "" => y,
-        name @ ("Relu" | "Sigmoid" | "Tanh") => torch(b, &format!("onnx.{name}"), &[y], &[])?,
-        "LeakyRelu" => torch(b, "onnx.LeakyRelu", &[y], &with(&["alpha"]))?,
+        "Relu" | "Sigmoid" | "Tanh" | "Softplus" | "Softsign" => torch(b, &format!("onnx.{name}"), &[y], &[])?,
+        "LeakyRelu" | "Elu" | "ThresholdedRelu" => torch(b, &format!("onnx.{name}"), &[y], &with(&["alpha"]))?,
         "HardSigmoid" => torch(b, "onnx.HardSigmoid", &[y], &with(&["alpha", "beta"]))?,
         "Clip" => {
             let (low, high) = (params.first().copied(), params.get(1).copied());
             let y = low.map_or(Ok(y), |low| b.max(y, b.scalar_like(y, low)))?;
             high.map_or(Ok(y), |high| b.min(y, b.scalar_like(y, high)))?
         }
-        other => return Err(Refusal::new(format!("a convolution with the activation {other} is not supported"))),
+        other => return Err(Refusal::new(format!("a product with the activation {other} is not supported"))),
+    })
+}
+
+/// `(a, b, c?)`
+fn fused_gemm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let y = onnx(b, call, "onnx.Gemm", call.args)?;
+    let mut params = vec![];
+    for name in ["activation_alpha", "activation_beta", "activation_gamma"] {
+        params.extend(call.float_of(name)?);
+    }
+    Ok(vec![activated(b, y, call.text("activation")?.unwrap_or_default(), &params)?])
+}
+
+/// `(data, indices, scales, zero_points?)`: rows are gathered first, and only they become floats.
+fn gather_block_quantized(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (data, indices, scales) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
+    let rank = b.rank(data);
+    let gathered = normal_axis(call.int("gather_axis", 0)?, rank)?;
+    let quantized = normal_axis(call.int("quantize_axis", 1)?, rank)?;
+    let (block, bits) = (call.int("block_size", 128)?, call.int("bits", 4)?);
+    let packed = b.elem(data) == Elem::U8 && bits == 4;
+    let fits = (16..=MAX_EXTENT).contains(&block) && matches!(bits, 4 | 8) && gathered != quantized;
+    if !fits || (packed && quantized + 1 != rank) {
+        let what = format!("{bits} bits in blocks of {block} along axis {quantized}, gathered along axis {gathered}");
+        return Err(Refusal::new(format!("{what} are not supported")));
+    }
+    let at = |b: &mut Builder<'_>, x: Arg| {
+        torch(b, "onnx.Gather", &[x, indices], &[("axis", Attr::Int(Ix::Const(gathered as i64)))])
     };
-    Ok(vec![y])
+    let whole = |b: &mut Builder<'_>, x: Arg| -> Result<Arg> {
+        let x = at(b, x)?;
+        if packed { halves(b, x) } else { b.convert(x, Elem::F32) }
+    };
+    let q = whole(b, data)?;
+    let axis = if quantized > gathered { quantized + b.rank(indices) - 1 } else { quantized };
+    let shape = b.shape(q);
+    let spread = |b: &mut Builder<'_>, x: Arg| {
+        let mut coords: Vec<Ix> = (0..shape.len()).map(ir::axis).collect();
+        coords[axis] = Ix::floor_div(coords[axis].clone(), Ix::Const(block));
+        b.map("scale", x, shape.clone(), coords)
+    };
+    let zero = match call.opt(3) {
+        Some(zero) => {
+            let zero = whole(b, zero)?;
+            spread(b, zero)
+        }
+        None => b.scalar_like(q, if b.elem(data) == Elem::U8 { f64::from(1u32 << (bits - 1)) } else { 0.0 }),
+    };
+    let scale = at(b, scales)?;
+    let scale = b.convert(scale, Elem::F32)?;
+    let scale = spread(b, scale);
+    let y = b.sub(q, zero)?;
+    let y = b.mul(y, scale)?;
+    Ok(vec![b.convert(y, b.elem(scales))?])
 }

@@ -141,6 +141,12 @@ fn function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let x = base_float(b, x)?;
             return Ok(vec![b.compare(Predicate::NotEqual, x, x)?]);
         }
+        // A NaN has no sign: it stays. PyTorch gives 0.
+        "onnx.Sign" if b.elem(x).is_float() => {
+            let sign = torch(b, "aten.sign", &[x], &[])?;
+            let number = b.compare(Predicate::Equal, x, x)?;
+            return Ok(vec![b.select(number, sign, x)?]);
+        }
         "onnx.Gelu" => {
             let tanh = call.text("approximate")?.unwrap_or("none").to_string();
             return Ok(vec![torch(b, "aten.gelu", &[x], &[("approximate", Attr::Str(tanh))])?]);

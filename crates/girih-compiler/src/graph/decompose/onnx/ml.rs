@@ -67,7 +67,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         name: "ml_linear",
         handles: &["onnx.LinearRegressor", "onnx.LinearClassifier"],
         doc: "A product with constant coefficients; a classifier also gives the label of the greatest score.\n\n\
-              `y = linear(x)` --> `s = x @ w + b`, `label = labels[argmax s]`\n\nRefuses labels that are strings, and PROBIT.",
+              `y = linear(x)` --> `s = x @ w + b`, `label = labels[argmax s]`\n\nRefuses labels that are strings.",
         run: linear,
     },
     Decomposition {
@@ -76,12 +76,6 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         doc: "Scores by label, as the array of scores: their columns are in the order of the labels.\n\n\
               `y = zip_map(x)` --> `x`",
         run: |_, call| Ok(vec![call.arg(0)?]),
-    },
-    Decomposition {
-        name: "ml_svm_regressor",
-        handles: &["onnx.SVMRegressor"],
-        doc: "A sum of kernels at support vectors.\n\n`y = svm(x)` --> `y = dot coefficients, kernel(x, vectors) + rho`",
-        run: svm_regressor,
     },
 ];
 
@@ -105,7 +99,7 @@ fn is_nan(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
     b.compare(Predicate::NotEqual, x, x)
 }
 
-fn strings(what: &str) -> Refusal {
+pub(super) fn strings(what: &str) -> Refusal {
     Refusal::new(format!("{what} of strings is not supported"))
 }
 
@@ -303,8 +297,32 @@ pub(super) fn post_transform(b: &mut Builder<'_>, scores: Arg, name: &str) -> Re
             let half = b.scalar_like(scores, 0.5);
             b.select(none, half, y)?
         }
-        other => return Err(Refusal::new(format!("post_transform {other} is not supported"))),
+        "PROBIT" => probit(b, scores)?,
+        other => return Err(Refusal::new(format!("post_transform is {other:?}, which ONNX does not define"))),
     })
+}
+
+/// Where the normal distribution reaches a probability, by the approximation of ONNX Runtime.
+fn probit(b: &mut Builder<'_>, p: Arg) -> Result<Arg> {
+    let c = |b: &Builder<'_>, v: f64| b.scalar_like(p, v);
+    let (one, zero) = (c(b, 1.0), c(b, 0.0));
+    let twice = b.add(p, p)?;
+    let x = b.sub(twice, one)?;
+    let (less, more) = (b.sub(one, x)?, b.add(one, x)?);
+    let product = b.mul(less, more)?;
+    let log = b.log(product)?;
+    let half = b.mul(log, c(b, 0.5))?;
+    let v = b.add(half, c(b, 2.0 / (3.14159 * 0.147)))?;
+    let by = b.mul(log, c(b, 1.0 / 0.147))?;
+    let square = b.mul(v, v)?;
+    let inside = b.sub(square, by)?;
+    let root = b.sqrt(inside)?;
+    let apart = b.sub(root, v)?;
+    let size = b.sqrt(apart)?;
+    let negated = b.neg(size)?;
+    let below = b.compare(Predicate::LessThan, x, zero)?;
+    let y = b.select(below, negated, size)?;
+    b.mul(y, c(b, 1.414_213_56))
 }
 
 /// The label of each row's greatest score: `labels[argmax scores]`.
@@ -367,69 +385,4 @@ fn linear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         labels_of(b, scores, &labels)?
     };
     Ok(vec![label, b.convert(scores, Elem::F32)?])
-}
-
-fn svm_regressor(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (x, features) = rows(b, call)?;
-    let elem = b.elem(x);
-    let coefficients = numbers(call, "coefficients")?.ok_or_else(|| Refusal::new("an SVM has no coefficients"))?;
-    let params = numbers(call, "kernel_params")?.unwrap_or_else(|| vec![0.0; 3]);
-    let param = |i: usize| params.get(i).copied().unwrap_or(0.0);
-    let supports = call.int("n_supports", 0)?.max(0);
-    let column = |b: &mut Builder<'_>| float_constant(b, elem, &[coefficients.len() as u64, 1], &coefficients);
-    let mut y = if supports == 0 {
-        if coefficients.len() as i64 != features {
-            return Err(Refusal::new(format!("{} coefficients do not fit {features} features", coefficients.len())));
-        }
-        let w = column(b);
-        b.matmul(x, w)?
-    } else {
-        let vectors = numbers(call, "support_vectors")?.unwrap_or_default();
-        if vectors.len() as i64 != supports * features || coefficients.len() as i64 != supports {
-            return Err(Refusal::new(format!("{supports} support vectors do not fit {features} features")));
-        }
-        let v = float_constant(b, elem, &[supports as u64, features as u64], &vectors);
-        let gamma = ir::scalar(elem, param(0));
-        let products = |b: &mut Builder<'_>| -> Result<Arg> {
-            let v = b.transpose(v, &[1, 0])?;
-            b.matmul(x, v)
-        };
-        let shifted = |b: &mut Builder<'_>| -> Result<Arg> {
-            let p = products(b)?;
-            let scaled = b.mul(p, gamma)?;
-            b.add(scaled, ir::scalar(elem, param(1)))
-        };
-        let kernel = match call.text("kernel_type")?.unwrap_or("LINEAR") {
-            "LINEAR" => products(b)?,
-            "POLY" => {
-                let base = shifted(b)?;
-                b.pow(base, ir::scalar(elem, param(2).trunc()))?
-            }
-            "SIGMOID" => {
-                let s = shifted(b)?;
-                b.tanh(s)?
-            }
-            "RBF" => {
-                let rows = b.unsqueeze(x, &[1])?;
-                let difference = b.sub(rows, v)?;
-                let square = b.mul(difference, difference)?;
-                let distance = b.reduce(ReduceOp::Sum, square, &[2], false)?;
-                let scaled = b.mul(distance, gamma)?;
-                let negated = b.neg(scaled)?;
-                b.exp(negated)?
-            }
-            other => return Err(Refusal::new(format!("kernel_type is {other:?}, which ONNX does not define"))),
-        };
-        let w = column(b);
-        b.matmul(kernel, w)?
-    };
-    if let Some(rho) = numbers(call, "rho")?.and_then(|r| r.first().copied()) {
-        y = b.add(y, ir::scalar(elem, rho))?;
-    }
-    if call.flag("one_class", false)? {
-        let above = b.compare(Predicate::GreaterThan, y, ir::scalar(elem, 0.0))?;
-        y = b.select(above, ir::scalar(elem, 1.0), ir::scalar(elem, -1.0))?;
-    }
-    let y = post_transform(b, y, call.text("post_transform")?.unwrap_or("NONE"))?;
-    Ok(vec![b.convert(y, Elem::F32)?])
 }

@@ -4,6 +4,7 @@
 //! taken from either, and the attribute `opset` says the version.
 
 pub(super) mod attention;
+pub(super) mod chosen;
 mod common;
 pub(super) mod contrib;
 pub(super) mod contrib_quantized;
@@ -26,6 +27,7 @@ pub(super) mod shape;
 pub(super) mod signal;
 pub(super) mod slices;
 pub(super) mod state;
+pub(super) mod svm;
 pub(super) mod training;
 pub(super) mod trees;
 pub(super) mod types;

@@ -96,6 +96,10 @@ fn quantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         y = b.max(y, low)?;
         y = b.min(y, high)?;
     }
+    // What the type cannot hold is its nearest number.
+    if to.is_int() && to.bits() >= 8 {
+        return Ok(vec![b.convert(y, to)?]);
+    }
     Ok(vec![cast(b, y, to, call.flag("saturate", true)?, Rounding::NearestEven)?])
 }
 

@@ -4,27 +4,19 @@ use crate::graph::build::{Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::Arg;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "refuse_random",
-        handles: &[
-            "onnx.Bernoulli",
-            "onnx.Multinomial",
-            "onnx.RandomNormal",
-            "onnx.RandomNormalLike",
-            "onnx.RandomUniform",
-            "onnx.RandomUniformLike",
-        ],
-        doc: "Refuses random numbers: a run has the same results every time.",
-        run: |_, call| refuse(call, "draws random numbers, which a compiled model does not do"),
-    },
-    Decomposition {
-        name: "refuse_data_dependent",
-        handles: &["onnx.NonMaxSuppression"],
-        doc: "Refuses results whose shape depends on the data: shapes follow from the shapes of the inputs.",
-        run: |_, call| refuse(call, "has a result whose shape depends on the data"),
-    },
-];
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
+    name: "refuse_random",
+    handles: &[
+        "onnx.Bernoulli",
+        "onnx.Multinomial",
+        "onnx.RandomNormal",
+        "onnx.RandomNormalLike",
+        "onnx.RandomUniform",
+        "onnx.RandomUniformLike",
+    ],
+    doc: "Refuses random numbers: a run has the same results every time.",
+    run: |_, call| refuse(call, "draws random numbers, which a compiled model does not do"),
+}];
 
 fn refuse(call: &Call<'_>, why: &str) -> Result<Vec<Arg>> {
     Err(Refusal::new(format!("{} {why}", call.name.trim_start_matches("onnx."))))

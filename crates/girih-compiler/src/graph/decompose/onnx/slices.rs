@@ -173,9 +173,9 @@ fn amounts(b: &Builder<'_>, call: &Call<'_>, rank: usize) -> Result<(Vec<Ix>, Ve
 }
 
 fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let (from, elem) = (b.shape(x), b.elem(x));
-    let (before, after) = amounts(b, call, from.len())?;
+    let mut x = call.arg(0)?;
+    let (mut from, elem) = (b.shape(x), b.elem(x));
+    let (mut before, mut after) = amounts(b, call, from.len())?;
     let mode = call.text("mode")?.unwrap_or("constant");
     if mode == "constant" {
         let value = match call.opt(2) {
@@ -186,6 +186,24 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             return Err(Refusal::new(format!("the value's type {} is not {elem}", b.elem(value))));
         }
         return Ok(vec![b.pad(x, &before, &after, value)?]);
+    }
+    // Elements that are cut off are not there for what is padded.
+    for d in 0..from.len() {
+        let negative = |n: &Ix| n.as_const().filter(|n| *n < 0).map_or(0, |n| -n);
+        let (front, back) = (negative(&before[d]), negative(&after[d]));
+        if front + back == 0 {
+            continue;
+        }
+        let rest = b.simplify(&Ix::sub(from[d].clone(), Ix::Const(front + back)));
+        if rest.as_const().is_some_and(|n| n < 0) {
+            let extent = b.shape_text(&from[d..=d]);
+            return Err(Refusal::new(format!("{} elements cannot be cut off an axis of {extent}", front + back)));
+        }
+        x = b.slice(x, d, Ix::Const(front), 1, rest.clone())?;
+        from[d] = rest;
+        for n in [&mut before[d], &mut after[d]] {
+            *n = if negative(n) > 0 { Ix::Const(0) } else { n.clone() };
+        }
     }
     let (mut shape, mut coords) = (vec![], vec![]);
     for (d, n) in from.iter().enumerate() {

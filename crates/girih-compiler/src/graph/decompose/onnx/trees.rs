@@ -17,7 +17,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition 
     doc: "The nodes of all trees are in tables; a row keeps one node of each tree.\n\n\
           `y = trees(x)` --> for each level `at = select(gather x[feature[at]] <= split[at], yes[at], no[at])`, then \
           `y = reduce sum weight[at] over trees`\n\n\
-          Refuses trees deeper than 64, labels that are strings, and PROBIT.",
+          Refuses trees deeper than 64, and labels that are strings.",
     run: trees,
 }];
 

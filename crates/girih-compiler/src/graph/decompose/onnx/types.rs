@@ -12,7 +12,8 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_cast",
         handles: &["onnx.Cast", "onnx.CastLike"],
-        doc: "Another element type: floats round to nearest even and are truncated to integers, 8-bit floats stay within \
+        doc: "Another element type: floats round to nearest even. To integers they are truncated in 32 or 64 bits, and narrower \
+              ones take the last bits: -1 is 255 of eight, infinity and NaN are the least integer. 8-bit floats stay within \
               their range unless `saturate = 0`.\n\n`y = Cast(x)` --> `y = to x`",
         run: cast_call,
     },
@@ -57,7 +58,7 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
     }
     // What 2 or 4 bits cannot hold wraps, and a format without NaN takes 0 for it.
     if b.elem(x).is_float() && to.is_int() && to.bits() < 8 {
-        x = b.convert(x, Elem::I32)?;
+        x = b.truncated(x, Elem::I32)?;
     }
     if to.dtype == DType::F4E2M1FN {
         let nan = b.compare(Predicate::NotEqual, x, x)?;
@@ -72,7 +73,11 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
     if to.dtype == DType::F8E8M0FNU {
         return b.elementwise_to(ScalarOp::FToF { to: to.dtype, rounding }, &[x], to);
     }
-    b.convert(x, to)
+    let wraps = b.elem(x).is_float() && to.is_int() && !to.is_bool();
+    if wraps && b.fit_floats(x) {
+        return b.convert(x, to);
+    }
+    if wraps { b.truncated(x, to) } else { b.convert(x, to) }
 }
 
 fn cast_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
