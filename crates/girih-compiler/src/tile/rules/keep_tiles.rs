@@ -443,7 +443,11 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
+    use crate::pipeline;
+    use crate::tile::target::{MemoryKind, Target};
     use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const SOFTMAX: &str = include_str!("../goldens/softmax_65536.mlir");
 
     const ROW: &str = r#"loop kernel k(src: ptr f32, dst: ptr f32):
   local x: f32[10, 100]
@@ -490,6 +494,20 @@ mod tests {
             refusals("keep_tiles", &short, &gpu(&[])),
             ["tile x: it takes 196 registers of each of 256 threads; there are 63"]
         );
+    }
+
+    /// Softmax of a row of 65,536 f32, whose tiles no block has shared memory for, fits every GPU.
+    #[test]
+    fn long_rows_fit() {
+        let module = crate::pipeline::front(SOFTMAX).unwrap_or_else(|d| panic!("{d:#?}")).module;
+        for name in ["sm_80", "sm_90a", "sm_100a", "sm_120"] {
+            let target = Target::named(name).unwrap();
+            let most = target.bytes_of(MemoryKind::Shared);
+            let options = pipeline::Options { target, ..Default::default() };
+            let lowered = pipeline::lower(&module, "softmax", &options, &mut pipeline::Silent);
+            let kernel = lowered.unwrap_or_else(|d| panic!("{d:#?}")).kernel;
+            assert!(kernel.shared <= most && kernel.scratch >= 65_536 * 4 / u64::from(kernel.threads), "{name}");
+        }
     }
 
     #[test]
