@@ -21,9 +21,13 @@ use super::watch::{Stalled, Watch};
 use crate::base::Code;
 use crate::base::launch::Trap;
 use crate::base::memory::{Fault, Memory};
+use crate::loops::eval::blocks::SLICE;
 
 /// Looks without a change of memory, after which a block that waits for no other is taken to go round.
 const QUIET: u32 = 64;
+
+/// Instructions of a block that waits for no other, between two looks.
+const LOOK: u64 = 2 * SLICE as u64;
 
 /// What is kept of former looks.
 #[derive(Default)]
@@ -35,6 +39,8 @@ pub(super) struct Looks {
     /// Changes of memory that were seen at the last look, and looks since there was one.
     changes: u64,
     quiet: u32,
+    /// Instructions since the last look that compared.
+    instructions: u64,
 }
 
 impl Looks {
@@ -103,6 +109,14 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if self.program.cooperative || self.looks.quiet >= QUIET {
             self.schedule.settle(true);
         }
+        // A look goes through all that a block has: where that is much, it is seldom.
+        if !self.program.cooperative {
+            self.looks.instructions += LOOK;
+            if self.looks.instructions < live.iter().map(Block::bytes).sum::<u64>() / 2 {
+                return false;
+            }
+            self.looks.instructions = 0;
+        }
         let mut state = FxHasher::default();
         live.iter().for_each(|block| block.hash_into(&mut state));
         self.looks.again(state.finish())
@@ -135,6 +149,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
 }
 
 impl<const W: usize, L> Block<W, L> {
+    fn bytes(&self) -> u64 {
+        let registers: usize = self.warps.iter().map(|w| w.regs.len() * W * size_of::<u64>()).sum();
+        (self.scratch.len() + self.shared.len() + registers) as u64
+    }
+
     fn hash_into(&self, state: &mut FxHasher) {
         (self.id, self.live, self.waiting, self.out.len()).hash(state);
         (&self.scratch, &self.shared).hash(state);
