@@ -60,21 +60,6 @@ fn branches_one_after_the_other() {
 }
 
 #[test]
-fn numbers_of_branches() {
-    grows_with(60, "numbers of branches", |k| {
-        let last = if k == 1 { format!("%x{k}") } else { format!("%u{}", k - 1) };
-        format!(
-            "{}%u{k} = if %c{k} -> (tile<i32>) {{\n%w{k} = muli {last}, %n{k} : tile<i32>\nyield %w{k} : tile<i32>\n}} else {{\n\
-             yield {last} : tile<i32>\n}}\n%f{k} = itof %u{k} signed : tile<i32> -> tile<f32>\n\
-             %r{k} = reshape %f{k} : tile<f32> -> tile<1xf32>\n%b{k} = broadcast %r{k} : tile<1xf32> -> {TILE}\n\
-             %v{k} = addf %v{}, %b{k} : {TILE}\n",
-            condition(k),
-            k - 1
-        )
-    });
-}
-
-#[test]
 fn a_chain() {
     linear("a chain", |k| format!("%v{k} = addf %v{}, %v0 : {TILE}\n", k - 1));
 }
