@@ -51,7 +51,9 @@ pub fn load(source: &Source) -> girih::Result<Program> {
 pub fn program(path: &Path) -> Result<(Source, Program), Failure> {
     if by_hand::is_one(path) {
         let file = path.display();
-        let more = format!("`girih sim {file}` runs it, `girih compile {file} --ir cuda` prints its CUDA");
+        let more = format!(
+            "`girih run {file}` and `girih sim {file}` run it, `girih compile {file} --ir cuda` prints its CUDA"
+        );
         return Err(girih::Error::file(path, format!("it holds Kernel IR, not a tile program: {more}")).into());
     }
     let source = read(path)?;

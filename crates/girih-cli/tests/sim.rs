@@ -401,3 +401,70 @@ fn kernel_ir_by_hand() {
     ]);
     expect(&o, 0, "");
 }
+
+#[test]
+fn kernel_ir_is_a_program() {
+    let lab = Lab::new("sim-program");
+    let file = lab.file("reversed.kir", &BY_HAND.replace("randn:f32[64]", "arange:f32[64]"));
+    let o = lab.girih(&["run", &file, "--print", "y", "--save", &format!("y={}", lab.path("y.npy"))]);
+    expect(&o, 0, "");
+    assert!(out(&o).starts_with("y = "), "{}", out(&o));
+    assert!(std::path::Path::new(&lab.path("y.npy")).exists());
+    let printed = out(&o);
+    let o = lab.girih(&["sim", &file, "--print", "y"]);
+    expect(&o, 0, "");
+    assert!(out(&o).contains(printed.trim_end()), "{}", out(&o));
+    expect(&lab.girih(&["run", &file]), 0, "ran `reversed` on sim");
+
+    // What the simulator finds is an error of the run, and a wrong value shows beside another kernel.
+    let racy = lab.file("racy.kir", &BY_HAND.replace("  barrier\n", ""));
+    expect(&lab.girih(&["run", &racy]), 3, "race in shared memory");
+    let same = lab.file("same.kir", &BY_HAND.replace("kernel reversed", "kernel again"));
+    let o = lab.girih(&["sim", &file, "--compare", &same]);
+    expect(&o, 0, "");
+    assert!(out(&o).contains("leave the same bits"), "{}", out(&o));
+    let wrong = lab.file("wrong.kir", &BY_HAND.replace("63 - tx", "62 - tx%63"));
+    let o = lab.girih(&["sim", &file, "--compare", &wrong]);
+    expect(&o, 1, "");
+    assert!(out(&o).contains("compare: FAIL `y` differs first at element"), "{}", out(&o));
+    let other = lab.file("other.kir", &BY_HAND.replace("ptr<f32>, y: ptr<f32>", "ptr<f32>, z: ptr<f32>"));
+    let other =
+        lab.file("other.kir", &std::fs::read_to_string(other).unwrap().replace("y[tx", "z[tx").replace("y=", "z="));
+    expect(&lab.girih(&["sim", &file, "--compare", &other]), 2, "--compare needs the same parameters");
+
+    // A kernel of one thread, and what does not fit.
+    let one = "# launch: grid=4 y=zeros:i32[4]\nkernel count(y: ptr<i32>) scratch 0 {\n  v: i32 = index bx*3\n  store y[bx] = v\n}\n";
+    let one = lab.file("one.kir", one);
+    let o = lab.girih(&["run", &one, "--print", "y"]);
+    expect(&o, 0, "");
+    assert!(out(&o).contains("[0, 3, 6, 9]"), "{}", out(&o));
+    expect(&lab.girih(&["run", &file, "--device", "cpu"]), 2, "runs on --device sim, not on cpu");
+    expect(&lab.girih(&["run", &file, "--verify"]), 2, "--verify is for tile programs and models");
+    expect(&lab.girih(&["sim", "-c", SUM, "--print", "x"]), 2, "are for Kernel IR");
+}
+
+/// What never ends on a GPU ends here, and says why.
+#[test]
+fn endless_runs_end() {
+    let lab = Lab::new("sim-endless");
+    let later = "# launch: grid=6000 f=zeros:i32[1]\nkernel later(f: ptr<i32>) threads 32 scratch 0 shared 0 {\n  if bx == 5999 {\n    \
+                 if tx == 0 {\n      store f[0] = 1:i32 release\n    }\n  } else {\n    loop {\n      v: i32 = load f[0] acquire\n      \
+                 d: i1 = cmpi.eq v, 1:i32\n      if d {\n        break\n      }\n    }\n  }\n}\n";
+    let o = lab.girih(&["sim", &lab.file("later.kir", later), "--target", "sm_90a", "--schedules", "5"]);
+    expect(&o, 3, "");
+    let told = "deadlock: 4224 blocks are resident at once, and all of them wait; the 1776 others begin only when one of these ends";
+    assert!(out(&o).contains(told), "{}", out(&o));
+    // Past the end of an array there is no 99.
+    let past = "# launch: grid=1 x=zeros:f32[50] o=zeros:i32[1]\nkernel past(x: ptr<f32>, o: ptr<i32>) threads 32 scratch 0 shared 0 {\n  \
+                var k: i32 = 0:i32\n  loop {\n    v: f32 = load x[k]\n    d: i1 = cmpf.eq v, 99.0:f32\n    if d {\n      break\n    }\n    \
+                n: i32 = addi k, 1:i32\n    k = n\n  }\n  store o[0] = k where tx == 0\n}\n";
+    let past = lab.file("past.kir", past);
+    let o = lab.girih(&["sim", &past]);
+    expect(&o, 3, "");
+    assert!(
+        out(&o).contains("out-of-bounds") && out(&o).contains("statements after an access out of bounds"),
+        "{}",
+        out(&o)
+    );
+    expect(&lab.girih(&["run", &past]), 3, "out-of-bounds");
+}

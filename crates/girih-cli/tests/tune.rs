@@ -179,3 +179,14 @@ fn ctrl_c_keeps_what_there_is() {
     assert_eq!(o.status.code(), Some(130), "{}{}", out(&o), err(&o));
     assert!(out(&o).contains("ended: interrupted"), "{}", out(&o));
 }
+
+/// A simulation of minutes is left in the middle.
+#[test]
+fn the_budget_holds_inside_a_simulation() {
+    let lab = Lab::new("tune-budget");
+    let large = "torch.randn(2048, 2048, dtype=torch.float16) @ torch.randn(2048, 2048, dtype=torch.float16)";
+    let start = std::time::Instant::now();
+    let o = lab.girih(&[&["tune", "-c", large, "--budget", "1"], &SIM[..]].concat());
+    expect(&o, 1, "the simulation of the default takes longer than the budget");
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+}

@@ -3,6 +3,7 @@
 //! In: the text that `girih compile --ir kernel` prints. Out: what Girih makes of it, and runs on the simulator.
 
 use girih_compiler::base::launch::Launch;
+use girih_compiler::base::memory::Memory;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::kernel::ir::{Elem, Kernel};
 use girih_compiler::kernel::{parse, print, verify};
@@ -84,17 +85,42 @@ impl KernelIr {
         &self.params
     }
 
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        self.kernel.threads
+    }
+
+    /// Runs the kernel as [`KernelIr::simulate`] does, or on the evaluator where a block has one thread.
+    ///
+    /// # Errors
+    /// Those of `simulate`.
+    pub fn run(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<()> {
+        if self.kernel.threads > 1 {
+            return self.simulate(grid, args);
+        }
+        self.launched(grid, args, simulate::evaluated)
+    }
+
     /// Runs the kernel on the simulator, over a grid of blocks; a kernel that says its grid has that one.
     ///
     /// # Errors
     /// Arguments that do not fit the kernel; what ends the run, and without a watcher what the simulator finds.
     pub fn simulate(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<()> {
+        self.launched(grid, args, simulate::alone)
+    }
+
+    fn launched(
+        &self,
+        grid: [u32; 3],
+        args: &mut [Arg<'_>],
+        run: impl FnOnce(&Lowered, &Launch, &mut dyn Memory, &Options) -> Result<()>,
+    ) -> Result<()> {
         let bound = args::bind(self.name(), &self.params, args)?;
         let mut memory = bound.memory(&self.params);
         let mut launch = Launch::new(grid, bound.slots.clone());
         launch.only_block = self.options.block;
         let lowered = Lowered { kernel: self.kernel.clone(), loops: Default::default(), tile: Default::default() };
-        simulate::alone(&lowered, &launch, &mut memory, &self.options.clone().device(Device::Sim))
+        run(&lowered, &launch, &mut memory, &self.options.clone().device(Device::Sim))
     }
 }
 

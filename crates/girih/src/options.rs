@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use girih_compiler::base::budget::bytes_text;
 use girih_compiler::base::launch::Assumptions;
@@ -129,6 +130,8 @@ pub struct Options {
     pub announce: Option<Announce>,
     /// Statements that all threads of a simulated kernel may run together; some 69 billion when absent.
     pub steps: Option<u64>,
+    /// When a simulation ends, in the middle of a kernel if need be, as if it were interrupted; never when absent.
+    pub deadline: Option<Instant>,
     /// Keep in the simulator's reports what pictures are drawn of.
     pub record: bool,
     /// Refuse a model whose arrays take more bytes than this: its weights, what is computed from them when it is loaded, its

@@ -10,7 +10,7 @@ use std::path::Path;
 use girih::{CachePolicy, Device, Kernel, Options, Param, PrintOrder};
 use serde_json::json;
 
-use super::model;
+use super::{by_hand, model};
 use crate::cli::{LaunchArgs, RunArgs};
 use crate::failure::Failure;
 use crate::render::Source;
@@ -24,22 +24,15 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.profile {
         return Err(Failure::usage("--profile works with models only, not with tile programs"));
     }
+    if let Some(file) = args.kernel.file.as_deref().filter(|file| by_hand::is_one(file)) {
+        return by_hand::run(args, file);
+    }
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let options = options(args)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
     let within = Failure::within(&source);
     let (grid, mut arguments) = launch(&source, kernel.name(), kernel.params(), &args.launch)?;
-    let saves = targets(&source, &kernel, &arguments, args.save.iter().map(|(n, _)| n.as_str()))?;
-    let prints = targets(&source, &kernel, &arguments, args.print.iter().map(String::as_str))?;
-
-    // A result that cannot be kept is better known before a long run than after.
-    for (_, file) in &args.save {
-        let folder = Path::new(file).parent().filter(|p| !p.as_os_str().is_empty());
-        if let Some(folder) = folder.filter(|p| !p.is_dir()) {
-            let message = format!("cannot be written: the folder {} does not exist", folder.display());
-            return Err(within(girih::Error::file(file, message)));
-        }
-    }
+    let shown = Shown::of(&source, kernel.params(), &arguments, &args.save, &args.print)?;
 
     if args.verify_each {
         let checked = kernel.verify_each(grid, &mut arguments.views()).map_err(&within)?;
@@ -58,16 +51,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     drop(prepared);
     drop(views);
 
-    for ((_, file), &i) in args.save.iter().zip(&saves) {
-        if let Some(buffer) = arguments.buffer(i) {
-            girih::npy::write(Path::new(file), buffer).map_err(&within)?;
-        }
-    }
-    for (name, &i) in args.print.iter().zip(&prints) {
-        if let Some(buffer) = arguments.buffer(i) {
-            outln!("{name} = {}", arguments::show(buffer))?;
-        }
-    }
+    shown.show(&source, &arguments)?;
     let mut summary = json!({
         "kernel": kernel.name(),
         "device": kernel.options().device.to_string(),
@@ -158,16 +142,66 @@ fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &A
     }
 }
 
+/// What --save and --print name.
+pub(super) struct Shown<'a> {
+    saves: Vec<(usize, &'a Path)>,
+    prints: Vec<(usize, &'a str)>,
+}
+
+impl<'a> Shown<'a> {
+    /// A result that cannot be kept is better known before a long run than after.
+    pub(super) fn of(
+        source: &Source,
+        params: &[Param],
+        arguments: &Arguments,
+        save: &'a [(String, String)],
+        print: &'a [String],
+    ) -> Result<Shown<'a>, Failure> {
+        let saves = targets(source, params, arguments, save.iter().map(|(name, _)| name.as_str()))?;
+        let prints = targets(source, params, arguments, print.iter().map(String::as_str))?;
+        for (_, file) in save {
+            let folder = Path::new(file).parent().filter(|p| !p.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|p| !p.is_dir()) {
+                let message = format!("cannot be written: the folder {} does not exist", folder.display());
+                return Err(Failure::within(source)(girih::Error::file(file, message)));
+            }
+        }
+        Ok(Shown {
+            saves: saves.into_iter().zip(save).map(|(i, (_, file))| (i, Path::new(file))).collect(),
+            prints: prints.into_iter().zip(print).map(|(i, name)| (i, name.as_str())).collect(),
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.saves.is_empty() && self.prints.is_empty()
+    }
+
+    /// Keeps and prints what a run left.
+    pub(super) fn show(&self, source: &Source, arguments: &Arguments) -> Result<(), Failure> {
+        for (i, file) in &self.saves {
+            if let Some(buffer) = arguments.buffer(*i) {
+                girih::npy::write(file, buffer).map_err(Failure::within(source))?;
+            }
+        }
+        for (i, name) in &self.prints {
+            if let Some(buffer) = arguments.buffer(*i) {
+                outln!("{name} = {}", arguments::show(buffer))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The buffers that --save or --print name.
 fn targets<'a>(
     source: &Source,
-    kernel: &Kernel<'_>,
+    params: &[Param],
     arguments: &Arguments,
     names: impl Iterator<Item = &'a str>,
 ) -> Result<Vec<usize>, Failure> {
     names
         .map(|name| {
-            let i = arguments::position(source, kernel.params(), name)?;
+            let i = arguments::position(source, params, name)?;
             match arguments.buffer(i) {
                 Some(_) => Ok(i),
                 None => Err(Failure::usage(format!("`{name}` is not a buffer, so it cannot be saved or printed"))),

@@ -11,11 +11,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::explain::StageText;
 use girih::sim::{Counts, Estimate, Finding, Policy, Report, Requests, Statement};
-use girih::{Device, Inspect, KernelIr, Options, Program, Simulated};
+use girih::{Buffer, Device, Inspect, KernelIr, Options, Program, Simulated, values};
+use girih_compiler::base::Code;
 use serde_json::{Value, json};
 
+use super::by_hand;
 use super::model::{self, Given};
-use super::{by_hand, run};
+use super::run::arguments::Arguments;
+use super::run::compare::{index_text, same};
+use super::run::{self, Shown};
 use crate::cli::SimArgs;
 use crate::failure::Failure;
 use crate::render::Source;
@@ -57,6 +61,8 @@ impl Gathered {
 struct Outcome {
     seen: Vec<Seen>,
     error: Option<Failure>,
+    /// What it left of the arguments of Kernel IR.
+    left: Option<Arguments>,
 }
 
 pub fn run(args: &SimArgs) -> Result<(), Failure> {
@@ -79,10 +85,16 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
         (None, _) => source::program(source::file(&args.kernel)?).map(|(s, p)| Subject::Program(s, p))?,
     };
     let once = |seed: u64, knobs: &[(String, i64)]| subject.simulate(args, seed, knobs);
-    let (mut told, mut failed, mut over) = (Told::default(), false, vec![]);
+    let kept = [!args.save.is_empty(), !args.print.is_empty(), args.compare.is_some()];
+    if kept.contains(&true) && !matches!(subject, Subject::ByHand(..)) {
+        let message = "--save, --print and --compare of `girih sim` are for Kernel IR; `girih run --device sim` has them for \
+                       programs and models";
+        return Err(Failure::usage(message));
+    }
+    let (mut told, mut failed, mut over, mut differs) = (Told::default(), false, vec![], false);
     let mut as_json = vec![];
     for seed in schedules {
-        let Outcome { seen, error } = once(seed, &[])?;
+        let Outcome { seen, error, left } = once(seed, &[])?;
         if girih::interrupted() {
             return Err(girih::Error::Interrupted.into());
         }
@@ -111,6 +123,19 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
             })),
             false => print(&seen, seed == first, &mut told)?,
         }
+        if let (Subject::ByHand(source, kernel), Some(left)) = (&subject, &left)
+            && seed == first
+        {
+            Shown::of(source, kernel.params(), left, &args.save, &args.print)?.show(source, left)?;
+            if let Some(other) = &args.compare {
+                differs |= compared(args, (source, kernel, left), other, seed)?;
+            }
+        }
+        // Another schedule would not end either, or take as long.
+        let endless = |s: &Seen| s.report.stopped.as_ref().is_some_and(|(trap, _)| trap.code == Code::OutOfFuel);
+        if seen.iter().any(endless) {
+            break;
+        }
     }
     if args.json {
         outln!("{}", json!({ "schedules": as_json, "over_budget": over }))?;
@@ -123,9 +148,50 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
     }
     match (failed, over.is_empty()) {
         (true, _) => Err(Failure::Said(3)),
-        (false, false) => Err(Failure::Said(1)),
-        (false, true) => Ok(()),
+        (false, true) if !differs => Ok(()),
+        (false, _) => Err(Failure::Said(1)),
     }
+}
+
+/// Runs another kernel on the same arguments under the same schedule, and says where it leaves other bits; whether it does.
+fn compared(
+    args: &SimArgs,
+    (source, kernel, left): (&Source, &KernelIr, &Arguments),
+    other: &Path,
+    seed: u64,
+) -> Result<bool, Failure> {
+    let (its_source, its) = by_hand::read(other)?;
+    let form =
+        |k: &KernelIr| k.params().iter().map(|p| format!("{}: {}", p.name, p.kind)).collect::<Vec<_>>().join(", ");
+    if form(kernel) != form(&its) {
+        let (a, b) = (form(kernel), form(&its));
+        return Err(Failure::usage(format!("--compare needs the same parameters; they are ({a}) and ({b})")));
+    }
+    let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
+    let (options, gathered) = options(args, seed, &[])?;
+    let its = its.with_options(Options { record: false, ..options });
+    let ran = its.simulate(grid, &mut arguments.views());
+    let Outcome { seen, error, .. } = outcome(&gathered, ran, &its_source);
+    if seen.iter().any(|s| !s.report.is_clean()) {
+        print(&seen, true, &mut Told::default())?;
+    }
+    if let Some(failure) = error {
+        return Err(failure);
+    }
+    let (here, there) = (&source.name, &its_source.name);
+    let mut differs = false;
+    for (i, param) in kernel.params().iter().enumerate() {
+        let (Some(a), Some(b)) = (left.buffer(i), arguments.buffer(i)) else { continue };
+        let Some(at) = (0..a.elements()).find(|&e| !same(a.dtype(), a.get(e), b.get(e))) else { continue };
+        let value = |of: &Buffer| format!("{} ({:#x})", values::text(of.dtype(), of.get(at)), of.get(at));
+        let (name, place, x, y) = (&param.name, index_text(a.shape(), at), value(a), value(b));
+        outln!("compare: FAIL `{name}` differs first at element {at} {place}: {here} has {x}, {there} has {y}")?;
+        differs = true;
+    }
+    if !differs {
+        outln!("compare: {here} and {there} leave the same bits")?;
+    }
+    Ok(differs)
 }
 
 /// Writes the page of a run, beside that of other knobs.
@@ -172,7 +238,7 @@ fn options(args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<(Option
 
 fn outcome(gathered: &Gathered, ended: girih::Result<()>, source: &Source) -> Outcome {
     let seen = std::mem::take(&mut *gathered.seen.lock().unwrap_or_else(PoisonError::into_inner));
-    Outcome { seen, error: ended.err().map(Failure::within(source)) }
+    Outcome { seen, error: ended.err().map(Failure::within(source)), left: None }
 }
 
 /// What is simulated.
@@ -202,7 +268,8 @@ impl Subject {
             Subject::ByHand(source, kernel) => {
                 let kernel = KernelIr::clone(kernel).with_options(options);
                 let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
-                Ok(outcome(&gathered, kernel.simulate(grid, &mut arguments.views()), source))
+                let ended = kernel.simulate(grid, &mut arguments.views());
+                Ok(Outcome { left: Some(arguments), ..outcome(&gathered, ended, source) })
             }
         }
     }

@@ -49,6 +49,10 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     if options.device == Device::Eval {
         return Err(Failure::usage("the evaluator has no schedule to tune; choose --device cpu or --device sim"));
     }
+    let start = Instant::now();
+    if options.device == Device::Sim {
+        options.deadline = Some(start + Duration::from_secs_f64(args.budget * SEARCHING));
+    }
     let axes = space::chosen(&options.resolved_target(), &args.vary).map_err(Failure::usage)?;
     if let Some(candidate) = &args.candidate {
         return one(args, options, candidate);
@@ -70,7 +74,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     records.check()?;
     // Ctrl-C ends the search, not the process.
     let _cooperative = girih::Cooperative::enter();
-    bench::with(args, options, |bench| search(args, bench, &axes, &records))
+    bench::with(args, options, |bench| search(args, bench, start, &axes, &records))
 }
 
 fn records() -> Result<Records, Failure> {
@@ -266,8 +270,13 @@ struct Found {
     measured: Measured,
 }
 
-fn search(args: &TuneArgs, bench: &mut Bench<'_>, axes: &[space::Axis], records: &Records) -> Result<(), Failure> {
-    let start = Instant::now();
+fn search(
+    args: &TuneArgs,
+    bench: &mut Bench<'_>,
+    start: Instant,
+    axes: &[space::Axis],
+    records: &Records,
+) -> Result<(), Failure> {
     let machine = tune::machine(&bench.options);
     let deadline = start + Duration::from_secs_f64(args.budget * SEARCHING);
     let known = records.find(&bench.key, &machine).ok().flatten().map(|r| r.knobs);
@@ -310,8 +319,8 @@ fn search(args: &TuneArgs, bench: &mut Bench<'_>, axes: &[space::Axis], records:
 /// The best that is faster than the default beyond noise.
 fn finalist(tuner: &mut Tuner<'_, '_>, ranked: &[(Candidate, f64)]) -> Option<Found> {
     for (knobs, _) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
-        // After Ctrl-C nothing runs: what was measured has to do.
-        let measured = match girih::interrupted() {
+        // After Ctrl-C nothing runs: what was measured has to do. The simulator would only count the same again.
+        let measured = match girih::interrupted() || tuner.bench.options.device == Device::Sim {
             true => tuner.measured.get(knobs).copied().ok_or(Refused::Interrupted),
             false => tuner.bench.measure(knobs, true),
         };

@@ -54,8 +54,8 @@
 //!          | "arrive" place ("expect" INT | "of" INT)?                     at an mbarrier, which bytes will come to as well, or at
 //!                                                                          that of a block of the cluster
 //!          | "wait" place "parity" ix                                      for the end of its phase of that parity
-//!          | "fence" ("init" | "async" | "registers")                      shows TMA new mbarriers, or what was written to
-//!                                                                          shared memory, or `wgmma` a thread's registers
+//!          | "fence" ("init" | "async" | "global" | "registers")           shows TMA new mbarriers, or what was written to
+//!                                                                          shared or to global memory, or `wgmma` a thread's registers
 //!          | "registers" ("more" | "fewer") INT                           what each thread of the warpgroup has from here on
 //!          | "mma" operand operand? place "," place ("by" INT)? "add" VAL "," VAL   the product of two fragments of the warp, added to
 //!                                                                          two elements each of an array of the thread, so far apart
@@ -260,8 +260,10 @@ crate::id_type! {
 pub enum Fence {
     /// Mbarriers that the thread has initialised.
     Init,
-    /// All that the thread has written.
+    /// All that the thread has written to shared memory.
     Async,
+    /// All of global memory that the thread knows of.
+    Global,
     /// Registers that the thread has written, to products of its warpgroup.
     Registers,
 }

@@ -6,7 +6,7 @@
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
 //! * [`provenance`]: which operations of the user's program statements were made for
 //! * [`verify`]: what must hold of it    * [`uniform`]: what all threads of a block have in common
-//! * [`observed`]: which floats a kernel looks at the bits of
+//! * [`observed`]: which floats a kernel looks at the bits of    * [`registers`]: what warpgroups give each other
 
 pub mod eval;
 pub mod ident;
@@ -17,6 +17,7 @@ pub mod observed;
 pub mod parse;
 pub mod print;
 pub mod provenance;
+pub mod registers;
 pub mod sim;
 pub mod uniform;
 pub mod verify;

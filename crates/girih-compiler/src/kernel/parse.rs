@@ -662,11 +662,9 @@ impl<'a> Parser<'a> {
             "fence" => {
                 let word = c.next();
                 let fence = of_word(&FENCES, word);
-                Stmt::Fence(
-                    fence.ok_or_else(|| {
-                        format!("expected `init`, `async` or `registers` behind `fence`, found `{word}`")
-                    })?,
-                )
+                Stmt::Fence(fence.ok_or_else(|| {
+                    format!("expected `init`, `async`, `global` or `registers` behind `fence`, found `{word}`")
+                })?)
             }
             "copy" => {
                 c.expect("async")?;

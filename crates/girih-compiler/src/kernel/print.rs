@@ -73,8 +73,8 @@ pub(super) const SPACES: [(&str, Space); 2] = [("slot", Space::Scratch), ("share
 /// What holds mbarriers instead of elements.
 pub(super) const MBARRIER: &str = "mbarrier";
 /// Fences by their words.
-pub(super) const FENCES: [(&str, Fence); 3] =
-    [("init", Fence::Init), ("async", Fence::Async), ("registers", Fence::Registers)];
+pub(super) const FENCES: [(&str, Fence); 4] =
+    [("init", Fence::Init), ("async", Fence::Async), ("global", Fence::Global), ("registers", Fence::Registers)];
 /// What is written behind `ldmatrix`.
 const TRANSPOSED: [(&str, Transposed); 4] = [
     ("", Transposed::No),

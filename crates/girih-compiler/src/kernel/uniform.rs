@@ -1,16 +1,19 @@
 //! What the threads of a block have in common, and whether they meet where they wait for each other.
 //!
-//! In: a kernel whose statements are well-formed. Out: a [`Level`] for each value, and the barriers and shuffles that
+//! In: a kernel whose statements are well-formed. Out: what each value [`Varies`] by, and the barriers and shuffles that
 //! only some threads reach, as sentences for `verify`.
 //!
 //! ```text
-//! w: i32 = index tx//32             warp
-//! x: f32 = load s[tx]               lane
+//! w: i32 = index tx//32             by the warp
+//! x: f32 = load s[tx%32]            by the lane: by all five bits of its number, alike in every warp
+//! y: f32 = shuffle xor x, 16        likewise
+//! z: f32 = add x, y                 by four bits: the lanes l and l^16 have added the same two numbers
 //! if bx > 0 { barrier }             all threads of a block take it
 //! if w == 0 { shuffle .. }          all lanes of a warp do
 //! if tx < 5 { barrier }             refused
 //! ```
-//! Invariants: levels only rise, and the walk is repeated until none does, so what flows around loops is seen. A load
+//! Invariants: what a value varies by only grows, and the walk is repeated until nothing does, so what flows around loops
+//! is seen. Five such halvings leave no bit: what all threads of a block fold together, they all have. A load
 //! that is not ordered gives all threads the same where its address and mask are the same, since a kernel without races has
 //! no write between their loads; ordered loads and atomics give each thread its own. A thread that has left a loop or the
 //! kernel takes no part in what follows there.
@@ -20,23 +23,43 @@ use super::print::print_numbered;
 use super::verify::Problem;
 use crate::base::id::Id;
 use crate::index::{Cmp, Cond};
+use crate::num::ScalarOp;
+use rustc_hash::FxHashMap;
 
-/// Which threads of a block are sure to have the same value, or to go the same way.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Level {
-    /// All of them.
-    #[default]
-    Block,
-    /// Those of one warpgroup.
-    Group,
-    /// Those of one warp.
-    Warp,
-    /// None.
-    Lane,
+/// The threads between which a value, or the way they go, may differ. Others are sure to have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Varies {
+    pub across: Across,
+    /// The bits of a lane's number that it depends on.
+    pub lanes: u32,
 }
 
-/// The level of every value.
-pub fn levels(kernel: &Kernel) -> Vec<Level> {
+/// Lanes of one number, in different warps of a block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Across {
+    /// They have the same.
+    #[default]
+    Nothing,
+    /// Those of one warpgroup have.
+    Groups,
+    /// Each may have another.
+    Warps,
+}
+
+impl Varies {
+    const NOT: Varies = Varies { across: Across::Nothing, lanes: 0 };
+    const BY_LANE: Varies = Varies { across: Across::Nothing, lanes: WARP - 1 };
+    const BY_WARP: Varies = Varies { across: Across::Warps, lanes: 0 };
+    /// Each thread may have its own.
+    const BY_THREAD: Varies = Varies { across: Across::Warps, lanes: WARP - 1 };
+
+    fn and(self, other: Varies) -> Varies {
+        Varies { across: self.across.max(other.across), lanes: self.lanes | other.lanes }
+    }
+}
+
+/// What every value varies by.
+pub fn varies(kernel: &Kernel) -> Vec<Varies> {
     analyse(kernel).vals
 }
 
@@ -48,19 +71,17 @@ pub(super) fn problems(kernel: &Kernel) -> Vec<Problem> {
     }
     let (text, starts) = print_numbered(kernel);
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let of = |level| match level {
-        Level::Group => "the warpgroup",
-        Level::Warp => "the warp",
+    let of = |way: Varies| match way.across {
+        Across::Groups if way.lanes == 0 => "the warpgroup",
+        Across::Warps if way.lanes == 0 => "the warp",
         _ => "the thread",
     };
-    let say = |(statement, level): &(usize, Level)| {
+    let say = |(statement, way): &(usize, Varies)| {
         let line = starts.get(*statement).copied().unwrap_or(0);
         let shown = lines.get((line as usize).wrapping_sub(1)).copied().unwrap_or("?");
         let (all, decides) = match shown {
-            "barrier" => ("threads of the block", of(*level)),
-            _ if shown.starts_with("wgmma") || shown.starts_with("registers") => {
-                ("threads of the warpgroup", of(*level))
-            }
+            "barrier" => ("threads of the block", of(*way)),
+            _ if shown.starts_with("wgmma") || shown.starts_with("registers") => ("threads of the warpgroup", of(*way)),
             _ => ("lanes of the warp", "the lane"),
         };
         let message = format!(
@@ -75,11 +96,12 @@ pub(super) fn problems(kernel: &Kernel) -> Vec<Problem> {
 fn analyse(kernel: &Kernel) -> Walk<'_> {
     let mut walk = Walk {
         k: kernel,
-        vals: vec![Level::Block; kernel.vals.len()],
-        axes: vec![Level::Block; kernel.axes.len()],
-        slots: vec![Level::Block; kernel.slots.len()],
+        vals: vec![Varies::NOT; kernel.vals.len()],
+        axes: vec![Varies::NOT; kernel.axes.len()],
+        slots: vec![Varies::NOT; kernel.slots.len()],
+        exchanged: FxHashMap::default(),
         loops: vec![],
-        returned: Level::Block,
+        returned: Varies::NOT,
         open: vec![],
         next_loop: 0,
         next: 0,
@@ -89,83 +111,104 @@ fn analyse(kernel: &Kernel) -> Walk<'_> {
     while std::mem::take(&mut walk.rose) {
         (walk.next, walk.next_loop) = (0, 0);
         walk.divergent.clear();
-        walk.body(&kernel.body, Level::Block);
+        walk.body(&kernel.body, Varies::NOT);
     }
     walk
 }
 
 struct Walk<'a> {
     k: &'a Kernel,
-    vals: Vec<Level>,
-    axes: Vec<Level>,
+    vals: Vec<Varies>,
+    axes: Vec<Varies>,
     /// What a slot of the scratch holds.
-    slots: Vec<Level>,
+    slots: Vec<Varies>,
+    /// What shuffles gave since the body at hand began: whose value, and by which bit of the lane's number it was exchanged.
+    exchanged: FxHashMap<ValId, (ValId, u32)>,
     /// Who has left a loop early, by the loop's number in the text.
-    loops: Vec<Level>,
+    loops: Vec<Varies>,
     /// Who has returned.
-    returned: Level,
+    returned: Varies,
     /// The numbers of the loops around the statement.
     open: Vec<usize>,
     next_loop: usize,
     /// The next statement's number.
     next: usize,
-    divergent: Vec<(usize, Level)>,
+    divergent: Vec<(usize, Varies)>,
     rose: bool,
 }
 
-fn raise(at: Option<&mut Level>, to: Level, rose: &mut bool) {
-    if let Some(level) = at
-        && *level < to
+fn raise(at: Option<&mut Varies>, by: Varies, rose: &mut bool) {
+    if let Some(known) = at
+        && known.and(by) != *known
     {
-        *level = to;
+        *known = known.and(by);
         *rose = true;
     }
 }
 
 impl Walk<'_> {
-    fn val(&self, v: ValId) -> Level {
-        self.vals.get(v.index()).copied().unwrap_or(Level::Lane)
+    fn val(&self, v: ValId) -> Varies {
+        self.vals.get(v.index()).copied().unwrap_or(Varies::BY_THREAD)
     }
 
-    fn opnd(&self, o: &Opnd) -> Level {
+    fn opnd(&self, o: &Opnd) -> Varies {
         match o {
             Opnd::Val(v) => self.val(*v),
-            Opnd::Const { .. } => Level::Block,
+            Opnd::Const { .. } => Varies::NOT,
+        }
+    }
+
+    fn opnds(&self, all: &[Opnd]) -> Varies {
+        all.iter().fold(Varies::NOT, |sum, o| sum.and(self.opnd(o)))
+    }
+
+    /// The number of the part of so many threads that a thread is in.
+    fn part(&self, threads: i64) -> Varies {
+        let warp = i64::from(WARP);
+        match threads {
+            n if n <= 0 => Varies::BY_THREAD,
+            n if n % warp == 0 => Varies { lanes: 0, ..self.parts(n) },
+            n if warp % n == 0 => Varies { lanes: (WARP - 1) & !(n as u32 - 1), ..self.parts(warp) },
+            _ => Varies::BY_THREAD,
         }
     }
 
     /// What differs only between parts of so many threads: a block of one part has nothing of the kind.
-    fn of_parts(&self, threads: i64) -> Level {
+    fn parts(&self, threads: i64) -> Varies {
         match threads {
-            n if n <= 0 || n % i64::from(WARP) != 0 => Level::Lane,
-            _ if self.k.threads <= WARP => Level::Block,
-            n if n % i64::from(WARPGROUP) != 0 => Level::Warp,
-            _ if self.k.threads <= WARPGROUP => Level::Block,
-            _ => Level::Group,
+            n if n <= 0 || n % i64::from(WARP) != 0 => Varies::BY_THREAD,
+            _ if self.k.threads <= WARP => Varies::NOT,
+            n if n % i64::from(WARPGROUP) != 0 => Varies::BY_WARP,
+            _ if self.k.threads <= WARPGROUP => Varies::NOT,
+            _ => Varies { across: Across::Groups, lanes: 0 },
         }
     }
 
-    fn of_warp(&self) -> Level {
-        self.of_parts(WARP.into())
+    fn thread(&self) -> Varies {
+        Varies { lanes: WARP - 1, ..self.parts(WARP.into()) }
     }
 
-    fn ix(&self, ix: &Ix) -> Level {
+    fn ix(&self, ix: &Ix) -> Varies {
         match (ix, ix.operands()) {
-            (Ix::FloorDiv(..), Some((Ix::Thread, Ix::Const(by)))) => self.of_parts(*by),
-            (_, Some((a, b))) => self.ix(a).max(self.ix(b)),
-            (Ix::Thread, _) => Level::Lane,
-            (Ix::Axis(a), _) => self.axes.get(a.index()).copied().unwrap_or(Level::Lane),
+            (Ix::FloorDiv(..), Some((Ix::Thread, Ix::Const(by)))) => self.part(*by),
+            // The last bits of the lane's number.
+            (Ix::Mod(..), Some((Ix::Thread, Ix::Const(by)))) if *by > 0 && i64::from(WARP) % by == 0 => {
+                Varies { lanes: *by as u32 - 1, ..Varies::BY_LANE }
+            }
+            (_, Some((a, b))) => self.ix(a).and(self.ix(b)),
+            (Ix::Thread, _) => self.thread(),
+            (Ix::Axis(a), _) => self.axes.get(a.index()).copied().unwrap_or(Varies::BY_THREAD),
             (Ix::Val { val, .. }, _) => self.val(*val),
-            _ => Level::Block,
+            _ => Varies::NOT,
         }
     }
 
-    fn cond(&self, cond: &Cond) -> Level {
+    fn cond(&self, cond: &Cond) -> Varies {
         // `tx < 64`: a warp is on one side.
         let (cmp, bound) = match (&cond.lhs, &cond.rhs) {
             (Ix::Thread, Ix::Const(c)) => (cond.cmp, *c),
             (Ix::Const(c), Ix::Thread) => (cond.cmp.swap(), *c),
-            (lhs, rhs) => return self.ix(lhs).max(self.ix(rhs)),
+            (lhs, rhs) => return self.ix(lhs).and(self.ix(rhs)),
         };
         let first_of_others = match cmp {
             Cmp::Lt | Cmp::Ge => Some(bound),
@@ -174,123 +217,153 @@ impl Walk<'_> {
         };
         match first_of_others {
             // On one side there is nobody, or a part is on one side.
-            Some(first) if first <= 0 || first >= i64::from(self.k.threads) => Level::Block,
-            Some(first) => self.of_parts(first),
-            None => Level::Lane,
+            Some(first) if first <= 0 || first >= i64::from(self.k.threads) => Varies::NOT,
+            Some(first) => self.parts(first),
+            None => self.thread(),
         }
     }
 
-    fn mask(&self, mask: &Mask) -> Level {
+    fn mask(&self, mask: &Mask) -> Varies {
         let conds = mask.conds.iter().map(|c| self.cond(c));
-        conds.chain(mask.vals.iter().map(|v| self.val(*v))).max().unwrap_or_default()
+        conds.chain(mask.vals.iter().map(|v| self.val(*v))).fold(Varies::NOT, Varies::and)
     }
 
-    fn define(&mut self, v: ValId, level: Level) {
-        raise(self.vals.get_mut(v.index()), level, &mut self.rose);
+    /// What an operation gives. Of a value and what another lane has of it, where the order of the two does not matter, both
+    /// lanes get the same.
+    fn computed(&self, op: ScalarOp, ty: Elem, args: &[Opnd]) -> Varies {
+        let all = self.opnds(args);
+        let &[Opnd::Val(a), Opnd::Val(b)] = args else { return all };
+        let bit = [(a, b), (b, a)].into_iter().find_map(|(own, other)| {
+            let (of, bit) = self.exchanged.get(&other)?;
+            (*of == own).then_some(*bit)
+        });
+        match bit {
+            Some(bit) if op.folds(ty.held()) && self.k.threads.is_multiple_of(WARP) => {
+                Varies { lanes: all.lanes & !bit, ..all }
+            }
+            _ => all,
+        }
     }
 
-    fn address(&self, place: &Address) -> Level {
+    fn shuffled(&self, kind: Shuffle, value: ValId, by: &Opnd) -> Varies {
+        let (value, from) = (self.val(value), self.opnd(by));
+        match kind {
+            // All lanes of a warp have the same to give.
+            _ if value.lanes == 0 => Varies { across: value.across, lanes: 0 },
+            Shuffle::Idx => Varies { across: value.across.max(from.across), lanes: from.lanes },
+            Shuffle::Xor if matches!(by, Opnd::Const { .. }) => value,
+            _ => Varies { lanes: WARP - 1, ..value.and(from) },
+        }
+    }
+
+    fn define(&mut self, v: ValId, by: Varies) {
+        raise(self.vals.get_mut(v.index()), by, &mut self.rose);
+    }
+
+    fn address(&self, place: &Address) -> Varies {
         match place {
-            Address::Mem { base, index, .. } => self.val(*base).max(self.ix(index)),
+            Address::Mem { base, index, .. } => self.val(*base).and(self.ix(index)),
             Address::Slot { index, .. } => self.ix(index),
         }
     }
 
     /// What all threads that load from there get.
-    fn loaded(&self, place: &Address) -> Level {
+    fn loaded(&self, place: &Address) -> Varies {
         let held = match place {
             Address::Slot { buf, .. } if self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch) => {
-                self.slots.get(buf.index()).copied().unwrap_or(Level::Lane)
+                self.slots.get(buf.index()).copied().unwrap_or(Varies::BY_THREAD)
             }
-            _ => Level::Block,
+            _ => Varies::NOT,
         };
-        held.max(self.address(place))
+        held.and(self.address(place))
     }
 
-    fn body(&mut self, body: &[Stmt], way: Level) {
+    fn body(&mut self, body: &[Stmt], way: Varies) {
+        self.exchanged.clear();
         for stmt in body {
             let left = self.open.last().and_then(|l| self.loops.get(*l)).copied().unwrap_or_default();
-            self.stmt(stmt, way.max(left).max(self.returned));
+            self.stmt(stmt, way.and(left).and(self.returned));
         }
+        self.exchanged.clear();
     }
 
-    fn looped(&mut self, body: &[Stmt], way: Level) {
+    fn looped(&mut self, body: &[Stmt], way: Varies) {
         let number = self.next_loop;
         self.next_loop += 1;
         if self.loops.len() <= number {
-            self.loops.resize(number + 1, Level::Block);
+            self.loops.resize(number + 1, Varies::NOT);
         }
         self.open.push(number);
         self.body(body, way);
         self.open.pop();
     }
 
-    fn meets(&mut self, at: usize, way: Level, most: Level) {
-        if way > most {
+    /// All lanes of a warp meet, in warps that `most` lets go different ways.
+    fn meets(&mut self, at: usize, way: Varies, most: Across) {
+        if way.across > most || way.lanes != 0 {
             self.divergent.push((at, way));
         }
     }
 
     /// Warpgroups meet, each on its own. Where all threads come and the last ones are no whole group, not all do.
-    fn groups_meet(&mut self, at: usize, way: Level) {
-        let whole = way != Level::Block || self.k.threads.is_multiple_of(WARPGROUP);
-        self.meets(at, if whole { way } else { Level::Warp }, Level::Group);
+    fn groups_meet(&mut self, at: usize, way: Varies) {
+        let whole = way != Varies::NOT || self.k.threads.is_multiple_of(WARPGROUP);
+        self.meets(at, if whole { way } else { Varies::BY_WARP }, Across::Groups);
     }
 
     /// `way`: who runs the statement together.
-    fn stmt(&mut self, stmt: &Stmt, way: Level) {
+    fn stmt(&mut self, stmt: &Stmt, way: Varies) {
         let at = self.next;
         self.next += 1;
         match stmt {
             Stmt::Var { var, init: value } => self.define(*var, self.opnd(value)),
-            Stmt::Set { var, value } => self.define(*var, self.opnd(value).max(way)),
-            Stmt::Let { dst, args, .. } => {
-                let level = args.iter().map(|a| self.opnd(a)).max().unwrap_or_default();
-                self.define(*dst, level);
+            Stmt::Set { var, value } => {
+                self.exchanged.retain(|_, (of, _)| of != var);
+                self.define(*var, self.opnd(value).and(way));
             }
+            Stmt::Let { dst, op, ty, args } => self.define(*dst, self.computed(*op, *ty, args)),
             Stmt::Splat { dst, value } => self.define(*dst, self.opnd(value)),
-            Stmt::Ramp { dst, base, step } => self.define(*dst, self.ix(base).max(self.ix(step))),
+            Stmt::Ramp { dst, base, step } => self.define(*dst, self.ix(base).and(self.ix(step))),
             Stmt::Index { dst, ix } => self.define(*dst, self.ix(ix)),
             Stmt::Test { dst, mask } => self.define(*dst, self.mask(mask)),
             Stmt::Load { dst, place, mask, other, order } => {
-                let other = other.as_ref().map_or(Level::Block, |o| self.opnd(o));
-                let level = match order {
-                    Order::Weak => self.loaded(place).max(self.mask(mask)).max(other),
-                    _ => Level::Lane,
+                let other = other.as_ref().map_or(Varies::NOT, |o| self.opnd(o));
+                let by = match order {
+                    Order::Weak => self.loaded(place).and(self.mask(mask)).and(other),
+                    _ => Varies::BY_THREAD,
                 };
-                self.define(*dst, level);
+                self.define(*dst, by);
             }
             Stmt::LoadOf { dst, place, .. } => self.define(*dst, self.loaded(place)),
             Stmt::LoadSome { dst, place, from, to, other } => {
-                let lanes = self.ix(from).max(self.ix(to));
-                self.define(*dst, self.loaded(place).max(lanes).max(self.opnd(other)));
+                let lanes = self.ix(from).and(self.ix(to));
+                self.define(*dst, self.loaded(place).and(lanes).and(self.opnd(other)));
             }
             Stmt::StoreSome { place, value, from, to } => {
                 if let Address::Slot { buf, index } = place {
-                    let level = self.val(*value).max(self.ix(index)).max(self.ix(from)).max(self.ix(to)).max(way);
-                    raise(self.slots.get_mut(buf.index()), level, &mut self.rose);
+                    let by = self.val(*value).and(self.ix(index)).and(self.ix(from)).and(self.ix(to)).and(way);
+                    raise(self.slots.get_mut(buf.index()), by, &mut self.rose);
                 }
             }
             Stmt::Store { place, value, mask, .. } => {
                 if let Address::Slot { buf, index } = place {
-                    let level = self.opnd(value).max(self.ix(index)).max(self.mask(mask)).max(way);
-                    raise(self.slots.get_mut(buf.index()), level, &mut self.rose);
+                    let by = self.opnd(value).and(self.ix(index)).and(self.mask(mask)).and(way);
+                    raise(self.slots.get_mut(buf.index()), by, &mut self.rose);
                 }
             }
-            Stmt::Lane { dst, vector, lane } => self.define(*dst, self.val(*vector).max(self.ix(lane))),
+            Stmt::Lane { dst, vector, lane } => self.define(*dst, self.val(*vector).and(self.ix(lane))),
             Stmt::SetLane { vector, lane, value } => {
-                self.define(*vector, self.opnd(value).max(self.ix(lane)).max(way));
+                self.define(*vector, self.opnd(value).and(self.ix(lane)).and(way));
             }
             Stmt::Every { dst, parts } | Stmt::Interleave { dst, parts, .. } => {
-                let level = parts.iter().map(|p| self.val(*p)).max().unwrap_or_default();
-                self.define(*dst, level);
+                self.define(*dst, parts.iter().fold(Varies::NOT, |sum, p| sum.and(self.val(*p))));
             }
-            Stmt::Merge { dst, a, b, .. } => self.define(*dst, self.val(*a).max(self.val(*b))),
+            Stmt::Merge { dst, a, b, .. } => self.define(*dst, self.val(*a).and(self.val(*b))),
             Stmt::Reduce { dst, vector, .. } | Stmt::All { dst, vector } => self.define(*dst, self.val(*vector)),
             Stmt::For { axis, lo, hi, step, body, .. } => {
-                let level = self.ix(lo).max(self.ix(hi)).max(self.ix(step));
-                raise(self.axes.get_mut(axis.index()), level, &mut self.rose);
-                self.looped(body, way.max(level));
+                let by = self.ix(lo).and(self.ix(hi)).and(self.ix(step));
+                raise(self.axes.get_mut(axis.index()), by, &mut self.rose);
+                self.looped(body, way.and(by));
             }
             Stmt::Loop { body } => self.looped(body, way),
             Stmt::Break | Stmt::Continue => {
@@ -299,41 +372,41 @@ impl Walk<'_> {
             }
             Stmt::Return => raise(Some(&mut self.returned), way, &mut self.rose),
             Stmt::If { mask, then, els } => {
-                let way = way.max(self.mask(mask));
+                let way = way.and(self.mask(mask));
                 self.body(then, way);
                 self.body(els, way);
             }
             Stmt::Rmw { dst, .. } | Stmt::Cas { dst, .. } | Stmt::Scratch { dst, .. } => {
-                self.define(*dst, Level::Lane);
+                self.define(*dst, Varies::BY_THREAD);
             }
-            Stmt::GlobalAddr { dst, .. } => self.define(*dst, Level::Block),
-            Stmt::Barrier | Stmt::ClusterBarrier => self.meets(at, way, Level::Block),
-            Stmt::SyncWarp => self.meets(at, way, Level::Warp),
+            Stmt::GlobalAddr { dst, .. } => self.define(*dst, Varies::NOT),
+            Stmt::Barrier | Stmt::ClusterBarrier => self.meets(at, way, Across::Nothing),
+            Stmt::SyncWarp => self.meets(at, way, Across::Warps),
             Stmt::Shuffle { dst, kind, value, by } => {
-                self.meets(at, way, Level::Warp);
-                let (value, by) = (self.val(*value), self.opnd(by));
-                let level = match kind {
-                    _ if value <= Level::Warp => value,
-                    Shuffle::Idx if by <= Level::Warp => self.of_warp(),
-                    _ => Level::Lane,
-                };
-                self.define(*dst, level);
+                self.meets(at, way, Across::Warps);
+                if let (Shuffle::Xor, Opnd::Const { bits, .. }) = (kind, by)
+                    && bits.is_power_of_two()
+                    && *bits < WARP.into()
+                {
+                    self.exchanged.insert(*dst, (*value, *bits as u32));
+                }
+                self.define(*dst, self.shuffled(*kind, *value, by));
             }
             Stmt::LoadMatrix { dst, .. } => {
-                self.meets(at, way, Level::Warp);
-                self.define(*dst, Level::Lane);
+                self.meets(at, way, Across::Warps);
+                self.define(*dst, Varies::BY_THREAD);
             }
             Stmt::Mma { acc, .. } => {
-                self.meets(at, way, Level::Warp);
+                self.meets(at, way, Across::Warps);
                 for place in acc {
                     if let Address::Slot { buf, .. } = place {
-                        raise(self.slots.get_mut(buf.index()), Level::Lane, &mut self.rose);
+                        raise(self.slots.get_mut(buf.index()), Varies::BY_THREAD, &mut self.rose);
                     }
                 }
             }
             Stmt::Wgmma { acc, .. } => {
                 self.groups_meet(at, way);
-                raise(self.slots.get_mut(acc.index()), Level::Lane, &mut self.rose);
+                raise(self.slots.get_mut(acc.index()), Varies::BY_THREAD, &mut self.rose);
             }
             Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } | Stmt::Registers { .. } => self.groups_meet(at, way),
             // Each thread has copies and groups of its own.
@@ -424,16 +497,53 @@ mod tests {
         }
     }
 
+    /// A value of each lane combined by halving, by these bits of the lane's number, and a barrier that depends on it.
+    fn halving(value: &str, op: &str, bits: &[u32]) -> String {
+        let mut text = format!("v0: i32 = {value}\n");
+        for (n, bit) in bits.iter().enumerate() {
+            let next = n + 1;
+            text += &format!("o{n}: i32 = shuffle xor v{n}, {bit}:i32\nv{next}: i32 = {op} v{n}, o{n}\n");
+        }
+        text + &format!("if v{} > 3 {{\nbarrier\n}}", bits.len())
+    }
+
     #[test]
-    fn levels_of_values() {
+    fn what_threads_fold_together_they_all_have() {
+        let (all, own, of_warp) = ([16, 8, 4, 2, 1], "load s[tx%16]", "index tx");
+        for op in ["addi", "muli", "xor"] {
+            assert_eq!(refused(&halving(own, op, &all)), None, "{op}");
+        }
+        assert_eq!(refused(&halving(own, "addi", &[1, 2, 4, 8])), None);
+        let by = |text: &str, what: &str| {
+            let message = refused(text).unwrap_or_else(|| panic!("accepted: {text}"));
+            assert!(message.contains(what), "{text}: {message}");
+        };
+        // Two lanes subtract each other's, a bit is left out or stands twice, and warps have sums of their own.
+        by(&halving(own, "subi", &all), "the thread");
+        by(&halving(own, "addi", &[8, 4, 2]), "the thread");
+        by(&halving(own, "addi", &[8, 4, 2, 2]), "the thread");
+        by(&halving(of_warp, "addi", &all), "the warp");
+        // A variable has changed since.
+        let changed = "l: i32 = load s[tx%2]\nvar x: i32 = l\no: i32 = shuffle xor x, 1:i32\n";
+        let used = "y: i32 = addi x, o\nif y > 0 {\nbarrier\n}\n";
+        assert_eq!(refused(&format!("{changed}{used}")), None);
+        by(&format!("{changed}m: i32 = muli l, 3:i32\nx = m\n{used}"), "the thread");
+        by(&format!("{changed}loop {{\n{used}if n > 0 {{\nbreak\n}}\nm: i32 = muli l, 3:i32\nx = m\n}}"), "the thread");
+        // One lane's is everybody's.
+        assert_eq!(refused("l: i32 = index tx%32\nx: i32 = shuffle idx l, 3:i32\nif x > 3 {\nbarrier\n}"), None);
+        by("l: i32 = index tx\nx: i32 = shuffle idx l, 3:i32\nif x > 3 {\nbarrier\n}", "the warp");
+    }
+
+    #[test]
+    fn what_values_vary_by() {
         let k = kernel(64, "a: i32 = index tx%32\nb: i32 = index tx//32 + bx\nc: i32 = addi b, a\nd: i32 = addi b, n");
         let by_name = |name: &str| {
             let of = k.vals.iter().find(|(_, v)| v.name.as_str() == name).map(|(id, _)| id.index());
-            levels(&k)[of.unwrap()]
+            varies(&k)[of.unwrap()]
         };
-        assert_eq!(["n", "a", "b", "c", "d"].map(by_name), {
-            use Level::*;
-            [Block, Lane, Warp, Lane, Warp]
-        });
+        assert_eq!(
+            ["n", "a", "b", "c", "d"].map(by_name),
+            [Varies::NOT, Varies::BY_LANE, Varies::BY_WARP, Varies::BY_THREAD, Varies::BY_WARP]
+        );
     }
 }

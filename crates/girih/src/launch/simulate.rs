@@ -16,7 +16,7 @@ use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
 use girih_compiler::emit::{self, cuda::Unit};
 use girih_compiler::kernel::ir::Kernel;
-use girih_compiler::kernel::sim;
+use girih_compiler::kernel::{eval, sim};
 use girih_compiler::pipeline::{self, Lowered};
 
 use crate::compile::explain::{self, StageText};
@@ -71,6 +71,7 @@ pub(crate) fn kernel(
     let mut simulation = sim::Options::of_seed(options.seed);
     simulation.steps = options.steps.unwrap_or(simulation.steps);
     simulation.record = options.record;
+    simulation.resident = sim::resident(&lowered.kernel, &target);
     let grid = lowered.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
     let all = grid.iter().fold(1u64, |n, along| n.saturating_mul(u64::try_from(*along).unwrap_or(0)));
     let blocks = if launch.only_block.is_some() { 1 } else { all };
@@ -79,7 +80,7 @@ pub(crate) fn kernel(
     {
         announce(&format!("simulating {}: {size}", lowered.kernel.name));
     }
-    let mut host = Timed { host, start: Instant::now(), done: 0, blocks };
+    let mut host = Timed { host, start: Instant::now(), deadline: options.deadline, done: 0, blocks };
     let kernel = &lowered.kernel;
     let unit = options.watcher.as_ref().and_then(|_| pipeline::emit_cuda(&[kernel], &target).ok());
     let mut seen = |report: sim::Report| {
@@ -112,6 +113,21 @@ pub(crate) fn alone(
     ended.map_err(|trap| if signals::interrupted() { Error::Interrupted } else { Error::Trap(Box::new(trap)) })
 }
 
+/// Runs one kernel of one thread that belongs to no program on the evaluator.
+pub(crate) fn evaluated(
+    lowered: &Lowered,
+    launch: &Launch,
+    memory: &mut dyn Memory,
+    options: &Options,
+) -> crate::Result<()> {
+    let _cooperative = signals::Cooperative::enter();
+    let one = Launching::begin()?;
+    let mut host = Printing { options };
+    let ended = eval::run(&lowered.kernel, &lowered.tile, launch, memory, &mut host);
+    drop(one);
+    ended.map_err(|trap| if signals::interrupted() { Error::Interrupted } else { Error::Trap(Box::new(trap)) })
+}
+
 /// Gives what is printed to the options' printer.
 struct Printing<'a> {
     options: &'a Options,
@@ -130,6 +146,7 @@ impl Host for Printing<'_> {
 struct Timed<'a> {
     host: &'a mut dyn Host,
     start: Instant,
+    deadline: Option<Instant>,
     done: u64,
     blocks: u64,
 }
@@ -161,7 +178,7 @@ impl Host for Timed<'_> {
         self.host.at_once()
     }
     fn interrupted(&self) -> bool {
-        self.host.interrupted()
+        self.host.interrupted() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
     fn finished(&mut self, block: [u32; 3]) {
         self.done += 1;

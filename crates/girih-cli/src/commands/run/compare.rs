@@ -167,7 +167,7 @@ fn reassociates(kernel: &Kernel<'_>) -> bool {
 }
 
 /// Equal bits, or two NaNs.
-fn same(dtype: DType, a: u64, b: u64) -> bool {
+pub fn same(dtype: DType, a: u64, b: u64) -> bool {
     a == b || dtype.is_float() && convert::is_nan(dtype, a) && convert::is_nan(dtype, b)
 }
 

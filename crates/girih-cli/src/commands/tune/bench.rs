@@ -141,6 +141,8 @@ pub struct Bench<'a> {
     pub options: Options,
     subject: Subject<'a>,
     default: Box<dyn Call + 'a>,
+    /// What its first run took.
+    first: f64,
     want: Vec<(String, Buffer)>,
     rounding: Rounding<'a>,
 }
@@ -175,7 +177,7 @@ fn of_program<T>(
     let kernel = kernel.with_options(own);
     let default = Box::new(OfProgram { kernel, grid, before: &before, arguments, sum });
     let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
-    begin(&source, Bench { name, key, options, subject, default, want: vec![], rounding }, then)
+    begin(&source, Bench { name, key, options, subject, default, first: 0.0, want: vec![], rounding }, then)
 }
 
 fn of_model<T>(
@@ -196,7 +198,7 @@ fn of_model<T>(
     let subject = Subject::Model { args, given, arguments: &arguments };
     let default = Box::new(OfModel { prepared, names, sum });
     let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
-    begin(&source, Bench { name, key, options: plain, subject, default, want: vec![], rounding }, then)
+    begin(&source, Bench { name, key, options: plain, subject, default, first: 0.0, want: vec![], rounding }, then)
 }
 
 fn begin<T>(
@@ -204,7 +206,13 @@ fn begin<T>(
     mut bench: Bench<'_>,
     then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    bench.default.once().map_err(Failure::within(source))?;
+    let late = |e| match bench.options.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        true if !girih::interrupted() => Failure::from(girih::Error::argument(
+            "the simulation of the default takes longer than the budget; raise --budget, or tune a smaller launch",
+        )),
+        _ => Failure::within(source)(e),
+    };
+    bench.first = bench.default.once().map_err(late)?;
     let copies = bench.default.results().into_iter().map(|(name, b)| Ok((name, b.duplicate()?)));
     bench.want = copies.collect::<girih::Result<_>>()?;
     then(&mut bench)
@@ -232,6 +240,15 @@ impl Bench<'_> {
 
     /// Runs a candidate, checks what it leaves, and times it; longer where it is to be kept.
     pub fn measure(&mut self, candidate: &Candidate, keep: bool) -> Result<Measured, Refused> {
+        let late = self.options.deadline;
+        let over = |refused| match late.is_some_and(|deadline| Instant::now() >= deadline) {
+            true => Refused::Interrupted,
+            false => refused,
+        };
+        self.measured(candidate, keep).map_err(over)
+    }
+
+    fn measured(&mut self, candidate: &Candidate, keep: bool) -> Result<Measured, Refused> {
         let mut options = self.options(candidate);
         let sum = Sum::of(&mut options);
         match &self.subject {
@@ -239,21 +256,35 @@ impl Bench<'_> {
                 let kernel = program.entry(entry)?.with_options(options);
                 let arguments = before.duplicate()?;
                 let mut call = OfProgram { kernel, grid: *grid, before, arguments, sum };
-                measure(self.default.as_mut(), &mut call, &self.want, &self.rounding, self.options.device, keep)
+                measure(
+                    (self.default.as_mut(), self.first),
+                    &mut call,
+                    &self.want,
+                    &self.rounding,
+                    self.options.device,
+                    keep,
+                )
             }
             Subject::Model { args, given, arguments } => {
                 let model = self.model(args, given, options)?;
                 let prepared = model.prepare(&arguments.arrays(), &arguments.extents())?;
                 let names = model.outputs().into_iter().map(|p| p.name).collect();
                 let mut call = OfModel { prepared, names, sum };
-                measure(self.default.as_mut(), &mut call, &self.want, &self.rounding, self.options.device, keep)
+                measure(
+                    (self.default.as_mut(), self.first),
+                    &mut call,
+                    &self.want,
+                    &self.rounding,
+                    self.options.device,
+                    keep,
+                )
             }
         }
     }
 }
 
 fn measure(
-    default: &mut dyn Call,
+    (default, default_first): (&mut dyn Call, f64),
     candidate: &mut dyn Call,
     want: &[(String, Buffer)],
     rounding: &Rounding<'_>,
@@ -268,9 +299,8 @@ fn measure(
         }
     }
     if device == Device::Sim {
-        let default = default.once()?;
-        let ratio = first / default.max(f64::MIN_POSITIVE);
-        return Ok(Measured { default, candidate: first, ratio, upper: ratio });
+        let ratio = first / default_first.max(f64::MIN_POSITIVE);
+        return Ok(Measured { default: default_first, candidate: first, ratio, upper: ratio });
     }
     let (most, runs) = if keep { FINAL } else { TRIAL };
     let start = Instant::now();

@@ -11,7 +11,7 @@ use std::io::BufRead;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use girih::tune::Candidate;
 use girih::{Registered, threads};
@@ -59,14 +59,26 @@ fn outcome(said: &Value, machine: &str, key: &str) -> Result<Measured, Refused> 
     Ok(Measured { default, candidate, ratio, upper: ratio })
 }
 
-/// One process for one candidate; `None`: it died.
-fn process(candidate: &Candidate) -> Option<Value> {
+/// How often a process is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// One process for one candidate; `None`: it died. At the deadline it is ended.
+fn process(candidate: &Candidate, deadline: Instant) -> Option<Value> {
     let own = std::env::current_exe().ok()?;
     let mut command = Command::new(own);
     command.args(std::env::args_os().skip(1)).arg(format!("--candidate={}", argument(candidate)));
-    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    // It prints one line, which a pipe holds.
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
     // It ends when this process is told to.
     let _registered = Registered::process(child.id());
+    while child.try_wait().ok()?.is_none() {
+        if Instant::now() >= deadline || girih::interrupted() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Some(json!({ "knobs": candidate, "interrupted": true }));
+        }
+        std::thread::sleep(LOOK);
+    }
     let output = child.wait_with_output().ok()?;
     serde_json::from_slice(&output.stdout).ok()
 }
@@ -89,7 +101,7 @@ pub fn by_processes(
             if Instant::now() >= deadline || girih::interrupted() {
                 return;
             }
-            let said = process(candidate).or_else(|| process(candidate)).unwrap_or(Value::Null);
+            let said = process(candidate, deadline).or_else(|| process(candidate, deadline)).unwrap_or(Value::Null);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(slot) = done.get_mut(at) {
                 *slot = Some(outcome(&said, machine, key));

@@ -104,6 +104,7 @@ impl Printer<'_> {
             Fence::Init => self.bare("fence_mbarrier_init", "fence.mbarrier_init.release.cluster"),
             Fence::Registers => self.bare("fence_registers", "wgmma.fence.sync.aligned"),
             Fence::Async => self.bare("fence_async", "fence.proxy.async.shared::cta"),
+            Fence::Global => self.bare("fence_global", "fence.proxy.async.global"),
         }
     }
 

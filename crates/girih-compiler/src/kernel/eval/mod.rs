@@ -38,6 +38,6 @@ pub fn run(
         return Err(Trap::new(Code::InvalidIr, message));
     }
     let Some((launch, program)) = machine::prepare(kernel, launch)? else { return Ok(()) };
-    let run = Run { program: &program, kernel, placed, launch: &launch };
+    let run = Run { program: &program, kernel, placed, launch: &launch, resident: None };
     machine::run::<1, Quiet>(run, memory, host, &mut Quiet, Schedule::plain())
 }

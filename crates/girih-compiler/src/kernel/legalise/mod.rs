@@ -145,6 +145,10 @@ struct Lower<'a> {
     waits: Option<l::SiteId>,
     /// The statements before which the threads of the block wait for each other.
     barriers: FxHashSet<*const l::Stmt>,
+    /// Where the partial accumulators of reductions are, by axis; and the bytes of shared memory where those of a place begin, by
+    /// place, number in the reduction and size.
+    places: FxHashMap<l::AxisId, u32>,
+    partials: FxHashMap<(u32, usize, u64), u64>,
     /// Of a buffer that a pipeline fills: the number of the iteration that a generation belongs to, and how many there are.
     generations: FxHashMap<l::BufId, (l::Ix, u32)>,
     /// The threads that run the statements at hand: the first of the block.
@@ -222,6 +226,8 @@ impl<'a> Lower<'a> {
             nest: Vec::new(),
             waits: None,
             barriers: FxHashSet::default(),
+            places: threads::places(&src.body),
+            partials: FxHashMap::default(),
             generations: FxHashMap::default(),
             copies: false,
             flight: wgmma::Flight::None,

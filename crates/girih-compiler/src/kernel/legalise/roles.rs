@@ -33,13 +33,12 @@ use super::tensor::Full;
 use super::wgmma::Flight;
 use super::{Lower, Res};
 use crate::kernel::ir as k;
+use crate::kernel::registers::{self, UNIT};
 use crate::loops::ir as l;
 use crate::loops::walk;
 
-/// Registers of a multiprocessor; what a thread may have, and of what it is a multiple.
-const ALL: u32 = 65_536;
+/// What a thread gets at most.
 const MOST: u32 = 240;
-const UNIT: u32 = 8;
 /// What a thread keeps that only begins copies.
 const FEWEST: u32 = 24;
 /// Numbers of its own for which a thread gets more registers.
@@ -47,15 +46,24 @@ const MANY: u64 = 96;
 
 /// Threads that fill beside those that compute: a warp, or a warpgroup that gives up most of its registers.
 pub(super) fn producers(kernel: &l::Kernel, consumers: u32) -> u32 {
-    let mut found = false;
+    let (mut found, mut long) = (false, true);
     walk::visit(&kernel.body, &mut |s| {
-        found |= matches!(s, l::Stmt::For(f) if matches!(f.place, l::Place::Pipeline { roles: true, .. }));
+        if let l::Stmt::For(f) = s
+            && let l::Place::Pipeline { roles: true, depth, .. } = f.place
+        {
+            found = true;
+            // Who fills waits for those that compute only when it fills a slot again. Before that it might take its registers
+            // back when the others have not had them, and all would wait.
+            long &= f.hi.as_const().is_some_and(|n| n > i64::from(depth));
+        }
     });
     let private = kernel.bufs.values().filter(|b| b.space == l::Space::Private && b.shape.len() > 1);
     let own: u64 = private.map(|b| b.bytes() / 4 / b.shape[0].max(1)).sum();
     match found {
         false => 0,
-        true if own >= MANY && consumers.is_multiple_of(k::WARPGROUP) && more(consumers).is_some() => k::WARPGROUP,
+        true if long && own >= MANY && consumers.is_multiple_of(k::WARPGROUP) && more(consumers).is_some() => {
+            k::WARPGROUP
+        }
         true => k::WARP,
     }
 }
@@ -63,10 +71,9 @@ pub(super) fn producers(kernel: &l::Kernel, consumers: u32) -> u32 {
 /// The registers of each thread at first, where a warpgroup fills, and of those that compute in the loop; `None` where they are
 /// no more than without.
 fn more(consumers: u32) -> Option<[u32; 2]> {
-    let each = |all: u32, threads: u32| all / threads / UNIT * UNIT;
-    let at_first = each(ALL, consumers + k::WARPGROUP);
+    let at_first = registers::at_first(consumers + k::WARPGROUP);
     let pool = at_first * (consumers + k::WARPGROUP);
-    let more = each(pool - FEWEST * k::WARPGROUP, consumers).min(MOST);
+    let more = ((pool - FEWEST * k::WARPGROUP) / consumers / UNIT * UNIT).min(MOST);
     (at_first < MOST && more > at_first).then_some([at_first, more])
 }
 
@@ -165,7 +172,10 @@ mod tests {
         for groups in 2..=7 {
             let consumers = groups * k::WARPGROUP;
             let Some([_, more]) = more(consumers) else { continue };
-            assert!(more * consumers + FEWEST * k::WARPGROUP <= ALL && more.is_multiple_of(UNIT), "{groups}");
+            assert!(
+                more * consumers + FEWEST * k::WARPGROUP <= registers::ALL && more.is_multiple_of(UNIT),
+                "{groups}"
+            );
         }
     }
 }

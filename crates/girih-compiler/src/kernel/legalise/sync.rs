@@ -29,8 +29,8 @@ enum Thing {
     /// An array of an open kernel, by its parameter.
     Array(ValId),
     Buf(BufId),
-    /// The partial accumulators of a loop that threads combine, by the loop's axis.
-    Partials(AxisId),
+    /// The partial accumulators of loops that threads combine: of all that have theirs in the same place.
+    Partials(u32),
 }
 
 /// What happened since the last barrier.
@@ -62,7 +62,8 @@ pub(super) fn barriers(
 ) -> FxHashSet<*const Stmt> {
     let apart = open && walk::effects(&kernel.body).bases().all(|base| kernel.params.iter().any(|p| p.val == base));
     let (before, ends, left) = (FxHashSet::default(), FxHashMap::default(), vec![]);
-    let mut sync = Sync { kernel, apart, rounds, met, before, ends, news: true, left };
+    let places = threads::places(&kernel.body);
+    let mut sync = Sync { kernel, apart, rounds, met, places, before, ends, news: true, left };
     while std::mem::take(&mut sync.news) {
         sync.body(&kernel.body, &mut Since::default());
     }
@@ -76,6 +77,8 @@ struct Sync<'a> {
     /// The axis of the loop over what a block takes in turn, through which a pipeline goes on.
     rounds: Option<AxisId>,
     met: &'a BTreeMap<BufId, Vec<BufId>>,
+    /// Where the partial accumulators of loops are.
+    places: FxHashMap<AxisId, u32>,
     before: FxHashSet<*const Stmt>,
     /// For each loop: what had happened at the ends of its iterations, as far as it was seen.
     ends: FxHashMap<*const Stmt, Since>,
@@ -139,7 +142,7 @@ impl Sync<'_> {
                 let combines = match s {
                     Stmt::For(f) if f.kind == LoopKind::Reduce => {
                         let meet = f.combine.as_ref().is_none_or(threads::by_shared_memory);
-                        meet.then_some(Thing::Partials(f.axis))
+                        meet.then(|| Thing::Partials(self.places.get(&f.axis).copied().unwrap_or(0)))
                     }
                     _ => None,
                 };
@@ -332,6 +335,24 @@ mod tests {
             )
         };
         assert_eq!((barriers(&sum(64)), barriers(&sum(32))), (2, 0));
+    }
+
+    /// Many reductions take turns with a few places in shared memory, and no barrier more.
+    #[test]
+    fn finished_reductions_leave_their_memory() {
+        let sum = |n: usize| {
+            format!(
+                "  local s{n}: f32\n  s{n} = 0.0\n  for k{n} in 0..1000: reduce thread combine add(s{n}) from -0.0 x 64\n    \
+                 v{n}: f32 = load p[k{n}]\n    a{n}: f32 = s{n}\n    b{n}: f32 = a{n} + v{n}\n    s{n} = b{n}\n"
+            )
+        };
+        let all = |count: usize| (0..count).map(sum).collect::<String>();
+        assert_eq!([1, 4, 20].map(|n| barriers(&all(n))), [1, 4, 20]);
+        let shared = |count: usize| {
+            let (kernel, _) = parse(&format!("tile kernel k(p: ptr f32, n: i64):\n{}", all(count))).unwrap();
+            legalise(&kernel, &Options { shared: 1 << 16, ..Options::default() }).unwrap().shared
+        };
+        assert_eq!([1, 4, 20].map(shared), [256, 1024, 1024]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::loops::ir as l;
 use crate::loops::lanes::Folded;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
+use rustc_hash::FxHashMap;
 
 /// The threads of a block: as many as the longest loop over them has, in whole warps; 1 where there is none.
 pub(super) fn of(body: &[l::Stmt]) -> u32 {
@@ -37,6 +38,27 @@ pub(super) fn of(body: &[l::Stmt]) -> u32 {
 /// Whether the threads that combine meet in shared memory: those of several warps.
 pub(super) fn by_shared_memory(c: &l::Combine) -> bool {
     c.ways > k::WARP
+}
+
+/// Places of partial accumulators that reductions have in turn. The barrier inside of each reduction parts those around it, so
+/// in straight code two would do without another one; several do behind branches too.
+const PLACES: u32 = 4;
+
+/// The place of the partial accumulators of each reduction that threads combine in shared memory, by its axis.
+pub(super) fn places(body: &[l::Stmt]) -> FxHashMap<l::AxisId, u32> {
+    let (mut places, mut next) = (FxHashMap::default(), 0);
+    walk::visit(body, &mut |s| {
+        if let l::Stmt::For(f) = s
+            && (f.kind, f.place) == (l::LoopKind::Reduce, l::Place::Thread)
+            && f.combine.as_ref().is_some_and(by_shared_memory)
+        {
+            places.entry(f.axis).or_insert_with(|| {
+                next += 1;
+                (next - 1) % PLACES
+            });
+        }
+    });
+    places
 }
 
 impl Lower<'_> {
@@ -94,14 +116,14 @@ impl Lower<'_> {
         }
 
         let mut slots = vec![];
-        for (acc, whole, var) in own {
+        for (n, (acc, whole, var)) in own.into_iter().enumerate() {
             self.storage.insert(acc, Storage::Var(whole));
             if !by_shared_memory(c) {
                 let total = self.halved_by_lanes(op, ways, var);
                 self.combined(op, whole, total);
                 continue;
             }
-            let slot = self.partials(&self.buf(acc)?.name.clone(), self.out.vals[var].ty.elem)?;
+            let slot = self.partials(&self.buf(acc)?.name.clone(), self.out.vals[var].ty.elem, (f.axis, n))?;
             let place = k::Address::Slot { buf: slot, index: k::Ix::Thread };
             self.push(store(place, k::Opnd::Val(var)));
             slots.push((slot, whole));
@@ -156,9 +178,21 @@ impl Lower<'_> {
         self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis)
     }
 
-    /// Shared memory for a partial accumulator of each thread.
-    fn partials(&mut self, name: &str, elem: k::Elem) -> Res<k::BufId> {
-        self.shared_slot(&format!("{name}_parts"), k::Space::Shared, elem, self.out.threads.into())
+    /// Shared memory for a partial accumulator of each thread: the `n`th of the reduction over an axis. Where a reduction before
+    /// it had the same place, so has this one.
+    fn partials(&mut self, name: &str, elem: k::Elem, (axis, n): (l::AxisId, usize)) -> Res<k::BufId> {
+        let (name, len) = (format!("{name}_parts"), self.out.threads.into());
+        let key = (self.places.get(&axis).copied().unwrap_or(0), n, elem.held().bytes());
+        match self.partials.get(&key).copied() {
+            Some(offset) => {
+                let name = self.names.fresh(&name);
+                Ok(self.new_slot(k::Slot { name, space: k::Space::Shared, elem, len, offset }))
+            }
+            None => {
+                self.partials.insert(key, self.out.shared);
+                self.shared_slot(&name, k::Space::Shared, elem, len)
+            }
+        }
     }
 
     /// Shared memory besides that of the buffers.

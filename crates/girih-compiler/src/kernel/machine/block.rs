@@ -1,9 +1,13 @@
 //! Blocks as resumable states, and the turns of their warps.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use super::code::Program;
 use super::flight::Flights;
 use super::mbarrier::Mbarrier;
 use super::schedule::Schedule;
+use super::stall::{Counted, Looks};
 use super::store::Stores;
 use super::tensor;
 use super::watch::Watch;
@@ -26,6 +30,8 @@ pub(in crate::kernel) struct Run<'a> {
     /// What the kernel was made of, for its sites.
     pub placed: &'a loops::ir::Kernel,
     pub launch: &'a Launch,
+    /// Blocks that are under way at once at most; `None`: all may be.
+    pub resident: Option<u64>,
 }
 
 /// Lanes of a warp that stand at the same instruction.
@@ -44,6 +50,8 @@ pub(super) enum Wait {
     Cluster,
     /// For a phase of an mbarrier to end.
     Phase(u32),
+    /// For so many registers a thread.
+    Registers(u32),
 }
 
 pub(super) struct Warp<const W: usize> {
@@ -52,6 +60,8 @@ pub(super) struct Warp<const W: usize> {
     pub groups: Vec<Group>,
     pub flights: Flights<W>,
     pub products: Products<W>,
+    /// What each of its threads has.
+    pub registers: u32,
     /// The lanes that began, and those that have not ended.
     pub began: u32,
     pub live: u32,
@@ -62,6 +72,8 @@ pub(super) struct Warp<const W: usize> {
 pub(super) struct Member {
     pub live: u32,
     pub waiting: u32,
+    /// Registers that no warp has.
+    pub registers: u32,
 }
 
 /// One block under way, or one cluster: its blocks have their warps, their bytes of shared memory and their mbarriers one behind
@@ -105,6 +117,11 @@ pub(super) struct Machine<'a, const W: usize, V: Watch> {
     pub watch: &'a mut V,
     pub schedule: Schedule,
     budget: Budget,
+    /// Blocks of a cluster, or single ones, that may be under way at once.
+    most: usize,
+    /// Changes of memory, and what was seen of blocks that do not end.
+    pub(super) changes: Rc<Cell<u64>>,
+    pub(super) looks: Looks,
     /// The slots of a warp that begins: arguments, the grid, globals and constants.
     slots: Vec<[u64; W]>,
 }
@@ -117,7 +134,7 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
     watch: &mut V,
     schedule: Schedule,
 ) -> Result<(), Trap> {
-    let Run { program, kernel, placed, launch } = run;
+    let Run { program, kernel, placed, launch, resident } = run;
     let [across, y, z] = launch.grid;
     if across % program.cluster != 0 {
         let message =
@@ -150,7 +167,12 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
     for (i, bits) in program.consts.iter().enumerate() {
         slots[program.first_const as usize + i] = [*bits; W];
     }
-    let mut machine = Machine::<W, V> { program, placed, memory, watch, schedule, budget, slots };
+    let most =
+        resident.map_or(usize::MAX, |n| usize::try_from(n / u64::from(program.cluster.max(1))).unwrap_or(usize::MAX));
+    let (mut memory, changes) = Counted::new(memory, program.cooperative);
+    let (memory, looks) = (&mut memory, Looks::default());
+    let mut machine =
+        Machine::<W, V> { program, placed, memory, watch, schedule, budget, most: most.max(1), changes, looks, slots };
     // A cluster runs as one.
     let only = launch.only_block.map(|[x, y, z]| [x / program.cluster, y, z]);
     let launch = Launch { grid: [across / program.cluster, y, z], only_block: only, ..launch.clone() };
@@ -164,6 +186,18 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         self.program.cooperative
     }
 
+    fn most(&self) -> usize {
+        self.most
+    }
+
+    fn goes_round(&mut self, live: &[Self::Block]) -> bool {
+        Machine::goes_round(self, live)
+    }
+
+    fn stalled(&mut self, live: &[Self::Block], left: u64) -> Trap {
+        Machine::stalled(self, live, left)
+    }
+
     fn room(&mut self) -> Result<Self::Block, TooMuch> {
         self.budget.take(self.program.bytes(W as u32))?;
         let cluster = self.program.cluster;
@@ -175,6 +209,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             groups: vec![],
             flights: Flights::none(),
             products: Products::none(),
+            registers: 0,
             began: 0,
             live: 0,
         };
@@ -200,7 +235,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         let p = self.program;
         let id = [id[0] * p.cluster, id[1], id[2]];
         (block.id, block.waiting, block.live) = (id, 0, p.threads * p.cluster);
-        block.members.fill(Member { live: p.threads, waiting: 0 });
+        block.members.fill(Member { live: p.threads, waiting: 0, registers: 0 });
         block.last = block.warps.len().saturating_sub(1);
         block.scratch.fill(POISON);
         block.shared.fill(POISON);
@@ -213,6 +248,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             warp.live = warp.began;
             warp.flights = Flights::none();
             warp.products = Products::none();
+            warp.registers = p.registers;
             warp.groups.clear();
             warp.groups.push(Group { at: 0, lanes: warp.began, waits: None });
             warp.regs.clear();

@@ -261,7 +261,10 @@ pub(in crate::kernel) enum Inst {
         to: Box<[Expr]>,
     },
     /// More or fewer registers for a warpgroup, which makes no difference here.
-    Registers,
+    Registers {
+        count: u32,
+        more: bool,
+    },
     StoreCommit,
     StoreWait {
         left: u32,
@@ -357,6 +360,8 @@ pub(in crate::kernel) struct Program {
     /// How many statements there are.
     pub count: u32,
     pub threads: u32,
+    /// Registers of a thread when its block begins.
+    pub registers: u32,
     /// Blocks of a cluster.
     pub cluster: u32,
     /// Bytes of scratch of a thread, and of shared memory of a block of a cluster: [`Kernel::apart`].

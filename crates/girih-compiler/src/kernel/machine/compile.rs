@@ -6,6 +6,7 @@ use super::tensor::TensorCode;
 use crate::base::id::Id;
 use crate::index::facts::MOST_THREADS;
 use crate::kernel::ir::*;
+use crate::kernel::registers;
 use crate::kernel::verify::MOST_MBARRIERS;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
 use crate::num::{DType, ScalarOp};
@@ -122,6 +123,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         statements: c.statements,
         count: c.next,
         threads: kernel.threads,
+        registers: registers::at_first(kernel.threads),
         cluster: kernel.cluster,
         scratch_bytes: kernel.scratch,
         shared_bytes: kernel.apart(),
@@ -532,7 +534,7 @@ impl Compiler<'_> {
                 let (from, to) = self.boxed(*tensor, from, to)?;
                 Inst::StoreTensor { from, tensor: tensor.index(), to }
             }
-            Stmt::Registers { .. } => Inst::Registers,
+            Stmt::Registers { count, more } => Inst::Registers { count: *count, more: *more },
             Stmt::StoreCommit => Inst::StoreCommit,
             Stmt::StoreWait { left } => Inst::StoreWait { left: *left },
             Stmt::InitBarrier { on, count } => {

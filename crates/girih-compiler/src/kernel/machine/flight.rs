@@ -11,7 +11,7 @@
 //! wait groups 1                       ... or only here, where group 0 ends; group 1 goes on
 //! ```
 //! Invariant: the groups of a thread are numbered from 0 in the order of its commits. A copy that no wait covers is not
-//! sure to end; at the end of its thread it is forgotten.
+//! sure to end before its block does, and the end of the block tells of it.
 
 use super::block::{Block, Machine};
 use super::code::Access;
@@ -51,6 +51,13 @@ impl<const W: usize> Flights<W> {
 
     pub fn commit(&mut self, lanes: u32) {
         each::<W>(lanes, |l| self.groups[l] += 1);
+    }
+}
+
+impl<const W: usize> Flights<W> {
+    /// Copies that no wait covers, and a lane of each.
+    pub fn left(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.all.iter().map(|f| (f.statement, f.lanes))
     }
 }
 

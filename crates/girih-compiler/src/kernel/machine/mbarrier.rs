@@ -12,6 +12,8 @@
 //! Invariant: a phase ends when all have arrived and as many bytes came as were expected, and only then. A thread knows a
 //! phase by its parity alone, so one that is two phases behind takes a phase for another.
 
+use std::hash::{Hash, Hasher};
+
 use super::block::{Block, Group, Machine, Wait};
 use super::code::Access;
 use super::ops::each;
@@ -36,11 +38,20 @@ pub(super) struct Mbarrier {
     pub fenced: bool,
     /// The phase that each thread waits for next.
     next: Vec<u32>,
+    /// Boxes of which nobody has waited for the phase that counts them: that phase, and who began them.
+    unseen: Vec<(u32, At, usize)>,
 }
+
+/// Boxes that nobody has waited for, of which an mbarrier knows at most.
+const UNSEEN: usize = 64;
 
 impl Mbarrier {
     pub fn is_ready(&self) -> bool {
         self.count > 0
+    }
+
+    pub fn hash_into(&self, state: &mut impl Hasher) {
+        (self.count, self.pending, self.bytes, self.phase).hash(state);
     }
 
     pub fn missing(&self, number: u32) -> Missing {
@@ -48,9 +59,17 @@ impl Mbarrier {
         Missing { number, phase, count, arrivals: pending, bytes }
     }
 
-    /// A copy begins that brings bytes.
-    pub fn brings(&mut self, bytes: u64) {
+    /// A lane begins a copy that brings bytes.
+    pub fn brings(&mut self, bytes: u64, at: At, lane: usize) {
         self.brought += bytes;
+        if self.unseen.len() < UNSEEN {
+            self.unseen.push((self.phase, at, lane));
+        }
+    }
+
+    /// Who began the boxes that nobody has waited for.
+    pub fn unseen(&self) -> impl Iterator<Item = (At, usize)> {
+        self.unseen.iter().map(|(_, at, lane)| (*at, *lane))
     }
 }
 
@@ -100,9 +119,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         let mine = |m: &Mbarrier| m.by / W as u32 == at.warp as u32 && at.lanes >> (m.by % W as u32) & 1 == 1;
         block.mbarriers.iter_mut().filter(|m| mine(m)).for_each(|m| m.fenced = true);
-        if fence == Fence::Async {
-            self.watch.sync(&mut block.local, at.statement, at.warp as u32, at.lanes, Sync::Fence);
-        }
+        let sync = match fence {
+            Fence::Async => Sync::Fence,
+            Fence::Global => Sync::FenceGlobal,
+            Fence::Init | Fence::Registers => return,
+        };
+        self.watch.sync(&mut block.local, at.statement, at.warp as u32, at.lanes, sync);
     }
 
     /// Whether a lane may use an mbarrier: it is initialised, the thread can know that, and its block has not ended.
@@ -224,8 +246,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             // The phase before the first counts as one that has ended.
             let meant = if next & 1 == odd { i64::from(next) } else { i64::from(next) - 1 };
             let over = phase & 1 != odd;
-            if over && let Some(next) = m.next.get_mut(thread) {
-                *next = phase;
+            if over {
+                m.unseen.retain(|(of, ..)| i64::from(*of) > meant);
+                m.next.get_mut(thread).into_iter().for_each(|next| *next = phase);
             }
             if i64::from(phase) > meant + 1 {
                 self.wrong(at, l, Wrong::Aliased { number, phase, meant: meant.max(0) as u32 });
@@ -265,11 +288,5 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         groups.remove(group);
         groups.extend(parts);
         Ok(false)
-    }
-
-    /// What the phases that groups wait for still miss.
-    pub(super) fn missing(&self, block: &Block<W, V::Local>, wait: Option<Wait>) -> Option<Missing> {
-        let Some(Wait::Phase(number)) = wait else { return None };
-        block.mbarriers.get(number as usize).map(|m| m.missing(number))
     }
 }

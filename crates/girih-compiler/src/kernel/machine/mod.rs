@@ -8,8 +8,8 @@
 //! * [`block`]: blocks under way and their turns                * [`sync`]: threads that wait for each other
 //! * [`matrix`]: what lanes do together on matrices
 //! * [`flight`], [`tensor`], [`store`]: asynchronous copies       * [`mbarrier`]: barriers that count arrivals and bytes
-//! * [`watch`]: who sees what happens
-//! * [`schedule`]: the order of warps and lanes, and when copies land
+//! * [`registers`]: what warps give each other                   * [`watch`]: who sees what happens
+//! * [`schedule`]: the order of warps and lanes, and when copies land    * [`stall`]: blocks that go round for ever
 //!
 //! `W` is the lanes of a warp: 1 where blocks have one thread (`kernel::eval`), 32 on a GPU (`kernel::sim`). Lanes that stand
 //! at the same instruction run it together; where a branch parts them they are groups of their own, which join again when
@@ -31,7 +31,9 @@ mod matrix;
 mod mbarrier;
 mod ops;
 mod places;
+mod registers;
 mod schedule;
+mod stall;
 mod step;
 mod store;
 mod sync;
@@ -48,7 +50,8 @@ pub(super) use code::{At, NO_STATEMENT, Program};
 pub use schedule::Policy;
 pub(super) use schedule::Schedule;
 pub(super) use watch::{
-    Boxed, Landing, Meeting, Missing, Outside, Place, Quiet, Scope, Standing, Sync, Touch, Watch, What, Wrong,
+    Boxed, Lacks, Landing, Left, Meeting, Missing, Outside, Place, Quiet, Scope, Stalled, Standing, Sync, Touch, Watch,
+    What, Wrong,
 };
 
 /// Every byte of scratch and shared memory that was not written yet.

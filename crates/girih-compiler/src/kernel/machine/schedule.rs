@@ -21,7 +21,9 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub const ALL: [Policy; 5] = [Policy::RoundRobin, Policy::Starve, Policy::Newest, Policy::Reversed, Policy::Random];
+    /// After the plain one those that find most come first: lanes that part, and copies that land now and now late; then copies
+    /// that all land at once.
+    pub const ALL: [Policy; 5] = [Policy::RoundRobin, Policy::Random, Policy::Newest, Policy::Reversed, Policy::Starve];
 
     /// `round-robin`, as users write it.
     pub fn name(self) -> &'static str {
@@ -54,16 +56,27 @@ pub(in crate::kernel) struct Schedule {
     round: usize,
     /// Choices among groups of lanes so far.
     groups: u32,
+    /// It goes round for now, whatever the policy.
+    settled: bool,
 }
 
 impl Schedule {
     pub fn new(policy: Policy, seed: u64) -> Schedule {
-        Schedule { policy, seed, random: seed ^ 0x9e37_79b9_7f4a_7c15, turns: 0, round: 0, groups: 0 }
+        Schedule { policy, seed, random: seed ^ 0x9e37_79b9_7f4a_7c15, turns: 0, round: 0, groups: 0, settled: false }
     }
 
     /// One block after the other, one warp after the other.
     pub fn plain() -> Schedule {
         Schedule::new(Policy::RoundRobin, 0)
+    }
+
+    /// From here on nothing is drawn, and no warp or lane is preferred; or as the policy says again.
+    pub fn settle(&mut self, settled: bool) {
+        self.settled = settled;
+    }
+
+    fn policy(&self) -> Policy {
+        if self.settled { Policy::RoundRobin } else { self.policy }
     }
 
     fn draw(&mut self, below: u32) -> u32 {
@@ -74,7 +87,7 @@ impl Schedule {
     /// The warp that runs after `last`, and the instructions of its turn; `None` where none can run.
     pub fn turn(&mut self, last: usize, warps: usize, ready: impl Fn(usize) -> bool) -> Option<(usize, u32)> {
         self.turns = self.turns.wrapping_add(1);
-        if warps == 1 && self.policy != Policy::Random {
+        if warps == 1 && self.policy() != Policy::Random {
             return ready(0).then_some((0, u32::MAX));
         }
         let after = || (1..=warps).map(|n| (last + n) % warps).find(|w| ready(*w));
@@ -82,7 +95,7 @@ impl Schedule {
             self.round = (1..=warps).map(|n| (self.round + n) % warps).find(|w| ready(*w))?;
             return Some((self.round, TURN));
         }
-        let warp = match self.policy {
+        let warp = match self.policy() {
             Policy::RoundRobin => after(),
             Policy::Starve => {
                 let starved = (self.seed % warps.max(1) as u64) as usize;
@@ -95,7 +108,7 @@ impl Schedule {
                 (0..warps).map(|n| (from + n) % warps).find(|w| ready(*w))
             }
         }?;
-        let length = match self.policy {
+        let length = match self.policy() {
             Policy::Random => 1 + self.draw(TURN / 2),
             Policy::RoundRobin | Policy::Reversed => TURN / 8,
             Policy::Starve | Policy::Newest => TURN,
@@ -109,7 +122,7 @@ impl Schedule {
         if self.groups.is_multiple_of(ROUND) && !ready.is_empty() {
             return ready.get((self.groups / ROUND) as usize % ready.len()).map(|(group, _)| *group);
         }
-        let at = match self.policy {
+        let at = match self.policy() {
             Policy::Reversed => ready.iter().max_by_key(|(_, at)| *at),
             Policy::Random => ready.get(self.draw(ready.len().max(1) as u32) as usize),
             _ => ready.iter().min_by_key(|(_, at)| *at),
@@ -119,7 +132,7 @@ impl Schedule {
 
     /// Lanes of a group that part from it for now; 0 for none.
     pub fn part(&mut self, mask: u32) -> u32 {
-        if self.policy != Policy::Random || self.draw(8) != 0 {
+        if self.policy() != Policy::Random || self.draw(8) != 0 {
             return 0;
         }
         mask & (self.draw(u32::MAX) | self.draw(u32::MAX) << 16)

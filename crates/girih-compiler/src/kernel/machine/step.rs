@@ -66,6 +66,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 let passed = self.wait_phase(block, at, group, (on, *first), parity)?;
                 return Ok(if passed { Flow::Go } else { Flow::Stopped });
             }
+            Inst::Registers { count, more } => {
+                let has = self.registers(block, at, group, (*count, *more))?;
+                return Ok(if has { Flow::Go } else { Flow::Stopped });
+            }
             _ => {}
         }
         block.warps[warp].groups[group].at = here + 1;
@@ -243,7 +247,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.copy_box(block, at, (to, (on, *first)), (*tensor, from), *all)?
             }
             Inst::StoreTensor { from, tensor, to } => self.store_box(block, at, from, *tensor, to)?,
-            Inst::Registers => {}
+            Inst::Registers { .. } => {}
             Inst::StoreCommit => self.commit_stores(block, at),
             Inst::StoreWait { left } => self.wait_stores(block, at, *left),
             Inst::InitBarrier { on, first, count } => self.init(block, at, (on, *first), *count)?,

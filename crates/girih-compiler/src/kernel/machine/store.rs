@@ -15,10 +15,11 @@ use super::block::{Block, Machine};
 use super::code::Access;
 use super::step::At;
 use super::tensor::{Given, TensorCode};
-use super::watch::{Boxed, Run, Watch, What, Wrong};
+use super::watch::{Boxed, Run, Watch, What};
 use crate::base::launch::Trap;
 use crate::loops::eval::expr::Expr;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// A copy under way.
 struct Flight {
@@ -110,13 +111,13 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         block.stores.all = all;
     }
 
-    /// Tells of what still reads shared memory that is the block's no more.
-    pub(super) fn stores_left(&mut self, block: &mut Block<W, V::Local>) {
-        for mut flight in std::mem::take(&mut block.stores.all) {
-            self.store_now(block, &mut flight);
-            let what = "a box is still copied from shared memory when its block ends: no `copy wait` covers it";
-            self.wrong(flight.at, flight.lane, Wrong::Tensor(what.to_string()));
-        }
+    /// Takes out the copies that threads of some warps began, and says who did.
+    pub(super) fn stores_left(&mut self, block: &mut Block<W, V::Local>, of: &Range<usize>) -> Vec<(At, usize)> {
+        let (left, others) = std::mem::take(&mut block.stores.all).into_iter().partition(|f| of.contains(&f.at.warp));
+        block.stores.all = others;
+        let mut ended: Vec<Flight> = left;
+        ended.iter_mut().for_each(|flight| self.store_now(block, flight));
+        ended.iter().map(|flight| (flight.at, flight.lane)).collect()
     }
 
     fn store_now(&mut self, block: &mut Block<W, V::Local>, flight: &mut Flight) {

@@ -3,11 +3,11 @@
 //! They meet when everybody who has not ended waits. If they wait at different statements, or somebody has ended, they meet
 //! all the same, as on a GPU, and the watch is told. Where nobody can run and nobody meets, the block is stuck.
 
-use super::block::{Block, Group, Machine, Member, Wait, join};
+use super::block::{Block, Group, Machine, Member, Wait, Warp, join};
 use super::code::{Inst, Program};
 use super::ops;
 use super::step::At;
-use super::watch::{Meeting, Missing, Scope, Standing, Watch};
+use super::watch::{Lacks, Left, Meeting, Scope, Standing, Watch, Wrong};
 use crate::base::Code;
 use crate::base::launch::Trap;
 
@@ -26,7 +26,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         match for_whom {
             Wait::Block => block.members[self.member(warp)].waiting += lanes,
             Wait::Cluster => block.waiting += lanes,
-            Wait::Warp | Wait::Phase(_) => {}
+            Wait::Warp | Wait::Phase(_) | Wait::Registers(_) => {}
         }
         self.settle(block, warp)
     }
@@ -37,11 +37,29 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let ended = of.groups.remove(group).lanes;
         of.live &= !ended;
         block.live -= ended.count_ones();
-        block.members[self.member(warp)].live -= ended.count_ones();
-        if block.live == 0 {
-            self.stores_left(block);
+        let member = self.member(warp);
+        block.members[member].live -= ended.count_ones();
+        if block.members[member].live == 0 {
+            self.tell_left(block, member);
         }
         self.settle(block, warp)
+    }
+
+    /// Tells of what still touches shared memory that is the block's no more: another block may have it next.
+    fn tell_left(&mut self, block: &mut Block<W, V::Local>, member: usize) {
+        let (warps, count) = (self.program.warps(W), self.program.mbarriers as usize);
+        let of = member * warps..(member + 1) * warps;
+        let mut left: Vec<(At, usize, Left)> = vec![];
+        left.extend(self.stores_left(block, &of).into_iter().map(|(at, lane)| (at, lane, Left::Store)));
+        let mbarriers = block.mbarriers.iter().skip(member * count).take(count);
+        left.extend(mbarriers.flat_map(|m| m.unseen()).map(|(at, lane)| (at, lane, Left::Box)));
+        for warp in of {
+            let at = |statement, lanes| At { block: block.id, statement, warp, lanes, lasts: true };
+            let Warp { flights, products, .. } = &block.warps[warp];
+            let copies = flights.left().map(|(s, lanes)| (at(s, lanes), lanes.trailing_zeros() as usize, Left::Copy));
+            left.extend(copies.chain(products.left().map(|s| (at(s, 1), 0, Left::Product))));
+        }
+        left.into_iter().for_each(|(at, lane, what)| self.wrong(at, lane, Wrong::Left(what)));
     }
 
     /// Lets those go on for whom everybody has come.
@@ -52,7 +70,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             self.meet_warp(block, warp)?;
         }
         let member = self.member(warp);
-        let Member { live, waiting } = block.members[member];
+        let Member { live, waiting, .. } = block.members[member];
         if waiting != 0 && waiting == live {
             self.meet_block(block, Some(member));
         }
@@ -151,7 +169,16 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     pub(super) fn stuck(&mut self, block: &Block<W, V::Local>) -> Trap {
         let warps = block.warps.iter().enumerate();
         let program = self.program;
-        let one = |w: usize, g: &Group| standing::<W>(program, w, g, self.missing(block, g.waits));
+        let one = |w: usize, g: &Group| {
+            let lacks = match g.waits {
+                Some(Wait::Phase(number)) => {
+                    block.mbarriers.get(number as usize).map(|m| Lacks::Phase(m.missing(number)))
+                }
+                Some(Wait::Registers(asks)) => Some(self.lacks_registers(block, w, asks)),
+                _ => None,
+            };
+            standing::<W>(program, w, g, lacks)
+        };
         let groups: Vec<Standing> = warps.flat_map(|(w, of)| of.groups.iter().map(move |g| one(w, g))).collect();
         self.watch.stuck(block.id, together(groups));
         self.trap(block.id, Code::OutOfFuel, None, "the threads of a block wait for each other forever".to_string())
@@ -163,16 +190,16 @@ fn threads<const W: usize>(warp: usize, lanes: u32) -> Vec<u32> {
 }
 
 /// Who of a group stands at which statement.
-fn standing<const W: usize>(program: &Program, warp: usize, group: &Group, missing: Option<Missing>) -> Standing {
+fn standing<const W: usize>(program: &Program, warp: usize, group: &Group, lacks: Option<Lacks>) -> Standing {
     let statement = program.statements.get(group.at as usize).copied().unwrap_or(0);
-    Standing { statement, threads: threads::<W>(warp, group.lanes), missing }
+    Standing { statement, threads: threads::<W>(warp, group.lanes), lacks }
 }
 
 /// The same with each statement once, in the order of the text.
 fn together(all: Vec<Standing>) -> Vec<Standing> {
     let mut out: Vec<Standing> = vec![];
     for one in all {
-        match out.iter_mut().find(|s| (s.statement, s.missing) == (one.statement, one.missing)) {
+        match out.iter_mut().find(|s| (s.statement, s.lacks) == (one.statement, one.lacks)) {
             Some(same) => same.threads.extend(one.threads),
             None => out.push(one),
         }

@@ -79,7 +79,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 if !block.mbarriers[mbarrier as usize].fenced {
                     self.wrong(at, lane, Wrong::Unfenced { number: mbarrier });
                 }
-                block.mbarriers[mbarrier as usize].brings(code.tensor.bytes());
+                block.mbarriers[mbarrier as usize].brings(code.tensor.bytes(), at, lane);
                 let flight = Flight { at, lane, tensor, mbarrier, to, runs: runs.clone(), again: read > 0 };
                 self.watch.boxed(&mut block.local, &boxed::<W>(&flight, &code.tensor), None);
                 if self.schedule.lands_at_once() {

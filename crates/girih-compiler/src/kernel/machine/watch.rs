@@ -76,8 +76,10 @@ pub(in crate::kernel) struct Boxed<'a> {
 /// What lanes do that orders them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::kernel) enum Sync {
-    /// What they wrote is shown to asynchronous copies.
+    /// What they wrote to shared memory is shown to asynchronous copies.
     Fence,
+    /// So is what they know of global memory.
+    FenceGlobal,
     Init {
         number: u32,
     },
@@ -118,6 +120,22 @@ pub(in crate::kernel) enum Wrong {
     Registers,
     /// An array is touched that a product of a warpgroup still adds to.
     Sums,
+    /// A thread is to have more registers and has as many, or fewer.
+    Change { count: u32, more: bool, has: u32 },
+    /// A block ends, and nothing in it has waited for something that touches its shared memory.
+    Left(Left),
+}
+
+/// What goes on while threads do other things, until they wait for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::kernel) enum Left {
+    /// `copy async`.
+    Copy,
+    /// A box of TMA on its way into shared memory, and out of it.
+    Box,
+    Store,
+    /// A product of a warpgroup.
+    Product,
 }
 
 /// What a phase of an mbarrier still waits for.
@@ -128,6 +146,20 @@ pub(in crate::kernel) struct Missing {
     pub count: u32,
     pub arrivals: u32,
     pub bytes: i64,
+}
+
+/// What threads wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::kernel) enum Lacks {
+    Phase(Missing),
+    /// A thread has some registers and asks for more; the block has so many that no warp has, and began with `first` a thread.
+    Registers {
+        asks: u32,
+        has: u32,
+        free: u32,
+        first: u32,
+        threads: u32,
+    },
 }
 
 /// An access that touches nothing, because its place is outside.
@@ -160,8 +192,19 @@ pub(in crate::kernel) enum Scope {
 pub(in crate::kernel) struct Standing {
     pub statement: u32,
     pub threads: Vec<u32>,
-    /// The mbarrier that they wait for.
-    pub missing: Option<Missing>,
+    /// What they wait for, where it is not each other.
+    pub lacks: Option<Lacks>,
+}
+
+/// Blocks that go round for ever.
+pub(in crate::kernel) struct Stalled {
+    /// The first of them, and where one of its threads is.
+    pub block: [u32; 3],
+    pub statement: u32,
+    pub thread: u32,
+    /// How many there are, and how many have not begun.
+    pub resident: u64,
+    pub left: u64,
 }
 
 /// Threads that met although they should not: they wait at different statements, or some have ended.
@@ -198,6 +241,7 @@ pub(in crate::kernel) trait Watch {
     fn uneven(&mut self, meeting: Meeting);
     /// No thread of a block can run.
     fn stuck(&mut self, block: [u32; 3], standing: Vec<Standing>);
+    fn stalled(&mut self, stalled: Stalled);
 }
 
 /// Sees nothing; what is wrong ends the run.
@@ -226,4 +270,5 @@ impl Watch for Quiet {
     fn met(&mut self, _: &mut (), _: Scope, _: bool) {}
     fn uneven(&mut self, _: Meeting) {}
     fn stuck(&mut self, _: [u32; 3], _: Vec<Standing>) {}
+    fn stalled(&mut self, _: Stalled) {}
 }

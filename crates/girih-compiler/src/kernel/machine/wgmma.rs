@@ -54,6 +54,11 @@ impl<const W: usize> Products<W> {
         Products { all: vec![], groups: 0, fenced: false }
     }
 
+    /// The statements of products that no wait covers.
+    pub fn left(&self) -> impl Iterator<Item = u32> {
+        self.all.iter().map(|p| p.statement)
+    }
+
     pub fn fence(&mut self) {
         self.fenced = true;
     }

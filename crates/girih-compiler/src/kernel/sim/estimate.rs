@@ -32,6 +32,13 @@ const PORT: f64 = 64.0;
 /// Registers of a thread.
 const MOST_REGISTERS: u64 = 255;
 
+/// Blocks of a kernel that a target has at once, however few registers its threads need; `None` where that is not known.
+pub fn resident(kernel: &Kernel, target: &Target) -> Option<u64> {
+    let gpu = target.gpu?;
+    let (together, _) = cost::room(target, &gpu, kernel.threads.into(), 1, kernel.shared);
+    Some(together.saturating_mul(target.axes.workers.max(1).into()))
+}
+
 /// Something that takes its time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {

@@ -12,7 +12,9 @@ use super::clock::Stamp;
 use super::shadow::Race;
 use crate::base::memory::Memory;
 use crate::kernel::ir::*;
-use crate::kernel::machine::{Meeting, Missing, Outside, Place as Where, Scope, Standing, What, Wrong};
+use crate::kernel::machine::{
+    Lacks, Left, Meeting, Missing, Outside, Place as Where, Scope, Stalled, Standing, What, Wrong,
+};
 use crate::kernel::print::print_numbered;
 
 /// What is wrong.
@@ -24,7 +26,7 @@ pub enum Kind {
     WriteAfterWrite,
     /// Memory is accessed that an asynchronous copy is still writing, or written that it is still reading.
     InFlight,
-    /// TMA overwrites what a thread wrote, without a fence between.
+    /// TMA reads or overwrites what a thread wrote, without a fence between.
     Unfenced,
     /// An mbarrier is used before a thread can know that it is initialised, or initialised again.
     Init,
@@ -42,6 +44,10 @@ pub enum Kind {
     RegisterFence,
     /// Sums are used that a product of a warpgroup still adds to.
     Sums,
+    /// A warpgroup asks for more registers and has as many, or gives up some that it does not have.
+    Registers,
+    /// A block ends while a copy or a product may still touch its shared memory, which another block may have next.
+    LeftInFlight,
     /// Shared memory is read that the block never wrote.
     Unwritten,
     OutOfBounds,
@@ -69,6 +75,8 @@ impl Kind {
             Kind::Tensor => "tensor",
             Kind::RegisterFence => "register-fence",
             Kind::Sums => "sums-in-flight",
+            Kind::Registers => "registers",
+            Kind::LeftInFlight => "in-flight-at-end",
             Kind::Unwritten => "unwritten",
             Kind::OutOfBounds => "out-of-bounds",
             Kind::Misaligned => "misaligned",
@@ -174,6 +182,8 @@ enum Detail {
     None,
     /// All of the sentence: what is near an address is known only when it is accessed.
     Told(String),
+    /// So, with what helps.
+    Helped(String, &'static str),
     /// Who waits where, and who has ended.
     Waiting {
         what: String,
@@ -186,9 +196,15 @@ impl Detail {
     /// What helps threads that wait for a phase of an mbarrier.
     fn help(&self) -> Option<&'static str> {
         match self {
-            Detail::Waiting { standing, .. } if standing.iter().any(|s| s.missing.is_some()) => {
+            Detail::Waiting { standing, .. }
+                if standing.iter().any(|s| matches!(s.lacks, Some(Lacks::Registers { .. }))) =>
+            {
+                Some("let all warpgroups together ask for at most what the block began with")
+            }
+            Detail::Waiting { standing, .. } if standing.iter().any(|s| s.lacks.is_some()) => {
                 Some("`arrive` as often as `count` says in each phase, and copy the bytes that `expect` says")
             }
+            Detail::Helped(_, help) => Some(help),
             _ => None,
         }
     }
@@ -314,6 +330,11 @@ impl Found {
                 (Kind::RegisterFence, "a `wgmma` begins, and no `fence registers` shows it the registers".to_string())
             }
             Wrong::Sums => (Kind::Sums, "sums are used that a `wgmma` may still be adding to".to_string()),
+            Wrong::Change { count, more, has } => {
+                let way = if *more { "more" } else { "fewer" };
+                (Kind::Registers, format!("a thread that has {has} registers is to have {way}: {count}"))
+            }
+            Wrong::Left(left) => (Kind::LeftInFlight, left_text(*left).to_string()),
         };
         let detail = Detail::Told(told);
         self.detailed((kind, true, statement, statement), block, thread, detail);
@@ -346,6 +367,22 @@ impl Found {
         self.detailed(key, block, thread, Detail::Waiting { what, standing, ended: vec![] });
     }
 
+    pub fn stalled(&mut self, stalled: Stalled) {
+        let Stalled { block, statement, thread, resident, left } = stalled;
+        let what = match (resident, left) {
+            (1, 0) => "a block goes round for ever: nothing that it reads is changed any more".to_string(),
+            (n, 0) => format!("{n} blocks go round for ever: nothing that they read is changed any more"),
+            (n, left) => format!(
+                "{n} blocks are resident at once, and all of them wait; the {left} others begin only when one of these ends"
+            ),
+        };
+        let help = match left {
+            0 => "let some thread write what they wait for",
+            _ => "let a block wait only for blocks before it, or launch at most as many as are resident at once",
+        };
+        self.detailed((Kind::Deadlock, false, statement, statement), block, thread, Detail::Helped(what, help));
+    }
+
     /// The findings, in order of their statements, with names.
     pub fn told(self, texts: &Texts, kernel: &Kernel, memory: &dyn Memory, grid: [u32; 3]) -> Vec<Finding> {
         let mut all: BTreeMap<(u32, u32, Kind, bool), Finding> = BTreeMap::new();
@@ -362,7 +399,7 @@ impl Found {
             let finding = Finding {
                 kind,
                 message: sentence(kind, space, across, &e.detail, (texts, kernel)),
-                help: e.detail.help().or_else(|| help(kind, across, copied)),
+                help: e.detail.help().or_else(|| help(kind, shared, across, copied)),
                 first: earlier,
                 statement: texts.statement(statement),
                 thread,
@@ -375,9 +412,26 @@ impl Found {
     }
 }
 
+/// What a block leaves behind at its end.
+fn left_text(left: Left) -> &'static str {
+    match left {
+        Left::Copy => {
+            "a block ends while a `copy async` may still be writing its shared memory: no `wait groups` covers the copy"
+        }
+        Left::Box => {
+            "a block ends while TMA may still be writing its shared memory: no thread waits for the phase of the mbarrier that \
+             counts the bytes of the box"
+        }
+        Left::Store => "a block ends while TMA may still be reading its shared memory: no `copy wait` covers the box",
+        Left::Product => {
+            "a block ends while a `wgmma` may still be reading its shared memory: no `wgmma wait` covers the product"
+        }
+    }
+}
+
 fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, (texts, kernel): (&Texts, &Kernel)) -> String {
     match detail {
-        Detail::Told(text) => return text.clone(),
+        Detail::Told(text) | Detail::Helped(text, _) => return text.clone(),
         Detail::Waiting { what, standing, ended } => return waiting_text(what, standing, ended, texts, kernel),
         Detail::None => {}
     }
@@ -393,6 +447,9 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, (texts, kern
         Kind::InFlight => "a thread writes global memory that an asynchronous copy may still be reading".to_string(),
         Kind::Unwritten => "a thread reads shared memory that its block has not written".to_string(),
         Kind::Misaligned => format!("an access of {space} memory is not aligned to its own size"),
+        Kind::Unfenced if space == "global" => {
+            "TMA copies from or to global memory that a thread has written, with no `fence global` between".to_string()
+        }
         Kind::Unfenced => {
             "TMA overwrites or copies, or `wgmma` reads, what a thread has written, with no `fence async` behind the write"
                 .to_string()
@@ -402,7 +459,7 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, (texts, kern
 }
 
 /// `copied`: what the earlier of the two statements is.
-fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
+fn help(kind: Kind, shared: bool, across: bool, copied: Copied) -> Option<&'static str> {
     match (kind, copied) {
         (Kind::InFlight | Kind::ReadAfterWrite | Kind::WriteAfterWrite, Copied::ByTma) if !across => {
             return Some("wait for the phase of the mbarrier that counts the bytes of the copy");
@@ -427,9 +484,13 @@ fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
         _ => {}
     }
     match kind {
+        Kind::Unfenced if !shared => {
+            Some("let the thread that wrote run `fence global`, and then meet the one that copies")
+        }
         Kind::Unfenced => Some("let the thread that wrote run `fence async`, and then meet the one that copies"),
         Kind::RegisterFence => Some("put a `fence registers` before the first `wgmma` behind a `wgmma wait`"),
         Kind::Sums => Some("put a `wgmma wait` before, which covers the group of the product"),
+        Kind::LeftInFlight => Some("wait for it before the block ends, or do not begin it"),
         Kind::Init => Some("initialise it once, in one thread, and put a `barrier` behind"),
         Kind::InitFence => Some("put a `fence init` behind the `init`, in the same thread and before the `barrier`"),
         Kind::Arrivals | Kind::Bytes => Some("let `count` and `expect` say what arrives and comes in one phase"),
@@ -505,6 +566,18 @@ fn missing_text(missing: Missing, kernel: &Kernel) -> String {
     format!("{} is in phase {phase}, which lacks {lacks}", mbarrier_text(kernel, number))
 }
 
+fn lacks_text(lacks: Lacks, kernel: &Kernel) -> String {
+    match lacks {
+        Lacks::Phase(missing) => missing_text(missing, kernel),
+        Lacks::Registers { asks, has, free, first, threads } => format!(
+            "a warp of {WARP} threads with {has} registers each asks for {} more; its block began with {first} for each of \
+             {threads} threads, and {free} of these {} are free",
+            (asks - has) * WARP,
+            first * threads
+        ),
+    }
+}
+
 /// What happened, and a line for each statement at which threads wait.
 fn waiting_text(what: &str, standing: &[Standing], ended: &[u32], texts: &Texts, kernel: &Kernel) -> String {
     let mut out = what.to_string();
@@ -512,8 +585,8 @@ fn waiting_text(what: &str, standing: &[Standing], ended: &[u32], texts: &Texts,
         let at = texts.statement(s.statement);
         let wait = if s.threads.len() == 1 { "waits" } else { "wait" };
         out += &format!("\n  {} {wait} at line {}: `{}`", threads_text(&s.threads), at.line, at.text);
-        if let Some(missing) = s.missing {
-            out += &format!("\n    {}", missing_text(missing, kernel));
+        if let Some(lacks) = s.lacks {
+            out += &format!("\n    {}", lacks_text(lacks, kernel));
         }
     }
     if !ended.is_empty() {

@@ -7,7 +7,7 @@
 //! * [`count`]: banks, sectors                * [`instruction`]: kinds of statements         * [`finding`]: what is wrong,
 //!   in words                                 * [`report`]: all of it                * [`size`]: how long it takes, before
 //! * [`recording`]: what is kept for pictures        * [`estimate`]: what it would take on the target
-//! * [`schedules`]: several runs of one launch, which must leave the same
+//! * [`schedules`]: several runs of one launch, which must leave the same, on memory that is [`replayed`]
 //!
 //! ```text
 //! store tile[tx] = x                 read-after-write: a race in shared memory: a thread reads what another thread has
@@ -29,6 +29,7 @@ mod finding;
 mod instruction;
 mod observer;
 mod recording;
+mod replayed;
 mod report;
 mod schedules;
 mod shadow;
@@ -47,7 +48,7 @@ use crate::loops;
 
 pub use super::machine::Policy;
 pub use count::{Counts, Requests};
-pub use estimate::Estimate;
+pub use estimate::{Estimate, resident};
 pub use finding::{Finding, Kind, Statement, Thread};
 pub use instruction::Instruction;
 pub use recording::{Bin, Flight, Recording, Request, Timeline};
@@ -69,11 +70,21 @@ pub struct Options {
     pub steps: u64,
     /// Keep what pictures are drawn of.
     pub record: bool,
+    /// Blocks that the GPU has at once; `None`: as many as there are.
+    pub resident: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { policy: Policy::RoundRobin, seed: 0, races: true, counts: true, steps: 1 << 36, record: false }
+        Options {
+            policy: Policy::RoundRobin,
+            seed: 0,
+            races: true,
+            counts: true,
+            steps: 1 << 36,
+            record: false,
+            resident: None,
+        }
     }
 }
 
@@ -128,7 +139,7 @@ pub fn run(
     let mixed = program.cooperative && options.policy == Policy::Random;
     launch.seed = if mixed { options.seed | 1 } else { 0 };
     let mut observer = observer::Observer::new(kernel, &program, launch.grid, options);
-    let run = Run { program: &program, kernel, placed, launch: &launch };
+    let run = Run { program: &program, kernel, placed, launch: &launch, resident: options.resident };
     let schedule = Schedule::new(options.policy, options.seed);
     let ended = machine::run::<{ WARP as usize }, _>(run, memory, host, &mut observer, schedule);
     let texts = finding::Texts::of(kernel);

@@ -15,7 +15,8 @@ use crate::base::banks::{BANK_BYTES, wavefronts};
 use crate::base::launch::Trap;
 use crate::kernel::ir::*;
 use crate::kernel::machine::{
-    At, Boxed, Landing, Meeting, NO_STATEMENT, Outside, Program, Scope, Standing, Sync, Touch, Watch, What, Wrong,
+    At, Boxed, Landing, Meeting, NO_STATEMENT, Outside, Program, Scope, Stalled, Standing, Sync, Touch, Watch, What,
+    Wrong,
 };
 
 pub(super) struct Observer<'a> {
@@ -29,17 +30,24 @@ pub(super) struct Observer<'a> {
     /// Sectors of global memory that any thread touched, 64 to a word.
     pub touched: Sectors,
     steps: u64,
+    /// Steps at which the run ends because an access was out of bounds.
+    patience: Option<u64>,
     /// Where the run was stopped for having taken too many steps.
     pub exhausted: Option<u32>,
     pub found: Found,
     pub global: Pages,
     /// What was released at an address of global memory.
     released: FxHashMap<u64, Known>,
+    /// What of global memory was shown to asynchronous copies.
+    shown: Known,
     /// Half bytes of a place of shared memory and of global memory, as powers of two.
     shared_unit: u32,
     global_unit: u32,
     pub recorder: Option<Recorder>,
 }
+
+/// Statements of all threads that a run goes on for behind its first access out of bounds, to find what else is wrong.
+const AFTER: u64 = 1 << 23;
 
 /// What is kept of a block under way.
 #[derive(Default)]
@@ -49,7 +57,7 @@ pub(super) struct Local {
     shared: Vec<Cell>,
     released: FxHashMap<u64, Known>,
     mbarriers: Vec<Mbarrier>,
-    /// What was shown to asynchronous copies.
+    /// What of shared memory was shown to asynchronous copies.
     fenced: Known,
     /// Who began the copies of a statement that count on an mbarrier.
     copied_by: FxHashMap<(u32, u32), u32>,
@@ -83,10 +91,12 @@ impl<'a> Observer<'a> {
             blocks: 0,
             touched: Sectors::default(),
             steps: 0,
+            patience: None,
             exhausted: None,
             found: Found::default(),
             global: Pages::default(),
             released: FxHashMap::default(),
+            shown: Known::default(),
             shared_unit: shared_unit + 1,
             global_unit: sizes.min().unwrap_or(1),
             recorder: options.record.then(|| Recorder::new(kernel)),
@@ -275,6 +285,11 @@ impl Watch for Observer<'_> {
             r.ran(block, warp, statement);
         }
         self.steps += u64::from(lanes);
+        if self.patience.is_some_and(|most| self.steps > most) {
+            self.exhausted = Some(statement);
+            let message = format!("the run was stopped {AFTER} statements after an access out of bounds");
+            return Err(Trap { block, ..Trap::new(Code::OutOfFuel, message) });
+        }
         if self.steps > self.options.steps {
             self.exhausted = Some(statement);
             let message = format!(
@@ -358,7 +373,7 @@ impl Watch for Observer<'_> {
         let kept = mbarrier.map_or(me, |m| clock.stamp_of_copy(statement, m, landed.unwrap_or(0)));
         let kept = if landed.is_none() { kept.lasting() } else { kept };
         mbarrier.into_iter().for_each(|m| _ = copied_by.insert((statement, m), thread));
-        let (found, global) = (&mut self.found, &mut self.global);
+        let (found, global, shown) = (&mut self.found, &mut self.global, &self.shown);
         let mut cells = |is_shared: bool, from: u64, bytes: u64, unit: u32| {
             let writes = is_shared == mbarrier.is_some();
             for place in whole(from, bytes, unit) {
@@ -386,7 +401,8 @@ impl Watch for Observer<'_> {
                     false => cell.read_as(me, kept, clock, &mut tell),
                 }
                 let plain = !writer.is_none() && writer.mbarrier().is_none() && clock.ordered(writer, thread);
-                if is_shared && plain && !writer.lasts() && !fenced.covers(writer) {
+                let known = if is_shared { &*fenced } else { shown };
+                if plain && !writer.lasts() && !known.covers(writer) {
                     found.access(Kind::Unfenced, at(), Some(writer));
                 }
             }
@@ -405,6 +421,7 @@ impl Watch for Observer<'_> {
         let Local { clock, mbarriers, fenced, .. } = local;
         match sync {
             Sync::Fence => fenced.learn(&clock.event(warp, lanes)),
+            Sync::FenceGlobal => self.shown.learn(&clock.release(warp, lanes)),
             Sync::Init { number } => {
                 let thread = warp * WARP + lanes.trailing_zeros();
                 let init = Some(clock.stamp(statement, thread, false));
@@ -441,6 +458,8 @@ impl Watch for Observer<'_> {
 
     fn outside(&mut self, outside: Outside, _: impl FnOnce() -> Trap) -> Result<(), Trap> {
         self.found.outside(outside, self.kernel);
+        // What is loaded there is no number of the program's: it may go on for ever.
+        self.patience.get_or_insert(self.steps.saturating_add(AFTER));
         Ok(())
     }
 
@@ -464,5 +483,9 @@ impl Watch for Observer<'_> {
 
     fn stuck(&mut self, block: [u32; 3], standing: Vec<Standing>) {
         self.found.stuck(block, standing);
+    }
+
+    fn stalled(&mut self, stalled: Stalled) {
+        self.found.stalled(stalled);
     }
 }

@@ -13,6 +13,10 @@ pub const WINDOW: usize = 1024;
 /// Instructions after which a block gives way, and the host is asked whether to stop.
 pub const SLICE: u32 = 1 << 14;
 
+/// Turns of each block, after which blocks of which none has ended are looked at: enough for every thread to have come by. Blocks
+/// that wait for others give way sooner.
+const PATIENCE: [usize; 2] = [2, 80];
+
 /// Why a block stopped for now.
 pub(crate) enum Pause {
     Ended,
@@ -32,6 +36,18 @@ pub(crate) trait Blocks {
     /// Runs a block until it ends or gives way.
     fn slice(&mut self, block: &mut Self::Block) -> Result<Pause, Trap>;
     fn id(block: &Self::Block) -> [u32; 3];
+    /// How many may be under way at once where blocks wait for each other.
+    fn most(&self) -> usize {
+        WINDOW
+    }
+    /// Whether blocks of which none has ended for a while will go on as they do for ever; asked now and then.
+    fn goes_round(&mut self, _: &[Self::Block]) -> bool {
+        false
+    }
+    /// Why the run ends where they do, and so many others cannot begin.
+    fn stalled(&mut self, _: &[Self::Block], _left: u64) -> Trap {
+        Trap::new(Code::OutOfFuel, "the blocks wait for each other forever".to_string())
+    }
     /// What the block printed, taken from it.
     fn printed(block: &mut Self::Block) -> String;
 }
@@ -49,8 +65,8 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
         next = x as u64 + gx as u64 * (y as u64 + gy as u64 * z as u64);
         end = next + 1;
     }
-    let window = match (machine.cooperative(), launch.seed) {
-        (true, _) => WINDOW,
+    let mut window = match (machine.cooperative(), launch.seed) {
+        (true, _) => WINDOW.min(machine.most()),
         (false, 0) => 1,
         (false, _) => 64,
     };
@@ -58,6 +74,8 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
     let mut spare: Vec<B::Block> = Vec::new();
     let mut turn = 0usize;
     let mut random = launch.seed;
+    // Turns since a block began or ended, and whether memory keeps others from beginning.
+    let (mut turns, mut full) = (0usize, false);
     loop {
         while live.len() < window && next < end {
             let mut block = match spare.pop() {
@@ -65,7 +83,10 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
                 None => match machine.room() {
                     Ok(block) => block,
                     // As many blocks are under way as there is memory for.
-                    Err(_) if !live.is_empty() => break,
+                    Err(_) if !live.is_empty() => {
+                        full = true;
+                        break;
+                    }
                     Err(why) => {
                         return Err(Trap::new(Code::OutOfMemory, format!("a block cannot be evaluated: {why}")));
                     }
@@ -74,7 +95,7 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
             let (gx, gy) = (gx as u64, gy as u64);
             machine.begin(&mut block, [(next % gx) as u32, (next / gx % gy) as u32, (next / gx / gy) as u32])?;
             live.push(block);
-            next += 1;
+            (next, turns) = (next + 1, 0);
         }
         if live.is_empty() {
             return Ok(());
@@ -91,6 +112,22 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
         let outcome = machine.slice(&mut live[turn]);
         if matches!(outcome, Ok(Pause::GaveWay)) {
             turn += 1;
+            turns += 1;
+            if turns >= live.len().saturating_mul(PATIENCE[usize::from(machine.cooperative())]) {
+                turns = 0;
+                if machine.goes_round(&live) {
+                    let most = if machine.cooperative() { machine.most() } else { 1 };
+                    if full {
+                        let message =
+                            format!("{} blocks wait for others, and there is no memory to let these begin", live.len());
+                        return Err(Trap::new(Code::OutOfMemory, message));
+                    }
+                    if next == end || live.len() >= most {
+                        return Err(machine.stalled(&live, end - next));
+                    }
+                    window = most;
+                }
+            }
             continue;
         }
         let text = B::printed(&mut live[turn]);
@@ -101,5 +138,6 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
         host.finished(B::id(&live[turn]));
         // Later blocks take the place of the ended one, so that the order stays that of the window.
         spare.push(live.remove(turn));
+        turns = 0;
     }
 }

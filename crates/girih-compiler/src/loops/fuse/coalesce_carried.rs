@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::nest::{is_bare, perfect};
+use super::uses::Uses;
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
 use crate::index::Ix;
@@ -42,25 +45,49 @@ fn lists(kernel: &Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
             lists(kernel, inner, log);
         }
     }
-    let mut at = 0;
-    while at < body.len() {
-        if let Some((from, to)) = copy(kernel, &body[at]) {
+    if !body.iter().any(|s| copy(kernel, s).is_some()) {
+        return;
+    }
+    let mut uses = Uses::index(body);
+    let mut declared: FxHashMap<BufId, usize> = FxHashMap::default();
+    for (at, s) in body.iter().enumerate() {
+        if let Stmt::Local { buf } = s {
+            declared.entry(*buf).or_insert(at);
+        }
+    }
+    // What joins two buffers may let a copy go that stands before it.
+    let mut gone = FxHashSet::default();
+    loop {
+        let (mut joined, mut skipped) = (false, vec![]);
+        for at in 0..body.len() {
+            let Some((from, to)) = copy(kernel, &body[at]) else { continue };
             let name = format!("{} into {}", kernel.bufs[from].name, kernel.bufs[to].name);
-            match dead(body, at, from, to) {
+            match dead(body, at, from, to, &uses, &declared) {
                 Ok(start) => {
-                    body.remove(at);
-                    body.remove(start);
-                    rename(body, from, to);
-                    drop_self_copies(body);
+                    (body[at], body[start]) = (nothing(), nothing());
+                    gone.extend([at, start]);
+                    for places in [uses.write.get_mut(&to), uses.mention.get_mut(&to)].into_iter().flatten() {
+                        places.remove(&at);
+                    }
+                    rename(body, from, to, &mut uses, &mut gone);
                     log.applied(name);
-                    at = 0;
-                    continue;
+                    joined = true;
                 }
-                Err(why) => log.skipped(name, why),
+                Err(why) => skipped.push((name, why)),
             }
         }
-        at += 1;
+        if !joined {
+            skipped.into_iter().for_each(|(name, why)| log.skipped(name, why));
+            break;
+        }
     }
+    let mut place = 0..;
+    body.retain(|_| place.next().is_none_or(|n| !gone.contains(&n)));
+}
+
+/// What stands where a statement has gone.
+fn nothing() -> Stmt {
+    Stmt::Loop { body: vec![] }
 }
 
 /// `for axes: to[axes] = from[axes]`, whole.
@@ -79,23 +106,35 @@ fn copy(kernel: &Kernel, s: &Stmt) -> Option<(BufId, BufId)> {
 }
 
 /// Checks that `from` can live in `to`, given the copy at `at`; says where `from` is declared.
-fn dead(body: &[Stmt], at: usize, from: BufId, to: BufId) -> Result<usize, &'static str> {
-    let declared = |s: &Stmt, b: BufId| matches!(s, Stmt::Local { buf } if *buf == b);
-    let Some(start) = body[..at].iter().position(|s| declared(s, from)) else {
+fn dead(
+    body: &[Stmt],
+    at: usize,
+    from: BufId,
+    to: BufId,
+    uses: &Uses,
+    declared: &FxHashMap<BufId, usize>,
+) -> Result<usize, &'static str> {
+    let Some(start) = declared.get(&from).copied().filter(|start| *start < at) else {
         return Err("the new value outlives the body");
     };
-    if body[start..at].iter().any(|s| declared(s, to)) {
+    if declared.get(&to).is_some_and(|to| (start..at).contains(to)) {
         return Err("the old buffer begins after the new one");
     }
     let mentions = |s: &Stmt, b: BufId| {
         let r = walk::refs_of(s);
         (r.bufs_read.contains(&b), r.bufs_written.contains(&b))
     };
-    if body[at + 1..].iter().any(|s| mentions(s, from) != (false, false)) {
+    if uses.of(from, body).any(|(n, s)| n > at && mentions(s, from) != (false, false)) {
         return Err("the new value is used after the copy");
     }
     let mut live = false;
-    for s in &body[start + 1..at] {
+    let both: BTreeSet<usize> = [from, to].iter().filter_map(|b| uses.mention.get(b)).flatten().copied().collect();
+    let first = uses.write.get(&from).and_then(|w| w.range(start + 1..).next()).copied().unwrap_or(at);
+    // Once there is a new value, nobody may leave.
+    if body[first.min(at)..at].iter().any(|s| walk::effects(std::slice::from_ref(s)).leaves) {
+        return Err("the loop may go on with the old value");
+    }
+    for s in both.range(start + 1..at).map(|n| &body[*n]) {
         let (reads_old, writes_old) = mentions(s, to);
         let writes_new = mentions(s, from).1;
         if writes_old {
@@ -108,9 +147,6 @@ fn dead(body: &[Stmt], at: usize, from: BufId, to: BufId) -> Result<usize, &'sta
             return Err("an element of the new value depends on others of the old one");
         }
         live |= writes_new;
-        if live && walk::effects(std::slice::from_ref(s)).leaves {
-            return Err("the loop may go on with the old value");
-        }
     }
     Ok(start)
 }
@@ -148,17 +184,27 @@ fn element_wise(s: &Stmt, new: BufId, old: BufId) -> bool {
     true
 }
 
-fn rename(body: &mut [Stmt], from: BufId, to: BufId) {
+/// `from` is `to` from now on; copies of `to` into itself go.
+fn rename(body: &mut [Stmt], from: BufId, to: BufId, uses: &mut Uses, gone: &mut FxHashSet<usize>) {
     let mut renaming = walk::Renaming::default();
     renaming.bufs.insert(from, to);
-    renaming.apply(body);
+    let written = uses.write.remove(&from).unwrap_or_default();
+    let mentioned = uses.mention.remove(&from).unwrap_or_default();
+    for &n in &mentioned {
+        let Some(s) = body.get_mut(n) else { continue };
+        renaming.apply(std::slice::from_mut(s));
+        if copies_itself(s) {
+            *s = nothing();
+            gone.insert(n);
+        }
+    }
+    uses.write.entry(to).or_default().extend(written);
+    uses.mention.entry(to).or_default().extend(mentioned);
 }
 
-/// Removes `for i: b[i] = b[i]`.
-fn drop_self_copies(body: &mut Vec<Stmt>) {
-    body.retain(|s| {
-        let (axes, inner) = perfect(s);
-        !matches!(inner, [Stmt::Read { dst, buf: a, idx: x }, Stmt::Write { buf: b, idx: y, value: Opnd::Val(v) }]
-            if a == b && x == y && v == dst && (is_bare(x, &axes) || axes.is_empty()))
-    });
+/// `for i: b[i] = b[i]`.
+fn copies_itself(s: &Stmt) -> bool {
+    let (axes, inner) = perfect(s);
+    matches!(inner, [Stmt::Read { dst, buf: a, idx: x }, Stmt::Write { buf: b, idx: y, value: Opnd::Val(v) }]
+        if a == b && x == y && v == dst && (is_bare(x, &axes) || axes.is_empty()))
 }

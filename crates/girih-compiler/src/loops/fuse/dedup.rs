@@ -48,7 +48,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
         scopes: vec![Vec::new()],
         epoch: 0,
         buffers: BTreeMap::new(),
-        stores: Vec::new(),
+        stores: BTreeMap::new(),
         replaced: BTreeMap::new(),
     };
     d.list(&mut body);
@@ -93,7 +93,7 @@ struct Dedup<'a> {
     /// When each buffer was last written.
     buffers: BTreeMap<BufId, u64>,
     /// When memory was last stored to, by base.
-    stores: Vec<(ValId, u64)>,
+    stores: BTreeMap<ValId, u64>,
     replaced: BTreeMap<ValId, Opnd>,
 }
 
@@ -162,7 +162,7 @@ impl Dedup<'_> {
         match key {
             Key::Read(buf, _) => self.buffers.get(buf).is_none_or(|&t| t < then),
             Key::Load { base, .. } => {
-                self.stores.iter().all(|&(s, t)| t < then || self.roots.disjoint(s, *base, self.assume))
+                self.stores.iter().all(|(&s, &t)| t < then || self.roots.disjoint(s, *base, self.assume))
             }
             _ => true,
         }
@@ -184,7 +184,7 @@ impl Dedup<'_> {
             self.buffers.insert(b, self.epoch);
         }
         for s in e.stores {
-            self.stores.push((s, self.epoch));
+            self.stores.insert(s, self.epoch);
         }
         if e.ordered || e.atomic {
             // Another block's writes may have become visible.

@@ -1,11 +1,10 @@
 //! A carried tile of addresses or integers that advances by the same amount in every iteration is a function of the
 //! iteration.
 
-use std::collections::BTreeSet;
-
 use super::nest::{is_bare, perfect};
 use super::producer::{Cost, Producer, cost, producer};
 use super::ranges::{range, signed_range};
+use super::uses::Uses;
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
 use crate::index::{Ix, ValId};
@@ -46,12 +45,20 @@ fn list(kernel: &mut Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
             list(kernel, inner, log);
         }
     }
-    let locals: Vec<BufId> =
-        body.iter().filter_map(|s| if let Stmt::Local { buf } = s { Some(*buf) } else { None }).collect();
+    let local = |s: &Stmt| match s {
+        Stmt::Local { buf } if may_be_derived(kernel.bufs[*buf].ty) => Some(*buf),
+        _ => None,
+    };
+    let locals: Vec<BufId> = body.iter().filter_map(local).collect();
+    if locals.is_empty() {
+        return;
+    }
+    let mut uses = Uses::index(body);
     for buf in locals {
         let name = kernel.bufs[buf].name.clone();
-        if let Some(site) = find(kernel, body, buf) {
+        if let Some(site) = find(kernel, body, buf, &uses) {
             derive(kernel, body, buf, &site);
+            uses = Uses::index(body);
             log.applied(name);
         }
     }
@@ -67,25 +74,33 @@ struct Site {
     amount: Opnd,
 }
 
-fn find(kernel: &Kernel, body: &[Stmt], buf: BufId) -> Option<Site> {
-    if !matches!(kernel.bufs[buf].ty, Ty::Ptr(_) | Ty::Num(DType::I32 | DType::I64)) {
-        return None;
+fn may_be_derived(ty: Ty) -> bool {
+    matches!(ty, Ty::Ptr(_) | Ty::Num(DType::I32 | DType::I64))
+}
+
+fn find(kernel: &Kernel, body: &[Stmt], buf: BufId, places: &Uses) -> Option<Site> {
+    let mut written = places.write.get(&buf)?.iter().copied();
+    let (Some(init), Some(at), None) = (written.next(), written.next(), written.next()) else { return None };
+    let Stmt::For(f) = &body[at] else { return None };
+    let mut uses = walk::BufUse::default();
+    for (_, s) in places.of(buf, body) {
+        let here = walk::buffer_uses(std::slice::from_ref(s)).get(&buf).copied().unwrap_or_default();
+        uses.writes += here.writes;
+        uses.printed += here.printed;
+        uses.roles += here.roles;
     }
-    let uses = walk::buffer_uses(body).get(&buf).copied()?;
     if uses.writes != 2 || uses.printed != 0 || uses.roles != 0 {
         return None;
     }
     let writes = |s: &Stmt| walk::refs_of(s).bufs_written.contains(&buf);
-    let init = body.iter().position(writes)?;
-    let at = init + 1 + body[init + 1..].iter().position(writes)?;
-    let Stmt::For(f) = &body[at] else { return None };
     let producer = producer(kernel, &body[init]).filter(|p| p.buf == buf && cost(p) == Cost::Index)?;
-    if body[..at].iter().any(|s| walk::refs_of(s).bufs_read.contains(&buf)) || f.kind != LoopKind::Serial {
+    let read_before = |(n, s): (usize, &Stmt)| n < at && walk::refs_of(s).bufs_read.contains(&buf);
+    if places.of(buf, body).any(read_before) || f.kind != LoopKind::Serial {
         return None;
     }
     // What the initial value reads must stay as it is.
-    let reads: BTreeSet<BufId> = walk::refs(&producer.pure).bufs_read;
-    if body[init + 1..].iter().any(|s| walk::refs_of(s).bufs_written.iter().any(|b| reads.contains(b))) {
+    let changes = |b: &BufId| places.write.get(b).is_some_and(|w| w.range(init + 1..).next().is_some());
+    if walk::refs(&producer.pure).bufs_read.iter().any(changes) {
         return None;
     }
     let none = |_| None;

@@ -6,6 +6,7 @@
 //! Invariants: a rule keeps the order of memory accesses that may overlap; it rewrites arithmetic exactly, or makes an
 //! [`Obligation`](super::ir::Obligation) of what it cannot prove, and that only under `Assumptions::no_wrap`.
 
+mod addressed;
 mod affine;
 mod coalesce_carried;
 mod dedup;

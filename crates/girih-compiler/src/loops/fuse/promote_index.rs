@@ -3,6 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashSet;
+
+use super::addressed;
 use super::affine::at_launch;
 use super::ranges::{Range, interval, range, signed_range};
 use crate::base::launch::Assumptions;
@@ -28,8 +31,8 @@ x = load p[0] where m
 ```
 
 Proofs use the ranges of axes, of block ids (below 2^24) and of the types. Where they do not suffice and the kernel is
-compiled for launches that do not wrap, what is missing becomes an obligation that the launch tests. Values loaded from
-memory stay values.",
+compiled for launches that do not wrap, what is missing becomes an obligation that the launch tests, where an address or a
+condition depends on it. Values loaded from memory stay values.",
     run,
 };
 
@@ -44,6 +47,8 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
         varying: BTreeSet::new(),
         lanes: 0,
         duties: Vec::new(),
+        addressed: addressed::values(&body),
+        proves: false,
         kernel,
     };
     p.list(&mut body);
@@ -82,6 +87,10 @@ struct Promote {
     /// Enclosing free and reduce loops.
     lanes: u32,
     duties: Vec<Obligation>,
+    /// What addresses and conditions depend on.
+    addressed: FxHashSet<ValId>,
+    /// The value at hand is none of these: nothing is asked of the launch for it.
+    proves: bool,
     kernel: Kernel,
 }
 
@@ -123,7 +132,7 @@ impl Promote {
         if lo <= least && most <= hi {
             return true;
         }
-        if !self.no_wrap || most < lo || hi < least || self.surely_leaves(ix, (lo, hi)) {
+        if !self.no_wrap || self.proves || most < lo || hi < least || self.surely_leaves(ix, (lo, hi)) {
             return false;
         }
         let outer: Vec<(AxisId, Ix, Ix)> =
@@ -247,12 +256,16 @@ impl Promote {
             }
             match s {
                 Stmt::Let { dst, op, args } => {
+                    self.proves = !self.addressed.contains(dst);
                     let known = self.form(*dst, *op, args);
+                    self.proves = false;
                     self.know(*dst, known);
                 }
                 Stmt::Index { dst, ix } => {
+                    self.proves = !self.addressed.contains(dst);
                     *ix = self.ix(ix);
                     let known = self.exact(*dst, Some(ix.clone()));
+                    self.proves = false;
                     self.know(*dst, known);
                 }
                 Stmt::Test { dst, mask } => {

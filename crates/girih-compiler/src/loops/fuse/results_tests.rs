@@ -200,6 +200,20 @@ fn an_index_that_may_wrap_is_an_obligation_or_stays() {
     check(&text, [2, 1, 1], &[Buf(F32, 8), Buf(F32, 8), Int(4)]);
 }
 
+/// Numbers that no address or condition depends on may wrap as they like.
+#[test]
+fn data_is_no_obligation() {
+    let chain: String = (0..50).map(|n| format!("%v{} = muli %v{n}, %n : tile<i32>\n", n + 1)).collect();
+    let last = "%t = reshape %v50 : tile<i32> -> tile<1xi32>
+        %t8 = broadcast %t : tile<1xi32> -> tile<8xi32>\n";
+    let body = format!("%zero = constant <i32: 7> : tile<i32>\n%v0 = addi %n, %zero : tile<i32>\n{chain}{last}");
+    let body = body + &store("t8", "C", &[8], "i32");
+    let text = entry("%C: tile<ptr<i32>>, %n: tile<i32>", &body);
+    let kernel = fused(&text, true, true);
+    assert!(kernel.obligations.is_empty(), "{}", print(&kernel, Dialect::Loop));
+    check(&text, [1, 1, 1], &[Buf(I32, 8), Int(1_000_003)]);
+}
+
 #[test]
 fn carried_tiles_updated_in_place_agree() {
     // A tile of partial products with views whose edges are partial, accumulated over k.

@@ -265,8 +265,9 @@ impl Live {
             Stmt::For(_) | Stmt::If { .. } => false,
             s => walk::def(s).is_none_or(|v| self.vals.contains(&v)),
         };
-        for inner in walk::bodies(s) {
-            for s in inner {
+        // What comes later needs what comes before: from the end on, a chain is seen at once.
+        for inner in walk::bodies(s).into_iter().rev() {
+            for s in inner.iter().rev() {
                 needed |= self.mark(s);
             }
         }
@@ -301,7 +302,7 @@ fn remove_dead(body: &mut Vec<Stmt>) {
     let mut live = Live::default();
     loop {
         live.grew = false;
-        for s in body.iter() {
+        for s in body.iter().rev() {
             live.mark(s);
         }
         if !live.grew {

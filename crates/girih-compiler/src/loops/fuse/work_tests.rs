@@ -29,8 +29,34 @@ fn work(text: &str) -> u64 {
 
 #[track_caller]
 fn linear(what: &str, operation: impl Fn(usize) -> String) {
-    let (small, large) = (work(&program(1000, &operation)), work(&program(8000, &operation)));
-    assert!(large <= 10 * small, "{what}: {small} for 1,000 operations, {large} for 8,000");
+    grows_with(1000, what, operation);
+}
+
+/// Eight times as many operations take about eight times the work.
+#[track_caller]
+fn grows_with(n: usize, what: &str, operation: impl Fn(usize) -> String) {
+    let (small, large) = (work(&program(n, &operation)), work(&program(8 * n, &operation)));
+    assert!(large <= 10 * small, "{what}: {small} for {n} operations, {large} for {}", 8 * n);
+}
+
+/// A condition of its own for each operation.
+fn condition(k: usize) -> String {
+    format!(
+        "%x{k}, %y{k}, %z{k} = get_tile_block_id : tile<i32>\n%n{k} = constant <i32: {k}> : tile<i32>\n\
+         %c{k} = cmpi less_than %x{k}, %n{k}, signed : tile<i32> -> tile<i1>\n"
+    )
+}
+
+#[test]
+fn branches_one_after_the_other() {
+    grows_with(60, "tiles of branches", |k| {
+        let last = k - 1;
+        format!(
+            "{}%v{k} = if %c{k} -> ({TILE}) {{\n%w{k} = addf %v{last}, %v0 : {TILE}\nyield %w{k} : {TILE}\n}} else {{\n\
+             yield %v{last} : {TILE}\n}}\n",
+            condition(k)
+        )
+    });
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::spread_threads;
+use crate::tile::target::MemoryKind;
 use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -33,6 +34,9 @@ for j in 0..1000: free                             store dst[e*256 + t] = x[t, e
 Nests that share such a tile, or are joined by several, are spread alike: as many neighbouring elements go to a thread as one
 access of global memory takes in all of them, one where a reduction reads global memory. They are unrolled.
 
+Where tiles do not fit in shared memory, the largest that could be kept go to each thread's own memory, behind its registers, and their
+nests stay loops.
+
 Knob: `keep_tiles`, the most registers of a thread that tiles may take; a quarter of what a thread has, if not given. 0 turns
 the rule off.
 
@@ -48,7 +52,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     found.body(&p.body);
     let Found { mut tiles, nests, .. } = found;
     let mut kernel = p.clone();
-    let kept = |tiles: &BTreeMap<BufId, Result<(), String>>| {
+    let kept = |tiles: &BTreeMap<BufId, State>| {
         tiles.iter().filter(|(_, state)| state.is_ok()).map(|(buf, _)| *buf).collect::<BTreeSet<BufId>>()
     };
     let alike = shares(p, ctx, threads, &nests, &kept(&tiles));
@@ -63,25 +67,36 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 true => taken += needs,
                 false => {
                     let held = if taken > 0 { format!(", {taken} of them taken") } else { String::new() };
-                    *state =
-                        Err(format!("it takes {needs} registers of each of {threads} threads; there are {most}{held}"));
+                    let why =
+                        format!("it takes {needs} registers of each of {threads} threads; there are {most}{held}");
+                    *state = Err(Why::Registers(why));
                 }
             }
         }
+    }
+    let spilled = spilled(p, ctx, threads, &tiles);
+    for (buf, state) in &mut tiles {
+        if spilled.contains(buf) {
+            *state = Ok(());
+        }
+        let b = &p.bufs[*buf];
         if let Err(why) = state {
-            log.skipped(format!("tile {}", b.name), why.clone());
+            let why = why.clone().into_text();
+            log.skipped(format!("tile {}", b.name), why);
         }
     }
     tiles.retain(|_, state| state.is_ok());
     if tiles.is_empty() {
         return None;
     }
-    let shares = shares(p, ctx, threads, &nests, &kept(&tiles));
+    let mut shares = shares(p, ctx, threads, &nests, &kept(&tiles));
+    shares.iter_mut().for_each(|s| s.rolled = !s.tiles.is_disjoint(&spilled));
     for buf in tiles.keys() {
         let b = &mut kernel.bufs[*buf];
         let own = own(b, lanes_of(&shares, *buf), threads);
         (b.shape, b.space) = (vec![threads as u64, own as u64], Space::Private);
-        log.applied(format!("tile {}: {own} elements of each of {threads} threads", b.name));
+        let place = if spilled.contains(buf) { ", in their own memory: shared memory has no room for it" } else { "" };
+        log.applied(format!("tile {}: {own} elements of each of {threads} threads{place}", b.name));
     }
     edit::rewrite(&kernel, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
@@ -91,6 +106,60 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             None => Visit::Into,
         }
     })
+}
+
+/// Why a tile is not kept.
+#[derive(Clone, Debug)]
+enum Why {
+    /// Threads have too few registers for it.
+    Registers(String),
+    /// Threads need each other's elements, or nobody knows.
+    Shared(String),
+}
+
+impl Why {
+    fn into_text(self) -> String {
+        match self {
+            Why::Registers(text) | Why::Shared(text) => text,
+        }
+    }
+}
+
+type State = Result<(), Why>;
+
+/// Bytes of shared memory of each thread for what it folds with others, beside the tiles of the block.
+const FOLDED: u64 = 40;
+
+/// Tiles that registers have no room for, and shared memory neither.
+fn spilled(p: &Kernel, ctx: &Context, threads: i64, tiles: &BTreeMap<BufId, State>) -> BTreeSet<BufId> {
+    let own = |buf: &BufId| matches!(tiles.get(buf), Some(Ok(())));
+    let shared = |b: &Buf| !b.shape.is_empty() && matches!(b.space, Space::Scratch | Space::Shared);
+    let mut bytes = BTreeMap::new();
+    walk::visit(&p.body, &mut |s| {
+        if let Stmt::Local { buf } | Stmt::Stage { buf, .. } = s
+            && shared(&p.bufs[*buf])
+            && !own(buf)
+        {
+            bytes.insert(*buf, p.bufs[*buf].bytes());
+        }
+    });
+    let mut needs: u64 = bytes.values().fold(0, |sum, n| sum.saturating_add(*n));
+    let room = ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(FOLDED * threads.unsigned_abs());
+    let mut could: Vec<(u64, BufId)> = tiles
+        .iter()
+        .filter(|(_, state)| matches!(state, Err(Why::Registers(_))))
+        .map(|(buf, _)| (p.bufs[*buf].bytes(), *buf))
+        .collect();
+    could.sort_unstable();
+    let mut out = BTreeSet::new();
+    while needs > room
+        && let Some((bytes, buf)) = could.pop()
+    {
+        needs -= bytes;
+        out.insert(buf);
+    }
+    // Where that does not help, the tiles that are left say what is missing.
+    if needs > room { BTreeSet::new() } else { out }
 }
 
 /// The registers of a thread that tiles may take.
@@ -127,7 +196,7 @@ struct Found<'a> {
     threads: i64,
     facts: Facts,
     /// Each tile of the block, or why it cannot be kept.
-    tiles: BTreeMap<BufId, Result<(), String>>,
+    tiles: BTreeMap<BufId, State>,
     nests: Vec<Walked<'a>>,
 }
 
@@ -166,7 +235,7 @@ impl<'a> Found<'a> {
             if let Some(state) = self.tiles.get_mut(&buf)
                 && state.is_ok()
             {
-                *state = Err(why.to_string());
+                *state = Err(Why::Shared(why.to_string()));
             }
         }
     }
@@ -261,6 +330,8 @@ struct Share {
     nests: BTreeSet<AxisId>,
     /// Neighbouring elements of one thread.
     lanes: i64,
+    /// A thread's elements are in its memory: it goes through them in a loop.
+    rolled: bool,
 }
 
 fn shares(kernel: &Kernel, ctx: &Context, threads: i64, nests: &[Walked], kept: &BTreeSet<BufId>) -> Vec<Share> {
@@ -271,7 +342,7 @@ fn shares(kernel: &Kernel, ctx: &Context, threads: i64, nests: &[Walked], kept: 
             continue;
         }
         let lanes = lanes(kernel, ctx, walked.f, threads);
-        let mut new = Share { tiles, nests: [walked.f.axis].into(), lanes };
+        let mut new = Share { tiles, nests: [walked.f.axis].into(), lanes, rolled: false };
         let (with, apart): (Vec<Share>, Vec<Share>) = out.into_iter().partition(|s| !s.tiles.is_disjoint(&new.tiles));
         for other in with {
             new.tiles.extend(other.tiles);
@@ -354,7 +425,12 @@ impl Share {
         let number = simplify(&Ix::add(Ix::mul(turn.clone(), Ix::Const(threads)), Ix::Axis(t)), &facts);
         let mut body = numbered.body(kernel, body, &number, threads, &facts);
         if turns > 1 {
-            body = vec![unrolled(e, turns, body)];
+            body = vec![match self.rolled {
+                true => edit::loop_with(e, Ix::Const(turns), body, |l| {
+                    l.kind = if folds { LoopKind::Serial } else { LoopKind::Free };
+                }),
+                false => unrolled(e, turns, body),
+            }];
         }
         edit::loop_with(t, Ix::Const(threads), body, |l| {
             l.place = Place::Thread;
@@ -367,7 +443,11 @@ impl Share {
 
 #[cfg(test)]
 mod tests {
+    use crate::pipeline;
+    use crate::tile::target::{MemoryKind, Target};
     use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const SOFTMAX: &str = include_str!("../goldens/softmax_65536.mlir");
 
     const ROW: &str = r#"loop kernel k(src: ptr f32, dst: ptr f32):
   local x: f32[10, 100]
@@ -397,6 +477,37 @@ mod tests {
         assert!(made.contains("mine: i1 = test e*256 + t < 1000"), "{made}");
         let (after, _) = apply("spread_threads", &out, &gpu(&[]));
         assert!(!text(&after).contains("shared"), "{}", text(&after));
+    }
+
+    /// A row of 240,000 bytes.
+    #[test]
+    fn what_shared_memory_has_no_room_for_is_in_the_threads_memory() {
+        let long = ROW.replace("f32[10, 100]", "f32[600, 100]").replace("in 0..10:", "in 0..600:");
+        let (out, log) = apply("keep_tiles", &kernel(&long), &gpu(&[]));
+        let said = "tile x: 235 elements of each of 256 threads, in their own memory: shared memory has no room for it";
+        assert_eq!(log.applied, [said]);
+        let made = text(&out);
+        assert!(made.contains("local x: f32[256, 235] private") && !made.contains("unroll"), "{made}");
+        // One that fits stays where all threads see it.
+        let short = ROW.replace("f32[10, 100]", "f32[500, 100]").replace("in 0..10:", "in 0..500:");
+        assert_eq!(
+            refusals("keep_tiles", &short, &gpu(&[])),
+            ["tile x: it takes 196 registers of each of 256 threads; there are 63"]
+        );
+    }
+
+    /// Softmax of a row of 65,536 f32, whose tiles no block has shared memory for, fits every GPU.
+    #[test]
+    fn long_rows_fit() {
+        let module = crate::pipeline::front(SOFTMAX).unwrap_or_else(|d| panic!("{d:#?}")).module;
+        for name in ["sm_80", "sm_90a", "sm_100a", "sm_120"] {
+            let target = Target::named(name).unwrap();
+            let most = target.bytes_of(MemoryKind::Shared);
+            let options = pipeline::Options { target, ..Default::default() };
+            let lowered = pipeline::lower(&module, "softmax", &options, &mut pipeline::Silent);
+            let kernel = lowered.unwrap_or_else(|d| panic!("{d:#?}")).kernel;
+            assert!(kernel.shared <= most && kernel.scratch >= 65_536 * 4 / u64::from(kernel.threads), "{name}");
+        }
     }
 
     #[test]

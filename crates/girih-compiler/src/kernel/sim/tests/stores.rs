@@ -68,8 +68,8 @@ fn everything_around_a_box_is_needed() {
     use Kind::*;
     for nth in [0, 1] {
         finds(&without("fence async", nth), &[Unfenced]);
-        finds(&without("copy commit", nth), &[Tensor, InFlight]);
-        finds(&without("copy wait", nth), &[Tensor, InFlight]);
+        finds(&without("copy commit", nth), &[LeftInFlight, InFlight]);
+        finds(&without("copy wait", nth), &[LeftInFlight, InFlight]);
     }
     finds(&without("barrier", 0), &[ReadAfterWrite, WriteAfterRead, InFlight]);
     finds(&without("barrier", 1), &[ReadAfterWrite, WriteAfterRead, InFlight]);

@@ -161,6 +161,7 @@ fn what_is_missing_is_told() {
         ("fence registers\n", "", Kind::RegisterFence),
         ("wgmma wait 0 acc\n", "", Kind::Sums),
         ("wgmma wait 0 acc\n", "wgmma wait 1 acc\n", Kind::Sums),
+        ("wgmma wait 0 acc\n", "", Kind::LeftInFlight),
         ("wgmma commit\n", "", Kind::Sums),
         ("wgmma wait 0 acc\n", "barrier\nstore b_s[tx] = 0.0:f16\nwgmma wait 0 acc\n", Kind::InFlight),
         ("barrier\nfence registers", "fence registers", Kind::ReadAfterWrite),

@@ -1,0 +1,55 @@
+//! Registers that the warps of a block give each other.
+//!
+//! In: `registers more` and `registers fewer` of the lanes of a warp. Out: who waits and who goes on; the watch is told of a number
+//! that is no change of that kind. Values do not change.
+
+use super::block::{Block, Machine, Wait};
+use super::step::At;
+use super::watch::{Lacks, Watch, Wrong};
+use crate::base::launch::Trap;
+use crate::kernel::ir::WARP;
+
+impl<const W: usize, V: Watch> Machine<'_, W, V> {
+    /// Whether the group goes on: its warp has so many registers a thread now.
+    pub(super) fn registers(
+        &mut self,
+        block: &mut Block<W, V::Local>,
+        at: At,
+        group: usize,
+        (count, more): (u32, bool),
+    ) -> Result<bool, Trap> {
+        let member = self.member(at.warp);
+        let (warp, free) = (&mut block.warps[at.warp], &mut block.members[member].registers);
+        let has = warp.registers;
+        if (more && count < has) || (!more && count > has) {
+            self.watch.wrong(at.block, at.statement, (at.warp * W) as u32, Wrong::Change { count, more, has });
+        } else if more {
+            let needs = (count - has) * WARP;
+            if needs > *free {
+                warp.groups[group].waits = Some(Wait::Registers(count));
+                return Ok(false);
+            }
+            *free -= needs;
+        } else {
+            *free += (has - count) * WARP;
+        }
+        warp.registers = count;
+        warp.groups[group].at += 1;
+        if !more {
+            // Whoever waits looks again.
+            let each = self.program.warps(W);
+            for group in block.warps[member * each..(member + 1) * each].iter_mut().flat_map(|w| &mut w.groups) {
+                if matches!(group.waits, Some(Wait::Registers(_))) {
+                    group.waits = None;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// What a warp that waits for registers lacks.
+    pub(super) fn lacks_registers(&self, block: &Block<W, V::Local>, warp: usize, asks: u32) -> Lacks {
+        let (has, free) = (block.warps[warp].registers, block.members[self.member(warp)].registers);
+        Lacks::Registers { asks, has, free, first: self.program.registers, threads: self.program.threads }
+    }
+}
