@@ -1,0 +1,126 @@
+//! Reductions and scans, whose bodies are regions.
+
+use super::*;
+
+/// The arguments of a body in TTIR are the accumulators and then the elements; in Tile IR element and accumulator of each
+/// operand in turn. No identity is needed: a fold starts from the first element.
+pub fn fold(c: &mut Conv, op: &Op, opcode: Opcode) -> Res<()> {
+    let args = c.args(op)?;
+    let Some(dim) = op.int("axis").filter(|d| *d >= 0) else {
+        return c.error(op, Code::BadAttribute, format!("`{}` does not say its axis", op.row.name));
+    };
+    let [ast::Region { blocks }] = &op.regions[..] else {
+        return c.error(op, Code::OperandCount, format!("`{}` has one region", op.row.name));
+    };
+    let [block] = &blocks[..] else {
+        return c.refuse(op, format!("the function of `{}` branches", op.row.name));
+    };
+    if block.args.len() != 2 * args.len() || args.is_empty() {
+        return c.error(
+            op,
+            Code::OperandCount,
+            format!("the function of `{}` takes another number of values", op.row.name),
+        );
+    }
+    let mut identities = vec![];
+    for &v in &args {
+        identities.push((c.dtype(op, v)?, 0));
+    }
+    let mut attrs = vec![(AttrKey::Dim, Attr::Int(dim))];
+    if opcode == Opcode::Scan {
+        attrs.push((AttrKey::Reverse, Attr::Bool(op.int("reverse").unwrap_or(0) != 0)));
+    }
+    attrs.push((AttrKey::Identities, Attr::Identities(identities)));
+    let results: Vec<Type> = (0..args.len()).map(|i| c.gives(op, i).map(Type::Tile)).collect::<Res<_>>()?;
+    let id = c.open(opcode, &[&args], attrs);
+    let region = c.func.regions.push(Region::default());
+    for i in 0..args.len() {
+        for (name, at) in [("x", i + args.len()), ("acc", i)] {
+            let v = block.args[at];
+            let ty = tile(&c.module.values[v].ty, op.span, &op.loc)?;
+            let made = c.argument(region, Type::Tile(ty), Some(name.into()), op.span);
+            c.values[v.index()] = Some(made);
+        }
+    }
+    let outer = std::mem::replace(&mut c.region, region);
+    let order = c.order.clone();
+    let Some((last, body)) = block.ops.split_last() else {
+        return c.error(op, Code::BadTerminator, format!("the function of `{}` is empty", op.row.name));
+    };
+    for inner in body {
+        c.op(inner)?;
+    }
+    if !matches!(last.row.name, "tt.reduce.return" | "tt.scan.return") {
+        return c.error(
+            last,
+            Code::BadTerminator,
+            format!("the function of `{}` does not end in a return", op.row.name),
+        );
+    }
+    let given = c.args(last)?;
+    c.at(op);
+    c.emit(Opcode::Yield, &[&given], vec![], vec![]);
+    c.region = outer;
+    c.order = order;
+    let made = c.close(id, vec![region], results);
+    for (i, v) in made.into_iter().enumerate() {
+        c.bind(op, i, v)?;
+    }
+    Ok(())
+}
+
+/// A function applied to each element: its operations on whole tiles.
+pub fn map(c: &mut Conv, op: &Op) -> Res<()> {
+    let args = c.args(op)?;
+    let pack = op.int("pack").unwrap_or(1);
+    let ([ast::Region { blocks }], 1) = (&op.regions[..], pack) else {
+        return c.refuse(op, "`tt.map_elementwise` of several elements at a time is not supported");
+    };
+    let [block] = &blocks[..] else {
+        return c.refuse(op, "`tt.map_elementwise` of a function that branches is not supported; use `tl.where`");
+    };
+    let (Some((last, body)), true) = (block.ops.split_last(), block.args.len() == args.len() && !args.is_empty())
+    else {
+        return c.error(op, Code::OperandCount, "the function of `tt.map_elementwise` takes another number of values");
+    };
+    let shape = c.tile_ty(args[0]).shape.clone();
+    for (&v, &arg) in block.args.iter().zip(&args) {
+        c.values[v.index()] = Some(arg);
+    }
+    for inner in body {
+        c.lifted(inner, &shape)?;
+    }
+    let given = c.args(last)?;
+    for (i, v) in given.into_iter().enumerate() {
+        let v = c.spread(v, &shape);
+        c.bind(op, i, v)?;
+    }
+    Ok(())
+}
+
+impl Conv<'_> {
+    /// An operation on scalars, on tiles of a shape instead.
+    fn lifted(&mut self, op: &Op, shape: &[u64]) -> Res<()> {
+        let elementwise = ["arith.", "math."].iter().any(|p| op.row.name.starts_with(p))
+            || matches!(
+                op.row.name,
+                "tt.bitcast" | "tt.fp_to_fp" | "tt.clampf" | "tt.mulhiui" | "tt.extern_elementwise"
+            );
+        if !elementwise || !op.regions.is_empty() {
+            let text = format!("`{}` in the function of `tt.map_elementwise` is not supported", op.row.name);
+            return self.refuse_with(op, text, "write the function of whole tiles, with `tl.where` for conditions");
+        }
+        if op.row.name == "arith.constant" {
+            return self.op(op);
+        }
+        for &v in &op.operands {
+            let wide = self.value(op, v)?;
+            let wide = self.spread(wide, shape);
+            self.values[v.index()] = Some(wide);
+        }
+        self.shape_of_scalars = Some(shape.to_vec());
+        let done = self.op(op);
+        self.shape_of_scalars = None;
+        done
+    }
+}
