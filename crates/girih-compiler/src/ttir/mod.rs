@@ -14,8 +14,6 @@ pub mod ast;
 mod convert;
 mod parse;
 pub mod table;
-#[cfg(test)]
-mod tests;
 
 use crate::base::Diagnostic;
 use crate::base::lexer::{Lexer, Tok};
