@@ -120,6 +120,7 @@ pub static ROWS: &[Row] = &[
     pure("arith.mulf", Last, |c, op| c.simple(op, O::MulF)),
     pure("arith.divf", Last, |c, op| c.simple(op, O::DivF)),
     pure("tt.precise_divf", Last, |c, op| c.simple(op, O::DivF)),
+    pure("tt.approx_divf", Last, |c, op| c.simple(op, O::DivF)),
     pure("arith.remf", Last, |c, op| c.simple(op, O::RemF)),
     pure("arith.negf", Last, |c, op| c.simple(op, O::NegF)),
     pure("arith.maxnumf", Last, |c, op| c.simple(op, O::MaxF)),
@@ -198,6 +199,12 @@ pub static ROWS: &[Row] = &[
     effect("tt.store", Nothing, memory::store),
     effect("tt.atomic_rmw", Arrow, memory::atomic_rmw),
     effect("tt.atomic_cas", Arrow, memory::atomic_cas),
+    effect("tt.atomic_load", Pointee, memory::atomic_load),
+    effect("tt.atomic_store", Nothing, memory::atomic_store),
+    effect("tt.atomic_poll", Arrow, memory::atomic_poll),
+    // A kernel starts when those before it have ended.
+    effect("tt.grid_dependency_wait", Nothing, |_, _| Ok(())),
+    effect("tt.grid_dependency_launch_dependents", Nothing, |_, _| Ok(())),
     // Facts and messages.
     pure("llvm.intr.assume", Nothing, |_, _| Ok(())),
     effect("tt.print", Nothing, debug::print),

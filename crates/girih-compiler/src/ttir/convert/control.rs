@@ -394,6 +394,49 @@ impl<'m> Conv<'m> {
         self.bind_all(op, &made)
     }
 
+    /// A loop that reads through pointers until all elements are those expected.
+    pub(super) fn poll(&mut self, ptr: ValueId, expected: ValueId, attrs: Vec<(AttrKey, Attr)>) {
+        let before = self.after_all();
+        let id = self.open(Opcode::Loop, &[&[before]], vec![]);
+        let region = self.func.regions.push(Region::default());
+        let outer = std::mem::replace(&mut self.region, region);
+        let token = self.argument(region, Type::Token, None, self.span);
+        let ty = self.tile_ty(expected).clone();
+        let groups: [&[ValueId]; 4] = [&[ptr], &[], &[], &[token]];
+        let made = self.emit(Opcode::LoadPtrTko, &groups, attrs, vec![Type::Tile(ty.clone()), Type::Token]);
+        let mut equal = self.integers_compare(crate::num::op::Predicate::Equal, Signedness::Signed, made[0], expected);
+        if !ty.shape.is_empty() {
+            equal = self.reshaped(equal, &[ty.elements()]);
+            equal = self.all(equal);
+        }
+        let test = self.open(Opcode::If, &[&[equal]], vec![]);
+        let sides = [(Opcode::Break, vec![made[1]]), (Opcode::Yield, vec![])].map(|(opcode, values)| {
+            let side = self.func.regions.push(Region::default());
+            let inner = std::mem::replace(&mut self.region, side);
+            self.emit(opcode, &[&values], vec![], vec![]);
+            self.region = inner;
+            side
+        });
+        self.close(test, sides.to_vec(), vec![]);
+        self.emit(Opcode::Continue, &[&[made[1]]], vec![], vec![]);
+        self.region = outer;
+        let after = self.close(id, vec![region], vec![Type::Token]);
+        self.did_write(after[0]);
+    }
+
+    /// Whether all truth values of a line hold.
+    fn all(&mut self, line: ValueId) -> ValueId {
+        let attrs = vec![(AttrKey::Dim, Attr::Int(0)), (AttrKey::Identities, Attr::Identities(vec![(DType::I1, 1)]))];
+        let id = self.open(Opcode::Reduce, &[&[line]], attrs);
+        let region = self.func.regions.push(Region::default());
+        let args = ["x", "acc"].map(|name| self.argument(region, Type::scalar(DType::I1), Some(name.into()), self.span));
+        let outer = std::mem::replace(&mut self.region, region);
+        let both = self.same(Opcode::AndI, &args);
+        self.emit(Opcode::Yield, &[&[both]], vec![], vec![]);
+        self.region = outer;
+        self.close(id, vec![region], vec![Type::scalar(DType::I1)])[0]
+    }
+
     /// A call of a function that is not inlined: it is expanded where it is called.
     pub fn call(&mut self, op: &Op) -> Res<()> {
         let args = self.args(op)?;

@@ -113,7 +113,12 @@ pub fn store(c: &mut Conv, op: &Op) -> Res<()> {
 
 /// The ordering and the scope that the words of an atomic say.
 fn order(c: &Conv, op: &Op) -> Res<Vec<(AttrKey, Attr)>> {
-    let (mut ordering, mut scope) = (MemoryOrdering::AcqRel, MemoryScope::Device);
+    let default = match op.row.name {
+        "tt.atomic_load" | "tt.atomic_poll" => MemoryOrdering::Acquire,
+        "tt.atomic_store" => MemoryOrdering::Release,
+        _ => MemoryOrdering::AcqRel,
+    };
+    let (mut ordering, mut scope) = (default, MemoryScope::Device);
     for (_, word) in &op.words {
         match word.as_str() {
             "relaxed" => ordering = MemoryOrdering::Relaxed,
@@ -178,4 +183,42 @@ pub fn atomic_cas(c: &mut Conv, op: &Op) -> Res<()> {
     let made = c.emit(Opcode::AtomicCasTko, &groups, attrs, vec![Type::Tile(ty), Type::Token]);
     c.did_write(made[1]);
     c.bind(op, 0, made[0])
+}
+
+pub fn atomic_load(c: &mut Conv, op: &Op) -> Res<()> {
+    c.count(op, 1..=3)?;
+    let args = c.args(op)?;
+    is_pointer(c, op, args[0])?;
+    let attrs = order(c, op)?;
+    let before = c.before_write();
+    let (v, token) = read(c, args[0], args.get(1).copied(), args.get(2).copied(), before, attrs);
+    c.did_write(token);
+    c.bind(op, 0, v)
+}
+
+pub fn atomic_store(c: &mut Conv, op: &Op) -> Res<()> {
+    c.count(op, 2..=3)?;
+    let args = c.args(op)?;
+    is_pointer(c, op, args[0])?;
+    let attrs = order(c, op)?;
+    let before = c.before_write();
+    let mask = args.get(2).copied();
+    let groups: [&[ValueId]; 4] = [&[args[0]], &[args[1]], mask.as_slice(), before.as_slice()];
+    let token = c.emit(Opcode::StorePtrTko, &groups, attrs, vec![Type::Token])[0];
+    c.did_write(token);
+    Ok(())
+}
+
+/// Reads until every element is what is expected; without a time limit that is what ends it.
+pub fn atomic_poll(c: &mut Conv, op: &Op) -> Res<()> {
+    if op.operands.len() != 2 {
+        return c.refuse(op, "`tl.atomic_poll` with a time limit or a mask is not supported");
+    }
+    let args = c.args(op)?;
+    is_pointer(c, op, args[0])?;
+    let attrs = order(c, op)?;
+    let ty = c.gives(op, 0)?;
+    c.poll(args[0], args[1], attrs);
+    let v = c.fill(&ty.shape, DType::I1, 1);
+    c.bind(op, 0, v)
 }
