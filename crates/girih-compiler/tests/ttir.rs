@@ -60,6 +60,10 @@ fn files_become_tile_ir() {
         assert!(is_ttir(&text), "{name}");
         let front = pipeline::front(&text).unwrap_or_else(|e| panic!("{name}: {e:#?}"));
         let printed = print::print(&front.module);
+        // Reading it again finds every value where it is defined.
+        if let Err(e) = pipeline::front(&printed) {
+            panic!("{name}: {e:#?}\n{printed}");
+        }
         let path = folder().join(format!("{name}.mlir"));
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&path, &printed).unwrap();
@@ -124,7 +128,9 @@ fn refusals_name_the_operation_and_the_line() {
 
 #[test]
 fn other_texts_are_not_ttir() {
-    for text in ["", "module", "module {", "cuda_tile.module @k { }", "module { cuda_tile.module @k {} }", "loop kernel k()"] {
+    for text in
+        ["", "module", "module {", "cuda_tile.module @k { }", "module { cuda_tile.module @k {} }", "loop kernel k()"]
+    {
         assert!(!is_ttir(text), "{text}");
     }
     assert!(is_ttir("// a\n#loc = loc(unknown)\nmodule attributes {a = {}} {\n  tt.func @k() {"));

@@ -130,7 +130,7 @@ pub static ROWS: &[Row] = &[
     pure("arith.cmpf", Truth, arith::compare_floats),
     pure("tt.clampf", Last, arith::clamp),
     pure("math.fma", Last, |c, op| c.simple(op, O::Fma)),
-    pure("math.absf", Last, |c, op| c.simple(op, O::AbsF)),
+    pure("math.absf", Last, arith::magnitude),
     pure("math.ceil", Last, |c, op| c.simple(op, O::Ceil)),
     pure("math.floor", Last, |c, op| c.simple(op, O::Floor)),
     pure("math.exp", Last, |c, op| c.simple(op, O::Exp)),

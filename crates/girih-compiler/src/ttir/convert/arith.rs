@@ -109,6 +109,21 @@ pub fn compare_floats(c: &mut Conv, op: &Op) -> Res<()> {
     c.bind(op, 0, v)
 }
 
+/// Without the sign, which is the highest bit of an 8-bit float.
+pub fn magnitude(c: &mut Conv, op: &Op) -> Res<()> {
+    let v = c.arg(op, 0)?;
+    let dtype = c.dtype(op, v)?;
+    if dtype.bits() != 8 {
+        return c.simple(op, Opcode::AbsF);
+    }
+    let shape = c.tile_ty(v).shape.clone();
+    let bits = c.converted(Opcode::Bitcast, v, DType::I8, vec![]);
+    let rest = c.fill(&shape, DType::I8, 0x7f);
+    let bits = c.same(Opcode::AndI, &[bits, rest]);
+    let v = c.converted(Opcode::Bitcast, bits, dtype, vec![]);
+    c.bind(op, 0, v)
+}
+
 pub fn propagating(c: &mut Conv, op: &Op, opcode: Opcode) -> Res<()> {
     c.plain(op, opcode, vec![(AttrKey::PropagateNan, Attr::Unit)])
 }

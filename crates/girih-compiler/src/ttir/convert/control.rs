@@ -140,7 +140,9 @@ impl<'m> Conv<'m> {
             let id = self.open(Opcode::If, &[&[cond]], vec![]);
             let mut regions = vec![];
             for side in [yes, no] {
+                let order = self.order.clone();
                 regions.push(self.side(|c| c.go(flow, op, side, None))?);
+                self.order = order;
             }
             self.close(id, regions, vec![]);
             if self.func.results.is_empty() {
@@ -429,7 +431,8 @@ impl<'m> Conv<'m> {
         let attrs = vec![(AttrKey::Dim, Attr::Int(0)), (AttrKey::Identities, Attr::Identities(vec![(DType::I1, 1)]))];
         let id = self.open(Opcode::Reduce, &[&[line]], attrs);
         let region = self.func.regions.push(Region::default());
-        let args = ["x", "acc"].map(|name| self.argument(region, Type::scalar(DType::I1), Some(name.into()), self.span));
+        let args =
+            ["x", "acc"].map(|name| self.argument(region, Type::scalar(DType::I1), Some(name.into()), self.span));
         let outer = std::mem::replace(&mut self.region, region);
         let both = self.same(Opcode::AndI, &args);
         self.emit(Opcode::Yield, &[&[both]], vec![], vec![]);

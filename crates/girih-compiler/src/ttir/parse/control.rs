@@ -157,7 +157,10 @@ impl<'a> Parser<'a> {
         match form {
             Special::Constant => types.push(self.constant(&mut op)?),
             Special::Branch => {
-                op.operands = self.values()?;
+                if let Tok::Percent(_) = self.tok {
+                    op.operands.push(self.value()?);
+                    self.expect(',')?;
+                }
                 loop {
                     let successor = self.successor()?;
                     op.successors.push(successor);
