@@ -1,7 +1,7 @@
 """The compiler that Triton calls: passes over TTIR, whose text is what Girih reads."""
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
@@ -39,8 +39,10 @@ class GirihOptions:
     enable_fp_fusion: bool = False
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
-    # What programs say to other backends.
-    other: tuple = field(default=())
+    # What configurations for AMD's GPUs say.
+    waves_per_eu: int = 0
+    matrix_instr_nonkdim: int = 0
+    kpack: int = 1
 
     def hash(self):
         return hashlib.sha256(repr(sorted(self.__dict__.items())).encode()).hexdigest()
@@ -61,7 +63,7 @@ class GirihBackend(BaseBackend):
 
     def parse_options(self, opts):
         known = GirihOptions.__dataclass_fields__
-        return GirihOptions(**{k: v for k, v in opts.items() if k in known and k != "other" and v is not None})
+        return GirihOptions(**{k: v for k, v in opts.items() if k in known and v is not None})
 
     def pack_metadata(self, metadata):
         return metadata

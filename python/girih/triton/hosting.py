@@ -46,11 +46,13 @@ def offer():
 
 
 def _add(backends):
-    if NAME in backends.backends:
+    known = getattr(backends, "backends", None)
+    # Triton that finds the entry point imports this package before it has its list.
+    if known is None or NAME in known:
         return
     from girih.triton import compiler, driver
 
-    backends.backends[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
+    known[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
 
 
 def install(device=None, check=None, threads=None, pretend=True):
