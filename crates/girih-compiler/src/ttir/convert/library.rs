@@ -11,11 +11,13 @@ enum Is {
     Named,
     /// Made of others.
     Made(fn(&mut Conv, &[ValueId]) -> ValueId),
+    /// Of f32 alone: made of others in f64, and rounded once.
+    Wide(fn(&mut Conv, ValueId) -> ValueId),
 }
 
 /// The functions, without `__nv_` and without the `f` of those of f32.
 fn by_name(name: &str) -> Option<Is> {
-    use Is::{Made, Named, Op};
+    use Is::{Made, Named, Op, Wide};
     Some(match name {
         "sqrt" | "sqrt_rn" | "fsqrt_rn" | "dsqrt_rn" => Op(Opcode::Sqrt),
         "rsqrt" | "frsqrt_rn" => Op(Opcode::Rsqrt),
@@ -46,6 +48,57 @@ fn by_name(name: &str) -> Option<Is> {
         "div_rn" | "fdiv_rn" | "ddiv_rn" | "fast_divide" => Op(Opcode::DivF),
         "umulhi" | "umul64hi" => Op(Opcode::MulHiI),
         "erf" | "erfinv" | "rint" | "nearbyint" | "lgamma" | "normcdfinv" => Named,
+        "popc" | "popcll" => Made(|c, a| bits_set(c, a[0])),
+        "exp10" | "fast_exp10" => Wide(|c, x| {
+            let scaled = times(c, x, std::f64::consts::LN_10);
+            c.same(Opcode::Exp, &[scaled])
+        }),
+        "log10" | "fast_log10" => Wide(|c, x| {
+            let log = c.same(Opcode::Log, &[x]);
+            times(c, log, std::f64::consts::LOG10_E)
+        }),
+        // Of small numbers, the first terms of the series: what follows is below the last place of an f32.
+        "expm1" => Wide(|c, x| {
+            let (e, one) = (c.same(Opcode::Exp, &[x]), like(c, x, 1.0));
+            let far = c.same(Opcode::SubF, &[e, one]);
+            near(c, x, 0.5, 2, far)
+        }),
+        "log1p" => Wide(|c, x| {
+            let one = like(c, x, 1.0);
+            let sum = c.same(Opcode::AddF, &[x, one]);
+            let far = c.same(Opcode::Log, &[sum]);
+            near(c, x, -0.5, 2, far)
+        }),
+        "asinh" => Wide(|c, x| {
+            let (size, one) = (c.same(Opcode::AbsF, &[x]), like(c, x, 1.0));
+            let square = c.same(Opcode::Fma, &[size, size, one]);
+            let root = c.same(Opcode::Sqrt, &[square]);
+            let sum = c.same(Opcode::AddF, &[size, root]);
+            let log = c.same(Opcode::Log, &[sum]);
+            let far = signed_as(c, log, x);
+            near(c, x, -1.0 / 6.0, 3, far)
+        }),
+        "acosh" => Wide(|c, x| {
+            let one = like(c, x, 1.0);
+            let (less, more) = (c.same(Opcode::SubF, &[x, one]), c.same(Opcode::AddF, &[x, one]));
+            let square = c.same(Opcode::MulF, &[less, more]);
+            let root = c.same(Opcode::Sqrt, &[square]);
+            let sum = c.same(Opcode::AddF, &[x, root]);
+            c.same(Opcode::Log, &[sum])
+        }),
+        "atanh" => Wide(|c, x| {
+            let one = like(c, x, 1.0);
+            let (less, more) = (c.same(Opcode::SubF, &[one, x]), c.same(Opcode::AddF, &[one, x]));
+            let ratio = c.same(Opcode::DivF, &[more, less]);
+            let log = c.same(Opcode::Log, &[ratio]);
+            let far = times(c, log, 0.5);
+            near(c, x, 1.0 / 3.0, 3, far)
+        }),
+        "cbrt" => Wide(|c, x| {
+            let (size, third) = (c.same(Opcode::AbsF, &[x]), like(c, x, 1.0 / 3.0));
+            let root = c.same(Opcode::Pow, &[size, third]);
+            signed_as(c, root, x)
+        }),
         "atan" => Made(|c, a| {
             let one = like(c, a[0], 1.0);
             c.same(Opcode::Atan2, &[a[0], one])
@@ -97,12 +150,7 @@ fn by_name(name: &str) -> Option<Is> {
             c.floats_compare(Predicate::LessThan, size, infinite)
         }),
         "signbit" | "signbitd" => Made(|c, a| sign(c, a[0])),
-        "copysign" => Made(|c, a| {
-            let size = c.same(Opcode::AbsF, &[a[0]]);
-            let negative = c.same(Opcode::NegF, &[size]);
-            let below = sign(c, a[1]);
-            c.choose(below, negative, size)
-        }),
+        "copysign" => Made(|c, a| signed_as(c, a[0], a[1])),
         _ => return None,
     })
 }
@@ -111,6 +159,55 @@ fn by_name(name: &str) -> Option<Is> {
 fn like(c: &mut Conv, v: ValueId, value: f64) -> ValueId {
     let ty = c.tile_ty(v).clone();
     c.float(&ty.shape, ty.num().unwrap_or(DType::F32), value)
+}
+
+fn times(c: &mut Conv, v: ValueId, factor: f64) -> ValueId {
+    let factor = like(c, v, factor);
+    c.same(Opcode::MulF, &[v, factor])
+}
+
+/// `x + term x^power` where |x| is below 2^-14, else `far`.
+fn near(c: &mut Conv, x: ValueId, term: f64, power: usize, far: ValueId) -> ValueId {
+    let size = c.same(Opcode::AbsF, &[x]);
+    let limit = like(c, x, 1.0 / 16384.0);
+    let small = c.floats_compare(Predicate::LessThan, size, limit);
+    let mut sum = like(c, x, term);
+    for _ in 0..power {
+        sum = c.same(Opcode::MulF, &[sum, x]);
+    }
+    sum = c.same(Opcode::AddF, &[x, sum]);
+    // The sum of zeros has lost the sign.
+    let sum = signed_as(c, sum, x);
+    c.choose(small, sum, far)
+}
+
+/// The magnitude of one number with the sign of another.
+fn signed_as(c: &mut Conv, v: ValueId, of: ValueId) -> ValueId {
+    let size = c.same(Opcode::AbsF, &[v]);
+    let negative = c.same(Opcode::NegF, &[size]);
+    let below = sign(c, of);
+    c.choose(below, negative, size)
+}
+
+/// How many bits of an integer are set, as an i32.
+fn bits_set(c: &mut Conv, v: ValueId) -> ValueId {
+    let ty = c.tile_ty(v).clone();
+    let dtype = ty.num().unwrap_or(DType::I32);
+    let unsigned = || vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))];
+    let mut v = v;
+    // Sums of neighbours: of bits, of pairs, of fours and so on.
+    let mut width = 1;
+    while width < dtype.bits() {
+        let ones = (1u64 << width) - 1;
+        let pattern = (0..64 / (2 * width)).fold(0u64, |all, i| all | ones << (2 * width * i));
+        let mask = c.fill(&ty.shape, dtype, pattern);
+        let places = c.fill(&ty.shape, dtype, u64::from(width));
+        let high = c.same_with(Opcode::ShrI, &[v, places], unsigned());
+        let (low, high) = (c.same(Opcode::AndI, &[v, mask]), c.same(Opcode::AndI, &[high, mask]));
+        v = c.same(Opcode::AddI, &[low, high]);
+        width *= 2;
+    }
+    if dtype.bits() > 32 { c.converted(Opcode::TruncI, v, DType::I32, vec![]) } else { v }
 }
 
 fn opposite(c: &mut Conv, v: ValueId) -> ValueId {
@@ -191,6 +288,15 @@ pub fn call(c: &mut Conv, op: &Op) -> Res<()> {
         Is::Named => {
             c.count(op, 1..=1)?;
             named(c, op, &args, name)?
+        }
+        Is::Wide(make) => {
+            c.count(op, 1..=1)?;
+            if !float32 {
+                return c.refuse(op, format!("the function `{symbol}` is supported of f32 alone"));
+            }
+            let wide = c.converted(Opcode::FToF, first, DType::F64, vec![]);
+            let v = make(c, wide);
+            c.converted(Opcode::FToF, v, DType::F32, vec![])
         }
         Is::Made(make) => {
             let n = if matches!(name, "hypot" | "copysign") { 2 } else { 1 };
