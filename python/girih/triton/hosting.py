@@ -53,6 +53,11 @@ def _add(backends):
     from girih.triton import compiler, driver
 
     known[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
+    if asked():
+        # Triton wants one active driver; where CUDA is pretended, NVIDIA's takes itself for active.
+        for name, backend in known.items():
+            if name != NAME:
+                backend.driver.is_active = staticmethod(lambda: False)
 
 
 def install(device=None, check=None, threads=None, pretend=True):

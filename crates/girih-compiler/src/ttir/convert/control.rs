@@ -409,7 +409,7 @@ impl<'m> Conv<'m> {
         let mut equal = self.integers_compare(crate::num::op::Predicate::Equal, Signedness::Signed, made[0], expected);
         if !ty.shape.is_empty() {
             equal = self.reshaped(equal, &[ty.elements()]);
-            equal = self.all(equal);
+            equal = self.folded(Opcode::AndI, equal, 0);
         }
         let test = self.open(Opcode::If, &[&[equal]], vec![]);
         let sides = [(Opcode::Break, vec![made[1]]), (Opcode::Yield, vec![])].map(|(opcode, values)| {
@@ -424,20 +424,6 @@ impl<'m> Conv<'m> {
         self.region = outer;
         let after = self.close(id, vec![region], vec![Type::Token]);
         self.did_write(after[0]);
-    }
-
-    /// Whether all truth values of a line hold.
-    fn all(&mut self, line: ValueId) -> ValueId {
-        let attrs = vec![(AttrKey::Dim, Attr::Int(0)), (AttrKey::Identities, Attr::Identities(vec![(DType::I1, 1)]))];
-        let id = self.open(Opcode::Reduce, &[&[line]], attrs);
-        let region = self.func.regions.push(Region::default());
-        let args =
-            ["x", "acc"].map(|name| self.argument(region, Type::scalar(DType::I1), Some(name.into()), self.span));
-        let outer = std::mem::replace(&mut self.region, region);
-        let both = self.same(Opcode::AndI, &args);
-        self.emit(Opcode::Yield, &[&[both]], vec![], vec![]);
-        self.region = outer;
-        self.close(id, vec![region], vec![Type::scalar(DType::I1)])[0]
     }
 
     /// A call of a function that is not inlined: it is expanded where it is called.

@@ -99,6 +99,26 @@ pub fn map(c: &mut Conv, op: &Op) -> Res<()> {
 }
 
 impl Conv<'_> {
+    /// A reduction along a dimension with one operation.
+    pub fn folded(&mut self, opcode: Opcode, v: ValueId, dim: usize) -> ValueId {
+        let mut ty = self.tile_ty(v).clone();
+        ty.shape.remove(dim);
+        let scalar = Type::Tile(TileType::of(vec![], ty.elem));
+        let identity = (ty.num().unwrap_or(DType::I1), 0);
+        let attrs = vec![
+            (AttrKey::Dim, Attr::Int(dim as i64)),
+            (AttrKey::Identities, Attr::Identities(vec![identity])),
+        ];
+        let id = self.open(Opcode::Reduce, &[&[v]], attrs);
+        let region = self.func.regions.push(Region::default());
+        let args = ["x", "acc"].map(|name| self.argument(region, scalar.clone(), Some(name.into()), self.span));
+        let outer = std::mem::replace(&mut self.region, region);
+        let both = self.same(opcode, &args);
+        self.emit(Opcode::Yield, &[&[both]], vec![], vec![]);
+        self.region = outer;
+        self.close(id, vec![region], vec![Type::Tile(ty)])[0]
+    }
+
     /// An operation on scalars, on tiles of a shape instead.
     fn lifted(&mut self, op: &Op, shape: &[u64]) -> Res<()> {
         let elementwise = ["arith.", "math."].iter().any(|p| op.row.name.starts_with(p))

@@ -55,15 +55,6 @@ pub fn put(c: &mut Conv, ptr: ValueId, value: ValueId, mask: Option<ValueId>, to
     c.emit(Opcode::StorePtrTko, &groups, weak(), vec![Type::Token])[0]
 }
 
-/// Adds atomically, in the block's own memory.
-pub fn add(c: &mut Conv, ptr: ValueId, value: ValueId, mask: ValueId, token: ValueId) -> ValueId {
-    let mut attrs = relaxed(MemoryScope::Device);
-    attrs.push((AttrKey::Mode, Attr::Mode(AtomicMode::Add)));
-    let ty = pointee(c.tile_ty(ptr));
-    let groups: [&[ValueId]; 4] = [&[ptr], &[value], &[mask], &[token]];
-    c.emit(Opcode::AtomicRmwTko, &groups, attrs, vec![Type::Tile(ty), Type::Token])[1]
-}
-
 fn pointee(ty: &TileType) -> TileType {
     match ty.elem {
         Elem::Ptr(d) | Elem::Num(d) => TileType::of(ty.shape.clone(), Elem::Num(d)),

@@ -218,37 +218,29 @@ pub fn gather(c: &mut Conv, op: &Op) -> Res<()> {
     c.bind(op, 0, v)
 }
 
-/// How often each number below the result's extent occurs: counted in the block's own memory.
+/// How often each number below the result's extent occurs: for each, how many elements are it. Schedules count them in one pass.
 pub fn histogram(c: &mut Conv, op: &Op) -> Res<()> {
     c.count(op, 1..=2)?;
-    let (mut numbers, ty) = (c.arg(op, 0)?, c.gives(op, 0)?);
-    let Elem::Num(counts @ (DType::I32 | DType::I64)) = ty.elem else {
+    let (numbers, ty) = (c.arg(op, 0)?, c.gives(op, 0)?);
+    let (Elem::Num(counts @ (DType::I32 | DType::I64)), [bins]) = (ty.elem, &ty.shape[..]) else {
         return c.refuse(op, "a histogram counts in i32 or i64");
     };
-    let bins = ty.elements();
+    let n = c.tile_ty(numbers).elements();
     let dtype = c.dtype(op, numbers)?;
-    if dtype.bits() < 32 {
-        let unsigned = vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))];
-        numbers = c.converted(Opcode::ExtI, numbers, DType::I32, unsigned);
-    }
-    let dtype = c.dtype(op, numbers)?;
-    let shape = c.tile_ty(numbers).shape.clone();
-    let limit = c.fill(&shape, dtype, bins);
-    let mut inside = c.integers_compare(Predicate::LessThan, Signedness::Unsigned, numbers, limit);
+    let numbers = narrowed(c, numbers, dtype);
+    let both = [n, *bins];
+    let column = c.reshaped(numbers, &[n, 1]);
+    let column = c.spread(column, &both);
+    let line = c.ramp(&both, 1, 1);
+    let mut hits = c.integers_compare(Predicate::Equal, Signedness::Signed, column, line);
     if op.operands.len() == 2 {
         let mask = c.arg(op, 1)?;
-        inside = c.same(Opcode::AndI, &[inside, mask]);
+        let mask = c.reshaped(mask, &[n, 1]);
+        let mask = c.spread(mask, &both);
+        hits = c.same(Opcode::AndI, &[hits, mask]);
     }
-    let memory = c.scratch(counts, bins);
-    let all = c.numbers(&ty.shape, &ty.shape, None);
-    let all = c.pointers(memory, all);
-    let zeros = c.fill(&ty.shape, counts, 0);
-    let before = c.before_write();
-    let token = memory::put(c, all, zeros, None, before);
-    let at = c.pointers(memory, numbers);
-    let ones = c.fill(&shape, counts, 1);
-    let token = memory::add(c, at, ones, inside, token);
-    let (v, token) = memory::get(c, all, None, None, Some(token));
-    c.did_write(token);
+    let unsigned = vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))];
+    let ones = c.converted(Opcode::ExtI, hits, counts, unsigned);
+    let v = c.folded(Opcode::AddI, ones, 0);
     c.bind(op, 0, v)
 }
