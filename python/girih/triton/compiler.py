@@ -44,6 +44,9 @@ class GirihOptions:
     matrix_instr_nonkdim: int = 0
     kpack: int = 1
 
+    def __post_init__(self):
+        assert self.num_warps > 0 and self.num_warps & (self.num_warps - 1) == 0, "num_warps must be a power of 2"
+
     def hash(self):
         return hashlib.sha256(repr(sorted(self.__dict__.items())).encode()).hexdigest()
 

@@ -124,8 +124,8 @@ class Utils:
     def load_binary(self, name, kernel, shared, device):
         options = {"printer": write_out}
         made = _girih.Kernel(kernel.decode(), name, options, kernel_error)
-        # The module, the function, registers, spills, and the most threads.
-        return None, made, 0, 0, 1 << 20
+        # The module, which must be something, the function, registers, spills, and the most threads.
+        return made, made, 0, 0, 1 << 20
 
     def unload_module(self, module):
         pass

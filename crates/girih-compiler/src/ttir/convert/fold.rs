@@ -22,6 +22,9 @@ pub fn fold(c: &mut Conv, op: &Op, opcode: Opcode) -> Res<()> {
             format!("the function of `{}` takes another number of values", op.row.name),
         );
     }
+    if opcode == Opcode::Reduce && block.ops.len() > 2 && c.lifts(&block.ops) {
+        return by_halves(c, op, block, args, dim as usize);
+    }
     let mut identities = vec![];
     for &v in &args {
         identities.push((c.dtype(op, v)?, 0));
@@ -69,6 +72,53 @@ pub fn fold(c: &mut Conv, op: &Op, opcode: Opcode) -> Res<()> {
     Ok(())
 }
 
+/// A reduction with a function that is no single operation: of the halves of the tile, element by element, until one is left.
+/// The order is the same whatever the machine, and near that of a GPU: it shows where the function is not associative, as in
+/// an argmax of a line with a NaN.
+fn by_halves(c: &mut Conv, op: &Op, block: &ast::Block, args: Vec<ValueId>, dim: usize) -> Res<()> {
+    let mut parts = args;
+    let Some((last, body)) = block.ops.split_last() else { return Ok(()) };
+    let rank = c.tile_ty(parts[0]).shape.len();
+    if dim >= rank || parts.iter().any(|&v| c.tile_ty(v).shape != c.tile_ty(parts[0]).shape) {
+        return c.error(op, Code::BadShape, format!("the operands of `{}` do not fit its axis", op.row.name));
+    }
+    let mut n = c.tile_ty(parts[0]).shape[dim];
+    while n > 1 {
+        n /= 2;
+        for (i, &part) in parts.iter().enumerate() {
+            for (at, arg) in [block.args[i], block.args[i + parts.len()]].into_iter().enumerate() {
+                let mut ty = c.tile_ty(part).clone();
+                ty.shape[dim] = n;
+                let mut index = vec![c.fill(&[], DType::I32, 0); rank];
+                index[dim] = c.fill(&[], DType::I32, at as u64);
+                let half = c.tile(Opcode::Extract, &[&[part], &index], vec![], ty);
+                c.values[arg.index()] = Some(half);
+            }
+        }
+        let shape = {
+            let mut shape = c.tile_ty(parts[0]).shape.clone();
+            shape[dim] = n;
+            shape
+        };
+        for inner in body {
+            c.lifted(inner, &shape)?;
+        }
+        let given = c.args(last)?;
+        if given.len() != parts.len() {
+            return c.error(last, Code::OperandCount, "the function returns another number of values");
+        }
+        c.at(op);
+        parts = given.into_iter().map(|v| c.spread(v, &shape)).collect();
+    }
+    for (i, &part) in parts.iter().enumerate() {
+        let mut shape = c.tile_ty(part).shape.clone();
+        shape.remove(dim);
+        let v = c.reshaped(part, &shape);
+        c.bind(op, i, v)?;
+    }
+    Ok(())
+}
+
 /// A function applied to each element: its operations on whole tiles.
 pub fn map(c: &mut Conv, op: &Op) -> Res<()> {
     let args = c.args(op)?;
@@ -105,10 +155,8 @@ impl Conv<'_> {
         ty.shape.remove(dim);
         let scalar = Type::Tile(TileType::of(vec![], ty.elem));
         let identity = (ty.num().unwrap_or(DType::I1), 0);
-        let attrs = vec![
-            (AttrKey::Dim, Attr::Int(dim as i64)),
-            (AttrKey::Identities, Attr::Identities(vec![identity])),
-        ];
+        let attrs =
+            vec![(AttrKey::Dim, Attr::Int(dim as i64)), (AttrKey::Identities, Attr::Identities(vec![identity]))];
         let id = self.open(Opcode::Reduce, &[&[v]], attrs);
         let region = self.func.regions.push(Region::default());
         let args = ["x", "acc"].map(|name| self.argument(region, scalar.clone(), Some(name.into()), self.span));
@@ -119,28 +167,42 @@ impl Conv<'_> {
         self.close(id, vec![region], vec![Type::Tile(ty)])[0]
     }
 
+    /// Whether operations on scalars have counterparts on tiles.
+    fn lifts(&self, ops: &[Op]) -> bool {
+        ops.iter().rev().skip(1).all(|op| is_elementwise(op))
+    }
+
     /// An operation on scalars, on tiles of a shape instead.
     fn lifted(&mut self, op: &Op, shape: &[u64]) -> Res<()> {
-        let elementwise = ["arith.", "math."].iter().any(|p| op.row.name.starts_with(p))
-            || matches!(
-                op.row.name,
-                "tt.bitcast" | "tt.fp_to_fp" | "tt.clampf" | "tt.mulhiui" | "tt.extern_elementwise"
-            );
-        if !elementwise || !op.regions.is_empty() {
+        if !is_elementwise(op) {
             let text = format!("`{}` in the function of `tt.map_elementwise` is not supported", op.row.name);
             return self.refuse_with(op, text, "write the function of whole tiles, with `tl.where` for conditions");
         }
         if op.row.name == "arith.constant" {
             return self.op(op);
         }
+        let mut before = vec![];
+        self.at(op);
         for &v in &op.operands {
-            let wide = self.value(op, v)?;
-            let wide = self.spread(wide, shape);
+            let scalar = self.value(op, v)?;
+            before.push((v, scalar));
+            let wide = self.spread(scalar, shape);
             self.values[v.index()] = Some(wide);
         }
         self.shape_of_scalars = Some(shape.to_vec());
         let done = self.op(op);
         self.shape_of_scalars = None;
+        // A scalar from outside of the function stays one there.
+        for (v, scalar) in before.into_iter().rev() {
+            self.values[v.index()] = Some(scalar);
+        }
         done
     }
+}
+
+/// Whether an operation works on each element alone.
+fn is_elementwise(op: &Op) -> bool {
+    let named = ["arith.", "math."].iter().any(|p| op.row.name.starts_with(p))
+        || matches!(op.row.name, "tt.bitcast" | "tt.fp_to_fp" | "tt.clampf" | "tt.mulhiui" | "tt.extern_elementwise");
+    named && op.regions.is_empty()
 }

@@ -49,8 +49,12 @@ impl<'a> Parser<'a> {
                 let pointee = self.nested(|p| p.ty())?;
                 let mut space = 1;
                 if self.eat(',') {
-                    let Tok::Int(text) = self.tok else { return self.expected("an address space") };
-                    space = text.parse::<u32>().unwrap_or(0);
+                    space = match self.tok {
+                        Tok::Int(text) => text.parse::<u32>().unwrap_or(0),
+                        // Memory that the kernel does not write.
+                        Tok::Str("constant") => 1,
+                        _ => return self.expected("an address space"),
+                    };
                     self.advance();
                 }
                 self.expect('>')?;
