@@ -240,8 +240,26 @@ pub fn convert_float(c: &mut Conv, op: &Op) -> Res<()> {
         Rounding::NearestEven => vec![],
         other => vec![(AttrKey::Rounding, Attr::Rounding(other))],
     };
+    let v = saturated(c, v, from, to);
     let v = c.converted(Opcode::FToF, v, to, attrs);
     c.bind(op, 0, v)
+}
+
+/// What becomes an 8-bit float is no greater than the greatest of those, infinities too; a NaN stays one.
+fn saturated(c: &mut Conv, v: ValueId, from: DType, to: DType) -> ValueId {
+    let greatest = match to {
+        DType::F8E4M3FN => 448.0,
+        DType::F8E5M2 => 57344.0,
+        _ => return v,
+    };
+    if !from.is_base_float() {
+        return v;
+    }
+    let shape = c.tile_ty(v).shape.clone();
+    let (low, high) = (c.float(&shape, from, -greatest), c.float(&shape, from, greatest));
+    let nan = || vec![(AttrKey::PropagateNan, Attr::Unit)];
+    let v = c.same_with(Opcode::MaxF, &[v, low], nan());
+    c.same_with(Opcode::MinF, &[v, high], nan())
 }
 
 /// The same bits: numbers of one width, or pointers.

@@ -23,7 +23,7 @@ pub fn fold(c: &mut Conv, op: &Op, opcode: Opcode) -> Res<()> {
         );
     }
     if opcode == Opcode::Reduce && block.ops.len() > 2 && c.lifts(&block.ops) {
-        return by_halves(c, op, block, args, dim as usize);
+        return by_pairs(c, op, block, args, dim as usize);
     }
     let mut identities = vec![];
     for &v in &args {
@@ -72,10 +72,10 @@ pub fn fold(c: &mut Conv, op: &Op, opcode: Opcode) -> Res<()> {
     Ok(())
 }
 
-/// A reduction with a function that is no single operation: of the halves of the tile, element by element, until one is left.
-/// The order is the same whatever the machine, and near that of a GPU: it shows where the function is not associative, as in
-/// an argmax of a line with a NaN.
-fn by_halves(c: &mut Conv, op: &Op, block: &ast::Block, args: Vec<ValueId>, dim: usize) -> Res<()> {
+/// A reduction with a function that is no single operation: of neighbours, element by element, until one is left. Nothing
+/// changes places, so the function need not commute; where it is not associative, as in an argmax of a line with a NaN, the order
+/// is the same whatever the machine.
+fn by_pairs(c: &mut Conv, op: &Op, block: &ast::Block, args: Vec<ValueId>, dim: usize) -> Res<()> {
     let mut parts = args;
     let Some((last, body)) = block.ops.split_last() else { return Ok(()) };
     let rank = c.tile_ty(parts[0]).shape.len();
@@ -87,11 +87,7 @@ fn by_halves(c: &mut Conv, op: &Op, block: &ast::Block, args: Vec<ValueId>, dim:
         n /= 2;
         for (i, &part) in parts.iter().enumerate() {
             for (at, arg) in [block.args[i], block.args[i + parts.len()]].into_iter().enumerate() {
-                let mut ty = c.tile_ty(part).clone();
-                ty.shape[dim] = n;
-                let mut index = vec![c.fill(&[], DType::I32, 0); rank];
-                index[dim] = c.fill(&[], DType::I32, at as u64);
-                let half = c.tile(Opcode::Extract, &[&[part], &index], vec![], ty);
+                let half = c.neighbours(part, dim, at);
                 c.values[arg.index()] = Some(half);
             }
         }
@@ -165,6 +161,22 @@ impl Conv<'_> {
         self.emit(Opcode::Yield, &[&[both]], vec![], vec![]);
         self.region = outer;
         self.close(id, vec![region], vec![Type::Tile(ty)])[0]
+    }
+
+    /// The first or the second of each two neighbours along a dimension.
+    fn neighbours(&mut self, v: ValueId, dim: usize, at: usize) -> ValueId {
+        let ty = self.tile_ty(v).clone();
+        let mut half = ty.shape.clone();
+        half[dim] /= 2;
+        let mut pairs = half.clone();
+        pairs.insert(dim + 1, 2);
+        let v = self.reshaped(v, &pairs);
+        let zero = self.fill(&[], DType::I32, 0);
+        let mut index = vec![zero; pairs.len()];
+        index[dim + 1] = self.fill(&[], DType::I32, at as u64);
+        pairs[dim + 1] = 1;
+        let v = self.tile(Opcode::Extract, &[&[v], &index], vec![], TileType { shape: pairs, ..ty });
+        self.reshaped(v, &half)
     }
 
     /// Whether operations on scalars have counterparts on tiles.
