@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -44,6 +44,12 @@ dialect: build
 browser:
 	@command -v chromium > /dev/null || { echo "make browser needs Chromium: apt install chromium" >&2; exit 1; }
 	GIRIH_BROWSER=1 cargo test --quiet --workspace --test explain --test sim in_a_browser
+
+# Kernels in Triton's words, natively, on the evaluator and on the simulator, beside NumPy and PyTorch.
+triton: .venv/ready
+	cargo build --release --quiet -p girih-py
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
+	PYTHONPATH=python .venv/bin/python -m pytest -q tests/triton
 
 # Every operation on every element type against NumPy, and natively against the evaluator.
 operations: build .venv/ready

@@ -9,6 +9,7 @@ pub mod base;
 pub mod num;
 pub mod index;
 pub mod cuda_tile;
+pub mod ttir;
 pub mod graph;
 pub mod source;
 pub mod loops;

@@ -1,5 +1,16 @@
 import sys
 
-from girih.cutile.runner import main
+from girih.cutile.hosting import install
+from girih.cutile.runner import Product, main
 
-sys.exit(main(sys.argv[1:]))
+CUTILE = Product(
+    module="girih.cutile",
+    package="cuda.tile",
+    distribution="cuda-tile",
+    programs="cuTile programs",
+    install=install,
+    children=True,
+    dumps=True,
+)
+
+sys.exit(main(sys.argv[1:], CUTILE))

@@ -1,4 +1,6 @@
-"""``python -m girih.cutile``: runs a script, a module or a line of code as ``python`` would, with Girih in place."""
+"""``python -m girih.cutile`` and ``python -m girih.triton``: run a script, a module or a line of code as ``python`` would, with
+Girih in place. A `Product` says how they differ.
+"""
 
 import argparse
 import io
@@ -6,15 +8,40 @@ import os
 import runpy
 import sys
 import types
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from girih import __version__, _girih
 
-USAGE = """\
-usage: python -m girih.cutile [options] SCRIPT.py ARGS...
-       python -m girih.cutile [options] -m MODULE ARGS...
-       python -m girih.cutile [options] -c CODE ARGS...
 
-Runs a cuTile Python program on the processor.
+@dataclass(frozen=True)
+class Product:
+    """The kind of programs that are run.
+
+    Attributes:
+        module: what is run with ``-m``.
+        package: what the programs import, of the `distribution`.
+        programs: what they are called.
+        install: puts Girih in place.
+        children: whether the processes that a program starts can be redirected, too.
+        dumps: whether the bytecode of kernels can be written out.
+    """
+
+    module: str
+    package: str
+    distribution: str
+    programs: str
+    install: Callable[..., None]
+    children: bool = False
+    dumps: bool = False
+
+
+USAGE = """\
+usage: python -m {module} [options] SCRIPT.py ARGS...
+       python -m {module} [options] -m MODULE ARGS...
+       python -m {module} [options] -c CODE ARGS...
+
+Runs {programs} on the processor.
 
 options:
   --device cpu|eval|sim native code (the default); the reference evaluator: slow, exact, and
@@ -23,17 +50,33 @@ options:
   --target NAME         the GPU that is simulated: sm_80, sm_90a (the default), sm_100a or sm_120
                         [env: GIRIH_TARGET]
   --check               test every memory access of a kernel [env: GIRIH_CHECK=1]
-  --children            redirect the Python processes that the program starts, too
-                        [env: GIRIH_CUTILE=1]
-  --threads N           worker threads; one per core by default [env: GIRIH_THREADS]
-  --dump-bytecode DIR   write the bytecode of every kernel that is compiled
-  --dump-tile DIR       write it as text
-  --version             show the versions of girih, cuda-tile and Python
+{children}  --threads N           worker threads; one per core by default [env: GIRIH_THREADS]
+{dumps}  --version             show the versions of girih, {distribution} and Python
   -h, --help            show this help
 
 GIRIH_CC (or CC) names the C compiler, GIRIH_CACHE_DIR the folder of compiled kernels and GIRIH_CACHE_SIZE how large it
 may grow, 1G by default.
 """
+
+CHILDREN = """\
+  --children            redirect the Python processes that the program starts, too
+                        [env: GIRIH_CUTILE=1]
+"""
+
+DUMPS = """\
+  --dump-bytecode DIR   write the bytecode of every kernel that is compiled
+  --dump-tile DIR       write it as text
+"""
+
+
+def _usage(product):
+    return USAGE.format(
+        module=product.module,
+        programs=product.programs,
+        distribution=product.distribution,
+        children=CHILDREN if product.children else "",
+        dumps=DUMPS if product.dumps else "",
+    )
 
 
 _TARGETS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
@@ -43,7 +86,7 @@ class _Usage(Exception):
     pass
 
 
-def _options(argv):
+def _options(argv, product):
     """The options before the program, how the program is given, and the program with its arguments."""
     chosen = {}
     rest = list(argv)
@@ -54,9 +97,9 @@ def _options(argv):
             return chosen | {"help": True}, "", []
         if word == "--version":
             return chosen | {"version": True}, "", []
-        if word in ("--check", "--children"):
+        if word == "--check" or word == "--children" and product.children:
             chosen[word[2:]] = True
-        elif name in ("--device", "--target", "--threads", "--dump-bytecode", "--dump-tile"):
+        elif name in ("--device", "--target", "--threads") or product.dumps and name in ("--dump-bytecode", "--dump-tile"):
             if not has_value:
                 if not rest:
                     raise _Usage(f"{name} needs a value")
@@ -102,26 +145,28 @@ def _environment(chosen):
         os.environ["CUDA_TILE_DUMP_TILEIR"] = chosen["dump_tile"]
 
 
-def _has_cutile():
+def _has(package):
     import importlib.util
 
     try:
-        return importlib.util.find_spec("cuda.tile") is not None
+        return importlib.util.find_spec(package) is not None
     except ImportError:
         return False
 
 
-def main(argv):
+def main(argv, product):
+    global _module
+    _module = product.module
     try:
-        chosen, form, program = _options(argv)
+        chosen, form, program = _options(argv, product)
         if chosen.get("help"):
-            return _say(USAGE)
+            return _say(_usage(product))
         _environment(chosen)
     except _Usage as error:
-        print(f"girih.cutile: {_girih.shorten(str(error))}\n{USAGE.split(chr(10) * 2)[0]}", file=sys.stderr)
+        print(f"{_module}: {_girih.shorten(str(error))}\n{_usage(product).split(chr(10) * 2)[0]}", file=sys.stderr)
         return 2
     if chosen.get("version"):
-        return _say_version()
+        return _say_version(product)
 
     sys.argv = program
     # What Python itself puts there: the script's folder, or the current one.
@@ -133,31 +178,29 @@ def main(argv):
     else:
         sys.path[0] = os.getcwd()
 
-    if not _has_cutile():
+    if not _has(product.package):
         print(
-            "girih.cutile: this Python has no cuda-tile, the package that cuTile programs import; "
-            f"install it with\n    {sys.executable} -m pip install cuda-tile",
+            f"{_module}: this Python has no {product.distribution}, the package that {product.programs} import; "
+            f"install it with\n    {sys.executable} -m pip install {product.distribution}",
             file=sys.stderr,
         )
         return 2
-    from girih.cutile import install
-
     try:
-        install(children=chosen.get("children", False))
+        product.install(**({"children": chosen.get("children", False)} if product.children else {}))
     except (ImportError, FileNotFoundError, ValueError) as error:
         print(str(error), file=sys.stderr)
         return 2
     return _run(form, program)
 
 
-def _say_version():
+def _say_version(product):
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        cutile = version("cuda-tile")
+        found = version(product.distribution)
     except PackageNotFoundError:
-        cutile = "not installed"
-    return _say(f"girih {__version__}, cuda-tile {cutile}, Python {sys.version.split()[0]}\n")
+        found = "not installed"
+    return _say(f"girih {__version__}, {product.distribution} {found}, Python {sys.version.split()[0]}\n")
 
 
 def _say(text):
@@ -171,7 +214,7 @@ def _say(text):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 141
-        print(f"girih.cutile: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        print(f"{_module}: standard output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
 
 
@@ -200,7 +243,7 @@ def _run_file(path):
         with io.open_code(os.path.abspath(path)) as file:
             code = file.read()
     except OSError as error:
-        print(f"girih.cutile: can't open file '{path}': {error.strerror}", file=sys.stderr)
+        print(f"{_module}: can't open file '{path}': {error.strerror}", file=sys.stderr)
         return 2
     _execute(code, path, path)
     return 0
@@ -219,6 +262,8 @@ def _execute(code, name, path):
 
 
 _kept = []
+# What messages begin with.
+_module = "girih"
 
 
 def _show(error):

@@ -3,8 +3,8 @@
 pub use super::loc::Loc;
 use crate::base::{IdMap, Span};
 use crate::id_type;
-use crate::num::DType;
 pub use crate::num::op::{Predicate, Rounding, Signedness};
+use crate::num::{DType, ScalarOp};
 
 id_type! {
     /// An SSA value of one function.
@@ -383,6 +383,13 @@ impl Op {
         match self.attr(AttrKey::MemoryOrdering) {
             Some(Attr::MemoryOrdering(o)) => *o,
             _ => MemoryOrdering::Weak,
+        }
+    }
+    /// The scalar operation that is the library's function which the operation names, if it is known.
+    pub fn library_function(&self) -> Option<ScalarOp> {
+        match self.attr(AttrKey::Symbol) {
+            Some(Attr::Str(name)) => ScalarOp::of_library(name),
+            _ => None,
         }
     }
     /// The operands of group `i`.

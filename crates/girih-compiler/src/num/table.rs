@@ -297,6 +297,19 @@ impl ScalarOp {
         self.to().unwrap_or(ty)
     }
 
+    /// The operation that is a function of libdevice, or of a similar library, by its name; those that Tile IR has
+    /// operations for are not among them.
+    pub fn of_library(name: &str) -> Option<ScalarOp> {
+        Some(match name {
+            "erf" => ScalarOp::Erf,
+            "erfinv" => ScalarOp::ErfInv,
+            "rint" | "nearbyint" => ScalarOp::RoundEven,
+            "lgamma" => ScalarOp::LogGamma,
+            "normcdfinv" => ScalarOp::NormalQuantile,
+            _ => return None,
+        })
+    }
+
     /// The neutral element of an operation that a schedule may reassociate: `op(x, neutral)` is `x` for every x. Where a
     /// number wins over NaN that is NaN: an infinity would win over a line of NaNs.
     pub fn neutral(self, d: DType) -> Option<u64> {

@@ -19,7 +19,7 @@ use crate::graph::{Graph, decompose};
 use crate::loops::model::Plan;
 use crate::tile::knobs::Knobs;
 use crate::tile::target::{Capability, MemoryKind, Target};
-use crate::{cuda_tile, emit, kernel, loops, tile};
+use crate::{cuda_tile, emit, kernel, loops, tile, ttir};
 
 pub use model::{Model, is_torch, lower_model, lower_tensor, schedule};
 pub use reference::{Description, descriptions};
@@ -184,6 +184,9 @@ pub struct Front {
 
 /// Parses and verifies a tile program. Errors come with all the diagnostics of the file, warnings among them.
 pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
+    if ttir::is_ttir(text) {
+        return verified(ttir::read(text)?, vec![]);
+    }
     let parsed = cuda_tile::parse::parse(text);
     let mut diagnostics = parsed.diagnostics;
     let Some(module) = parsed.module else {

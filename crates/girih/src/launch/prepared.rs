@@ -7,6 +7,7 @@ use girih_compiler::base::host::Waiting;
 use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::{Fault, Memory};
+use girih_compiler::base::provenance::SourceId;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::eval;
 use girih_compiler::loops::launch_facts::{self, Traffic};
@@ -351,9 +352,15 @@ impl<'a> Prepared<'a> {
     fn run_sim(&self, version: &Version) -> Result<Report> {
         let addresses = self.kernel.global_addresses(&version.lowered.tile)?;
         let globals: Vec<u64> = addresses.into_iter().map(|at| at as u64).collect();
+        let module = self.kernel.program.module();
+        let places = |source: SourceId| {
+            let mut ops = module.funcs.iter().flat_map(|f| f.ops.values());
+            let place = ops.find(|op| op.span.start == source.0)?.loc.place()?;
+            Some(format!("{}:{}", place.file, place.line))
+        };
         self.interpreted(&mut |launch, memory, host| {
             let launch = Launch { globals: globals.clone(), ..launch.clone() };
-            simulate::kernel(&version.lowered, &launch, memory, host, self.kernel.options()).map(|()| vec![])
+            simulate::kernel(&version.lowered, &places, &launch, memory, host, self.kernel.options()).map(|()| vec![])
         })
     }
 

@@ -14,6 +14,7 @@ use girih_compiler::base::Code;
 use girih_compiler::base::host::{Host, Waiting};
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
+use girih_compiler::base::provenance::SourceId;
 use girih_compiler::emit::{self, cuda::Unit};
 use girih_compiler::kernel::ir::Kernel;
 use girih_compiler::kernel::{eval, sim};
@@ -55,9 +56,13 @@ impl Simulated<'_> {
     }
 }
 
+/// Where in the user's files an operation is, `kernel.py:12`, if that is known.
+pub(crate) type Places<'a> = &'a dyn Fn(SourceId) -> Option<String>;
+
 /// Runs a launch under the schedules that the options ask for, from their seed on.
 pub(crate) fn kernel(
     lowered: &Lowered,
+    places: Places<'_>,
     launch: &Launch,
     memory: &mut dyn Memory,
     host: &mut dyn Host,
@@ -83,7 +88,8 @@ pub(crate) fn kernel(
     let mut host = Timed { host, start: Instant::now(), deadline: options.deadline, done: 0, blocks };
     let kernel = &lowered.kernel;
     let unit = options.watcher.as_ref().and_then(|_| pipeline::emit_cuda(&[kernel], &target).ok());
-    let mut seen = |report: sim::Report| {
+    let mut seen = |mut report: sim::Report| {
+        report.locate(kernel, places);
         let estimate = sim::Estimate::of(kernel, &report, all, &target);
         if let (Some(tell), Some(estimate), true) = (&options.estimates, &estimate, report.seed == options.seed) {
             tell(kernel.name.as_str(), estimate);
@@ -108,7 +114,7 @@ pub(crate) fn alone(
     let _cooperative = signals::Cooperative::enter();
     let one = Launching::begin()?;
     let mut host = Printing { options };
-    let ended = kernel(lowered, launch, memory, &mut host, options);
+    let ended = kernel(lowered, &|_| None, launch, memory, &mut host, options);
     drop(one);
     ended.map_err(|trap| if signals::interrupted() { Error::Interrupted } else { Error::Trap(Box::new(trap)) })
 }

@@ -61,7 +61,7 @@ impl Prepared<'_> {
                 }
                 largest.set(None);
                 let launch = Launch { only_block: only, ..launch.clone() };
-                simulate::kernel(kernel, &launch, memory, &mut Quiet, &self.model.options)
+                simulate::kernel(kernel, &|_| None, &launch, memory, &mut Quiet, &self.model.options)
             };
             self.run_step(plan, step, &run, arrays)
         };

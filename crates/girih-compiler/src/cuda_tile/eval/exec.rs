@@ -140,7 +140,7 @@ impl<'a> Machine<'a> {
             O::AtomicCasTko | O::AtomicRmwTko | O::AtomicRedViewTko | O::MultimemReduceViewTko => {
                 self.atomic(block, cx)
             }
-            O::ExpExternElementwise => {
+            O::ExpExternElementwise if op.library_function().is_none() => {
                 let named = |k| match op.attr(k) {
                     Some(Attr::Str(s)) => s.clone(),
                     _ => "?".into(),

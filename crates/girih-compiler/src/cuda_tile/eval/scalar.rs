@@ -31,6 +31,7 @@ impl Elementwise {
         };
         use Opcode as O;
         let scalar = match op.opcode {
+            O::ExpExternElementwise => op.library_function()?,
             O::AbsF => ScalarOp::AbsF,
             O::AddF => ScalarOp::AddF { rounding, ftz },
             O::SubF => ScalarOp::SubF { rounding, ftz },

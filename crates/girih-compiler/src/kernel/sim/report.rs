@@ -8,6 +8,7 @@ use super::finding::{Finding, Statement};
 use super::{Instruction, Options, Policy, Recording};
 use crate::base::Code;
 use crate::base::launch::Trap;
+use crate::base::provenance::SourceId;
 use crate::kernel::ir::Kernel;
 
 /// A statement and what it took.
@@ -74,6 +75,23 @@ impl Report {
         match self.findings.first() {
             None => Ok(self),
             Some(first) => Err(Trap { block: first.thread.block, ..Trap::new(Code::Simulated, self.told()) }),
+        }
+    }
+
+    /// Says of each statement in a finding which line of the user's it was made for, where `place` knows.
+    pub fn locate(&mut self, kernel: &Kernel, place: &dyn Fn(SourceId) -> Option<String>) {
+        if self.findings.is_empty() {
+            return;
+        }
+        let made_for = crate::kernel::provenance::of_statements(kernel);
+        for finding in &mut self.findings {
+            let statements = finding.first.iter_mut().map(|(s, _)| s).chain([&mut finding.statement]);
+            for statement in statements {
+                let sources = made_for.get(statement.number as usize).map_or(&[][..], Vec::as_slice);
+                if let Some(line) = sources.iter().find_map(|s| place(*s)) {
+                    statement.from = Some(line);
+                }
+            }
         }
     }
 

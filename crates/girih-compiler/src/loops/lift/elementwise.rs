@@ -37,6 +37,7 @@ pub(super) fn scalar_op(op: &Op, result: Ty) -> Option<ScalarOp> {
         Ty::Num(d) | Ty::Ptr(d) => d,
     };
     Some(match op.opcode {
+        O::ExpExternElementwise => op.library_function()?,
         O::AddF => S::AddF { rounding, ftz },
         O::SubF => S::SubF { rounding, ftz },
         O::MulF => S::MulF { rounding, ftz },

@@ -411,7 +411,7 @@ impl<'m> Lift<'m> {
             If => self.branch(op),
             ExpCall => self.call(op),
             Break | Continue | Return | Yield => Err(bug("a terminator in the middle of a region", op.span)),
-            ExpExternElementwise => Err(Diagnostic::error(
+            ExpExternElementwise if op.library_function().is_none() => Err(Diagnostic::error(
                 Code::LibraryNeeded,
                 "`experimental$extern_elementwise` calls a function of another library, which is not available",
             )

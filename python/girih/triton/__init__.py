@@ -1,0 +1,40 @@
+"""Unchanged Triton programs, on the processor and on the simulator of a GPU.
+
+    python -m girih.triton SCRIPT.py ARGS...       # a script that says device="cuda"
+    pytest -p girih.triton                         # a test suite
+    pip install girih triton                       # tensors of the CPU need nothing else
+
+Girih is a backend of Triton's: Triton's own front end compiles a kernel as far as TTIR, which Girih reads. In an installed
+package Triton finds it by itself; in a checkout ``import girih.triton`` offers it. It is active where there is no GPU's
+driver, and where ``GIRIH_TRITON=1`` or ``TRITON_DEFAULT_BACKEND=girih`` asks for it.
+"""
+
+from girih.frontend.errors import (
+    AssumptionError,
+    CompilationError,
+    KernelAssertionError,
+    KernelError,
+    KernelValueError,
+    LaunchError,
+    OutOfBoundsError,
+    UndefinedValueError,
+)
+from girih.triton.hosting import install, offer
+
+__all__ = [
+    "AssumptionError",
+    "CompilationError",
+    "KernelAssertionError",
+    "KernelError",
+    "KernelValueError",
+    "LaunchError",
+    "OutOfBoundsError",
+    "UndefinedValueError",
+    "install",
+    "offer",
+]
+
+offer()
+
+# `pytest -p girih.triton` reads this.
+pytest_plugins = ["girih.triton.plugin"]

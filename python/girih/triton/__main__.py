@@ -1,0 +1,14 @@
+import sys
+
+from girih.cutile.runner import Product, main
+from girih.triton.hosting import install
+
+TRITON = Product(
+    module="girih.triton",
+    package="triton",
+    distribution="triton",
+    programs="Triton programs",
+    install=install,
+)
+
+sys.exit(main(sys.argv[1:], TRITON))

@@ -1,0 +1,81 @@
+"""Offering Girih to Triton, and the pretence of a device.
+
+`offer` adds the backend to Triton's, once Triton is imported: for a checkout, which has no entry point. `install` also makes
+``device="cuda"`` mean the host's memory, as `girih.cutile` does.
+"""
+
+import os
+
+from girih.cutile.hooks import when_imported
+
+NAME = "girih"
+
+_offered = False
+_installed = False
+
+
+def asked():
+    """Whether the environment asks for Girih, or for something else; None where it says nothing."""
+    value = os.environ.get("GIRIH_TRITON", "").lower()
+    if value in ("1", "true", "yes", "on"):
+        return True
+    if value in ("0", "false", "no", "off"):
+        return False
+    if value:
+        raise ValueError(f"girih: GIRIH_TRITON is `{value}`; it must be 1 or 0")
+    chosen = os.environ.get("TRITON_DEFAULT_BACKEND")
+    return chosen == NAME if chosen else None
+
+
+# What the drivers of GPUs leave in the file system.
+_DRIVERS = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/kfd", "/dev/dxg")
+
+
+def active():
+    """Whether kernels are to run on Girih: where it is asked for, else where no GPU's driver is."""
+    wanted = asked()
+    return not any(map(os.path.exists, _DRIVERS)) if wanted is None else wanted
+
+
+def offer():
+    """Adds the backend to Triton's, now or when Triton is imported; once is enough."""
+    global _offered
+    if not _offered:
+        _offered = True
+        when_imported("triton.backends", _add)
+
+
+def _add(backends):
+    known = getattr(backends, "backends", None)
+    # Triton that finds the entry point imports this package before it has its list.
+    if known is None or NAME in known:
+        return
+    from girih.triton import compiler, driver
+
+    known[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
+    if asked():
+        # Triton wants one active driver; where CUDA is pretended, NVIDIA's takes itself for active.
+        for name, backend in known.items():
+            if name != NAME:
+                backend.driver.is_active = staticmethod(lambda: False)
+
+
+def install(device=None, check=None, threads=None, pretend=True):
+    """Makes this process run Triton programs on Girih, before it imports Triton or PyTorch.
+
+    ``device`` is ``"cpu"``, ``"eval"`` or ``"sim"``; ``check`` tests every memory access; ``threads`` is the number of worker
+    threads. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. With ``pretend``, tensors that
+    ask for ``"cuda"`` are made in the host's memory.
+    """
+    global _installed
+    for name, value in (("GIRIH_DEVICE", device), ("GIRIH_CHECK", check), ("GIRIH_THREADS", threads)):
+        if value is not None:
+            os.environ[name] = str(int(value) if isinstance(value, bool) else value)
+    if asked() is None:
+        os.environ["GIRIH_TRITON"] = "1"
+    offer()
+    if pretend and not _installed:
+        _installed = True
+        from girih.cutile import torch_cpu
+
+        when_imported("torch", torch_cpu.redirect)

@@ -1,0 +1,190 @@
+"""Kernels in Triton's words, one for each part of the language that Girih reads differently."""
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = i < n
+    tl.store(out + i, tl.load(x + i, mask) + tl.load(y + i, mask), mask)
+
+
+@triton.jit
+def softmax(x, out, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    mask = i < columns
+    line = tl.load(x + row * columns + i, mask, other=-float("inf"))
+    e = tl.exp(line - tl.max(line, axis=0))
+    tl.store(out + row * columns + i, e / tl.sum(e, axis=0), mask)
+
+
+@triton.jit
+def matmul(a, b, c, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    inner = tl.arange(0, BK)
+    left = a + rows[:, None] * k + inner[None, :]
+    right = b + inner[:, None] * n + columns[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for at in range(0, k, BK):
+        x = tl.load(left, (rows[:, None] < m) & (inner[None, :] + at < k), other=0.0)
+        y = tl.load(right, (inner[:, None] + at < k) & (columns[None, :] < n), other=0.0)
+        total = tl.dot(x, y, total)
+        left += BK
+        right += BK * n
+    where = c + rows[:, None] * n + columns[None, :]
+    tl.store(where, total, (rows[:, None] < m) & (columns[None, :] < n))
+
+
+@triton.jit
+def layer_norm(x, weight, bias, out, columns, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    mask = i < columns
+    line = tl.load(x + row * columns + i, mask, other=0.0).to(tl.float32)
+    mean = tl.sum(line, axis=0) / columns
+    centred = tl.where(mask, line - mean, 0.0)
+    scale = tl.rsqrt(tl.sum(centred * centred, axis=0) / columns + eps)
+    w = tl.load(weight + i, mask)
+    b = tl.load(bias + i, mask)
+    tl.store(out + row * columns + i, centred * scale * w + b, mask)
+
+
+@triton.jit
+def early(x, out, n):
+    i = tl.program_id(0)
+    if i >= n:
+        return
+    v = tl.load(x + i)
+    if v < 0:
+        tl.store(out + i, -1.0)
+        return
+    if v > 10:
+        v = v * 2
+    else:
+        v = v + 1
+    tl.store(out + i, v)
+
+
+@triton.jit
+def collatz(x, out):
+    i = tl.program_id(0)
+    n = tl.load(x + i)
+    steps = 0
+    while n != 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps += 1
+    tl.store(out + i, steps)
+
+
+@triton.jit
+def _first_negative(a, b):
+    return tl.where(a < 0, a, b)
+
+
+@triton.jit
+def _affine(a0, b0, a1, b1):
+    return a0 * a1, b0 * a1 + b1
+
+
+@triton.jit
+def folds(x, a, b, index, first, ra, rb, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(index, tl.argmax(v, axis=0))
+    tl.store(index + 1, tl.argmin(v, axis=0))
+    tl.store(first, tl.reduce(v, 0, _first_negative))
+    sa, sb = tl.associative_scan((tl.load(a + i), tl.load(b + i)), 0, _affine)
+    tl.store(ra + i, sa)
+    tl.store(rb + i, sb)
+
+
+@triton.jit
+def atomics(x, counts, total, lock, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.atomic_add(counts + v, 1)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(total, tl.load(total) + tl.sum(v, axis=0))
+    tl.atomic_xchg(lock, 0)
+
+
+@triton.jit
+def moves(x, index, out, pairs, bins, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, tl.gather(v, tl.load(index + i), 0))
+    p = tl.interleave(v, v + 1)
+    tl.store(pairs + tl.arange(0, 2 * N), p)
+    even, odd = tl.split(tl.reshape(p, (N, 2)))
+    tl.store(out + N + i, odd - even)
+    tl.store(bins + tl.arange(0, 16), tl.histogram(v & 15, 16))
+
+
+@triton.jit(noinline=True)
+def _twice(x, k):
+    return x * k
+
+
+@triton.jit
+def called(x, out):
+    i = tl.program_id(0)
+    v = tl.load(x + i)
+    tl.store(out + i, _twice(v, 3) + _twice(v, 4))
+
+
+@triton.jit
+def functions(x, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(out + i, tl.erf(v))
+    tl.store(out + N + i, libdevice.tanh(v))
+    tl.store(out + 2 * N + i, libdevice.rint(v))
+    tl.store(out + 3 * N + i, libdevice.asin(v / 8))
+    tl.store(out + 4 * N + i, tl.clamp(v, -1.0, 1.0))
+    tl.store(out + 5 * N + i, libdevice.copysign(v, -v))
+
+
+@triton.jit
+def precisions(a, b, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    x, y = tl.load(a + at), tl.load(b + at)
+    tl.store(out + at, tl.dot(x, y, input_precision="ieee"))
+    tl.store(out + N * N + at, tl.dot(x, y, input_precision="tf32"))
+    tl.store(out + 2 * N * N + at, tl.dot(x, y, input_precision="tf32x3"))
+    tl.store(out + 3 * N * N + at, tl.dot(x, y, input_precision="bf16x3"))
+    tl.store(out + 4 * N * N + at, tl.dot(x, y, input_precision="bf16x6"))
+
+
+@triton.jit
+def messages(x, N: tl.constexpr):
+    v = tl.load(x + tl.arange(0, N))
+    tl.device_print("v", v)
+    tl.device_assert(v < 100, "too large")
+
+
+# The kernels with what Triton specialises them for: types, constants, and what 16 divides.
+SIGNATURES = {
+    add: ({"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 256}),
+    softmax: ({"x": "*fp32", "out": "*fp32", "columns": "i32"}, {"BLOCK": 128}),
+    matmul: ({"a": "*fp16", "b": "*fp16", "c": "*fp32", "m": "i32", "n": "i32", "k": "i32"}, {"BM": 32, "BN": 32, "BK": 16}),
+    layer_norm: ({"x": "*bf16", "weight": "*fp32", "bias": "*fp32", "out": "*bf16", "columns": "i32", "eps": "fp32"}, {"BLOCK": 128}),
+    early: ({"x": "*fp32", "out": "*fp32", "n": "i32"}, {}),
+    collatz: ({"x": "*i64", "out": "*i32"}, {}),
+    folds: ({"x": "*fp32", "a": "*fp32", "b": "*fp32", "index": "*i32", "first": "*fp32", "ra": "*fp32", "rb": "*fp32"}, {"N": 64}),
+    atomics: ({"x": "*i32", "counts": "*i32", "total": "*i32", "lock": "*i32"}, {"N": 64}),
+    moves: ({"x": "*i32", "index": "*i32", "out": "*i32", "pairs": "*i32", "bins": "*i32"}, {"N": 64}),
+    called: ({"x": "*fp32", "out": "*fp32"}, {}),
+    functions: ({"x": "*fp32", "out": "*fp32"}, {"N": 64}),
+    precisions: ({"a": "*fp32", "b": "*fp32", "out": "*fp32"}, {"N": 32}),
+    messages: ({"x": "*i32"}, {"N": 4}),
+}  # fmt: skip

@@ -1,0 +1,25 @@
+"""Races between blocks are named with both lines of the Python."""
+
+import inspect
+import re
+
+import pytest
+import races
+import torch
+
+
+def marked(kernel):
+    """The lines of a kernel that race."""
+    lines, first = inspect.getsourcelines(kernel.fn)
+    at = [first + i for i, line in enumerate(lines) if "# here" in line]
+    return at * 2 if len(at) == 1 else at
+
+
+@pytest.mark.parametrize("kernel", races.ALL, ids=lambda k: k.fn.__name__)
+def test_both_lines_are_named(kernel, monkeypatch):
+    monkeypatch.setenv("GIRIH_DEVICE", "sim")
+    x, out = torch.ones(64), torch.zeros(64)
+    with pytest.raises(Exception) as raised:
+        kernel[(2,)](x, out, BLOCK=8)
+    found = sorted({int(n) for n in re.findall(r"races\.py:(\d+)", str(raised.value))})
+    assert found == sorted(set(marked(kernel))), str(raised.value)
