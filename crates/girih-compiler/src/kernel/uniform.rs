@@ -241,52 +241,13 @@ impl Walk<'_> {
     fn stmt(&mut self, stmt: &Stmt, way: Level) {
         let at = self.next;
         self.next += 1;
+        match stmt.runs() {
+            Runs::Block | Runs::Cluster => self.meets(at, way, Level::Block),
+            Runs::Group => self.groups_meet(at, way),
+            Runs::Warp => self.meets(at, way, Level::Warp),
+            Runs::Any | Runs::Alone | Runs::Threads => {}
+        }
         match stmt {
-            Stmt::Var { var, init: value } => self.define(*var, self.opnd(value)),
-            Stmt::Set { var, value } => self.define(*var, self.opnd(value).max(way)),
-            Stmt::Let { dst, args, .. } => {
-                let level = args.iter().map(|a| self.opnd(a)).max().unwrap_or_default();
-                self.define(*dst, level);
-            }
-            Stmt::Splat { dst, value } => self.define(*dst, self.opnd(value)),
-            Stmt::Ramp { dst, base, step } => self.define(*dst, self.ix(base).max(self.ix(step))),
-            Stmt::Index { dst, ix } => self.define(*dst, self.ix(ix)),
-            Stmt::Test { dst, mask } => self.define(*dst, self.mask(mask)),
-            Stmt::Load { dst, place, mask, other, order } => {
-                let other = other.as_ref().map_or(Level::Block, |o| self.opnd(o));
-                let level = match order {
-                    Order::Weak => self.loaded(place).max(self.mask(mask)).max(other),
-                    _ => Level::Lane,
-                };
-                self.define(*dst, level);
-            }
-            Stmt::LoadOf { dst, place, .. } => self.define(*dst, self.loaded(place)),
-            Stmt::LoadSome { dst, place, from, to, other } => {
-                let lanes = self.ix(from).max(self.ix(to));
-                self.define(*dst, self.loaded(place).max(lanes).max(self.opnd(other)));
-            }
-            Stmt::StoreSome { place, value, from, to } => {
-                if let Address::Slot { buf, index } = place {
-                    let level = self.val(*value).max(self.ix(index)).max(self.ix(from)).max(self.ix(to)).max(way);
-                    raise(self.slots.get_mut(buf.index()), level, &mut self.rose);
-                }
-            }
-            Stmt::Store { place, value, mask, .. } => {
-                if let Address::Slot { buf, index } = place {
-                    let level = self.opnd(value).max(self.ix(index)).max(self.mask(mask)).max(way);
-                    raise(self.slots.get_mut(buf.index()), level, &mut self.rose);
-                }
-            }
-            Stmt::Lane { dst, vector, lane } => self.define(*dst, self.val(*vector).max(self.ix(lane))),
-            Stmt::SetLane { vector, lane, value } => {
-                self.define(*vector, self.opnd(value).max(self.ix(lane)).max(way));
-            }
-            Stmt::Every { dst, parts } | Stmt::Interleave { dst, parts, .. } => {
-                let level = parts.iter().map(|p| self.val(*p)).max().unwrap_or_default();
-                self.define(*dst, level);
-            }
-            Stmt::Merge { dst, a, b, .. } => self.define(*dst, self.val(*a).max(self.val(*b))),
-            Stmt::Reduce { dst, vector, .. } | Stmt::All { dst, vector } => self.define(*dst, self.val(*vector)),
             Stmt::For { axis, lo, hi, step, body, .. } => {
                 let level = self.ix(lo).max(self.ix(hi)).max(self.ix(step));
                 raise(self.axes.get_mut(axis.index()), level, &mut self.rose);
@@ -303,14 +264,7 @@ impl Walk<'_> {
                 self.body(then, way);
                 self.body(els, way);
             }
-            Stmt::Rmw { dst, .. } | Stmt::Cas { dst, .. } | Stmt::Scratch { dst, .. } => {
-                self.define(*dst, Level::Lane);
-            }
-            Stmt::GlobalAddr { dst, .. } => self.define(*dst, Level::Block),
-            Stmt::Barrier | Stmt::ClusterBarrier => self.meets(at, way, Level::Block),
-            Stmt::SyncWarp => self.meets(at, way, Level::Warp),
             Stmt::Shuffle { dst, kind, value, by } => {
-                self.meets(at, way, Level::Warp);
                 let (value, by) = (self.val(*value), self.opnd(by));
                 let level = match kind {
                     _ if value <= Level::Warp => value,
@@ -319,33 +273,47 @@ impl Walk<'_> {
                 };
                 self.define(*dst, level);
             }
-            Stmt::LoadMatrix { dst, .. } => {
-                self.meets(at, way, Level::Warp);
-                self.define(*dst, Level::Lane);
-            }
-            Stmt::Mma { acc, .. } => {
-                self.meets(at, way, Level::Warp);
-                for place in acc {
-                    if let Address::Slot { buf, .. } = place {
-                        raise(self.slots.get_mut(buf.index()), Level::Lane, &mut self.rose);
-                    }
-                }
-            }
-            Stmt::Wgmma { acc, .. } => {
-                self.groups_meet(at, way);
-                raise(self.slots.get_mut(acc.index()), Level::Lane, &mut self.rose);
-            }
-            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } | Stmt::Registers { .. } => self.groups_meet(at, way),
-            // Each thread has copies and groups of its own.
-            Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
-            // So does each arrive, wait and begin copies on its own.
-            Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
-            Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
-            Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
-            // Of kernels of one thread.
-            Stmt::Prefetch { .. } | Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. } => {}
-            Stmt::Poll | Stmt::Yield { .. } | Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => {}
+            Stmt::LoadMatrix { dst, .. } | Stmt::Scratch { dst, .. } => self.define(*dst, Level::Lane),
+            Stmt::Load { dst, order, .. } if *order != Order::Weak => self.define(*dst, Level::Lane),
+            _ => self.joined(stmt, way),
         }
+    }
+
+    /// Threads that run a statement together and have the same operands get the same results.
+    fn joined(&mut self, stmt: &Stmt, way: Level) {
+        let mut level = Level::Block;
+        stmt.parts(&mut |part| level = level.max(self.operand(part)));
+        stmt.parts(&mut |part| match part {
+            Part::Defines(val) => self.define(val, level),
+            Part::Updates(val) => self.define(val, level.max(way)),
+            Part::At(Address::Slot { buf, .. }, access) => self.writes(*buf, access, level.max(way)),
+            Part::Slot(buf, access) => self.writes(buf, access, level.max(way)),
+            _ => {}
+        });
+    }
+
+    fn operand(&self, part: Part) -> Level {
+        match part {
+            Part::Moves(opnd) | Part::Takes(opnd) | Part::Shows(opnd) => self.opnd(&opnd),
+            Part::Feeds(val) => self.val(val),
+            Part::Index(ix) => self.ix(ix),
+            Part::Mask(mask) => self.mask(mask),
+            Part::At(place, Access::Reads) => self.loaded(place),
+            // Each thread sees what the ones before it left.
+            Part::At(_, Access::Combines | Access::Compares) => Level::Lane,
+            Part::At(place, _) => self.address(place),
+            Part::Defines(_) | Part::Updates(_) | Part::Slot(..) | Part::Tensor(..) => Level::Block,
+            Part::Axis(_) | Part::Body(_) => Level::Block,
+        }
+    }
+
+    fn writes(&mut self, buf: BufId, access: Access, level: Level) {
+        let level = match access {
+            Access::Writes | Access::Combines | Access::Compares => level,
+            Access::Multiplies => Level::Lane,
+            Access::Reads | Access::Waits | Access::Names => return,
+        };
+        raise(self.slots.get_mut(buf.index()), level, &mut self.rose);
     }
 }
 
