@@ -72,11 +72,14 @@ fn renewed(lab: &Lab, page: &str, text: &str) -> String {
     done
 }
 
-/// The first block of text of a module's description.
+/// The first block of text of a module's description, or the rows of the table that the module is.
 fn grammar_in(path: &str) -> Vec<String> {
     let source = std::fs::read_to_string(root().join(path)).unwrap();
     let doc = source.lines().map_while(|l| l.strip_prefix("//!")).map(|l| l.strip_prefix(' ').unwrap_or(l));
-    doc.skip_while(|l| *l != "```text").skip(1).take_while(|l| *l != "```").map(String::from).collect()
+    let block = doc.skip_while(|l| *l != "```text").skip(1).take_while(|l| *l != "```").map(String::from);
+    let rows = source.lines().skip_while(|l| *l != "statements! {").skip(1).take_while(|l| *l != "}");
+    let rows = rows.map(|l| l.strip_prefix("    ").unwrap_or(l)).filter(|l| !l.starts_with("///")).map(String::from);
+    block.chain(rows).collect()
 }
 
 /// What a command prints.

@@ -83,7 +83,7 @@ fn words_of_emitted_source_are_names_as_any_other() {
         for entry in module.entries() {
             let options = Options { check: true, ..Options::default() };
             let lowered = lower(&module, &entry.name, &options, &mut Silent).unwrap();
-            let source = emit_c(&[&lowered.kernel], &options.target);
+            let source = emit_c(&[&lowered.kernel], &options.target).unwrap().text;
             words.extend(names::words_of(&source).into_iter().map(String::from));
         }
     }

@@ -128,7 +128,7 @@ fn compare(cases: &[Case], tag: &str, flags: &[&str], check: bool) {
         lowered.push(back);
         kernels.push(kernel);
     }
-    let source = girih_compiler::emit::c::emit(&lowered.iter().collect::<Vec<_>>(), &target);
+    let source = girih_compiler::emit::c::emit(&lowered.iter().collect::<Vec<_>>(), &target).unwrap().text;
     let Some(unit) = calling::build(tag, &source, flags) else { return };
     for (n, case) in cases.iter().enumerate() {
         let want = evaluate(case, &kernels[n]);
@@ -349,7 +349,7 @@ tile kernel k(X: ptr f32, n: i32):
 ";
     let (kernel, _) = parse::parse(text).expect("the kernel");
     let k = legalise(&kernel, &Options { check: true, ..Options::default() }).expect("lowers");
-    let source = girih_compiler::emit::c::emit(&[&k], &Target::cpu());
+    let source = girih_compiler::emit::c::emit(&[&k], &Target::cpu()).unwrap().text;
     let Some(unit) = calling::build("traps", &source, WIDE) else { return };
     let mut x = vec![0f32; 64];
     let at = x.as_mut_ptr() as u64;

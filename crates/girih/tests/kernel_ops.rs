@@ -25,7 +25,7 @@ fn compare_those(cases: &[Case], lanes: u32, target: &Target, flags: &[&str], ta
             .enumerate()
             .map(|(i, c)| legalise(&kernel(c, &format!("k{i}"), lanes), &Options::default()).expect("lowers"))
             .collect();
-        let source = girih_compiler::emit::c::emit(&kernels.iter().collect::<Vec<_>>(), target);
+        let source = girih_compiler::emit::c::emit(&kernels.iter().collect::<Vec<_>>(), target).unwrap().text;
         let Some(unit) = calling::build(&format!("ops{tag}{part}"), &source, flags) else { return };
         for (n, case) in cases.iter().enumerate() {
             let inputs: Vec<Vec<u64>> = case.params.iter().enumerate().map(|(i, &d)| values(d, i)).collect();
@@ -117,7 +117,7 @@ fn what_truncates_to_zero_has_no_sign() {
             }
         }
         let all: Vec<_> = kernels.iter().map(|(k, _)| k).collect();
-        let source = girih_compiler::emit::c::emit(&all, &Target::cpu());
+        let source = girih_compiler::emit::c::emit(&all, &Target::cpu()).unwrap().text;
         let name = format!("zeros{tag}");
         let Some(unit) = calling::build(&name, &source, &["-march=native", "-fno-trapping-math"]) else { return };
         for (at, (_, float)) in kernels.iter().enumerate() {

@@ -68,7 +68,7 @@ fn compare(flags: &[&str], tag: &str) {
                     .iter()
                     .fold(loops.clone(), |k, rule| (rule.run)(&k, &ctx, &mut Log::default()).unwrap_or(k));
                 let lowered = legalise(&placed, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
-                let source = girih_compiler::emit::c::emit(&[&lowered], &ctx.target);
+                let source = girih_compiler::emit::c::emit(&[&lowered], &ctx.target).unwrap().text;
                 assert!(source.contains("tile_add_"), "{source}");
                 let name = format!("tiles{tag}{number}{ty}{by_rows}");
                 let Some(unit) = calling::build(&name, &source, flags) else { return };

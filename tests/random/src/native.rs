@@ -63,7 +63,7 @@ fn global(g: &Global) -> Words {
 pub fn check(batch: &[Box<Checked>], cache: &Cache, compiler: &Compiler) -> Result<Vec<Option<Mismatch>>, String> {
     let Some(one) = batch.first() else { return Ok(vec![]) };
     let kernels: Vec<_> = batch.iter().map(|c| &c.lowered.kernel).collect();
-    let source = pipeline::emit_c(&kernels, &one.options.target);
+    let source = pipeline::emit_c(&kernels, &one.options.target).map_err(|d| d.message)?.text;
     let entry = cache.get_or_build(&source, compiler).map_err(|e| e.to_string())?;
     // SAFETY: the private cache built the object from emitted C just now.
     let module = unsafe { Module::load(&entry.object) }.map_err(|e| e.to_string())?;

@@ -21,6 +21,15 @@ pub struct Lined {
     pub lines: Vec<Line>,
 }
 
+/// Why there is no source: a sentence about a statement, or about the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub kernel: usize,
+    /// Counted as in [`Line`]; `None` where it is the kernel.
+    pub statement: Option<usize>,
+    pub message: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::{c, cuda};

@@ -23,74 +23,12 @@
 //!                                                                          with; two values of 4 bits share a byte
 //! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
 //!
-//! stmt    := VAL ":" ty "=" expr                                           each statement on a line of its own
-//!          | "var" VAL ":" ty "=" opnd | VAL "=" opnd                      a mutable variable, and a write of it
-//!          | "store" place "=" opnd where? order?                          a vector: contiguous from the place
-//!          | "prefetch" place                                              of global memory, into the cache
-//!          | "lane" VAL "[" ix "]" "=" opnd
-//!          | "for" AXIS "in" ix ".." ix "step" ix ("unroll" INT)? "{" stmt* "}"
-//!          | "loop" "{" stmt* "}" | "break" | "continue"
-//!          | "return"                                                      goes on to the next block
-//!          | "if" mask "{" stmt* "}" ("else" "{" stmt* "}")?
-//!          | "poll" | "yield" site                                         stop if the run is to end; let others run
-//!          | "print" STRING ("," (opnd | BUF "[" INT,* "]"))* site         C's format, for each conversion a scalar or the
-//!                                                                          tile of that shape that lies in a slot
-//!          | "assert" opnd "," STRING element? site                        stops the run with the message
-//!          | "barrier" | "barrier" "cluster" | "syncwarp"                  wait for all threads of the block, of the cluster, of the
-//!                                                                          warp
-//!          | "copy" "async" place "=" place "bytes" INT where?             from global to shared memory, while the thread
-//!                                                                          goes on; zeros where the mask does not hold
-//!          | "commit" | "wait" "groups" INT                                closes a group of copies; waits until at most so
-//!                                                                          many groups of the thread are in flight
-//!          | "copy" "tensor" place "=" NAME "[" ix,* "]" "on" place "all"? a box from there on, by TMA; its bytes count on
-//!                                                                          the mbarrier; zeros past the tensor's edges;
-//!                                                                          `all`: to all blocks of the cluster, at the same
-//!                                                                          places, each of which has its bytes counted
-//!          | "copy" "tensor" NAME "[" ix,* "]" "=" place                   a box from shared memory to there, by TMA; what lies
-//!                                                                          past the tensor's edges is left out
-//!          | "copy" "commit" | "copy" "wait" INT                           closes a group of these; waits until at most so
-//!                                                                          many groups of the thread still read shared memory
-//!          | "init" place "count" INT                                      an mbarrier, for so many arrivals a phase
-//!          | "arrive" place ("expect" INT | "of" INT)?                     at an mbarrier, which bytes will come to as well, or at
-//!                                                                          that of a block of the cluster
-//!          | "wait" place "parity" ix                                      for the end of its phase of that parity
-//!          | "fence" ("init" | "async" | "global" | "registers")           shows TMA new mbarriers, or what was written to
-//!                                                                          shared or to global memory, or `wgmma` a thread's registers
-//!          | "registers" ("more" | "fewer") INT                           what each thread of the warpgroup has from here on
-//!          | "mma" operand operand? place "," place ("by" INT)? "add" VAL "," VAL   the product of two fragments of the warp, added to
-//!                                                                          two elements each of an array of the thread, so far apart
-//!          | "wgmma" operand BUF "add" panel "," panel                     begins a product of two panels of a warpgroup, added to
-//!                                                                          an array of the thread
-//!          | "wgmma" "commit" | "wgmma" "wait" INT BUF                     closes a group of them; waits until at most so many
-//!                                                                          are in flight: the sums may be used again
-//!          | "tile" INT ("load" | "store") place "by" ix                   16 rows of 16 words, so far apart, of a processor's tile
-//!          | "tile" INT "add" ("bf16" | "u8s8") INT "," INT                the product of two tiles, added to one of sums
-//!          | "some" ix ".." ix "store" place "=" opnd                     the lanes from one to before another
-//!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
-//!
-//! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
-//!          | "load" place where? ("else" opnd)? order?                     a vector: contiguous from the place
-//!          | "load" place "of" INT                                        an element of a shared slot, of that block of the
-//!                                                                          cluster
-//!          | "splat" opnd | "ramp" ix "step" ix | "index" ix | "test" mask
-//!          | "lane" VAL "[" ix "]" | "reduce" OP VAL | "all" VAL
-//!          | "merge" ("low" | "high") INT VAL "," VAL
-//!          | "every" INT VAL ("," VAL)*
-//!          | "interleave" INT "of" VAL ("," VAL)*                          the vector of that number of what they make in turn
-//!          | "some" ix ".." ix "load" place "else" opnd                   the lanes from one to before another; `opnd` in the others
-//!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
-//!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
-//!          | "ldmatrix" ("trans" ("left" | "right")?)? place               words of matrices in shared memory, of which each lane
-//!                                                                          gives the place of a row: [`Transposed`]
-//!          | "global" "@" NAME | "scratch" ix                              the address of a global, of a byte offset
+//! stmt    := a row of [`super::statements`], on a line of its own; what its parts are is said by [`super::kinds`]
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
-//! where   := "where" mask
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
-//! element := "element" ix                                                  which one a message names
 //! panel   := place "trans"? "swizzle" INT "strides" "(" INT "," INT ")"     a matrix in shared memory: [`Panel`]
 //! operand := "f16" | "bf16" | "tf32" | "e4m3" | "e5m2" | "s8" | "u8"      of the left fragment, and of the right where it differs
-//! site    := "site" INT
 //! opnd    := VAL | const ":" dtype
 //! ix      := as in loop IR, and "tx"                                       the thread's number in its block
 //! ```
@@ -115,7 +53,9 @@
 //!    the uses of one and of the other.
 
 pub use super::ident::{Ident, Idents};
+pub use super::kinds::{Access, Part};
 pub use super::provenance::Sources;
+pub use super::statements::{Runs, Stmt, Work};
 pub use crate::base::Quoted;
 use crate::base::banks::swizzled;
 use crate::base::{IdMap, Label};
@@ -124,9 +64,9 @@ pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwO
 pub use crate::loops::matrix::Operand;
 use crate::loops::panels::Lies;
 pub use crate::loops::tiles::TileTerms;
+use crate::num::DType;
 /// What one lane holds.
 pub use crate::num::Ty as Elem;
-use crate::num::{DType, ScalarOp};
 
 /// A scalar (`lanes` 1) or a vector. A vector of i1 is a lane mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -307,14 +247,11 @@ pub const TILE_SIDE: u32 = crate::loops::tiles::SIDE as u32;
 pub fn statements<'k>(body: &'k [Stmt], each: &mut dyn FnMut(&'k Stmt)) {
     for stmt in body {
         each(stmt);
-        match stmt {
-            Stmt::For { body, .. } | Stmt::Loop { body } => statements(body, each),
-            Stmt::If { then, els, .. } => {
-                statements(then, each);
-                statements(els, each);
+        stmt.parts(&mut |part| {
+            if let Part::Body(body) = part {
+                statements(body, each);
             }
-            _ => {}
-        }
+        });
     }
 }
 
@@ -407,338 +344,6 @@ pub enum PrintArg {
     Tile {
         slot: BufId,
         shape: Vec<u64>,
-    },
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Stmt {
-    /// A mutable variable, with its first value.
-    Var {
-        var: ValId,
-        init: Opnd,
-    },
-    Set {
-        var: ValId,
-        value: Opnd,
-    },
-    Let {
-        dst: ValId,
-        op: ScalarOp,
-        /// The operand type the operation is applied at.
-        ty: Elem,
-        args: Vec<Opnd>,
-    },
-    Splat {
-        dst: ValId,
-        value: Opnd,
-    },
-    /// Lane l holds `base + l*step`, wrapped to the type of `dst`.
-    Ramp {
-        dst: ValId,
-        base: Ix,
-        step: Ix,
-    },
-    Index {
-        dst: ValId,
-        ix: Ix,
-    },
-    Test {
-        dst: ValId,
-        mask: Mask,
-    },
-    Load {
-        dst: ValId,
-        place: Address,
-        mask: Mask,
-        /// Masked off; `None` is 0.
-        other: Option<Opnd>,
-        order: Order,
-    },
-    /// What lies there, in global memory, will be wanted soon: the cache may fetch it. It need not be there.
-    Prefetch {
-        place: Address,
-    },
-    /// An element of a shared slot as a block of the cluster has it.
-    LoadOf {
-        dst: ValId,
-        place: Address,
-        /// That block, by its number in the cluster.
-        of: u32,
-    },
-    Store {
-        place: Address,
-        value: Opnd,
-        mask: Mask,
-        order: Order,
-    },
-    Lane {
-        dst: ValId,
-        vector: ValId,
-        lane: Ix,
-    },
-    SetLane {
-        vector: ValId,
-        lane: Ix,
-        value: Opnd,
-    },
-    /// Groups of `width` lanes of two vectors in turn. Low: lanes i with i / width even are those of `a`, the others hold
-    /// the lanes of `b` from `width` before. High: the others are those of `b`, and the even groups hold the lanes of `a`
-    /// from `width` after. Rounds of these transpose a square of lanes.
-    Merge {
-        dst: ValId,
-        a: ValId,
-        b: ValId,
-        width: u32,
-        high: bool,
-    },
-    /// The lanes `from..to` of a vector that lies at the place, and those of `other` beside them: nothing is read there. The bounds
-    /// may lie outside of the vector.
-    LoadSome {
-        dst: ValId,
-        place: Address,
-        from: Ix,
-        to: Ix,
-        other: Opnd,
-    },
-    /// Stores the lanes `from..to` alone.
-    StoreSome {
-        place: Address,
-        value: ValId,
-        from: Ix,
-        to: Ix,
-    },
-    /// Lane i is element `i*step` of what the parts cover, `step` of them, each of which begins with the last lane of the one
-    /// before: elements that lie so far apart, of vectors loaded side by side, and no element beyond the last of them.
-    Every {
-        dst: ValId,
-        parts: Vec<ValId>,
-    },
-    /// The elements of several vectors in turn, as many of them as `dst` has lanes, from the `part`th vector of such on: lane i
-    /// is what [`interleaved`] says. The converse of `Every`.
-    Interleave {
-        dst: ValId,
-        parts: Vec<ValId>,
-        part: u32,
-    },
-    /// Combines the lanes by halving.
-    Reduce {
-        dst: ValId,
-        op: ScalarOp,
-        vector: ValId,
-    },
-    /// Whether every lane of a mask is on.
-    All {
-        dst: ValId,
-        vector: ValId,
-    },
-    For {
-        axis: AxisId,
-        lo: Ix,
-        hi: Ix,
-        step: Ix,
-        /// How often the C compiler is told to unroll; 0 leaves it to decide.
-        unroll: u32,
-        body: Vec<Stmt>,
-    },
-    Loop {
-        body: Vec<Stmt>,
-    },
-    Break,
-    Continue,
-    /// Goes on to the next block.
-    Return,
-    If {
-        mask: Mask,
-        then: Vec<Stmt>,
-        els: Vec<Stmt>,
-    },
-    Rmw {
-        dst: ValId,
-        op: RmwOp,
-        place: Address,
-        value: Opnd,
-        mask: Mask,
-        order: Order,
-    },
-    Cas {
-        dst: ValId,
-        place: Address,
-        cmp: Opnd,
-        value: Opnd,
-        mask: Mask,
-        order: Order,
-    },
-    /// Waits for all threads of the block; what they wrote before is seen behind it.
-    Barrier,
-    /// The same of all threads of the cluster.
-    ClusterBarrier,
-    /// The same of the lanes of a warp.
-    SyncWarp,
-    /// What another lane of the warp has in `value`; all 32 lanes take part.
-    Shuffle {
-        dst: ValId,
-        kind: Shuffle,
-        value: ValId,
-        by: Opnd,
-    },
-    /// Words of matrices of 8 rows of 16 bytes in shared memory, as many as the value has elements. Lane `8*i + r` gives the
-    /// place of row r of matrix i. Of each matrix, lane l gets the word `l%4` of row `l/4`; what a transposed one gives says
-    /// [`Transposed`].
-    LoadMatrix {
-        dst: ValId,
-        place: Address,
-        transposed: Transposed,
-    },
-    /// Adds the product of a 16 x k and a k x 8 matrix to a 16 x 8 matrix; k is [`Operand::terms`]. Lane l has the elements
-    /// `l%4*2` and the next of row `l/4` at the first place, so many elements apart, and of row `l/4 + 8` at the second. `a` is four words of each lane
-    /// and `b` two, as [`Stmt::LoadMatrix`] gives them: of `a` the left halves of the rows 0 to 7 and 8 to 15, then the right ones,
-    /// where a half has 16 bytes; of `b` the upper half and the lower one, by columns.
-    ///
-    /// Here terms are added one after the other, each sum rounded. A GPU adds in another order, and may cut off instead.
-    Mma {
-        acc: [Address; 2],
-        apart: u32,
-        a: ValId,
-        b: ValId,
-        of: [Operand; 2],
-    },
-    /// Fills one of a processor's eight tiles, which have 16 rows of 16 words of four bytes, with rows so many elements apart.
-    TileLoad {
-        tile: u32,
-        place: Address,
-        by: Ix,
-    },
-    TileStore {
-        tile: u32,
-        place: Address,
-        by: Ix,
-    },
-    /// Adds the product of two tiles to a third one's 16 x 16 sums: word k of row i of `a` by word j of row k of `b`, for all k in
-    /// order, as `dot2f` or `dot4` multiply words.
-    TileDot {
-        of: TileTerms,
-        sums: u32,
-        a: u32,
-        b: u32,
-    },
-    /// Begins to add the product of a 64 x k and a k x n matrix to a 64 x n matrix; k is [`Operand::terms`], and n follows from
-    /// the array, of which each of 128 threads has n/2 elements: thread t of them has rows `t//32*16 + t%32//4` and eight
-    /// below it, one behind the other, and of each row the columns `j*8 + t%4*2` and the next for all j. The panels are read,
-    /// and the array is changed, at any time until a wait covers the product.
-    Wgmma {
-        acc: BufId,
-        a: Panel,
-        b: Panel,
-        of: Operand,
-    },
-    /// Makes a group of the products that the warp has begun since the last one.
-    WgmmaCommit,
-    /// Waits until at most so many groups of products are in flight, the newest; the array may be used behind it.
-    WgmmaWait {
-        left: u32,
-        acc: BufId,
-    },
-    /// Begins to copy 4, 8 or 16 bytes from global to shared memory; where the mask does not hold, zeros are written and
-    /// nothing is read. The bytes are there when the thread has waited for their group, and for others behind a barrier
-    /// that follows.
-    CopyAsync {
-        to: Address,
-        from: Address,
-        bytes: u32,
-        mask: Mask,
-    },
-    /// Makes a group of the copies that the thread has begun since the last one.
-    Commit,
-    /// Waits until at most so many groups of the thread are in flight, the newest.
-    WaitGroups {
-        left: u32,
-    },
-    /// Begins to copy the box of a tensor whose first element is at `from` to a shared slot. Its bytes count on an mbarrier
-    /// as they land; what lies outside of the tensor is 0.
-    CopyTensor {
-        to: Address,
-        tensor: TensorId,
-        from: Vec<Ix>,
-        on: Address,
-        /// To every block of the cluster, whose own mbarrier counts what it gets.
-        all: bool,
-    },
-    /// Begins to copy a shared slot from `from` on to the box of a tensor whose first element is at `to`; what lies outside of
-    /// the tensor is left out. Shared memory is read at any time until a wait covers the copy; when global memory has what
-    /// was copied, nothing in the kernel can know.
-    StoreTensor {
-        tensor: TensorId,
-        to: Vec<Ix>,
-        from: Address,
-    },
-    /// Makes a group of the boxes that the thread has begun to store since the last one.
-    StoreCommit,
-    /// Waits until at most so many of these groups of the thread still read shared memory, the newest.
-    StoreWait {
-        left: u32,
-    },
-    /// Makes an mbarrier, whose phases each end after so many arrivals and when the bytes that they expect have come.
-    InitBarrier {
-        on: Address,
-        count: u32,
-    },
-    /// Arrives; before that, bytes are added to those that the phase expects.
-    Arrive {
-        on: Address,
-        bytes: Option<u32>,
-        /// The block of the cluster whose mbarrier it is; `None` is the thread's own.
-        of: Option<u32>,
-    },
-    /// Waits until a phase of this parity has ended: phases are numbered from 0, and the one before the first has ended.
-    WaitPhase {
-        on: Address,
-        parity: Ix,
-    },
-    Fence(Fence),
-    /// Gives each thread of the warpgroup so many registers from here on: a multiple of 8 from 24 to 256. Where it is more than
-    /// before, the warpgroup waits until others have given up as many. The values are those of before.
-    Registers {
-        count: u32,
-        more: bool,
-    },
-    /// Leaves the kernel when the run is to stop.
-    Poll,
-    /// Lets other blocks run.
-    Yield {
-        site: SiteId,
-    },
-    /// What `num::printf` makes of the format and the arguments.
-    Print {
-        format: Quoted,
-        args: Vec<PrintArg>,
-        site: SiteId,
-    },
-    /// Traps with the message where the condition does not hold.
-    Assert {
-        cond: Opnd,
-        message: Quoted,
-        element: Option<Ix>,
-        site: SiteId,
-    },
-    /// Traps unless `count` elements from the place lie in a live region; `param` when the address is that parameter's.
-    Check {
-        place: Address,
-        count: u32,
-        mask: Mask,
-        write: bool,
-        param: Option<u32>,
-        element: Option<Ix>,
-        site: SiteId,
-    },
-    /// The address of a global, by its place in `Kernel::globals`.
-    GlobalAddr {
-        dst: ValId,
-        global: u32,
-    },
-    /// The address of scratch memory at a byte offset.
-    Scratch {
-        dst: ValId,
-        offset: Ix,
     },
 }
 

@@ -1,6 +1,7 @@
 //! Kernel IR: flat, C-like statements over typed scalars and vectors, one statement per printed line of C.
 //!
 //! * [`ir`]: the data and its grammar    * [`ident`]: names that emitted source can have
+//! * [`statements`]: every statement, declared once    * `kinds`, `spelled`: what statements are made of, and its text
 //! * [`legalise`]: placed loops become kernel IR
 //! * [`machine`]: what executes it; [`eval`]: one thread, as on a CPU; [`sim`]: the threads of a GPU, and what is wrong
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
@@ -11,6 +12,7 @@
 pub mod eval;
 pub mod ident;
 pub mod ir;
+mod kinds;
 pub mod legalise;
 mod machine;
 pub mod observed;
@@ -19,6 +21,8 @@ pub mod print;
 pub mod provenance;
 pub mod registers;
 pub mod sim;
+mod spelled;
+pub mod statements;
 pub mod uniform;
 pub mod verify;
 #[cfg(test)]

@@ -115,21 +115,6 @@ impl Flow<'_> {
         }
     }
 
-    fn writes(&mut self, at: &Address, value: &Opnd) {
-        let to = self.place(at);
-        let Opnd::Val(v) = value else { return };
-        self.into.push((to, Place::Val(*v)));
-        // An integer in global memory is somebody's number.
-        if matches!(to, Place::Memory) {
-            self.sees(value);
-        }
-    }
-
-    fn reads(&mut self, dst: ValId, at: &Address) {
-        let from = self.place(at);
-        self.into.push((Place::Val(dst), from));
-    }
-
     fn operation(&mut self, dst: ValId, op: ScalarOp, args: &[Opnd]) {
         use ScalarOp::*;
         match (op, args) {
@@ -151,151 +136,58 @@ impl Flow<'_> {
 
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Var { var, init: value } | Stmt::Set { var, value } => self.moves(*var, value),
             Stmt::Let { dst, op, args, .. } => self.operation(*dst, *op, args),
-            Stmt::Splat { dst, value } => self.moves(*dst, value),
-            Stmt::Ramp { base, step, .. } => {
-                self.index(base);
-                self.index(step);
-            }
-            Stmt::Index { ix, .. } | Stmt::Scratch { offset: ix, .. } => self.index(ix),
-            Stmt::Test { mask, .. } => self.mask(mask),
-            Stmt::Load { dst, place, mask, other, .. } => {
-                self.reads(*dst, place);
-                self.mask(mask);
-                other.iter().for_each(|o| self.moves(*dst, o));
-            }
-            Stmt::Prefetch { place } => _ = self.place(place),
-            Stmt::LoadOf { dst, place, .. } | Stmt::LoadMatrix { dst, place, .. } => self.reads(*dst, place),
-            Stmt::LoadSome { dst, place, from, to, other } => {
-                self.reads(*dst, place);
-                self.index(from);
-                self.index(to);
-                self.moves(*dst, other);
-            }
-            Stmt::Store { place, value, mask, .. } => {
-                self.writes(place, value);
-                self.mask(mask);
-            }
-            Stmt::StoreSome { place, value, from, to } => {
-                self.writes(place, &Opnd::Val(*value));
-                self.index(from);
-                self.index(to);
-            }
-            Stmt::Lane { dst, vector, lane } => {
-                self.moves(*dst, &Opnd::Val(*vector));
-                self.index(lane);
-            }
-            Stmt::SetLane { vector, lane, value } => {
-                self.moves(*vector, value);
-                self.index(lane);
-            }
-            Stmt::Merge { dst, a, b, .. } => {
-                self.moves(*dst, &Opnd::Val(*a));
-                self.moves(*dst, &Opnd::Val(*b));
-            }
-            Stmt::Every { dst, parts } | Stmt::Interleave { dst, parts, .. } => {
-                parts.iter().for_each(|part| self.moves(*dst, &Opnd::Val(*part)));
-            }
             Stmt::Reduce { dst, op, vector } => self.operation(*dst, *op, &[Opnd::Val(*vector)]),
-            Stmt::All { vector, .. } => self.sees(&Opnd::Val(*vector)),
-            Stmt::For { lo, hi, step, body, .. } => {
-                [lo, hi, step].into_iter().for_each(|ix| self.index(ix));
-                self.block(body);
-            }
-            Stmt::Loop { body } => self.block(body),
-            Stmt::If { mask, then, els } => {
-                self.mask(mask);
-                self.block(then);
-                self.block(els);
-            }
-            Stmt::Rmw { dst, place, value, mask, .. } => {
-                self.reads(*dst, place);
-                self.writes(place, value);
-                self.sees(value);
-                self.mask(mask);
-            }
-            // Bits are compared.
-            Stmt::Cas { dst, place, cmp, value, mask, .. } => {
-                self.reads(*dst, place);
-                self.writes(place, value);
-                let at = self.place(place);
-                self.seen.push(at);
-                for o in [cmp, value] {
-                    if let Opnd::Val(v) = o {
-                        self.seen.push(Place::Val(*v));
-                    }
-                }
-                self.mask(mask);
-            }
-            Stmt::Shuffle { dst, value, by, .. } => {
-                self.moves(*dst, &Opnd::Val(*value));
-                self.sees(by);
-            }
+            _ => self.parts(stmt),
+        }
+    }
+
+    /// Bits that a statement reads or is given become bits of all that it defines or writes.
+    fn parts(&mut self, stmt: &Stmt) {
+        let (mut to, mut from, mut combines) = (vec![], vec![], false);
+        stmt.parts(&mut |part| match part {
+            Part::Defines(val) | Part::Updates(val) => to.push(Place::Val(val)),
+            Part::Moves(Opnd::Val(val)) => from.push(Place::Val(val)),
+            Part::Takes(opnd) => self.sees(&opnd),
+            Part::Shows(Opnd::Val(val)) => self.seen.push(Place::Val(val)),
+            Part::Moves(Opnd::Const { .. }) | Part::Shows(Opnd::Const { .. }) => {}
             // The matrix unit reads floats as floats, and gives floats.
-            Stmt::TileLoad { place, by, .. } | Stmt::TileStore { place, by, .. } => {
-                self.place(place);
-                self.index(by);
+            Part::Feeds(_) => {}
+            Part::Index(ix) => self.index(ix),
+            Part::Mask(mask) => self.mask(mask),
+            Part::At(at, access) => {
+                let place = self.place(at);
+                combines |= access == Access::Combines;
+                self.access(place, access, &mut to, &mut from);
             }
-            Stmt::TileDot { .. } => {}
-            Stmt::Mma { acc, .. } => acc.iter().for_each(|at| _ = self.place(at)),
-            Stmt::Wgmma { a, b, .. } => [a, b].into_iter().for_each(|panel| _ = self.place(&panel.place)),
-            Stmt::CopyAsync { to, from, mask, .. } => {
-                let (to, from) = (self.place(to), self.place(from));
-                self.into.push((to, from));
-                self.mask(mask);
+            Part::Slot(buf, access) => self.access(Place::Slot(buf), access, &mut to, &mut from),
+            Part::Tensor(_, access) => self.access(Place::Memory, access, &mut to, &mut from),
+            Part::Axis(_) => {}
+            Part::Body(body) => self.block(body),
+        });
+        // An integer in global memory is somebody's number, and so is one that an atomic operation combines.
+        let numbers = combines || to.iter().any(|place| matches!(place, Place::Memory));
+        for from in from {
+            if let (true, Place::Val(val)) = (numbers, from) {
+                self.sees(&Opnd::Val(val));
             }
-            Stmt::CopyTensor { to, from, on, .. } => {
-                let to = self.place(to);
-                self.into.push((to, Place::Memory));
-                from.iter().for_each(|ix| self.index(ix));
-                self.place(on);
+            self.into.extend(to.iter().map(|to| (*to, from)));
+        }
+    }
+
+    fn access(&mut self, place: Place, access: Access, to: &mut Vec<Place>, from: &mut Vec<Place>) {
+        match access {
+            Access::Reads => from.push(place),
+            Access::Writes => to.push(place),
+            Access::Combines => {
+                from.push(place);
+                to.push(place);
             }
-            Stmt::StoreTensor { to, from, .. } => {
-                let from = self.place(from);
-                self.into.push((Place::Memory, from));
-                to.iter().for_each(|ix| self.index(ix));
+            Access::Compares => {
+                self.seen.push(place);
+                from.push(place);
             }
-            Stmt::InitBarrier { on, .. } | Stmt::Arrive { on, .. } => _ = self.place(on),
-            Stmt::WaitPhase { on, parity } => {
-                self.place(on);
-                self.index(parity);
-            }
-            Stmt::Print { args, .. } => {
-                for arg in args {
-                    match arg {
-                        PrintArg::Scalar(Opnd::Val(v)) => self.seen.push(Place::Val(*v)),
-                        PrintArg::Scalar(Opnd::Const { .. }) => {}
-                        PrintArg::Tile { slot, .. } => self.seen.push(Place::Slot(*slot)),
-                    }
-                }
-            }
-            Stmt::Assert { cond, element, .. } => {
-                self.sees(cond);
-                element.iter().for_each(|ix| self.index(ix));
-            }
-            Stmt::Check { place, mask, element, .. } => {
-                self.place(place);
-                self.mask(mask);
-                element.iter().for_each(|ix| self.index(ix));
-            }
-            Stmt::Break
-            | Stmt::Continue
-            | Stmt::Return
-            | Stmt::Barrier
-            | Stmt::ClusterBarrier
-            | Stmt::SyncWarp
-            | Stmt::WgmmaCommit
-            | Stmt::WgmmaWait { .. }
-            | Stmt::Commit
-            | Stmt::WaitGroups { .. }
-            | Stmt::StoreCommit
-            | Stmt::StoreWait { .. }
-            | Stmt::Fence(_)
-            | Stmt::Registers { .. }
-            | Stmt::Poll
-            | Stmt::Yield { .. }
-            | Stmt::GlobalAddr { .. } => {}
+            Access::Multiplies | Access::Waits | Access::Names => {}
         }
     }
 }

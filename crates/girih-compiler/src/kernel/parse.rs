@@ -1,15 +1,16 @@
 //! Kernel IR read back from its text, line by line: the inverse of `print::print`.
 
 use super::ir::*;
-use super::print::{FENCES, MBARRIER, SHUFFLES, SPACES};
+use super::print::{MBARRIER, SPACES};
+use super::statements::{ROWS, Row};
 use crate::base::lines::unquote;
+use crate::base::words::did_you_mean;
 use crate::base::{Code, Diagnostic, Label, Span};
 use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops;
-use crate::loops::print::{ORDERS, RMWS, of_word};
+use crate::loops::print::of_word;
+use crate::num::DType;
 use crate::num::literal::parse_const;
-use crate::num::spell::{Class, parse_op};
-use crate::num::{DType, ScalarOp};
 use rustc_hash::FxHashMap;
 
 /// The kernel that a text holds; the diagnostic says what the line that fails should have been.
@@ -20,7 +21,16 @@ pub fn parse(text: &str) -> Result<Kernel, Diagnostic> {
 /// The kernel, and where each of its statements stands, in the order of the text; those inside others count too.
 pub fn parse_located(text: &str) -> Result<(Kernel, Vec<Span>), Diagnostic> {
     let names = FxHashMap::default();
-    let mut p = Parser { k: Kernel::default(), names, lines: lines(text), at: 0, statements: vec![] };
+    let mut p = Parser {
+        k: Kernel::default(),
+        names,
+        lines: lines(text),
+        at: 0,
+        depth: 0,
+        defined: None,
+        has_else: false,
+        statements: vec![],
+    };
     match p.kernel() {
         Ok(()) => Ok((p.k, p.statements)),
         Err(message) => {
@@ -31,9 +41,9 @@ pub fn parse_located(text: &str) -> Result<(Kernel, Vec<Span>), Diagnostic> {
     }
 }
 
-type Res<T> = Result<T, String>;
+pub(super) type Res<T> = Result<T, String>;
 
-fn ident(name: &str) -> Res<Ident> {
+pub(super) fn ident(name: &str) -> Res<Ident> {
     Ident::parse(name).ok_or_else(|| format!("`{name}` cannot be used as a name"))
 }
 
@@ -104,6 +114,9 @@ fn tokens(line: &str) -> Vec<&str> {
     out
 }
 
+/// Blocks inside each other.
+const MOST_DEPTH: u32 = 200;
+
 #[derive(Clone, Copy)]
 enum Name {
     Val(ValId),
@@ -112,34 +125,58 @@ enum Name {
     Tensor(TensorId),
 }
 
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     k: Kernel,
     names: FxHashMap<&'a str, Name>,
     lines: Vec<Line<'a>>,
     at: usize,
+    /// Blocks that are open.
+    depth: u32,
+    /// The value that the line at hand defines, and the cursor behind it: several rows may be tried at one line.
+    defined: Option<(ValId, usize)>,
+    /// The block read last is followed by an `else`.
+    has_else: bool,
     /// Where the statements read so far stand.
     statements: Vec<Span>,
 }
 
 /// The tokens of a line that are left.
-struct Cursor<'a> {
+pub(super) struct Cursor<'a> {
     tokens: Vec<&'a str>,
     at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    fn peek(&self) -> &'a str {
+    pub(super) fn peek(&self) -> &'a str {
         self.tokens.get(self.at).copied().unwrap_or("")
     }
-    fn next(&mut self) -> &'a str {
+    pub(super) fn next(&mut self) -> &'a str {
         let t = self.peek();
         self.at += 1;
         t
     }
-    fn eat(&mut self, token: &str) -> bool {
+    pub(super) fn eat(&mut self, token: &str) -> bool {
         let is = self.peek() == token;
         self.at += is as usize;
         is
+    }
+    /// Things with commas between them, one at least.
+    pub(super) fn separated<T>(&mut self, mut one: impl FnMut(&mut Self) -> Res<T>) -> Res<Vec<T>> {
+        let mut all = vec![one(self)?];
+        while self.eat(",") {
+            all.push(one(self)?);
+        }
+        Ok(all)
+    }
+    /// What one of some words means.
+    pub(super) fn one_of<T: Copy>(&mut self, table: &[(&str, T)]) -> Res<T> {
+        of_word(table, self.peek()).inspect(|_| self.at += 1).ok_or_else(|| {
+            let words: Vec<String> = table.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let (last, others) = words
+                .split_last()
+                .map_or((String::new(), String::new()), |(last, others)| (last.clone(), others.join(", ")));
+            format!("expected {others} or {last}, found {}", self.found())
+        })
     }
     /// What comes next, for a message.
     fn found(&self) -> String {
@@ -148,7 +185,7 @@ impl<'a> Cursor<'a> {
             token => format!("`{token}`"),
         }
     }
-    fn expect(&mut self, token: &str) -> Res<()> {
+    pub(super) fn expect(&mut self, token: &str) -> Res<()> {
         if self.eat(token) { Ok(()) } else { Err(format!("expected `{token}`, found {}", self.found())) }
     }
     fn end(&self) -> Res<()> {
@@ -157,12 +194,12 @@ impl<'a> Cursor<'a> {
             false => Ok(()),
         }
     }
-    fn int<T: std::str::FromStr>(&mut self) -> Res<T> {
+    pub(super) fn int<T: std::str::FromStr>(&mut self) -> Res<T> {
         let t = self.next();
         t.parse().map_err(|_| format!("expected a number, found `{t}`"))
     }
     /// What a string in quotes says.
-    fn string(&mut self) -> Res<String> {
+    pub(super) fn string(&mut self) -> Res<String> {
         let found = self.found();
         unquote(self.next()).ok_or_else(|| format!("expected a string in quotes, found {found}"))
     }
@@ -171,7 +208,7 @@ impl<'a> Cursor<'a> {
         let text = format!("{minus}{}", self.next());
         parse_const(dtype, &text).ok_or(format!("expected a constant of type {dtype}, found `{text}`"))
     }
-    fn site(&mut self) -> Res<SiteId> {
+    pub(super) fn site(&mut self) -> Res<SiteId> {
         self.expect("site")?;
         self.int().map(SiteId)
     }
@@ -234,7 +271,7 @@ impl<'a> Parser<'a> {
             Label::parse(quoted.unwrap_or(name)).ok_or(format!("expected the name of a kernel, found `{name}`"))?;
         c.expect("(")?;
         while c.peek() != ")" {
-            let val = self.define(&mut c)?;
+            let val = self.declare(&mut c)?;
             self.k.params.push(val);
             if !c.eat(",") {
                 break;
@@ -267,11 +304,11 @@ impl<'a> Parser<'a> {
             let space = match (space(line), line.tokens.as_slice()) {
                 (Some(space), _) => space,
                 (None, ["tensor", name, ":", ..]) if !matches!(*name, ":" | "=") => {
-                    self.tensor()?;
+                    self.tensor_line()?;
                     continue;
                 }
                 (None, ["global", "@", ..]) => {
-                    self.global()?;
+                    self.global_line()?;
                     continue;
                 }
                 _ => break,
@@ -292,15 +329,15 @@ impl<'a> Parser<'a> {
             let slot = self.k.slots.push(slot);
             self.name(name, Name::Slot(slot))?;
         }
-        let (body, _) = self.block(0)?;
-        self.k.body = body;
+        self.k.body = self.block()?;
+        self.no_else("an `else` without an `if`")?;
         match self.lines.get(self.at) {
             Some(_) => Err("there is text after the kernel".to_string()),
             None => Ok(()),
         }
     }
 
-    fn tensor(&mut self) -> Res<()> {
+    fn tensor_line(&mut self) -> Res<()> {
         let mut c = self.line()?;
         c.next();
         let name = c.next();
@@ -320,7 +357,7 @@ impl<'a> Parser<'a> {
         self.name(name, Name::Tensor(tensor))
     }
 
-    fn global(&mut self) -> Res<()> {
+    fn global_line(&mut self) -> Res<()> {
         let mut c = self.line()?;
         c.next();
         c.expect("@")?;
@@ -348,7 +385,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Things between brackets, with commas between them.
-    fn list<T>(
+    pub(super) fn list<T>(
         &self,
         c: &mut Cursor<'a>,
         [open, close]: [&str; 2],
@@ -373,8 +410,18 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `NAME: ty`, a new value.
-    fn define(&mut self, c: &mut Cursor<'a>) -> Res<ValId> {
+    /// `NAME: ty`, a new value: of the line at hand, where a row that was tried has read it.
+    pub(super) fn define(&mut self, c: &mut Cursor<'a>) -> Res<ValId> {
+        if let Some((val, behind)) = self.defined {
+            c.at = behind;
+            return Ok(val);
+        }
+        let val = self.declare(c)?;
+        self.defined = Some((val, c.at));
+        Ok(val)
+    }
+
+    fn declare(&mut self, c: &mut Cursor<'a>) -> Res<ValId> {
         let name = c.next();
         c.expect(":")?;
         let ty = self.ty(c)?;
@@ -404,14 +451,14 @@ impl<'a> Parser<'a> {
         Ok(Ty::num(d, lanes))
     }
 
-    fn val(&self, name: &str) -> Res<ValId> {
+    pub(super) fn val(&self, name: &str) -> Res<ValId> {
         match self.names.get(name) {
             Some(Name::Val(v)) => Ok(*v),
             _ => Err(format!("expected a value, found `{name}`")),
         }
     }
 
-    fn opnd(&self, c: &mut Cursor<'a>) -> Res<Opnd> {
+    pub(super) fn opnd(&self, c: &mut Cursor<'a>) -> Res<Opnd> {
         if let Some(Name::Val(v)) = self.names.get(c.peek()) {
             c.next();
             return Ok(Opnd::Val(*v));
@@ -428,64 +475,45 @@ impl<'a> Parser<'a> {
         Ok(Opnd::Const { dtype, bits })
     }
 
-    fn ix(&self, c: &mut Cursor<'a>) -> Res<Ix> {
+    pub(super) fn ix(&self, c: &mut Cursor<'a>) -> Res<Ix> {
         read_ix(&mut Indices { parser: self, c })
     }
 
-    fn mask(&self, c: &mut Cursor<'a>) -> Res<Mask> {
+    pub(super) fn mask(&self, c: &mut Cursor<'a>) -> Res<Mask> {
         read_mask(&mut Indices { parser: self, c })
     }
 
-    fn wgmma(&self, c: &mut Cursor<'a>) -> Res<Stmt> {
-        let slot = |c: &mut Cursor<'a>| match c.next() {
-            name if matches!(self.names.get(name), Some(Name::Slot(_))) => match self.names[name] {
-                Name::Slot(slot) => Ok(slot),
-                _ => Err(format!("expected a slot, found `{name}`")),
-            },
-            name => Err(format!("expected a slot, found `{name}`")),
-        };
-        if c.eat("commit") {
-            return Ok(Stmt::WgmmaCommit);
+    pub(super) fn slot(&self, name: &str) -> Res<BufId> {
+        match self.names.get(name) {
+            Some(Name::Slot(slot)) => Ok(*slot),
+            _ => Err(format!("expected a slot, found `{name}`")),
         }
-        if c.eat("wait") {
-            return Ok(Stmt::WgmmaWait { left: c.int()?, acc: slot(c)? });
-        }
-        let word = c.next();
-        let of = of_word(&Operand::WORDS, word)
-            .ok_or_else(|| format!("expected f16, bf16, commit or wait behind `wgmma`, found `{word}`"))?;
-        let acc = slot(c)?;
-        c.expect("add")?;
-        let a = self.panel(c)?;
-        c.expect(",")?;
-        Ok(Stmt::Wgmma { acc, a, b: self.panel(c)?, of })
     }
 
-    /// A copy of a box, to shared memory or from there.
-    fn copy_tensor(&self, c: &mut Cursor<'a>) -> Result<Stmt, String> {
-        let tensor = |name: &str| match self.names.get(name) {
+    pub(super) fn tensor(&self, name: &str) -> Res<TensorId> {
+        match self.names.get(name) {
             Some(Name::Tensor(tensor)) => Ok(*tensor),
             _ => Err(format!("expected a tensor, found `{name}`")),
-        };
-        match self.names.get(c.peek()) {
-            Some(Name::Slot(_)) => {
-                let to = self.place(c)?;
-                c.expect("=")?;
-                let tensor = tensor(c.next())?;
-                let from = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
-                c.expect("on")?;
-                Ok(Stmt::CopyTensor { to, tensor, from, on: self.place(c)?, all: c.eat("all") })
-            }
-            Some(Name::Tensor(tensor)) => {
-                c.next();
-                let to = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
-                c.expect("=")?;
-                Ok(Stmt::StoreTensor { tensor: *tensor, to, from: self.place(c)? })
-            }
-            _ => Err(format!("expected a shared slot or a tensor behind `copy tensor`, found `{}`", c.peek())),
         }
     }
 
-    fn panel(&self, c: &mut Cursor<'a>) -> Res<Panel> {
+    pub(super) fn global(&self, name: &str) -> Res<u32> {
+        let at = self.k.globals.iter().position(|g| g.name.as_str() == name);
+        at.map(|at| at as u32).ok_or(format!("there is no global `@{name}`"))
+    }
+
+    /// A value that is printed, or a tile that lies in a slot.
+    pub(super) fn shown(&self, c: &mut Cursor<'a>) -> Res<PrintArg> {
+        match self.names.get(c.peek()) {
+            Some(Name::Slot(slot)) => {
+                c.next();
+                Ok(PrintArg::Tile { slot: *slot, shape: self.list(c, ["[", "]"], |_, c| c.int())? })
+            }
+            _ => self.opnd(c).map(PrintArg::Scalar),
+        }
+    }
+
+    pub(super) fn panel(&self, c: &mut Cursor<'a>) -> Res<Panel> {
         let (place, transposed) = (self.place(c)?, c.eat("trans"));
         c.expect("swizzle")?;
         let swizzle = c.int()?;
@@ -495,7 +523,7 @@ impl<'a> Parser<'a> {
         Ok(Panel { place, transposed, swizzle, lead, stride })
     }
 
-    fn place(&self, c: &mut Cursor<'a>) -> Res<Address> {
+    pub(super) fn place(&self, c: &mut Cursor<'a>) -> Res<Address> {
         let name = c.next();
         let what = self.names.get(name).copied();
         let as_elem = if c.eat("as") {
@@ -518,393 +546,127 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn whether(&self, c: &mut Cursor<'a>) -> Res<Mask> {
-        if c.eat("where") { self.mask(c) } else { Ok(Mask::default()) }
-    }
-
-    fn tail(&self, c: &mut Cursor<'a>) -> Res<(Mask, Option<Opnd>, Order)> {
-        let mask = self.whether(c)?;
-        let other = if c.eat("else") { Some(self.opnd(c)?) } else { None };
-        let order = of_word(&ORDERS, c.peek());
-        if order.is_some() {
-            c.next();
-        }
-        Ok((mask, other, order.unwrap_or(Order::Weak)))
-    }
-
-    /// Statements up to the line that closes the block; says whether that line opens an `else`.
-    fn block(&mut self, depth: u32) -> Res<(Vec<Stmt>, bool)> {
-        if depth > 200 {
+    /// Statements up to the line that closes the block; notes whether that line opens an `else`.
+    fn block(&mut self) -> Res<Vec<Stmt>> {
+        if self.depth > MOST_DEPTH {
             return Err("blocks are nested too deeply".to_string());
         }
         let mut out = Vec::new();
         loop {
             let mut c = self.line()?;
             if c.eat("}") {
-                let is_else = c.eat("else");
-                if is_else {
+                self.has_else = c.eat("else");
+                if self.has_else {
                     c.expect("{")?;
                 }
-                return Ok((out, is_else));
+                c.end()?;
+                return Ok(out);
             }
             self.statements.push(self.lines[self.at - 1].span);
-            let stmt = self.stmt(&mut c, depth)?;
-            c.end()?;
-            out.push(stmt);
+            out.push(self.stmt(&mut c)?);
         }
     }
 
-    fn inner(&mut self, c: &mut Cursor<'a>, depth: u32) -> Res<Vec<Stmt>> {
+    fn inner(&mut self) -> Res<Vec<Stmt>> {
+        self.depth += 1;
+        let body = self.block();
+        self.depth -= 1;
+        body
+    }
+
+    /// The statements of an `if`; [`Parser::otherwise`] follows.
+    pub(super) fn then(&mut self, c: &mut Cursor<'a>) -> Res<Vec<Stmt>> {
         c.expect("{")?;
-        match self.block(depth + 1)? {
-            (body, false) => Ok(body),
-            _ => Err("an `else` without an `if`".to_string()),
+        c.end()?;
+        self.inner()
+    }
+
+    /// What stands behind `} else {`, where the block read last ended so.
+    pub(super) fn otherwise(&mut self) -> Res<Vec<Stmt>> {
+        match std::mem::take(&mut self.has_else) {
+            true => self.inner().and_then(|els| self.no_else("an `if` has two `else`").map(|()| els)),
+            false => Ok(vec![]),
         }
     }
 
-    fn stmt(&mut self, c: &mut Cursor<'a>, depth: u32) -> Res<Stmt> {
+    pub(super) fn braces(&mut self, c: &mut Cursor<'a>) -> Res<Vec<Stmt>> {
+        let body = self.then(c)?;
+        self.no_else("an `else` without an `if`").map(|()| body)
+    }
+
+    fn no_else(&self, message: &str) -> Res<()> {
+        if self.has_else { Err(message.to_string()) } else { Ok(()) }
+    }
+
+    /// A new axis.
+    pub(super) fn open(&mut self, name: &'a str) -> Res<AxisId> {
+        let axis = self.k.axes.push(Axis { name: ident(name)?, from: None });
+        self.name(name, Name::Axis(axis)).map(|()| axis)
+    }
+
+    /// The statement of a line: that of the row that reads all of it. Where none does, the one that reads furthest says why.
+    fn stmt(&mut self, c: &mut Cursor<'a>) -> Res<Stmt> {
+        self.defined = None;
+        let rows = self.rows(c)?;
+        let (start, mut furthest) = (c.at, (0, String::new()));
+        for row in rows {
+            c.at = start;
+            match (row.parse)(self, c).and_then(|stmt| c.end().map(|()| stmt)) {
+                Ok(stmt) => return self.typed(stmt),
+                Err(message) if c.at > furthest.0 || furthest.1.is_empty() => furthest = (c.at, message),
+                Err(_) => {}
+            }
+        }
+        Err(furthest.1)
+    }
+
+    /// The rows whose words are those of the line.
+    fn rows(&mut self, c: &mut Cursor<'a>) -> Res<Vec<&'static Row>> {
+        let first = c.peek();
         let second = c.tokens.get(c.at + 1).copied().unwrap_or("");
-        if second == ":" {
-            let dst = self.define(c)?;
-            c.expect("=")?;
-            return self.definition(c, dst);
-        }
-        if second == "=" {
-            let var = self.val(c.next())?;
-            c.next();
-            return Ok(Stmt::Set { var, value: self.opnd(c)? });
-        }
-        Ok(match c.next() {
-            "var" => {
-                let var = self.define(c)?;
-                c.expect("=")?;
-                Stmt::Var { var, init: self.opnd(c)? }
-            }
-            "prefetch" => Stmt::Prefetch { place: self.place(c)? },
-            "store" => {
-                let place = self.place(c)?;
-                c.expect("=")?;
-                let value = self.opnd(c)?;
-                let (mask, _, order) = self.tail(c)?;
-                Stmt::Store { place, value, mask, order }
-            }
-            "some" => {
-                let from = self.ix(c)?;
-                c.expect("..")?;
-                let to = self.ix(c)?;
-                c.expect("store")?;
-                let place = self.place(c)?;
-                c.expect("=")?;
-                Stmt::StoreSome { place, value: self.val(c.next())?, from, to }
-            }
-            "lane" => {
-                let vector = self.val(c.next())?;
-                c.expect("[")?;
-                let lane = self.ix(c)?;
-                c.expect("]")?;
-                c.expect("=")?;
-                Stmt::SetLane { vector, lane, value: self.opnd(c)? }
-            }
-            "for" => {
-                let name = c.next();
-                c.expect("in")?;
-                let lo = self.ix(c)?;
-                c.expect("..")?;
-                let hi = self.ix(c)?;
-                c.expect("step")?;
-                let step = self.ix(c)?;
-                let unroll = if c.eat("unroll") { c.int()? } else { 0 };
-                let axis = self.k.axes.push(Axis { name: ident(name)?, from: None });
-                self.name(name, Name::Axis(axis))?;
-                Stmt::For { axis, lo, hi, step, unroll, body: self.inner(c, depth)? }
-            }
-            "loop" => Stmt::Loop { body: self.inner(c, depth)? },
-            "break" => Stmt::Break,
-            "continue" => Stmt::Continue,
-            "return" => Stmt::Return,
-            "if" => {
-                let mask = self.mask(c)?;
-                c.expect("{")?;
-                let (then, has_else) = self.block(depth + 1)?;
-                let els = match has_else {
-                    true => match self.block(depth + 1)? {
-                        (els, false) => els,
-                        _ => return Err("an `if` has two `else`".to_string()),
-                    },
-                    false => vec![],
-                };
-                Stmt::If { mask, then, els }
-            }
-            "barrier" if c.eat("cluster") => Stmt::ClusterBarrier,
-            "barrier" => Stmt::Barrier,
-            "syncwarp" => Stmt::SyncWarp,
-            "copy" if c.eat("tensor") => self.copy_tensor(c)?,
-            "copy" if c.eat("commit") => Stmt::StoreCommit,
-            "copy" if c.eat("wait") => Stmt::StoreWait { left: c.int()? },
-            "registers" => {
-                let more = match c.next() {
-                    "more" => true,
-                    "fewer" => false,
-                    other => return Err(format!("expected more or fewer behind `registers`, found `{other}`")),
-                };
-                Stmt::Registers { count: c.int()?, more }
-            }
-            "init" => {
-                let on = self.place(c)?;
-                c.expect("count")?;
-                Stmt::InitBarrier { on, count: c.int()? }
-            }
-            "arrive" => {
-                let on = self.place(c)?;
-                let bytes = if c.eat("expect") { Some(c.int()?) } else { None };
-                Stmt::Arrive { on, bytes, of: if c.eat("of") { Some(c.int()?) } else { None } }
-            }
-            "fence" => {
-                let word = c.next();
-                let fence = of_word(&FENCES, word);
-                Stmt::Fence(fence.ok_or_else(|| {
-                    format!("expected `init`, `async`, `global` or `registers` behind `fence`, found `{word}`")
-                })?)
-            }
-            "copy" => {
-                c.expect("async")?;
-                let to = self.place(c)?;
-                c.expect("=")?;
-                let from = self.place(c)?;
-                c.expect("bytes")?;
-                let bytes = c.int()?;
-                Stmt::CopyAsync { to, from, bytes, mask: self.whether(c)? }
-            }
-            "tile" => {
-                let tile = c.int()?;
-                match c.next() {
-                    "load" => {
-                        let place = self.place(c)?;
-                        c.expect("by")?;
-                        Stmt::TileLoad { tile, place, by: self.ix(c)? }
-                    }
-                    "store" => {
-                        let place = self.place(c)?;
-                        c.expect("by")?;
-                        Stmt::TileStore { tile, place, by: self.ix(c)? }
-                    }
-                    "add" => {
-                        let word = c.next();
-                        let of = of_word(&TileTerms::WORDS, word);
-                        let of = of.ok_or_else(|| format!("expected `bf16` or `u8s8` behind `add`, found `{word}`"))?;
-                        let a = c.int()?;
-                        c.expect(",")?;
-                        Stmt::TileDot { of, sums: tile, a, b: c.int()? }
-                    }
-                    other => return Err(format!("expected `load`, `store` or `add` behind a tile, found `{other}`")),
+        let rows: Vec<&Row> = match second {
+            ":" => {
+                let word = self.defined_by(c)?;
+                let defines = || ROWS.iter().filter(|row| row.begins("New"));
+                let named: Vec<&Row> = defines().filter(|row| row.next.get(1) == Some(&word)).collect();
+                match named.is_empty() {
+                    true => defines().filter(|row| row.next.len() == 1).collect(),
+                    false => named,
                 }
             }
-            "mma" => {
-                let word = c.next();
-                let left = of_word(&Operand::WORDS, word).ok_or_else(|| {
-                    format!("expected f16, bf16, tf32, e4m3, e5m2, s8 or u8 behind `mma`, found `{word}`")
-                })?;
-                let right = of_word(&Operand::WORDS, c.peek());
-                if right.is_some() {
-                    c.next();
-                }
-                let low = self.place(c)?;
-                c.expect(",")?;
-                let high = self.place(c)?;
-                let apart = if c.eat("by") { c.int()? } else { 1 };
-                c.expect("add")?;
-                let a = self.val(c.next())?;
-                c.expect(",")?;
-                Stmt::Mma { acc: [low, high], apart, a, b: self.val(c.next())?, of: [left, right.unwrap_or(left)] }
-            }
-            "wgmma" => self.wgmma(c)?,
-            "commit" => Stmt::Commit,
-            "wait" if c.tokens.get(c.at + 1) == Some(&"[") => {
-                let on = self.place(c)?;
-                c.expect("parity")?;
-                Stmt::WaitPhase { on, parity: self.ix(c)? }
-            }
-            "wait" => {
-                c.expect("groups")?;
-                Stmt::WaitGroups { left: c.int()? }
-            }
-            "poll" => Stmt::Poll,
-            "yield" => Stmt::Yield { site: c.site()? },
-            "print" => {
-                let format = Quoted::new(&c.string()?);
-                let mut args = Vec::new();
-                while c.eat(",") {
-                    args.push(match self.names.get(c.peek()) {
-                        Some(Name::Slot(slot)) => {
-                            c.next();
-                            PrintArg::Tile { slot: *slot, shape: self.list(c, ["[", "]"], |_, c| c.int())? }
-                        }
-                        _ => PrintArg::Scalar(self.opnd(c)?),
-                    });
-                }
-                Stmt::Print { format, args, site: c.site()? }
-            }
-            "assert" => {
-                let cond = self.opnd(c)?;
-                c.expect(",")?;
-                let message = Quoted::new(&c.string()?);
-                let element = if c.eat("element") { Some(self.ix(c)?) } else { None };
-                Stmt::Assert { cond, message, element, site: c.site()? }
-            }
-            "check" => {
-                let write = match c.next() {
-                    "write" => true,
-                    "read" => false,
-                    other => return Err(format!("expected `read` or `write`, found `{other}`")),
-                };
-                let place = self.place(c)?;
-                c.expect("count")?;
-                let count = c.int()?;
-                let param = if c.eat("param") { Some(c.int()?) } else { None };
-                let element = if c.eat("element") { Some(self.ix(c)?) } else { None };
-                let site = c.site()?;
-                let mask = self.whether(c)?;
-                Stmt::Check { place, count, mask, write, param, element, site }
-            }
-            other => return Err(format!("expected a statement, found `{other}`")),
-        })
-    }
-
-    fn definition(&mut self, c: &mut Cursor<'a>, dst: ValId) -> Res<Stmt> {
-        let word = c.next();
-        Ok(match word {
-            "splat" => Stmt::Splat { dst, value: self.opnd(c)? },
-            "ramp" => {
-                let base = self.ix(c)?;
-                c.expect("step")?;
-                Stmt::Ramp { dst, base, step: self.ix(c)? }
-            }
-            "index" => Stmt::Index { dst, ix: self.ix(c)? },
-            "test" => Stmt::Test { dst, mask: self.mask(c)? },
-            "load" => {
-                let place = self.place(c)?;
-                if c.eat("of") {
-                    return Ok(Stmt::LoadOf { dst, place, of: c.int()? });
-                }
-                let (mask, other, order) = self.tail(c)?;
-                Stmt::Load { dst, place, mask, other, order }
-            }
-            "lane" => {
-                let vector = self.val(c.next())?;
-                c.expect("[")?;
-                let lane = self.ix(c)?;
-                c.expect("]")?;
-                Stmt::Lane { dst, vector, lane }
-            }
-            "reduce" => {
-                let op = self.op(c.next())?;
-                Stmt::Reduce { dst, op, vector: self.val(c.next())? }
-            }
-            "all" => Stmt::All { dst, vector: self.val(c.next())? },
-            "merge" => {
-                let high = match c.next() {
-                    "low" => false,
-                    "high" => true,
-                    other => return Err(format!("expected `low` or `high`, found `{other}`")),
-                };
-                let width = c.int()?;
-                let a = self.val(c.next())?;
-                c.expect(",")?;
-                Stmt::Merge { dst, a, b: self.val(c.next())?, width, high }
-            }
-            "some" => {
-                let from = self.ix(c)?;
-                c.expect("..")?;
-                let to = self.ix(c)?;
-                c.expect("load")?;
-                let place = self.place(c)?;
-                c.expect("else")?;
-                Stmt::LoadSome { dst, place, from, to, other: self.opnd(c)? }
-            }
-            "every" => {
-                let step = c.int()?;
-                let mut parts = vec![self.val(c.next())?];
-                for _ in 1..u32::min(step, MOST_APART) {
-                    c.expect(",")?;
-                    parts.push(self.val(c.next())?);
-                }
-                if parts.len() as u32 != step {
-                    return Err(format!("elements may lie at most {MOST_APART} apart, found {step}"));
-                }
-                Stmt::Every { dst, parts }
-            }
-            "interleave" => {
-                let part = c.int()?;
-                c.expect("of")?;
-                let mut parts = vec![self.val(c.next())?];
-                while c.eat(",") {
-                    parts.push(self.val(c.next())?);
-                }
-                Stmt::Interleave { dst, parts, part }
-            }
-            "rmw" => {
-                let word = c.next();
-                let op = of_word(&RMWS, word).ok_or(format!("unknown atomic operation `{word}`"))?;
-                let place = self.place(c)?;
-                c.expect(",")?;
-                let value = self.opnd(c)?;
-                let (mask, _, order) = self.tail(c)?;
-                Stmt::Rmw { dst, op, place, value, mask, order }
-            }
-            "cas" => {
-                let place = self.place(c)?;
-                c.expect(",")?;
-                let cmp = self.opnd(c)?;
-                c.expect(",")?;
-                let value = self.opnd(c)?;
-                let (mask, _, order) = self.tail(c)?;
-                Stmt::Cas { dst, place, cmp, value, mask, order }
-            }
-            "shuffle" => {
-                let word = c.next();
-                let kind = of_word(&SHUFFLES, word)
-                    .ok_or_else(|| format!("expected `xor`, `down` or `idx` behind `shuffle`, found `{word}`"))?;
-                let value = self.val(c.next())?;
-                c.expect(",")?;
-                Stmt::Shuffle { dst, kind, value, by: self.opnd(c)? }
-            }
-            "ldmatrix" => {
-                let transposed = match (c.eat("trans"), c.peek()) {
-                    (false, _) => Transposed::No,
-                    (true, "left") => Transposed::Left,
-                    (true, "right") => Transposed::Right,
-                    (true, _) => Transposed::Yes,
-                };
-                if transposed.of_bytes() {
-                    c.next();
-                }
-                Stmt::LoadMatrix { dst, place: self.place(c)?, transposed }
-            }
-            "global" => {
-                c.expect("@")?;
-                let name = c.next();
-                let at = self.k.globals.iter().position(|g| g.name.as_str() == name);
-                Stmt::GlobalAddr { dst, global: at.ok_or(format!("there is no global `@{name}`"))? as u32 }
-            }
-            "scratch" => Stmt::Scratch { dst, offset: self.ix(c)? },
+            "=" => ROWS.iter().filter(|row| row.begins("Written")).collect(),
             _ => {
-                let op = self.op(word)?;
-                let mut args = vec![self.opnd(c)?];
-                while c.eat(",") {
-                    args.push(self.opnd(c)?);
-                }
-                let at = args.get(op.typed_by()).ok_or("an operand is missing")?;
-                let ty = match at {
-                    Opnd::Const { dtype, .. } => Elem::Num(*dtype),
-                    Opnd::Val(v) => self.k.vals[*v].ty.elem,
-                };
-                Stmt::Let { dst, op, ty, args }
+                let says = |row: &&Row| row.head.iter().zip([first, second]).all(|(head, word)| *head == word);
+                ROWS.iter().filter(|row| !row.head.is_empty() && says(row)).collect()
             }
-        })
+        };
+        if rows.is_empty() {
+            let known = ROWS.iter().filter_map(|row| row.head.first().copied());
+            let meant = did_you_mean(first, known).map_or(String::new(), |meant| format!("; {meant}"));
+            return Err(format!("expected a statement, found `{first}`{meant}"));
+        }
+        Ok(rows)
     }
 
-    fn op(&self, word: &str) -> Res<ScalarOp> {
-        parse_op(word, Class::Any).ok_or(format!("unknown operation `{word}`"))
+    /// The word behind `NAME: ty =`.
+    fn defined_by(&mut self, c: &mut Cursor<'a>) -> Res<&'a str> {
+        let start = c.at;
+        self.define(c)?;
+        c.expect("=")?;
+        let word = c.peek();
+        c.at = start;
+        Ok(word)
+    }
+
+    /// An operation is applied at the type of one of its operands.
+    fn typed(&self, mut stmt: Stmt) -> Res<Stmt> {
+        if let Stmt::Let { op, ty, args, .. } = &mut stmt {
+            *ty = match args.get(op.typed_by()).ok_or("an operand is missing")? {
+                Opnd::Const { dtype, .. } => Elem::Num(*dtype),
+                Opnd::Val(v) => self.k.vals[*v].ty.elem,
+            };
+        }
+        Ok(stmt)
     }
 }
 

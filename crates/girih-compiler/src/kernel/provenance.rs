@@ -65,15 +65,17 @@ fn block(kernel: &Kernel, body: &[Stmt], around: Option<SourceId>, out: &mut OfS
         let at = out.len();
         out.push(vec![]);
         let own = own(&kernel.sources, stmt);
-        let inner: [&[Stmt]; 2] = match stmt {
-            Stmt::For { body, .. } | Stmt::Loop { body } => [body, &[]],
-            Stmt::If { then, els, .. } => [then, els],
-            _ => {
-                let source = if orders(stmt) { None } else { own.or(around) };
-                out[at] = source.into_iter().collect();
-                continue;
+        let mut inner: Vec<&[Stmt]> = vec![];
+        stmt.parts(&mut |part| {
+            if let Part::Body(body) = part {
+                inner.push(body);
             }
-        };
+        });
+        if inner.is_empty() {
+            let source = if orders(stmt) { None } else { own.or(around) };
+            out[at] = source.into_iter().collect();
+            continue;
+        }
         inner.iter().for_each(|body| block(kernel, body, own.or(around), out));
         let mut sources: Vec<SourceId> = match own {
             Some(own) => vec![own],
@@ -85,73 +87,39 @@ fn block(kernel: &Kernel, body: &[Stmt], around: Option<SourceId>, out: &mut OfS
     }
 }
 
-/// What a statement's tables say.
+/// What the tables say of a statement: of what it defines or opens, or else of the first array that it reads or writes.
 fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
-    let place = |at: &Address| match at {
-        Address::Slot { buf, .. } => s.slots.get(*buf),
-        Address::Mem { .. } => None,
-    };
-    match stmt {
-        Stmt::Var { var: dst, .. }
-        | Stmt::Set { var: dst, .. }
-        | Stmt::SetLane { vector: dst, .. }
-        | Stmt::Let { dst, .. }
-        | Stmt::Splat { dst, .. }
-        | Stmt::Ramp { dst, .. }
-        | Stmt::Index { dst, .. }
-        | Stmt::Test { dst, .. }
-        | Stmt::Load { dst, .. }
-        | Stmt::LoadOf { dst, .. }
-        | Stmt::Lane { dst, .. }
-        | Stmt::Merge { dst, .. }
-        | Stmt::Every { dst, .. }
-        | Stmt::Interleave { dst, .. }
-        | Stmt::Reduce { dst, .. }
-        | Stmt::All { dst, .. }
-        | Stmt::Rmw { dst, .. }
-        | Stmt::Cas { dst, .. }
-        | Stmt::Shuffle { dst, .. }
-        | Stmt::LoadMatrix { dst, .. }
-        | Stmt::GlobalAddr { dst, .. }
-        | Stmt::Scratch { dst, .. } => s.vals.get(*dst),
-        Stmt::For { axis, .. } => s.axes.get(*axis),
-        Stmt::Store { place: to, value, .. } => {
-            stored(stmt).and_then(|key| s.stores.get(&key)).copied().or_else(|| {
-                place(to).or(match value {
-                    Opnd::Val(v) => s.vals.get(*v),
-                    Opnd::Const { .. } => None,
-                })
-            })
-        }
-        Stmt::TileLoad { place: at, .. } | Stmt::TileStore { place: at, .. } => place(at),
-        Stmt::Mma { acc: [to, _], .. } | Stmt::CopyAsync { to, .. } | Stmt::CopyTensor { to, .. } => place(to),
-        Stmt::StoreTensor { from, .. } => place(from),
-        Stmt::Wgmma { acc, .. } => s.slots.get(*acc),
-        _ => None,
+    if let Some(source) = stored(stmt).and_then(|key| s.stores.get(&key)) {
+        return Some(*source);
     }
+    let mut said: Option<Option<SourceId>> = None;
+    stmt.parts(&mut |part| {
+        let says = match part {
+            Part::Defines(val) | Part::Updates(val) => s.vals.get(val),
+            Part::Axis(axis) => s.axes.get(axis),
+            Part::At(_, Access::Waits | Access::Names) => return,
+            Part::At(Address::Slot { buf, .. }, _) => s.slots.get(*buf),
+            Part::Slot(buf, _) => s.slots.get(buf),
+            _ => return,
+        };
+        said = said.or(Some(says));
+    });
+    let stored_value = || match stmt {
+        Stmt::Store { value: Opnd::Val(v), .. } => s.vals.get(*v),
+        _ => None,
+    };
+    said.flatten().or_else(stored_value)
 }
 
 /// Whether a statement only orders what others do.
 fn orders(stmt: &Stmt) -> bool {
-    matches!(
-        stmt,
-        Stmt::Barrier
-            | Stmt::ClusterBarrier
-            | Stmt::SyncWarp
-            | Stmt::WgmmaCommit
-            | Stmt::WgmmaWait { .. }
-            | Stmt::Commit
-            | Stmt::WaitGroups { .. }
-            | Stmt::StoreCommit
-            | Stmt::StoreWait { .. }
-            | Stmt::InitBarrier { .. }
-            | Stmt::Arrive { .. }
-            | Stmt::WaitPhase { .. }
-            | Stmt::Fence(_)
-            | Stmt::Registers { .. }
-            | Stmt::Poll
-            | Stmt::Yield { .. }
-    )
+    let mut moves = false;
+    stmt.parts(&mut |part| moves |= matches!(part, Part::At(..)));
+    match stmt.work() {
+        Work::Barrier => true,
+        Work::AsyncCopy => !moves,
+        _ => matches!(stmt, Stmt::Poll | Stmt::Yield { .. }),
+    }
 }
 
 #[cfg(test)]
@@ -201,20 +169,7 @@ mod tests {
                 }
             }
             let mut stmts = vec![];
-            fn flat<'k>(body: &'k [Stmt], out: &mut Vec<&'k Stmt>) {
-                for s in body {
-                    out.push(s);
-                    match s {
-                        Stmt::For { body, .. } | Stmt::Loop { body } => flat(body, out),
-                        Stmt::If { then, els, .. } => {
-                            flat(then, out);
-                            flat(els, out);
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            flat(&lowered.kernel.body, &mut stmts);
+            statements(&lowered.kernel.body, &mut |stmt| stmts.push(stmt));
             let all = of_statements(&lowered.kernel);
             assert_eq!(all.len(), stmts.len());
             let mut seen = [0; 3];

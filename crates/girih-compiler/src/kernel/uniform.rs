@@ -315,51 +315,13 @@ impl Walk<'_> {
     fn stmt(&mut self, stmt: &Stmt, way: Varies) {
         let at = self.next;
         self.next += 1;
+        match stmt.runs() {
+            Runs::Block | Runs::Cluster => self.meets(at, way, Across::Nothing),
+            Runs::Group => self.groups_meet(at, way),
+            Runs::Warp => self.meets(at, way, Across::Warps),
+            Runs::Any | Runs::Alone | Runs::Threads => {}
+        }
         match stmt {
-            Stmt::Var { var, init: value } => self.define(*var, self.opnd(value)),
-            Stmt::Set { var, value } => {
-                self.exchanged.retain(|_, (of, _)| of != var);
-                self.define(*var, self.opnd(value).and(way));
-            }
-            Stmt::Let { dst, op, ty, args } => self.define(*dst, self.computed(*op, *ty, args)),
-            Stmt::Splat { dst, value } => self.define(*dst, self.opnd(value)),
-            Stmt::Ramp { dst, base, step } => self.define(*dst, self.ix(base).and(self.ix(step))),
-            Stmt::Index { dst, ix } => self.define(*dst, self.ix(ix)),
-            Stmt::Test { dst, mask } => self.define(*dst, self.mask(mask)),
-            Stmt::Load { dst, place, mask, other, order } => {
-                let other = other.as_ref().map_or(Varies::NOT, |o| self.opnd(o));
-                let by = match order {
-                    Order::Weak => self.loaded(place).and(self.mask(mask)).and(other),
-                    _ => Varies::BY_THREAD,
-                };
-                self.define(*dst, by);
-            }
-            Stmt::LoadOf { dst, place, .. } => self.define(*dst, self.loaded(place)),
-            Stmt::LoadSome { dst, place, from, to, other } => {
-                let lanes = self.ix(from).and(self.ix(to));
-                self.define(*dst, self.loaded(place).and(lanes).and(self.opnd(other)));
-            }
-            Stmt::StoreSome { place, value, from, to } => {
-                if let Address::Slot { buf, index } = place {
-                    let by = self.val(*value).and(self.ix(index)).and(self.ix(from)).and(self.ix(to)).and(way);
-                    raise(self.slots.get_mut(buf.index()), by, &mut self.rose);
-                }
-            }
-            Stmt::Store { place, value, mask, .. } => {
-                if let Address::Slot { buf, index } = place {
-                    let by = self.opnd(value).and(self.ix(index)).and(self.mask(mask)).and(way);
-                    raise(self.slots.get_mut(buf.index()), by, &mut self.rose);
-                }
-            }
-            Stmt::Lane { dst, vector, lane } => self.define(*dst, self.val(*vector).and(self.ix(lane))),
-            Stmt::SetLane { vector, lane, value } => {
-                self.define(*vector, self.opnd(value).and(self.ix(lane)).and(way));
-            }
-            Stmt::Every { dst, parts } | Stmt::Interleave { dst, parts, .. } => {
-                self.define(*dst, parts.iter().fold(Varies::NOT, |sum, p| sum.and(self.val(*p))));
-            }
-            Stmt::Merge { dst, a, b, .. } => self.define(*dst, self.val(*a).and(self.val(*b))),
-            Stmt::Reduce { dst, vector, .. } | Stmt::All { dst, vector } => self.define(*dst, self.val(*vector)),
             Stmt::For { axis, lo, hi, step, body, .. } => {
                 let by = self.ix(lo).and(self.ix(hi)).and(self.ix(step));
                 raise(self.axes.get_mut(axis.index()), by, &mut self.rose);
@@ -376,14 +338,8 @@ impl Walk<'_> {
                 self.body(then, way);
                 self.body(els, way);
             }
-            Stmt::Rmw { dst, .. } | Stmt::Cas { dst, .. } | Stmt::Scratch { dst, .. } => {
-                self.define(*dst, Varies::BY_THREAD);
-            }
-            Stmt::GlobalAddr { dst, .. } => self.define(*dst, Varies::NOT),
-            Stmt::Barrier | Stmt::ClusterBarrier => self.meets(at, way, Across::Nothing),
-            Stmt::SyncWarp => self.meets(at, way, Across::Warps),
+            Stmt::Let { dst, op, ty, args } => self.define(*dst, self.computed(*op, *ty, args)),
             Stmt::Shuffle { dst, kind, value, by } => {
-                self.meets(at, way, Across::Warps);
                 if let (Shuffle::Xor, Opnd::Const { bits, .. }) = (kind, by)
                     && bits.is_power_of_two()
                     && *bits < WARP.into()
@@ -392,33 +348,50 @@ impl Walk<'_> {
                 }
                 self.define(*dst, self.shuffled(*kind, *value, by));
             }
-            Stmt::LoadMatrix { dst, .. } => {
-                self.meets(at, way, Across::Warps);
-                self.define(*dst, Varies::BY_THREAD);
-            }
-            Stmt::Mma { acc, .. } => {
-                self.meets(at, way, Across::Warps);
-                for place in acc {
-                    if let Address::Slot { buf, .. } = place {
-                        raise(self.slots.get_mut(buf.index()), Varies::BY_THREAD, &mut self.rose);
-                    }
-                }
-            }
-            Stmt::Wgmma { acc, .. } => {
-                self.groups_meet(at, way);
-                raise(self.slots.get_mut(acc.index()), Varies::BY_THREAD, &mut self.rose);
-            }
-            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } | Stmt::Registers { .. } => self.groups_meet(at, way),
-            // Each thread has copies and groups of its own.
-            Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
-            // So does each arrive, wait and begin copies on its own.
-            Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
-            Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
-            Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
-            // Of kernels of one thread.
-            Stmt::Prefetch { .. } | Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. } => {}
-            Stmt::Poll | Stmt::Yield { .. } | Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => {}
+            Stmt::LoadMatrix { dst, .. } | Stmt::Scratch { dst, .. } => self.define(*dst, Varies::BY_THREAD),
+            Stmt::Load { dst, order, .. } if *order != Order::Weak => self.define(*dst, Varies::BY_THREAD),
+            _ => self.joined(stmt, way),
         }
+    }
+
+    /// Threads that run a statement together and have the same operands get the same results.
+    fn joined(&mut self, stmt: &Stmt, way: Varies) {
+        let mut by = Varies::NOT;
+        stmt.parts(&mut |part| by = by.and(self.operand(part)));
+        stmt.parts(&mut |part| match part {
+            Part::Defines(val) => self.define(val, by),
+            Part::Updates(val) => {
+                self.exchanged.retain(|_, (of, _)| *of != val);
+                self.define(val, by.and(way));
+            }
+            Part::At(Address::Slot { buf, .. }, access) => self.writes(*buf, access, by.and(way)),
+            Part::Slot(buf, access) => self.writes(buf, access, by.and(way)),
+            _ => {}
+        });
+    }
+
+    fn operand(&self, part: Part) -> Varies {
+        match part {
+            Part::Moves(opnd) | Part::Takes(opnd) | Part::Shows(opnd) => self.opnd(&opnd),
+            Part::Feeds(val) => self.val(val),
+            Part::Index(ix) => self.ix(ix),
+            Part::Mask(mask) => self.mask(mask),
+            Part::At(place, Access::Reads) => self.loaded(place),
+            // Each thread sees what the ones before it left.
+            Part::At(_, Access::Combines | Access::Compares) => Varies::BY_THREAD,
+            Part::At(place, _) => self.address(place),
+            Part::Defines(_) | Part::Updates(_) | Part::Slot(..) | Part::Tensor(..) => Varies::NOT,
+            Part::Axis(_) | Part::Body(_) => Varies::NOT,
+        }
+    }
+
+    fn writes(&mut self, buf: BufId, access: Access, by: Varies) {
+        let by = match access {
+            Access::Writes | Access::Combines | Access::Compares => by,
+            Access::Multiplies => Varies::BY_THREAD,
+            Access::Reads | Access::Waits | Access::Names => return,
+        };
+        raise(self.slots.get_mut(buf.index()), by, &mut self.rose);
     }
 }
 

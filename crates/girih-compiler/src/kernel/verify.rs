@@ -201,29 +201,13 @@ impl Verifier<'_> {
         }
     }
 
-    /// A place of mbarriers.
-    fn mbarrier(&mut self, what: &str, on: &Address) {
-        self.several_threads(what);
-        match on {
-            Address::Slot { buf, index } if self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Mbarrier) => {
-                self.ix(index);
-            }
-            _ => self.errors.push(format!("`{what}` is of something that is no mbarrier")),
-        }
-    }
-
-    /// A box of a tensor from some coordinates on, and its place in shared memory.
-    fn boxed(&mut self, tensor: TensorId, from: &[Ix], to: &Address) {
-        let target = self.place(to);
-        from.iter().for_each(|ix| self.ix(ix));
-        let k = self.k;
-        let Some(t) = k.tensors.get(tensor) else {
-            self.errors.push(format!("there is no tensor {}", tensor.0));
-            return;
-        };
+    /// A box of a tensor, from some coordinates on, and its place in shared memory.
+    fn boxed(&mut self, tensor: TensorId, coordinates: usize, to: &Address) {
+        let (k, target) = (self.k, self.elem(to));
+        let Some(t) = k.tensors.get(tensor) else { return };
         let name = &t.name;
-        self.expect(from.len() == t.dims.len(), || {
-            format!("{} coordinates are given to the tensor `{name}`, which has {}", from.len(), t.dims.len())
+        self.expect(coordinates == t.dims.len(), || {
+            format!("{coordinates} coordinates are given to the tensor `{name}`, which has {}", t.dims.len())
         });
         let Address::Slot { buf, index } = to else {
             self.errors.push("TMA copies to and from shared slots".to_string());
@@ -256,7 +240,6 @@ impl Verifier<'_> {
 
     /// A processor's tiles, by their numbers.
     fn tiles(&mut self, numbers: &[u32]) {
-        self.expect(self.k.threads == 1, || "tiles are of a kernel of one thread".to_string());
         for tile in numbers {
             self.expect(*tile < TILES, || format!("there is no tile {tile}"));
         }
@@ -265,13 +248,6 @@ impl Verifier<'_> {
     /// What only the threads of a block have.
     fn several_threads(&mut self, what: &str) {
         self.expect(self.k.threads > 1, || format!("`{what}` needs a block of several threads"));
-    }
-
-    fn whole_warps(&mut self, what: &str) {
-        let threads = self.k.threads;
-        self.expect(threads.is_multiple_of(WARP), || {
-            format!("`{what}` needs whole warps of {WARP} threads, and a block has {threads}")
-        });
     }
 
     fn ty(&self, v: ValId) -> Ty {
@@ -312,7 +288,6 @@ impl Verifier<'_> {
     fn opnd(&mut self, o: &Opnd, ty: Ty) {
         match o {
             Opnd::Val(v) => {
-                self.used(*v);
                 let (own, name) = (self.ty(*v), self.name(*v).to_string());
                 self.expect(own == ty, || format!("`{name}` is {own}, not {ty}"));
             }
@@ -346,29 +321,49 @@ impl Verifier<'_> {
             self.ix(&c.rhs);
         }
         for v in &mask.vals {
+            self.used(*v);
             self.opnd(&Opnd::Val(*v), Ty::num(DType::I1, 1));
         }
     }
 
-    fn place(&mut self, place: &Address) -> Elem {
+    /// The element type of a place.
+    fn elem(&self, place: &Address) -> Elem {
         match place {
-            Address::Mem { base, index, elem } => {
+            Address::Mem { elem, .. } => Elem::Num(*elem),
+            Address::Slot { buf, .. } => self.k.slots.get(*buf).map_or(Elem::Num(DType::I1), |s| s.elem),
+        }
+    }
+
+    fn is_shared(&self, place: &Address) -> bool {
+        matches!(place, Address::Slot { buf, .. } if self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared))
+    }
+
+    fn place(&mut self, stmt: &Stmt, place: &Address, access: Access) {
+        let waits = access == Access::Waits;
+        match place {
+            Address::Mem { base, index, .. } => {
                 self.used(*base);
                 let (ty, name) = (self.ty(*base), self.name(*base).to_string());
                 let ok = ty.lanes == 1 && matches!(ty.elem, Elem::Ptr(_));
                 self.expect(ok, || format!("`{name}` is {ty}, not an address"));
                 self.ix(index);
-                Elem::Num(*elem)
+                self.expect(!waits, || format!("`{}` expects an mbarrier", stmt.words()));
             }
             Address::Slot { buf, index } => {
                 self.ix(index);
-                let elem = self.k.slots.get(*buf).map(|s| s.elem);
-                self.expect(elem.is_some(), || format!("there is no slot {}", buf.0));
-                let opaque = self.k.slots.get(*buf).filter(|s| s.space == Space::Mbarrier);
-                self.expect(opaque.is_none(), || "an mbarrier is read or written as memory".to_string());
-                elem.unwrap_or(Elem::Num(DType::I1))
+                self.slot(*buf);
+                match self.k.slots.get(*buf).map(|s| s.space) {
+                    Some(Space::Mbarrier) => {
+                        self.expect(waits, || "an mbarrier is read or written as memory".to_string());
+                    }
+                    _ => self.expect(!waits, || format!("`{}` expects an mbarrier", stmt.words())),
+                }
             }
         }
+    }
+
+    fn slot(&mut self, buf: BufId) {
+        self.expect(self.k.slots.get(buf).is_some(), || format!("there is no slot {}", buf.0));
     }
 
     /// Lanes of an accessed value: of the place's elements, unmasked when it is a vector.
@@ -383,21 +378,20 @@ impl Verifier<'_> {
                 )
             });
         }
-        self.mask(mask);
     }
 
     /// An access of some lanes of a vector.
-    fn some(&mut self, ty: Ty, elem: Elem, bounds: [&Ix; 2]) {
+    fn some(&mut self, place: &Address, ty: Ty) {
+        let elem = self.elem(place);
+        self.access(elem, ty, &Mask::default());
         let whole = elem.held().bits() >= 8 && matches!(elem, Elem::Num(_));
         self.expect(ty.is_vector() && whole, || format!("some lanes of {ty}; a vector of whole bytes has lanes"));
         self.expect(self.k.threads <= 1, || "a thread of many moves whole vectors".to_string());
-        bounds.into_iter().for_each(|ix| self.ix(ix));
     }
 
     /// Rows of 16 bytes of shared memory.
     fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: Transposed) {
-        self.whole_warps("ldmatrix");
-        let (ty, element) = (self.ty(dst), self.place(place).held());
+        let (ty, element) = (self.ty(dst), self.elem(place).held());
         let words = ty.elem == Elem::Num(DType::I32) && matches!(ty.lanes, 1 | 2 | 4);
         self.expect(words, || format!("`ldmatrix` gives i32, i32x2 or i32x4, a word of each matrix, not {ty}"));
         let whole = element.bits() >= 8 && element.bytes() <= 4;
@@ -410,9 +404,8 @@ impl Verifier<'_> {
             let how = if transposed == Transposed::Left { "left" } else { "right" };
             format!("`ldmatrix trans {how}` of {element} gives {ty}; of elements of 1 byte it gives i32x4")
         });
-        let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
         match place {
-            Address::Slot { buf, index } if shared(buf) => {
+            Address::Slot { index, .. } if self.is_shared(place) => {
                 let aligned = !whole || may_align(index, (16 / element.bytes()).into());
                 self.expect(aligned, || "a row of `ldmatrix` is never at a multiple of 16 bytes".to_string());
             }
@@ -421,18 +414,16 @@ impl Verifier<'_> {
     }
 
     fn mma(&mut self, acc: &[Address; 2], apart: u32, operands: [ValId; 2], of: [Operand; 2]) {
-        self.whole_warps("mma");
         self.expect(of[0].goes_with(of[1]), || {
             "`mma` multiplies operands of one type, or integers or floats of 8 bits".to_string()
         });
         for (val, lanes) in operands.into_iter().zip([4, 2]) {
-            self.used(val);
             let ty = self.ty(val);
             self.expect(ty == Ty::num(DType::I32, lanes), || format!("a fragment of `mma` is i32x{lanes}, not {ty}"));
         }
         self.expect(matches!(apart, 1 | 2), || format!("the sums of `mma` are one or two elements apart, not {apart}"));
         for place in acc {
-            let (held, sum) = (self.place(place).held(), of[0].sum());
+            let (held, sum) = (self.elem(place).held(), of[0].sum());
             self.expect(held == sum, || format!("the sums of this `mma` are {sum}, not {held}"));
             let own = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch);
             let own = matches!(place, Address::Slot { buf, .. } if own(buf));
@@ -441,10 +432,9 @@ impl Verifier<'_> {
     }
 
     fn wgmma(&mut self, acc: BufId, panels: [&Panel; 2], of: Operand) {
-        self.warpgroups("wgmma");
         self.sums(acc, &[of.sum()]);
         for panel in panels {
-            let bits = self.place(&panel.place).held().bits();
+            let bits = self.elem(&panel.place).held().bits();
             let bytes = of.bytes();
             self.expect(bits == 8 * bytes, || {
                 format!("a panel of `wgmma {}` has elements of {bytes} bytes, not {bits} bits", of.word())
@@ -452,9 +442,7 @@ impl Verifier<'_> {
             self.expect(!panel.transposed || bytes == 2, || {
                 format!("`wgmma {}` of a transposed panel; what it transposes has 2 bytes", of.word())
             });
-            let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
-            let shared = matches!(&panel.place, Address::Slot { buf, .. } if shared(buf));
-            self.expect(shared, || "a panel of `wgmma` is in a shared slot".to_string());
+            self.expect(self.is_shared(&panel.place), || "a panel of `wgmma` is in a shared slot".to_string());
             let Panel { swizzle, lead, stride, .. } = *panel;
             self.expect(matches!(swizzle, 32 | 64 | 128), || {
                 format!("a panel has rows of 32, 64 or 128 bytes, not {swizzle}")
@@ -464,13 +452,6 @@ impl Verifier<'_> {
                 format!("the strides of a panel are multiples of 16 bytes below {}, not {lead} and {stride}", 1 << 18)
             });
         }
-    }
-
-    fn warpgroups(&mut self, what: &str) {
-        let threads = self.k.threads;
-        self.expect(threads >= WARPGROUP, || {
-            format!("`{what}` needs whole warpgroups of {WARPGROUP} threads, and a block has {threads}")
-        });
     }
 
     /// The array that has a thread's sums of a product of a warpgroup.
@@ -490,17 +471,14 @@ impl Verifier<'_> {
     }
 
     /// A copy from global to shared memory.
-    fn copy(&mut self, to: &Address, from: &Address, bytes: u32, mask: &Mask) {
-        self.several_threads("copy async");
-        let (target, source) = (self.place(to), self.place(from));
-        self.mask(mask);
+    fn copy(&mut self, to: &Address, from: &Address, bytes: u32) {
+        let (target, source) = (self.elem(to), self.elem(from));
         self.expect(matches!(bytes, 4 | 8 | 16), || {
             format!("an asynchronous copy moves 4, 8 or 16 bytes, not {bytes}")
         });
         let one = |elem| Ty { elem, lanes: 1 };
         self.expect(target == source, || format!("{} is copied to memory of {}", one(source), one(target)));
-        let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
-        let ways = matches!((to, from), (Address::Slot { buf, .. }, Address::Mem { .. }) if shared(buf));
+        let ways = self.is_shared(to) && matches!(from, Address::Mem { .. });
         self.expect(ways, || "an asynchronous copy goes from global memory to a shared slot".to_string());
         let element = source.held();
         let whole = element.bits() != 4 && u64::from(bytes) % element.bytes() == 0;
@@ -534,56 +512,127 @@ impl Verifier<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, in_loop: bool) {
+        self.threads(stmt);
+        stmt.parts(&mut |part| self.part(stmt, part));
+        self.rules(stmt, in_loop);
+        stmt.parts(&mut |part| {
+            if let Part::Defines(val) = part {
+                self.define(val);
+            }
+        });
+    }
+
+    /// What a statement uses is there.
+    fn part(&mut self, stmt: &Stmt, part: Part) {
+        match part {
+            Part::Moves(Opnd::Val(val)) | Part::Takes(Opnd::Val(val)) | Part::Shows(Opnd::Val(val)) => self.used(val),
+            Part::Updates(val) | Part::Feeds(val) => self.used(val),
+            Part::Index(ix) => self.ix(ix),
+            Part::Mask(mask) => self.mask(mask),
+            Part::At(place, access) => self.place(stmt, place, access),
+            Part::Slot(buf, _) => self.slot(buf),
+            Part::Tensor(tensor, _) => {
+                self.expect(self.k.tensors.get(tensor).is_some(), || format!("there is no tensor {}", tensor.0));
+            }
+            Part::Moves(Opnd::Const { .. }) | Part::Takes(Opnd::Const { .. }) | Part::Shows(Opnd::Const { .. }) => {}
+            Part::Defines(_) | Part::Axis(_) | Part::Body(_) => {}
+        }
+    }
+
+    /// The threads that a statement needs.
+    fn threads(&mut self, stmt: &Stmt) {
+        let (threads, words) = (self.k.threads, || stmt.words());
+        match stmt.runs() {
+            Runs::Any => {}
+            Runs::Alone => self.expect(threads == 1, || format!("`{}` needs a kernel of one thread", words())),
+            Runs::Threads | Runs::Block => {
+                self.expect(threads > 1, || format!("`{}` needs a block of several threads", words()));
+            }
+            Runs::Cluster => self.clusters(&words(), 1),
+            Runs::Warp => self.expect(threads.is_multiple_of(WARP), || {
+                format!("`{}` needs whole warps of {WARP} threads, and a block has {threads}", words())
+            }),
+            Runs::Group => self.expect(threads >= WARPGROUP, || {
+                format!("`{}` needs whole warpgroups of {WARPGROUP} threads, and a block has {threads}", words())
+            }),
+        }
+    }
+
+    /// The rules that are a statement's own, mostly about types.
+    fn rules(&mut self, stmt: &Stmt, in_loop: bool) {
         match stmt {
-            Stmt::Var { var, init } => {
-                self.opnd(init, self.ty(*var));
-                self.define(*var);
-            }
-            Stmt::Set { var, value } => {
-                self.used(*var);
-                self.opnd(value, self.ty(*var));
-            }
-            Stmt::Let { dst, op, ty, args } => {
-                self.operation(*dst, *op, *ty, args);
-                self.define(*dst);
-            }
-            Stmt::Splat { dst, value } => {
-                let ty = self.ty(*dst);
-                self.opnd(value, Ty { lanes: 1, ..ty });
-                self.define(*dst);
-            }
-            Stmt::Ramp { dst, base, step } => {
-                self.ix(base);
-                self.ix(step);
-                self.define(*dst);
-            }
-            Stmt::Index { dst, ix } => {
-                self.ix(ix);
+            Stmt::Var { var, init: value } | Stmt::Set { var, value } => self.opnd(value, self.ty(*var)),
+            Stmt::Let { dst, op, ty, args } => self.operation(*dst, *op, *ty, args),
+            Stmt::Splat { dst, value } => self.opnd(value, Ty { lanes: 1, ..self.ty(*dst) }),
+            Stmt::Index { dst, .. } => {
                 let ty = self.ty(*dst);
                 self.expect(ty.lanes == 1 && ty.dtype().is_int(), || format!("an index cannot be {ty}"));
-                self.define(*dst);
             }
-            Stmt::Test { dst, mask } => {
-                self.mask(mask);
+            Stmt::Test { dst, .. } => {
                 let ty = self.ty(*dst);
                 self.expect(ty == Ty::num(DType::I1, 1), || format!("a test cannot be {ty}"));
-                self.define(*dst);
             }
+            Stmt::For { axis, body, .. } => {
+                self.open(*axis, true);
+                self.block(body, true);
+                self.open(*axis, false);
+            }
+            Stmt::Loop { body } => self.block(body, true),
+            Stmt::If { then, els, .. } => {
+                self.block(then, in_loop);
+                self.block(els, in_loop);
+            }
+            Stmt::Break | Stmt::Continue => self.expect(in_loop, || "a break is outside a loop".to_string()),
+            Stmt::Print { format, args, .. } => self.print(format, args),
+            Stmt::Assert { cond, .. } => self.opnd(cond, Ty::num(DType::I1, 1)),
+            Stmt::GlobalAddr { global, .. } => {
+                let known = (*global as usize) < self.k.globals.len();
+                self.expect(known, || format!("there is no global {global}"));
+            }
+            Stmt::Load { .. } | Stmt::LoadSome { .. } | Stmt::LoadOf { .. } | Stmt::Prefetch { .. } => self.load(stmt),
+            Stmt::Store { .. } | Stmt::StoreSome { .. } | Stmt::Rmw { .. } | Stmt::Cas { .. } => self.store(stmt),
+            Stmt::Lane { .. } | Stmt::SetLane { .. } | Stmt::Reduce { .. } | Stmt::All { .. } => self.lanes(stmt),
+            Stmt::Merge { .. } | Stmt::Every { .. } | Stmt::Interleave { .. } => self.rearranged(stmt),
+            _ => self.of_threads(stmt),
+        }
+    }
+
+    fn load(&mut self, stmt: &Stmt) {
+        match stmt {
             Stmt::Load { dst, place, mask, other, .. } => {
                 let ty = self.ty(*dst);
-                let elem = self.place(place);
-                self.access(elem, ty, mask);
+                self.access(self.elem(place), ty, mask);
                 other.iter().for_each(|o| self.opnd(o, ty));
-                self.define(*dst);
+            }
+            Stmt::LoadSome { dst, place, other, .. } => {
+                let ty = self.ty(*dst);
+                self.some(place, ty);
+                let one = match other {
+                    Opnd::Val(v) if !self.ty(*v).is_vector() => Ty { lanes: 1, ..ty },
+                    _ => ty,
+                };
+                self.opnd(other, one);
+            }
+            Stmt::LoadOf { dst, place, of } => {
+                self.clusters("load of", *of);
+                let ty = self.ty(*dst);
+                self.access(self.elem(place), ty, &Mask::default());
+                self.expect(self.is_shared(place) && ty.lanes == 1, || {
+                    "`load of` reads an element of a shared slot of another block".to_string()
+                });
             }
             Stmt::Prefetch { place } => {
-                self.place(place);
                 let global = matches!(place, Address::Mem { elem, .. } if elem.bits() >= 8);
                 self.expect(global, || "a prefetch is of whole bytes of global memory".to_string());
-                self.expect(self.k.threads == 1, || "a prefetch is of a kernel of one thread".to_string());
             }
+            _ => {}
+        }
+    }
+
+    fn store(&mut self, stmt: &Stmt) {
+        match stmt {
             Stmt::Store { place, value, mask, .. } => {
-                let elem = self.place(place);
+                let elem = self.elem(place);
                 let ty = match value {
                     Opnd::Val(v) => self.ty(*v),
                     Opnd::Const { .. } => Ty { elem, lanes: 1 },
@@ -591,167 +640,115 @@ impl Verifier<'_> {
                 self.opnd(value, ty);
                 self.access(elem, ty, mask);
             }
-            Stmt::LoadSome { dst, place, from, to, other } => {
+            Stmt::StoreSome { place, value, .. } => self.some(place, self.ty(*value)),
+            Stmt::Rmw { dst, place, value, mask, .. } => {
                 let ty = self.ty(*dst);
-                let elem = self.place(place);
-                self.access(elem, ty, &Mask::default());
-                self.some(ty, elem, [from, to]);
-                let one = match other {
-                    Opnd::Val(v) if !self.ty(*v).is_vector() => Ty { lanes: 1, ..ty },
-                    _ => ty,
-                };
-                self.opnd(other, one);
-                self.define(*dst);
+                self.access(self.elem(place), ty, mask);
+                self.opnd(value, ty);
             }
-            Stmt::StoreSome { place, value, from, to } => {
-                let elem = self.place(place);
-                let ty = self.ty(*value);
-                self.used(*value);
-                self.access(elem, ty, &Mask::default());
-                self.some(ty, elem, [from, to]);
+            Stmt::Cas { dst, place, cmp, value, mask, .. } => {
+                let ty = self.ty(*dst);
+                self.access(self.elem(place), ty, mask);
+                self.opnd(cmp, ty);
+                self.opnd(value, ty);
             }
-            Stmt::Lane { dst, vector, lane } => {
-                self.used(*vector);
-                self.ix(lane);
+            _ => {}
+        }
+    }
+
+    fn lanes(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Lane { dst, vector, .. } => {
                 let (a, b) = (self.ty(*dst), self.ty(*vector));
                 self.expect(a == Ty { lanes: 1, ..b }, || format!("a lane of {b} is {a}"));
-                self.define(*dst);
             }
-            Stmt::SetLane { vector, lane, value } => {
-                self.used(*vector);
-                self.ix(lane);
-                let ty = self.ty(*vector);
-                self.opnd(value, Ty { lanes: 1, ..ty });
-            }
+            Stmt::SetLane { vector, value, .. } => self.opnd(value, Ty { lanes: 1, ..self.ty(*vector) }),
             Stmt::Reduce { dst, vector, .. } => {
-                self.used(*vector);
                 let (a, b) = (self.ty(*dst), self.ty(*vector));
                 self.expect(a == Ty { lanes: 1, ..b }, || format!("{b} is reduced to {a}"));
-                self.define(*dst);
             }
+            Stmt::All { vector, .. } => {
+                let ty = self.ty(*vector);
+                self.expect(ty.elem == Elem::Num(DType::I1), || format!("`all` of {ty}"));
+            }
+            _ => {}
+        }
+    }
+
+    fn rearranged(&mut self, stmt: &Stmt) {
+        match stmt {
             Stmt::Merge { dst, a, b, width, .. } => {
-                self.used(*a);
-                self.used(*b);
                 let (d, x, y) = (self.ty(*dst), self.ty(*a), self.ty(*b));
                 self.expect(d == x && d == y, || format!("{x} and {y} are merged to {d}"));
                 let fits = width.is_power_of_two() && d.lanes.is_power_of_two() && *width < d.lanes;
                 self.expect(fits, || format!("groups of {width} lanes do not divide {d}"));
-                self.define(*dst);
             }
             Stmt::Every { dst, parts } => {
-                let d = self.ty(*dst);
+                let (d, count) = (self.ty(*dst), parts.len() as u32);
                 for part in parts {
-                    self.used(*part);
                     let p = self.ty(*part);
-                    self.expect(d == p, || format!("every so many'th element of {p} makes {d}"));
+                    self.expect(d == p, || format!("elements of {p}, {count} apart, make {d}"));
                 }
-                let fits = (2..=MOST_APART).contains(&(parts.len() as u32)) && d.lanes > parts.len() as u32;
-                self.expect(fits, || format!("every {}th element is taken of {d}", parts.len()));
-                self.define(*dst);
+                let fits = (2..=MOST_APART).contains(&count) && d.lanes > count;
+                self.expect(fits, || {
+                    format!(
+                        "elements {count} apart are taken of {d}; they lie 2 to {MOST_APART} apart, in longer vectors"
+                    )
+                });
             }
             Stmt::Interleave { dst, parts, part } => {
-                let d = self.ty(*dst);
+                let (d, count) = (self.ty(*dst), parts.len() as u32);
                 for of in parts {
-                    self.used(*of);
                     let p = self.ty(*of);
                     self.expect(d == p, || format!("the elements of {p} in turn make {d}"));
                 }
-                let count = parts.len() as u32;
                 let fits = (2..=MOST_APART).contains(&count) && *part < count && d.lanes > 1;
                 self.expect(fits, || format!("vector {part} of {count} of {d} in turn"));
-                self.define(*dst);
             }
-            Stmt::All { dst, vector } => {
-                self.used(*vector);
-                let ty = self.ty(*vector);
-                self.expect(ty.elem == Elem::Num(DType::I1), || format!("`all` of {ty}"));
-                self.define(*dst);
-            }
-            Stmt::For { axis, lo, hi, step, body, .. } => {
-                [lo, hi, step].into_iter().for_each(|ix| self.ix(ix));
-                if let Some(open) = self.axes.get_mut(axis.0 as usize) {
-                    *open = true;
-                }
-                self.block(body, true);
-                if let Some(open) = self.axes.get_mut(axis.0 as usize) {
-                    *open = false;
-                }
-            }
-            Stmt::Loop { body } => self.block(body, true),
-            Stmt::Break | Stmt::Continue => self.expect(in_loop, || "a break is outside a loop".to_string()),
-            Stmt::Return | Stmt::Poll | Stmt::Yield { .. } => {}
-            Stmt::Barrier => self.several_threads("barrier"),
-            Stmt::ClusterBarrier => self.clusters("barrier cluster", 1),
-            Stmt::SyncWarp => self.whole_warps("syncwarp"),
+            _ => {}
+        }
+    }
+
+    /// Statements of matrix units, of GPUs' threads and of their asynchronous copies.
+    fn of_threads(&mut self, stmt: &Stmt) {
+        match stmt {
             Stmt::Shuffle { dst, value, by, .. } => {
-                self.whole_warps("shuffle");
-                self.used(*value);
                 let (a, b) = (self.ty(*dst), self.ty(*value));
                 self.expect(a == b && a.lanes == 1, || format!("a shuffle of {b} gives {a}"));
                 self.opnd(by, Ty::num(DType::I32, 1));
-                self.define(*dst);
             }
-            Stmt::LoadMatrix { dst, place, transposed } => {
-                self.load_matrix(*dst, place, *transposed);
-                self.define(*dst);
-            }
-            Stmt::TileLoad { tile, place, by } | Stmt::TileStore { tile, place, by } => {
-                self.ix(by);
-                let elem = self.place(place);
-                let words = matches!(elem, Elem::Num(d) if d.bits() == 32);
+            Stmt::LoadMatrix { dst, place, transposed } => self.load_matrix(*dst, place, *transposed),
+            Stmt::TileLoad { tile, place, .. } | Stmt::TileStore { tile, place, .. } => {
+                let words = matches!(self.elem(place), Elem::Num(d) if d.bits() == 32);
                 self.expect(words, || "a tile has words of 32 bits".to_string());
                 self.tiles(&[*tile]);
             }
             Stmt::TileDot { sums, a, b, .. } => {
                 self.tiles(&[*sums, *a, *b]);
-                self.expect(sums != a && sums != b, || "a tile of sums is no operand of its own".to_string());
+                self.expect(sums != a && sums != b, || "a tile of sums cannot be its own operand".to_string());
             }
             Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, [*a, *b], *of),
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
-            Stmt::WgmmaCommit => self.warpgroups("wgmma commit"),
-            Stmt::WgmmaWait { acc, .. } => {
-                self.warpgroups("wgmma wait");
-                self.sums(*acc, &[DType::F32, DType::I32]);
-            }
-            Stmt::LoadOf { dst, place, of } => {
-                self.clusters("load of", *of);
-                let (ty, elem) = (self.ty(*dst), self.place(place));
-                self.access(elem, ty, &Mask::default());
-                let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
-                let there = matches!(place, Address::Slot { buf, .. } if shared(buf));
-                self.expect(there && ty.lanes == 1, || {
-                    "`load of` reads an element of a shared slot of another block".to_string()
-                });
-                self.define(*dst);
-            }
-            Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
-            Stmt::CopyTensor { to, tensor, from, on, all } => {
-                self.mbarrier("copy tensor", on);
+            Stmt::WgmmaWait { acc, .. } => self.sums(*acc, &[DType::F32, DType::I32]),
+            Stmt::CopyAsync { to, from, bytes, .. } => self.copy(to, from, *bytes),
+            Stmt::CopyTensor { to, tensor, from, all, .. } => {
                 if *all {
                     self.clusters("copy tensor all", 1);
                 }
-                self.boxed(*tensor, from, to);
+                self.boxed(*tensor, from.len(), to);
             }
-            Stmt::StoreTensor { tensor, to, from } => {
-                self.several_threads("copy tensor");
-                self.boxed(*tensor, to, from);
-            }
+            Stmt::StoreTensor { tensor, to, from } => self.boxed(*tensor, to.len(), from),
             Stmt::Registers { count, .. } => {
-                self.warpgroups("registers");
                 self.expect((24..=256).contains(count) && count % 8 == 0, || {
                     format!("a thread has a multiple of 8 registers from 24 to 256, not {count}")
                 });
             }
-            Stmt::StoreCommit => self.several_threads("copy commit"),
-            Stmt::StoreWait { .. } => self.several_threads("copy wait"),
-            Stmt::InitBarrier { on, count } => {
-                self.mbarrier("init", on);
+            Stmt::InitBarrier { count, .. } => {
                 self.expect((1..1 << 20).contains(count), || {
                     format!("an mbarrier counts 1 to {} arrivals, not {count}", (1 << 20) - 1)
                 });
             }
-            Stmt::Arrive { on, bytes, of } => {
-                self.mbarrier("arrive", on);
+            Stmt::Arrive { bytes, of, .. } => {
                 if let Some(block) = of {
                     self.clusters("arrive of", *block);
                     self.expect(bytes.is_none(), || "bytes are expected of the thread's own block".to_string());
@@ -760,68 +757,28 @@ impl Verifier<'_> {
                     format!("an mbarrier counts less than {} bytes", 1 << 20)
                 });
             }
-            Stmt::WaitPhase { on, parity } => {
-                self.mbarrier("wait", on);
-                self.ix(parity);
+            _ => {}
+        }
+    }
+
+    fn print(&mut self, format: &Quoted, args: &[PrintArg]) {
+        for arg in args {
+            if let PrintArg::Tile { slot, shape } = arg {
+                let len = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+                let fits = self.k.slots.get(*slot).is_some_and(|s| len.is_some_and(|len| len <= s.len));
+                self.expect(fits, || "a print shows more elements than its slot has".to_string());
             }
-            Stmt::Fence(_) => self.several_threads("fence"),
-            Stmt::Commit => self.several_threads("commit"),
-            Stmt::WaitGroups { .. } => self.several_threads("wait groups"),
-            Stmt::If { mask, then, els } => {
-                self.mask(mask);
-                self.block(then, in_loop);
-                self.block(els, in_loop);
-            }
-            Stmt::Rmw { dst, place, value, mask, .. } => {
-                let ty = self.ty(*dst);
-                let elem = self.place(place);
-                self.access(elem, ty, mask);
-                self.opnd(value, ty);
-                self.define(*dst);
-            }
-            Stmt::Cas { dst, place, cmp, value, mask, .. } => {
-                let ty = self.ty(*dst);
-                let elem = self.place(place);
-                self.access(elem, ty, mask);
-                self.opnd(cmp, ty);
-                self.opnd(value, ty);
-                self.define(*dst);
-            }
-            Stmt::Print { format, args, .. } => {
-                for arg in args {
-                    match arg {
-                        PrintArg::Scalar(Opnd::Val(v)) => self.used(*v),
-                        PrintArg::Scalar(_) => {}
-                        PrintArg::Tile { slot, shape } => {
-                            let len = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
-                            let fits = self.k.slots.get(*slot).is_some_and(|s| len.is_some_and(|len| len <= s.len));
-                            self.expect(fits, || "a print shows more elements than its slot has".to_string());
-                        }
-                    }
-                }
-                // What is no format at all is reported where it is printed.
-                if let Ok(n) = conversions(format.raw(), args.len()) {
-                    self.expect(n == args.len(), || format!("a print has {n} conversions for {} values", args.len()));
-                }
-            }
-            Stmt::Assert { cond, element, .. } => {
-                self.opnd(cond, Ty::num(DType::I1, 1));
-                element.iter().for_each(|e| self.ix(e));
-            }
-            Stmt::Check { place, mask, element, .. } => {
-                self.place(place);
-                self.mask(mask);
-                element.iter().for_each(|e| self.ix(e));
-            }
-            Stmt::GlobalAddr { dst, global } => {
-                let known = (*global as usize) < self.k.globals.len();
-                self.expect(known, || format!("there is no global {global}"));
-                self.define(*dst);
-            }
-            Stmt::Scratch { dst, offset } => {
-                self.ix(offset);
-                self.define(*dst);
-            }
+        }
+        // A malformed format is reported where it is printed.
+        if let Ok(n) = conversions(format.raw(), args.len()) {
+            self.expect(n == args.len(), || format!("a print has {n} conversions for {} values", args.len()));
+        }
+    }
+
+    /// An axis is used between.
+    fn open(&mut self, axis: AxisId, open: bool) {
+        if let Some(is) = self.axes.get_mut(axis.0 as usize) {
+            *is = open;
         }
     }
 
@@ -834,7 +791,6 @@ impl Verifier<'_> {
             let lanes = ty.lanes;
             match (op, i, arg) {
                 (ScalarOp::PtrAdd, 1, Opnd::Val(v)) => {
-                    self.used(*v);
                     let own = self.ty(*v);
                     self.expect(own.lanes == lanes && own.dtype().is_int(), || {
                         format!("an address cannot move by {own}")

@@ -36,7 +36,7 @@ fn a_prefetch_names_global_memory() {
 fn what_threads_must_keep_to() {
     for (head, body, message) in [
         ("scratch 16", "slot acc: f32[4] at 0\nprefetch acc[0]", "a prefetch is of whole bytes of global memory"),
-        ("threads 64 scratch 0", "prefetch o[tx]", "a prefetch is of a kernel of one thread"),
+        ("threads 64 scratch 0", "prefetch o[tx]", "`prefetch` needs a kernel of one thread"),
         ("scratch 0", "store o[tx] = 0.0:f32", "`tx` needs a block of several threads"),
         ("scratch 0", "barrier", "`barrier` needs a block"),
         ("scratch 0 shared 16", "shared s: f32[4] at 0", "one thread has shared memory"),
@@ -123,7 +123,7 @@ fn what_tma_does_not_copy_is_refused() {
         ("u[0] = m[0, 0] on full[0]", "lies at a place in `u` that is no multiple of 128 bytes"),
         ("t[0] = m[0, 0] on full[0]", "lies in a shared slot of f32"),
         ("s[0] = m[0] on full[0]", "1 coordinates are given to the tensor `m`, which has 2"),
-        ("s[0] = m[0, 0] on s[0]", "`copy tensor` is of something that is no mbarrier"),
+        ("s[0] = m[0, 0] on s[0]", "`copy tensor` expects an mbarrier"),
     ] {
         let all = wrong(&with(good, copy));
         assert!(all.iter().any(|e| e.contains(message)), "{copy}: {all:?}");
@@ -175,8 +175,5 @@ fn a_thread_moves_16_bytes_of_anything() {
 #[test]
 fn a_shuffle_needs_its_words() {
     let text = block("threads 64 scratch 0", "x: f32 = load o[0]\ny: f32 = shuffle up x, 1:i32");
-    assert_eq!(
-        parse::parse(&text).unwrap_err().message,
-        "expected `xor`, `down` or `idx` behind `shuffle`, found `up`"
-    );
+    assert_eq!(parse::parse(&text).unwrap_err().message, "expected `xor`, `down` or `idx`, found `up`");
 }

@@ -359,20 +359,31 @@ fn at_largest_alloca(refusal: Diagnostic, kernel: &loops::ir::Kernel) -> Diagnos
     }
 }
 
-/// The C of several kernels as one translation unit; kernel `n` is exported as `girih_<n>`.
-pub fn emit_c(kernels: &[&kernel::ir::Kernel], target: &Target) -> String {
-    emit::c::emit(kernels, target)
+/// The C of several kernels as one translation unit, with its lines; kernel `n` is exported as `girih_<n>`.
+///
+/// # Errors
+/// A kernel of several threads, or a statement that only those have.
+pub fn emit_c(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<emit::Lined, Diagnostic> {
+    emit::c::emit(kernels, target).map_err(|refusal| no_source("C", kernels, &refusal))
 }
 
 /// The same for code that calls them from behind the text: their functions are its own.
-pub fn emit_library(kernels: &[&kernel::ir::Kernel], target: &Target) -> String {
-    emit::c::emit_library(kernels, target)
+///
+/// # Errors
+/// As [`emit_c`].
+pub fn emit_library(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<String, Diagnostic> {
+    emit::c::emit_library(kernels, target).map_err(|refusal| no_source("C", kernels, &refusal))
 }
 
-/// The CUDA C++ of several kernels as one translation unit. The error names a statement that has none yet.
+/// The CUDA C++ of several kernels as one translation unit.
+///
+/// # Errors
+/// A statement that has no CUDA, or sizes that the target does not hold.
 pub fn emit_cuda(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<emit::cuda::Unit, Diagnostic> {
-    emit::cuda::emit(kernels, target).map_err(|refusal| {
-        let name = kernels.get(refusal.kernel).map_or("?", |k| k.name.as_str());
-        Diagnostic::error(Code::CannotLower, format!("kernel `{name}` has no CUDA: {}", refusal.message))
-    })
+    emit::cuda::emit(kernels, target).map_err(|refusal| no_source("CUDA", kernels, &refusal))
+}
+
+fn no_source(language: &str, kernels: &[&kernel::ir::Kernel], refusal: &emit::Refusal) -> Diagnostic {
+    let name = kernels.get(refusal.kernel).map_or("?", |k| k.name.as_str());
+    Diagnostic::error(Code::CannotLower, format!("kernel `{name}` has no {language}: {}", refusal.message))
 }

@@ -796,7 +796,7 @@ fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Ve
                 Stmt::WaitGroups { .. } => "wait groups",
                 Stmt::Commit => "commit",
                 Stmt::InitBarrier { .. } => "init",
-                Stmt::Fence(_) => "fence",
+                Stmt::Fence { .. } => "fence",
                 Stmt::Arrive { .. } => "arrive",
                 Stmt::WaitPhase { .. } => "wait",
                 Stmt::CopyTensor { .. } => "copy",

@@ -17,8 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use girih_compiler::base::Location;
 pub use girih_compiler::base::provenance::SourceId;
 use girih_compiler::cuda_tile::ir::Module;
+use girih_compiler::emit::Line;
 use girih_compiler::emit::cuda::Unit;
-use girih_compiler::emit::{self, Line};
 use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel::ir::Kernel as KernelIr;
 use girih_compiler::loops::print::Dialect;
@@ -237,15 +237,11 @@ fn of_loops(kernel: &loops::ir::Kernel) -> Vec<Vec<SourceId>> {
 fn source(kernels: &[&KernelIr], made: &[Vec<Vec<SourceId>>], target: &Target) -> StageText {
     let threads = target.has(Capability::Threads);
     let name = if threads { Stage::Cuda } else { Stage::C }.name().to_string();
-    let (text, lines) = if threads {
-        match pipeline::emit_cuda(kernels, target) {
-            Ok(unit) => (unit.text, unit.lines),
-            Err(why) => (format!("// {}\n", why.message), vec![]),
-        }
-    } else {
-        let unit = emit::c::emit_lined(kernels, target);
-        (unit.text, unit.lines)
+    let unit = match threads {
+        true => pipeline::emit_cuda(kernels, target).map(|unit| (unit.text, unit.lines)),
+        false => pipeline::emit_c(kernels, target).map(|unit| (unit.text, unit.lines)),
     };
+    let (text, lines) = unit.unwrap_or_else(|why| (format!("// {}\n", why.message), vec![]));
     let mut begins: BTreeMap<usize, u32> = BTreeMap::new();
     let mut linked = vec![];
     for Line { line, kernel, statement } in lines {

@@ -23,7 +23,10 @@ pub(crate) fn text(stage: Stage, kernels: &[&Kernel], target: &Target) -> Result
         _ if threads => {
             return Err(Error::argument(format!("the source for {} is CUDA: --ir cuda", target.name)));
         }
-        _ => return Ok(pipeline::emit_c(kernels, target)),
+        _ => {
+            let unit = pipeline::emit_c(kernels, target);
+            return unit.map(|unit| unit.text).map_err(|d| Error::Program(vec![d]));
+        }
     }
     let unit = pipeline::emit_cuda(kernels, target).map_err(|d| Error::Program(vec![d]))?;
     if stage == Stage::Cuda {

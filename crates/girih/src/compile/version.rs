@@ -12,7 +12,7 @@ use crate::compile::cc::{self, Compiler};
 use crate::compile::module::{Module, NativeKernel};
 use crate::compile::progress::{self, Working};
 use crate::cuda::launch::{self, Loaded};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::launch::blocks::{BlockOrder, Cost};
 use crate::launch::host::Messages;
 use crate::options::{CachePolicy, Options};
@@ -59,8 +59,9 @@ impl Version {
     }
 
     /// The C it is compiled from.
-    pub fn source(&self, options: &Options) -> String {
-        pipeline::emit_c(&[&self.lowered.kernel], &options.resolved_target())
+    pub fn source(&self, options: &Options) -> Result<String> {
+        let unit = pipeline::emit_c(&[&self.lowered.kernel], &options.resolved_target());
+        unit.map(|unit| unit.text).map_err(|d| Error::Program(vec![d]))
     }
 
     /// The compiled form, built or loaded once.
@@ -69,7 +70,7 @@ impl Version {
             let _working = Working::compiling();
             progress::kernel(&self.lowered.loops.name);
             progress::at("C");
-            let source = self.source(options);
+            let source = self.source(options)?;
             progress::at("the C compiler");
             let cache = tools.cache(options)?;
             let (module, cached) = load(&cache, &source, || tools.compiler(options))?;

@@ -213,7 +213,7 @@ impl Executable {
     }
 
     /// The C of each kernel.
-    pub(super) fn sources(&self, options: &Options) -> Vec<String> {
+    pub(super) fn sources(&self, options: &Options) -> Result<Vec<String>> {
         self.kernels.iter().map(|k| k.version.source(options)).collect()
     }
 

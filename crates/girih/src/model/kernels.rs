@@ -99,7 +99,11 @@ pub(super) fn compile(
         }
         let version = Version::new(lowered, PLANNED);
         let params = params(&version.lowered.loops);
-        let native = match saved.and_then(|s| s.native(&version.source(options), params.len())) {
+        let kept = match saved {
+            Some(saved) => saved.native(&version.source(options)?, params.len()),
+            None => None,
+        };
+        let native = match kept {
             Some(native) => native,
             None => version.native(tools, options)?,
         };

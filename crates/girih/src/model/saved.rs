@@ -89,7 +89,7 @@ impl Model {
         largest_first(&mut plan);
         let packed = again.load_steps(&plan, &tensor, rewrites, &parameters)?;
         let mut objects = vec![];
-        for source in ready.sources(&self.options) {
+        for source in ready.sources(&self.options)? {
             let known = self.saved.as_ref().and_then(|s| s.objects.get(&key(&source)).cloned());
             let bytes = match known {
                 Some(bytes) => bytes,

@@ -2,7 +2,8 @@
 
 use super::value::{Origin, Tile};
 use crate::cuda_tile::ir::{Attr, AttrKey, Elem, Func, Op, Opcode, Overflow, TileType};
-use crate::num::op::{Rounding, ScalarOp, Signedness};
+use crate::cuda_tile::ops::scalar_op;
+use crate::num::op::{ScalarOp, Signedness};
 use crate::num::{DType, eval};
 
 /// An elementwise operation: the scalar operation, its type, and what else makes a result undefined.
@@ -19,76 +20,15 @@ impl Elementwise {
     /// `None` when the operation is not elementwise (or its operands are not what the verifier demands).
     pub fn of(func: &Func, op: &Op) -> Option<Elementwise> {
         let ty = elem_dtype(func, op, if op.opcode == Opcode::Select { 1 } else { 0 })?;
-        let to = || match func.tile_ty(*op.results.first()?)?.elem {
-            Elem::Num(d) | Elem::Ptr(d) => Some(d),
-        };
-        let rounding = op.rounding(Rounding::NearestEven);
-        let ftz = op.flag(AttrKey::FlushToZero);
-        let sign = op.signedness(AttrKey::Signedness);
-        let pred = || match op.attr(AttrKey::Predicate) {
-            Some(Attr::Predicate(p)) => Some(*p),
-            _ => None,
-        };
-        use Opcode as O;
+        let (Elem::Num(to) | Elem::Ptr(to)) = func.tile_ty(*op.results.first()?)?.elem;
         let scalar = match op.opcode {
-            O::ExpExternElementwise => op.library_function()?,
-            O::AbsF => ScalarOp::AbsF,
-            O::AddF => ScalarOp::AddF { rounding, ftz },
-            O::SubF => ScalarOp::SubF { rounding, ftz },
-            O::MulF => ScalarOp::MulF { rounding, ftz },
-            O::DivF => ScalarOp::DivF { rounding, ftz },
-            O::Fma => ScalarOp::Fma { rounding, ftz },
-            O::Sqrt => ScalarOp::Sqrt { rounding, ftz },
-            O::Rsqrt => ScalarOp::Rsqrt { ftz },
-            O::MaxF => ScalarOp::MaxF { nan: op.flag(AttrKey::PropagateNan), ftz },
-            O::MinF => ScalarOp::MinF { nan: op.flag(AttrKey::PropagateNan), ftz },
-            O::NegF => ScalarOp::NegF,
-            O::Ceil => ScalarOp::Ceil,
-            O::Floor => ScalarOp::Floor,
-            O::RemF => ScalarOp::RemF,
-            O::Exp => ScalarOp::Exp,
-            O::Exp2 => ScalarOp::Exp2 { ftz },
-            O::Log => ScalarOp::Log,
-            O::Log2 => ScalarOp::Log2,
-            O::Sin => ScalarOp::Sin,
-            O::Cos => ScalarOp::Cos,
-            O::Tan => ScalarOp::Tan,
-            O::SinH => ScalarOp::Sinh,
-            O::CosH => ScalarOp::Cosh,
-            O::TanH => ScalarOp::Tanh,
-            O::Pow => ScalarOp::Pow,
-            O::PowI => ScalarOp::PowI,
-            O::Atan2 => ScalarOp::Atan2,
-            O::CmpF => {
-                let ordered = !matches!(op.attr(AttrKey::Ordering), Some(Attr::Ordered(false)));
-                ScalarOp::CmpF { pred: pred()?, ordered }
-            }
-            O::AddI => ScalarOp::AddI,
-            O::SubI => ScalarOp::SubI,
-            O::MulI => ScalarOp::MulI,
-            O::MulHiI => ScalarOp::MulHi,
-            O::DivI => ScalarOp::DivI { sign, rounding: op.rounding(Rounding::Zero) },
-            O::RemI => ScalarOp::RemI { sign },
-            O::MaxI => ScalarOp::MaxI { sign },
-            O::MinI => ScalarOp::MinI { sign },
-            O::ShlI => ScalarOp::Shl,
-            O::ShrI => ScalarOp::Shr { sign },
-            O::NegI => ScalarOp::NegI,
-            O::AbsI => ScalarOp::AbsI,
-            O::AndI => ScalarOp::And,
-            O::OrI => ScalarOp::Or,
-            O::XorI => ScalarOp::Xor,
-            O::CmpI => ScalarOp::CmpI { pred: pred()?, sign },
-            O::Select => ScalarOp::Select,
-            O::FToF => ScalarOp::FToF { to: to()?, rounding },
-            O::FToI => ScalarOp::FToI { to: to()?, sign },
-            O::IToF => ScalarOp::IToF { to: to()?, sign },
-            O::ExtI => ScalarOp::ExtI { to: to()?, sign },
-            O::TruncI => ScalarOp::TruncI { to: to()? },
-            O::Bitcast | O::IntToPtr | O::PtrToInt | O::PtrToPtr | O::OptimizationBarrier | O::Reshape => {
-                ScalarOp::Copy
-            }
-            _ => return None,
+            Opcode::OptimizationBarrier | Opcode::Reshape => ScalarOp::Copy,
+            // The evaluator checks addresses on their own.
+            Opcode::Offset => return None,
+            _ => match scalar_op(op, to)? {
+                ScalarOp::Bitcast { .. } | ScalarOp::IntToPtr { .. } | ScalarOp::PtrToInt => ScalarOp::Copy,
+                scalar => scalar,
+            },
         };
         let overflow = match op.attr(AttrKey::Overflow) {
             Some(Attr::Overflow(o)) => *o,

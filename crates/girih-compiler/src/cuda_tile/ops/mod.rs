@@ -31,12 +31,14 @@
 //!
 //! The empty format marks an operation whose text is written by hand.
 
+mod scalar;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use super::ir::{AttrKey, Opcode};
 use crate::base::words::closest;
+pub use scalar::scalar_op;
 use std::sync::LazyLock;
 pub use table::{ALIASES, AttrInfo, AttrKind};
 

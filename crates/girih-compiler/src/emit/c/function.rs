@@ -16,13 +16,23 @@ pub enum Callers {
     Inside,
 }
 
-/// The kernel as the C function `girih_<n>` and, for callers outside, its description; and the lines of its statements, which
-/// are counted in order of the text.
-pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> (String, Vec<(u32, usize)>) {
+/// The text of a kernel's functions, and which of its lines are which statements; these are counted in order of the text.
+pub type Function = (String, Vec<(u32, usize)>);
+/// The statement that has no C, `None` where it is the kernel; and why.
+pub type Refused = (Option<usize>, String);
+
+/// The kernel as the C function `girih_<n>` and, for callers outside, its description.
+pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> Result<Function, Refused> {
+    if kernel.threads != 1 {
+        return Err((None, format!("a block has {} threads, and C has one", kernel.threads)));
+    }
     let out = Lines { depth: 2, ..Lines::default() };
     let (ix, observed) = (Indices::new(kernel, &super::DIALECT), observed(kernel));
-    let mut p = Printer { kernel, support, ix, out, observed, lines: vec![], next: 0 };
+    let mut p = Printer { kernel, support, ix, out, observed, lines: vec![], next: 0, refused: None };
     p.block(&kernel.body);
+    if let Some((statement, message)) = p.refused.take() {
+        return Err((Some(statement), message));
+    }
     let (body, mut lines) = (std::mem::take(&mut p.out.text), std::mem::take(&mut p.lines));
     p.out.depth = 0;
     let params = p.params(&body);
@@ -35,9 +45,6 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
     head.line(&format!("// kernel {}", kernel.name));
     let inside = if callers == Callers::Inside { "static " } else { "" };
     head.open(&format!("{inside}int32_t girih_{n}(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {{"));
-    if kernel.threads != 1 {
-        head.line(&format!("#error \"a block of this kernel has {} threads, and C has one\"", kernel.threads));
-    }
     params.iter().chain(&slots).for_each(|l| head.line(l));
     let used = |word: &str| contains_word(&body, word);
     if ["bx", "by", "gx", "bz"].into_iter().any(used) {
@@ -78,7 +85,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
         let (abi, params, scratch) = (super::ABI, kernel.params.len(), kernel.scratch);
         head.line(&format!("const girih_meta girih_{n}_meta = {{{abi}, {params}, {scratch}}};"));
     }
-    (head.text, lines)
+    Ok((head.text, lines))
 }
 
 fn contains_word(text: &str, word: &str) -> bool {

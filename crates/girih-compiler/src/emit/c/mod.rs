@@ -21,7 +21,7 @@ mod tiles;
 mod tests;
 
 use super::cstyle::support::Support;
-use super::{Line, Lined};
+use super::{Line, Lined, Refusal};
 use crate::kernel::ir::Kernel;
 use crate::tile::target::Target;
 pub use dialect::DIALECT;
@@ -52,26 +52,29 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 
 "#;
 
-/// One translation unit with every kernel, exported.
-pub fn emit(kernels: &[&Kernel], target: &Target) -> String {
-    unit(kernels, target, Callers::Outside).text
-}
-
-/// The same, and which statement each of its lines is.
-pub fn emit_lined(kernels: &[&Kernel], target: &Target) -> Lined {
+/// One translation unit with every kernel, exported, and which statement each of its lines is.
+///
+/// # Errors
+/// Kernels of several threads, and statements that only those have.
+pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Lined, Refusal> {
     unit(kernels, target, Callers::Outside)
 }
 
 /// The same for callers that follow in the unit.
-pub fn emit_library(kernels: &[&Kernel], target: &Target) -> String {
-    unit(kernels, target, Callers::Inside).text
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_library(kernels: &[&Kernel], target: &Target) -> Result<String, Refusal> {
+    unit(kernels, target, Callers::Inside).map(|unit| unit.text)
 }
 
-fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> Lined {
+fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> Result<Lined, Refusal> {
     let mut support = Support::new(&DIALECT, target.vector.bytes, target.vector.fma);
-    let numbered = kernels.iter().enumerate();
-    let bodies: Vec<(String, Vec<(u32, usize)>)> =
-        numbered.map(|(n, k)| function::function(&mut support, k, n, callers)).collect();
+    let mut bodies = vec![];
+    for (kernel, k) in kernels.iter().enumerate() {
+        let made = function::function(&mut support, k, kernel, callers);
+        bodies.push(made.map_err(|(statement, message)| Refusal { kernel, statement, message })?);
+    }
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut out = format!("// Girih kernels: {}\n", names.join(", "));
     out.push_str(HEADER);
@@ -83,5 +86,5 @@ fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> Lined {
         out.push_str(&body);
         lines.extend(own.into_iter().map(|(line, statement)| Line { line: before + line, kernel, statement }));
     }
-    Lined { text: out, lines }
+    Ok(Lined { text: out, lines })
 }

@@ -24,6 +24,8 @@ pub(super) struct Printer<'a> {
     pub lines: Vec<(u32, usize)>,
     /// The number of the next statement.
     pub next: usize,
+    /// The first statement that has no C, and why.
+    pub refused: Option<(usize, String)>,
 }
 
 impl Printer<'_> {
@@ -276,18 +278,6 @@ impl Printer<'_> {
                 self.masked(*dst, mask, &call, *cmp);
             }
             // Only a kernel of several threads has these, and C is not printed of one.
-            Stmt::Barrier
-            | Stmt::ClusterBarrier
-            | Stmt::LoadOf { .. }
-            | Stmt::SyncWarp
-            | Stmt::Shuffle { .. }
-            | Stmt::LoadMatrix { .. }
-            | Stmt::Mma { .. } => {}
-            Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => {}
-            Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
-            Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
-            Stmt::Registers { .. } | Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
-            Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
             Stmt::Poll => self.out.line("if (*ctx->abort && ctx->stop(ctx)) return 1;"),
             Stmt::Yield { site } => self.out.line(&format!("ctx->yield(ctx, {}, block);", site.0)),
             Stmt::Print { args, site, .. } => self.print(args, *site),
@@ -336,6 +326,10 @@ impl Printer<'_> {
                 let ty = self.ty(self.val_ty(*dst));
                 let offset = self.ix.print(offset);
                 self.define(*dst, &format!("({ty})((char *)ctx->scratch + {offset})"));
+            }
+            _ => {
+                let message = format!("`{}` is of blocks of several threads, and C has one", stmt.words());
+                self.refused.get_or_insert((self.next.saturating_sub(1), message));
             }
         }
     }

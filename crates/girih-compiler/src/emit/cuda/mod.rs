@@ -38,8 +38,8 @@ mod tests;
 mod tma;
 mod wgmma;
 
-use super::Line;
 use super::cstyle::support::Support;
+use super::{Line, Refusal};
 use crate::kernel::ir::{Ident, Idents, Kernel};
 use crate::tile::target::{Capability, MatrixUnit, MemoryKind, Target, Transport};
 pub use dialect::DIALECT;
@@ -70,15 +70,6 @@ pub struct Entry {
     pub dynamic_shared: u64,
     /// What the source calls the kernel's globals.
     pub globals: Vec<String>,
-}
-
-/// Why there is no source: a sentence about a statement, or about the kernel.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    pub kernel: usize,
-    /// Counted as in [`Line`]; `None` where it is the kernel.
-    pub statement: Option<usize>,
-    pub message: String,
 }
 
 impl Unit {

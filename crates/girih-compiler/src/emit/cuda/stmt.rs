@@ -169,7 +169,7 @@ impl Printer<'_> {
             Stmt::Arrive { on, bytes, of: None } => self.arrive(on, *bytes),
             Stmt::Arrive { on, of: Some(block), .. } => self.arrive_of(on, *block),
             Stmt::WaitPhase { on, parity } => self.wait_phase(on, parity),
-            Stmt::Fence(fence) => self.fence(*fence),
+            Stmt::Fence { kind } => self.fence(*kind),
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
             Stmt::Commit => self.commit(),
             Stmt::WaitGroups { left } => self.wait_groups(*left),

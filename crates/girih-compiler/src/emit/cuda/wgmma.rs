@@ -24,7 +24,7 @@ fn layout(swizzle: u32) -> u32 {
 pub(super) fn is_in(body: &[Stmt]) -> bool {
     body.iter().any(|s| match s {
         Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => true,
-        Stmt::Registers { .. } | Stmt::Fence(Fence::Registers) => true,
+        Stmt::Registers { .. } | Stmt::Fence { kind: Fence::Registers } => true,
         Stmt::For { body, .. } | Stmt::Loop { body } => is_in(body),
         Stmt::If { then, els, .. } => is_in(then) || is_in(els),
         _ => false,

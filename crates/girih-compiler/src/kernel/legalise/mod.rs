@@ -321,7 +321,7 @@ impl<'a> Lower<'a> {
             if self.barriers.contains(&std::ptr::from_ref(stmt)) {
                 if stmt.is_placed(l::Place::Tensor) {
                     // Each thread shows TMA what it has written.
-                    self.push(k::Stmt::Fence(k::Fence::Async));
+                    self.push(k::Stmt::Fence { kind: k::Fence::Async });
                 }
                 self.push(k::Stmt::Barrier);
             }

@@ -93,7 +93,7 @@ impl Lower<'_> {
                 body.push(k::Stmt::InitBarrier { on, count: count * s.out.cluster });
             }
             s.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
-            s.push(k::Stmt::Fence(k::Fence::Init));
+            s.push(k::Stmt::Fence { kind: k::Fence::Init });
             Ok(())
         })?;
         self.push(init);

@@ -51,7 +51,7 @@ impl Lower<'_> {
         for (axis, n) in [(thread, threads), (p.axes[2], steps)] {
             facts.set_axis(axis, &l::Ix::Const(0), &l::Ix::Const(n as i64));
         }
-        self.push(k::Stmt::Fence(k::Fence::Registers));
+        self.push(k::Stmt::Fence { kind: k::Fence::Registers });
         let step = l::Ix::Axis(p.axes[2]);
         let unroll = if steps <= MOST_STEPS { steps as u32 } else { 0 };
         self.times(p.axes[2], steps, unroll, |s, _| {

@@ -552,7 +552,7 @@ impl Compiler<'_> {
                 let (on, first) = self.mbarrier(on)?;
                 Inst::WaitPhase { on, first, parity: self.expr(parity)? }
             }
-            Stmt::Fence(fence) => Inst::Fence(*fence),
+            Stmt::Fence { kind } => Inst::Fence(*kind),
             Stmt::Commit => Inst::Commit,
             Stmt::WaitGroups { left } => Inst::WaitGroups { left: *left },
             // A block is stopped between two slices.

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use crate::kernel::ir::{Address, Kernel, Space, Stmt, statements};
+use crate::kernel::ir::{Address, Kernel, Part, Space, Stmt, Work, statements};
 
 /// A kind of statement.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -56,62 +56,26 @@ impl Instruction {
             Address::Mem { .. } => None,
             Address::Slot { buf, .. } => Some(kernel.slots.get(*buf).map_or(Space::Scratch, |s| s.space)),
         };
-        match stmt {
-            Stmt::Load { place, .. } | Stmt::LoadSome { place, .. } => match space(place) {
-                None => Instruction::GlobalLoad,
-                Some(Space::Shared | Space::Mbarrier) => Instruction::SharedLoad,
-                Some(Space::Scratch) => Instruction::Local,
-            },
-            Stmt::Prefetch { .. } => Instruction::GlobalLoad,
-            Stmt::LoadOf { .. } => Instruction::SharedLoad,
-            Stmt::Store { place, .. } | Stmt::StoreSome { place, .. } => match space(place) {
-                None => Instruction::GlobalStore,
-                Some(Space::Shared | Space::Mbarrier) => Instruction::SharedStore,
-                Some(Space::Scratch) => Instruction::Local,
-            },
-            Stmt::Rmw { .. } | Stmt::Cas { .. } => Instruction::Atomic,
-            Stmt::Barrier
-            | Stmt::ClusterBarrier
-            | Stmt::SyncWarp
-            | Stmt::InitBarrier { .. }
-            | Stmt::Arrive { .. }
-            | Stmt::WaitPhase { .. }
-            | Stmt::Registers { .. }
-            | Stmt::Fence(_) => Instruction::Barrier,
-            Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } | Stmt::CopyTensor { .. } => {
-                Instruction::AsyncCopy
+        let mut at = None;
+        stmt.parts(&mut |part| {
+            if let Part::At(place, _) = part {
+                at = at.or(Some(space(place)));
             }
-            Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => Instruction::AsyncCopy,
-            Stmt::Shuffle { .. } => Instruction::Shuffle,
-            Stmt::LoadMatrix { .. } => Instruction::SharedLoad,
-            Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. } => Instruction::Matrix,
-            Stmt::Mma { .. } | Stmt::Wgmma { .. } => Instruction::Matrix,
-            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => Instruction::Barrier,
-            Stmt::For { .. }
-            | Stmt::Loop { .. }
-            | Stmt::Break
-            | Stmt::Continue
-            | Stmt::Return
-            | Stmt::If { .. }
-            | Stmt::Poll
-            | Stmt::Yield { .. } => Instruction::ControlFlow,
-            Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => Instruction::Diagnostic,
-            Stmt::Var { .. }
-            | Stmt::Set { .. }
-            | Stmt::Let { .. }
-            | Stmt::Splat { .. }
-            | Stmt::Ramp { .. }
-            | Stmt::Index { .. }
-            | Stmt::Test { .. }
-            | Stmt::Lane { .. }
-            | Stmt::SetLane { .. }
-            | Stmt::Merge { .. }
-            | Stmt::Every { .. }
-            | Stmt::Interleave { .. }
-            | Stmt::Reduce { .. }
-            | Stmt::All { .. }
-            | Stmt::GlobalAddr { .. }
-            | Stmt::Scratch { .. } => Instruction::Arithmetic,
+        });
+        match (stmt.work(), at.flatten()) {
+            (Work::Load | Work::Store, Some(Space::Scratch)) => Instruction::Local,
+            (Work::Load, Some(Space::Shared | Space::Mbarrier)) => Instruction::SharedLoad,
+            (Work::Load, None) => Instruction::GlobalLoad,
+            (Work::Store, Some(Space::Shared | Space::Mbarrier)) => Instruction::SharedStore,
+            (Work::Store, None) => Instruction::GlobalStore,
+            (Work::Arithmetic, _) => Instruction::Arithmetic,
+            (Work::ControlFlow, _) => Instruction::ControlFlow,
+            (Work::Atomic, _) => Instruction::Atomic,
+            (Work::Barrier, _) => Instruction::Barrier,
+            (Work::AsyncCopy, _) => Instruction::AsyncCopy,
+            (Work::Shuffle, _) => Instruction::Shuffle,
+            (Work::Matrix, _) => Instruction::Matrix,
+            (Work::Diagnostic, _) => Instruction::Diagnostic,
         }
     }
 

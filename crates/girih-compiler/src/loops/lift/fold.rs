@@ -1,9 +1,9 @@
 //! Operations with a region that runs per element: reductions, scans and `generate`.
 
-use super::elementwise::scalar_op;
 use super::{Lift, Lifted, Result1, axis_name, bug, counted, int_attr, konst, operand, result};
 use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::{AttrKey, Op, Opcode};
+use crate::cuda_tile::ops::scalar_op;
 use crate::index::Ix;
 use crate::loops::ir::{BufId, Combine, CombineOp, LoopKind, Opnd, Stmt, Ty};
 use crate::num::op::{Predicate, Signedness};
@@ -73,7 +73,8 @@ impl Lift<'_> {
         }
         let ty = self.elem(*source).ok()?;
         let Ty::Num(dtype) = ty else { return None };
-        let scalar = scalar_op(fold, ty)?;
+        let (Ty::Num(to) | Ty::Ptr(to)) = ty;
+        let scalar = scalar_op(fold, to)?;
         Some(CombineOp::Scalar { op: scalar, identity: scalar.neutral(dtype)? })
     }
 

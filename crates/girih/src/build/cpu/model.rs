@@ -91,7 +91,7 @@ impl Writer<'_> {
 
     fn source(&self, command: &str, options: &Options) -> Result<String> {
         let kernels: Vec<_> = self.parts.kernels.iter().collect();
-        let mut source = Source::new(self.name, command, &kernels, &options.resolved_target());
+        let mut source = Source::new(self.name, command, &kernels, &options.resolved_target())?;
         let out = &mut source.text;
         self.weights_of(out);
         *out += &self.layout()?;

@@ -26,7 +26,7 @@ use crate::options::Options;
 pub fn files(name: &str, entries: &[Entry], compiler: &Compiler, options: &Options) -> Result<Vec<File>> {
     let lowered: Vec<&Lowered> = entries.iter().flat_map(|e| e.versions.iter().map(|v| &v.lowered)).collect();
     lowered.iter().try_for_each(|kernel| refuse_prints(&kernel.loops))?;
-    let mut source = Source::new(name, &archive::command(name, compiler), &lowered, &options.resolved_target());
+    let mut source = Source::new(name, &archive::command(name, compiler), &lowered, &options.resolved_target())?;
     source.text += &entry::HELPERS.concat();
     globals(entries, &mut source.text);
     let (mut body, mut after) = (INTRODUCTION.to_string(), String::new());

@@ -8,6 +8,7 @@ use girih_compiler::tile::target::Target;
 
 use super::super::expr::string;
 use super::super::label;
+use crate::error::{Error, Result};
 
 /// The messages that every library has, and what its C calls them; results are numbered from 1.
 const MESSAGES: [(&str, &str); 6] = [
@@ -27,10 +28,14 @@ pub struct Source {
 
 impl Source {
     /// Kernels and what runs them. `command` compiles the file.
-    pub fn new(name: &str, command: &str, kernels: &[&Lowered], target: &Target) -> Source {
+    ///
+    /// # Errors
+    /// Kernels that have no C.
+    pub fn new(name: &str, command: &str, kernels: &[&Lowered], target: &Target) -> Result<Source> {
         let all: Vec<_> = kernels.iter().map(|k| &k.kernel).collect();
         // Kernels come first: what headers define could be the name of one of their values.
-        let mut text = format!("// {command}\n{POSIX}{WARNINGS}{}", pipeline::emit_library(&all, target));
+        let kernels_text = pipeline::emit_library(&all, target).map_err(|d| Error::Program(vec![d]))?;
+        let mut text = format!("// {command}\n{POSIX}{WARNINGS}{kernels_text}");
         text += &format!("\n#include \"{name}.h\"\n#include <string.h>\n\ntypedef {name}_threads girih_threads;\n");
         text += "#define GIRIH_HELPER static inline __attribute__((unused))\n";
         text += "enum {\n";
@@ -45,7 +50,7 @@ impl Source {
             let said = source.said(&kernel.loops);
             source.text += &format!("static const girih_said girih_said_{n}[] = {{{said}{{-1, 0}}}};\n");
         }
-        source
+        Ok(source)
     }
 
     /// The sites of a kernel's assertions with their messages.
