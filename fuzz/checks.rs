@@ -151,7 +151,7 @@ fn lowered(graph: &Graph) {
         for step in model.scheduled.load.iter().chain(&model.scheduled.steps) {
             let lowered =
                 pipeline::lower_loops(step.kernel.clone(), &options, &mut options.rewrites(), &mut pipeline::Silent)?;
-            pipeline::emit_c(&[&lowered.kernel], &options.target);
+            pipeline::emit_c(&[&lowered.kernel], &options.target).expect("C of a kernel");
         }
         Ok(())
     };

@@ -308,7 +308,8 @@ fn without_places(text: &str) -> Vec<&str> {
 /// The C of two kernels that differ in names is the same except for names.
 pub fn same(hostile: &Lowered, plain: &Lowered) {
     readable_kernel(hostile);
-    let [a, b] = [hostile, plain].map(|k| pipeline::emit_c(&[&k.kernel], &Options::default().target));
+    let target = Options::default().target;
+    let [a, b] = [hostile, plain].map(|k| pipeline::emit_c(&[&k.kernel], &target).expect("C of a kernel").text);
     same_source(&a, &b);
 }
 

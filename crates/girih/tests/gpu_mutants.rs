@@ -95,7 +95,7 @@ fn changes(s: &Stmt) -> &'static [Change] {
         Stmt::CopyTensor { .. } => &[Delete, Less, Another],
         Stmt::WgmmaWait { .. } | Stmt::StoreWait { .. } => &[Delete, More, Later],
         Stmt::StoreTensor { .. } | Stmt::StoreCommit => &[Delete],
-        Stmt::SyncWarp | Stmt::Commit | Stmt::WgmmaCommit | Stmt::Fence(_) | Stmt::CopyAsync { .. } => &[Delete],
+        Stmt::SyncWarp | Stmt::Commit | Stmt::WgmmaCommit | Stmt::Fence { .. } | Stmt::CopyAsync { .. } => &[Delete],
         _ => &[],
     }
 }
@@ -310,7 +310,7 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
         Stmt::For { body, .. } | Stmt::Loop { body } => body.iter().any(|s| touches(kernel, s)),
         Stmt::If { then, els, .. } => then.iter().chain(els).any(|s| touches(kernel, s)),
         Stmt::Commit
-        | Stmt::Fence(Fence::Registers)
+        | Stmt::Fence { kind: Fence::Registers }
         | Stmt::Let { .. }
         | Stmt::Index { .. }
         | Stmt::Test { .. }

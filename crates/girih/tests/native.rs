@@ -53,8 +53,8 @@ fn compiler(notes: Option<&Path>) -> cc::Compiler {
 }
 
 fn check(object: &Path) {
-    // SAFETY: every caller passes an object that a test cache built from this file's C.
     let hash = *blake3::hash(&std::fs::read(object).unwrap()).as_bytes();
+    // SAFETY: every caller passes an object that a test cache built from this file's C.
     let kernel = unsafe { Module::load(object, &hash) }.unwrap().kernel(0, 3).unwrap();
     let input: Vec<f32> = (0..1000).map(|i| i as f32).collect();
     let mut output = vec![0f32; 1000];

@@ -66,7 +66,7 @@ pub fn check(batch: &[Box<Checked>], cache: &Cache, compiler: &Compiler) -> Resu
     let source = pipeline::emit_c(&kernels, &one.options.target).map_err(|d| d.message)?.text;
     let entry = cache.get_or_build(&source, compiler).map_err(|e| e.to_string())?;
     // SAFETY: the private cache built the object from emitted C just now.
-    let module = unsafe { Module::load(&entry.object) }.map_err(|e| e.to_string())?;
+    let module = unsafe { Module::load(&entry.object, &entry.hash) }.map_err(|e| e.to_string())?;
     batch.iter().enumerate().map(|(i, checked)| run(i, checked, &module).map_err(|e| e.to_string())).collect()
 }
 

@@ -37,8 +37,9 @@
 //! OfTiles                                  "bf16" | "u8s8"
 //! OfPanel                                  operand
 //! OfFragments                              operand operand?                of the left fragment, and of the right where it differs
-//! FenceKind                                "init" | "async" | "registers"  shows TMA new mbarriers, or writes to shared memory,
-//!                                                                          or `wgmma` a thread's registers
+//! FenceKind                                "init" | "async" | "global" | "registers"    shows TMA new mbarriers, or writes to
+//!                                                                          shared or to global memory, or `wgmma` a
+//!                                                                          thread's registers
 //! High, Writes, More                       "low" | "high", "read" | "write", "more" | "fewer"
 //! All                                      "all"?
 //! NewAxis                                  AXIS

@@ -71,7 +71,7 @@ worded! {
     ShuffleKind: [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
     OfTiles: TileTerms::WORDS;
     OfPanel: Operand::WORDS;
-    FenceKind: [("init", Fence::Init), ("async", Fence::Async), ("registers", Fence::Registers)];
+    FenceKind: [("init", Fence::Init), ("async", Fence::Async), ("global", Fence::Global), ("registers", Fence::Registers)];
     High: [("low", false), ("high", true)];
     Writes: [("read", false), ("write", true)];
     More: [("more", true), ("fewer", false)];

@@ -92,9 +92,9 @@ impl Torch {
         if found.device() != CPU || found.strides.is_null() && rank > 0 {
             return None;
         }
-        // SAFETY: both have an element for each axis while the tensor lives.
         let (shape, strides) = match rank {
             0 => (&[][..], &[][..]),
+            // SAFETY: both have an element for each axis while the tensor lives.
             _ => unsafe {
                 (std::slice::from_raw_parts(found.shape, rank), std::slice::from_raw_parts(found.strides, rank))
             },

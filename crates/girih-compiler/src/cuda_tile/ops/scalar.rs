@@ -25,6 +25,7 @@ pub fn scalar_op(op: &Op, to: DType) -> Option<ScalarOp> {
     let rounding = op.rounding(Rounding::NearestEven);
     let sign = op.signedness(AttrKey::Signedness);
     Some(match op.opcode {
+        O::ExpExternElementwise => op.library_function()?,
         O::AddF => S::AddF { rounding, ftz },
         O::SubF => S::SubF { rounding, ftz },
         O::MulF => S::MulF { rounding, ftz },

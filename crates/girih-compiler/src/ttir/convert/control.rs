@@ -42,14 +42,13 @@ impl<'m> Conv<'m> {
             }
         }
         for at in 0..n {
-            if next(at).iter().any(|(to, _)| reach.get(*to).is_some_and(|r| r.contains(&at))) {
-                if let Some(op) = region.blocks[at].ops.last() {
-                    return self.refuse_with(
-                        op,
-                        "a loop of blocks is not supported",
-                        "write the loop with `for` or `while`",
-                    );
-                }
+            let loops = next(at).iter().any(|(to, _)| reach.get(*to).is_some_and(|r| r.contains(&at)));
+            if let (true, Some(op)) = (loops, region.blocks[at].ops.last()) {
+                return self.refuse_with(
+                    op,
+                    "a loop of blocks is not supported",
+                    "write the loop with `for` or `while`",
+                );
             }
         }
         let mut flow = Flow { region, reach, left: COPIES * n + 64 };

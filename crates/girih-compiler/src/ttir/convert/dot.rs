@@ -34,7 +34,7 @@ impl Conv<'_> {
         let ty = self.tile_ty(acc).clone();
         self.tile(Opcode::MmaF, &[&[a], &[b], &[acc]], vec![], ty)
     }
-    fn to_float(&mut self, v: ValueId, dtype: DType) -> ValueId {
+    fn float_of(&mut self, v: ValueId, dtype: DType) -> ValueId {
         if self.tile_ty(v).elem == Elem::Num(dtype) { v } else { self.converted(Opcode::FToF, v, dtype, vec![]) }
     }
     /// An f32 as a sum of numbers of a narrower type, the greatest first; each as an f32 that the type has too.
@@ -42,10 +42,10 @@ impl Conv<'_> {
         let mut rest = v;
         let mut out = vec![];
         for i in 0..n {
-            let narrow = self.to_float(rest, dtype);
+            let narrow = self.float_of(rest, dtype);
             out.push(narrow);
             if i + 1 < n {
-                let wide = self.to_float(narrow, DType::F32);
+                let wide = self.float_of(narrow, DType::F32);
                 rest = self.same(Opcode::SubF, &[rest, wide]);
             }
         }
@@ -70,7 +70,7 @@ pub fn dot(c: &mut Conv, op: &Op) -> Res<()> {
         // Both kinds of 8-bit floats are numbers of f16.
         let small = |d: DType| d.bits() <= 8;
         let to = if small(x) && small(y) { DType::F16 } else { DType::F32 };
-        (a, b) = (c.to_float(a, to), c.to_float(b, to));
+        (a, b) = (c.float_of(a, to), c.float_of(b, to));
     }
     let x = c.dtype(op, a)?;
     // Sums of bf16 are made in f32 and rounded once.
@@ -78,10 +78,10 @@ pub fn dot(c: &mut Conv, op: &Op) -> Res<()> {
         (_, DType::BF16) | (DType::BF16 | DType::F32, DType::F16) => DType::F32,
         _ => z,
     };
-    let mut sum = c.to_float(acc, wide);
+    let mut sum = c.float_of(acc, wide);
     sum = match (x, precision(c, op)?) {
         (DType::F32, Precision::Tf32) => {
-            let (a, b) = (c.to_float(a, DType::TF32), c.to_float(b, DType::TF32));
+            let (a, b) = (c.float_of(a, DType::TF32), c.float_of(b, DType::TF32));
             c.product(a, b, sum)
         }
         (DType::F32, Precision::Tf32x3) => several(c, a, b, sum, DType::TF32, 2, 3),
@@ -89,7 +89,7 @@ pub fn dot(c: &mut Conv, op: &Op) -> Res<()> {
         (DType::F32, Precision::Bf16(n)) => several(c, a, b, sum, DType::BF16, 3, n),
         _ => c.product(a, b, sum),
     };
-    let v = c.to_float(sum, z);
+    let v = c.float_of(sum, z);
     c.bind(op, 0, v)
 }
 
@@ -134,9 +134,9 @@ pub fn scaled(c: &mut Conv, op: &Op) -> Res<()> {
     let a = unscaled(c, op, a, op.text("lhs").unwrap_or(""), a_scale, true)?;
     let b = unscaled(c, op, b, op.text("rhs").unwrap_or(""), b_scale, false)?;
     let z = c.dtype(op, acc)?;
-    let sum = c.to_float(acc, DType::F32);
+    let sum = c.float_of(acc, DType::F32);
     let sum = c.product(a, b, sum);
-    let v = c.to_float(sum, z);
+    let v = c.float_of(sum, z);
     c.bind(op, 0, v)
 }
 
@@ -157,7 +157,7 @@ fn unscaled(c: &mut Conv, op: &Op, v: ValueId, kind: &str, scale: Option<ValueId
         "e2m1" => halves(c, v),
         "e4m3" => floats(c, v, DType::F8E4M3FN),
         "e5m2" => floats(c, v, DType::F8E5M2),
-        "bf16" | "fp16" => c.to_float(v, DType::F32),
+        "bf16" | "fp16" => c.float_of(v, DType::F32),
         other => return c.refuse(op, format!("an operand of `tl.dot_scaled` of the type `{other}` is not supported")),
     };
     if let Some(scale) = scale {
@@ -165,9 +165,9 @@ fn unscaled(c: &mut Conv, op: &Op, v: ValueId, kind: &str, scale: Option<ValueId
         let factor = match dtype {
             DType::I8 => {
                 let exponent = c.converted(Opcode::Bitcast, scale, DType::F8E8M0FNU, vec![]);
-                c.to_float(exponent, DType::F32)
+                c.float_of(exponent, DType::F32)
             }
-            d if d.is_float() => c.to_float(scale, DType::F32),
+            d if d.is_float() => c.float_of(scale, DType::F32),
             d => return c.refuse(op, format!("scales of `tl.dot_scaled` of the type {d} are not supported")),
         };
         let (whole, blocks) = (c.tile_ty(v).shape.clone(), c.tile_ty(factor).shape.clone());
@@ -192,7 +192,7 @@ fn unscaled(c: &mut Conv, op: &Op, v: ValueId, kind: &str, scale: Option<ValueId
 
 fn floats(c: &mut Conv, v: ValueId, dtype: DType) -> ValueId {
     let v = if c.tile_ty(v).elem == Elem::Num(DType::I8) { c.converted(Opcode::Bitcast, v, dtype, vec![]) } else { v };
-    c.to_float(v, DType::F32)
+    c.float_of(v, DType::F32)
 }
 
 /// Pairs of e2m1 in bytes along the last dimension, the first in the low half, as f32.

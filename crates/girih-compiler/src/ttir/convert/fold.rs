@@ -181,7 +181,7 @@ impl Conv<'_> {
 
     /// Whether operations on scalars have counterparts on tiles.
     fn lifts(&self, ops: &[Op]) -> bool {
-        ops.iter().rev().skip(1).all(|op| is_elementwise(op))
+        ops.iter().rev().skip(1).all(is_elementwise)
     }
 
     /// An operation on scalars, on tiles of a shape instead.

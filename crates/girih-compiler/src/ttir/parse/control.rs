@@ -6,6 +6,9 @@ use crate::cuda_tile::ir::{Elem, Elements, TileType};
 use crate::num::DType;
 use crate::ttir::table::Special;
 
+/// Names with their places.
+type Named<'a> = Vec<(&'a str, Span)>;
+
 impl<'a> Parser<'a> {
     /// `tt.func public @name(%x: type {attrs} loc(...), ...) -> types attributes {...} { ... } loc(...)`
     pub(super) fn function(&mut self) -> Res<()> {
@@ -266,7 +269,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `iter_args(%a = %x, ...) -> (types)`; the names, whose values become operands.
-    fn iter_args(&mut self, word: &str, op: &mut Op) -> Res<(Vec<(&'a str, Span)>, Vec<Ty>)> {
+    fn iter_args(&mut self, word: &str, op: &mut Op) -> Res<(Named<'a>, Vec<Ty>)> {
         if !word.is_empty() && !self.eat_word(word) {
             return Ok((vec![], vec![]));
         }

@@ -303,6 +303,7 @@ pub(super) fn post_transform(b: &mut Builder<'_>, scores: Arg, name: &str) -> Re
 }
 
 /// Where the normal distribution reaches a probability, by the approximation of ONNX Runtime.
+#[allow(clippy::approx_constant, reason = "these are its constants, digit for digit")]
 fn probit(b: &mut Builder<'_>, p: Arg) -> Result<Arg> {
     let c = |b: &Builder<'_>, v: f64| b.scalar_like(p, v);
     let (one, zero) = (c(b, 1.0), c(b, 0.0));
