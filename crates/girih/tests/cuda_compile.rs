@@ -76,6 +76,15 @@ fn kernels_become_the_instructions_meant() {
             if !all && !has_tma && expected("only:").is_empty() && (turn + at) % 2 != 0 {
                 continue;
             }
+            if let Some(why) = expected("ptxas:").first() {
+                let unit = emit(&[kernel], &Target::named(target).expect("a target")).expect("CUDA");
+                let Err(Error::Rejected { log, .. }) = tools.compile(&unit, target) else {
+                    panic!("{name}, {target}: NVIDIA's compiler takes it")
+                };
+                assert!(log.contains(why), "{name}, {target}: {log}");
+                count += 1;
+                continue;
+            }
             let object = compiled(&tools, &[kernel], target);
             assert_eq!(object.log, "", "{name}, {target}");
             let sass = tools.sass(&object).unwrap_or_else(|e| panic!("{name}, {target}: {e}"));
