@@ -46,24 +46,15 @@ const MANY: u64 = 96;
 
 /// Threads that fill beside those that compute: a warp, or a warpgroup that gives up most of its registers.
 pub(super) fn producers(kernel: &l::Kernel, consumers: u32) -> u32 {
-    let (mut found, mut long) = (false, true);
+    let mut found = false;
     walk::visit(&kernel.body, &mut |s| {
-        if let l::Stmt::For(f) = s
-            && let l::Place::Pipeline { roles: true, depth, .. } = f.place
-        {
-            found = true;
-            // Who fills waits for those that compute only when it fills a slot again. Before that it might take its registers
-            // back when the others have not had them, and all would wait.
-            long &= f.hi.as_const().is_some_and(|n| n > i64::from(depth));
-        }
+        found |= matches!(s, l::Stmt::For(f) if matches!(f.place, l::Place::Pipeline { roles: true, .. }));
     });
     let private = kernel.bufs.values().filter(|b| b.space == l::Space::Private && b.shape.len() > 1);
     let own: u64 = private.map(|b| b.bytes() / 4 / b.shape[0].max(1)).sum();
     match found {
         false => 0,
-        true if long && own >= MANY && consumers.is_multiple_of(k::WARPGROUP) && more(consumers).is_some() => {
-            k::WARPGROUP
-        }
+        true if own >= MANY && consumers.is_multiple_of(k::WARPGROUP) && more(consumers).is_some() => k::WARPGROUP,
         true => k::WARP,
     }
 }
@@ -149,15 +140,16 @@ impl Lower<'_> {
         let first = i64::from(consumers);
         let fill = when(k::Ix::Thread, k::Cmp::Eq, first, vec![fill], vec![]);
         let begin = |count, more| k::Stmt::Registers { count, more };
-        let [compute, fill] = match more {
-            None => [compute, vec![fill]],
-            // What follows is done by all, as what was before.
-            Some([all, more]) => [
-                [vec![begin(more, true)], compute, vec![begin(all, false)]].concat(),
-                vec![begin(FEWEST, false), fill, begin(all, true)],
-            ],
+        let Some([all, more]) = more else {
+            self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, vec![fill]));
+            return Ok(());
         };
-        self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, fill));
+        let compute = [vec![begin(more, true)], compute, vec![begin(all, false)]].concat();
+        self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, vec![begin(FEWEST, false), fill]));
+        // All threads go on with the registers of before. Most of those that fill have nothing to wait for in the loop: they take
+        // theirs back when the others have returned what they got.
+        self.push(k::Stmt::Barrier);
+        self.push(when(k::Ix::Thread, k::Cmp::Ge, first, vec![begin(all, true)], vec![]));
         Ok(())
     }
 }
