@@ -86,7 +86,7 @@ fn operations_are_converted() {
         ("%y = arith.constant 0xFF800000 : f32", "0xFF800000"),
         ("%y = math.erf %x : tensor<8xf32>", "extern_elementwise"),
         ("%y = arith.maximumf %x, %x : tensor<8xf32>", "propagate_nan"),
-        ("tt.store %pa, %x : tensor<8x!tt.ptr<f32>>", "token="),
+        ("tt.store %pa, %x : tensor<8x!tt.ptr<f32>>", "token = %"),
         (r#"%y = "arith.addf"(%x, %x) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>"#, "addf"),
     ];
     for (line, part) in cases {

@@ -497,8 +497,8 @@ mod tests {
         by(&halving(own, "addi", &[8, 4, 2, 2]), "the thread");
         by(&halving(of_warp, "addi", &all), "the warp");
         // A variable has changed since.
-        let changed = "l: i32 = load s[tx%2]\nvar x: i32 = l\no: i32 = shuffle xor x, 1:i32\n";
-        let used = "y: i32 = addi x, o\nif y > 0 {\nbarrier\n}\n";
+        let changed = "l: i32 = load s[tx%2]\nvar x: i32 = l\nw: i32 = shuffle xor x, 1:i32\n";
+        let used = "y: i32 = addi x, w\nif y > 0 {\nbarrier\n}\n";
         assert_eq!(refused(&format!("{changed}{used}")), None);
         by(&format!("{changed}m: i32 = muli l, 3:i32\nx = m\n{used}"), "the thread");
         by(&format!("{changed}loop {{\n{used}if n > 0 {{\nbreak\n}}\nm: i32 = muli l, 3:i32\nx = m\n}}"), "the thread");

@@ -43,7 +43,16 @@ fn run(p: &Kernel, cx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = p.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let facts = p.facts();
-    let mut bound = Bound { kernel: &mut kernel, memories, sources, facts, check: cx.check, done: vec![], log };
+    let mut bound = Bound {
+        kernel: &mut kernel,
+        memories,
+        sources,
+        facts,
+        apart: distances(p),
+        check: cx.check,
+        done: vec![],
+        log,
+    };
     bound.list(&mut body);
     let done = bound.done;
     for name in &done {
@@ -122,6 +131,8 @@ struct Bound<'a> {
     memories: BTreeMap<ValId, u64>,
     sources: Sources,
     facts: Facts,
+    /// Distances between addresses that are computed already.
+    apart: Vec<(ValId, ValId, ValId)>,
     check: bool,
     /// The memories some of whose accesses were bounded.
     done: Vec<String>,
@@ -161,6 +172,9 @@ impl Bound<'_> {
             return self.log.skipped(name, "an address may be of this memory or of something else");
         }
         let bytes = self.memories.get(&of).copied().unwrap_or(0);
+        if self.is_bounded(mem, of, bytes, mask) {
+            return;
+        }
         let (index, end, computed) = self.place(mem, of, bytes);
         let inside = [Cond::new(Ix::Const(0), Cmp::Le, index.clone()), Cond::new(index, Cmp::Lt, Ix::Const(end))];
         let open: Vec<Cond> =
@@ -204,13 +218,50 @@ impl Bound<'_> {
         let (at, first) = number("at", ScalarOp::PtrToInt, vec![Opnd::Val(mem.base)]);
         let (start, second) = number("start", ScalarOp::PtrToInt, vec![Opnd::Val(of)]);
         let (apart, third) = number("apart", ScalarOp::SubI, vec![Opnd::Val(at), Opnd::Val(start)]);
-        let size = (bits / 8).max(1);
-        let index = match bits {
-            0..8 => Ix::floor_div(mem.index.clone(), Ix::Const(8 / bits)),
-            _ => Ix::mul(mem.index.clone(), Ix::Const(size)),
-        };
-        (Ix::add(Ix::val(apart), index), last(bytes) - (size - 1), vec![first, second, third])
+        let (index, end) = computed(mem, apart, bytes);
+        (index, end, vec![first, second, third])
     }
+
+    /// Whether an access through a computed address was bounded before.
+    fn is_bounded(&self, mem: &Mem, of: ValId, bytes: u64, mask: &Mask) -> bool {
+        let of_these = |(base, start, _): &&(ValId, ValId, ValId)| (*base, *start) == (mem.base, of);
+        self.apart.iter().filter(of_these).any(|(.., apart)| {
+            let (index, end) = computed(mem, *apart, bytes);
+            mask.conds.contains(&Cond::new(index, Cmp::Lt, Ix::Const(end)))
+        })
+    }
+}
+
+/// Where an access lies in bytes, by how far its address is from the start of the memory; and the end of that.
+fn computed(mem: &Mem, apart: ValId, bytes: u64) -> (Ix, i64) {
+    let bits = i64::from(mem.elem.bits()).max(1);
+    let size = (bits / 8).max(1);
+    let index = match bits {
+        0..8 => Ix::floor_div(mem.index.clone(), Ix::Const(8 / bits)),
+        _ => Ix::mul(mem.index.clone(), Ix::Const(size)),
+    };
+    (Ix::add(Ix::val(apart), index), i64::try_from(bytes).unwrap_or(i64::MAX / 8) - (size - 1))
+}
+
+/// Differences of two addresses that the kernel computes: the address, what is subtracted, and the value.
+fn distances(p: &Kernel) -> Vec<(ValId, ValId, ValId)> {
+    let (mut numbers, mut found) = (BTreeMap::new(), vec![]);
+    walk::visit(&p.body, &mut |s| match s {
+        Stmt::Let { dst, op: ScalarOp::PtrToInt, args } => {
+            if let [Opnd::Val(pointer)] = args.as_slice() {
+                numbers.insert(*dst, *pointer);
+            }
+        }
+        Stmt::Let { dst, op: ScalarOp::SubI, args } => {
+            if let [Opnd::Val(a), Opnd::Val(b)] = args.as_slice()
+                && let (Some(a), Some(b)) = (numbers.get(a), numbers.get(b))
+            {
+                found.push((*a, *b, *dst));
+            }
+        }
+        _ => {}
+    });
+    found
 }
 
 #[cfg(test)]
@@ -264,7 +315,7 @@ mod tests {
     fn an_address_of_either_is_refused() {
         let either = SHIFTED.replace(
             "    store y[j] = w\n",
-            "    c: i1 = test j < n\n    q: ptr f32 = select c, p, y\n    store q[0] = w\n",
+            "    c: i1 = test j < n\n    q: ptr f32 = select(c, p, y)\n    store q[0] = w\n",
         );
         let why = "p: an address may be of this memory or of something else";
         assert_eq!(refusals("bound_alloca", &either, &context()), [why]);

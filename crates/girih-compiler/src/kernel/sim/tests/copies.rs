@@ -103,6 +103,8 @@ fn only(report: &Report) -> &Finding {
 
 #[test]
 fn a_finding_says_what_the_copy_lacks() {
+    // At the end nothing is in flight.
+    let told = |text: &str| told(&format!("{text}\ncommit\nwait groups 0"));
     let copy = "copy async s[tx] = a[tx] bytes 4\ncommit\n";
     let report = told(&format!("{copy}y: i32 = load s[tx]\nstore o[tx] = y"));
     let finding = only(&report);
@@ -136,6 +138,8 @@ fn a_finding_says_what_the_copy_lacks() {
 
 #[test]
 fn copies_are_aligned_and_in_bounds() {
+    // At the end nothing is in flight.
+    let told = |text: &str| told(&format!("{text}\ncommit\nwait groups 0"));
     let report = told("copy async s[tx + 1] = a[tx*2] bytes 8 where tx < 0\ncommit");
     assert!(report.findings.iter().any(|f| f.kind == Kind::Misaligned), "{report}");
     let report = told("copy async s[tx*2] = a[tx + 1] bytes 8\ncommit");
