@@ -211,13 +211,13 @@ pub struct SimArgs {
     /// With --html: beside it the same run with this knob, `pad_smem=0`; may be repeated.
     #[arg(long, value_name = "K=V", value_parser = knob, requires = "html")]
     pub against: Vec<(String, i64)>,
-    /// Of Kernel IR: write a buffer to a file, as the first schedule leaves it.
+    /// For Kernel IR: write a buffer to a file, as the first schedule leaves it.
     #[arg(long, value_name = "NAME=FILE.npy", value_parser = pair)]
     pub save: Vec<(String, String)>,
-    /// Of Kernel IR: print a buffer, as the first schedule leaves it.
+    /// For Kernel IR: print a buffer, as the first schedule leaves it.
     #[arg(long, value_name = "NAME")]
     pub print: Vec<String>,
-    /// Of Kernel IR: run this kernel on the same arguments too, and fail where it leaves other bits.
+    /// For Kernel IR: run this kernel on the same arguments too, and fail where its results differ in a bit.
     #[arg(long, value_name = "FILE")]
     pub compare: Option<PathBuf>,
     /// Print one JSON object.

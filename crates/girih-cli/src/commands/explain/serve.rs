@@ -48,7 +48,7 @@ pub fn run(args: &ExplainArgs, port: u16) -> Result<(), Failure> {
             let Ok(place) = places.take(&stream) else { continue };
             let (places, mut refused) = (&places, stream.try_clone());
             let begun = std::thread::Builder::new().spawn_scoped(scope, move || {
-                // A browser that goes away is no failure of ours.
+                // A browser may go away at any time: that is not an error.
                 let _ = answer(stream, args, port, &|| places.asked(place));
                 places.leave(place);
             });
@@ -127,14 +127,14 @@ fn answer(mut stream: TcpStream, args: &ExplainArgs, port: u16, asked: &dyn Fn()
 
 struct Request {
     path: String,
-    /// What the headers of these names say, in order.
+    /// The values of the headers with these names, in order.
     host: Vec<String>,
     origin: Vec<String>,
     site: Vec<String>,
 }
 
 impl Request {
-    /// Whether it was meant for this page and was made by it or by a person; else why not.
+    /// Refuses a request that was not meant for this page, or that neither the page nor a person made; the error says why.
     fn is_for_us(&self, port: u16) -> Result<(), &'static str> {
         if !matches!(&self.host[..], [host] if is_ours(host, port)) {
             return Err("only http://127.0.0.1 is answered\n");
