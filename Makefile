@@ -22,6 +22,7 @@ readme: build
 
 lint:
 	cargo fmt --all --check
+	$(PYTHON) tests/english.py
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
