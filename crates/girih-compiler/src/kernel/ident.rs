@@ -80,8 +80,8 @@ impl Idents {
     }
 }
 
-/// Whether a word may start as it does: C keeps those with two `_`, or `_` and a capital, for itself. A `_` alone would
-/// become one of them with its number.
+/// Returns true if a word may begin an identifier in C, which reserves words that begin with two `_` or with `_` and a
+/// capital. A lone `_` followed by its number would become such a word.
 fn begins_well(name: &str) -> bool {
     let mut chars = name.chars();
     match chars.next() {
@@ -97,17 +97,17 @@ auto break case char const continue default do double else enum extern float for
 register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while \
 asm typeof bool true false";
 
-/// Those of C++ beside, and what CUDA calls the places of threads.
+/// The keywords that C++ adds, and CUDA's names for positions of threads and blocks.
 const KEYWORDS_OF_CPP: &str = "\
 alignas alignof and and_eq bitand bitor catch class co_await co_return co_yield compl concept const_cast consteval \
 constexpr constinit decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr \
 operator or or_eq private protected public reinterpret_cast requires static_assert static_cast template this \
 thread_local throw try typeid typename using virtual xor xor_eq threadIdx blockIdx blockDim gridDim warpSize dim3";
 
-/// What CUDA's types of two to four elements begin with.
+/// The prefixes of CUDA's vector types of two to four elements.
 const VECTORS: &str = "char uchar short ushort int uint long ulong longlong ulonglong float double";
 
-/// What the printed source, or the text of kernel IR, uses for itself, beside words with a type in them.
+/// Words without a type in them that the printed source, or the text of Kernel IR, uses itself.
 const OWN: &str = "\
 bx by bz gx gy gz tx ctx args lo hi block scratch next_block min max loop var step where in store yield poll \
 check unroll kernel slot shared barrier syncwarp unix linux main u8 u16 u32 u64 u128 memcpy memset ceildiv zext floordiv floormod lane \
@@ -116,7 +116,8 @@ print assert values index outside load_half store_half F8E5M3FNU";
 /// Macros that compilers define without a `_` before them.
 const MACROS: &str = "unix linux i386 INLINE";
 
-/// The words above, and whether they are ours by themselves. It is asked for every value of a kernel.
+/// The reserved words above, and for each whether it is reserved as it stands. It is looked up for every value of a
+/// kernel.
 fn words() -> &'static FxHashMap<&'static str, bool> {
     static WORDS: OnceLock<FxHashMap<&'static str, bool>> = OnceLock::new();
     WORDS.get_or_init(|| {
@@ -127,7 +128,7 @@ fn words() -> &'static FxHashMap<&'static str, bool> {
     })
 }
 
-/// Whether emitted source, or what it includes, has the word for itself.
+/// Returns true if emitted source, or a header that it includes, uses the word itself.
 fn is_ours(name: &str) -> bool {
     let typed = |word: &str| {
         let word = word.trim_end_matches("_m");

@@ -23,7 +23,7 @@
 //!                                                                          with; two values of 4 bits share a byte
 //! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
 //!
-//! stmt    := a row of [`super::statements`], on a line of its own; what its parts are is said by [`super::kinds`]
+//! stmt    := a row of [`super::statements`], on a line of its own; [`super::kinds`] describes its operands
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
@@ -37,20 +37,20 @@
 //! 1. A value is defined once, in its body or an enclosing one, before its uses; a variable is declared so.
 //! 2. An operation's vector operands have the lane count of its result; scalars are splatted first. Constants need not be.
 //! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C. A user's text
-//!    is in a kernel only as an [`Ident`], a [`Label`] or a [`Quoted`], whose constructors make it harmless: what is
-//!    emitted from a kernel has nothing else to print.
+//!    enters a kernel only as an [`Ident`], a [`Label`] or a [`Quoted`], whose constructors make it harmless; source
+//!    that is emitted from a kernel contains no other text of a user.
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
-//! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
-//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`, asynchronous copies and what waits
-//!    for them) appears only where a block has several.
+//! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. Constructs
+//!    that need several threads (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`,
+//!    asynchronous copies and the waits for them) appear only where a block has several.
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
 //!    `mma`, and all threads of a warpgroup a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
 //!    order no accesses of memory.
-//! 8. Whatever a block does to the shared memory of another one of its cluster, it does before that one ends: all threads of a
-//!    cluster meet behind the last of it.
-//! 9. Shared slots start at multiples of 16 bytes. Two may share bytes that are no mbarriers'; a barrier then stands between
-//!    the uses of one and of the other.
+//! 8. A block accesses the shared memory of another block of its cluster only before that block ends: all threads of a
+//!    cluster meet after the last such access.
+//! 9. Shared slots start at multiples of 16 bytes. Two slots may share bytes unless one of them holds mbarriers; a
+//!    barrier then separates the uses of the one from those of the other.
 
 pub use super::ident::{Ident, Idents};
 pub use super::kinds::{Access, Part};
@@ -65,7 +65,7 @@ pub use crate::loops::matrix::Operand;
 use crate::loops::panels::Lies;
 pub use crate::loops::tiles::TileTerms;
 use crate::num::DType;
-/// What one lane holds.
+/// The type of one lane's value.
 pub use crate::num::Ty as Elem;
 
 /// A scalar (`lanes` 1) or a vector. A vector of i1 is a lane mask.
@@ -147,13 +147,13 @@ impl Slot {
     pub fn bytes(&self) -> u64 {
         self.len.saturating_mul(self.elem_bytes())
     }
-    /// Whether its bytes are those that a block shares.
+    /// Returns true if the threads of a block share the slot's bytes.
     pub fn is_shared(&self) -> bool {
         self.space != Space::Scratch
     }
 }
 
-/// How TMA sees an array: a tensor of which it copies boxes.
+/// An array as TMA sees it: a tensor that TMA copies in boxes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
     pub name: Ident,
@@ -164,7 +164,7 @@ pub struct Tensor {
     pub dims: Vec<Ix>,
     /// Elements between neighbours along each dimension but the last, whose elements lie side by side.
     pub strides: Vec<Ix>,
-    /// What one copy moves.
+    /// The extents of a box: the part of the tensor that one copy moves.
     pub extents: Vec<u32>,
     /// The bytes of a row in which 16-byte pieces are exchanged, so that columns lie in different banks: 32, 64 or 128; 0
     /// for none.
@@ -180,7 +180,7 @@ impl Tensor {
     pub fn bytes(&self) -> u64 {
         self.count().saturating_mul(self.elem.bytes())
     }
-    /// What the place of a box in shared memory is a multiple of.
+    /// The alignment in bytes of a box in shared memory.
     pub fn align(&self) -> u64 {
         u64::from(self.swizzle * 8).max(128)
     }
@@ -195,7 +195,7 @@ crate::id_type! {
     TensorId
 }
 
-/// What a fence shows to asynchronous copies.
+/// The writes that a fence makes visible to asynchronous copies, or to products of a warpgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fence {
     /// Mbarriers that the thread has initialised.
@@ -229,7 +229,7 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// The byte of an element of so many bytes, counted from the first as if no pieces were exchanged.
+    /// The offset in bytes of an element of `bytes` bytes from the panel's first element, before pieces are exchanged.
     pub fn byte(&self, line: u64, term: u64, bytes: u64) -> u64 {
         let Panel { transposed, swizzle, lead, stride, .. } = *self;
         Lies { transposed, row: swizzle.into(), lead: lead.into(), stride: stride.into() }.byte(line, term, bytes)
@@ -262,7 +262,7 @@ pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
     (part, i * step - part * apart)
 }
 
-/// Of which vector, and which of its lanes, lane `i` of the `part`th of [`Stmt::Interleave`] is.
+/// Returns the vector, and the lane of that vector, that lane `i` of part `part` of a [`Stmt::Interleave`] comes from.
 pub fn interleaved(lanes: u32, count: u32, part: u32, i: u32) -> (u32, u32) {
     let at = part * lanes + i;
     (at % count.max(1), at / count.max(1))
@@ -272,16 +272,17 @@ pub fn interleaved(lanes: u32, count: u32, part: u32, i: u32) -> (u32, u32) {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Transposed {
     No,
-    /// Of elements of two bytes: lane l gets the elements `l/4` of the rows `l%4*2` and `l%4*2 + 1`.
+    /// For elements of two bytes: lane l gets the elements `l/4` of the rows `l%4*2` and `l%4*2 + 1`.
     Yes,
-    /// Of bytes, for four matrices together, which are 32 terms of 16 rows of a left operand: lane l gives the place of the
-    /// term [`row_of_bytes`], and gets the terms `l%4*4` and the next three of row `l/4*2`, those of the row behind it, and of
-    /// both rows the terms 16 further. To `mma`, its rows 0 to 7 are those with an even number, and 8 to 15 the others.
+    /// For four matrices of bytes at once, which are 32 terms of 16 rows of a left operand. Lane l supplies the address
+    /// of the term [`row_of_bytes`]. It gets the terms `l%4*4` to `l%4*4 + 3` of row `l/4*2`, the same terms of the
+    /// next row, and the terms 16 further of both rows. Rows 0 to 7 of `mma` are the rows with an even number, rows 8
+    /// to 15 those with an odd number.
     ///
     /// [`row_of_bytes`]: crate::loops::matrix::row_of_bytes
     Left,
-    /// The same of 16 columns of two right operands, those with an even number and those with an odd one: lane l gets the terms
-    /// `l%4*4` and those 16 further of column `l/4*2`, then both of the column behind it.
+    /// The same for 16 columns of two right operands, one with the even and one with the odd columns: lane l gets the
+    /// terms `l%4*4` and those 16 further of column `l/4*2`, then both of the next column.
     Right,
 }
 
@@ -296,9 +297,9 @@ impl Transposed {
 pub enum Shuffle {
     /// That of the lane whose number differs in the operand's bits.
     Xor,
-    /// That of the lane so many further; past the end, its own.
+    /// The value of the lane `by` further; past the end, the lane's own value.
     Down,
-    /// That of the lane of this number.
+    /// The value of the lane with this number.
     Idx,
 }
 
@@ -349,7 +350,7 @@ pub enum PrintArg {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// What the user calls it, for people; in source it is a number.
+    /// The user's name for the kernel, shown to people; in source the kernel has a number.
     pub name: Label,
     /// The first values, in order: one per entry parameter.
     pub params: Vec<ValId>,
@@ -369,7 +370,7 @@ pub struct Kernel {
     pub scratch: u64,
     /// Bytes of shared memory for each block.
     pub shared: u64,
-    /// What the user wrote that values, axes, slots and stores were made for; not part of the printed IR.
+    /// The parts of the user's program that values, axes, slots and stores were made for; not part of the printed IR.
     pub sources: Sources,
     pub body: Vec<Stmt>,
 }

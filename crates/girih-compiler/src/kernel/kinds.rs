@@ -81,7 +81,7 @@ pub enum Part<'s> {
     Body(&'s [Stmt]),
 }
 
-/// What a statement does with memory.
+/// How a statement accesses memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     Reads,

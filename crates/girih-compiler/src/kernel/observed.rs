@@ -12,8 +12,8 @@
 //! store word[0] = w
 //! mma f16 acc[0], acc[2] add word, b
 //! ```
-//! Bits are followed backwards from where they matter, through what moves them: bit operations, variables, slots, shuffles and
-//! global memory, of which all is one place.
+//! Bits are followed backwards from where they matter, through the operations that move them: bit operations,
+//! variables, slots, shuffles and global memory, which counts as one place.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use super::ir::*;
 use crate::base::id::Id;
 use crate::num::ScalarOp;
 
-/// The values of which somebody may see the bits.
+/// The values whose bits somebody may see.
 pub fn observed(kernel: &Kernel) -> BTreeSet<ValId> {
     let mut flow = Flow { kernel, into: vec![], seen: vec![] };
     flow.block(&kernel.body);
@@ -48,7 +48,7 @@ pub fn observed(kernel: &Kernel) -> BTreeSet<ValId> {
     kernel.vals.keys().filter(|v| found.get(v.index()) == Some(&true)).collect()
 }
 
-/// What holds bits.
+/// A holder of bits.
 #[derive(Clone, Copy)]
 enum Place {
     Val(ValId),

@@ -168,7 +168,7 @@ impl<'a> Cursor<'a> {
         }
         Ok(all)
     }
-    /// What one of some words means.
+    /// Reads one of the words of a table and returns its meaning.
     pub(super) fn one_of<T: Copy>(&mut self, table: &[(&str, T)]) -> Res<T> {
         of_word(table, self.peek()).inspect(|_| self.at += 1).ok_or_else(|| {
             let words: Vec<String> = table.iter().map(|(word, _)| format!("`{word}`")).collect();
@@ -178,7 +178,7 @@ impl<'a> Cursor<'a> {
             format!("expected {others} or {last}, found {}", self.found())
         })
     }
-    /// What comes next, for a message.
+    /// The next token, for a message.
     fn found(&self) -> String {
         match self.peek() {
             "" => "the end of the line".to_string(),
@@ -198,7 +198,7 @@ impl<'a> Cursor<'a> {
         let t = self.next();
         t.parse().map_err(|_| format!("expected a number, found `{t}`"))
     }
-    /// What a string in quotes says.
+    /// Reads a string in quotes and returns its content.
     pub(super) fn string(&mut self) -> Res<String> {
         let found = self.found();
         unquote(self.next()).ok_or_else(|| format!("expected a string in quotes, found {found}"))
@@ -581,7 +581,7 @@ impl<'a> Parser<'a> {
         self.inner()
     }
 
-    /// What stands behind `} else {`, where the block read last ended so.
+    /// Reads the block after `} else {`, if the last block ended with it.
     pub(super) fn otherwise(&mut self) -> Res<Vec<Stmt>> {
         match std::mem::take(&mut self.has_else) {
             true => self.inner().and_then(|els| self.no_else("an `if` has two `else`").map(|()| els)),

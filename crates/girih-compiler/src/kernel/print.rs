@@ -77,7 +77,7 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
 
 /// How slots of a space begin.
 pub(super) const SPACES: [(&str, Space); 2] = [("slot", Space::Scratch), ("shared", Space::Shared)];
-/// What holds mbarriers instead of elements.
+/// The element type of slots that hold mbarriers.
 pub(super) const MBARRIER: &str = "mbarrier";
 
 pub(super) struct Printer<'a> {
@@ -85,7 +85,7 @@ pub(super) struct Printer<'a> {
     out: String,
     /// The line so far.
     text: String,
-    /// What stands behind the next brace.
+    /// The comment to print after the next brace.
     comment: String,
     depth: usize,
     /// Lines printed so far, and on which each statement begins.
@@ -172,7 +172,7 @@ impl Printer<'_> {
         all.iter().map(text).collect::<Vec<_>>().join(", ")
     }
 
-    /// What a print shows.
+    /// The argument of a print statement.
     pub(super) fn shown(&self, arg: &PrintArg) -> String {
         match arg {
             PrintArg::Scalar(opnd) => self.opnd(opnd),

@@ -1,8 +1,9 @@
 //! Which operations of the user's program the statements of Kernel IR were made for.
 //!
-//! In: a kernel that `legalise` made, whose tables say so of values, axes, slots and stores. Out: the same of every
-//! statement. What orders the threads (barriers, waits, fences) is derived from all of them and belongs to none. A loop or
-//! a branch that has no operation of its own belongs to those of its body.
+//! In: a kernel that `legalise` made, whose tables record the operations of values, axes, slots and stores. Out: the
+//! operations of every statement. Statements that order the threads (barriers, waits, fences) derive from all
+//! operations and belong to none. A loop or a branch without an operation of its own belongs to the operations of its
+//! body.
 //!
 //! ```text
 //! for k in 0..64 step 1 {         mmaf          its axis
@@ -17,13 +18,13 @@ use std::collections::BTreeMap;
 use super::ir::*;
 use crate::base::provenance::{OfStatements, Side, SourceId};
 
-/// The tables of a kernel. They are no part of what it is: a kernel that was read from its text has none.
+/// The tables of a kernel. They do not count in a comparison of kernels: a kernel that was read from its text has none.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     pub vals: Side<ValId>,
     pub axes: Side<AxisId>,
     pub slots: Side<BufId>,
-    /// By the pointer, and by the value that is stored; a constant is no value.
+    /// Keyed by the pointer and the stored value; a constant has no value.
     stores: BTreeMap<(ValId, Option<ValId>), SourceId>,
 }
 
@@ -42,7 +43,7 @@ impl Sources {
     }
 }
 
-/// What identifies a store to global memory.
+/// The key of a store to global memory.
 fn stored(stmt: &Stmt) -> Option<(ValId, Option<ValId>)> {
     match stmt {
         Stmt::Store { place: Address::Mem { base, .. }, value, .. } => match value {
@@ -53,7 +54,7 @@ fn stored(stmt: &Stmt) -> Option<(ValId, Option<ValId>)> {
     }
 }
 
-/// What each statement was made for, in order of the text.
+/// The operation that each statement was made for, in order of the text.
 pub fn of_statements(kernel: &Kernel) -> OfStatements {
     let mut out = vec![];
     block(kernel, &kernel.body, None, &mut out);
@@ -87,7 +88,8 @@ fn block(kernel: &Kernel, body: &[Stmt], around: Option<SourceId>, out: &mut OfS
     }
 }
 
-/// What the tables say of a statement: of what it defines or opens, or else of the first array that it reads or writes.
+/// The operation that the tables give for a statement: that of the value it defines or the loop it opens, or else that
+/// of the first array that it reads or writes.
 fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
     if let Some(source) = stored(stmt).and_then(|key| s.stores.get(&key)) {
         return Some(*source);
@@ -111,7 +113,7 @@ fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
     said.flatten().or_else(stored_value)
 }
 
-/// Whether a statement only orders what others do.
+/// Returns true if a statement only orders the accesses of others.
 fn orders(stmt: &Stmt) -> bool {
     let mut moves = false;
     stmt.parts(&mut |part| moves |= matches!(part, Part::At(..)));

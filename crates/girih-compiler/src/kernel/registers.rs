@@ -1,7 +1,8 @@
-//! Registers that the warpgroups of a block give each other.
+//! Registers that the warpgroups of a block hand to each other.
 //!
-//! A kernel whose warpgroups do is compiled with as many registers a thread as leave a multiprocessor room for one block. Those of the
-//! block are a pool: `registers fewer` gives some back to it, and `registers more` waits until it has as many.
+//! A kernel whose warpgroups do so is compiled with the most registers per thread that still let one block fit on a
+//! multiprocessor. The registers of the block are a pool: `registers fewer` returns some to it, and `registers more`
+//! waits until the pool has enough.
 //!
 //! ```text
 //! threads 384               168 each, 64512 in all
@@ -11,11 +12,11 @@
 
 /// Registers of a multiprocessor.
 pub const ALL: u32 = 65_536;
-/// What a thread may have, and of what that is a multiple.
+/// The most registers of a thread, and the unit they are allocated in.
 pub const MOST: u32 = 256;
 pub const UNIT: u32 = 8;
 
-/// The registers of each thread when a block of so many begins.
+/// The registers of each thread when a block of `threads` threads begins.
 pub fn at_first(threads: u32) -> u32 {
     (ALL / threads.max(1) / UNIT * UNIT).min(MOST)
 }

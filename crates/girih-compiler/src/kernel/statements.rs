@@ -1,12 +1,12 @@
 //! The statements of Kernel IR, each declared once.
 //!
 //! A row is the text of a statement: words in quotes, and between them its parts, each with a name and a
-//! [kind](super::kinds). Behind the arrow stand what work the statement is, for counting, and which threads run it
-//! ([`Runs`]; any kernel where nothing stands). From a row follow the variant of [`Stmt`], the printer, the parser, its
+//! [kind](super::kinds). After the arrow stand the kind of work, for counting, and the threads that run the statement
+//! ([`Runs`]; absent where any kernel may have it). A row defines the variant of [`Stmt`], the printer, the parser, its
 //! parts for every walker, and the definitions and uses that the verifier checks.
 //!
-//! What a row does not say stands in four other places: `legalise` makes the statement, `machine/compile.rs` runs it, an
-//! emitter of `emit/` prints it, and `verify.rs` has the rules that are its own.
+//! The rest of a statement stands in four other places: `legalise` makes it, `machine/compile.rs` runs it, an emitter
+//! of `emit/` prints it, and `verify.rs` holds the rules of this statement alone.
 
 use super::kinds::{self, Kind, Part};
 use super::parse::{Cursor, Parser, Res};
@@ -18,7 +18,7 @@ use super::spelled::Spelled;
 pub enum Work {
     Arithmetic,
     ControlFlow,
-    /// Of the memory that its address is in.
+    /// In the memory of its address: global, shared or scratch.
     Load,
     Store,
     Atomic,
@@ -59,7 +59,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Whether the statement begins with a part of a kind.
+    /// Returns true if the statement begins with a part of this kind.
     pub fn begins(&self, kind: &str) -> bool {
         self.head.is_empty() && self.kinds.first() == Some(&kind)
     }
@@ -205,7 +205,7 @@ statements! {
     /// The value that another lane of the warp has; all lanes take part.
     Shuffle = (dst: New) "=" "shuffle" (kind: ShuffleKind) (value: MovedVal) "," (by: Taken) => Shuffle by Warp;
     /// Loads matrices of 8 rows of 16 bytes from shared memory, one for each word of the value. Lane `8*i + r` gives
-    /// the place of row r of matrix i. Of each matrix, lane l gets the word `l%4` of row `l/4`;
+    /// the place of row r of matrix i. Lane l gets the word `l%4` of row `l/4` of each matrix;
     /// [`super::ir::Transposed`] says what it gets of a transposed one.
     LoadMatrix = (dst: New) "=" "ldmatrix" (transposed: Transpose) (place: Read) => Load by Warp;
     /// Adds the product of a 16 x k and a k x 8 matrix to a 16 x 8 matrix; k is [`super::ir::Operand::terms`]. Lane l

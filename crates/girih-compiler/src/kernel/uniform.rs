@@ -1,4 +1,4 @@
-//! What the threads of a block have in common, and whether they meet where they wait for each other.
+//! Determines which values the threads of a block share, and whether threads reach their barriers together.
 //!
 //! In: a kernel whose statements are well-formed. Out: what each value [`Varies`] by, and the barriers and shuffles that
 //! only some threads reach, as sentences for `verify`.
@@ -12,11 +12,11 @@
 //! if w == 0 { shuffle .. }          all lanes of a warp do
 //! if tx < 5 { barrier }             refused
 //! ```
-//! Invariants: what a value varies by only grows, and the walk is repeated until nothing does, so what flows around loops
-//! is seen. Five such halvings leave no bit: what all threads of a block fold together, they all have. A load
-//! that is not ordered gives all threads the same where its address and mask are the same, since a kernel without races has
-//! no write between their loads; ordered loads and atomics give each thread its own. A thread that has left a loop or the
-//! kernel takes no part in what follows there.
+//! Invariants: the threads that a value varies by only grow in number, and the walk is repeated until nothing changes,
+//! so that values carried around loops are seen. Five such halvings leave no bit: all threads of a block have the
+//! result of a reduction over the block. An unordered load gives all threads the same value where its address and mask
+//! are the same, since a kernel without races has no write between their loads; ordered loads and atomics give each
+//! thread its own. A thread that has left a loop or the kernel takes no part in what follows there.
 
 use super::ir::*;
 use super::print::print_numbered;
@@ -26,7 +26,7 @@ use crate::index::{Cmp, Cond};
 use crate::num::ScalarOp;
 use rustc_hash::FxHashMap;
 
-/// The threads between which a value, or the way they go, may differ. Others are sure to have the same.
+/// The threads between which a value, or a branch, may differ. All other threads have the same value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Varies {
     pub across: Across,
@@ -34,15 +34,15 @@ pub struct Varies {
     pub lanes: u32,
 }
 
-/// Lanes of one number, in different warps of a block.
+/// Lanes of the same number, in different warps of a block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Across {
-    /// They have the same.
+    /// They have the same value.
     #[default]
     Nothing,
-    /// Those of one warpgroup have.
+    /// Lanes of one warpgroup have the same value.
     Groups,
-    /// Each may have another.
+    /// Each may have another value.
     Warps,
 }
 
@@ -58,12 +58,12 @@ impl Varies {
     }
 }
 
-/// What every value varies by.
+/// The threads that each value varies by.
 pub fn varies(kernel: &Kernel) -> Vec<Varies> {
     analyse(kernel).vals
 }
 
-/// Barriers, warp barriers and shuffles that not all who wait there reach together.
+/// Barriers, warp barriers and shuffles that only some of the threads that wait there reach together.
 pub(super) fn problems(kernel: &Kernel) -> Vec<Problem> {
     let walk = analyse(kernel);
     if walk.divergent.is_empty() {
@@ -120,9 +120,10 @@ struct Walk<'a> {
     k: &'a Kernel,
     vals: Vec<Varies>,
     axes: Vec<Varies>,
-    /// What a slot of the scratch holds.
+    /// The content of each slot of the scratch.
     slots: Vec<Varies>,
-    /// What shuffles gave since the body at hand began: whose value, and by which bit of the lane's number it was exchanged.
+    /// The results of shuffles since the current body began: the exchanged value, and the bit of the lane's number that
+    /// it was exchanged by.
     exchanged: FxHashMap<ValId, (ValId, u32)>,
     /// Who has left a loop early, by the loop's number in the text.
     loops: Vec<Varies>,
@@ -162,7 +163,7 @@ impl Walk<'_> {
         all.iter().fold(Varies::NOT, |sum, o| sum.and(self.opnd(o)))
     }
 
-    /// The number of the part of so many threads that a thread is in.
+    /// The number of a thread's part, in parts of `threads` threads.
     fn part(&self, threads: i64) -> Varies {
         let warp = i64::from(WARP);
         match threads {
@@ -173,7 +174,8 @@ impl Walk<'_> {
         }
     }
 
-    /// What differs only between parts of so many threads: a block of one part has nothing of the kind.
+    /// The variation of a value that differs only between parts of `threads` threads; in a block of one part it does
+    /// not vary.
     fn parts(&self, threads: i64) -> Varies {
         match threads {
             n if n <= 0 || n % i64::from(WARP) != 0 => Varies::BY_THREAD,
@@ -228,8 +230,8 @@ impl Walk<'_> {
         conds.chain(mask.vals.iter().map(|v| self.val(*v))).fold(Varies::NOT, Varies::and)
     }
 
-    /// What an operation gives. Of a value and what another lane has of it, where the order of the two does not matter, both
-    /// lanes get the same.
+    /// The variation of an operation's result. If the operands are a value and the same value from another lane, and
+    /// their order does not matter, both lanes get the same result.
     fn computed(&self, op: ScalarOp, ty: Elem, args: &[Opnd]) -> Varies {
         let all = self.opnds(args);
         let &[Opnd::Val(a), Opnd::Val(b)] = args else { return all };
@@ -267,7 +269,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What all threads that load from there get.
+    /// The variation of a value that threads load from a place.
     fn loaded(&self, place: &Address) -> Varies {
         let held = match place {
             Address::Slot { buf, .. } if self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch) => {
@@ -305,7 +307,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Warpgroups meet, each on its own. Where all threads come and the last ones are no whole group, not all do.
+    /// Warpgroups meet, each on its own. If all threads come and the last ones are not a whole group, not all of that
+    /// group do.
     fn groups_meet(&mut self, at: usize, way: Varies) {
         let whole = way != Varies::NOT || self.k.threads.is_multiple_of(WARPGROUP);
         self.meets(at, if whole { way } else { Varies::BY_WARP }, Across::Groups);
@@ -408,7 +411,7 @@ mod tests {
         parse::parse(&text).unwrap_or_else(|d| panic!("{}\n{text}", d.message))
     }
 
-    /// Whether the verifier refuses a kernel of two warps, and for what.
+    /// The verifier's error for a kernel of two warps, if there is one.
     fn refused(body: &str) -> Option<String> {
         let wrong = verify::verify(&kernel(64, body));
         assert!(wrong.len() <= 1, "{body}: {wrong:?}");
@@ -454,7 +457,7 @@ mod tests {
             ("x: i32 = rmw add o[0], 1:i32\nif x > 3 {\nbarrier\n}", "barrier"),
             ("var x: i32 = 0:i32\nif tx > 3 {\nx = 1:i32\n}\nif x > 0 {\nbarrier\n}", "barrier"),
             ("store t[1] = 1:i32 where tx > 1\nx: i32 = load t[1]\nif x > 0 {\nbarrier\n}", "barrier"),
-            // What a later iteration sees of an earlier one.
+            // A later iteration sees a value of an earlier one.
             (
                 "var x: i32 = 0:i32\nfor i in 0..4 step 1 {\nif x > 0 {\nbarrier\n}\ny: i32 = index tx\nx = y\n}",
                 "barrier",

@@ -1,4 +1,4 @@
-//! What must hold of kernel IR: every error, each with the statement it is in.
+//! The rules of Kernel IR: every error, each with the statement it is in.
 
 use super::ir::*;
 use super::print::print_numbered;
@@ -91,7 +91,7 @@ pub(in crate::kernel) const MOST_MBARRIERS: u64 = 64;
 /// Blocks of a cluster, on every GPU that has clusters.
 const MOST_CLUSTER: u32 = 8;
 
-/// Whether an index can be at a multiple of `of`.
+/// Returns true if an index can be a multiple of `of`.
 fn may_align(index: &Ix, of: i128) -> bool {
     let place = Poly::expanded(index);
     let step = place.gcd(of);
@@ -160,7 +160,7 @@ impl Verifier<'_> {
             && ix.vals().iter().all(|v| self.k.params.contains(v))
     }
 
-    /// What TMA can copy.
+    /// TMA can copy the tensor.
     fn tensor(&mut self, t: &Tensor) {
         let (name, rank) = (&t.name, t.dims.len());
         self.expect((1..=5).contains(&rank) && t.extents.len() == rank && t.strides.len() + 1 == rank, || {
@@ -230,7 +230,7 @@ impl Verifier<'_> {
         });
     }
 
-    /// What only clusters with a block of this number have.
+    /// The statement needs a cluster with a block of this number.
     fn clusters(&mut self, what: &str, block: u32) {
         let cluster = self.k.cluster;
         self.expect(block < cluster, || {
@@ -245,7 +245,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// What only the threads of a block have.
+    /// The statement needs a block of several threads.
     fn several_threads(&mut self, what: &str) {
         self.expect(self.k.threads > 1, || format!("`{what}` needs a block of several threads"));
     }
@@ -491,7 +491,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// What was found belongs to a statement, or to what stands before the first.
+    /// Assigns the errors found so far to a statement, or to the part before the first.
     fn locate(&mut self, statement: Option<usize>) {
         self.located.extend(self.errors.drain(..).map(|message| Problem { statement, message }));
     }
@@ -522,7 +522,7 @@ impl Verifier<'_> {
         });
     }
 
-    /// What a statement uses is there.
+    /// Everything that a statement uses is defined.
     fn part(&mut self, stmt: &Stmt, part: Part) {
         match part {
             Part::Moves(Opnd::Val(val)) | Part::Takes(Opnd::Val(val)) | Part::Shows(Opnd::Val(val)) => self.used(val),

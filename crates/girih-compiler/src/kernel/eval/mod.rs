@@ -1,8 +1,8 @@
-//! What kernel IR means where a block is one thread, as on a CPU: `run` executes a kernel, block after block.
+//! Runs Kernel IR for kernels with one thread per block, as on a CPU: `run` executes a kernel, block after block.
 //!
-//! In: a [`Kernel`], the placed kernel that it was made of (for its sites), a
-//! [`Launch`], a memory and a host. Out: the memory changed and what the kernel printed, or a [`Trap`]. It is the
-//! [`machine`] with warps of one lane, where the first thing that is wrong ends the run.
+//! In: a [`Kernel`], the placed kernel that it was made from (for its sites), a [`Launch`], a memory and a host. Out:
+//! the changed memory and the kernel's output, or a [`Trap`]. It is the [`machine`] with warps of one lane, and the
+//! first error ends the run.
 //!
 //! ```text
 //! x: f32x16 = load A[j]   -->   Load { dst: 40, lanes: 16, at: Memory(base: 3, index: slot 7) }

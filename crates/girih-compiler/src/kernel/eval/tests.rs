@@ -1,4 +1,4 @@
-//! Each statement on numbers worked out by hand; what is wrong is a trap; blocks take turns.
+//! Each statement on numbers worked out by hand; every error is a trap; blocks take turns.
 
 use crate::base::host::{Host, Silent};
 use crate::base::launch::{Launch, Trap};

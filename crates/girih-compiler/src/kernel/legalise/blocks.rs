@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Nests of such loops that are side by side share the grid: along one dimension each has its own range of blocks.
-//! What is beside them is repeated by every block.
+//! Every block repeats the statements beside the nests.
 //!
-//! Where blocks go in groups, a block computes which iterations are its own. The last group may be shorter:
+//! Where blocks go in groups, a block computes its own iterations. The last group may be shorter:
 //!
 //! ```text
 //! for j in 0..6: free block(y)                             number = by*10 + bx
@@ -36,11 +36,11 @@ pub(super) struct Bound {
     pub rounds: Option<Rounds>,
     /// Blocks of a cluster, where there are some, and in what index expressions they differ.
     pub cluster: Option<Cluster>,
-    /// Whether 32 bits are enough for the numbers of blocks at hand.
+    /// True if 32 bits are enough for the numbers of the blocks at hand.
     int: bool,
 }
 
-/// Whether 32 bits are enough to count so many.
+/// Returns true if a count fits in 32 bits.
 fn is_int(count: &Ix) -> bool {
     count.as_const().is_some_and(|n| n <= i32::MAX.into())
 }
@@ -58,8 +58,8 @@ pub(super) fn member(blocks: u32) -> Ix {
 }
 
 impl Cluster {
-    /// Whether an index expression is the same in all blocks of a cluster: it is made of constants, of parameters, and of axes
-    /// of loops in a block and of other loops over blocks.
+    /// Returns true if an index expression is the same in all blocks of a cluster: it consists of constants,
+    /// parameters, and axes of loops in a block and of other loops over blocks.
     pub fn alike(&self, ix: &Ix, kernel: &Kernel) -> bool {
         let params = kernel.params.len();
         !ix.any_leaf(&mut |leaf| match leaf {
@@ -168,7 +168,7 @@ impl Bound {
         Part { grid, body: first }
     }
 
-    /// A cluster of so many blocks for each iteration.
+    /// Runs each iteration on a cluster of `blocks` blocks.
     fn clusters(&mut self, blocks: u32, over: &[Over], mut body: Vec<Stmt>) -> Part {
         let each = Ix::Const(blocks.into());
         let mut grid = [1, 1, 1].map(Ix::Const);
@@ -191,12 +191,12 @@ impl Bound {
         Part { grid, body }
     }
 
-    /// So many blocks for all iterations of a nest: each takes every so many'th.
+    /// Runs all iterations of a nest on `takers` blocks: block b takes iterations b, b + takers, b + 2*takers, ...
     fn in_turn(&mut self, takers: u32, over: &[Over], body: Vec<Stmt>) -> Part {
         let takers = Ix::Const(takers.into());
         let pair = Pair::of(over);
         let paired = |o: &Over| pair.as_ref().is_some_and(|p| p.around.axis == o.axis || p.own.axis == o.axis);
-        // What runs fastest, first.
+        // The loop that runs fastest first.
         let mut order: Vec<&Over> = over.iter().collect();
         order.sort_by_key(|o| (!paired(o), o.dim));
         let all = order.iter().fold(Ix::Const(1), |n, o| Ix::mul(n, o.extent.clone()));
@@ -439,7 +439,7 @@ mod tests {
         let alike =
             bound(&format!("tile kernel k({params}) open:\n{}{}{}", part("p", 2, 3), part("q", 4, 3), part("r", 1, 3)));
         assert!(alike.contains("grid (3, 7, 1)") && alike.contains("by < 2") && alike.contains("by < 6"), "{alike}");
-        // Of other sizes along both: along x, and some blocks are idle.
+        // Nests that differ in both extents are placed along x, and some blocks are idle.
         let other =
             bound(&format!("tile kernel k({params}) open:\n{}{}{}", part("p", 2, 3), part("q", 4, 5), part("r", 1, 1)));
         assert!(other.contains("grid (9, 4, 1)") && other.contains("bx < 8") && other.contains("by < 1"), "{other}");
@@ -475,7 +475,7 @@ mod tests {
             assert!(out.contains(&format!("f32[{rows}, 128] of {p} strides (128) box [8, 32]")), "{out}");
             assert!(out.contains(&format!("{p}_map[{from}, 0]")), "{out}");
         }
-        // What a program adds itself is a place, too.
+        // An offset that the program adds itself also becomes part of the box's place.
         let out = text(" + 2");
         assert!(out.contains("f32[29, 128] of r") && out.contains("r_map[bx*8 - 38, 0]"), "{out}");
     }

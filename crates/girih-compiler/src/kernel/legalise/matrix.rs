@@ -95,7 +95,7 @@ impl Lower<'_> {
                     let b = s.value("b_t", k::Ty::num(DType::I32, 2));
                     let words = k::Ix::mul(col.clone(), k::Ix::Const(2));
                     s.push(load(b, k::Address::Slot { buf: columns, index: words.clone() }));
-                    // Of four columns side by side, one product has those with an even number and the next one the others.
+                    // In each four columns side by side, one product has the even ones and the next one the odd ones.
                     let (first, apart) = match p.b.by_bytes() {
                         true => {
                             let two = || k::Ix::Const(2);

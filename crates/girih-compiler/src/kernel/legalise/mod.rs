@@ -113,11 +113,11 @@ struct Lower<'a> {
     names: Idents,
     vals: FxHashMap<l::ValId, Loc>,
     storage: FxHashMap<l::BufId, Storage>,
-    /// What an axis of loop IR stands for.
+    /// The Kernel IR index that each axis of Loop IR becomes.
     axes: FxHashMap<l::AxisId, k::Ix>,
     /// The values that stand for axes of blocks.
     numbers: FxHashMap<l::AxisId, l::ValId>,
-    /// The loop over what a block takes in turn.
+    /// The loop over the iterations that a block takes in turn.
     rounds: Option<blocks::Rounds>,
     /// The blocks of a cluster.
     cluster: Option<blocks::Cluster>,
@@ -149,18 +149,19 @@ struct Lower<'a> {
     /// place, number in the reduction and size.
     places: FxHashMap<l::AxisId, u32>,
     partials: FxHashMap<(u32, usize, u64), u64>,
-    /// Of a buffer that a pipeline fills: the number of the iteration that a generation belongs to, and how many there are.
+    /// For a buffer that a pipeline fills: the number of the iteration that a generation belongs to, and the number of
+    /// generations.
     generations: FxHashMap<l::BufId, (l::Ix, u32)>,
     /// The threads that run the statements at hand: the first of the block.
     active: u32,
     /// Inside a stage whose copies are asynchronous.
     copies: bool,
-    /// Inside a pipeline of which products go on.
+    /// Inside a pipeline whose products may still run when an iteration ends.
     flight: wgmma::Flight,
     /// The operations of the user that statements of the kernel were made for, where it is one, and the one at hand.
     sources: FxHashMap<*const l::Stmt, SourceId>,
     source: Option<SourceId>,
-    /// The tensors of which boxes go to buffers, and how.
+    /// For buffers that TMA fills in boxes: the tensor, and the copy of a box.
     tensors: FxHashMap<l::BufId, (k::TensorId, BoxCopy)>,
 }
 
@@ -298,7 +299,7 @@ impl<'a> Lower<'a> {
         let (extracted, splats) = (self.extracted.clone(), self.splats.clone());
         let done = build(self);
         (self.extracted, self.splats) = (extracted, splats);
-        // What the block never touched.
+        // Variables that the block never touched.
         self.undeclared.clear();
         let stmts = std::mem::replace(&mut self.stmts, outer);
         done.map(|()| stmts)
@@ -358,7 +359,7 @@ impl<'a> Lower<'a> {
         }
     }
 
-    /// What `build` makes where an axis of loop IR stands for an index, inside these loops.
+    /// Runs `build`, inside these loops, with an axis of Loop IR bound to an index.
     fn at_axis<T>(&mut self, axis: l::AxisId, at: k::Ix, nest: Nest, build: impl FnOnce(&mut Self) -> T) -> T {
         let outer = (self.axes.insert(axis, at), std::mem::replace(&mut self.nest, nest));
         let done = build(self);
@@ -377,7 +378,8 @@ impl<'a> Lower<'a> {
         })
     }
 
-    /// What `build` makes for a statement. What has no operation of its own is made for the one around it.
+    /// Runs `build` for a statement and attributes its output to the user's operation. A statement without an operation
+    /// of its own belongs to the operation around it.
     fn at_source(&mut self, stmt: &l::Stmt, build: impl FnOnce(&mut Self) -> Res<()>) -> Res<()> {
         let around = self.source;
         self.source = self.sources.get(&std::ptr::from_ref(stmt)).copied().or(around);
@@ -390,7 +392,7 @@ impl<'a> Lower<'a> {
         self.vals.get(&val).copied().ok_or_else(|| format!("value {} is used before it is defined", val.0))
     }
 
-    /// Whether the expression differs between the lanes of the vector loop at hand.
+    /// Returns true if the expression differs between the lanes of the vector loop at hand.
     fn varies(&self, ix: &l::Ix) -> bool {
         let Some(vector) = self.vector else { return false };
         self.lane.is_none()

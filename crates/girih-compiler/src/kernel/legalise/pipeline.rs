@@ -1,4 +1,4 @@
-//! Loops that fill what the next iterations need.
+//! Pipelines: loops that fill buffers for later iterations.
 //!
 //! ```text
 //! for k in 0..n: serial pipeline(3)              for p in 0..2 { if p < n { fill(p) }  commit }
@@ -16,14 +16,17 @@
 //! barrier is enough at any depth.
 
 //!
-//! Where there are as many generations as iterations, all are filled before the first, and none waits for a place.
+//! A pipeline with a generation for every iteration fills all of them before the first iteration, and no fill waits for
+//! a free generation.
 //!
-//! Where products of warpgroups overlap, that of an iteration still reads its generation during the next one, so that behind
-//! a barrier the one that is filled is that of two iterations before, and one less is ahead.
+//! Where products of warpgroups overlap, the product of an iteration still reads its generation during the next
+//! iteration. After a barrier the pipeline therefore fills the generation of two iterations before, and one generation
+//! fewer is filled ahead.
 //!
-//! What TMA fills: [`super::tensor`]. A pipeline of one generation fills it at the beginning of each iteration.
+//! Stages that TMA fills are in [`super::tensor`]. A pipeline of one generation fills it at the beginning of each
+//! iteration.
 //!
-//! In a block that takes several iterations of a nest in turn the pipeline of one goes on where that of the one before ended:
+//! In a block that takes several iterations of a nest in turn, the pipeline continues from one of them to the next:
 //! [`super::rounds`].
 
 use super::tensor::Full;
@@ -49,8 +52,9 @@ fn once(f: &l::For, depth: u32) -> Option<i64> {
     edit::at_most(&f.hi).filter(|n| (0..=i64::from(depth)).contains(n))
 }
 
-/// Whether no iteration of a pipeline has a barrier of its own: TMA fills each generation once, or a warp for it waits until
-/// all have read it, and every thread waits for it itself. One that `goes_on` fills each generation again.
+/// Returns true if the iterations of a pipeline have no barrier of their own: TMA fills each generation once, or a
+/// producer warp waits until all threads have read it, and every thread waits for the data itself. A pipeline that
+/// `goes_on` fills each generation again.
 pub(super) fn is_free(f: &l::For, depth: u32, goes_on: bool) -> bool {
     let (stages, _) = f.stages();
     let roles = matches!(f.place, l::Place::Pipeline { roles: true, .. });
@@ -158,7 +162,7 @@ impl Lower<'_> {
                 s.commit(fills);
             }
             if fills.copies {
-                // The groups of later iterations, of which those that are not filled any more are empty.
+                // Leaves the groups of later iterations in flight; the groups of iterations past the end are empty.
                 s.push(k::Stmt::WaitGroups { left: (ahead as u32).saturating_sub(1) });
             }
             if let Some(full) = fills.full {
@@ -188,7 +192,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Declares the buffers that a pipeline fills, each of which has so many generations.
+    /// Declares the buffers that a pipeline fills, with `depth` generations each.
     pub(super) fn declare_stages(&mut self, f: &l::For, depth: u32) -> Res<()> {
         let iteration = self.iteration(f);
         f.stages().0.iter().try_for_each(|stage| {
@@ -244,7 +248,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A load and the write of what it gave, as an asynchronous copy. Whether the statements are these two.
+    /// Turns a load and the write of its value into an asynchronous copy. Returns true if the statements are these two.
     pub(super) fn copy_async(&mut self, body: &[l::Stmt]) -> Res<bool> {
         let lanes = self.vector.map_or(1, |v| v.lanes);
         let Some(copy) = edit::Copy::of(body, lanes.into()) else { return Ok(false) };

@@ -96,7 +96,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether statements touch registers declared outside them.
+    /// Returns true if statements touch registers declared outside them.
     pub(super) fn touches_registers(&self, body: &[l::Stmt]) -> bool {
         let mut touches = false;
         let register = |buf: l::BufId| {

@@ -17,11 +17,11 @@
 //!                                                      }
 //!                                                    }
 //! ```
-//! A warp that computes arrives when all its lanes have read a generation, so that as many arrive as there are warps. Nobody
-//! has read anything when a generation is filled first; the phase before the first counts as over.
+//! A consumer warp arrives once all its lanes have read a generation, so that one arrival is expected from each warp.
+//! Nobody has read a generation before it is first filled; the phase before the first counts as complete.
 //!
-//! In a cluster a warp arrives at the mbarriers of all blocks: what is the same for all of them, one fills for all
-//! ([`super::tensor`]), and it waits until everybody has read the generation before.
+//! In a cluster a warp arrives at the mbarriers of all blocks: one block fills the data that is the same in all blocks
+//! ([`super::tensor`]), and it waits until every block has read the generation before.
 //!
 //! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, behind whose wait its
 //! product has ended.
@@ -37,9 +37,9 @@ use crate::kernel::registers::{self, UNIT};
 use crate::loops::ir as l;
 use crate::loops::walk;
 
-/// What a thread gets at most.
+/// The most registers of a thread that computes.
 const MOST: u32 = 240;
-/// What a thread keeps that only begins copies.
+/// The registers that a thread keeps if it only starts copies.
 const FEWEST: u32 = 24;
 /// Numbers of its own for which a thread gets more registers.
 const MANY: u64 = 96;
@@ -83,7 +83,8 @@ impl Lower<'_> {
 
     pub(super) fn specialised(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
         let (stages, rest) = f.stages();
-        // A block that goes on with another tile waits for its last product, of which the warp that fills then hears.
+        // A block that goes on with another tile waits for its last product, so that the producer warp learns that its
+        // operands have been read.
         let overlap = overlap && self.rounds.is_none();
         let consumers = super::threads::of(&self.src.body);
         let more = more(consumers).filter(|_| self.out.threads - consumers == k::WARPGROUP);
@@ -107,7 +108,7 @@ impl Lower<'_> {
             done?;
             s.push(k::Stmt::SyncWarp);
             let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
-            // Of what a product in flight reads, the generation before.
+            // The generation that a product has read: the one of the iteration before, if products overlap.
             let read = if overlap { k::Ix::sub(at.clone(), one.clone()) } else { turn };
             let on = full.generation(free, &read);
             let blocks = s.out.cluster;

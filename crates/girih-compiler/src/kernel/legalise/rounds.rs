@@ -48,7 +48,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What `build` makes in another round of the block, if one is given.
+    /// Runs `build` in another round of the block, if one is given.
     pub(super) fn in_round<T>(&mut self, round: Option<k::Ix>, build: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
         let (Some(round), Some(rounds)) = (round, self.rounds.clone()) else { return build(self) };
         let defined = rounds.numbers.iter().filter_map(walk::def);

@@ -149,7 +149,7 @@ impl Lower<'_> {
         Ok(k::Address::Slot { buf: slot, index })
     }
 
-    /// What the loops around say of their axes.
+    /// The facts that the enclosing loops give about their axes.
     fn nest_facts(&self) -> Facts {
         let mut facts = self.src.facts();
         for (axis, lo, n) in &self.nest {
@@ -536,7 +536,7 @@ impl Lower<'_> {
     }
 }
 
-/// The most copies that an unrolled loop becomes: as many as the knob `unroll` allows.
+/// The most copies that an unrolled loop becomes; equal to the limit of the knob `unroll`.
 const MOST_COPIES: u64 = 64;
 
 /// A serial loop of at most this many iterations need not look at the abort flag.

@@ -14,7 +14,8 @@ pub struct Slots {
     offsets: FxHashMap<l::BufId, u64>,
     /// Bytes of the memory that the threads of a block share.
     pub shared: u64,
-    /// Of a buffer of shared memory: those with some of its bytes, which threads may still read when it begins to live.
+    /// For a buffer in shared memory: the buffers that share bytes with it and that threads may still read when its
+    /// life begins.
     pub met: BTreeMap<l::BufId, Vec<l::BufId>>,
     /// Byte offsets of the allocas not yet met, in program order.
     allocas: std::collections::VecDeque<u64>,
@@ -41,9 +42,9 @@ struct Scan {
 }
 
 const ALIGN: u64 = 64;
-/// Of shared memory: that of the widest access of a thread.
+/// The alignment of slots in shared memory: that of a thread's widest access.
 const SHARED_ALIGN: u64 = 16;
-/// Of boxes that TMA copies.
+/// The alignment of boxes that TMA copies.
 const BOX_ALIGN: u64 = 128;
 
 impl Slots {
@@ -115,7 +116,7 @@ impl Slots {
     }
 }
 
-/// The first place for so many bytes beside others, which are a place and a length each.
+/// The first free offset for `bytes` bytes; `busy` holds the offset and length of each allocation.
 fn first_fit(mut busy: Vec<(u64, u64)>, bytes: u64, align: u64) -> u64 {
     busy.sort_unstable();
     let mut at = 0u64;
@@ -161,7 +162,7 @@ impl Scan {
         }
     }
 
-    /// Of each buffer that has bytes of stages: the stages of which it has bytes that may still be read.
+    /// For each buffer that shares bytes with stages: the stages whose shared bytes may still be read.
     fn met(
         &self,
         kernel: &l::Kernel,

@@ -1,7 +1,7 @@
 //! Where the threads of a block wait for each other.
 //!
-//! In: a placed kernel. Out: the statements before which there must be a barrier. What stands in a loop over threads runs
-//! on its threads; everything else runs on all threads alike.
+//! In: a placed kernel. Out: the statements before which there must be a barrier. A statement inside a loop over
+//! threads runs on its threads; every other statement runs on all threads alike.
 //!
 //! ```text
 //! for t in 0..128: thread:  s[t] = ...                 s is written
@@ -11,10 +11,11 @@
 //! for t in 0..128: thread:  s[t] = ...
 //! ```
 //!
-//! The rule is that of effects: between two statements of which one writes what the other reads or writes there is a
-//! barrier. What the end of a loop's iteration did meets the beginning of the next: the kernel is walked until no loop's end
-//! tells anything new, each walk going by each statement once. Shared buffers are apart from each other. So are the arrays of
-//! an open kernel; arguments that a user launches with may overlap, so there global memory is one thing.
+//! The rule compares effects: if one of two statements writes what the other reads or writes, there is a barrier
+//! between them. The effects at the end of an iteration also meet the beginning of the next: the kernel is walked until
+//! no loop's end adds an effect, each walk visiting each statement once. Shared buffers do not overlap each other, nor
+//! do the arrays of an open kernel; arguments that a user launches with may overlap, so there all of global memory is
+//! one thing.
 
 use super::{pipeline, threads};
 use crate::loops::ir::*;
@@ -22,7 +23,7 @@ use crate::loops::walk::{self, Part, parts};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What threads share.
+/// Memory that threads share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Thing {
     Global,
@@ -33,7 +34,7 @@ enum Thing {
     Partials(u32),
 }
 
-/// What happened since the last barrier.
+/// The accesses since the last barrier.
 #[derive(Clone, Default, PartialEq)]
 struct Since {
     read: BTreeSet<Thing>,
@@ -92,7 +93,7 @@ impl Sync<'_> {
     fn body(&mut self, body: &[Stmt], since: &mut Since) {
         let mut boxes = false;
         for s in body {
-            // What threads have written is shown to TMA before a barrier.
+            // A barrier follows the fence that shows the threads' writes to TMA.
             if s.is_placed(Place::Tensor) && !boxes {
                 self.before.insert(std::ptr::from_ref(s));
                 *since = Since::default();
@@ -199,8 +200,8 @@ impl Sync<'_> {
         if let Place::Pipeline { depth, roles, .. } = f.place
             && pipeline::is_free(f, depth, self.rounds.is_some())
         {
-            // A generation is filled again when all warps that compute have read it: who sees the last one knows that all of
-            // them are past the first. Of what the other threads do nothing is known.
+            // A generation is filled again when all consumer warps have read it: a warp that sees the last generation
+            // knows that all of them are past the first. Nothing is known about the accesses of the other threads.
             if roles && f.hi.as_const().is_some_and(|n| n > i64::from(depth)) {
                 let mut alike = Since::default();
                 self.alike(&self.kernel.body, &mut alike);
@@ -208,7 +209,7 @@ impl Sync<'_> {
                 since.read.retain(touched);
                 since.written.retain(touched);
             }
-            // What TMA writes is waited for by those who read it.
+            // Readers of data that TMA writes wait for it themselves.
             since.read.extend(&fill.read);
             return self.repeated(s, rest, since);
         }
@@ -224,7 +225,8 @@ impl Sync<'_> {
         }
     }
 
-    /// What all threads do alike, those of a warp that fills for the others among them: what stands in no loop over threads.
+    /// The accesses that all threads make alike, including a warp that fills for the others: those outside any loop
+    /// over threads.
     fn alike(&self, body: &[Stmt], out: &mut Since) {
         for s in body {
             match s {

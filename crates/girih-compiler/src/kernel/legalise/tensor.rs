@@ -1,4 +1,4 @@
-//! Of a pipeline's stages, those that TMA fills.
+//! The stages of a pipeline that TMA fills.
 //!
 //! ```text
 //! for k in 0..n: serial pipeline(3)                      if tx == 0 { for i in 0..3 { init full[i] count 1 }  fence init }
@@ -14,13 +14,13 @@
 //!           copy tensor s[k%3*2048] = x_map[0, k*32] on full[k%3]
 //! ```
 //!
-//! What TMA copies back stands in a loop of its own: see [`Lower::store_boxes`].
+//! Boxes that TMA copies back to global memory have a loop of their own: see [`Lower::store_boxes`].
 //!
-//! In a cluster every block has its own mbarriers, slots and bytes, and a box that is the same in all blocks one of them copies to
-//! all: of several boxes each another one (`copy tensor .. all`).
+//! In a cluster every block has its own mbarriers, slots and bytes. A box that is the same in all blocks is copied to
+//! all of them by one block (`copy tensor .. all`); where there are several such boxes, each by another block.
 //!
-//! One mbarrier for each generation counts the bytes of all its boxes, so that one wait is enough. The barrier behind it says
-//! that all threads are done with the generation that is filled next.
+//! One mbarrier for each generation counts the bytes of all its boxes, so that one wait is enough. The barrier after
+//! the wait ensures that all threads are done with the generation that is filled next.
 
 use super::{Lower, Res};
 use crate::index::Facts;
@@ -33,10 +33,10 @@ use crate::tile::boxes::BoxCopy;
 #[derive(Clone, Copy)]
 pub(super) struct Full {
     slot: k::BufId,
-    /// Those that say that a generation has been read, where they are.
+    /// The mbarriers that signal that a generation has been read, if there are any.
     pub free: Option<k::BufId>,
     depth: u32,
-    /// Of all boxes of a generation.
+    /// The bytes of all boxes of a generation.
     bytes: u32,
 }
 
@@ -51,9 +51,9 @@ impl Full {
 }
 
 impl Lower<'_> {
-    /// Declares the tensors of those stages that TMA fills, and mbarriers for them; `None` where there are none.
-    /// They are filled before the first iteration where they are filled once. Where as many as `readers` say that they have
-    /// read a generation, there are mbarriers for that too.
+    /// Declares the tensors and the mbarriers of the stages that TMA fills; `None` where there are none. Stages that
+    /// are filled once are filled before the first iteration. With `readers`, there are also mbarriers that count that
+    /// number of readers of a generation.
     pub(super) fn tensors(
         &mut self,
         stages: &[l::Stmt],

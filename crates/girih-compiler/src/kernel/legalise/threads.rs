@@ -18,7 +18,8 @@ use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use rustc_hash::FxHashMap;
 
-/// The threads of a block: as many as the longest loop over them has, in whole warps; 1 where there is none.
+/// The threads of a block: the extent of the longest loop over threads, rounded up to whole warps; 1 where there is
+/// none.
 pub(super) fn of(body: &[l::Stmt]) -> u32 {
     let mut threads = None;
     walk::visit(body, &mut |s| {
@@ -35,7 +36,7 @@ pub(super) fn of(body: &[l::Stmt]) -> u32 {
     threads.map_or(1, |n| n.next_multiple_of(k::WARP))
 }
 
-/// Whether the threads that combine meet in shared memory: those of several warps.
+/// Returns true if the threads combine their values in shared memory: they span several warps.
 pub(super) fn by_shared_memory(c: &l::Combine) -> bool {
     c.ways > k::WARP
 }
@@ -138,7 +139,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What the threads have together goes to what there was before.
+    /// Combines the threads' result with the accumulator's value from before the loop.
     pub(super) fn combined(&mut self, op: ScalarOp, whole: k::ValId, total: k::ValId) {
         let sum = self.both("sum", op, whole, total);
         self.push(k::Stmt::Set { var: whole, value: k::Opnd::Val(sum) });
@@ -158,7 +159,7 @@ impl Lower<'_> {
         self.run(&folded.rest)
     }
 
-    /// A value of each of so many neighbouring lanes combined by halving, in each of them.
+    /// Combines the values of `ways` neighbouring lanes by halving; each lane gets the result.
     fn halved_by_lanes(&mut self, op: ScalarOp, ways: u32, own: k::ValId) -> k::ValId {
         let t = self.out.vals[own].ty;
         let mut total = own;

@@ -1,8 +1,8 @@
 //! Statements many lanes at a time, and the loops around them.
 //!
-//! Lane l of a statement is the iteration `axis + l`. What is the same in every lane stays one value; what differs is a
-//! vector; what cannot be done on vectors runs in a lane loop, its operands taken out of and its result put into vectors.
-//! A masked access first asks whether every lane is on, which decides nearly always.
+//! Lane l of a statement is the iteration `axis + l`. A value that is the same in every lane stays one value; a value
+//! that differs is a vector; an operation without a vector form runs in a lane loop, which extracts its operands from
+//! vectors and inserts its result. A masked access first asks whether every lane is on, which decides nearly always.
 
 use super::scalar::zero;
 use super::{Loc, Lower, Res, Storage, Vector, ty};
@@ -20,7 +20,8 @@ enum Reach {
     Same,
     /// Lane l at the first lane's element plus l.
     Contiguous,
-    /// Lane l at the first lane's element plus so many times l, few enough that vectors side by side are loaded for it.
+    /// Lane l at the first lane's element plus l times this step, which is small enough to load adjacent vectors for
+    /// it.
     Apart(u32),
     Scattered,
 }
@@ -30,7 +31,7 @@ impl Lower<'_> {
         self.vector.map_or(1, |v| v.lanes)
     }
 
-    /// Whether an operand differs between lanes.
+    /// Returns true if an operand differs between lanes.
     fn differs(&self, opnd: &l::Opnd) -> bool {
         matches!(opnd, l::Opnd::Val(v) if matches!(self.vals.get(v), Some(Loc::Vector(_))))
     }
@@ -74,7 +75,7 @@ impl Lower<'_> {
         ix.any_leaf(&mut |leaf| matches!(leaf, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))))
     }
 
-    /// What the expression grows by from lane to lane, where that is the same everywhere.
+    /// The step of the expression from lane to lane, if it is constant.
     fn slope(&self, ix: &l::Ix, vector: Vector) -> Option<l::Ix> {
         if self.has_vectors(ix) {
             return None;
@@ -120,7 +121,7 @@ impl Lower<'_> {
             || mask.vals.iter().any(|v| self.differs(&l::Opnd::Val(*v)))
     }
 
-    /// Whether every lane is on, as a mask of one value; `None` where only the lanes themselves can tell.
+    /// Returns a mask of one value that says whether every lane is on; `None` where only the lanes themselves can tell.
     fn all_on(&mut self, mask: &l::Mask) -> Res<Option<k::Mask>> {
         let Some(vector) = self.vector else { return Ok(None) };
         let mut out = k::Mask::default();
@@ -529,7 +530,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether lanes of vectors of these elements can be loaded and stored without the others.
+    /// Returns true if single lanes of vectors of these elements can be loaded and stored without the others.
     fn in_parts(&self, elem: DType) -> bool {
         elem.bits() >= 8 && !self.options.check && self.out.threads <= 1
     }
@@ -549,7 +550,7 @@ impl Lower<'_> {
             let slopes = (self.slope(&cond.lhs, vector), self.slope(&cond.rhs, vector));
             let (Some(l::Ix::Const(a)), Some(l::Ix::Const(b))) = slopes else { return Ok(None) };
             let at = self.at_lane(cond, vector, 0)?;
-            // What is left until the two sides are equal.
+            // The lanes left until the two sides are equal.
             let (up, left) = match a.wrapping_sub(b) {
                 1 => (true, k::Ix::sub(at.rhs, at.lhs)),
                 -1 => (false, k::Ix::sub(at.lhs, at.rhs)),
@@ -653,7 +654,7 @@ impl Lower<'_> {
         (!group.iter().any(|s| differ(s))).then_some(group)
     }
 
-    /// Vectors of which each holds elements that lie a few apart, stored as vectors side by side.
+    /// Stores vectors whose elements lie a few apart as vectors of adjacent elements.
     pub(super) fn store_interleaved(&mut self, group: &[&l::Stmt]) -> Res<()> {
         let (mut parts, mut first) = (vec![], None);
         for s in group {
@@ -846,8 +847,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Whether the statements can run many lanes at a time: no storage of their own beyond scalars, nothing that ends or
-    /// prints, no placement inside.
+    /// Returns true if the statements can run for many lanes at a time: they have no storage of their own beyond
+    /// scalars, do not return or print, and contain no placement.
     fn vectorisable(&self, body: &[l::Stmt]) -> bool {
         body.iter().all(|stmt| match stmt {
             l::Stmt::Stage { .. } | l::Stmt::Alloca { .. } => false,
@@ -909,7 +910,7 @@ pub(super) fn store(place: k::Address, value: k::Opnd) -> k::Stmt {
     k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak }
 }
 
-/// Whether the statements leave the loop they are in; then lanes may leave it at different times.
+/// Returns true if the statements leave the loop they are in; then lanes may leave it at different times.
 fn leaves(body: &[l::Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
         l::Stmt::If { then, els, .. } => leaves(then) || leaves(els),

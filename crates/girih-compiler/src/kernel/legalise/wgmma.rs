@@ -8,9 +8,9 @@
 //!       ...                                            wgmma commit
 //!       acc[t, r, c] = ...                             wgmma wait 0 acc
 //! ```
-//! Behind the wait the panels have been read: the barrier before they are filled again is that of any other reader. In a pipeline
-//! of which iterations overlap, a product is waited for at the end of the next iteration (`wgmma wait 1`), and the last one behind
-//! the loop.
+//! After the wait the panels have been read: the barrier before they are filled again is the same as for any other
+//! reader. In a pipeline whose iterations overlap, the wait for a product stands at the end of the next iteration
+//! (`wgmma wait 1`), and the wait for the last product after the loop.
 
 use super::{Lower, Res, Storage};
 use crate::index::{Facts, simplify};
@@ -19,14 +19,14 @@ use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
 use crate::loops::panels::Lies;
 
-/// The products that go on when an iteration ends, and what they add to.
+/// The products still in flight when an iteration ends, and the buffer that they add to.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) enum Flight {
     #[default]
     None,
-    /// That of the iteration: what the one before has read may be filled again.
+    /// The product of the iteration: the panels that the one before has read may be filled again.
     One(Option<k::BufId>),
-    /// Those of all iterations: nothing is filled again.
+    /// The products of all iterations: no panel is filled again.
     All(Option<k::BufId>),
 }
 
@@ -72,7 +72,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What `body` makes of the iterations of a loop, and behind it the wait for the products that still go on.
+    /// Builds the iterations of a loop with `body`, and after the loop the wait for the products that are still in
+    /// flight.
     pub(super) fn in_flight(&mut self, flight: Flight, body: impl FnOnce(&mut Self) -> Res<()>) -> Res<()> {
         let before = std::mem::replace(&mut self.flight, flight);
         let done = body(self);

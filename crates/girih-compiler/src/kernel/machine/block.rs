@@ -27,7 +27,7 @@ use crate::loops::eval::blocks::{self, Blocks, Pause, SLICE};
 pub(in crate::kernel) struct Run<'a> {
     pub program: &'a Program,
     pub kernel: &'a Kernel,
-    /// What the kernel was made of, for its sites.
+    /// The placed kernel that the kernel was made from, for its sites.
     pub placed: &'a loops::ir::Kernel,
     pub launch: &'a Launch,
     /// Blocks that are under way at once at most; `None`: all may be.
@@ -50,7 +50,7 @@ pub(super) enum Wait {
     Cluster,
     /// For a phase of an mbarrier to end.
     Phase(u32),
-    /// For so many registers a thread.
+    /// For this number of registers per thread.
     Registers(u32),
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Warp<const W: usize> {
     pub groups: Vec<Group>,
     pub flights: Flights<W>,
     pub products: Products<W>,
-    /// What each of its threads has.
+    /// The registers of each of its threads.
     pub registers: u32,
     /// The lanes that began, and those that have not ended.
     pub began: u32,

@@ -56,7 +56,7 @@ pub(in crate::kernel) enum At {
 pub(in crate::kernel) struct Own {
     pub first: Slot,
     pub len: u64,
-    /// What every element holds when a block begins.
+    /// The value of every element when a block begins.
     pub begins: u64,
 }
 
@@ -326,14 +326,15 @@ pub(in crate::kernel) enum Inst {
 }
 
 impl Program {
-    /// The bytes of a cluster's slots, scratch and shared memory, in warps of so many lanes; `None` where that overflows.
+    /// The bytes of a cluster's slots, scratch and shared memory, in warps of `lanes` lanes; `None` where that
+    /// overflows.
     pub fn bytes(&self, lanes: u32) -> Option<u64> {
         let threads = u64::from(self.threads.checked_next_multiple_of(lanes)?);
         let of_thread = (self.slots as u64).checked_mul(8)?.checked_add(self.scratch_bytes)?;
         of_thread.checked_mul(threads)?.checked_add(self.shared_bytes)?.checked_mul(self.cluster.into())
     }
 
-    /// Warps of so many lanes of one block of a cluster.
+    /// The number of warps, of `lanes` lanes each, in one block of a cluster.
     pub fn warps(&self, lanes: usize) -> usize {
         (self.threads as usize).div_ceil(lanes)
     }
@@ -370,7 +371,7 @@ pub(in crate::kernel) struct Program {
     pub tensors: Vec<TensorCode>,
     /// How many mbarriers a block has.
     pub mbarriers: u32,
-    /// Whether the scratch has an address, so that it lies in memory too.
+    /// True if the scratch has an address, so that it lies in memory too.
     pub addressed: bool,
     pub slots: usize,
     /// The slots of the parameters, each with the mask of its type.
@@ -388,7 +389,7 @@ pub(in crate::kernel) struct Program {
     pub cooperative: bool,
 }
 
-/// Of the return at the end of the code, and of jumps over an `else`.
+/// The statement number of the return at the end of the code, and of jumps over an `else`.
 pub(in crate::kernel) const NO_STATEMENT: u32 = u32::MAX;
 
 /// The type of an element in a slot, where 4-bit elements have a byte each.

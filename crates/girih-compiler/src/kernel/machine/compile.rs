@@ -145,7 +145,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
 /// The most elements of an array that become slots.
 const MOST_OWN: u64 = 256;
 
-/// Whether the address of scratch memory is taken.
+/// Returns true if the address of scratch memory is taken.
 fn addressed(body: &[Stmt]) -> bool {
     any(body, |stmt| matches!(stmt, Stmt::Scratch { .. }))
 }
@@ -160,7 +160,7 @@ fn any(body: &[Stmt], of: impl Fn(&Stmt) -> bool) -> bool {
     found
 }
 
-/// Lanes out of several vectors: `from` says of which, and which lane of it.
+/// Picks lanes out of several vectors: `from` gives the vector, and the lane of it, for each lane of the result.
 fn picked(dst: Slot, lanes: u32, of: &[Slot], from: &dyn Fn(u32) -> (u32, u32)) -> Inst {
     let slot = |(part, at): (u32, u32)| of[part as usize] + at;
     Inst::Pick { dst, lanes: (0..lanes).map(|lane| slot(from(lane))).collect() }

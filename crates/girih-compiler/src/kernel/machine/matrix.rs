@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together on matrices: rows of shared memory become fragments, and fragments are multiplied.
+//! Matrix operations of the lanes of a warp: loading fragments from rows of shared memory, and multiplying fragments.
 //!
 //! In: the lanes' registers, and shared memory. Out: registers. Sums are those of the evaluator: terms are added one after
 //! the other, each with one rounding.
@@ -21,7 +21,7 @@ const ROWS: usize = 8;
 const TERMS: usize = 32;
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
-    /// What a group of lanes does at an instruction where its warp meets.
+    /// Runs a matrix instruction for a group of lanes whose warp has met there.
     pub(super) fn matrices(&mut self, block: &mut Block<W, V::Local>, at: At, inst: &Inst) -> Result<(), Trap> {
         match inst {
             Inst::LoadMatrix { dst, access, words, transposed } => {
@@ -172,7 +172,7 @@ pub(super) fn term(bits: u64, of: Operand) -> Term {
     match of {
         Operand::F16 => float(DType::F16),
         Operand::BF16 => float(DType::BF16),
-        // Of an f32 the first 19 bits count.
+        // Only the first 19 bits of an f32 count.
         Operand::TF32 => Term::Float(f32::from_bits(bits as u32 & !0x1fff)),
         Operand::E4M3 => float(DType::F8E4M3FN),
         Operand::E5M2 => float(DType::F8E5M2),

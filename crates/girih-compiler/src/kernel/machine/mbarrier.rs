@@ -38,11 +38,11 @@ pub(super) struct Mbarrier {
     pub fenced: bool,
     /// The phase that each thread waits for next.
     next: Vec<u32>,
-    /// Boxes of which nobody has waited for the phase that counts them: that phase, and who began them.
+    /// Boxes whose phase nobody has waited for yet: the phase that counts them, and who started them.
     unseen: Vec<(u32, At, usize)>,
 }
 
-/// Boxes that nobody has waited for, of which an mbarrier knows at most.
+/// The most boxes without a waiter that an mbarrier remembers.
 const UNSEEN: usize = 64;
 
 impl Mbarrier {
@@ -127,7 +127,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         self.watch.sync(&mut block.local, at.statement, at.warp as u32, at.lanes, sync);
     }
 
-    /// Whether a lane may use an mbarrier: it is initialised, the thread can know that, and its block has not ended.
+    /// Returns true if a lane may use an mbarrier: it is initialised, the thread can know that, and its block has not
+    /// ended.
     pub(super) fn usable(&mut self, block: &Block<W, V::Local>, at: At, lane: usize, number: u32) -> bool {
         if block.members[(number / self.program.mbarriers.max(1)) as usize].live == 0 {
             self.wrong(at, lane, Wrong::Gone { number });

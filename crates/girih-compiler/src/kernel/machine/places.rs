@@ -56,7 +56,7 @@ impl<const W: usize> Places<W> {
         }
     }
 
-    /// Whether `count` elements of a lane's place lie in its slot.
+    /// Returns true if `count` elements of a lane's place lie in its slot.
     pub fn inside(&self, lane: usize, count: u32) -> bool {
         self.slot.is_none_or(|(_, len)| {
             let first = u64::try_from(self.index[lane]).ok();
@@ -82,7 +82,7 @@ impl<const W: usize> Places<W> {
     }
 }
 
-/// What a thread can read and write.
+/// The memory that a thread can read and write.
 pub(super) struct Stores<'a, const W: usize> {
     pub memory: &'a mut dyn Memory,
     pub scratch: &'a mut [u8],

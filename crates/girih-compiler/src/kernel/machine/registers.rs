@@ -1,7 +1,7 @@
 //! Registers that the warps of a block give each other.
 //!
-//! In: `registers more` and `registers fewer` of the lanes of a warp. Out: who waits and who goes on; the watch is told of a number
-//! that is no change of that kind. Values do not change.
+//! In: `registers more` and `registers fewer` of the lanes of a warp. Out: the groups that wait and those that go on;
+//! the watch is told of a count that changes the registers in the wrong direction. Values do not change.
 
 use super::block::{Block, Machine, Wait};
 use super::step::At;
@@ -10,7 +10,8 @@ use crate::base::launch::Trap;
 use crate::kernel::ir::WARP;
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
-    /// Whether the group goes on: its warp has so many registers a thread now.
+    /// Changes the registers of a warp. Returns true if the group goes on: its warp now has `count` registers per
+    /// thread.
     pub(super) fn registers(
         &mut self,
         block: &mut Block<W, V::Local>,
@@ -47,7 +48,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(true)
     }
 
-    /// What a warp that waits for registers lacks.
+    /// The registers that a waiting warp lacks.
     pub(super) fn lacks_registers(&self, block: &Block<W, V::Local>, warp: usize, asks: u32) -> Lacks {
         let (has, free) = (block.warps[warp].registers, block.members[self.member(warp)].registers);
         Lacks::Registers { asks, has, free, first: self.program.registers, threads: self.program.threads }

@@ -43,7 +43,7 @@ impl Policy {
 
 /// Instructions of a turn.
 const TURN: u32 = 64;
-/// Every so many turns, and choices among groups of lanes, one goes round, whatever the policy.
+/// Every 64th turn, and every 64th choice among groups of lanes, is round-robin, whatever the policy.
 const ROUND: u32 = 64;
 
 #[derive(Clone, Debug)]
@@ -138,7 +138,8 @@ impl Schedule {
         mask & (self.draw(u32::MAX) | self.draw(u32::MAX) << 16)
     }
 
-    /// Whether a copy that begins now moves its bytes at once; otherwise it does as late as it may.
+    /// Returns true if a copy that begins now moves its bytes at once; otherwise it moves them at the latest allowed
+    /// moment.
     pub fn lands_at_once(&mut self) -> bool {
         match self.policy {
             Policy::RoundRobin | Policy::Reversed => false,
@@ -148,7 +149,7 @@ impl Schedule {
         }
     }
 
-    /// Whether lanes that write the same place do so from the last to the first, and copies land so.
+    /// Returns true if lanes that write the same place do so from the last to the first, and copies land in that order.
     pub fn last_lane_first(&self) -> bool {
         self.policy == Policy::Reversed
     }

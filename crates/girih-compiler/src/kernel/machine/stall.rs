@@ -1,14 +1,14 @@
-//! Blocks that go round for ever.
+//! Detects blocks that loop for ever.
 //!
-//! In: the blocks under way, looked at now and then while none of them ends. Out: whether they stand as they stood before although
-//! nobody has changed memory since. Then they will stand so again and again: what a block does follows from its registers, its
-//! shared memory, its scratch and memory alone.
+//! In: the blocks under way, examined now and then while none of them ends. Out: whether their state repeats an earlier
+//! one although memory has not changed since. Then it will repeat for ever: only a block's registers, shared memory,
+//! scratch and global memory determine what it does next.
 //!
 //! ```text
 //! loop { v = load f[0] acquire; if v == 1 { break } }     with f[0] = 0 and nobody left who writes it
 //! ```
-//! Invariants: a state is compared with one that is kept, which is renewed after 1, 2, 4, ... looks (Brent's algorithm), so that any
-//! period is found. A loop that counts is no such loop: its states differ.
+//! Invariants: a state is compared with a saved one, which is renewed after 1, 2, 4, ... looks (Brent's algorithm), so
+//! that any period is found. A counting loop is not reported: its states differ.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};
@@ -44,7 +44,7 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Whether a state is the one that is kept.
+    /// Returns true if a state equals the saved one.
     fn again(&mut self, state: u64) -> bool {
         if self.kept == Some(state) {
             return true;
@@ -57,7 +57,7 @@ impl Looks {
     }
 }
 
-/// Memory of which changes are counted: where blocks may wait for each other, only those that leave other bytes.
+/// Memory that counts its changes; where blocks may wait for each other, only writes that change bytes count.
 pub(super) struct Counted<'a> {
     memory: &'a mut dyn Memory,
     changes: Rc<Cell<u64>>,
@@ -96,7 +96,7 @@ impl Memory for Counted<'_> {
 }
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
-    /// Whether blocks of which none has ended for a while stand as they did before.
+    /// Returns true if the blocks, while none has ended for a while, are in the same state as before.
     pub(super) fn goes_round(&mut self, live: &[Block<W, V::Local>]) -> bool {
         let changes = self.changes.get();
         if std::mem::replace(&mut self.looks.changes, changes) != changes {
@@ -122,7 +122,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         self.looks.again(state.finish())
     }
 
-    /// Why a run ends of which the blocks go round; so many others have not begun.
+    /// The trap of a run whose blocks loop for ever; `left` blocks have not begun.
     pub(super) fn stalled(&mut self, live: &[Block<W, V::Local>], left: u64) -> Trap {
         let Some(block) = live.first() else { return self.broken([0; 3], "no block is under way") };
         // A group gives way behind the statement that it waits at.

@@ -1,4 +1,4 @@
-//! What an instruction does in the lanes of a group.
+//! Executes an instruction in the lanes of a group.
 
 use super::block::{Block, Flow, Group, Machine, Wait, Warp};
 use super::code::{self, Access, Inst, Shown, in_slot};
@@ -22,7 +22,7 @@ pub(super) struct At {
     pub statement: u32,
     pub warp: usize,
     pub lanes: u32,
-    /// What it accesses it goes on to access until a wait covers it.
+    /// The access goes on until a wait covers it.
     pub lasts: bool,
 }
 
@@ -514,7 +514,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         self.trap(block, Code::OutOfBounds, site, message)
     }
 
-    /// What of an access lies in no region, or in another than the parameter's.
+    /// The fault of an access that lies in no region, or in another region than the parameter's.
     fn not_live(&self, places: &Places<W>, lane: usize, count: u32, param: Option<u64>) -> Option<Fault> {
         if places.kind != Kind::Memory {
             return None;

@@ -33,7 +33,7 @@ struct Flight {
     landed: bool,
 }
 
-/// What the threads of a block copy from shared memory.
+/// The copies out of shared memory that the threads of a block have started.
 #[derive(Default)]
 pub(super) struct Stores {
     all: Vec<Flight>,

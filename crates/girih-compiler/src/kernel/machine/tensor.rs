@@ -1,7 +1,7 @@
 //! Boxes of tensors that TMA copies to shared memory.
 //!
-//! In: a copy that a thread begins. Out: the bytes of shared memory, at a moment that the schedule draws, and the mbarrier
-//! that counts them. What lands late does so when no warp can go on without it, or when the turn of the block ends.
+//! In: a copy that a thread begins. Out: the bytes of shared memory, at a moment that the schedule draws, and the
+//! mbarrier that counts them. A late copy lands when no warp can go on without it, or when the turn of the block ends.
 //!
 //! ```text
 //! tensor m: f32[60, 30] of a strides (32) box [64, 32]
@@ -24,7 +24,7 @@ pub(in crate::kernel) struct TensorCode {
     pub strides: Vec<Expr>,
 }
 
-/// What the lanes of a warp say of their boxes.
+/// The values that the lanes of a warp give for their boxes.
 pub(super) struct Given<const W: usize> {
     bases: [u64; W],
     dims: Vec<[i64; W]>,
@@ -92,7 +92,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    /// The bytes of a lane's box in global memory, and whether all are there; what is wrong with them is told.
+    /// The bytes of a lane's box in global memory, and whether all of them exist; errors are reported.
     pub(super) fn runs(
         &mut self,
         at: At,
@@ -165,7 +165,7 @@ fn boxed<'a, const W: usize>(flight: &'a Flight, tensor: &Tensor) -> Boxed<'a> {
     }
 }
 
-/// What TMA does not take about a tensor or a place.
+/// The reason why TMA refuses a tensor or a place.
 fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String> {
     let (name, align) = (&tensor.name, tensor.align());
     if !base.is_multiple_of(16) {
@@ -180,7 +180,7 @@ fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String>
     })
 }
 
-/// What of a box lies inside of the tensor, row by row.
+/// The part of a box that lies inside the tensor, row by row.
 fn runs(tensor: &Tensor, base: u64, dims: &[i64], strides: &[i64], from: &[i64]) -> Vec<Run> {
     let (size, rank) = (tensor.elem.bytes(), tensor.extents.len());
     let (Some(inner), true) = (rank.checked_sub(1), dims.len() == rank && from.len() == rank) else { return vec![] };

@@ -5,7 +5,7 @@ use crate::base::launch::Trap;
 pub(in crate::kernel) use crate::base::memory::Fault;
 use crate::kernel::ir::{BufId, Order, Space};
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::kernel) enum What {
     Read,
@@ -73,12 +73,12 @@ pub(in crate::kernel) struct Boxed<'a> {
     pub runs: &'a [Run],
 }
 
-/// What lanes do that orders them.
+/// An action of lanes that orders accesses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::kernel) enum Sync {
-    /// What they wrote to shared memory is shown to asynchronous copies.
+    /// Makes the lanes' writes to shared memory visible to asynchronous copies.
     Fence,
-    /// So is what they know of global memory.
+    /// Makes the global memory that the lanes know of visible to asynchronous copies.
     FenceGlobal,
     Init {
         number: u32,
@@ -114,19 +114,19 @@ pub(in crate::kernel) enum Wrong {
     Aliased { number: u32, phase: u32, meant: u32 },
     /// It is used from another block of the cluster, and its own has ended.
     Gone { number: u32 },
-    /// What TMA or `wgmma` does not take, in a sentence.
+    /// A constraint of TMA or `wgmma` that is violated, in a sentence.
     Tensor(String),
-    /// A product of a warpgroup begins, and no fence shows it the thread's registers.
+    /// A product of a warpgroup begins before a fence shows it the thread's registers.
     Registers,
-    /// An array is touched that a product of a warpgroup still adds to.
+    /// A thread touches an array that a product of a warpgroup still adds to.
     Sums,
-    /// A thread is to have more registers and has as many, or fewer.
+    /// `registers more` asks for fewer registers than a thread has, or `registers fewer` for more.
     Change { count: u32, more: bool, has: u32 },
     /// A block ends, and nothing in it has waited for something that touches its shared memory.
     Left(Left),
 }
 
-/// What goes on while threads do other things, until they wait for it.
+/// An operation that goes on while threads do other work, until they wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::kernel) enum Left {
     /// `copy async`.
@@ -138,7 +138,7 @@ pub(in crate::kernel) enum Left {
     Product,
 }
 
-/// What a phase of an mbarrier still waits for.
+/// The arrivals and bytes that a phase of an mbarrier still lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::kernel) struct Missing {
     pub number: u32,
@@ -148,11 +148,12 @@ pub(in crate::kernel) struct Missing {
     pub bytes: i64,
 }
 
-/// What threads wait for.
+/// The event that threads wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::kernel) enum Lacks {
     Phase(Missing),
-    /// A thread has some registers and asks for more; the block has so many that no warp has, and began with `first` a thread.
+    /// A thread with `has` registers asks for `asks`; `free` registers of the block belong to no warp, and threads
+    /// began with `first` each.
     Registers {
         asks: u32,
         has: u32,
@@ -192,7 +193,7 @@ pub(in crate::kernel) enum Scope {
 pub(in crate::kernel) struct Standing {
     pub statement: u32,
     pub threads: Vec<u32>,
-    /// What they wait for, where it is not each other.
+    /// The missing event, if the threads do not wait for each other.
     pub lacks: Option<Lacks>,
 }
 
@@ -218,11 +219,11 @@ pub(in crate::kernel) struct Meeting {
 pub(in crate::kernel) trait Watch {
     /// What is kept of a block under way.
     type Local: Default;
-    /// Whether [`Watch::touched`] is to be called.
+    /// Returns true if [`Watch::touched`] is to be called.
     fn wants_touches(&self) -> bool;
-    /// A block, or a cluster, of so many warps begins; its scratch lies in memory at an address, where it has one.
+    /// A block, or a cluster, of `warps` warps begins; `scratch` is the address range of its scratch, if it has one.
     fn begin(&mut self, local: &mut Self::Local, block: [u32; 3], warps: u32, scratch: Option<(u64, u64)>);
-    /// So many lanes of a warp run a statement; the error ends the run.
+    /// `lanes` lanes of a warp run a statement; an error ends the run.
     fn ran(&mut self, block: [u32; 3], warp: u32, statement: u32, lanes: u32) -> Result<(), Trap>;
     fn touched(&mut self, local: &mut Self::Local, touch: &Touch<'_>);
     /// Copies have ended, for the thread that waited.
@@ -230,7 +231,7 @@ pub(in crate::kernel) trait Watch {
     /// A copy of a box begins, or it lands in a phase of its mbarrier; one to global memory has read shared memory then.
     fn boxed(&mut self, local: &mut Self::Local, boxed: &Boxed<'_>, landed: Option<u32>);
     fn sync(&mut self, local: &mut Self::Local, statement: u32, warp: u32, lanes: u32, sync: Sync);
-    /// Whether a thread can know that an mbarrier is initialised.
+    /// Returns true if a thread can know that an mbarrier is initialised.
     fn sees(&self, local: &Self::Local, thread: u32, mbarrier: u32) -> bool;
     fn wrong(&mut self, block: [u32; 3], statement: u32, thread: u32, wrong: Wrong);
     /// An access would be outside: `Ok` leaves it out.

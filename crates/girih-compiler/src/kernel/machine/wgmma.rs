@@ -196,7 +196,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.watch.landed(&mut block.local, &landing);
             }
         }
-        // What is written to the registers from here on is to be shown to the next.
+        // A fence must show the next product the registers that are written from here on.
         block.warps[at.warp].products.fenced = false;
     }
 

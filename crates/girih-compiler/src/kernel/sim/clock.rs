@@ -1,13 +1,13 @@
-//! What happened before what: the events of the warps of a block, and what its threads know of others.
+//! The order of events between the warps of a block, and what each thread knows of others.
 //!
 //! In: barriers, and releases and acquires of threads. Out: whether an earlier access, known by its [`Stamp`], is ordered
 //! before one that a thread makes now.
 //!
-//! Each warp counts its events: a meeting of its lanes or of the block, and a release of one of its threads. An access is
-//! stamped with that count. What the whole block did before its last barrier, and a warp before its last meeting, is known to
-//! all who met; a release passes on what its thread knows, and an acquire that reads from it learns that. An mbarrier counts
-//! its phases like a warp its events: what TMA copies is stamped with the phase that counts its bytes, and whoever waited
-//! for that phase knows it.
+//! Each warp counts its events: a meeting of its lanes or of the block, and a release of one of its threads. An access
+//! is stamped with that count. After a barrier all threads of the block know what the block did before it, and after a
+//! warp's meeting its lanes know what the warp did before it. A release passes on the knowledge of its thread, and an
+//! acquire that reads from it learns that. An mbarrier counts its phases as a warp counts its events: a TMA copy is
+//! stamped with the phase that counts its bytes, and a thread that waited for that phase knows of the copy.
 //!
 //! ```text
 //! warp 0: store s[0]  (epoch 0)                          warp 1: load s[0]   0 < barrier[0] = 1: ordered
@@ -173,7 +173,7 @@ impl Clock {
         Stamp { block: self.block, who: statement << 13 | thread, epoch: phase }
     }
 
-    /// Whether an earlier access is ordered before what a thread does now.
+    /// Returns true if an earlier access is ordered before the thread's current access.
     #[inline]
     pub fn ordered(&self, earlier: Stamp, thread: u32) -> bool {
         if earlier.block == self.block {
@@ -257,7 +257,7 @@ impl Clock {
         known
     }
 
-    /// What lanes of a warp pass on when they release together.
+    /// The knowledge that lanes of a warp pass on when they release together.
     pub fn release(&mut self, warp: u32, lanes: u32) -> Known {
         let mut known = self.event(warp, lanes);
         let member = self.member(warp);

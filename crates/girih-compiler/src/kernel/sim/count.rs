@@ -1,7 +1,7 @@
-//! What a kernel costs, by counting: statements, banks of shared memory, sectors of global memory.
+//! The cost of a kernel, by counting: statements, banks of shared memory, sectors of global memory.
 //!
-//! In: the addresses of the lanes of a warp. Out: how many sectors of global memory they take, and the least that any addresses
-//! for as many bytes take; shared memory is counted by [`crate::base::banks`].
+//! In: the addresses of the lanes of a warp. Out: the sectors of global memory that they take, and the fewest sectors
+//! that the same number of bytes could take; [`crate::base::banks`] counts shared memory.
 //!
 //! ```text
 //! x[tx*2]       f32: 256 bytes are crossed             8 sectors; 4 would do
@@ -38,7 +38,7 @@ impl Requests {
     }
 }
 
-/// What a statement, or a run, took.
+/// The counts of a statement, or of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Threads times statements: how often threads ran it.

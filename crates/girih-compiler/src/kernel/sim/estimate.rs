@@ -39,13 +39,13 @@ pub fn resident(kernel: &Kernel, target: &Target) -> Option<u64> {
     Some(together.saturating_mul(target.axes.workers.max(1).into()))
 }
 
-/// Something that takes its time.
+/// A resource that limits the kernel, and the time it takes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Part {
     /// `memory`, `L2`, `shared memory`.
     pub name: &'static str,
     pub seconds: f64,
-    /// Of memory and L2.
+    /// The bytes moved, for memory and L2.
     pub bytes: Option<f64>,
 }
 
@@ -53,18 +53,18 @@ pub struct Part {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Estimate {
     pub target: &'static str,
-    /// Those that take any time; the slowest decides.
+    /// The parts that take any time; the slowest decides.
     pub parts: Vec<Part>,
-    /// Of the grid, and those that were run and counted.
+    /// The blocks of the grid; `counted` are those that were run and counted.
     pub blocks: u64,
     pub counted: u64,
     pub multiprocessors: u64,
-    /// Blocks that a multiprocessor has at once, and what keeps more out.
+    /// Blocks that a multiprocessor holds at once, and the resource that limits them.
     pub together: u64,
     pub limit: &'static str,
     /// How often the multiprocessors fill with blocks.
     pub waves: u64,
-    /// Of the multiprocessors' time, the part that blocks fill.
+    /// The fraction of the multiprocessors' time that blocks fill.
     pub busy: f64,
 }
 
@@ -99,11 +99,11 @@ impl Estimate {
     fn parts(&self, kernel: &Kernel, r: &Report, gpu: &Gpu) -> Vec<Part> {
         let scale = self.blocks as f64 / self.counted as f64;
         let all = self.multiprocessors as f64;
-        // Those that have a block, and the warps that each of them has.
+        // Multiprocessors that have a block, and the warps on each of them.
         let active = self.blocks.min(self.multiprocessors) as f64;
         let resident = self.blocks.div_ceil(self.multiprocessors).min(self.together);
         let warps = (resident * u64::from(r.threads).div_ceil(u64::from(WARP))) as f64;
-        // Of work that multiprocessors do, so much of each in a cycle.
+        // The time of work that is spread over the multiprocessors, where each one does `rate` of it per cycle.
         let spread = |work: f64, rate: f64| work * scale / (rate * gpu.clock * all * self.busy);
 
         let sector = 32.0;
@@ -130,7 +130,7 @@ impl Estimate {
         ]
     }
 
-    /// What the kernel takes.
+    /// The kernel's time: that of its slowest part.
     pub fn seconds(&self) -> f64 {
         self.parts.iter().map(|p| p.seconds).fold(0.0, f64::max)
     }
@@ -205,7 +205,7 @@ mod tests {
 
     const COPY: &str = "kernel copy(a: ptr<f32>, o: ptr<f32>) threads 256 scratch 0 shared 0 {\n  x: f32 = load a[tx]\n  store o[tx] = x\n}\n";
 
-    /// Of blocks that each move so many bytes by statements of all their threads.
+    /// The report of `blocks` blocks that each move `bytes` bytes by statements of all their threads.
     fn report(kernel: &Kernel, blocks: u64, bytes: u64) -> Report {
         let mut r = Report::empty(kernel, &Default::default());
         let sectors = blocks * bytes / 32;

@@ -1,7 +1,7 @@
-//! What the simulator finds wrong, gathered: the same pair of statements is told once, with how often.
+//! Collects what the simulator finds wrong: the same pair of statements is reported once, with its count.
 //!
-//! In: events as they happen, of which only numbers are kept. Out: [`Finding`]s with the statements' text, the names of slots
-//! and arrays, and a sentence.
+//! In: events as they happen, each kept as a few numbers. Out: [`Finding`]s with the statements' text, the names of
+//! slots and arrays, and a sentence.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -164,7 +164,7 @@ impl fmt::Display for Finding {
 /// Kinds of findings and pairs of statements that are told apart at most.
 const MOST: usize = 40;
 
-/// What makes two events the same finding.
+/// The key by which two events are the same finding.
 type Key = (Kind, bool, u32, u32);
 
 struct Event {
@@ -177,12 +177,12 @@ struct Event {
     count: u64,
 }
 
-/// What an event has to tell beside its kind.
+/// The details of an event beside its kind.
 enum Detail {
     None,
-    /// All of the sentence: what is near an address is known only when it is accessed.
+    /// The whole sentence, because the surroundings of an address are known only while it is accessed.
     Told(String),
-    /// So, with what helps.
+    /// The whole sentence, and a help line.
     Helped(String, &'static str),
     /// Who waits where, and who has ended.
     Waiting {
@@ -193,7 +193,7 @@ enum Detail {
 }
 
 impl Detail {
-    /// What helps threads that wait for a phase of an mbarrier.
+    /// The help line for threads that wait for each other or for a phase of an mbarrier.
     fn help(&self) -> Option<&'static str> {
         match self {
             Detail::Waiting { standing, .. }
@@ -412,7 +412,7 @@ impl Found {
     }
 }
 
-/// What a block leaves behind at its end.
+/// The text for work that still goes on when its block ends.
 fn left_text(left: Left) -> &'static str {
     match left {
         Left::Copy => {
@@ -578,7 +578,7 @@ fn lacks_text(lacks: Lacks, kernel: &Kernel) -> String {
     }
 }
 
-/// What happened, and a line for each statement at which threads wait.
+/// The text of an event, and a line for each statement at which threads wait.
 fn waiting_text(what: &str, standing: &[Standing], ended: &[u32], texts: &Texts, kernel: &Kernel) -> String {
     let mut out = what.to_string();
     for s in standing {
@@ -617,11 +617,11 @@ fn threads_text(threads: &[u32]) -> String {
 /// The statements of a kernel as text.
 pub(super) struct Texts {
     all: Vec<Statement>,
-    /// Whether each statement is an asynchronous copy.
+    /// For each statement, the kind of asynchronous copy that it is.
     copies: Vec<Copied>,
 }
 
-/// What makes a statement an asynchronous copy.
+/// The kind of asynchronous copy that a statement is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Copied {
     Not,

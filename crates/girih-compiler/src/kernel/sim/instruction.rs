@@ -1,4 +1,4 @@
-//! What kind of work a statement is, for counting.
+//! The kind of work of each statement, for counting.
 //!
 //! ```text
 //! x: f32 = load a[tx]       global load        y: f32 = load row[tx]    shared load

@@ -16,11 +16,11 @@
 //!                                      then line 5: `y: f32 = load tile[63 - tx]` by thread 63
 //! ```
 //! Invariants:
-//! * Threads are not in lockstep. What happens before what follows from barriers, warp barriers, releases and acquires
-//!   alone; a shuffle exchanges values and orders no memory.
+//! * Threads are not in lockstep. Only barriers, warp barriers, releases and acquires order accesses; a shuffle
+//!   exchanges values and orders no memory.
 //! * The same kernel, launch, policy and seed give the same report and the same memory.
-//! * What is found is real for a GPU that runs the threads in this order or another; what is not found is not proven, since
-//!   only one way through the branches was taken.
+//! * A finding is real on a GPU that runs the threads in some order. A clean report proves nothing, since the simulator
+//!   takes only one way through the branches.
 
 mod clock;
 mod count;
@@ -70,7 +70,7 @@ pub struct Options {
     pub steps: u64,
     /// Keep what pictures are drawn of.
     pub record: bool,
-    /// Blocks that the GPU has at once; `None`: as many as there are.
+    /// The most blocks that the GPU has at once; `None`: all blocks of the grid.
     pub resident: Option<u64>,
 }
 

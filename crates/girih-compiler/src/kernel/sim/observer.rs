@@ -38,7 +38,7 @@ pub(super) struct Observer<'a> {
     pub global: Pages,
     /// What was released at an address of global memory.
     released: FxHashMap<u64, Known>,
-    /// What of global memory was shown to asynchronous copies.
+    /// The events on global memory that have been made visible to asynchronous copies.
     shown: Known,
     /// Half bytes of a place of shared memory and of global memory, as powers of two.
     shared_unit: u32,
@@ -57,7 +57,7 @@ pub(super) struct Local {
     shared: Vec<Cell>,
     released: FxHashMap<u64, Known>,
     mbarriers: Vec<Mbarrier>,
-    /// What of shared memory was shown to asynchronous copies.
+    /// The events on shared memory that have been made visible to asynchronous copies.
     fenced: Known,
     /// Who began the copies of a statement that count on an mbarrier.
     copied_by: FxHashMap<(u32, u32), u32>,
@@ -67,7 +67,7 @@ pub(super) struct Local {
 #[derive(Clone, Default)]
 struct Mbarrier {
     init: Option<Stamp>,
-    /// What those who have arrived knew, in this phase and in those that have ended.
+    /// The knowledge of the threads that arrived, in the current phase and in the phases that have ended.
     arrived: Known,
     ended: Known,
 }
@@ -184,7 +184,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// What ordered accesses pass on and learn, lane by lane.
+    /// Passes on, lane by lane, the knowledge that ordered accesses release and acquire.
     fn order(&mut self, local: &mut Local, touch: &Touch<'_>) {
         let Local { clock, released, .. } = local;
         let released = if touch.shared { released } else { &mut self.released };
@@ -230,7 +230,7 @@ fn half(address: u64, upper: bool, unit: u32) -> RangeInclusive<u64> {
     place..=place
 }
 
-/// What TMA copied is told as an access of the thread that began it.
+/// An access by TMA is reported as an access of the thread that began the copy.
 fn who_began(stamp: Stamp, copied_by: &FxHashMap<(u32, u32), u32>) -> Stamp {
     let thread = stamp.mbarrier().and_then(|m| copied_by.get(&(stamp.statement(), m)));
     thread.map_or(stamp, |thread| stamp.by(*thread))
@@ -458,7 +458,7 @@ impl Watch for Observer<'_> {
 
     fn outside(&mut self, outside: Outside, _: impl FnOnce() -> Trap) -> Result<(), Trap> {
         self.found.outside(outside, self.kernel);
-        // What is loaded there is no number of the program's: it may go on for ever.
+        // The value loaded there does not come from the program, which may run for ever because of it.
         self.patience.get_or_insert(self.steps.saturating_add(AFTER));
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! What is kept of a run for pictures: the worst request of each statement to shared memory, and what the warps of the first
-//! block did in turn.
+//! The parts of a run that are kept for pictures: the worst request of each statement to shared memory, and the order
+//! in which the warps of the first block ran their statements.
 //!
-//! There is no clock: a warp takes a step for each statement, and where the threads of a block meet, all go on from the step of
-//! the last. Loops and accesses of a thread's own arrays take none: most are gone where loops are unrolled.
+//! Time is counted in steps: a warp takes a step for each statement, and where the threads of a block meet, all go on
+//! from the step of the last. Loops and accesses of a thread's own arrays take no step, since unrolling removes most of
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +16,17 @@ pub struct Request {
     /// By lane, bytes from the start of shared memory; lanes that take part are bits.
     pub address: [u64; WARP as usize],
     pub lanes: u32,
-    /// Of each lane.
+    /// The bytes that each lane accesses.
     pub bytes: u32,
     /// Wavefronts, and the fewest that would do.
     pub taken: u32,
     pub least: u32,
 }
 
-/// How many steps of each kind there are among some.
+/// The number of steps of each kind in an interval.
 pub type Bin = BTreeMap<Instruction, u64>;
 
-/// What the warps of a block did.
+/// The steps of the warps of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timeline {
     /// Steps of a bin.
@@ -48,7 +49,7 @@ pub struct Recording {
     /// By statement.
     pub requests: BTreeMap<u32, Request>,
     pub timeline: Timeline,
-    /// Those that are kept.
+    /// The copies that are kept.
     pub flights: Vec<Flight>,
     /// By statement: the array of global memory that it touches.
     pub arrays: BTreeMap<u32, String>,

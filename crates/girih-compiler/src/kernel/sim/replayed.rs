@@ -3,8 +3,9 @@
 //! In: the memory of a launch, and writes to it. Out: memory as it was before the launch, for the next schedule, and where a
 //! schedule leaves other bytes than the first.
 //!
-//! Of what is written pages are kept: as they were before, and, of those that the first schedule wrote, as it left them. A
-//! launch that writes a little of a large array takes little. Pieces of pages do not overlap, though arrays may.
+//! Only written pages are kept: their bytes before the launch and, for pages that the first schedule wrote, the bytes
+//! that it left. A launch that writes a little of a large array takes little memory. Pieces of pages do not overlap,
+//! though arrays may.
 
 use rustc_hash::FxHashMap;
 
@@ -27,7 +28,7 @@ impl Piece {
     }
 }
 
-/// There is no memory to keep something.
+/// There is not enough memory to keep a copy of a page.
 pub(super) struct Full;
 
 pub(super) struct Replayed<'a> {
@@ -123,7 +124,7 @@ impl<'a> Replayed<'a> {
         Ok(())
     }
 
-    /// What differs from what the first schedule left, in words.
+    /// Describes the first byte that differs from what the first schedule left.
     pub fn difference(&self) -> Result<Option<String>, Full> {
         let mut first: Option<u64> = None;
         for piece in &self.pieces {

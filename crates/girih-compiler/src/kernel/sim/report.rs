@@ -1,4 +1,4 @@
-//! What a simulation saw: plain data, and a text that a person can read.
+//! The results of a simulation: plain data, and a text that a person can read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,17 +40,17 @@ pub struct Report {
     pub touched: u64,
     /// Times that all threads of a block met.
     pub barriers: u64,
-    /// Whether races were looked for, and whether for all of global memory: the shadow has a bound.
+    /// `races`: races were looked for; `watched_all`: in all of global memory (the shadow has a bound).
     pub races: bool,
     pub watched_all: bool,
     /// Why the run ended before its end, and where: an assertion, an interrupt, a deadlock, the limit of steps.
     pub stopped: Option<(Trap, Option<Statement>)>,
-    /// What pictures are drawn of, where it was kept.
+    /// The data for pictures, if it was recorded.
     pub recording: Option<Box<Recording>>,
 }
 
 impl Report {
-    /// Whether the run ended and nothing was found.
+    /// Returns true if the run ended and nothing was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.stopped.is_none()
     }

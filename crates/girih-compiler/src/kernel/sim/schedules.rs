@@ -1,16 +1,16 @@
-//! One launch under several schedules of its threads, which must leave the same.
+//! Runs one launch under several schedules of its threads, which must leave the same memory.
 //!
-//! In: what [`run`](super::run) takes, with the options of each schedule. Out: a report of each, in their order, and memory as
-//! the last one left it. Before each schedule but the first, memory is what it was before the launch.
+//! In: the arguments of [`run`](super::run), with the options of each schedule. Out: a report of each, in their order,
+//! and memory as the last one left it. Before each schedule but the first, memory is what it was before the launch.
 //!
 //! ```text
 //! the kernel `k` leaves other bytes in `out`, from byte 12 on, under the schedule newest (seed 2) than under round-robin (seed 0)
 //! ```
 //! Invariants:
-//! * What is compared is the memory of the launch that some schedule wrote, and what blocks printed; memory that a run allocates for
-//!   itself is not.
-//! * A kernel that may see in which order its threads run is not compared: one that uses what an atomic found, whose atomics
-//!   round or replace, or that reads with an order other than weak.
+//! * The schedules are compared by the launch's memory that any of them wrote, and by the output of the blocks; memory
+//!   that a run allocates for itself is not compared.
+//! * A kernel that may see in which order its threads run is not compared: one that uses the old value of an atomic,
+//!   whose atomics round or replace, or that reads with an order other than weak.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ pub fn run_under(
     Ok(())
 }
 
-/// Whether a kernel may see in which order its threads run.
+/// Returns true if a kernel may see in which order its threads run.
 fn sees_order(kernel: &Kernel) -> bool {
     let used = verify::used(kernel);
     let is_used = |v: &ValId| used.get(v.index()).copied().unwrap_or(true);

@@ -1,11 +1,11 @@
 //! A shadow of memory: who wrote each place last, and who has read it since.
 //!
-//! In: accesses, with their stamps and the clock of their block. Out: pairs of accesses of the same place, one of which
-//! writes, with nothing to order them. A place is as many bytes as the smallest access of the kernel moves, or half a
-//! byte where elements have 4 bits, so no access touches a part of one.
+//! In: accesses, with their stamps and the clock of their block. Out: unordered pairs of accesses of the same place, at
+//! least one of them a write. A place has the size of the kernel's smallest access, or half a byte where elements have
+//! 4 bits, so that no access touches a part of a place.
 //!
-//! Of several readers two are kept, of different warps where there are some, and of several atomic writers two. That is
-//! enough to find that a place is raced for; not all who race for it are named.
+//! Two readers are kept for each place, of different warps if possible, and two atomic writers. That is enough to find
+//! that a place is raced for; not all threads that race for it are named.
 
 use rustc_hash::FxHashMap;
 
@@ -32,7 +32,7 @@ impl Cell {
         !self.writer.is_none()
     }
 
-    /// Whether something that was done to the place races with what `me` does now.
+    /// Returns true if an earlier access of the place races with the access `me`.
     #[inline]
     fn races(earlier: Stamp, me: Stamp, clock: &Clock) -> bool {
         let both_atomic = earlier.atomic() && me.atomic();

@@ -1,4 +1,4 @@
-//! How long a simulation will take, told before it begins.
+//! Predicts, before a simulation begins, how long it will take.
 //!
 //! In: a kernel and a launch. Out: the [`Size`]: how many statements all threads together will run, near enough to decide
 //! whether to wait.
@@ -7,26 +7,27 @@
 //! for i in 0..8 step 1 { ... two statements ... }     -->  8 blocks x 128 threads x (9 + 8*2) = 25600, and what is around
 //! ```
 //!
-//! One block in the middle of the grid stands for all, and some of its threads for the others. A loop that depends on outer
-//! ones is taken at their middle. What the kernel's numbers do not decide, because the memory does, is counted once where
-//! it is a loop and at its longer side where it is a branch: the size is then [`Size::at_least`].
+//! One block in the middle of the grid stands for all blocks, and some of its threads for the others. A loop that
+//! depends on outer loops is counted at their middle iteration. Loops and branches that depend on memory cannot be
+//! decided from the kernel's numbers: such a loop counts once, such a branch counts as its longer side, and the size is
+//! then [`Size::at_least`].
 
 use std::collections::BTreeMap;
 
 use super::super::ir::{AxisId, Ix, Kernel, Mask, Stmt, ValId};
 use crate::base::launch::Launch;
 
-/// Statements of a second, races and counts included: what the simulator does on one core, if not less.
+/// Statements per second that the simulator runs on one core, at least, races and counts included.
 const PACE: f64 = 20e6;
-/// Threads of a block that are looked at.
+/// Threads of a block that are examined.
 const SAMPLE: i64 = 64;
 
 /// How large a simulation is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Size {
-    /// Of all threads together.
+    /// The statements of all threads together.
     pub statements: f64,
-    /// It holds loops of which only the run knows the end.
+    /// The kernel has loops whose trip count only the run knows.
     pub at_least: bool,
 }
 
@@ -47,7 +48,7 @@ impl Size {
         Size { statements: statements * blocks * threads as f64 / looked_at as f64, at_least: walk.at_least }
     }
 
-    /// What it takes on one core of a usual machine.
+    /// The time on one core of a usual machine.
     pub fn seconds(&self) -> f64 {
         self.statements / PACE
     }
@@ -73,7 +74,7 @@ struct Walk {
     grid: [i64; 3],
     block: [i64; 3],
     thread: i64,
-    /// Those that are known.
+    /// The values that are known.
     values: BTreeMap<ValId, i64>,
     axes: BTreeMap<AxisId, i64>,
     at_least: bool,
@@ -97,7 +98,7 @@ impl Walk {
         (!ix.any_leaf(&mut |leaf| unknown(leaf))).then(|| ix.eval(&|leaf| self.leaf(leaf).unwrap_or(0)))
     }
 
-    /// Whether a mask holds; a condition that fails decides alone.
+    /// Returns the value of a mask, if it is known; one false condition decides it.
     fn mask(&self, mask: &Mask) -> Option<bool> {
         let conds = mask.conds.iter().map(|c| Some(c.cmp.holds(self.ix(&c.lhs)?, self.ix(&c.rhs)?)));
         let vals = mask.vals.iter().map(|v| self.values.get(v).map(|v| *v != 0));
@@ -115,7 +116,7 @@ impl Walk {
         body.iter().map(|s| 1.0 + self.within(s)).sum()
     }
 
-    /// What a statement runs besides itself.
+    /// The statements that run inside a statement, besides itself.
     fn within(&mut self, s: &Stmt) -> f64 {
         match s {
             Stmt::Index { dst, ix } => {

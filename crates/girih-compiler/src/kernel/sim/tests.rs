@@ -29,7 +29,7 @@ fn kernel(text: &str) -> Kernel {
     kernel
 }
 
-/// What a run leaves in each array; its parameters are arrays of i32, followed by numbers.
+/// Runs a kernel and returns its arrays; its parameters are arrays of i32, followed by numbers.
 fn simulate(
     kernel: &Kernel,
     grid: [u32; 3],

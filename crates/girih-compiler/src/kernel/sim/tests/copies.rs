@@ -8,8 +8,8 @@ use crate::base::memory::VecMemory;
 use crate::kernel::{eval, parse};
 use crate::loops;
 
-/// A ring of `depth` slabs of 64 numbers, each filled so many slabs ahead; every thread sums what another has copied. Each
-/// line is a statement, so that a test can leave one out.
+/// A ring of `depth` slabs of 64 numbers, filled `depth - 1` slabs ahead; every thread sums what another has copied.
+/// Each line is a statement, so that a test can leave one out.
 fn pipeline(depth: i32, bytes: u32) -> String {
     let (per, ahead) = (bytes / 4, depth - 1);
     let fill = |k: &str| {
@@ -88,7 +88,7 @@ fn every_barrier_and_wait_of_a_pipeline_is_needed() {
     assert_eq!(tried, 4 + 4 + 5 + 6);
 }
 
-/// What a small kernel of 32 threads is told of.
+/// The report of a small kernel of 32 threads.
 fn told(body: &str) -> Report {
     let text = format!(
         "kernel k(a: ptr<i32>, o: ptr<i32>, n: i32) threads 32 scratch 0 shared 256 {{\nshared s: i32[64] at 0\n{body}\n}}\n"
@@ -180,7 +180,7 @@ fn the_evaluator_runs_copies() {
     assert_eq!(memory.bytes(args[1]).unwrap()[..16], [5, 6, 7, 8].map(i32::to_le_bytes).concat());
 }
 
-/// What a wait leaves in flight, the schedule may show or not.
+/// The schedule decides whether a copy that a wait leaves in flight has landed.
 #[test]
 fn a_copy_may_land_late_or_at_once() {
     let k = kernel(

@@ -26,7 +26,7 @@ fn banks_sectors_and_statements() {
         )
     };
     for (pitch, conflicts) in [(33, 1), (32, 32), (2, 2)] {
-        // Of words that lie two apart, threads share some.
+        // With words that lie two apart, threads share some places.
         let options = Options { races: pitch != 2, ..Options::default() };
         let (rows, report) = rows(&text(pitch), 2048, &options);
         let of = |begin: &str| rows.iter().find(|(t, _)| t.starts_with(begin)).unwrap().1;
@@ -72,7 +72,7 @@ fn instructions_are_counted_by_kind() {
 }
 ";
     let (_, report) = rows(text, 128, &Options::default());
-    // 2 blocks of 64 threads, of which half go into the branch.
+    // 2 blocks of 64 threads; half of the threads go into the branch.
     let expected = [
         (Arithmetic, 64),
         (ControlFlow, 128),

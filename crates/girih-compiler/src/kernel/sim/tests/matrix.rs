@@ -79,7 +79,7 @@ fn products_are_those_of_matrices() {
     ] {
         let k = 32 / dtype.bytes();
         let trans: &[&str] = if dtype.bytes() == 2 { &["", "trans"] } else { &[""] };
-        // Those that the type has.
+        // Numbers that the type represents exactly.
         let most = if dtype == DType::F8E5M2 { 4 } else { 11 };
         let number = |n: u64, signed: bool| (n * 37 % (2 * most + 1)) as i64 - if signed { most as i64 } else { 0 };
         let a = |m: u64, t: u64| number(m * 19 + t, signed[0]);

@@ -179,7 +179,8 @@ fn a_box_has_zeros_past_the_edges_and_all_its_bytes_count() {
     clean(&text, [1; 3], &[("a", a), ("o", vec![-1; 16])], &[4], &(0..16).map(value).collect::<Vec<_>>());
 }
 
-/// A swizzle exchanges pieces of 16 bytes: piece `p` of row `r` lies at `p ^ r` of as many rows as there are pieces.
+/// A swizzle exchanges pieces of 16 bytes: piece `p` of row `r` lies at `p ^ r`, in groups of rows equal to the number
+/// of pieces.
 #[test]
 fn a_swizzle_exchanges_pieces_of_a_row() {
     for (bytes, rows) in [(128u32, 8usize), (64, 8), (32, 8)] {
@@ -218,7 +219,7 @@ fn what_tma_does_not_take_is_told() {
     let report = told(&copied("i32[2, 4] of a strides (n) box [2, 4]", "0, 0", 32, ""), 64);
     assert_eq!(report.findings[0].kind, Kind::Tensor, "{report}");
     assert!(report.findings[0].message.contains("a stride of the tensor `t` is 24 bytes"), "{report}");
-    // What a thread wrote needs a fence before TMA writes there.
+    // A thread's writes need a fence before TMA writes to the same place.
     let report = told(&copied(whole, "0, 0", 256, "store s[tx] = 0:i32"), 64);
     assert_eq!(report.findings.iter().map(|f| f.kind).collect::<Vec<_>>(), [Kind::Unfenced], "{report}");
     let fenced = copied(whole, "0, 0", 256, "store s[tx] = 0:i32\nfence async");

@@ -212,7 +212,7 @@ fn ring(depth: u32, barrier_first: bool) -> String {
     )
 }
 
-/// Whether a slot is written and read between two barriers, by going through the loop by hand.
+/// Returns true if a slot is written and read between two barriers, by going through the loop by hand.
 fn ring_races(depth: u32, trips: u32, barrier_first: bool) -> bool {
     // Intervals between barriers, each with the slots that are filled and read in it.
     let mut intervals = vec![(vec![0], vec![])];
@@ -281,7 +281,7 @@ fn blocks_that_write_one_element() {
     clean(&text.replace("o[0]", "o[bx]"), [3, 1, 1], &[("o", vec![9; 3])], &[], &[0, 1, 2]);
     let added = "kernel k(o: ptr<i32>) threads 64 scratch 0 {\nold: i32 = rmw add o[0], 1:i32 relaxed\n}\n";
     clean(added, [3, 1, 1], &[("o", vec![5])], &[], &[197]);
-    // A plain access is no atomic.
+    // A plain access is not atomic.
     let mixed = added.replace("}\n", "store o[0] = 1:i32 where tx == 7\n}\n");
     racy(&mixed, [1, 1, 1], &[("o", vec![5])], &[], Kind::WriteAfterWrite, "old: i32 = rmw", "store o[0]");
 }

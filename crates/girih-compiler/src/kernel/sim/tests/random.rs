@@ -16,7 +16,7 @@ const SHARED: u32 = 80;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Op {
-    /// Of shared memory or the array: thread t touches element `(t*factor + offset) % modulus` if `t % of < on`.
+    /// Accesses shared memory or the array: thread t touches element `(t*factor + offset) % modulus` if `t % of < on`.
     Access {
         shared: bool,
         write: bool,
@@ -168,7 +168,7 @@ const WHOLE: &str = "kernel k(g: ptr<i32>, n: i32) threads 64 scratch 32 shared 
   store g[tx] = old
 ";
 
-/// Whatever a kernel does, its run ends in a report or an error.
+/// Every run of a kernel ends in a report or an error.
 #[test]
 fn no_kernel_makes_it_panic() {
     let words =

@@ -53,7 +53,7 @@ fn every_schedule_begins_with_the_same_memory() {
 
 #[test]
 fn other_bytes_are_an_error_that_names_both_schedules() {
-    // Whether the other warp has stored yet is the schedule's choice.
+    // The schedule decides whether the other warp has stored already.
     let text = "kernel k(x: ptr<i32>, y: ptr<i32>) threads 64 scratch 0 {
   v: i32 = load x[63 - tx]
   w: i32 = addi v, v

@@ -8,7 +8,7 @@ use crate::num::op::Rounding;
 
 const COLS: u64 = 64;
 
-/// A panel of so many lines in rows of so many bytes: its elements in order, and how it is written.
+/// A panel of `lines` lines in rows of `row` bytes: its elements in order, and how it is written.
 struct Operand {
     name: &'static str,
     of: &'static str,
@@ -18,7 +18,7 @@ struct Operand {
 }
 
 impl Operand {
-    /// Terms of the sum: as many as a row has elements.
+    /// Terms of the sum: the number of elements in a row.
     fn terms(&self) -> u64 {
         self.row / self.bytes()
     }
