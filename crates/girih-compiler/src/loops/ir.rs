@@ -34,7 +34,7 @@ id_type! {
     BufId
 }
 id_type! {
-    /// What a trap or a message points at.
+    /// The operation that a trap or a message points at.
     SiteId
 }
 
@@ -122,10 +122,10 @@ pub enum Space {
     /// Memory of the block's own.
     #[default]
     Scratch,
-    /// Vector registers of `lanes` elements along the last axis. Registers have no addresses: each access stands in a vector
-    /// loop of as many lanes along that axis, and the loops that its other subscripts count are unrolled.
+    /// Vector registers of `lanes` elements along the last axis. Registers have no addresses: each access stands in a
+    /// vector loop of `lanes` lanes along that axis, and the loops that its other subscripts count are unrolled.
     Register { lanes: u32 },
-    /// Memory that the threads of a block share. What is declared inside a loop over threads is each thread's own.
+    /// Memory that the threads of a block share. A buffer declared inside a loop over threads is each thread's own.
     Shared,
     /// Registers of the threads of a block, for as long as the block lives. The first subscript is the number of the thread
     /// that holds the element, and each access is that thread's: it stands in a loop over threads and counts by its axis.
@@ -142,13 +142,13 @@ pub struct Site {
     pub frames: Frames,
 }
 
-/// What a failing assertion says of the operation at its site: the lift asserts what operations demand, too.
+/// The code of a failing assertion, by the operation at its site: the lift also asserts what operations demand.
 pub fn assertion_code(op: &str) -> Code {
     match op {
         "for" => Code::StepNotPositive,
         "extract" | "insert" | "make_tensor_view" => Code::IndexOutside,
         _ if op.ends_with("_view_tko") => Code::IndexOutside,
-        // Of memory of the block.
+        // Accesses to memory of the block.
         _ if op.ends_with("_tko") => Code::OutOfBounds,
         _ => Code::AssertFailed,
     }
@@ -179,7 +179,7 @@ pub enum LoopKind {
     Serial,
 }
 
-/// How many kinds of elements that lie in turn, at most, schedules take apart: what is loaded or stored of one kind then comes in vectors.
+/// The most kinds of interleaved elements that schedules separate, so that loads and stores of each kind use vectors.
 pub const MOST_IN_TURN: i64 = 4;
 
 /// Where tile IR puts a loop. `None` in loop IR.
@@ -192,42 +192,46 @@ pub enum Place {
     Vector { lanes: u32 },
     /// Fully unrolled; the trip count is a constant.
     Unroll,
-    /// Of an open kernel: each iteration is a block, and the loop's extent is that of the grid along `dim` (0 is x). Such
-    /// loops stand outermost and in each other; several nests of them share the grid side by side.
+    /// A loop of an open kernel whose iterations are blocks: the loop's extent is that of the grid along `dim` (0 is
+    /// x). Such loops stand outermost and in each other; several nests of them share the grid side by side.
     ///
-    /// With a `group`, blocks that are numbered one after the other have so many iterations of this loop for each of the loop over
-    /// blocks around it, then the next so many; with 0 they have all of them. Nothing depends on it but what caches hold.
+    /// With a `group` of g, consecutive blocks take g iterations of this loop for each iteration of the loop over
+    /// blocks around it, then the next g; with 0 they take all of them. Only the contents of caches depend on it.
     ///
-    /// With `takers`, on the outermost loop of the only such nest, there are no more blocks than that, and they take the iterations
-    /// of the nest in turn: block b has every so many'th from b on. With 0 each iteration is a block.
+    /// With `takers`, on the outermost loop of the only such nest, there are at most that many blocks, and they take
+    /// the iterations of the nest in turn: block b takes iterations b, b + takers, b + 2*takers, ... With 0 each
+    /// iteration is a block.
     ///
-    /// With a `cluster`, on the innermost loop of the only such nest, so many neighbours of this loop's iterations form a cluster: what
-    /// a pipeline of theirs fills alike for all of them is read once. With 0 there are no clusters.
+    /// With a `cluster` of c, on the innermost loop of the only such nest, c neighbouring iterations of this loop form
+    /// a cluster: data that their pipelines fill alike is read once for all of them. With 0 there are no clusters.
     Block { dim: u8, group: u32, takers: u32, cluster: u32 },
-    /// Each iteration is a thread of the block: iteration t runs on thread t. Such loops count from 0 and do not hold each
-    /// other. What stands outside them runs on every thread alike. On a `Reduce` loop: see [`Combine`].
+    /// Each iteration is a thread of the block: iteration t runs on thread t. Such loops count from 0 and do not hold
+    /// each other. Statements outside them run on every thread alike. On a `Reduce` loop: see [`Combine`].
     Thread,
-    /// Each iteration of the loop over blocks around is a cluster of as many blocks as this loop has iterations, and each iteration
-    /// of this one is a block of it: iteration m runs in block m. Such loops count from 0 and stand in that loop itself, which is
-    /// the only one over blocks; the longest of them has an iteration for each block. What stands outside them every block does
-    /// alike. On a `Reduce` loop: see [`Combine`].
+    /// Each iteration is a block of a cluster: iteration m runs in block m. Each iteration of the enclosing loop over
+    /// blocks is then one cluster, with a block for each iteration of this loop. Such loops count from 0 and stand
+    /// directly in that loop, which is the only one over blocks; the longest of them has an iteration for each block.
+    /// Every block runs the statements outside them alike. On a `Reduce` loop: see [`Combine`].
     Member,
-    /// Of a serial loop whose body begins with stages: their buffers have `depth` generations, and while the threads of the
-    /// block are at one iteration, those of the next `depth - 1` are filled. The stages read nothing that the rest of the
-    /// body writes.
+    /// A serial loop whose body begins with stages: their buffers have `depth` generations, and while the threads of
+    /// the block are at one iteration, the generations of the next `depth - 1` are filled. The stages read nothing that
+    /// the rest of the body writes.
     ///
-    /// With `roles` a warp of its own fills them, by TMA alone, and the others wait for it and it for them; the rest of the body
-    /// touches nothing that threads share but what is filled.
+    /// With `roles`, a separate warp fills the stages, by TMA alone; it and the other warps wait for each other. The
+    /// rest of the body touches no memory that threads share except the stages.
     ///
-    /// With `overlap` the rest of the body is a product of warpgroups that reads what TMA fills, and goes on while that of the next
-    /// iteration begins: one generation less is filled ahead.
+    /// With `overlap`, the rest of the body is a product of warpgroups that reads stages filled by TMA, and the product
+    /// goes on while that of the next iteration begins: one generation fewer is filled ahead.
     Pipeline { depth: u32, roles: bool, overlap: bool },
-    /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`]. Outside of
-    /// threads, that a processor computes on its own: [`crate::loops::tiles`].
+    /// One of the three loops of a product that the warps of a block compute on the matrix unit
+    /// ([`crate::loops::matrix`]) or, outside loops over threads, that a processor computes on its own
+    /// ([`crate::loops::tiles`]).
     Matrix,
-    /// Of a reduction within a loop over threads: each iteration is a lane of a group of neighbouring ones. See [`Combine`].
+    /// A reduction within a loop over threads: each iteration is a lane of a group of neighbouring lanes. See
+    /// [`Combine`].
     Lanes,
-    /// The same, of groups of four warps, which give their operands as they lie in shared memory.
+    /// One of the three loops of a product that groups of four warps compute; they read operands directly from shared
+    /// memory.
     Warpgroup,
     /// The outermost loop of a nest that copies boxes from shared memory to an array, which one thread begins (TMA). Its body
     /// copies element by element; the masks say how far the array goes ([`crate::tile::boxes`]). Nothing behind it in the
@@ -259,12 +263,12 @@ impl Filled {
 }
 
 impl Stmt {
-    /// Whether it is a loop with this place.
+    /// Returns true if it is a loop with this place.
     pub fn is_placed(&self, place: Place) -> bool {
         matches!(self, Stmt::For(f) if f.place == place)
     }
 
-    /// Whether it is a stage that is filled so.
+    /// Returns true if it is a stage that is filled in this way.
     pub fn filled(&self, how: Filled) -> bool {
         matches!(self, Stmt::Stage { filled, .. } if *filled == how)
     }
@@ -282,9 +286,9 @@ impl Stmt {
 ///
 /// Placed as `Member` with `ways: C`, the blocks of a cluster: the same with one iteration for each of them, `for m in 0..C`.
 ///
-/// Placed as `Lanes` with `ways: L`, at most a warp: the same with one iteration for each of the L neighbouring threads that the
-/// thread t at hand is of, `for q in 0..L`. What is folded is what thread `t//L*L + q` has in a private buffer, and each of them
-/// gets the result.
+/// Placed as `Lanes` with `ways: L`, at most a warp: the same with one iteration for each of the L neighbouring threads
+/// of the group that contains thread t, `for q in 0..L`. Iteration q folds the value that thread `t//L*L + q` has in a
+/// private buffer, and each of the threads gets the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combine {
     pub accs: Vec<BufId>,
@@ -477,7 +481,8 @@ pub enum Stmt {
         filled: Filled,
         body: Vec<Stmt>,
     },
-    /// What lies there will be wanted soon: the cache may fetch it. It need not be there, and nothing else changes.
+    /// A hint that the cache may fetch this memory, which will be read soon. The memory need not exist, and nothing
+    /// else changes.
     Prefetch {
         mem: Mem,
     },
@@ -506,7 +511,7 @@ pub struct Kernel {
     pub bufs: IdMap<BufId, Buf>,
     pub sites: IdMap<SiteId, Site>,
     pub obligations: Vec<Obligation>,
-    /// What the user wrote that values, axes, buffers and sites were made for; not part of the printed IR.
+    /// The parts of the user's program that values, axes, buffers and sites were made for; not part of the printed IR.
     pub sources: Sources,
     /// From a model: the loops span all there is to compute, and the schedule chooses the grid. Otherwise the launch gives
     /// the grid, and the kernel is the program of one block. In an open kernel, free nests that stand side by side never
@@ -516,14 +521,14 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// What holds of the arguments.
+    /// The facts that hold for the arguments.
     pub fn facts(&self) -> Facts {
         let mut facts = Facts::new();
         self.add_facts(&mut facts);
         facts
     }
 
-    /// Adds what holds of the arguments.
+    /// Adds the facts that hold for the arguments.
     pub fn add_facts(&self, facts: &mut Facts) {
         for p in &self.params {
             facts.val_divisors.insert(p.val, p.div_by);

@@ -11,13 +11,13 @@
 use crate::index::Ix;
 use crate::loops::ir::*;
 
-/// A lane of the group of so many neighbours that a thread is of.
+/// Lane `lane` of the group of `ways` neighbouring threads that contains `thread`.
 pub fn of_group(thread: AxisId, ways: i64, lane: Ix) -> Ix {
     let first = Ix::mul(Ix::floor_div(Ix::Axis(thread), Ix::Const(ways)), Ix::Const(ways));
     Ix::add(first, lane)
 }
 
-/// What the lanes fold: a value of each, and what is combined with it.
+/// A reduction among lanes: each lane's value, and the statements that combine it.
 pub struct Folded {
     pub value: ValId,
     pub buf: BufId,

@@ -13,13 +13,14 @@
 //!         ...                                          to the type of the sum
 //!         acc[t, r, c] = fma(x, y, acc[t, r, c])
 //! ```
-//! A product of one instruction has 16 rows, 8 columns and 32 bytes of each: slots 2i and 2i + 1 of the rows are its upper and
-//! lower eight, of which a lane has `t%32//4`; slots 2j and 2j + 1 of the columns are two neighbours, `t%4` says which. So a row
-//! follows from the warp and `t%32//4`, a column from the warp and `t%4`, and nothing else of the thread.
+//! One instruction multiplies 16 rows by 8 columns, each of 32 bytes. Slots 2i and 2i + 1 of the rows are its upper and
+//! lower eight rows, and a lane has row `t%32//4` of each; slots 2j and 2j + 1 of the columns are two neighbouring
+//! columns, selected by `t%4`. A row therefore depends only on the warp and `t%32//4`, a column only on the warp and
+//! `t%4`.
 //!
-//! Bytes that run along the rows or columns are moved by twos. There the rows of slots 2i and 2i + 1 are neighbours, so that a
-//! lane has two rows side by side, or the columns of slots 4j to 4j + 3 are, of which one product has those with an even number
-//! and the next one the others.
+//! Bytes that run along the rows or columns are moved in pairs. Then the rows of slots 2i and 2i + 1 are neighbours, so
+//! that a lane has two adjacent rows; or the columns of slots 4j to 4j + 3 are neighbours, and one product has the even
+//! ones and the next product the odd ones.
 
 use crate::loops::ir::*;
 use crate::loops::lanes::of_group;
@@ -27,12 +28,12 @@ use crate::loops::walk;
 use crate::num::op::Signedness;
 use crate::num::{DType, ScalarOp};
 
-/// What the matrix unit multiplies.
+/// The type of a matrix unit's operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operand {
     F16,
     BF16,
-    /// f32 of which 10 bits of the fraction count.
+    /// f32; only 10 bits of the fraction count.
     TF32,
     E4M3,
     E5M2,
@@ -51,7 +52,7 @@ impl Operand {
         ("u8", Operand::U8),
     ];
 
-    /// What PTX calls it.
+    /// PTX's name for the type.
     pub fn word(self) -> &'static str {
         Operand::WORDS.iter().find(|(_, o)| *o == self).map_or("", |(word, _)| word)
     }
@@ -74,17 +75,18 @@ impl Operand {
         !matches!(self, Operand::S8 | Operand::U8)
     }
 
-    /// Whether it is a float of one byte.
+    /// Returns true if it is a float of one byte.
     pub fn is_byte_float(self) -> bool {
         self.is_float() && self.bytes() == 1
     }
 
-    /// Whether one instruction multiplies both: of one type, or two integers or two floats of one byte.
+    /// Returns true if one instruction multiplies the two: the same type, two integers of one byte, or two floats of
+    /// one byte.
     pub fn goes_with(self, other: Operand) -> bool {
         self == other || self.bytes() == 1 && other.bytes() == 1 && self.is_float() == other.is_float()
     }
 
-    /// What the sums are held in.
+    /// The type of the sums.
     pub fn sum(self) -> DType {
         if self.is_float() { DType::F32 } else { DType::I32 }
     }
@@ -97,9 +99,10 @@ pub const TF32: u64 = 0xffff_e000;
 pub const ROWS: u64 = 16;
 pub const COLS: u64 = 8;
 
-/// The term of 32 whose row lane `l` of a warp gives where bytes are transposed: `ldmatrix` moves pairs of bytes, so that lane l
-/// gets two columns of the rows that the lanes `l%4*2` and `l%4*2 + 1` of each eight give. Those of two matrices are four terms
-/// that follow each other, and the rows of one matrix, which are read at once, lie in different banks.
+/// The term, out of 32, whose row lane `l` of a warp supplies where bytes are transposed: `ldmatrix` moves pairs of
+/// bytes, so that lane l gets two columns of the rows that the lanes `l%4*2` and `l%4*2 + 1` of each eight supply. The
+/// rows that a lane gets from two matrices are four consecutive terms, and the rows of one matrix, which are read at
+/// once, lie in different banks.
 pub fn row_of_bytes(l: usize) -> usize {
     l / 16 * 16 + l / 2 % 4 * 4 + (l / 8 + l / 4) % 2 * 2 + l % 2
 }
@@ -174,10 +177,10 @@ struct Body {
 }
 
 impl Product {
-    /// The product that a loop over rows begins, in a loop over so many threads.
+    /// The product that a loop over rows begins, in a loop over `threads` threads.
     ///
     /// # Errors
-    /// Why it is none, in a few words.
+    /// Why the loops are not a product, in a few words.
     pub fn of(kernel: &Kernel, (thread, threads): (AxisId, u64), rows: &For) -> Result<Product, &'static str> {
         let inner = |f: &For| match &f.body[..] {
             [Stmt::For(inner)] => Some(inner.clone()),
@@ -239,7 +242,7 @@ impl Product {
         Ok(made)
     }
 
-    /// Whether what a row of `ldmatrix` has lies side by side, from a multiple of 16 bytes on.
+    /// Returns true if each row of `ldmatrix` is contiguous and begins at a multiple of 16 bytes.
     fn a_lies(&self, kernel: &Kernel, threads: u64) -> bool {
         if self.a.registers {
             return true;
@@ -378,12 +381,12 @@ impl Product {
 }
 
 impl Side {
-    /// Whether its elements are words that lanes load one by one: `ldmatrix` does not transpose them.
+    /// Returns true if its elements are words that lanes load one by one: `ldmatrix` does not transpose them.
     pub fn by_words(&self) -> bool {
         self.transposed && self.of.bytes() == 4
     }
 
-    /// Whether its elements are bytes across the sum, which `ldmatrix` moves by twos.
+    /// Returns true if its elements are bytes across the sum, which `ldmatrix` moves in pairs.
     pub fn by_bytes(&self) -> bool {
         self.transposed && self.of.bytes() == 1
     }
@@ -435,8 +438,9 @@ impl Side {
         Ok(Side { buf, idx, transposed: false, registers: true, rounding, of })
     }
 
-    /// Whether the rows that lanes give begin at multiples of 16 bytes and, where they are of columns or rows side by side, go
-    /// through all of them. `line` gives the subscripts of one of them, eight or of bytes sixteen, by the thread, its step of the sum and constants.
+    /// Returns true if the rows that lanes supply begin at multiples of 16 bytes and, where they hold adjacent columns
+    /// or rows, cover all of them. `line` gives the subscripts of one of the eight rows (sixteen for bytes) in terms of
+    /// the thread, its step of the sum and constants.
     fn lies(&self, kernel: &Kernel, p: &Product, threads: u64, line: &dyn Fn(i64) -> Option<Vec<Ix>>) -> bool {
         let Some(lines) = (0..if self.by_bytes() { 16 } else { 8 }).map(line).collect::<Option<Vec<_>>>() else {
             return false;
@@ -488,7 +492,7 @@ impl Body {
         let operand = |v: ValId| {
             let (op, args) = made(v)?;
             let [Opnd::Val(from)] = args[..] else { return None };
-            // f32 of which the last bits are cut off, as the matrix unit does.
+            // An f32 whose last bits are cut off, as the matrix unit does.
             if let (ScalarOp::Bitcast { to: DType::F32 }, Some((ScalarOp::And, args))) = (op, made(from)) {
                 let [Opnd::Val(bits), Opnd::Const { bits: TF32, .. }] = args[..] else { return None };
                 let Some((ScalarOp::Bitcast { .. }, args)) = made(bits) else { return None };

@@ -35,7 +35,7 @@ pub fn blocks(body: &[Stmt]) -> Option<u32> {
     u32::try_from(most).ok()
 }
 
-/// Whether all blocks of a cluster have an iteration of a loop over them.
+/// Returns true if all blocks of a cluster have an iteration of a loop over them.
 pub fn is_whole(f: &For, blocks: u32) -> bool {
     f.hi.as_const() == Some(blocks.into())
 }

@@ -43,7 +43,7 @@ impl Sources {
     }
 }
 
-/// What each statement was made for, in order of the text.
+/// The operations that each statement was made for, in order of the text.
 pub fn of_statements(kernel: &Kernel) -> OfStatements {
     resolve(kernel).into_iter().map(|(_, sources)| sources).collect()
 }
@@ -51,7 +51,8 @@ pub fn of_statements(kernel: &Kernel) -> OfStatements {
 /// The statements in order of the text, with what they were made for.
 pub fn resolve(kernel: &Kernel) -> Vec<(&Stmt, Vec<SourceId>)> {
     let mut r = Resolver { sources: kernel.sources.clone(), learning: true, out: vec![] };
-    // What is written to a buffer says what it is for, its declaration and its first value too.
+    // Writes to a buffer tell the operation that it serves; its declaration and its first value belong to that
+    // operation too.
     r.block(&kernel.body, None);
     r.learning = false;
     r.out.clear();
@@ -98,7 +99,8 @@ impl<'k> Resolver<'k> {
         self.out[at].1 = inside;
     }
 
-    /// What nothing is known of, such as a test of a rule's, belongs to the first that uses it.
+    /// A statement without a known operation, such as a test that a rule added, belongs to the first statement that
+    /// uses it.
     fn follow(&mut self) {
         let mut users: BTreeMap<ValId, Vec<SourceId>> = BTreeMap::new();
         for (stmt, sources) in self.out.iter_mut().rev() {
@@ -113,7 +115,7 @@ impl<'k> Resolver<'k> {
         }
     }
 
-    /// What the statement's tables say.
+    /// The operation that the tables give for the statement.
     fn own(&self, stmt: &Stmt) -> Option<SourceId> {
         let s = &self.sources;
         if let Some(dst) = walk::def(stmt)

@@ -11,7 +11,7 @@
 //!       acc[i, j] = v                           16 x 16 sums are one
 //! ```
 //!
-//! Rows of a tile lie any number of elements apart, what is in a row side by side.
+//! The rows of a tile lie any number of elements apart; the elements of a row are adjacent.
 
 use super::ir::*;
 use crate::num::{DType, ScalarOp};
@@ -19,7 +19,7 @@ use crate::num::{DType, ScalarOp};
 /// Rows of a tile, and its words in each.
 pub const SIDE: u64 = 16;
 
-/// What the words of a tile are.
+/// The types of the words of two tiles that are multiplied.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TileTerms {
     /// Pairs of bf16, whose sums are f32.
@@ -35,7 +35,7 @@ impl TileTerms {
         TileTerms::WORDS.iter().find(|(_, of)| *of == self).map_or("", |(word, _)| word)
     }
 
-    /// What multiplies two words and adds the products, and the type of the sums.
+    /// The operation that multiplies two words and adds the products, and the type of the sums.
     pub fn op(self) -> (ScalarOp, DType) {
         match self {
             TileTerms::Bf16 => (ScalarOp::DotF, DType::F32),
@@ -110,7 +110,8 @@ impl<'a> TileProduct<'a> {
         fits.ok_or("its operands or sums do not lie as tiles have them")
     }
 
-    /// Whether rows of tiles lie side by side, and each tile's as far apart.
+    /// Returns true if the elements of each tile's row are adjacent and its rows are the same distance apart
+    /// everywhere.
     fn lies(&self, kernel: &Kernel) -> bool {
         let [m, n, k] = self.axes;
         let by = |s: &Stmt, axis| index(kernel, s)?.linear(axis).map(|(by, _)| by);

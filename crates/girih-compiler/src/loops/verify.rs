@@ -57,7 +57,7 @@ enum State {
     Gone,
 }
 
-/// What encloses a statement, as far as jumps care.
+/// The construct around a statement that `break` and `continue` refer to.
 #[derive(Clone, Copy, PartialEq)]
 enum Around {
     Block,
@@ -99,12 +99,13 @@ fn int(ty: Ty) -> Option<DType> {
 
 const I1: Ty = Ty::Num(DType::I1);
 
-/// Whether a constant or value of type `from` may stand for `to`: an address is also written as an i64 constant.
+/// Returns true if a constant or value of type `from` may stand for `to`: an address is also written as an i64
+/// constant.
 fn fits(opnd: &Opnd, from: Ty, to: Ty) -> bool {
     from == to || (matches!((opnd, to), (Opnd::Const { .. }, Ty::Ptr(_))) && from == Ty::Num(DType::I64))
 }
 
-/// Whether a value of the type can lie in memory as `elem`: addresses are i64 there.
+/// Returns true if a value of the type can lie in memory as `elem`: addresses are i64 there.
 fn stored_as(ty: Ty, elem: DType) -> bool {
     ty == Ty::Num(elem) || (matches!(ty, Ty::Ptr(_)) && elem == DType::I64)
 }
@@ -178,8 +179,7 @@ impl<'a> Verifier<'a> {
         bufs.iter().for_each(|b| self.bufs[b.index()] = false);
     }
 
-    /// A body in which `axes` are visible.
-    /// Whether statements write what other threads see, or make threads meet.
+    /// Returns true if statements write what other threads see, or make threads meet.
     fn shares(&self, body: &[Stmt]) -> bool {
         let effects = walk::effects(body);
         let shared = |b: &BufId| self.kernel.bufs.get(*b).is_some_and(|b| b.space == Space::Shared);
@@ -192,6 +192,7 @@ impl<'a> Verifier<'a> {
         meets || global || effects.leaves || effects.bufs_written.iter().any(shared)
     }
 
+    /// Verifies a body in which `axes` are visible.
     fn inner(&mut self, stmt: &Stmt, body: &'a [Stmt], around: Around, axes: &[AxisId]) {
         for a in axes {
             match self.axes.get_mut(a.index()) {
@@ -446,8 +447,8 @@ impl<'a> Verifier<'a> {
         if b.space == Space::Private {
             let own = match (idx.first(), self.threads) {
                 (Some(Ix::Axis(a)), Some(t)) => *a == t.axis,
-                // The product says itself which lanes have its operand.
-                // What these say of other lanes' parts is looked at as a whole.
+                // A product itself says which lanes have its operand; accesses to other lanes' parts are checked as a
+                // whole.
                 (Some(_), Some(_)) => self.among_lanes,
                 _ => false,
             };
@@ -682,7 +683,7 @@ impl<'a> Verifier<'a> {
         }
     }
 }
-/// Whether statements are one product of the warpgroups of a block, and nothing else.
+/// Returns true if statements are one product of the warpgroups of a block, and nothing else.
 pub fn is_product(body: &[Stmt]) -> bool {
     let [Stmt::For(threads)] = body else { return false };
     threads.place == Place::Thread && matches!(&threads.body[..], [Stmt::For(f)] if f.place == Place::Warpgroup)

@@ -45,7 +45,8 @@ macro_rules! walkers {
             f($Part::Ix(& $($mt)? mem.index));
         }
 
-        /// What the statement itself mentions, uses before definitions; its bodies are not entered.
+        /// The values, axes, buffers and expressions that the statement itself mentions, uses before definitions; its
+        /// bodies are not entered.
         pub fn $parts<'a>(stmt: &'a $($mt)? Stmt, f: &mut dyn FnMut($Part<'a>)) {
             #[cfg(test)]
             crate::base::work::look();
@@ -258,7 +259,7 @@ pub fn each_use(stmt: &Stmt, f: &mut dyn FnMut(ValId)) {
     });
 }
 
-/// What a statement list defines and uses, bodies included.
+/// The values, axes and buffers that a statement list defines and uses, bodies included.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Refs {
     pub vals_defined: BTreeSet<ValId>,
@@ -332,7 +333,7 @@ pub fn buffer_uses(body: &[Stmt]) -> BTreeMap<BufId, BufUse> {
     out
 }
 
-/// What running a statement list does besides defining values.
+/// The effects of running a statement list, besides defining values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Effects {
     pub bufs_read: BTreeSet<BufId>,

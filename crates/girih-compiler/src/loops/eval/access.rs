@@ -37,7 +37,7 @@ pub(crate) fn store(memory: &mut dyn Memory, base: u64, index: i64, elem: DType,
     memory.write(addr, &bits.to_le_bytes()[..elem.bytes() as usize])
 }
 
-/// What an atomic leaves in memory.
+/// The value that an atomic leaves in memory.
 pub(crate) fn combined(op: RmwOp, elem: DType, old: u64, value: u64) -> u64 {
     let op = match op {
         RmwOp::And => ScalarOp::And,

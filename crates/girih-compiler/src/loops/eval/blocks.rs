@@ -13,8 +13,8 @@ pub const WINDOW: usize = 1024;
 /// Instructions after which a block gives way, and the host is asked whether to stop.
 pub const SLICE: u32 = 1 << 14;
 
-/// Turns of each block, after which blocks of which none has ended are looked at: enough for every thread to have come by. Blocks
-/// that wait for others give way sooner.
+/// Turns of each block after which the blocks are examined, if none of them has ended: enough for every thread to have
+/// had a turn. Blocks that wait for others give way sooner.
 const PATIENCE: [usize; 2] = [2, 80];
 
 /// Why a block stopped for now.
@@ -27,7 +27,7 @@ pub(crate) enum Pause {
 pub(crate) trait Blocks {
     /// A block under way.
     type Block;
-    /// Whether blocks may wait for each other.
+    /// Returns true if blocks may wait for each other.
     fn cooperative(&self) -> bool;
     /// Room for a block, where there is memory for it.
     fn room(&mut self) -> Result<Self::Block, TooMuch>;
@@ -40,15 +40,15 @@ pub(crate) trait Blocks {
     fn most(&self) -> usize {
         WINDOW
     }
-    /// Whether blocks of which none has ended for a while will go on as they do for ever; asked now and then.
+    /// Returns true if the blocks will loop for ever; asked now and then while none of them ends.
     fn goes_round(&mut self, _: &[Self::Block]) -> bool {
         false
     }
-    /// Why the run ends where they do, and so many others cannot begin.
+    /// The trap of a run whose blocks loop for ever; `left` blocks cannot begin.
     fn stalled(&mut self, _: &[Self::Block], _left: u64) -> Trap {
         Trap::new(Code::OutOfFuel, "the blocks wait for each other forever".to_string())
     }
-    /// What the block printed, taken from it.
+    /// Takes the block's output.
     fn printed(block: &mut Self::Block) -> String;
 }
 

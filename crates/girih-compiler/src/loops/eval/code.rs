@@ -429,7 +429,7 @@ impl Compiler<'_> {
                 Inst::Index { dst: self.val(*dst)?, ix: self.expr(ix)?, mask: self.ty(*dst)?.held().mask() }
             }
             Stmt::Test { dst, mask } => Inst::Test { dst: self.val(*dst)?, mask: self.mask(mask)? },
-            // What it wants may not be there.
+            // The memory to prefetch may not exist.
             Stmt::Prefetch { .. } => return Ok(()),
             Stmt::Load { dst, mem, mask, other, order, site } => {
                 let other = match other {

@@ -1,7 +1,7 @@
 //! Index expressions and masks as code over numbered slots.
 //!
-//! In: [`Ix`] and [`Mask`], and a [`Leaves`] that says which slot holds each leaf. Out: [`Expr`] and [`MaskCode`], whose
-//! `value` and `holds` take the slots alone. Where threads run side by side, a slot is as many numbers as there are lanes,
+//! In: [`Ix`] and [`Mask`], and a [`Leaves`] that says which slot holds each leaf. Out: [`Expr`] and [`MaskCode`],
+//! whose `value` and `holds` take the slots alone. Where threads run side by side, a slot holds one number per lane,
 //! and `lanes` gives the result in each; one thread is the case of one lane.
 
 use crate::loops::ir::{AxisId, Cmp, Ix, Mask, ValId};

@@ -1,6 +1,6 @@
-//! What loop and tile IR mean: `run` executes a kernel over a grid.
+//! The meaning of Loop IR and Tile IR: `run` executes a kernel over a grid.
 //!
-//! In: a [`Kernel`], a [`Launch`], a memory and a host. Out: the memory changed and what the kernel printed, or a [`Trap`].
+//! In: a [`Kernel`], a [`Launch`], a memory and a host. Out: the changed memory and the kernel's output, or a [`Trap`].
 //! The tree is compiled once into a list of instructions over numbered slots ([`code`]); a block is an instruction
 //! counter, its slots and its buffers ([`machine`]), so it can stop anywhere and go on later.
 //!
@@ -10,7 +10,7 @@
 //! * A kernel with atomics or ordered accesses has up to [`WINDOW`] blocks under way at once, claimed in linear order,
 //!   each giving way after an atomic or ordered access and after [`SLICE`] instructions. Other kernels run block after
 //!   block.
-//! * What buffers and allocas take is asked of the launch's budget before it is allocated.
+//! * The memory of buffers and allocas is charged to the launch's budget before it is allocated.
 //! * A local element never written since its `local` reads as 0. No kernel makes it panic: a broken one traps.
 
 pub(crate) mod access;

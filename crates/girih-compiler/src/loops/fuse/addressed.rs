@@ -17,7 +17,7 @@ use crate::index::{Ix, ValId};
 use crate::loops::ir::{BufId, Opnd, Stmt};
 use crate::loops::walk::{self, Part};
 
-/// What a value or the elements of a buffer are made of.
+/// The values and buffers that a value, or the elements of a buffer, are computed from.
 #[derive(Default)]
 struct Made {
     vals: Vec<ValId>,

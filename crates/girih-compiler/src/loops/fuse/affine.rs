@@ -1,10 +1,11 @@
-//! What a splice and a promotion ask of an index expression: are its values distinct, can it be evaluated at launch?
+//! The properties of an index expression that a splice and a promotion need: are its values distinct, can it be
+//! evaluated at launch?
 
 use crate::index::{AxisId, Ix};
 use crate::loops::ir::{Kernel, Obligation, Ty};
 
-/// Whether no two points of the axes' box give the same value; with what must hold at launch for that. One stride may
-/// be symbolic: then the inner axes must fit below it.
+/// Returns the conditions at launch under which no two points of the axes' box give the same value; `None` if two may.
+/// One stride may be symbolic: then the inner axes must fit below it.
 pub fn injective(
     ix: &Ix,
     axes: &[(AxisId, i64)],
@@ -38,8 +39,8 @@ pub fn injective(
     Some(vec![Obligation { ix: stride, axes, lo: i64::try_from(span + 1).ok()?, hi: i64::MAX }])
 }
 
-/// Whether an expression can be evaluated before the kernel runs: it mentions parameters, block ids, the grid, and
-/// axes whose bounds can be evaluated so.
+/// Returns true if an expression can be evaluated before the kernel runs: it mentions only parameters, block ids, the
+/// grid, and axes whose bounds can be evaluated so.
 pub fn at_launch(ix: &Ix, outer: &[(AxisId, Ix, Ix)], kernel: &Kernel) -> bool {
     !ix.any_leaf(&mut |leaf| match leaf {
         Ix::Val { val, .. } => !kernel.params.iter().any(|p| p.val == *val && matches!(p.ty, Ty::Num(_))),

@@ -55,7 +55,7 @@ fn lists(kernel: &Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
             declared.entry(*buf).or_insert(at);
         }
     }
-    // What joins two buffers may let a copy go that stands before it.
+    // Joining two buffers may make an earlier copy removable.
     let mut gone = FxHashSet::default();
     loop {
         let (mut joined, mut skipped) = (false, vec![]);
@@ -85,7 +85,7 @@ fn lists(kernel: &Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
     body.retain(|_| place.next().is_none_or(|n| !gone.contains(&n)));
 }
 
-/// What stands where a statement has gone.
+/// Takes the place of a removed statement.
 fn nothing() -> Stmt {
     Stmt::Loop { body: vec![] }
 }

@@ -66,7 +66,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     (!replaced.is_empty() || moved > 0).then_some(kernel)
 }
 
-/// What a statement computes, its operands numbered.
+/// The computation of a statement, with its operands numbered.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Key {
     Let(ScalarOp, Vec<Opnd>, Ty),
@@ -87,7 +87,7 @@ struct Dedup<'a> {
     roles: BTreeSet<ValId>,
     /// Known values, with the time at which they were computed.
     table: FxHashMap<Key, Known>,
-    /// What each open body added or shadowed.
+    /// The entries that each open body added or shadowed.
     scopes: Vec<Vec<(Key, Option<Known>)>>,
     epoch: u64,
     /// When each buffer was last written.
@@ -157,7 +157,7 @@ impl Dedup<'_> {
         })
     }
 
-    /// Whether a value computed at `then` is still what the key gives.
+    /// Returns true if a value computed at `then` is still the key's value.
     fn fresh(&self, key: &Key, then: u64) -> bool {
         match key {
             Key::Read(buf, _) => self.buffers.get(buf).is_none_or(|&t| t < then),

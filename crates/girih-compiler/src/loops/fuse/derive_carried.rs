@@ -98,7 +98,7 @@ fn find(kernel: &Kernel, body: &[Stmt], buf: BufId, places: &Uses) -> Option<Sit
     if places.of(buf, body).any(read_before) || f.kind != LoopKind::Serial {
         return None;
     }
-    // What the initial value reads must stay as it is.
+    // The buffers that the initial value reads must not change.
     let changes = |b: &BufId| places.write.get(b).is_some_and(|w| w.range(init + 1..).next().is_some());
     if walk::refs(&producer.pure).bufs_read.iter().any(changes) {
         return None;
@@ -117,7 +117,7 @@ fn find(kernel: &Kernel, body: &[Stmt], buf: BufId, places: &Uses) -> Option<Sit
     (!read_later).then_some(Site { init, producer, at, update, amount })
 }
 
-/// Whether an iteration may end before the loop's last statement.
+/// Returns true if an iteration may end before the loop's last statement.
 fn continues(body: &[Stmt]) -> bool {
     body.iter().any(|s| match s {
         Stmt::Continue | Stmt::Break => true,

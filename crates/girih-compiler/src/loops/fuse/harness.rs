@@ -20,9 +20,9 @@ use crate::num::op::Rounding;
 /// An argument of a launch.
 #[derive(Clone, Copy)]
 pub enum Arg {
-    /// A buffer of so many elements with small, varied contents.
+    /// A buffer of this many elements with small, varied contents.
     Buf(DType, usize),
-    /// The buffer of an earlier argument, so many bytes further on.
+    /// The buffer of an earlier argument, offset by this many bytes.
     Alias(usize, u64),
     Int(i64),
     Real(f32),
@@ -84,7 +84,7 @@ fn snapshot(w: &World, args: &[Arg]) -> Vec<Vec<u8>> {
     bufs.map(|(_, &s)| w.memory.bytes(s).unwrap_or(&[]).to_vec()).collect()
 }
 
-/// What a launch leaves in memory: by the evaluator of tile programs.
+/// The memory that a launch leaves, by the evaluator of tile programs.
 pub fn reference(module: &Module, entry: &str, grid: [u32; 3], args: &[Arg]) -> Vec<Vec<u8>> {
     let mut w = world(args);
     let launch = Launch::new(grid, masked(module, entry, &w.slots));

@@ -1,4 +1,4 @@
-//! What the rules ask of statements: perfect nests, where an address comes from, and substitution.
+//! Queries of the rules about statements: perfect nests, the origin of an address, and substitution.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// Of the statements of a kernel.
+    /// Finds the roots of the pointers in a kernel's statements.
     pub fn of(kernel: &Kernel, body: &[Stmt]) -> Roots {
         let mut defs = BTreeMap::new();
         for p in &kernel.params {
@@ -108,7 +108,7 @@ impl Roots {
         }
     }
 
-    /// Whether no access through one base can touch what an access through the other does.
+    /// Returns true if no access through one base can touch the memory that an access through the other touches.
     pub fn disjoint(&self, a: ValId, b: ValId, assume: Assumptions) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         let constant = |r| matches!(r, Root::Global { constant: true, .. });
@@ -161,7 +161,8 @@ pub fn replace(body: &mut [Stmt], map: &BTreeMap<ValId, Opnd>) {
     walk::subst_vals(body, &mut |v| find(v));
 }
 
-/// Whether the statements hold an access that other accesses must not move across: any order but relaxed.
+/// Returns true if the statements hold an access that other accesses must not move across: any order but weak and
+/// relaxed.
 pub fn has_fence(body: &[Stmt]) -> bool {
     let mut found = false;
     walk::visit(body, &mut |s| {

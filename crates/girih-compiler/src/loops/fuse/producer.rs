@@ -15,7 +15,7 @@ pub struct Producer {
     pub value: Opnd,
 }
 
-/// What a producer's computation is made of; the later, the less it may be repeated.
+/// The kinds of work in a producer's computation; the later the kind, the less it may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Cost {
     /// Reads, constants and integer arithmetic.

@@ -87,9 +87,9 @@ struct Promote {
     /// Enclosing free and reduce loops.
     lanes: u32,
     duties: Vec<Obligation>,
-    /// What addresses and conditions depend on.
+    /// The values that addresses and conditions depend on.
     addressed: FxHashSet<ValId>,
-    /// The value at hand is none of these: nothing is asked of the launch for it.
+    /// The current value is not one of `addressed`: the launch gets no obligation for it.
     proves: bool,
     kernel: Kernel,
 }
@@ -126,7 +126,7 @@ impl Promote {
         range(ix, &self.kernel, &|a| self.axes.iter().rev().find(|(b, ..)| *b == a).map(|(.., r)| *r))
     }
 
-    /// Whether the expression lies in `lo..=hi`: provably, or because the launch will see to it.
+    /// Returns true if the expression lies in `lo..=hi`: provably, or because the launch will check it.
     fn within(&mut self, ix: &Ix, (lo, hi): Range) -> bool {
         let (least, most) = self.range(ix);
         if lo <= least && most <= hi {
@@ -156,7 +156,8 @@ impl Promote {
         }
         true
     }
-    /// Whether some element of the first block leaves `lo..=hi` whatever the launch, so that an obligation would never hold.
+    /// Returns true if some element of the first block leaves `lo..=hi` in every launch, so that an obligation would
+    /// never hold.
     fn surely_leaves(&self, ix: &Ix, (lo, hi): Range) -> bool {
         let corner = |last: bool| {
             interval(ix, &|leaf| match leaf {
@@ -310,7 +311,7 @@ impl Promote {
         }
     }
 
-    /// Whether the condition holds always, or never.
+    /// Returns the condition's value if it holds always, or never.
     fn decide(&self, mask: &Mask) -> Option<bool> {
         let decided = |c: &Cond| {
             let ((a, b), (x, y)) = (self.range(&c.lhs), self.range(&c.rhs));
@@ -458,7 +459,7 @@ impl Promote {
                 if sign == Signedness::Signed || matches!(cmp, Cmp::Eq | Cmp::Ne) {
                     return Some(Form::Cond(mask));
                 }
-                // What is below zero is large as an unsigned number: not below what is natural.
+                // A negative number is large as an unsigned number: it is not below a natural one.
                 let positive = self.natural(&lhs);
                 if !self.natural(&rhs) {
                     return None;

@@ -60,7 +60,7 @@ pub fn interval(ix: &Ix, leaf: &dyn Fn(&Ix) -> Range) -> Range {
     }
 }
 
-/// What holds of a kernel's values and of any launch; the axes are entered loop by loop.
+/// The facts that hold for a kernel's values in every launch; the axes are entered loop by loop.
 pub fn facts(kernel: &Kernel) -> Facts {
     let mut facts = Facts::new();
     for (v, val) in kernel.vals.iter() {

@@ -1,4 +1,4 @@
-//! What the rules arrive at, and what they leave alone.
+//! The results of the rules, and the cases that they leave alone.
 
 use super::harness::Arg::{Alias, Buf, Int};
 use super::harness::*;
@@ -116,7 +116,7 @@ fn element_wise_kernels_need_no_storage() {
     assert_affine(&example!("saxpy"));
 }
 
-// What the rules must leave alone.
+// Cases that the rules must leave alone.
 
 fn fused(text: &str, no_wrap: bool, no_alias: bool) -> Kernel {
     let module = module(text);

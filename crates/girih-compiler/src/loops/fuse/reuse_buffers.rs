@@ -154,7 +154,7 @@ impl Reuse<'_> {
             self.list(inner, log);
         }
         let declared = std::mem::take(&mut self.lists[id].declared);
-        // Of the buffers still to be looked at, those that begin in a statement, in the order of their declarations.
+        // For each statement, the remaining buffers that begin in it, in the order of their declarations.
         let mut starts: FxHashMap<usize, BTreeSet<usize>> = FxHashMap::default();
         for (n, buf) in declared.iter().enumerate() {
             if let Some(span) = self.lists[id].spans.get(buf) {

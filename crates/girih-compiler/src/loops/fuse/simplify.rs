@@ -98,7 +98,7 @@ impl Simplify<'_> {
                 *m = self.mask(m);
             }
             self.stmt(s, &mut out);
-            // What follows a jump is never reached.
+            // Statements after a jump are never reached.
             if matches!(out.last(), Some(Stmt::Break | Stmt::Continue | Stmt::Return)) {
                 break;
             }
@@ -254,7 +254,7 @@ struct Live {
 }
 
 impl Live {
-    /// Whether the statement is needed; if so, what it uses is needed too.
+    /// Returns true if the statement is needed; if so, the values and buffers that it uses are needed too.
     fn mark(&mut self, s: &Stmt) -> bool {
         let mut needed = match s {
             Stmt::Write { buf, .. } => self.bufs.contains(buf),
@@ -265,7 +265,7 @@ impl Live {
             Stmt::For(_) | Stmt::If { .. } => false,
             s => walk::def(s).is_none_or(|v| self.vals.contains(&v)),
         };
-        // What comes later needs what comes before: from the end on, a chain is seen at once.
+        // Later statements need earlier ones: a walk from the end finds a whole chain at once.
         for inner in walk::bodies(s).into_iter().rev() {
             for s in inner.iter().rev() {
                 needed |= self.mark(s);

@@ -53,7 +53,7 @@ struct Splicer<'a> {
     roots: Roots,
 }
 
-/// What stands where a statement has gone.
+/// Takes the place of a removed statement.
 fn nothing() -> Stmt {
     Stmt::Loop { body: vec![] }
 }
@@ -330,7 +330,7 @@ impl Splicer<'_> {
         }
         let mut map = BTreeMap::new();
         if places.iter().any(|&q| matches!(body.get(q), Some(Stmt::Read { .. }))) {
-            // What the list itself reads may be used anywhere after it.
+            // Values that the list itself reads may be used anywhere after the read.
             let mut rest = body.split_off(at + 1);
             self.replace_reads(&mut rest, p, &roles, &mut Vec::new(), &mut map);
             replace(&mut rest, &map);

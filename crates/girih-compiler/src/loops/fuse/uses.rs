@@ -66,8 +66,8 @@ fn find(body: &[Stmt], buf: BufId, runs: Option<u64>, contraction: bool, lists: 
     }
 }
 
-/// Which statements of a list mention a buffer, write it, or store to memory. Places stay what they are while a list is
-/// worked on: a statement that goes leaves an empty one.
+/// The statements of a list that mention a buffer, write it, or store to memory. Positions do not change while a list
+/// is worked on: a removed statement leaves an empty one.
 #[derive(Default)]
 pub struct Uses {
     pub mention: FxHashMap<BufId, BTreeSet<usize>>,

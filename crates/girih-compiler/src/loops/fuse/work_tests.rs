@@ -19,7 +19,7 @@ fn program(n: usize, operation: impl Fn(usize) -> String) -> String {
     format!("cuda_tile.module @m {{\nentry @k(%p: tile<ptr<f32>>) {{\n{body}}}\n}}\n")
 }
 
-/// What the rules looked at.
+/// The number of statements that the rules looked at.
 fn work(text: &str) -> u64 {
     let module = pipeline::front(text).unwrap_or_else(|d| panic!("{d:#?}")).module;
     let before = looked_at();

@@ -1,4 +1,4 @@
-//! What a kernel's loop nests say about how it must be launched.
+//! Derives from a kernel's loop nests how it must be launched.
 //!
 //! In: a kernel of Loop IR, and for some questions the launch's grid and arguments. Out: whether what its fast version
 //! relies on [`holds`]; which of its parameters it reads and writes ([`traffic`]); in which order its blocks may run
@@ -52,7 +52,7 @@ pub fn block_order(kernel: &Kernel) -> BlockOrder {
     found
 }
 
-/// What a kernel does to the memory of its parameters.
+/// The parameters whose memory a kernel may read or write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Traffic {
     /// Per parameter: elements may be read.

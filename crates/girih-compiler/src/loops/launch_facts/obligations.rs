@@ -1,7 +1,7 @@
-//! Whether the facts that a kernel's fast version relies on hold for a launch.
+//! Checks whether the facts that a kernel's fast version relies on hold for a launch.
 //!
 //! In: a kernel with obligations, the launch's grid and arguments. Out: one truth value, by interval arithmetic in 128
-//! bits: it may be false where every single value would do, never true where one would not.
+//! bits: it may be false although every single value fits, but is never true if one does not.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::loops::fuse::ranges::{Range, interval};
 use crate::loops::ir::{AxisId, Ix, Kernel, Obligation, Ty};
 use crate::num::convert::sign_extend;
 
-/// Whether every obligation of the kernel holds for the launch.
+/// Returns true if every obligation of the kernel holds for the launch.
 pub fn holds(kernel: &Kernel, launch: &Launch) -> bool {
     kernel.obligations.iter().all(|o| fulfilled(o, kernel, launch))
 }

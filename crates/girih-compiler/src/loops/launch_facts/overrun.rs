@@ -14,15 +14,15 @@ pub struct Overrun {
     pub write: bool,
     /// The element that will be touched.
     pub index: i128,
-    /// Those that the memory has.
+    /// The indices that the memory has.
     pub indices: Range<i128>,
 }
 
 /// Looks for an access that provably happens in this launch and lies outside the parameter's memory. `indices` gives
-/// those that a parameter's memory has in elements of a type. Finding none proves nothing.
+/// the indices that a parameter's memory has, in elements of a type. Finding none proves nothing.
 ///
-/// A candidate is a point: a block and a value for each enclosing axis, at which the conditions hold. Any such point of a
-/// nest that always runs is executed, so one whose index is not among them is a proof.
+/// A candidate is a point: a block and a value for each enclosing axis, at which the conditions hold. Any such point of
+/// a nest that always runs is executed, so a point whose index is not among `indices` is a proof.
 pub fn overrun(
     kernel: &Kernel,
     grid: [u32; 3],
@@ -38,7 +38,7 @@ pub fn overrun(
     search.found
 }
 
-/// Whether a `return` could end a block before an access is reached.
+/// Returns true if a `return` could end a block before an access is reached.
 fn leaves_early(body: &[Stmt]) -> bool {
     body.iter().enumerate().any(|(i, stmt)| {
         walk::bodies(stmt).into_iter().any(|inner| leaves_early(inner))
@@ -46,7 +46,7 @@ fn leaves_early(body: &[Stmt]) -> bool {
     }) || matches!(body, [Stmt::Return])
 }
 
-/// Whether a body breaks or continues its own loop.
+/// Returns true if a body breaks or continues its own loop.
 fn jumps(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
         Stmt::Break | Stmt::Continue => true,
@@ -55,7 +55,7 @@ fn jumps(body: &[Stmt]) -> bool {
     })
 }
 
-/// Whether a body holds nothing that may trap or never end.
+/// Returns true if a body holds nothing that may trap or never end.
 fn ends_well(body: &[Stmt]) -> bool {
     body.iter().all(|stmt| {
         let may_not = matches!(stmt, Stmt::Assert { .. } | Stmt::Loop { .. });
@@ -88,7 +88,7 @@ impl<'a> Search<'a> {
                 }
                 // These may trap or never end.
                 Stmt::Assert { .. } | Stmt::Loop { .. } => return false,
-                // Whether these run is not known.
+                // It is not known whether the bodies of these run.
                 stmt => {
                     if !walk::bodies(stmt).into_iter().all(|inner| ends_well(inner)) {
                         return false;
@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
         (self.holds(conds, &mut point, &chosen)?).then(|| self.launch.eval(index, &point))?
     }
 
-    /// Whether the index grows with variable `v`.
+    /// Returns true if the index grows with variable `v`.
     fn rises(&self, index: &Ix, point: &mut Point, chosen: &[i128], v: usize) -> Option<bool> {
         if self.trips(point, chosen, v)? < 2 {
             self.place(point, chosen)?;
@@ -175,7 +175,7 @@ impl<'a> Search<'a> {
         Some(())
     }
 
-    /// Whether the point exists (every loop around runs that far) and the conditions hold at it.
+    /// Returns true if the point exists (every loop around runs that far) and the conditions hold at it.
     fn holds(&self, conds: &[Cond], point: &mut Point, chosen: &[i128]) -> Option<bool> {
         self.place(point, chosen)?;
         for l in &self.loops {

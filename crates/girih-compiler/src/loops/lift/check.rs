@@ -8,7 +8,7 @@
 //!                                            assert c, "the index along dimension 0 lies outside the view"
 //! ```
 //!
-//! Invariant: numbers are compared as 64 bits; what is a sum is known to fit by the assertion before it.
+//! Invariant: numbers are compared as 64 bits; the assertion before a sum shows that the sum fits.
 
 use super::memory::{tensor_dim, tiles_along, traversal};
 use super::{Lift, Result1, Tensor, konst};

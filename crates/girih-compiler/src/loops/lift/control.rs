@@ -111,7 +111,7 @@ impl<'m> Lift<'m> {
         Ok(())
     }
 
-    /// What a region's end does inside a branch: `yields` receives what it yields.
+    /// Emits a region's end inside a branch: `yields` receives the yielded values.
     fn leave(&mut self, end: End, yields: &[Slot], op: &Op) -> Result1<()> {
         let target = self.frame.loops.last().cloned();
         match end {

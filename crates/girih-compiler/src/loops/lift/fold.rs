@@ -9,11 +9,11 @@ use crate::loops::ir::{BufId, Combine, CombineOp, LoopKind, Opnd, Stmt, Ty};
 use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 
-/// What the accumulators of a fold hold when its first element comes. A fold starts from that element: either the body
-/// leaves it as it is, or it takes the place of what the body computes.
+/// The initial value of a fold's accumulators. A fold starts from its first element: either the body leaves that
+/// element unchanged, or the element replaces the result of the body.
 #[derive(Clone, Copy, PartialEq)]
 enum Start {
-    /// What changes no element, whichever it is.
+    /// A neutral value, with which the body leaves every element unchanged.
     Neutral(u64),
     Element,
 }

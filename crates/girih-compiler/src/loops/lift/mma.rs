@@ -16,7 +16,7 @@ use crate::index::{AxisId, Ix};
 use crate::loops::ir::{BufId, Contraction, LoopKind, Opnd, Stmt, Ty};
 use crate::num::{DType, ScalarOp};
 
-/// What one step of the contraction does besides reading.
+/// The types of one step of a contraction: those of the accumulator and of the operands' signs.
 struct Step {
     /// The type of the accumulator while folding.
     acc: DType,

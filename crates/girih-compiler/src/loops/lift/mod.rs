@@ -40,7 +40,7 @@ use crate::loops::ir::{
 };
 use crate::num::{DType, ScalarOp};
 
-/// What a lift may add to the program.
+/// The checks that a lift may add to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Assert what the evaluator demands of indices and extents; see [`crate::loops::ir::assertion_code`]. Native code
@@ -66,7 +66,7 @@ pub fn lift_with(module: &Module, entry: &str, options: Options) -> Result<Kerne
 
 type Result1<T> = Result<T, Diagnostic>;
 
-/// What a value of the tile program has become.
+/// The form that a value of the tile program takes in Loop IR.
 #[derive(Clone, Debug)]
 enum Lifted {
     Scalar(Opnd),

@@ -1,4 +1,4 @@
-//! What single operations become. That the results are right is tested with the rules, in `loops::fuse`.
+//! The lowering of single operations. `loops::fuse` tests the results, together with the rules.
 
 use super::lift;
 use crate::cuda_tile::parse::parse;

@@ -61,7 +61,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     };
     let open_n = |e: &mut NestBuilder<'_>| Ix::Axis(e.open("n", Ix::Const(width as i64), LoopKind::Free));
 
-    // What a row keeps.
+    // The state of a row.
     let rows = e.depth();
     let acc = e.local(&graph.values[p.dot].name, dtype, vec![width], rows);
     let n = open_n(e);
@@ -142,7 +142,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     e.close();
     e.close_with(|f| f.stream = Some(Stream { score, value, greatest, total, acc }));
 
-    // What follows.
+    // After the last key.
     let sum = s.divided.then(|| e.define("v", dtype, rows, |dst| Stmt::Read { dst, buf: total, idx: vec![] }));
     let n = open_n(e);
     let inside = e.depth();

@@ -1,4 +1,4 @@
-//! What a plan computes: its kernels run one after the other on the evaluator of Loop IR, or as whoever asks runs them.
+//! Evaluates a plan: its kernels run one after the other on the evaluator of Loop IR, or as the caller runs them.
 //!
 //! In: a plan, the symbols' values, and the bytes of inputs and constants. Out: the bytes of the outputs. Slow; tests
 //! and `--verify-each` use it.

@@ -15,12 +15,13 @@ use crate::index::{Ix, ValId, simplify};
 use crate::loops::ir::{Kernel, Ty};
 use crate::num::ScalarOp;
 
-/// What lowering may choose.
+/// The options of lowering.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Splice producers into consumers; off, every operation is a kernel.
     pub fuse: bool,
-    /// Each row of what is not computed element by element is one worker's: no target of blocks of many threads.
+    /// Operations that are not computed element by element give each row to one worker; false for targets with blocks
+    /// of many threads.
     pub workers: bool,
 }
 
@@ -289,7 +290,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Whether kernels may read and write a row where it lies: those of GPUs want arrays at multiples of 16 bytes.
+    /// Returns true if kernels may read and write a row in place; kernels of GPUs need arrays at multiples of 16 bytes.
     fn in_place(&self, body: &Graph, v: ValueId) -> bool {
         let value = &body.values[v];
         let count = body.numel(&value.shape).as_const();

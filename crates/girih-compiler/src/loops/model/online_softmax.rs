@@ -24,19 +24,20 @@ use crate::num::ScalarOp;
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub outer: Product,
-    /// The scores: what the exponential is taken of.
+    /// The scores: the operand of the exponential.
     pub scores: ValueId,
     /// `scores` at these coordinates, over the axes of the outer product's operands.
     pub at: Vec<Ix>,
-    /// Whether the product is divided by the sum.
+    /// True if the product is divided by the sum.
     pub divided: bool,
-    /// What the weights are rounded to before they are multiplied. Those of a stream are rounded before they are divided.
+    /// The type that the weights are rounded to before they are multiplied. The weights of a stream are rounded before
+    /// they are divided.
     pub rounded: Option<Elem>,
     /// The product that the scores are computed from, with its coordinates over the outer operands' axes.
     pub inner: Option<(Product, Vec<Ix>)>,
     /// Values that only this product needs, and that exist only in parts.
     pub inside: BTreeSet<ValueId>,
-    /// What they are computed from.
+    /// The values that `inside` is computed from.
     pub leaves: BTreeSet<ValueId>,
 }
 
@@ -231,7 +232,7 @@ fn stream(
     if divided && max.is_none() {
         return Err("its left operand is normalised, but not by an exponential of the distance from the maximum");
     }
-    // What the scores are computed from: single elements, down to a product of the same rows.
+    // The computation of the scores: operations on single elements, down to a product of the same rows.
     let scores = v;
     let mut inner: Option<(Product, Vec<Ix>)> = None;
     let mut todo = vec![(scores, at.clone())];
@@ -325,7 +326,7 @@ fn computed_from(
     found
 }
 
-/// Whether the inner product's rows are the outer one's, and its columns the summed axis.
+/// Returns true if the inner product's rows are the outer product's rows, and its columns the summed axis.
 fn fits(outer: &Product, inner: &Product, at: &[Ix]) -> bool {
     let of = |axes: &[usize]| -> BTreeSet<usize> {
         axes.iter().filter_map(|d| at.get(*d)).flat_map(|c| c.axes()).map(|a| a.0 as usize).collect()

@@ -1,10 +1,10 @@
-//! What a model is compiled to: kernels in order, and the arrays they read and write.
+//! The result of compiling a model: kernels in order, and the arrays they read and write.
 //!
 //! Invariants:
 //! 1. A step reads arrays that are inputs, constants, or written by an earlier step (or by a step of `load`).
 //! 2. Arrays are contiguous and row-major. Distinct arrays of one step never overlap.
 //! 3. Steps of `load` read only constants, parameters and what other steps of `load` wrote: they run once.
-//! 4. A step all of whose results are without elements does not run: its kernel may read what is not there.
+//! 4. A step whose results all have no elements does not run: its kernel may read elements that do not exist.
 //! 5. The steps of a loop follow one another, and there is at least one; loops stand inside each other or apart.
 //! 6. A step's kernel has one parameter for each of its arguments, in order: a pointer for an array, an `i64` for a
 //!    symbol.
@@ -105,16 +105,16 @@ pub enum Part {
     Loop(LoopId, Range<usize>),
 }
 
-/// What runs a plan, piece by piece.
+/// Runs a plan, piece by piece.
 pub trait Runner {
     type Error;
     fn step(&mut self, at: usize) -> Result<(), Self::Error>;
     fn copy(&mut self, what: &Move) -> Result<(), Self::Error>;
     /// How many rounds a loop has at most.
     fn rounds(&mut self, id: LoopId) -> Result<u64, Self::Error>;
-    /// Whether a bool is true.
+    /// Returns the value of a bool.
     fn holds(&mut self, condition: ArrayId) -> Result<bool, Self::Error>;
-    /// A round begins, of so many, or has ended.
+    /// Round `round` of `of` begins, or has ended.
     fn begin(&mut self, id: LoopId, round: u64, of: u64) -> Result<(), Self::Error>;
     fn end(&mut self, _: LoopId) -> Result<(), Self::Error> {
         Ok(())
@@ -194,7 +194,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The array that a row is of, or of which that is one, and so on.
+    /// The array that contains a row; for a row of a row, the outermost array.
     pub fn base(&self, id: ArrayId) -> ArrayId {
         match self.arrays.get(id).map(|a| a.place) {
             Some(ArrayPlace::Row { of, .. }) => self.base(of),
@@ -224,7 +224,7 @@ impl Plan {
         };
         let mut named = |mut id: ArrayId, at: [u32; 2]| {
             let mut at = at;
-            // What a row is of holds something in all rounds.
+            // The array that contains a row holds values in all rounds.
             while let Some(ArrayPlace::Row { of, within, .. }) = self.arrays.get(id).map(|a| a.place) {
                 (id, at) = (of, ranges.get(&within).copied().unwrap_or(at));
             }

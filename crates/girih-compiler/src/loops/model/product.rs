@@ -109,7 +109,7 @@ pub(super) fn contract(
     Ok(acc)
 }
 
-/// Whether an operand's element is one load, perhaps converted.
+/// Returns true if an operand's element is one load, perhaps converted.
 pub(super) fn is_load(e: &NestBuilder<'_>, arg: Arg) -> bool {
     let Arg::Value(v) = arg else { return false };
     if e.sources.contains_key(&v) {
@@ -126,7 +126,7 @@ pub(super) fn is_load(e: &NestBuilder<'_>, arg: Arg) -> bool {
     }
 }
 
-/// Whether it is one load where a condition holds and zero elsewhere: a padded window.
+/// Returns true if it is one load where a condition holds and zero elsewhere: a padded window.
 pub(super) fn is_padded_load(e: &NestBuilder<'_>, arg: Arg) -> bool {
     let Arg::Value(v) = arg else { return false };
     let Some((node, _)) = e.graph.def(v).filter(|_| !e.sources.contains_key(&v)) else { return false };

@@ -1,4 +1,4 @@
-//! What each axis of a matrix product is: batch, m, n or k.
+//! Finds the role of each axis of a matrix product: batch, m, n or k.
 //!
 //! In: a `Dot` reduction, whose operands are maps of tensors. An axis that only one operand depends on belongs to its
 //! side; one that both depend on is a batch axis (or, reduced, part of k).
@@ -95,7 +95,7 @@ fn axes_at(
 /// How far operands are followed.
 pub(super) const FAR: usize = 64;
 
-/// A row of so many windows is worth a block.
+/// The fewest windows in a row that is worth a block.
 const LONG_ROW: i64 = 24;
 
 /// The coordinates at which an operand is read, from itself down to where it is no longer a map or a function of one value.
@@ -127,16 +127,17 @@ fn counts(ix: &Ix, by: &[usize]) -> bool {
     ix.axes().iter().any(|a| by.contains(&(a.0 as usize)))
 }
 
-/// Whether an operand is read in windows: somewhere a coordinate counts by one of the columns' axes and by one of the sum's.
+/// Returns true if an operand is read in windows: some coordinate depends on both an axis of the columns and an axis of
+/// the sum.
 fn slides(reads: &[Vec<Ix>], n: &[usize], k: &[usize]) -> bool {
     reads.iter().flatten().any(|c| counts(c, n) && counts(c, k))
 }
 
-/// Columns that lie side by side are worth products of their own, if so many.
+/// The fewest adjacent columns that are worth products of their own.
 const LONG_PLANE: i64 = 96;
 
-/// How many of the columns' axes, outermost first, count what terms of the sum lie between, as images do whose channels are summed,
-/// where the others count what lies side by side.
+/// The number of the columns' axes, outermost first, between whose elements terms of the sum lie, as in images whose
+/// channels are summed; the other axes count adjacent elements.
 fn apart(reads: &[Vec<Ix>], n: &[usize], k: &[usize]) -> usize {
     let Some(read) = reads.last() else { return 0 };
     let last = read.iter().rposition(|c| counts(c, k)).unwrap_or(0);

@@ -127,7 +127,7 @@ fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, desce
     Ok(())
 }
 
-/// Whether `a` comes strictly before `b`, and whether they are equal; NaN is greater than any number.
+/// Returns two booleans: `a` comes strictly before `b`, and the two are equal. NaN is greater than any number.
 fn compare(e: &mut NestBuilder<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bool, here: usize) -> (Opnd, Opnd) {
     let (x, y) = if descending { (b, a) } else { (a, b) };
     let of = |e: &mut NestBuilder<'_>, op, a, b| {
@@ -190,8 +190,8 @@ impl Apart {
     }
 }
 
-/// What is updated is copied, and then the updates are made one after the other. Workers share both along an axis on which no two
-/// updates meet.
+/// Copies the updated tensor and then makes the updates one after the other. Workers share both along an axis on which
+/// no two updates meet.
 fn scatter(
     e: &mut NestBuilder<'_>,
     node: &Node,

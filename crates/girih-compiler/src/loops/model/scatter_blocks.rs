@@ -23,7 +23,7 @@
 //!         acc[c] = updates[list[j], c] + acc[c]
 //! ```
 //!
-//! Of updates that replace, the last one is looked for: the greatest position that is an element's own.
+//! Where updates replace, an element takes only the last one: that at the greatest position that is the element's own.
 
 use super::builder::{NestBuilder, Result, fold_of};
 use super::scan_sort_scatter::{first, fold_of_scatter};
@@ -51,14 +51,14 @@ pub(super) enum Way {
     Lists,
 }
 
-/// What the coordinates of a scatter say.
+/// The roles of a scatter's coordinates.
 struct Roles {
     /// Axes of the updates that are axes of the result too: along them no two updates meet.
     own: Vec<(usize, usize)>,
     /// The other axes of the updates, and of the result.
     met: Vec<usize>,
     keys: Vec<usize>,
-    /// Whether the indices are the same along the own axes.
+    /// True if the indices are the same along the own axes.
     rows: bool,
     /// Positions along the axes where updates meet, elements of the result, and elements of a row.
     positions: i64,
@@ -164,7 +164,7 @@ impl Roles {
     }
 }
 
-/// Whether the elements of an operand are the same along an axis.
+/// Returns true if the elements of an operand are the same along an axis.
 fn same_along(graph: &Graph, arg: Arg, axis: usize) -> bool {
     let Arg::Value(v) = arg else { return true };
     if graph.values[v].shape.get(axis).is_none_or(|n| n.is_const(1)) {
@@ -282,7 +282,7 @@ impl Scatter<'_, '_> {
         own.map(|(d, of)| Cond::new(to[*of].clone(), Cmp::Lt, self.from[*d].clone())).collect()
     }
 
-    /// Whether the update at a position is an element's own: conditions, under which of it may be read.
+    /// The mask under which the update at a position belongs to an element; it may be read where `conds` hold.
     fn mine(&mut self, place: &[Ix], to: &[Ix], mut conds: Vec<Cond>) -> Result<Mask> {
         self.e.mask = Mask { conds: conds.clone(), vals: vec![] };
         for (d, c) in self.at.iter().enumerate() {
@@ -440,7 +440,7 @@ impl Scatter<'_, '_> {
         self.e.push_here(Stmt::Write { buf: places, idx: vec![Ix::add(f, Ix::Const(1))], value: new });
         self.e.push_here(Stmt::Write { buf: count, idx: vec![], value: new });
         self.e.close();
-        // Those that are.
+        // Lists the positions whose updates are the row's own.
         let f = Ix::Axis(self.e.open("f", Ix::Const(stretch), LoopKind::Free));
         let here = self.e.depth();
         let read = |e: &mut NestBuilder<'_>, buf: BufId, ix: Ix| {
@@ -494,7 +494,7 @@ mod tests {
     use crate::graph::ir::axis;
     use crate::graph::{Elem, Output, Role};
 
-    /// A scatter of integers along axis 0: of whole rows, of which an index says where they go, or of single elements.
+    /// A scatter of integers along axis 0: of whole rows, each sent to its place by an index, or of single elements.
     fn graph(op: ScatterOp, to: [i64; 2], from: [i64; 2], rows: bool) -> Graph {
         let mut graph = Graph { name: "test".into(), ..Graph::default() };
         let shape = |s: &[i64]| s.iter().copied().map(Ix::Const).collect::<Vec<_>>();
@@ -535,7 +535,7 @@ mod tests {
         ] {
             let graph = graph(op, to, from, rows);
             seen.push(way(&graph));
-            // What is evaluated below is shorter.
+            // The evaluation below uses smaller shapes.
             let [to, from] = [to, from].map(|s| [s[0], if s[1] == 5000 { 5000 } else { s[1].min(20) }]);
             let graph = self::graph(op, [to[0].min(40), to[1]], from, rows);
             let count = |s: &[u64]| s.iter().product::<u64>();

@@ -14,11 +14,11 @@
 //!       items[a], items[b] = min(items[a], items[b]), max(items[a], items[b])
 //! ```
 //!
-//! Of a row of which the first few are asked for, runs of as many are put in order; then of two runs the lesser half is kept, until
-//! one is left.
+//! If only the first k elements of a row are asked for, runs of k elements (k rounded up to a power of two) are put in
+//! order; then the lesser half of every two runs is kept, until one run is left.
 //!
-//! Two runs that are in order already are merged by as many threads as there are elements: a binary search finds for each place how many
-//! elements before it are the first run's (the merge path of Odeh, Green, Mwassi, Shmueli and Birk, 2012).
+//! Two runs that are in order already are merged by one thread per element: a binary search finds for each place how
+//! many elements before it come from the first run (the merge path of Odeh, Green, Mwassi, Shmueli and Birk, 2012).
 //!
 //! Elements of 64 bits leave no room for a place: numbers and places are compared and moved side by side.
 
@@ -32,8 +32,8 @@ use crate::loops::ir::*;
 use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 
-/// The shortest rows of which threads share the work. In shorter ones each thread finds the place of one element by counting: a row of 256
-/// takes 256 steps, of which each is a few instructions, and the network 36, between which all threads meet.
+/// The shortest rows that threads share. In a shorter row each thread finds the place of one element by counting: a row
+/// of 256 takes 256 steps of a few instructions each, and the network takes 36 steps with a barrier between them.
 const SHORTEST: i64 = 256;
 
 /// Emits a sort whose rows are such that a block puts each in order; otherwise does nothing.
@@ -213,7 +213,7 @@ fn pairs(e: &mut NestBuilder<'_>, items: Items, length: u64, half: Opnd, turn: O
     Ok(())
 }
 
-/// Of each two runs keeps the lesser half, and puts it in order.
+/// Keeps the lesser half of every two runs, and puts it in order.
 fn keep_lesser(e: &mut NestBuilder<'_>, [from, to]: [Items; 2], left: u64, run: u64) -> Result<()> {
     let t = Ix::Axis(e.open("t", Ix::Const(left as i64), LoopKind::Free));
     let length = Ix::Const(run as i64);
@@ -306,7 +306,8 @@ fn merge(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], run: i64) -> Resu
 }
 
 impl Rows<'_, '_> {
-    /// Whether the second run's element at `j` comes before the first one's at `i`; outside of a run, its nearest element.
+    /// Returns true if the second run's element at `j` comes before the first run's element at `i`; a position outside
+    /// a run stands for the run's nearest element.
     fn turned(&mut self, coords: &mut [Ix], i: Ix, j: Ix, run: i64) -> Result<Opnd> {
         let inside = |ix| Ix::max(Ix::Const(0), Ix::min(ix, Ix::Const(run - 1)));
         coords[self.axis] = inside(i);

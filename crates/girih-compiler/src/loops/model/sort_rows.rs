@@ -6,9 +6,9 @@
 //! ```text
 //! f32: ((bits ^ (bits >> 31 | 0x80000000)) << 32) | place        0 for -0 before that, one number for all NaNs: the greatest
 //! ```
-//! Long rows are sorted digit by digit (the least significant first), each digit by counting. Of a row of which only the
-//! first few are asked for, those few are kept in order while the row goes by, stretch by stretch: of most stretches the least
-//! number tells that none of it is among them.
+//! Long rows are sorted digit by digit (the least significant first), each digit by counting. If only the first few
+//! elements of a row are asked for, those few are kept in order while the row goes by, stretch by stretch: the least
+//! number of a stretch usually shows that none of its elements is among the few.
 //!
 //! Elements of 64 bits leave no room for a place: numbers and places are moved side by side.
 
@@ -34,7 +34,7 @@ const VALUES: i64 = 256;
 
 /// How the rows of a sort are put in order.
 enum Way {
-    /// Only so many of each row are asked for.
+    /// Only the first elements of each row, this many, are asked for.
     Few(i64),
     Digits(i64),
 }
@@ -240,7 +240,7 @@ impl Rows<'_, '_> {
         Ok(self.e.define("lowest", wide, at, |dst| Stmt::Read { dst, buf: lowest, idx: vec![] }))
     }
 
-    /// Whether an item, as a signed number, is before the last that is kept.
+    /// Returns true if an item, as a signed number, comes before the last one that is kept.
     fn is_kept(&mut self, item: Opnd, best: BufId, k: i64) -> Opnd {
         let here = self.e.depth();
         let last =

@@ -9,7 +9,7 @@ use crate::graph::{Arg, Elem, Graph, Output, Role};
 use crate::index::Ix;
 use crate::num::DType;
 
-/// Numbers of which many are equal, with NaNs of several kinds, both zeros and infinities.
+/// Numbers with many duplicates, NaNs of several kinds, both zeros and infinities.
 fn drawn(elem: Elem, count: usize, seed: u64) -> Vec<u64> {
     let mask = elem.dtype.mask();
     let special: &[u64] = match elem.dtype {
@@ -27,7 +27,7 @@ fn drawn(elem: Elem, count: usize, seed: u64) -> Vec<u64> {
     (0..count).map(|_| (if next() % 3 == 0 { special[(next() % 8) as usize] } else { next() }) & mask).collect()
 }
 
-/// Sorts, of which the first `k` are kept, and compares them.
+/// Sorts rows, keeps the first `k` elements, and compares them with the reference.
 fn check(elem: Elem, shape: [usize; 2], axis: usize, k: usize, descending: bool) {
     let name = format!("{elem} {shape:?} along {axis}, first {k}, descending {descending}");
     let extents = shape.map(|n| Ix::Const(n as i64)).to_vec();
@@ -88,7 +88,7 @@ fn the_first_few_of_every_type_are_kept_alike() {
     }
 }
 
-/// Rows that a block puts in order by a network, and of which it keeps the first few.
+/// A block sorts rows by a network, or keeps their first few elements.
 #[test]
 fn rows_that_threads_share_are_sorted_alike() {
     for (n, elem) in ELEMS.into_iter().enumerate() {

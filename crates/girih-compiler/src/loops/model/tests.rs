@@ -578,7 +578,7 @@ fn long_chains_of_maps_before_a_product() {
     }
 }
 
-/// What is computed from weights is kept once, not for each element of the batch that it is multiplied with.
+/// A value computed from weights is kept once, not for each element of the batch that it is multiplied with.
 #[test]
 fn weights_are_not_repeated_for_a_batch() {
     let mut c = Case::new();

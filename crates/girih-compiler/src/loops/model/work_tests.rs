@@ -21,7 +21,7 @@ fn aten(b: &mut Builder<'_>, name: &str, args: &[Arg], attrs: &[(&str, i64)]) ->
     b.source(name, args.to_vec(), attrs).unwrap()[0]
 }
 
-/// What is looked at while a model is lowered; `make` gives its outputs.
+/// The number of statements looked at while a model is lowered; `make` gives the model's outputs.
 fn work(make: impl Fn(&mut Builder<'_>, &[Arg]) -> Result<Vec<Arg>>, inputs: usize, of: &[usize]) -> u64 {
     let mut graph = Graph { name: "test".into(), ..Graph::default() };
     let args: Vec<Arg> = (0..inputs).map(|i| input(&mut graph, &format!("x{i}"), of)).collect();

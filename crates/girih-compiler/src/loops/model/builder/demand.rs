@@ -103,7 +103,8 @@ impl NestBuilder<'_> {
         let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
         match &node.op {
             Op::Elementwise(op) => {
-                // What is needed once for the row comes first: the loops before may keep what is then only read.
+                // Values that a whole row needs once come first: the loops before may keep elements that are then only
+                // read.
                 for a in &node.args {
                     if !self.keep.is_empty() && self.is_spread(a) {
                         self.operand(*a, coords)?;
@@ -129,7 +130,7 @@ impl NestBuilder<'_> {
         }
     }
 
-    /// Whether a value repeats a smaller one.
+    /// Returns true if a value repeats a smaller one.
     fn is_spread(&self, arg: &Arg) -> bool {
         let Arg::Value(v) = arg else { return false };
         let Some((node, _)) = self.graph.def(*v) else { return false };
@@ -143,7 +144,8 @@ impl NestBuilder<'_> {
         let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
         let mut parts: Vec<(Mask, Opnd)> = vec![];
         let outer = self.mask.clone();
-        // Of many sources, whether none was taken is carried along; of few, each says so itself.
+        // With many sources, one value tracks that no earlier source applies; with few, the mask negates each earlier
+        // condition.
         let many = sources.len() > MOST_SOURCES;
         let mut free: Option<ValId> = None;
         for s in sources {
@@ -156,7 +158,7 @@ impl NestBuilder<'_> {
                 return self.operand(arg, &read);
             }
             self.mask = outer.and(&when);
-            // What an earlier source takes is not read here: its coordinates may lie outside.
+            // Positions that an earlier source provides are not read here: their coordinates may lie outside.
             self.mask.vals.extend(free);
             for (earlier, _) in parts.iter().filter(|_| !many) {
                 match (&earlier.conds[..], arg) {
@@ -191,7 +193,7 @@ impl NestBuilder<'_> {
         Ok(value)
     }
 
-    /// Whether two booleans both hold.
+    /// The conjunction of two booleans.
     fn both(&mut self, a: ValId, b: ValId) -> ValId {
         let args = vec![Opnd::Val(a), Opnd::Val(b)];
         let depth = args.iter().map(|a| self.depth_of_opnd(*a)).max().unwrap_or(0);
@@ -200,7 +202,7 @@ impl NestBuilder<'_> {
         dst
     }
 
-    /// Whether a mask does not hold.
+    /// The negation of a mask.
     fn outside(&mut self, mask: &Mask) -> ValId {
         let (depth, one) = (self.depth_of_mask(mask), Opnd::Const { dtype: DType::I1, bits: 1 });
         let within = self.define("in", DType::I1, depth, |dst| Stmt::Test { dst, mask: mask.clone() });
@@ -227,7 +229,7 @@ impl NestBuilder<'_> {
         self.demand(data, &read)
     }
 
-    /// Whether an operand's elements are numbers of a constant, perhaps rearranged, from 0 to below `extent`.
+    /// Returns true if an operand's elements come from a constant, perhaps rearranged, and lie in `0..extent`.
     fn is_table_within(&self, arg: Arg, extent: i64) -> bool {
         let Arg::Value(v) = arg else { return false };
         let Some((node, _)) = self.graph.def(v) else { return false };

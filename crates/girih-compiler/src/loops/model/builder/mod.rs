@@ -6,8 +6,8 @@
 //! code moves.
 //!
 //! Invariants:
-//! 1. A statement stands in the outermost open loop that binds everything it reads, so what is the same for a whole row
-//!    is computed once for the row. What was computed for the same element is reused while it is visible.
+//! 1. A statement stands in the outermost open loop that binds everything it reads, so a value that is the same for a
+//!    whole row is computed once for the row. A value computed for the same element is reused while it is visible.
 //! 2. A reduction becomes a loop of its own in that same place, before the loop that needs it.
 //! 3. Under a mask, memory is touched only where the mask holds; and an element of an array that may be empty only inside
 //!    the loops over it.
@@ -59,7 +59,7 @@ pub(super) struct NestBuilder<'a> {
     pub keep: Vec<ValueId>,
     pub facts: Facts,
     simple: RefCell<Simple>,
-    /// What holds where code is emitted now; every load carries it.
+    /// The condition under which code is emitted now; every load carries it.
     pub mask: Mask,
     scopes: Vec<Scope>,
     /// The loop of each scope but the first.
@@ -219,7 +219,7 @@ impl<'a> NestBuilder<'a> {
         self.close_with(|_| {});
     }
 
-    /// Closes loops until so many are open.
+    /// Closes loops until `depth` are open.
     pub fn close_to(&mut self, depth: usize) {
         while self.depth() > depth {
             self.close();
@@ -301,7 +301,7 @@ impl<'a> NestBuilder<'a> {
     }
 }
 
-/// What a load gives where its mask is off need not be chosen again: `select(test m, load .. where m else c, c)` is the load.
+/// Removes a select that repeats the mask of a load: `select(test m, load .. where m else c, c)` is the load.
 fn unmask(body: &mut Vec<Stmt>) {
     let (mut tests, mut loads, mut same) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     walk::visit(body, &mut |s| match s {

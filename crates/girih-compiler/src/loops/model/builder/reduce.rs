@@ -29,7 +29,7 @@ impl NestBuilder<'_> {
         let elem = graph.values[v].elem;
         let name = graph.values[v].name.clone();
         let mut depth = coords.iter().map(|c| self.depth_of(c)).max().unwrap_or(0);
-        // Of a dimension that may be empty, position 0 is there only where the loop over it runs.
+        // In a dimension that may be empty, position 0 exists only where the loop over it runs.
         let of = graph.values[v].shape.iter().zip(coords);
         if of.into_iter().any(|(n, c)| c.as_const().is_some() && self.facts.range(n).lo <= 0) {
             depth = self.depth();

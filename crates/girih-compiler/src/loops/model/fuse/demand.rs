@@ -1,4 +1,4 @@
-//! What kernels need of values: which elements, and under what circumstances.
+//! The elements of values that kernels need, and the circumstances in which they need them.
 
 use super::{Fusion, guess};
 use crate::graph::ir::{Arg, Coord, MapSource, Node, Op, ReduceOp};
@@ -13,20 +13,23 @@ pub(super) struct Demand {
     pub coords: Vec<Ix>,
     /// Needed under a condition.
     pub masked: bool,
-    /// Of how many elements in turn it is needed for how many, where its condition picks kinds of them: the loop is then written out.
+    /// `(some, all)`: the value is needed for `some` of every `all` elements in turn, where its condition selects kinds
+    /// of elements; the loop is then written out.
     pub share: (i64, i64),
     /// Needed in a loop of a reduction.
     pub folded: bool,
     /// Needed as an operand of a matrix product; how often each element is then computed.
     pub repeats: i64,
     pub operand: bool,
-    /// The axes of the loops around that of a reduction: what is needed for its terms is computed again in each.
+    /// The axes of the loops around a reduction's loop: each of their iterations computes again what the reduction's
+    /// terms need.
     pub around: Vec<AxisId>,
     /// How many values stand between this one and the kernel's result.
     pub depth: usize,
 }
 
-/// Of how many elements in turn each source of a map gives how many, where conditions on one remainder by a small number choose.
+/// For each source of a map, how many of every few elements in turn it gives, where conditions on one remainder by a
+/// small number select the source.
 fn in_turn(sources: &[MapSource]) -> Option<Vec<(i64, i64)>> {
     let lhs = &sources.iter().find_map(|s| s.when.conds.first())?.lhs;
     let Ix::Mod(_, by) = lhs else { return None };
@@ -65,7 +68,7 @@ impl Fusion<'_> {
         }
     }
 
-    /// What a node needs of its operands, where it is needed itself.
+    /// Records the operands that a node needs, given a need for the node itself.
     pub(super) fn descend(&mut self, node: &Node, d: &Demand) {
         let place = |ix: &Ix| ix.subst_axes(&mut |a| d.coords.get(a.0 as usize).cloned());
         match &node.op {
@@ -103,7 +106,7 @@ impl Fusion<'_> {
                         Coord::Ix(ix) => coords.push(place(ix)),
                         Coord::Arg(i) => {
                             self.need(node.args.get(*i as usize), d.clone());
-                            // Any element: as many as there are positions.
+                            // An unknown element: this sum differs from position to position, as the index may.
                             coords.push(d.coords.iter().fold(Ix::Const(0), |a, b| Ix::add(a, b.clone())));
                         }
                     }

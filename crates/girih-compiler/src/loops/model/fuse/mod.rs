@@ -46,14 +46,14 @@ pub(super) struct Root {
     pub keep: Vec<ValueId>,
     /// Its one product is computed while its operand is.
     pub stream: Option<Stream>,
-    /// It is a map of many sources, each of which has loops of its own; empty otherwise.
+    /// The parts of a map of many sources, each with loops of its own; empty otherwise.
     pub parts: Vec<Part>,
     axes: Vec<AxisId>,
     reduces: bool,
 }
 
-/// An axis of a kernel's result that has two loops, the inner one of so many iterations: groups of channels, whose reductions depend
-/// on the group.
+/// An axis of a kernel's result that is split into two loops, the inner one of `inner` iterations: groups of channels,
+/// whose reductions depend on the group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Split {
     pub axis: usize,
@@ -87,22 +87,23 @@ impl Split {
 
 /// An extent that is not known is taken to be this long.
 const GUESS: i64 = 512;
-/// Rows that are too few for a reduction in each of them to be fused where it reads much: whoever shares the kernel out
-/// has nothing else to share.
+/// A reduction of more than `FEW_TERMS` terms is fused only into a kernel with this many rows or more: with fewer rows,
+/// the kernel has too little work to share out.
 const FEW_ROWS: i64 = 8;
 const FEW_TERMS: i64 = 1 << 16;
-/// What a kernel costs to start, in bytes moved meanwhile.
+/// The cost of starting a kernel, as the bytes moved meanwhile.
 const START: i64 = 20_000;
 /// The most places at which one value is computed.
 const MOST_DEMANDS: usize = 12;
 /// The most values that one kernel computes one from the other: emission asks for operands by recursion.
 const DEEPEST: usize = 128;
-/// What is computed at load is kept there though it is wider than what it comes from, where it takes fewer bytes than this, or all
-/// that is wider together fewer than the other or than such a part of the weights: computing it once saves time in every run.
+/// A value computed at load that is wider than its sources is nevertheless stored if it takes fewer than `LITTLE`
+/// bytes, or if all such values together take fewer than `LITTLE_TOGETHER` bytes or than the part `OF_WEIGHTS` of the
+/// weights: computing it once saves time in every run.
 const LITTLE: i64 = 1 << 16;
 const LITTLE_TOGETHER: i64 = 1 << 20;
 const OF_WEIGHTS: (i64, i64) = (3, 10);
-/// What computing an element of it may cost, where it is computed when it is needed.
+/// The most that computing one of its elements may cost, if it is computed when it is needed.
 const UNPACKING: i64 = 16;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
 /// each.
@@ -114,7 +115,7 @@ pub(super) struct Fusion<'a> {
     pub force: BTreeSet<ValueId>,
     /// Nothing is fused: every operation is a kernel.
     pub off: bool,
-    /// Results of which an axis has two loops, and those that had better.
+    /// Results with an axis that is split into two loops, and results for which a split is wanted.
     pub splits: BTreeMap<ValueId, Split>,
     pub wanted: BTreeMap<ValueId, Split>,
     demands: Vec<Vec<Demand>>,
@@ -135,7 +136,7 @@ pub(super) struct Fusion<'a> {
     streamed: BTreeMap<ValueId, usize>,
 }
 
-/// Whether what a node computes depends on symbols, which are not known when the model is loaded.
+/// Returns true if a node's computation depends on symbols, which are not known when the model is loaded.
 fn symbolic(graph: &Graph, node: &Node) -> bool {
     let has = |ix: &Ix| ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Val { .. }));
     let of_op = match &node.op {
@@ -159,7 +160,7 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
         let value = &graph.values[v];
         guess(&graph.numel(&value.shape)).saturating_mul(value.elem.dtype.bits() as i64)
     };
-    // What each is computed from, in bits, and what computing an element costs.
+    // For each value, the bits of its sources and the cost of computing an element.
     let mut from: Vec<(i64, i64)> = graph.values.iter().map(|(v, _)| (bits(v), 0)).collect();
     let mut wide = BTreeSet::new();
     let mut on_the_way = BTreeSet::new();
@@ -169,7 +170,7 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
             Op::IndexMap(sources) if sources.len() == 1 => 0,
             _ => continue,
         };
-        // What only has elements of another several times is no array.
+        // A value that only repeats elements of another gets no array.
         let repeats = matches!(node.op, Op::IndexMap(_))
             && node.results.iter().any(|r| node.values().any(|x| bits(*r) > bits(x)));
         for r in node.results.iter().filter(|r| load[r.0 as usize]) {
@@ -318,7 +319,7 @@ impl<'a> Fusion<'a> {
         guess(&self.graph.numel(&self.graph.values[v].shape))
     }
 
-    /// Whether the value is computed inside of one kernel (which), or why it gets an array.
+    /// Returns the kernel that computes the value inside itself, or the reason why the value gets an array.
     fn decide(&mut self, v: ValueId, node: &Node) -> Result<usize, String> {
         let demands = self.demands[v.0 as usize].clone();
         if self.force.contains(&v) {
@@ -371,8 +372,8 @@ impl<'a> Fusion<'a> {
         Ok(root)
     }
 
-    /// Whether a value has the elements of another one several times: weights for each element of a batch. Its source is
-    /// worth an array, and it is not.
+    /// Returns true if a value repeats the elements of another one: weights for each element of a batch. Its source is
+    /// worth an array, and the value is not.
     fn repeats(&self, v: ValueId, node: &Node) -> bool {
         match (&node.op, node.values().next()) {
             (Op::IndexMap(sources), Some(source)) => sources.len() == 1 && self.numel(v) > self.numel(source),
@@ -380,7 +381,7 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Whether a value only rearranges an array.
+    /// Returns true if a value only rearranges an array.
     pub fn is_layout(&self, v: ValueId) -> bool {
         self.layout[v.0 as usize]
     }
@@ -391,7 +392,7 @@ impl<'a> Fusion<'a> {
         for c in &d.coords {
             axes.extend(c.axes());
         }
-        // What depends on none of a reduction's terms is computed before its loop.
+        // A value that depends on none of a reduction's terms is computed before its loop.
         if axes.iter().any(|a| !self.roots[d.root].axes.contains(a)) {
             axes.extend(&d.around);
         }
@@ -443,13 +444,13 @@ impl<'a> Fusion<'a> {
         Ok(())
     }
 
-    /// Whether the last axis is known and short enough to keep a row of.
+    /// Returns true if the last axis has a known extent that is short enough to keep a row.
     fn row_is_short(&self, v: ValueId) -> bool {
         let last = self.graph.values[v].shape.last().and_then(Ix::as_const);
         last.is_some_and(|n| n > 1 && n as u64 <= MOST_KEPT)
     }
 
-    /// Whether a value is computed from a matrix product by operations on single elements.
+    /// Returns true if a value is computed from a matrix product by operations on single elements.
     fn holds_product(&self, v: ValueId, left: usize) -> bool {
         let (mut now, mut seen) = (vec![v], BTreeSet::new());
         for _ in 0..left {
@@ -533,7 +534,8 @@ impl<'a> Fusion<'a> {
         Ok(())
     }
 
-    /// The axis of a kernel's result of which reductions depend on a quotient alone, and on nothing else but axes before it.
+    /// The axis of a kernel's result to split, if a reduction depends on it only through a quotient, and otherwise only
+    /// on axes before it.
     fn group(&self, root: usize, v: ValueId, demands: &[Demand]) -> Option<Split> {
         let root = &self.roots[root];
         let shape = &self.graph.values[root.value].shape;
@@ -559,7 +561,7 @@ impl<'a> Fusion<'a> {
             }
         }
         let split = found?;
-        // What it depends on besides are axes before the group.
+        // Apart from the group, the reduction depends only on axes before it.
         let before = |c: &Ix| match c {
             Ix::Axis(a) => root.axes.iter().position(|own| own == a).is_some_and(|at| at < split.axis),
             _ => true,
@@ -668,7 +670,8 @@ impl<'a> Fusion<'a> {
                 }
             }
             Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } | Op::Repeat(_) => {
-                // Computed as a whole, from arrays. What a scatter reads only once, and what is merged, may be an array in another order.
+                // Computed as a whole, from arrays. An operand that a scatter reads only once, or that is merged, may
+                // be an array in another order.
                 let scatter = matches!(node.op, Op::Scatter { .. } | Op::Sort { runs: Some(_), .. });
                 for x in node.values() {
                     let ready = |n: &Node| matches!(n.op, Op::Constant(_)) || scatter && self.layout[x.0 as usize];
