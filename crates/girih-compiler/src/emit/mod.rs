@@ -14,7 +14,7 @@ pub struct Line {
     pub statement: usize,
 }
 
-/// A translation unit with its lines in order; where a line is no statement it has no row.
+/// A translation unit with the statement of each line, in order; a line without a statement has no row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lined {
     pub text: String,

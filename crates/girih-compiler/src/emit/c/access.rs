@@ -186,7 +186,7 @@ impl Printer<'_> {
                      {mask} m = from < to ? (2ull << (to - 1)) - (1ull << from) : 0;\n{act}"
                 ));
                 if bits >= 32 && bytes <= 32 {
-                    // Lanes of which the mask has the highest bit.
+                    // This instruction's mask is the highest bit of each lane.
                     let verb = if stores { "store" } else { "load" };
                     let wide = if bytes == 32 { "256" } else { "" };
                     let element = if bits == 32 { "d" } else { "q" };

@@ -12,11 +12,12 @@ use crate::num::DType;
 pub enum Callers {
     /// Whoever loads its object: kernels are exported, with descriptions.
     Outside,
-    /// What follows in the same unit.
+    /// Code that follows in the same unit.
     Inside,
 }
 
-/// The text of a kernel's functions, and which of its lines are which statements; these are counted in order of the text.
+/// The text of a kernel's functions, and the statement of each line that has one; statements are counted in order of
+/// the text.
 pub type Function = (String, Vec<(u32, usize)>);
 /// The statement that has no C, `None` where it is the kernel; and why.
 pub type Refused = (Option<usize>, String);

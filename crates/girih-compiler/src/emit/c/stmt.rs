@@ -370,7 +370,7 @@ impl Printer<'_> {
         }
         let texts: Vec<&str> = texts.iter().map(|s| s.as_str()).collect();
         let text = Ops { support: self.support, lanes }.expr(op, elem, &texts);
-        // What C types by its operands may need saying for pointers.
+        // C derives the type from the operands; a pointer may need a cast.
         match dst.map(|d| (d, self.val_ty(d))) {
             Some((_, ty @ Ty { elem: Elem::Ptr(_), lanes: 1 }))
                 if !matches!(op, ScalarOp::PtrAdd | ScalarOp::Select) =>
@@ -429,7 +429,8 @@ impl Printer<'_> {
         self.picked(name, ty, count, &|l| interleaved(ty.lanes, count, part, l))
     }
 
-    /// A helper that takes its lanes out of so many vectors: `from` says of which of them, and which lane of it.
+    /// A helper that takes its lanes out of `count` vectors: `from` gives the vector, and the lane of it, for each
+    /// lane.
     fn picked(&mut self, name: String, ty: Ty, count: u32, from: &dyn Fn(u32) -> (u32, u32)) -> String {
         let (lanes, full) = (ty.lanes, self.ty(ty));
         let params: Vec<String> = (0..count).map(|p| format!("{full} v{p}")).collect();

@@ -3,7 +3,7 @@
 use crate::emit::cstyle::support::Support;
 use crate::kernel::ir::*;
 
-/// Whether other kernels may run on a thread before this one is at its end: then tiles stay as they are set up.
+/// How a kernel leaves the tiles: they stay set up if other kernels may run on a thread before this one ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Left {
     Free,

@@ -3,7 +3,7 @@
 //! In: nothing. Out: a [`Dialect`], one constant for each language (`c::DIALECT`, `cuda::DIALECT`), which the rest of
 //! this folder asks. For example `fma_f32` is a helper of GNU C, and CUDA's own `__fmaf_rn`.
 //!
-//! Invariant: whatever a dialect's own function is called, it computes what `num::eval` says of the operation.
+//! Invariant: a dialect's own function computes what `num::eval` says of the operation, whatever the function's name.
 
 use super::support::Helper;
 use crate::num::DType;
@@ -15,9 +15,9 @@ pub struct Base {
     pub defined: bool,
 }
 
-/// What a language has by itself for something that is a helper elsewhere.
+/// A language's own implementation of a helper.
 pub enum Own {
-    /// A function of the language; it begins with two `_`, so nothing of a user's is called so.
+    /// A function of the language; it begins with two `_`, so no user's name is the same.
     Intrinsic(&'static str),
     /// A helper with a body of the language's own.
     Helper(Helper),
@@ -25,7 +25,7 @@ pub enum Own {
 
 pub struct Dialect {
     pub bases: &'static [Base],
-    /// What `INLINE` stands for before helper functions.
+    /// The expansion of `INLINE`, which stands before helper functions.
     pub inline: &'static str,
     /// Before long functions, which are called, and before those of the soft block.
     pub outlined: &'static str,
@@ -34,22 +34,22 @@ pub struct Dialect {
     pub soft_unused: &'static str,
     /// Leading zeros of a `uint64_t`.
     pub clzll: &'static str,
-    /// Whether pointers to elements may be unaligned, through types of their own.
+    /// True if pointers to elements may be unaligned, through types of their own.
     pub unaligned: bool,
-    /// Whether signed integers wrap; otherwise arithmetic on them goes through unsigned ones.
+    /// True if signed integers wrap; otherwise arithmetic on them uses unsigned integers.
     pub wraps: bool,
-    /// Whether indices are `int` as far as they fit.
+    /// True if indices are `int` as far as they fit.
     pub int_indices: bool,
-    /// Instructions that a test of the usual case and a branch count for. On a GPU nothing is reordered across the branch, and a thread
-    /// waits for each of its elements in turn.
+    /// The cost in instructions of a test of the usual case and a branch. On a GPU nothing is reordered across the
+    /// branch, and a thread waits for each of its elements in turn.
     pub branch: u32,
     /// Infinities and canonical NaNs, of f32 and of f64.
     pub special: fn(dtype: DType, bits: u64) -> String,
-    /// What the language has for a helper, by the helper's name.
+    /// Returns the language's own implementation of a helper, by the helper's name.
     pub own: fn(name: &str) -> Option<Own>,
-    /// The cast to an unsigned integer of so many bits, in an index expression.
+    /// The cast to an unsigned integer of `bits` bits, in an index expression.
     pub unsigned: fn(bits: u32) -> String,
-    /// What `min`, `max`, `floordiv` and `floormod` of indices are called.
+    /// The name of the index helper `min`, `max`, `floordiv` or `floormod`.
     pub index_helper: fn(name: &'static str) -> &'static str,
 }
 

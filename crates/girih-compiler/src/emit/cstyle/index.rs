@@ -17,7 +17,7 @@ pub struct Indices<'a> {
     pub nonnegative: FxHashSet<AxisId>,
     /// Loops whose variable is an `int`, with its least and greatest value.
     ints: FxHashMap<AxisId, Range>,
-    /// What is known of values of i32 that are index expressions.
+    /// The known ranges of i32 values that are index expressions.
     vals: FxHashMap<ValId, Range>,
     /// Names of the helper functions used: `floordiv`, `floormod`, `min`, `max`.
     pub used: std::collections::BTreeSet<&'static str>,
@@ -26,7 +26,7 @@ pub struct Indices<'a> {
 /// The least and the greatest value.
 type Range = (i128, i128);
 
-/// Whether an `int` holds all of it.
+/// Returns true if an `int` holds the whole range.
 fn fits((low, high): Range) -> bool {
     i128::from(i32::MIN) <= low && high <= i128::from(i32::MAX)
 }
@@ -65,7 +65,7 @@ impl<'a> Indices<'a> {
         self.at(ix, MUL)
     }
 
-    /// Whether the value is known not to be negative.
+    /// Returns true if the value is known not to be negative.
     pub fn is_nonnegative(&self, ix: &Ix) -> bool {
         match ix {
             Ix::Const(c) => *c >= 0,
@@ -104,7 +104,7 @@ impl<'a> Indices<'a> {
         }
     }
 
-    /// What the value lies in, of expressions of `int`s.
+    /// The range of an expression of `int`s.
     fn range(&self, ix: &Ix) -> Option<Range> {
         let both = |a: &Ix, b: &Ix| Some((self.range(a)?, self.range(b)?));
         let of = |corners: [i128; 4]| corners.into_iter().fold((i128::MAX, i128::MIN), |r, c| (r.0.min(c), r.1.max(c)));
@@ -137,7 +137,7 @@ impl<'a> Indices<'a> {
         (range.0 >= -(1 << 60) && range.1 <= 1 << 60).then_some(range)
     }
 
-    /// Whether the expression, as it is printed, is an `int`.
+    /// Returns true if the expression, as it is printed, is an `int`.
     fn is_int(&self, ix: &Ix) -> bool {
         let int = |ix: &Ix| self.range(ix).is_some_and(fits);
         let power = |b: &Ix| matches!(b, Ix::Const(c) if *c > 0 && c & (c - 1) == 0 && *c <= 1 << 30);

@@ -408,7 +408,7 @@ fn lesser_or_greater(name: &str, kind: &str) -> String {
     format!("__typeof__(a) r;\n__asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(r) : \"x\"(a), \"x\"(b));\nreturn r;\n")
 }
 
-/// The constant of which a program's integers are the low bits.
+/// The constant whose low bits are a program's integers.
 fn shifted(kind: Kind) -> String {
     format!("#{}({:?}{})", kind.dtype().name(), integer_bits(kind), if kind == Kind::F32 { "f" } else { "" })
 }
@@ -421,7 +421,7 @@ fn scale(d: DType, normal: bool) -> Helper {
         DType::F32 => ("0x3f800000u", 23),
         _ => ("0x3ff0000000000000ull", 52),
     };
-    // What stands above the low bits is shifted out, of halves too.
+    // Bits above the low ones are shifted out, those of halves too.
     let power = |n: &str| format!("!float_{t}(({n} << {fraction}) + {one})");
     let body = if normal {
         format!("return x * {};\n", power(&format!("!bits_{t}(n)")))
@@ -432,7 +432,8 @@ fn scale(d: DType, normal: bool) -> Helper {
     generic(t, &[(t, "x"), (t, "n")], body)
 }
 
-/// What the instructions for extremes of vectors of 64 bytes are told: which extreme, and the names for the element's type.
+/// The operands of the instructions for extremes of vectors of 64 bytes: the extreme, and the names for the element's
+/// type.
 struct Extreme {
     which: u32,
     of: String,
@@ -456,7 +457,7 @@ impl Extreme {
         Some(Extreme { which, of: of.to_string(), kind, c, mask })
     }
 
-    /// Of two vectors, the number where one is NaN.
+    /// The extreme of two vectors; where one element is NaN, the other element.
     fn range(&self, a: &str, b: &str) -> String {
         let Extreme { which, kind, mask, .. } = self;
         format!("__builtin_ia32_range{kind}512_mask((own){a}, (own){b}, {which}, (own){a}, ({mask})-1, 4)")
@@ -639,8 +640,8 @@ $u32 is_nan = ($u32)@32((u & 0x7fffffffu) > 0x7f800000u);
 return %u16((r & ~is_nan) | (0x7fc0 & is_nan));
 ";
 
-/// What lies between -1 and 1 is 0 by a comparison, here and in [`float_to_int`]: without traps GCC takes `(float)(int)x`
-/// for `trunc(x)`, which is -0 where x is from -1 to 0.
+/// Numbers between -1 and 1 become 0 by a comparison, here and in [`float_to_int`]: without traps GCC takes
+/// `(float)(int)x` for `trunc(x)`, which is -0 where x is from -1 to 0.
 const F32_TO_I32: &str = "$i32 high = @32(x >= 2147483648.0f), low = @32(x < -2147483648.0f);
 $i32 r = %i32(!sel_f32((@32(x >= 1.0f) | @32(x <= -1.0f)) & ~high & ~low, x, #f32(0)));
 return (r & ~(high | low)) | (0x7fffffff & high) | ((-2147483647 - 1) & low);

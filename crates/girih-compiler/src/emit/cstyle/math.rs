@@ -67,7 +67,8 @@ fn instructions(step: &Step, lanes: u32) -> u32 {
     }
 }
 
-/// Whether it takes less to test the usual mask and then to do what is left than to do what is done for any lanes.
+/// Returns true if testing the usual mask and running the program for that case costs less than the program for any
+/// lanes.
 fn is_less(program: &Program, usual: Val, fast: &Program, lanes: u32, branch: u32) -> bool {
     let sum = |of: &Program, live: &[bool]| -> u32 {
         let steps = of.steps.iter().zip(live.iter().skip(of.params.len()));
@@ -167,7 +168,7 @@ impl<'a> Text<'a> {
             if wraps { infix(op) } else { format!("(${k})(($u{bits}){a} {op} ($u{bits}){b})") }
         };
         let compare = |op: &str| format!("@{bits}({a} {op} {b})");
-        // Of a bound other than 0 and a number there is but one extreme.
+        // With a bound other than 0 the extreme is unique: only zeros of different signs could tie.
         let constant = step
             .args
             .first()

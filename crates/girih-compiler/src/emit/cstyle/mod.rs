@@ -1,4 +1,4 @@
-//! What every C-like language prints alike.
+//! The parts of a printer that all C-like languages share.
 //!
 //! In: scalar operations, index expressions and constants of kernels, and a [`Dialect`]: how a language spells types and
 //! functions, and what it computes by itself. Out: expressions, and the helper functions that they call.

@@ -7,7 +7,7 @@ use crate::kernel::ir::Elem;
 use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp, math};
 
-/// Whether a NaN that the operation gives is the canonical one, whatever NaN went in.
+/// Returns true if a NaN result of the operation is always the canonical one, whatever NaN went in.
 pub fn computes(op: ScalarOp) -> bool {
     use ScalarOp::*;
     !matches!(op, NegF | AbsF | Select | Copy | Bitcast { .. } | IToF { .. } | PtrAdd | IntToPtr { .. })
@@ -112,8 +112,8 @@ impl Ops<'_> {
         format!("({ty}){x}")
     }
 
-    /// Whether arithmetic at the type overflows where the language does not say what then happens; narrower integers are
-    /// computed as `int`.
+    /// Returns true if arithmetic at the type may overflow and the language leaves the result undefined; narrower
+    /// integers are computed as `int`.
     fn wraps_by_helper(&self, d: DType) -> bool {
         !self.support.dialect.wraps && matches!(d, DType::I32 | DType::I64)
     }

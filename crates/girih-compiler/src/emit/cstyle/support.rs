@@ -22,7 +22,7 @@ pub struct Helper {
     pub params: Vec<(String, String)>,
     /// The statements of its body.
     pub body: String,
-    /// What vectors use instead: `None` for a lane loop over the scalar version.
+    /// The version for vectors; `None` for a lane loop over the scalar version.
     pub vector: Option<String>,
 }
 
@@ -125,7 +125,7 @@ impl Support {
         full
     }
 
-    /// Whether every lane of a mask is on.
+    /// Defines a function that tests if every lane of a mask is on.
     fn all(&mut self, full: &str, mask: &str, lanes: u32) {
         let i1 = self.ty("i1", 1);
         let mut text = format!("INLINE {i1} {full}({} m) {{\n", self.ty(mask, lanes));
@@ -151,7 +151,7 @@ impl Support {
         self.functions.push(text);
     }
 
-    /// Whether the language has a function of its own for the helper.
+    /// Returns true if the language has a function of its own for the helper.
     pub fn has(&self, name: &str) -> bool {
         (self.dialect.own)(name).is_some()
     }

@@ -40,7 +40,7 @@ fn words(ty: Ty) -> Option<&'static str> {
     }
 }
 
-/// What an instruction of PTX works on.
+/// The memory operand of a PTX instruction.
 pub(super) struct Target {
     /// `&count[0]`
     pub address: String,
@@ -57,7 +57,7 @@ pub(super) enum Memory {
 }
 
 impl Memory {
-    /// Of the instruction, of the function's name, and the operand that holds the pointer `p`.
+    /// The word in the instruction, the suffix of the function's name, and the operand that holds the pointer `p`.
     pub fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Memory::Global => (".global", "", "\"l\"(__cvta_generic_to_global(p))"),
@@ -106,7 +106,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Whether two elements share a byte of the place.
+    /// Returns true if two elements share a byte of the place.
     fn halves(&self, place: &Address) -> bool {
         matches!(place, Address::Mem { elem, .. } if elem.bits() == 4)
     }
@@ -186,7 +186,7 @@ impl Printer<'_> {
             return Ok(format!("*({vector} *){} = {v};", at.address));
         }
         let (d, (space, suffix, p)) = (at.dtype, at.memory.words());
-        // What a register holds: an element, or a word of a vector of many.
+        // The content of a register: an element, or a word of a vector of many.
         let (bits, moved, of) = match words(ty) {
             Some(_) => (32, ty.lanes * d.bytes() as u32 / 4, "v.words"),
             None => (d.bytes() * 8, ty.lanes, "v"),

@@ -3,7 +3,8 @@
 //! ```text
 //! old: i32 = rmw add count[0], 1 acq_rel   -->   int old = atomic_add_i32_acq_rel(&count[0], 1);
 //! ```
-//! Where the memory is known, so is the instruction's: `atom.global`, `atom.shared`. Scope is the GPU: `.gpu`. What an instruction lacks at a type goes through a loop of compare-and-swap on its bits.
+//! Where the memory is known, the instruction names it: `atom.global`, `atom.shared`. The scope is the GPU: `.gpu`.
+//! Where no instruction exists for an operation at a type, it becomes a loop of compare-and-swap on the bits.
 
 use super::access::Target;
 use super::stmt::{Printer, Result};
@@ -23,7 +24,7 @@ fn word(order: Order) -> &'static str {
     }
 }
 
-/// The constraint of a register of so many bits.
+/// The constraint of a register of `bits` bits.
 pub(super) fn register(bits: u32) -> char {
     match bits {
         64 => 'l',

@@ -64,7 +64,7 @@ fn size(kernel: &Kernel) -> String {
     format!(": {threads}{shared}{cluster}")
 }
 
-/// What the statements do with parameters and scratch memory.
+/// How the statements use parameters, scratch memory and slots.
 #[derive(Default)]
 struct Uses {
     /// Values that are more than the base of loads.
@@ -73,9 +73,9 @@ struct Uses {
     scratch: bool,
     /// Warpgroups give each other registers.
     registers: bool,
-    /// The tensors of which boxes go to each slot.
+    /// The tensors whose boxes lie in each slot.
     boxes: Vec<(BufId, TensorId)>,
-    /// What slots begin at a multiple of, because of panels in them.
+    /// The alignments of slots that hold panels.
     panels: Vec<(BufId, u64)>,
 }
 
@@ -160,7 +160,7 @@ impl Printer<'_> {
         Ok(out)
     }
 
-    /// What a slot is a multiple of.
+    /// The alignment of a slot; that of all slots together if `slot` is `None`.
     fn align(&self, uses: &Uses, slot: Option<BufId>) -> u64 {
         let boxes = uses.boxes.iter().filter(|(buf, _)| slot.is_none_or(|slot| slot == *buf));
         let aligns = boxes.filter_map(|(_, tensor)| self.kernel.tensors.get(*tensor).map(Tensor::align));
@@ -192,8 +192,9 @@ impl Printer<'_> {
         }
     }
 
-    /// Arrays of the block and of the thread. Those of the block are parts of one array where they share bytes, and beyond what
-    /// is static, where the launch sizes it; those of a thread are, where the kernel takes addresses in them.
+    /// Declares the arrays of the block and of the thread. The arrays of the block are parts of one array if they share
+    /// bytes, or if they exceed the static size, so that the launch sizes the array; the arrays of a thread are if the
+    /// kernel takes addresses in them.
     fn slots(&mut self, uses: &Uses, dynamic: bool) {
         let scratch = uses.scratch && self.kernel.scratch > 0;
         let one = dynamic || share_bytes(self.kernel);
@@ -222,7 +223,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether arrays of the block lie in the same bytes, one after the other's life.
+/// Returns true if arrays of the block lie in the same bytes, one after the other's life.
 fn share_bytes(kernel: &Kernel) -> bool {
     let mut spans: Vec<(u64, u64)> = kernel
         .slots

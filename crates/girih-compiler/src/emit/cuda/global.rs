@@ -3,8 +3,8 @@
 //! ```text
 //! global @lock: i32[1] align 4 = [0]      -->  __device__ __align__(4) int global_lock_i32[1] = {0};
 //! ```
-//! Kernels of a unit share those that are alike: a module's have names of their own. What is no number of C++, an infinity
-//! among floats or an element of less than a byte, is given by its bits.
+//! Kernels of a unit share equal globals; different globals get different names. Values that C++ cannot write as
+//! numbers, such as infinities or elements of less than a byte, are given by their bits.
 
 use crate::emit::cstyle::ops::literal;
 use crate::emit::cstyle::support::Support;
@@ -20,7 +20,7 @@ pub(super) struct Globals<'a> {
 }
 
 impl<'a> Globals<'a> {
-    /// What the source calls the global. No identifier of a kernel has a type in it, and no helper begins so.
+    /// The global's name in the source. No identifier of a kernel has a type in it, and no helper begins so.
     pub fn name(&mut self, global: &'a Global) -> String {
         if let Some((_, name)) = self.all.iter().find(|(other, _)| *other == global) {
             return name.clone();

@@ -8,14 +8,14 @@
 use super::stmt::Printer;
 use crate::kernel::ir::*;
 
-/// The registers of a fragment of so many words.
+/// The names of a fragment's registers.
 const PARTS: [&str; 4] = ["x", "y", "z", "w"];
 
 fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether warps multiply floats of one byte.
+/// Returns true if warps multiply floats of one byte.
 pub(super) fn has_byte_floats(body: &[Stmt]) -> bool {
     body.iter().any(|s| match s {
         Stmt::Mma { of, .. } => of[0].is_byte_float(),
@@ -66,7 +66,7 @@ impl Printer<'_> {
         format!("{name}({})", self.target(place).address)
     }
 
-    /// Sums lie so many elements apart.
+    /// Adds a product to sums that lie `apart` elements from each other.
     pub(super) fn mma(&mut self, acc: &[Address; 2], apart: u32, a: ValId, b: ValId, of: [Operand; 2]) {
         let [left, right] = of.map(Operand::word);
         let mut name = if left == right { format!("mma_{left}") } else { format!("mma_{left}_{right}") };

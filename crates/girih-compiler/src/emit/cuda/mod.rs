@@ -16,11 +16,11 @@
 //!
 //! Invariants:
 //! 1. One statement, one line; loops and branches have a closing line too.
-//! 2. Names of values are those of the kernel. What the source itself calls by name begins with `__`, is a word of C++ or
-//!    has a type in it: no identifier of a kernel is any of these.
-//! 3. What is computed is what `num::eval` computes, except that arithmetic may give a NaN of any sign and payload in a
+//! 2. Names of values are those of the kernel. Every other name in the source begins with `__`, is a word of C++ or has
+//!    a type in it: no identifier of a kernel is any of these.
+//! 3. The source computes the same as `num::eval`, except that arithmetic may give a NaN of any sign and payload in a
 //!    kernel that does not look at bits of floats, and that an atomic addition of f32 in global memory may take
-//!    subnormal numbers for zero, which is how the instruction works. [`FLAGS`] are needed for that.
+//!    subnormal numbers for zero, which is how the instruction works. This needs [`FLAGS`].
 //! 4. An access of several elements is aligned to its size: whoever makes vectors sees to it.
 //! 5. Pointers may alias. A parameter that is only read through is `const`, which promises nothing to the compiler.
 
@@ -57,18 +57,18 @@ pub struct Unit {
     pub text: String,
     /// One for each kernel, in order.
     pub entries: Vec<Entry>,
-    /// Lines of the text and the statements they are, in order; where a line is no statement it has no row.
+    /// The statement of each line of the text, in order; a line without a statement has no row.
     pub lines: Vec<Line>,
 }
 
-/// What launches a kernel.
+/// The facts that a launch of a kernel needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
     pub name: Ident,
     pub threads: u32,
     /// Bytes of shared memory that the launch has to ask for; 0 where the kernel's are static.
     pub dynamic_shared: u64,
-    /// What the source calls the kernel's globals.
+    /// The names of the kernel's globals in the source.
     pub globals: Vec<String>,
 }
 
@@ -115,12 +115,13 @@ pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Unit, Refusal> {
     Ok(unit)
 }
 
-/// What a kernel is called in source. CUDA has names like `exp` and `min` for itself, and none that ends in `kernel`.
+/// The name of a kernel in the source. CUDA itself uses names like `exp` and `min`, but none that ends in `kernel`.
 fn entry_name(label: &str) -> String {
     if label.ends_with("_kernel") { label.to_string() } else { format!("{label}_kernel") }
 }
 
-/// Whether a GPU holds a block of the kernel: its threads and its shared memory. The error has the number and the limit.
+/// Checks that a GPU holds a block of the kernel: its threads and its shared memory. The error has the number and the
+/// limit.
 pub fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     let (threads, shared) = (target.axes.threads, target.bytes_of(MemoryKind::Shared));
     if shared == 0 {

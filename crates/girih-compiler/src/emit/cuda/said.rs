@@ -1,4 +1,4 @@
-//! What a kernel says: prints and assertions, by CUDA's `printf`.
+//! Prints and assertions of a kernel, by CUDA's `printf`.
 //!
 //! ```text
 //! print "i = %i, t = %.1f\n", i, t[2] site 0      -->  printf("i = %i, t = [%.1f, %.1f]\n", i, t[0], t[1]);
@@ -108,7 +108,7 @@ impl Printer<'_> {
             Elem::Num(d @ (DType::I8 | DType::I16)) if !signed => {
                 (format!("({}){x}", self.support.ty(if d == DType::I8 { "u8" } else { "u16" }, 1)), "")
             }
-            // What is widened to be an address is widened by zeros.
+            // An integer that is widened to an address is zero-extended.
             Elem::Num(DType::I32) if letter == 'p' => (format!("({}){x}", self.support.ty("u32", 1)), ""),
             Elem::Num(_) => (x.to_string(), ""),
         };

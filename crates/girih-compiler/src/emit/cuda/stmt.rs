@@ -21,7 +21,7 @@ pub(super) struct Printer<'a> {
     pub out: Lines,
     /// The values whose NaNs are made canonical where they are computed.
     pub observed: BTreeSet<ValId>,
-    /// What the globals are called.
+    /// The names of the globals in the source.
     pub globals: Vec<String>,
     /// An address may be one of the thread's scratch memory.
     pub scratch: bool,
@@ -163,7 +163,7 @@ impl Printer<'_> {
             Stmt::Registers { count, more } => self.registers(*count, *more),
             Stmt::StoreCommit => self.bare("copy_tensor_commit", "cp.async.bulk.commit_group"),
             Stmt::StoreWait { left } => self.store_wait(*left),
-            // Of kernels of one thread alone.
+            // Only kernels of one thread prefetch.
             Stmt::Prefetch { .. } => {}
             Stmt::InitBarrier { on, count } => self.init(on, *count),
             Stmt::Arrive { on, bytes, of: None } => self.arrive(on, *bytes),
@@ -329,7 +329,7 @@ impl Printer<'_> {
         }
         let texts: Vec<&str> = texts.iter().map(|s| s.as_str()).collect();
         let (from, to) = (texts.first().copied().unwrap_or("0"), ty);
-        // What C++ types by its operands needs saying for addresses.
+        // C++ derives the type from the operands; an address needs a cast.
         if let Elem::Ptr(_) = to.elem
             && !matches!(op, ScalarOp::PtrAdd | ScalarOp::Select)
         {

@@ -313,7 +313,7 @@ fn every_statement_has_its_line() {
     }
     let last = *unit.lines.last().unwrap();
     assert_eq!((lines[last.line as usize - 1].trim(), last.kernel, last.statement), ("x[0] = 1;", 1, 0));
-    // A line that is no statement is the one before.
+    // A line without a statement belongs to the line before.
     assert_eq!(unit.statement(last.line + 1), Some(last));
     assert_eq!(unit.statement(1), None);
 }

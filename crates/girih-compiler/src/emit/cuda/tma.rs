@@ -206,5 +206,5 @@ impl Printer<'_> {
     }
 }
 
-/// What `cuTensorMapEncodeTiled` of the driver writes.
+/// The structure that the driver's `cuTensorMapEncodeTiled` fills.
 const TENSOR_MAP: &str = "struct __align__(128) TensorMap { unsigned long long words[16]; };\n";

@@ -11,7 +11,7 @@
 use super::stmt::Printer;
 use crate::kernel::ir::*;
 
-/// What a descriptor calls rows of so many bytes.
+/// The descriptor's number for rows of `swizzle` bytes.
 fn layout(swizzle: u32) -> u32 {
     match swizzle {
         128 => 1,
@@ -20,7 +20,7 @@ fn layout(swizzle: u32) -> u32 {
     }
 }
 
-/// Whether statements have products of warpgroups.
+/// Returns true if statements have products of warpgroups.
 pub(super) fn is_in(body: &[Stmt]) -> bool {
     body.iter().any(|s| match s {
         Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => true,
@@ -31,7 +31,7 @@ pub(super) fn is_in(body: &[Stmt]) -> bool {
     })
 }
 
-/// What PTX, C and a constraint of a register call the sums.
+/// The type of the sums in PTX and in C, and the constraint of a register for them.
 fn held(is_float: bool) -> (&'static str, &'static str, char) {
     if is_float { ("f32", "float", 'f') } else { ("s32", "int", 'r') }
 }
@@ -69,7 +69,7 @@ impl Printer<'_> {
         let (sum, ty, r) = held(of.is_float());
         let how: String = panels.iter().map(|p| if p.transposed { 't' } else { 'n' }).collect();
         let name = format!("wgmma_{word}_{cols}_{how}");
-        // Of each eight columns two of a row, and two of the row eight below.
+        // In each eight columns, two sums of a row and two of the row eight below.
         let sums = (0..cols / 8).flat_map(|j| [2 * j, 2 * j + 1, each + 2 * j, each + 2 * j + 1]);
         // Floats may be negated, and those of two bytes transposed.
         let trans = panels.iter().map(|p| u32::from(p.transposed).to_string());

@@ -41,7 +41,7 @@ const OPERATORS: &[&str] = &[
 /// The most characters of a text.
 const LONGEST: usize = 1 << 20;
 
-/// Every token, the last of which is `End`; or every problem.
+/// Returns every token, with `End` as the last one; or every problem.
 pub fn tokens(text: &str) -> Result<Vec<Token>, Vec<Diagnostic>> {
     if text.len() > LONGEST {
         return Err(vec![bad(Span::default(), format!("the text is longer than {LONGEST} bytes"))]);

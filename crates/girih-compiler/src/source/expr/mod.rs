@@ -1,9 +1,9 @@
 //! One-line expressions: `torch.nn.RMSNorm(2048)(torch.randn(1,32,2048))`.
 //!
-//! In: text in a subset of Python, and what is known of the inputs it does not define. Out: a graph in Torch IR whose
-//! outputs are the tensors of the last expression. There is neither Python nor PyTorch here: the evaluator runs the
-//! text on Python's values and on tensors of which only type and shape are known, and appends an operation of ATen for
-//! each operation on tensors.
+//! In: text in a subset of Python, and the known facts about the inputs it does not define. Out: a graph in Torch IR
+//! whose outputs are the tensors of the last expression. There is neither Python nor PyTorch here: the evaluator runs
+//! the text on Python's values and on tensors with a type and a shape but no elements, and appends an operation of ATen
+//! for each operation on tensors.
 //!
 //! ```text
 //! x = torch.randn(32, 64)          an input `x`, filled with normal numbers when nobody gives it

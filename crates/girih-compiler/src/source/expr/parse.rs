@@ -97,7 +97,7 @@ impl Parser {
         self.errors.push(d);
         Err(Stop)
     }
-    /// What comes next, for messages.
+    /// The next token, for messages.
     fn here(&self) -> String {
         match self.tok() {
             Tok::Name(n) => format!("`{n}`"),

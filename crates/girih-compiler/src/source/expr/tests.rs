@@ -250,7 +250,7 @@ fn python_itself() {
     assert_eq!(shape("import torch.nn as nn, math as m\nfrom math import floor\nn = floor(m.pi)"), 3);
 }
 
-/// What PyTorch raises for is refused, and not given a value.
+/// A text for which PyTorch raises an error is refused, and gets no value.
 #[test]
 fn what_has_no_value_is_refused() {
     let mut wrong = vec![];

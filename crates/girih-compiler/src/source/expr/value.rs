@@ -1,7 +1,7 @@
-//! What names stand for while a text is evaluated: Python's values, with tensors that are nodes of the graph.
+//! The values of names while a text is evaluated: Python's values, with tensors that are nodes of the graph.
 //!
-//! Values of Python are known; of a tensor only the element type and the shape are. An extent may be symbolic, so an
-//! integer is an index expression where it depends on one.
+//! Values of Python are known; a tensor has only a known element type and shape. An extent may be symbolic, so an
+//! integer that depends on one is an index expression.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl Value {
         Value::tuple(items.iter().cloned().map(Value::extent).collect())
     }
 
-    /// What a value is, for messages.
+    /// The kind of a value, for messages.
     pub fn kind(&self) -> String {
         match self {
             Value::None => "None".into(),
@@ -169,7 +169,7 @@ pub struct Closure {
     pub def: Rc<Function>,
     /// `None` only while it is freed.
     pub scope: Option<Rc<Scope>>,
-    /// Of the parameters, in order.
+    /// The defaults of the parameters, in order.
     pub defaults: Vec<Option<Value>>,
     /// The class whose body it is in, for `super()`.
     pub class: RefCell<Option<Weak<Class>>>,
@@ -190,7 +190,7 @@ pub struct Class {
     pub name: String,
     pub bases: Vec<Rc<Class>>,
     pub members: RefCell<BTreeMap<String, Value>>,
-    /// Of the longest chain of bases.
+    /// The length of the longest chain of bases.
     pub depth: u32,
 }
 

@@ -16,7 +16,7 @@ use crate::index::Ix;
 /// The most elements of a tensor that is an attribute.
 const MAX_TENSOR: u64 = 1 << 20;
 
-/// What the attributes of a function call are bound to, by name.
+/// The attributes of a function call, by name.
 pub(super) type Bound<'m> = BTreeMap<&'m str, &'m Attribute>;
 
 /// The attribute itself, or what the function's caller gave for it; `None` where they gave nothing.

@@ -82,8 +82,8 @@ impl<'m> Importer<'m> {
         }
     }
 
-    /// Runs one of two branches: a loop of at most one round for each, the second of which begins with the results of the
-    /// first. `None` where a branch was refused.
+    /// Runs one of two branches, as a loop of at most one round for each; the second loop begins with the results of
+    /// the first. `None` where a branch was refused.
     fn either(
         &mut self,
         node: &'m Node,
@@ -182,7 +182,8 @@ impl<'m> Importer<'m> {
         self.append(node, "onnx.FlexAttention.result", [&args[..], &[weights]].concat(), Attrs::new())
     }
 
-    /// What a graph of the node makes of a value, which keeps its type and its shape; the value where there is no such graph.
+    /// Applies a graph of the node to a value, which keeps its type and its shape; returns the value itself where there
+    /// is no such graph.
     fn modified(&mut self, node: &'m Node, name: &str, x: Arg, body: Body<'_, 'm>) -> Option<Arg> {
         let attribute = node.attributes.iter().find(|a| a.name == name);
         let Some(graph) = attribute.and_then(|a| resolve(a, body.bound)).and_then(|a| a.g.as_deref()) else {
@@ -218,7 +219,8 @@ impl<'m> Importer<'m> {
     }
 }
 
-/// Why two branches of which data chooses one cannot be one result: the first output of which they give different types.
+/// The refusal of two branches, chosen by data, that cannot be one result: it names the first output whose types
+/// differ.
 fn differ(b: &Builder<'_>, node: &Node, then: &[(Elem, Vec<Ix>)], other: &[(Elem, Vec<Ix>)]) -> Option<Refusal> {
     if then.len() != other.len() {
         let (then, other) = (then.len(), other.len());

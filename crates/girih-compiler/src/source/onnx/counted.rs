@@ -19,8 +19,8 @@ const DEEPEST: usize = 32;
 /// A round, and what is known around it.
 pub(super) struct Round<'a> {
     pub graph: &'a Graph,
-    /// The values before the first round of the body's first inputs, and what they become in a round. Of one that is not
-    /// known, the first is `None`.
+    /// For each of the body's first inputs: its value before the first round, `None` if it is not known, and its value
+    /// after a round.
     pub state: &'a [(Option<Ix>, Arg)],
 }
 
@@ -74,7 +74,7 @@ impl Round<'_> {
         }
     }
 
-    /// What makes a value of one element.
+    /// The operation that computes a value of one element.
     fn step(&self, v: ValueId) -> Option<(Step, &[Arg])> {
         let (node, 0) = self.graph.def(v).filter(|_| self.is_one(v))? else { return None };
         let step = match &node.op {

@@ -1,4 +1,4 @@
-//! What a file says of its inputs and outputs, without a look at its nodes.
+//! The inputs and outputs that a file declares, without a look at its nodes.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::graph::decompose::onnx::dtype;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Declared {
     pub name: String,
-    /// `None` for what is no tensor, or has elements that Girih does not know.
+    /// `None` if it is not a tensor, or if Girih does not know the type of its elements.
     pub elem: Option<Elem>,
     /// `None` where the file does not say it.
     pub shape: Option<Vec<Dimension>>,
@@ -39,9 +39,9 @@ fn one(info: &ValueInfo) -> Declared {
 /// Inputs and outputs, each in the file's order.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ports {
-    /// What a run gives.
+    /// The inputs that a run must give.
     pub inputs: Vec<Declared>,
-    /// What a run may give; an initializer has its value otherwise.
+    /// The inputs that a run may give; otherwise the initializer is the value.
     pub defaults: Vec<Declared>,
     pub outputs: Vec<Declared>,
 }

@@ -1,5 +1,6 @@
-//! Short operations on constants are computed while the file is read, so that what shapes depend on is known although it
-//! is not integers (`Range` of floats, `Resize` by a quotient), and so that the graph holds no arithmetic of exporters.
+//! Short operations on constants are computed while the file is read, so that the numbers that shapes depend on are
+//! known even if they are not integers (`Range` of floats, `Resize` by a quotient), and so that the graph holds no
+//! arithmetic of exporters.
 
 use crate::base::budget::{Budget, Limits, elements};
 use crate::graph::ir::Def;
@@ -12,7 +13,7 @@ const MOST: u64 = 1024;
 const WORK: u64 = 1 << 20;
 const MEMORY: u64 = 8 << 20;
 
-/// Whether a constant is short enough to be looked at.
+/// Returns true if a constant is short enough to be examined.
 pub(super) fn short(shape: &[u64]) -> bool {
     elements(shape).is_some_and(|n| n <= MOST)
 }

@@ -28,13 +28,13 @@ const DEEPEST: usize = 32;
 /// Operators that meant something else before this version of the main set.
 const CHANGED: &[(&str, i64)] = &[("Scan", 9)];
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Slot {
     Is(Arg),
     /// Several tensors; see [`super::lists`].
     List(ListId),
-    /// What computes it was refused.
+    /// The node that computes it was refused.
     Refused,
 }
 
@@ -50,7 +50,7 @@ struct Scope {
 /// A graph around the body of a loop that is being read.
 pub(super) struct Around {
     graph: Graph,
-    /// What the body reads of it, beside its state and its rows: the values in both.
+    /// The values of this graph that the body reads, beside its state and its rows, and their counterparts in the body.
     read: BTreeMap<ValueId, Arg>,
     /// Lists of tensors in both.
     pub(super) lists: BTreeMap<ListId, ListId>,
@@ -58,7 +58,7 @@ pub(super) struct Around {
     pub(super) args: Vec<ValueId>,
 }
 
-/// What holds for all nodes of one graph or function body.
+/// The facts that hold for all nodes of one graph or function body.
 #[derive(Clone, Copy)]
 pub(super) struct Body<'a, 'm> {
     pub opsets: &'a BTreeMap<&'m str, i64>,
@@ -75,7 +75,7 @@ pub(super) struct Said {
 /// How many nodes that were refused are remembered.
 const MOST_OPEN: usize = 64;
 
-/// What a node that was refused asked of the extents.
+/// The questions about extents that a refused node raised.
 struct Open {
     asked: Vec<Question>,
     /// The extents of its operands, and the integers that they hold.
@@ -85,7 +85,7 @@ struct Open {
 /// Why there is no graph, and what would have to be known of extents for one.
 pub(super) struct Refused {
     pub diagnostics: Vec<Diagnostic>,
-    /// Of each node that was refused, the most helpful first.
+    /// The questions of each refused node, the most helpful first.
     pub questions: Vec<Vec<Question>>,
     /// The dimensions that symbols stand for: name, least and greatest value.
     pub dimensions: BTreeMap<ValId, (String, i64, Option<i64>)>,
@@ -165,7 +165,7 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Refused> {
     importer.finish()
 }
 
-/// What a graph calls a named dimension, as far as that name is free.
+/// The graph's name for a named dimension, as far as that name is free.
 pub fn symbol_of(dimension: &str) -> String {
     name_of(dimension, "dim")
 }
@@ -207,21 +207,21 @@ pub(super) fn extent(dim: &Dim) -> Option<u64> {
     dim.value.and_then(|n| u64::try_from(n).ok())
 }
 
-/// What the extent of dimension `d` of an input is called. Some exporters write `?` for each that is not known.
+/// The name of the extent of dimension `d` of an input. Some exporters write `?` for each unknown extent.
 pub(super) fn dim_key(input: &str, d: usize, dim: &Dim) -> String {
     let named = dim.param.chars().any(|c| c.is_alphanumeric() || c == '_');
     if named { dim.param.clone() } else { free_key(input, d) }
 }
 
 impl Options {
-    /// What the extent of dimension `d` of an input is called, where one name may stand for several.
+    /// The name of the extent of dimension `d` of an input, where one name may stand for several extents.
     fn key(&self, input: &str, d: usize, dim: &Dim) -> String {
         let key = dim_key(input, d, dim);
         if self.apart.contains(&key) { free_key(input, d) } else { key }
     }
 }
 
-/// What the extent of dimension `d` of an input is called where the file has no name for it.
+/// The name of the extent of dimension `d` of an input for which the file has no name.
 pub fn free_key(input: &str, d: usize) -> String {
     format!("{input}_d{d}")
 }
@@ -318,8 +318,8 @@ impl<'m> Importer<'m> {
         self.scopes.pop();
     }
 
-    /// Begins the body of a loop with this state and these tensors of which each round gets a row; `None` when the model expands to
-    /// too many nodes. A body keeps the origins of all nodes before it, which take memory too.
+    /// Begins the body of a loop with this state and, in each round, a row of each of these tensors; `None` when the
+    /// model expands to too many nodes. A body keeps the origins of all nodes before it, which take memory too.
     pub(super) fn open(&mut self, node: &Node, state: &[ValueId], rows: &[ValueId]) -> Option<Vec<Arg>> {
         if !self.spend_many(self.graph.origins.len() / ORIGINS_OF_A_NODE, node) {
             return None;
@@ -347,7 +347,7 @@ impl<'m> Importer<'m> {
         Said { errors: self.errors.len(), unsupported: self.unsupported.clone() }
     }
 
-    /// Whether more was said since.
+    /// Returns true if more problems were reported since.
     pub(super) fn complains(&self, said: &Said) -> bool {
         self.errors.len() > said.errors || self.unsupported != said.unsupported
     }
@@ -591,8 +591,8 @@ impl<'m> Importer<'m> {
         self.graph.add_symbol(&name, lo, hi).ix()
     }
 
-    /// What the file states of a value's elements must not contradict what follows from its operands. Of shapes it does:
-    /// tools that change a model leave those of before, and no runtime believes them.
+    /// Reports an element type that the file states for a value and that contradicts its operands. Stated shapes may
+    /// contradict them: tools that change a model leave the old shapes behind, and no runtime believes them.
     fn compare(&mut self, info: &ValueInfo, arg: Arg) {
         let Some(stated) = info.kind.as_ref().and_then(|k| k.tensor.as_ref()) else { return };
         let elem = Builder::new(&mut self.graph, OriginId(0)).elem(arg);
@@ -631,7 +631,7 @@ impl<'m> Importer<'m> {
         self.spend_many(1, node)
     }
 
-    /// Counts what takes as much memory as so many nodes.
+    /// Counts an expansion that takes the memory of `count` nodes.
     pub(super) fn spend_many(&mut self, count: usize, node: &Node) -> bool {
         let before = self.nodes;
         self.nodes = before.saturating_add(count);
@@ -643,7 +643,7 @@ impl<'m> Importer<'m> {
         self.nodes < MOST_NODES
     }
 
-    /// What a node gives; `None` when it was refused, or depends on what was.
+    /// The results of a node; `None` when it was refused, or depends on a refused node.
     fn node(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
         let mut inputs = vec![];
         for name in &node.inputs {
@@ -757,7 +757,7 @@ impl<'m> Importer<'m> {
         Some(results.into_iter().map(Slot::Is).collect())
     }
 
-    /// Whether a function or branch may open another; says so where it may not.
+    /// Returns true if a function or branch may open another; otherwise reports an error.
     pub(super) fn deeper(&mut self, depth: usize, node: &Node) -> bool {
         if depth >= DEEPEST {
             let message = format!("node {}: functions and branches nest more than {DEEPEST} deep", node_text(node));
@@ -794,7 +794,7 @@ impl<'m> Importer<'m> {
         results
     }
 
-    /// What an inner graph or function gives.
+    /// The results of an inner graph or function.
     pub(super) fn results<'s>(&mut self, names: impl Iterator<Item = &'s str>, node: &Node) -> Option<Vec<Slot>> {
         let mut out = vec![];
         for name in names {

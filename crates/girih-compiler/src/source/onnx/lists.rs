@@ -1,7 +1,8 @@
-//! Sequences of tensors and optional values: lists that the importer holds, of which the graph knows nothing.
+//! Sequences of tensors and optional values: lists that the importer holds and the graph does not contain.
 //!
-//! In: nodes that make, change and read lists (`SequenceInsert`, `SplitToSequence`, `Optional`). Out: their tensors. How many
-//! there are has to be known when the model is compiled, except where a loop gives one a round: these are the rows of a tensor.
+//! In: nodes that make, change and read lists (`SequenceInsert`, `SplitToSequence`, `Optional`). Out: their tensors.
+//! The number of tensors has to be known when the model is compiled, except where a loop adds one in each round: these
+//! are the rows of a tensor.
 //!
 //! ```text
 //! s = SequenceConstruct(a, b)        -->   s is [a, b]
@@ -20,7 +21,7 @@ use crate::index::Ix;
 
 /// The most tensors of a list.
 const MOST_ITEMS: i64 = 1024;
-/// As many of them take as much memory as a node, about.
+/// The number of tensors that take about the memory of a node.
 const ITEMS_OF_A_NODE: usize = 16;
 
 /// Which list a name stands for.
@@ -32,11 +33,11 @@ pub(super) enum List {
     Items(Vec<Arg>),
     /// The rows of a tensor.
     Rows(Arg),
-    /// What a loop has put into a list so far, and behind it what this round does.
+    /// The tensors that a loop has put into a list so far, followed by those of this round.
     Grown(Vec<Arg>),
 }
 
-/// Whether a node has to do with lists, whatever its operands are.
+/// Returns true if a node handles lists, whatever its operands are.
 pub(super) fn handles(op: &str) -> bool {
     op.starts_with("Sequence") && op != "SequenceMap"
         || matches!(
@@ -74,7 +75,7 @@ impl<'m> Importer<'m> {
         slot
     }
 
-    /// What a node that handles lists gives.
+    /// The results of a node that handles lists.
     pub(super) fn list_node(&mut self, node: &'m Node, inputs: &[Slot], body: Body<'_, 'm>) -> Option<Vec<Slot>> {
         if inputs.contains(&Slot::Refused) {
             return None;
@@ -191,7 +192,7 @@ impl<'m> Importer<'m> {
         }
     }
 
-    /// A known position among so many, negative ones from the end.
+    /// A known position among `count`, counted from the end if it is negative.
     fn place(&mut self, at: Arg, count: usize, origin: OriginId) -> Result<usize> {
         let given = self.known(Some(at), origin);
         let given = given.ok_or_else(|| Refusal::new("its position must be known when the model is compiled"))?;
@@ -297,7 +298,8 @@ impl<'m> Importer<'m> {
         Ok(self.list(List::Items(parts)))
     }
 
-    /// What a round puts into a list; `None` (and said) where that is not one tensor at its end.
+    /// The tensor that a round adds to a list; reports an error and returns `None` unless it adds exactly one at the
+    /// end.
     pub(super) fn grown_by_one(&mut self, slot: Slot, node: &Node) -> Option<Arg> {
         if let Slot::List(id) = slot
             && let Some(List::Grown(all)) = self.listed(id)

@@ -387,7 +387,7 @@ impl<'m> Importer<'m> {
         }))
     }
 
-    /// What a round gives: the condition, tensors of the state, what it puts into sequences, and rows.
+    /// The results of a round: the condition, tensors of the state, the tensors that it adds to sequences, and rows.
     fn grown(&mut self, node: &'m Node, slots: &[Slot], results: Vec<Slot>) -> Option<Vec<Arg>> {
         let (mut first, mut grown, mut rows) = (vec![], vec![], vec![]);
         for (at, slot) in results.into_iter().enumerate() {

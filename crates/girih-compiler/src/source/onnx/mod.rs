@@ -121,7 +121,7 @@ pub fn import_assuming(
         let name = |v: ValId| refused.dimensions.get(&v).map(|(name, ..)| name.clone());
         let mut helped = false;
         for of_node in &refused.questions {
-            // What helped another node may have helped this one.
+            // An assumption that helped another node may have helped this one.
             if helped && of_node.iter().any(|question| assumed.answers(question, &name)) {
                 continue;
             }
@@ -152,7 +152,7 @@ fn decode(bytes: &Bytes) -> Result<proto::Model, Vec<Diagnostic>> {
     Ok(model)
 }
 
-/// What the file says of its inputs and outputs.
+/// The inputs and outputs that the file declares.
 pub fn declared(bytes: &Bytes) -> Result<Ports, Vec<Diagnostic>> {
     Ok(decode(bytes)?.graph.as_ref().map(declared::of).unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 //! In: a `TensorProto`. Out: a [`Constant`] with its elements as in memory (row-major, little-endian, bool one byte,
 //! 4-bit types two to a byte, integers of two bits one to a byte), as a slice of the file wherever the file has them so.
 //!
-//! Invariant: a constant's bytes are exactly as many as its shape and type say.
+//! Invariant: a constant has exactly the bytes that its shape and type need.
 
 use bytes::Bytes;
 
@@ -23,7 +23,7 @@ fn bad(name: &str, what: &str) -> Trouble {
     Trouble::Error(Diagnostic::error(Code::BadModel, format!("the tensor `{name}` {what}")))
 }
 
-/// Bytes that so many elements take in a file; `None` where the count overflows.
+/// The bytes of a tensor of this type and shape in a file; `None` where the count overflows.
 fn byte_len(elem: Elem, shape: &[u64]) -> Option<u64> {
     let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
     match elem.bits() {

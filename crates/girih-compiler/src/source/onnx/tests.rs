@@ -160,7 +160,7 @@ fn what_the_file_states_of_elements_must_hold() {
 
 #[test]
 fn shapes_that_are_known_fix_dimensions_of_the_same_name() {
-    // `?` is no name.
+    // `?` is not a name.
     let inputs = [value("x", 1, &["n", "?", "?"]), value("z", 1, &["n", "m"])];
     let nodes = [node("Identity", "", &["x"], &["y"], &[]), node("Identity", "", &["z"], &["w"], &[])];
     let file = model(&graph(&nodes, &[], &inputs, &[value("y", 1, &["a"]), value("w", 1, &["b"])]), 21);
@@ -326,7 +326,7 @@ fn softmax_of_every_version_is_read() {
 
 #[test]
 fn assumptions_make_a_model_of_what_is_refused() {
-    // Two sums, of which neither is read without an assumption, and a shape of the second.
+    // Two sums that cannot be read without an assumption, and a shape of the second.
     let nodes = [
         node("Add", "", &["x", "z"], &["a"], &[]),
         node("Add", "", &["u", "v"], &["b"], &[]),
@@ -353,7 +353,7 @@ fn assumptions_make_a_model_of_what_is_refused() {
     // Nothing makes them fit.
     let refused = of([5, 6, 4, 4]).unwrap_err();
     assert!(refused[0].message.contains("the shapes [5] and [6] do not broadcast"), "{refused:?}");
-    // What is not said of an input is not assumed.
+    // Nothing is assumed about an input without a given shape.
     let few = [("x".to_string(), vec![5])].into();
     assert!(import_assuming(&file, &Options::default(), &few).is_err());
 }

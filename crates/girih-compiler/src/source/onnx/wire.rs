@@ -6,7 +6,7 @@
 //! A field is a varint `number << 3 | wire` and a payload: 0 a varint, 1 eight bytes, 2 a length and that many bytes, 5
 //! four bytes. `08 07` is field 1 with the value 7.
 //!
-//! Invariants: every length is compared with what is left before anything is allocated; messages nest at most
+//! Invariants: every length is compared with the remaining bytes before anything is allocated; messages nest at most
 //! [`DEEPEST`] levels; the messages of one file take at most [`MULTIPLE`] times its size.
 //!
 //! Source: protobuf.dev, "Encoding". Written here rather than generated: a few messages are read, never written, and

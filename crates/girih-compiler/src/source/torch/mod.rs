@@ -66,7 +66,7 @@ pub fn import(json: &str) -> Result<Graph, Vec<Diagnostic>> {
     }
 }
 
-/// What stops an import.
+/// The reason why an import fails.
 #[derive(Clone, Debug)]
 pub enum Failure {
     /// The document is malformed.
@@ -202,7 +202,8 @@ impl Import {
         for result in at.list("results")? {
             expected.push(if result.json.is_null() { None } else { Some(self.known.typed(&result)?) });
         }
-        // Whether there are means and deviations, and as what, PyTorch decides by the device, which graphs do not name.
+        // PyTorch decides by the device, which graphs do not name, whether there are means and deviations, and of which
+        // type.
         if op.contains("batch_norm")
             && let Some(Some((_, elem, shape))) = expected.get(1)
         {
@@ -219,7 +220,7 @@ impl Import {
                 let reason = if known { refusal.message.clone() } else { "it is not supported".into() };
                 let diagnostic = diagnostic(&op, module, place, known, refusal);
                 self.refused.push(Refused { node: position, reason, diagnostic });
-                // What depends on the node keeps something to point to, so that the other refusals are found too.
+                // Users of the node's results get stand-ins, so that the other refusals are found too.
                 let mut stand_ins = vec![];
                 for typed in &expected {
                     stand_ins.push(match typed {
@@ -272,7 +273,7 @@ impl Import {
     }
 }
 
-/// Whether two extents agree for a few choices of the symbols.
+/// Returns true if two extents agree for a few choices of the symbols.
 fn alike(a: &Ix, b: &Ix) -> bool {
     (0..4i64).all(|round| {
         let leaf = |leaf: &Ix| match leaf {

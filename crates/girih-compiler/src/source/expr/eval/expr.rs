@@ -342,7 +342,7 @@ impl Eval<'_> {
         if stop { Err(Stop) } else { Ok((positional, keywords)) }
     }
 
-    /// Whether a value counts as true; that of a tensor is not known.
+    /// The truth of a value; that of a tensor is not known.
     pub fn truth(&mut self, v: &Value) -> Res<bool> {
         Ok(match v {
             Value::None => false,
@@ -377,7 +377,7 @@ impl Eval<'_> {
         }
     }
 
-    /// What `for` runs over.
+    /// The items that `for` runs over.
     pub fn items(&mut self, v: &Value) -> Res<Vec<Value>> {
         Ok(match v {
             Value::Tuple(t) => t.to_vec(),

@@ -49,7 +49,7 @@ pub struct Eval<'t> {
     given: &'t [Given],
     /// Inputs of the graph, in order.
     inputs: Vec<(Tensor, ValueId)>,
-    /// Those that were given, by name.
+    /// The inputs that were given, by name.
     used_given: BTreeMap<String, Tensor>,
     pub(super) globals: Rc<Scope>,
     pub(super) prelude: Rc<Scope>,

@@ -47,7 +47,7 @@ impl Eval<'_> {
                 _ => self.fail(format!("a dtype has no attribute `{name}`")),
             },
             Value::Device(_) if name == "type" => Ok(v.clone()),
-            // What `torch.max(x, 1)` and its like give.
+            // The named results of `torch.max(x, 1)` and its like.
             Value::Tuple(pair) if pair.len() == 2 && (name == "values" || name == "indices") => {
                 let at = usize::from(name == "indices");
                 Ok(pair.get(at).cloned().unwrap_or(Value::None))
@@ -220,7 +220,7 @@ impl Eval<'_> {
         }
     }
 
-    /// Whether a value is of a class or type, or of one of a tuple of these.
+    /// Returns true if a value is of a class or type, or of one of a tuple of these.
     pub fn is_instance(&mut self, v: &Value, class: &Value) -> Res<bool> {
         Ok(match class {
             Value::Tuple(t) => {

@@ -14,7 +14,7 @@
 //! | `int`, `float`, `number`, `bool`, `str`, `dtype`, `ints`, `floats` | the same | an attribute |
 //! | `any` | anything | for functions in Rust |
 //!
-//! `?` allows None. What equals its default is left out of the attributes.
+//! `?` allows None. An argument that equals its default is left out of the attributes.
 
 use super::{Entry, IGNORED};
 use crate::base::words::did_you_mean;

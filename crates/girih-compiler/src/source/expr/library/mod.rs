@@ -1,8 +1,8 @@
-//! What texts can call: PyTorch's functions, methods and modules, Python's own functions, and `math`.
+//! The functions that texts can call: PyTorch's functions, methods and modules, Python's own functions, and `math`.
 //!
-//! Most of it is a table (`table/`): a signature, the operation of ATen that it stands for, and a sentence. What is made
-//! of other functions is written in the language itself (`prelude/`), what needs the evaluator in Rust (`create.rs`,
-//! `tensor.rs`, `python.rs`).
+//! Most of it is a table (`table/`): a signature, the operation of ATen that it stands for, and a sentence. Functions
+//! made of other functions are written in the language itself (`prelude/`), functions that need the evaluator in Rust
+//! (`create.rs`, `tensor.rs`, `python.rs`).
 
 mod bind;
 mod create;
@@ -173,7 +173,7 @@ const CONSTANTS: &[(&str, &str)] = &[
     ("torch", "bool"),
 ];
 
-/// What a module has that is not a function.
+/// The members of a module that are not functions.
 pub fn constant(module: &str, name: &str) -> Option<Value> {
     Some(match (module, name) {
         ("torch", "nn") => Value::Module("nn"),
@@ -197,7 +197,7 @@ pub fn constant(module: &str, name: &str) -> Option<Value> {
 /// Calls a function of the table.
 pub fn call(e: &mut Eval<'_>, entry: &'static Entry, args: Vec<Value>, keywords: Vec<(String, Value)>) -> Res<Value> {
     let mut keywords = keywords;
-    // Of modules and functions that may reuse their operand's memory.
+    // `inplace` belongs to modules and functions that may reuse their operand's memory.
     let in_place = keywords.iter().any(|(k, v)| k == "inplace" && matches!(v, Value::Bool(true)));
     keywords.retain(|(k, _)| k != "inplace");
     let bound = bind::bind(e, entry, args, keywords)?;

@@ -18,17 +18,17 @@ const FUNCTIONS: &[Entry] = &[
     run("python", "min(*values: any)", |e, a| extreme(e, a, Compare::Lt), "The smallest."),
     run("python", "max(*values: any)", |e, a| extreme(e, a, Compare::Gt), "The greatest."),
     run("python", "abs(value: any)", abs, "The absolute value."),
-    run("python", "round(value: number, digits: int? = None)", round, "The nearest integer, or number of so many digits."),
+    run("python", "round(value: number, digits: int? = None)", round, "The nearest integer, or the nearest number with the given digits."),
     run("python", "pow(base: any, exponent: any)", |e, a| e.binary_op(Binary::Pow, a.get("base"), a.get("exponent")), "base ** exponent."),
-    run("python", "any(items: any)", |e, a| every(e, a, true), "Whether one is true."),
-    run("python", "all(items: any)", |e, a| every(e, a, false), "Whether all are true."),
-    run("python", "isinstance(value: any, class: any)", |e, a| Ok(Value::Bool(e.is_instance(a.get("value"), a.get("class"))?)), "Whether it is of a class."),
-    run("python", "hasattr(value: any, name: str)", hasattr, "Whether it has an attribute."),
+    run("python", "any(items: any)", |e, a| every(e, a, true), "True if any item is true."),
+    run("python", "all(items: any)", |e, a| every(e, a, false), "True if all items are true."),
+    run("python", "isinstance(value: any, class: any)", |e, a| Ok(Value::Bool(e.is_instance(a.get("value"), a.get("class"))?)), "True if the value is an instance of a class."),
+    run("python", "hasattr(value: any, name: str)", hasattr, "True if the value has an attribute."),
     run("python", "getattr(value: any, name: str, default: any = None)", getattr, "An attribute by name."),
     run("python", "setattr(value: any, name: str, new: any)", setattr, "Sets an attribute by name."),
     run("python", "map(function: any, items: any)", map, "The function's results."),
     run("python", "print(*values: any)", |_, _| Ok(Value::None), "Accepted; prints nothing."),
-    run("python", "callable(value: any)", |_, a| Ok(Value::Bool(matches!(a.get("value"), Value::Function(_) | Value::Library(..) | Value::Bound(..) | Value::Class(_) | Value::Object(_)))), "Whether it can be called."),
+    run("python", "callable(value: any)", |_, a| Ok(Value::Bool(matches!(a.get("value"), Value::Function(_) | Value::Library(..) | Value::Bound(..) | Value::Class(_) | Value::Object(_)))), "True if the value can be called."),
 ];
 
 #[rustfmt::skip]
@@ -48,14 +48,14 @@ pub const MATH: &[Entry] = &[
     run("math", "floor(x: number)", |e, a| whole(e, a, f64::floor), "Rounded down."),
     run("math", "ceil(x: number)", |e, a| whole(e, a, f64::ceil), "Rounded up."),
     run("math", "trunc(x: number)", |e, a| whole(e, a, f64::trunc), "Rounded towards 0."),
-    run("math", "isnan(x: number)", |e, a| Ok(Value::Bool(one(e, a)?.is_nan())), "Whether it is not a number."),
-    run("math", "isinf(x: number)", |e, a| Ok(Value::Bool(one(e, a)?.is_infinite())), "Whether it is infinite."),
+    run("math", "isnan(x: number)", |e, a| Ok(Value::Bool(one(e, a)?.is_nan())), "True if x is not a number."),
+    run("math", "isinf(x: number)", |e, a| Ok(Value::Bool(one(e, a)?.is_infinite())), "True if x is infinite."),
     run("math", "gcd(x: int, y: int)", gcd, "The greatest common divisor."),
     run("math", "isqrt(x: int)", isqrt, "The integer part of the square root."),
     run("math", "prod(items: any)", prod, "The product of a list."),
 ];
 
-/// What a name means that the text does not define.
+/// The meaning of a name that the text does not define.
 pub fn python(name: &str) -> Option<Value> {
     Some(match name {
         "torch" => Value::Module("torch"),

@@ -13,7 +13,7 @@ pub const ENTRIES: &[Entry] = &[
     run("Tensor", "dim(input: Tensor)", dim, "The number of dimensions."),
     run("Tensor torch", "numel(input: Tensor)", numel, "The number of elements."),
     run("Tensor", "nelement(input: Tensor)", numel, "The number of elements."),
-    run("Tensor torch", "is_floating_point(input: Tensor)", is_floating_point, "Whether the elements are floats."),
+    run("Tensor torch", "is_floating_point(input: Tensor)", is_floating_point, "True if the elements are floats."),
     run("Tensor", "element_size(input: Tensor)", element_size, "Bytes of an element."),
     run("Tensor", "to(input: Tensor, *args: any, dtype: dtype? = None)", to, "In another type; a device changes nothing."),
     run("Tensor", "type(input: Tensor, dtype: dtype)", to, "In another type."),
@@ -24,7 +24,7 @@ pub const ENTRIES: &[Entry] = &[
     run("Tensor", "bfloat16(input: Tensor)", |e, a| as_type(e, a, Elem::BF16), "In bfloat16."),
     run("Tensor", "long(input: Tensor)", |e, a| as_type(e, a, Elem::I64), "In int64."),
     run("Tensor", "int(input: Tensor)", |e, a| as_type(e, a, Elem::I32), "In int32."),
-    run("Tensor", "bool(input: Tensor)", |e, a| as_type(e, a, Elem::BOOL), "Whether each element is not 0."),
+    run("Tensor", "bool(input: Tensor)", |e, a| as_type(e, a, Elem::BOOL), "True where an element is not 0."),
     run("Tensor", "view_as(input: Tensor, other: Tensor)", view_as, "In another tensor's shape."),
     run("Tensor", "reshape_as(input: Tensor, other: Tensor)", view_as, "In another tensor's shape."),
     run("Tensor", "expand_as(input: Tensor, other: Tensor)", expand_as, "Stretched to another tensor's shape."),
@@ -74,7 +74,7 @@ fn as_type(e: &mut Eval<'_>, a: &Args<'_>, elem: Elem) -> Res<Value> {
     Ok(Value::Tensor(e.cast(&t, elem)?))
 }
 
-/// What `.to(...)` asks for: a type, a device, or another tensor's.
+/// The element type that `.to(...)` asks for, given as a type or by another tensor; a device asks for none.
 fn wanted(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Option<Elem>> {
     if let Some(elem) = a.elem("dtype") {
         return Ok(Some(elem));

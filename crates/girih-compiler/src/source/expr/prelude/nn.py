@@ -652,7 +652,7 @@ class AvgPool2d(nn.Module):
 
 
 class AdaptiveAvgPool1d(nn.Module):
-    """Means of as many windows as asked for."""
+    """Means of windows, one for each output element."""
 
     def __init__(self, output_size):
         self.output_size = output_size
@@ -662,7 +662,7 @@ class AdaptiveAvgPool1d(nn.Module):
 
 
 class AdaptiveAvgPool2d(nn.Module):
-    """Means of as many windows as asked for."""
+    """Means of windows, one for each output element."""
 
     def __init__(self, output_size):
         self.output_size = output_size

@@ -42,13 +42,13 @@ pub const LAYERS: &[Entry] = &[
     op("F", "scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor? = None, dropout_p: float = 0.0, is_causal: bool = False, *, scale: float? = None, enable_gqa: bool = False)", "aten.scaled_dot_product_attention", "softmax(query @ key.T * scale + mask) @ value."),
     op("F", "avg_pool1d(input: Tensor, kernel_size: ints, stride: ints = (), padding: ints = 0, ceil_mode: bool = False, count_include_pad: bool = True)", "aten.avg_pool1d", "Means of windows."),
     op("F", "avg_pool2d(input: Tensor, kernel_size: ints, stride: ints = (), padding: ints = 0, ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int? = None)", "aten.avg_pool2d", "Means of windows."),
-    op("F", "adaptive_avg_pool1d(input: Tensor, output_size: ints)", "aten.adaptive_avg_pool1d", "Means of as many windows as asked for."),
-    op("F", "adaptive_avg_pool2d(input: Tensor, output_size: ints)", "aten.adaptive_avg_pool2d", "Means of as many windows as asked for."),
+    op("F", "adaptive_avg_pool1d(input: Tensor, output_size: ints)", "aten.adaptive_avg_pool1d", "Means of windows, one for each output element."),
+    op("F", "adaptive_avg_pool2d(input: Tensor, output_size: ints)", "aten.adaptive_avg_pool2d", "Means of windows, one for each output element."),
     op("F", "pad(input: Tensor, pad: ints, mode: str = 'constant', value: number? = None)", "aten.pad", "Elements added around; the first two amounts are of the last dimension."),
     op("F", "pixel_shuffle(input: Tensor, upscale_factor: int)", "aten.pixel_shuffle", "Channels spread over pixels."),
 ];
 
-/// What the prelude is made of.
+/// The operations that the prelude uses.
 #[rustfmt::skip]
 pub const INNER: &[Entry] = &[
     op("aten", "embedding(weight: Tensor, indices: Tensor)", "aten.embedding", ""),
