@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(wavefronts(&at(|l| l / 4 * 16), all, 16), (2, 2));
         assert_eq!(wavefronts(&at(|l| l / 8 * 128), all, 16), (4, 2));
         assert_eq!(wavefronts(&at(|l| l / 2 * 8), all, 8), (1, 1));
-        // Those four lanes on do not count, nor do whole halves.
+        // Equal addresses four lanes apart do not help, nor do equal halves of the warp.
         assert_eq!(wavefronts(&at(|l| l % 4 * 16), all, 16), (4, 4));
         assert_eq!(wavefronts(&at(|l| l % 16 * 8), all, 8), (2, 2));
     }

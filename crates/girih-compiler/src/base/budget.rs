@@ -1,4 +1,4 @@
-//! What a piece of work may take, asked for before it is taken: bytes of memory, and elements computed.
+//! The limits of a piece of work, checked before the work is done: bytes of memory, and elements computed.
 //!
 //! In: limits, which whoever starts the work states (the runtime from the machine's memory, the compiler as constants).
 //! Out: yes, or a [`TooMuch`] that says what was wanted and what is allowed. Sizes that users write are multiplied by
@@ -9,7 +9,7 @@
 //! budget.take(elements(&[65536, 65536]).and_then(|n| n.checked_mul(8)))?;
 //!     --> "it needs 32.0 GiB of memory; 1.0 GiB of the 1.0 GiB allowed is left"
 //! ```
-//! Invariant: what is held never exceeds the limit, and memory that was granted was there at that moment.
+//! Invariant: the memory held never exceeds the limit, and granted memory was available at that moment.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ impl PartialEq for Budget {
 
 impl Eq for Budget {}
 
-/// What evaluators may take whose caller does not say.
+/// The budget of evaluators whose caller does not state one.
 impl Default for Budget {
     fn default() -> Budget {
         Budget::of_memory(64 << 30)

@@ -10,7 +10,7 @@ macro_rules! codes {
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
             /// The code as printed, `E0101`.
             pub fn text(self) -> &'static str { match self { $(Code::$name => $text,)* } }
-            /// What the code means, one sentence.
+            /// The meaning of the code, one sentence.
             pub fn meaning(self) -> &'static str { match self { $(Code::$name => $doc,)* } }
         }
     };
@@ -75,7 +75,7 @@ codes! {
     File = "E0503", "A file cannot be read, written or understood.";
     NotLoadable = "E0504", "A compiled kernel cannot be loaded.";
     CacheUnusable = "W0505", "The cache of compiled kernels cannot be used.";
-    NoDevice = "E0506", "There is no driver or no GPU to run on.";
+    NoDevice = "E0506", "The machine has no driver or no GPU to run on.";
     DeviceFailed = "E0507", "The driver or the GPU failed.";
 
     // 06: what ends a run, or would end every run

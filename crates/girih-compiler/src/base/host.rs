@@ -1,4 +1,4 @@
-//! What an evaluator asks of whoever started it.
+//! The requests of an evaluator to its caller.
 
 use super::{Frames, Span};
 
@@ -6,11 +6,11 @@ use super::{Frames, Span};
 pub trait Host {
     /// Text a block printed: all of it when the block ends, or what there is before a trap.
     fn print(&mut self, block: [u32; 3], text: &str);
-    /// Whether text is handed over when it is printed, with the block stopped until it is taken.
+    /// True if text is handed over when it is printed, with the block stopped until it is taken.
     fn at_once(&self) -> bool {
         false
     }
-    /// Whether to stop now.
+    /// True if the run is to stop now.
     fn interrupted(&self) -> bool;
     /// A block ended.
     fn finished(&mut self, _block: [u32; 3]) {}

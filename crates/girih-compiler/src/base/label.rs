@@ -1,5 +1,5 @@
-//! A user's words made safe to show. What a program calls its kernels, files and values may hold anything: a line end, a
-//! terminal's escape sequence, the end of a comment.
+//! A user's words made safe to show. The names that a program gives its kernels, files and values may hold anything: a
+//! line end, a terminal's escape sequence, the end of a comment.
 //!
 //! * [`Label`]: on one line of plain characters, for comments in emitted source and printed IR
 //! * [`Quoted`]: in quotes, for string literals in emitted source and printed IR
@@ -8,7 +8,7 @@
 //! ```text
 //! "k\x1b[2J"   -->   k\u{1b}[2J
 //! ```
-//! What is escaped is written as Rust writes characters, `\u{1b}`.
+//! Characters are escaped as Rust writes them, `\u{1b}`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +21,7 @@ const LONGEST: usize = 100;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Label(String);
 
-/// Whether a label shows the character as itself. A backslash only begins an escape.
+/// Returns true if a label shows the character as itself. A backslash only begins an escape.
 fn is_plain(c: char) -> bool {
     matches!(c, ' '..='~') && !matches!(c, '\\' | '"' | '*' | '?')
 }
@@ -109,8 +109,9 @@ impl fmt::Display for Quoted {
     }
 }
 
-/// Whether a character does something to a terminal, or to the order or extent of the text around it, instead of being
-/// seen: controls of ASCII and Latin-1, bidirectional controls, separators of lines, characters without width, tags.
+/// Returns true if a character acts on a terminal, or changes the order or extent of the text around it, instead of
+/// being visible: controls of ASCII and Latin-1, bidirectional controls, separators of lines, characters without width,
+/// tags.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -146,8 +147,8 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| !is_hidden(c) || matches!(c, '\n' | '\t'))
 }
 
-/// As [`visible_lines`], every character by signs of as many bytes, for texts that spans point into. Those of one byte are
-/// left to what draws the excerpt, which has pictures for them.
+/// As [`visible_lines`], with each hidden character replaced by signs of the same number of bytes, for texts that spans
+/// point into. Hidden characters of one byte are left to the renderer of the excerpt, which has pictures for them.
 pub fn visible_in_place(text: &str) -> Cow<'_, str> {
     let kept = |c: char| c.is_ascii() || !is_hidden(c);
     if text.chars().all(kept) {

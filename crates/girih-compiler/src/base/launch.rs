@@ -3,7 +3,7 @@
 use super::label::visible_lines;
 use super::{Budget, Code, Frames, Location, Span};
 
-/// What a kernel is launched with.
+/// The parameters of a kernel's launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Launch {
     /// Blocks along x, y and z; each at least 1.
@@ -29,7 +29,7 @@ impl Launch {
     }
 }
 
-/// What may be taken as true of a launch; the runtime tests it and picks the version that fits.
+/// The facts that may be assumed about a launch; the runtime tests them and picks the version that fits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Assumptions {
     /// Index arithmetic does not wrap (its obligations hold for this grid and these arguments).
@@ -38,7 +38,7 @@ pub struct Assumptions {
     pub no_alias: bool,
 }
 
-/// Why a kernel stopped. What is rarely there is boxed: every step of an evaluator may return one.
+/// Why a kernel stopped. Rare parts are boxed: every step of an evaluator may return a trap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trap {
     pub code: Code,

@@ -17,7 +17,7 @@ use super::Span;
 pub enum Tok<'a> {
     Word(&'a str),
     Percent(&'a str),
-    /// What is between the quotes of `@"name"` is raw, as in a string.
+    /// The text between the quotes of `@"name"` is raw, as in a string.
     At(&'a str),
     Hash(&'a str),
     Bang(&'a str),

@@ -40,7 +40,7 @@ type Res<T> = Result<T, Diagnostic>;
 pub(crate) struct Cursor<'t, 'a> {
     tokens: &'t [Token<'a>],
     pub at: usize,
-    /// Of the errors that say what was expected.
+    /// The code of errors that name the expected tokens.
     code: Code,
 }
 
@@ -71,7 +71,7 @@ impl<'t, 'a> Cursor<'t, 'a> {
     pub fn is_word(&self, w: &str) -> bool {
         matches!(self.tok(), Tok::Word(v) if *v == w)
     }
-    /// Whether the word here has arguments in brackets: `min(`.
+    /// Returns true if the word here has arguments in brackets: `min(`.
     pub fn is_call(&self) -> bool {
         matches!(self.peek(1), Tok::Punct("("))
     }
@@ -286,7 +286,7 @@ fn number_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// What a string literal says, quotes included; `None` where it is none.
+/// The content of a string literal, given with its quotes; `None` if the text is not one.
 pub(crate) fn unquote(literal: &str) -> Option<String> {
     let (said, end) = string(literal, 0, Code::MalformedIr).ok()?;
     (literal.starts_with('"') && end == literal.len()).then_some(said)

@@ -1,4 +1,4 @@
-//! What every other module is built on: ids, spans, diagnostics, a user's words made safe, memory and launches.
+//! The foundation of all other modules: ids, spans, diagnostics, a user's words made safe, memory and launches.
 
 pub mod banks;
 pub mod budget;

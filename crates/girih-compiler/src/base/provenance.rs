@@ -1,22 +1,24 @@
-//! What in the user's program the parts of a kernel were made for, so that a statement of any stage can be shown with its
-//! counterparts in the others.
+//! Links the parts of a kernel to the operations of the user's program that they were made for, so that a statement of
+//! any stage can be shown with its counterparts in the others.
 //!
-//! Statements carry no places. What they define does: values, axes and buffers have a [`SourceId`] in a table beside the
-//! kernel, which a front end fills and rules pass on with each copy. What a rule makes anew has none: it belongs to what
-//! it is computed from, which `loops::provenance` and `kernel::provenance` follow.
+//! Statements do not carry places themselves. The values, axes and buffers that they define do: each has a [`SourceId`]
+//! in a table beside the kernel, which a front end fills and rules pass on with each copy. A value that a rule creates
+//! has none: it belongs to the values that it is computed from, which `loops::provenance` and `kernel::provenance`
+//! follow.
 //!
-//! Invariant: no rule decides by it, and it is no part of what a kernel is: kernels that differ in it are equal.
+//! Invariant: no rule decides by it, and it does not count when kernels are compared: kernels that differ only in it
+//! are equal.
 
 use super::id::Id;
 use std::marker::PhantomData;
 
 crate::id_type! {
-    /// An operation of the user's program. Of a tile program: the byte of its text, or of its bytecode, at which the
-    /// operation begins. Of a model: its number among the origins of the graph.
+    /// An operation of the user's program. In a tile program: the byte of its text, or of its bytecode, at which the
+    /// operation begins. In a model: its number among the origins of the graph.
     SourceId
 }
 
-/// What the ids of a kernel were made for.
+/// The operations that the ids of a kernel were made for.
 #[derive(Clone, Debug)]
 pub struct Side<K> {
     known: Vec<Option<SourceId>>,
@@ -60,8 +62,8 @@ impl<K> PartialEq for Side<K> {
     }
 }
 
-/// What the statements of a kernel were made for, each with its operations in order of their numbers; statements are
-/// numbered in order of the text, those inside others included.
+/// The operations that each statement of a kernel was made for, in order of their numbers; statements are numbered in
+/// order of the text, those inside others included.
 pub type OfStatements = Vec<Vec<SourceId>>;
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub struct Rewrites {
 }
 
 impl Rewrites {
-    /// At most so many; `None`: all.
+    /// At most `most` rewrites; `None`: all.
     pub fn at_most(most: Option<usize>) -> Rewrites {
         Rewrites { left: most.unwrap_or(usize::MAX), done: 0 }
     }
@@ -31,13 +31,14 @@ impl Rewrites {
     }
 }
 
-/// What a rule did at its sites, in order.
+/// The results of a rule at its sites, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     pub applied: Vec<String>,
     /// (site, reason)
     pub skipped: Vec<(String, String)>,
-    /// What a knob asks for and the target cannot hold: the number that is needed, and the limit. It ends the compilation.
+    /// Requests of knobs that the target cannot satisfy: the number that is needed, and the limit. They end the
+    /// compilation.
     pub impossible: Vec<String>,
 }
 
@@ -45,7 +46,7 @@ pub struct Log {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     pub why: String,
-    /// What was asked for by a knob, and the target cannot hold.
+    /// True if a knob asked for it and the target cannot hold it.
     pub impossible: bool,
 }
 
@@ -98,7 +99,7 @@ pub struct Rules<P: 'static, C: 'static> {
     pub list: Vec<&'static Rule<P, C>>,
 }
 
-/// What a list tells while it runs.
+/// The events that a list reports while it runs.
 pub enum Step<'a, P> {
     /// The rule of this name is about to run.
     Begin(&'a str),

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 /// A quotation or a word of more characters loses its middle.
 const LONGEST: usize = 400;
-/// What stays of it at either end.
+/// The characters that stay at either end.
 const ENDS: (usize, usize) = (200, 60);
 /// A whole message of more characters loses its middle too.
 const LONGEST_MESSAGE: usize = 6_000;
@@ -65,7 +65,7 @@ fn cut(text: &str, (head, tail): (usize, usize), out: &mut String) {
 /// The candidate nearest to a word, in any case, if it is near enough to be meant; of several the first by name.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = |text: &str| text.chars().take(64).flat_map(char::to_lowercase).collect::<Vec<char>>();
-    // Nobody means a word of so many letters.
+    // Nobody means a word of more than 64 letters.
     if word.len() > 64 {
         return None;
     }
@@ -122,7 +122,7 @@ pub fn suggestion<'a>(what: &str, given: &str, known: impl IntoIterator<Item = &
     }
 }
 
-/// The names, as many as are worth reading.
+/// The first names, and the number of the others.
 pub fn list<T: AsRef<str>>(names: &[T]) -> String {
     let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
     match names.len() > SHOWN {

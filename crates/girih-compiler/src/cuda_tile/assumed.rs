@@ -1,16 +1,16 @@
-//! What an `assume` says that nothing may be made of.
+//! Assumptions of a program that must not be relied on.
 //!
 //! ```text
 //! %s = assume div_by<16>, %arg3                                           nothing steps by %s, so it may be 200
 //! %v = make_tensor_view %p, shape = [1, %n], strides = [%s, 1] : ... -> tensor_view<1x?xi8, strides=[?,1]>
 //! ```
 //!
-//! cuTile promises of the stride of a dimension of one element what it promises of the strides of longer ones, whatever it
-//! is. The evaluator does not hold a program to it, and the lift does not believe it.
+//! cuTile promises for the stride of a dimension of one element what it promises for the strides of longer dimensions,
+//! whatever the stride is. The evaluator does not hold a program to it, and the lift does not rely on it.
 
 use super::ir::{Func, Op, Opcode, Type, ValueId};
 
-/// Whether what the `assume` is about is nothing but the stride of dimensions of one element.
+/// Returns true if the operand of the `assume` is nothing but the stride of dimensions of one element.
 pub fn moves_nothing(func: &Func, assume: &Op) -> bool {
     let mut values: Vec<ValueId> = assume.results.clone();
     let mut strides = 0;
@@ -26,7 +26,7 @@ pub fn moves_nothing(func: &Func, assume: &Op) -> bool {
     strides > 0
 }
 
-/// Whether a value is a stride of the view, of dimensions of one element alone, and nothing else of it.
+/// Returns true if a value is a stride of the view, only of dimensions of one element, and nothing else in it.
 fn is_stride_of_one(func: &Func, view: &Op, v: ValueId) -> bool {
     let Some(Type::TensorView(ty)) = view.results.first().map(|&r| func.ty(r)) else { return false };
     let dynamic = ty.strides.iter().zip(&ty.shape).filter(|(stride, _)| stride.is_none());

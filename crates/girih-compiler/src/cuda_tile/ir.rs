@@ -19,10 +19,10 @@ id_type! {
     RegionId
 }
 
-/// What a tile's elements are.
+/// The type of a tile's elements.
 pub use crate::num::Ty as Elem;
 
-/// What kind of memory a pointer leads to, where its type says so.
+/// The kind of memory that a pointer leads to, where its type says so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PtrAttr {
     None,
@@ -36,7 +36,7 @@ pub struct TileType {
     /// Empty for a scalar.
     pub shape: Vec<u64>,
     pub elem: Elem,
-    /// Of pointers only.
+    /// Set for pointers only.
     pub ptr_attr: Option<PtrAttr>,
 }
 

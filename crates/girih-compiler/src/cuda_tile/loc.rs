@@ -34,7 +34,7 @@ pub const MAX_SIZE: u32 = 4096;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Loc(Option<Arc<Node<LocKind>>>);
 
-/// What a location that is not unknown is.
+/// The kind of a known location.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LocKind {
     File(Location),
@@ -54,7 +54,7 @@ pub enum LocKind {
     Fused(Vec<Loc>),
 }
 
-/// What a location lies in.
+/// The scope that a location lies in.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Scope(Arc<Node<ScopeKind>>);
 
@@ -168,7 +168,7 @@ impl Scope {
 impl Loc {
     pub const UNKNOWN: Loc = Loc(None);
 
-    /// What the location is; `None` for unknown.
+    /// The kind of the location; `None` for unknown.
     pub fn kind(&self) -> Option<&LocKind> {
         self.0.as_ref().map(|n| &n.kind)
     }

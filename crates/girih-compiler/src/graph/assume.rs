@@ -1,10 +1,10 @@
-//! What has to hold of the extents of a model for the shapes that come, where no rule can prove it.
+//! Assumptions about a model's extents that no rule can prove but the given shapes satisfy.
 //!
-//! Rules ask whether extents are equal, and which of them is greater. What the ranges of the symbols do not tell is a
-//! [`Question`]. In: the questions of an operation that was refused, and the value that each symbol has in a call. Out: an
-//! assumption about the symbols, as weak as was found, that answers one of them as the call does. A graph that is made
-//! under assumptions has inputs of such extents (`[n*16]`, or the same symbol twice), so that [`super::bind`] tests them
-//! whenever the model is called.
+//! Rules ask whether extents are equal, and which of them is greater. If the ranges of the symbols do not decide it,
+//! that becomes a [`Question`]. In: the questions of an operation that was refused, and the value that each symbol has
+//! in a call. Out: an assumption about the symbols, as weak as was found, that answers one of the questions as the call
+//! does. A graph that is made under assumptions has inputs of such extents (`[n*16]`, or the same symbol twice), so
+//! that [`super::bind`] tests them whenever the model is called.
 //!
 //! ```text
 //! n = m                 for n = 5, m = 5    m is n
@@ -26,14 +26,14 @@ use crate::base::id::Id;
 use crate::index::text::{Names, ix_text};
 use crate::index::{AxisId, Cmp, Cond, Facts, Interval, Ix, Poly, ValId, gcd, simplify};
 
-/// What a rule asked about the symbols, and nothing told.
+/// A question of a rule about the symbols that no fact answered.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Question {
-    /// The rule goes on where it holds.
+    /// The rule goes on if the condition holds.
     Holds(Cond),
-    /// The rule goes on where it is known whether it holds.
+    /// The rule goes on if it is known whether the condition holds.
     Whether(Cond),
-    /// The rule goes on where the number is known.
+    /// The rule goes on if the number is known.
     Which(Ix),
 }
 
@@ -50,7 +50,7 @@ impl Asked {
             many.then(|| all.pop_front());
         }
     }
-    /// What the facts say of a condition; where they do not tell, it is asked.
+    /// Decides a condition by the facts; if they do not decide it, it becomes a question.
     pub fn decided(&self, cond: Cond, facts: &Facts, ask: fn(Cond) -> Question) -> Option<bool> {
         let known = facts.decide(&cond);
         if known.is_none() {
@@ -69,7 +69,7 @@ const MOST_QUESTIONS: usize = 64;
 const DEEPEST: usize = 6;
 /// How many assumptions are tried for one question.
 const MOST_TRIES: usize = 200;
-/// The greatest divisor of which an extent is assumed to be a multiple.
+/// The greatest divisor that an extent is assumed to be a multiple of.
 const GREATEST_DIVISOR: i64 = 1 << 16;
 
 /// Where a symbol came from.
@@ -91,9 +91,9 @@ struct Assumed {
     hi: Option<i64>,
     /// Its value in the call.
     value: i64,
-    /// In terms of the others: it is no symbol any more.
+    /// Its expression in terms of the others; it is then not a symbol any more.
     is: Option<Ix>,
-    /// Whether its range was narrowed.
+    /// True if its range was narrowed.
     narrowed: bool,
 }
 
@@ -130,7 +130,7 @@ impl Assumptions {
         self.symbols.iter().position(|s| s.name == name)
     }
 
-    /// What a name is assumed to be: an expression whose values are what [`Assumptions::name`] says.
+    /// The expression that a name is assumed to equal; its leaves are symbols, named by [`Assumptions::name`].
     pub fn meaning(&self, name: &str) -> Option<&Ix> {
         self.symbols.get(self.position(name)?)?.is.as_ref()
     }
@@ -153,7 +153,7 @@ impl Assumptions {
         let Some(is) = &symbol.is else {
             return match (symbol.narrowed, symbol.hi) {
                 (false, _) => None,
-                // What 32 bits hold is more than memory does.
+                // An upper bound of 32 bits need not be mentioned: memory holds less.
                 (true, Some(hi)) if hi >= i32::MAX.into() && symbol.lo <= 1 => None,
                 (true, None) => Some(format!("{name} is at least {}", symbol.lo)),
                 (true, Some(hi)) if symbol.lo <= 1 => Some(format!("{name} is at most {hi}")),
@@ -208,7 +208,7 @@ impl Assumptions {
         }
     }
 
-    /// Whether what is assumed answers a question already.
+    /// Returns true if the assumptions answer a question already.
     pub fn answers(&self, question: &Question, names: &dyn Fn(ValId) -> Option<String>) -> bool {
         self.wanted(question, names).is_some_and(|cond| self.decide(&self.now(&cond)).is_some())
     }
@@ -248,7 +248,7 @@ impl Assumptions {
         Cond::new(self.resolved(&cond.lhs), cond.cmp, self.resolved(&cond.rhs))
     }
 
-    /// Whether a condition over symbols that are left holds for all their values.
+    /// Returns the truth of a condition over the remaining symbols, if it is the same for all their values.
     fn decide(&self, cond: &Cond) -> Option<bool> {
         let same = Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs)).is_zero();
         match cond.cmp {
@@ -257,7 +257,7 @@ impl Assumptions {
         }
     }
 
-    /// What makes a condition true that is so in the call.
+    /// Assumptions that make a condition true that is true in the call.
     fn solve(&self, cond: &Cond, depth: usize, tries: &mut usize) -> Option<Assumptions> {
         let cond = self.now(cond);
         match self.decide(&cond) {
@@ -296,7 +296,7 @@ impl Assumptions {
         all.extend(cond.rhs.vals());
         all.sort();
         all.dedup();
-        // What came later is told by what came first.
+        // Later symbols come first: they are expressed by earlier ones.
         all.reverse();
         all
     }
@@ -332,7 +332,7 @@ impl Assumptions {
         Some(next)
     }
 
-    /// What makes two sides equal: a symbol is what the rest is, or two symbols are one.
+    /// Assumptions that make two sides equal: a symbol equals the rest, or two symbols are one.
     fn equal(&self, cond: &Cond) -> Vec<Assumptions> {
         let apart = Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs));
         let symbols = self.symbols_of(cond);
@@ -358,7 +358,8 @@ impl Assumptions {
         found
     }
 
-    /// What makes one side less than the other: the bound of a symbol, or one symbol that is longer than others.
+    /// Assumptions that make one side less than the other: the bound of a symbol, or one symbol that is longer than
+    /// others.
     fn ordered(&self, cond: &Cond) -> Vec<Assumptions> {
         let (l, r) = (Poly::expanded(&cond.lhs), Poly::expanded(&cond.rhs));
         // At least 0.
@@ -404,7 +405,8 @@ impl Assumptions {
         found
     }
 
-    /// What makes divisions whole, or their remainders known: a symbol is a multiple of the divisor, and its own remainder.
+    /// Assumptions that make divisions whole, or their remainders known: a symbol is a multiple of the divisor plus its
+    /// own remainder.
     fn residues(&self, cond: &Cond) -> Vec<Assumptions> {
         let mut found: Vec<(i64, Assumptions)> = vec![];
         for v in self.symbols_of(cond) {
@@ -446,7 +448,7 @@ fn divisors(ix: &Ix, v: ValId, all: &mut i64) {
     if !a.vals().contains(&v) {
         return;
     }
-    // What the symbol is multiplied with need not be in it too.
+    // The symbol itself need not contain a factor that multiplies it.
     let factor = Poly::expanded(a).coefficient(&Ix::val(v));
     let by = by / i64::try_from(factor).ok().filter(|f| *f != 0).map_or(1, |f| gcd(by, f));
     *all = all.checked_mul(by / gcd(*all, by).max(1)).unwrap_or(i64::MAX);

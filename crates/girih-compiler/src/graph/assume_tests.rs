@@ -52,7 +52,7 @@ fn equal_extents_become_one() {
     // The sum that an attention mask is as long as.
     assert_eq!(assumed(&[3, 4, 7], &equal(s(2), Ix::add(s(0), s(1)))), ["c = a + b"]);
     assert_eq!(assumed(&[3, 6], &equal(Ix::mul(s(0), num(2)), s(1))), ["b = a*2"]);
-    // Elements of tensors: a common factor is no part of it.
+    // Elements of tensors: a common factor is not part of the assumption.
     let rows = |r: Ix| Ix::mul(Ix::mul(r, s(2)), num(768));
     assert_eq!(assumed(&[5, 5, 9], &equal(rows(s(0)), rows(s(1)))), ["b = a"]);
 }
@@ -62,7 +62,7 @@ fn divisions_are_whole() {
     let whole = |x: Ix, d: i64| equal(Ix::mul(Ix::floor_div(x.clone(), num(d)), num(d)), x);
     assert_eq!(assumed(&[48], &whole(s(0), 16)), ["a is a multiple of 16"]);
     assert_eq!(assumed(&[40], &whole(s(0), 16)), ["nothing"]);
-    // Of a product one factor suffices, where one is a multiple.
+    // One factor that is a multiple makes the product a multiple.
     assert_eq!(assumed(&[3, 32], &whole(Ix::mul(s(0), s(1)), 16)), ["b is a multiple of 16"]);
     // Two of three times four are a multiple of 16: nothing is but for these.
     let found = assumed(&[4, 12], &whole(Ix::mul(s(0), s(1)), 16));

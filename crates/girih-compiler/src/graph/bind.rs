@@ -159,7 +159,7 @@ fn solve(extent: &Ix, given: i64, known: &dyn Fn(usize) -> Option<i64>) -> Optio
     Some((val.index(), value))
 }
 
-/// Whether anything depends on the symbol.
+/// Returns true if anything depends on the symbol.
 fn is_used(graph: &Graph, sym: SymId) -> bool {
     let mentions = |ix: &Ix| ix.vals().contains(&ValId(sym.0));
     let in_op = |op: &super::Op| {

@@ -77,7 +77,8 @@ impl<'g> Builder<'g> {
     pub fn numel(&self, shape: &[Ix]) -> Ix {
         self.graph.numel(shape)
     }
-    /// Whether two extents are equal whatever the symbols are. Where that depends on them, it is a question.
+    /// Returns true if two extents are equal whatever the symbols are. If that depends on the symbols, it becomes a
+    /// question.
     pub fn same(&self, a: &Ix, b: &Ix) -> bool {
         if a == b {
             return true;
@@ -88,11 +89,11 @@ impl<'g> Builder<'g> {
         }
         apart.is_zero()
     }
-    /// Whether an extent is 1, likewise.
+    /// Returns true if an extent is 1, likewise.
     pub fn is_one(&self, extent: &Ix) -> bool {
         self.same(extent, &Ix::Const(1))
     }
-    /// Whether a condition holds whatever the symbols are, likewise.
+    /// Returns true if a condition holds whatever the symbols are, likewise.
     pub fn holds(&self, lhs: &Ix, cmp: Cmp, rhs: &Ix) -> bool {
         let cond = Cond::new(self.simplify(lhs), cmp, self.simplify(rhs));
         self.asked.decided(cond, &self.facts, Question::Holds) == Some(true)
@@ -118,7 +119,8 @@ impl<'g> Builder<'g> {
         format!("[{}]", parts.join(", "))
     }
 
-    /// Asks for the memory of what a rule lists element by element, before it does: `count` of so many bytes each.
+    /// Asks for the memory of a list that a rule makes element by element, before it does: `count` elements of `bytes`
+    /// bytes each.
     pub fn list(&mut self, count: u64, bytes: u64) -> Result<()> {
         self.graph.listing.0.take(count.checked_mul(bytes)).map_err(|much| Refusal::new(much.to_string()))
     }
@@ -495,8 +497,8 @@ impl<'g> Builder<'g> {
         Ok(self.node("scatter", Op::Scatter { coords, op }, args, elem, out).into())
     }
 
-    /// Refuses an index that is no integer, and one that has elements into an axis that has none, though nothing be read there: other
-    /// axes may leave the result empty.
+    /// Refuses an index that is not an integer. Also refuses an index with elements into an axis without elements, even
+    /// if nothing is read there because other axes leave the result empty.
     fn check_indexed(&self, x: Arg, coords: &[Coord], indices: &[Arg]) -> Result<()> {
         if let Some(bad) = indices.iter().map(|i| self.elem(*i)).find(|e| e.is_bool() || !e.dtype.is_int()) {
             return Err(Refusal::new(format!("an index is an integer, not {bad}")).help("convert it to integers first"));
@@ -542,7 +544,7 @@ impl<'g> Builder<'g> {
         Ok((sorted, self.slice(order, axis, Ix::Const(0), 1, k)?))
     }
 
-    /// The first `k` of two runs of so many elements, each in order.
+    /// The first `k` elements of two runs of `run` elements, each in order.
     pub fn merge(&mut self, x: Arg, axis: usize, descending: bool, k: Ix, run: u32) -> Result<(Arg, Arg)> {
         self.sorted(x, axis, descending, k, Some(run))
     }
@@ -587,7 +589,7 @@ impl<'g> Builder<'g> {
     }
 }
 
-/// What an operation computes on scalars alone.
+/// The result of an operation whose operands are all scalars.
 fn scalar_result(op: ScalarOp, args: &[Arg], elem: Elem) -> Option<Arg> {
     let one = |a: &Arg| match a {
         Arg::Scalar { elem, bits } => Some((elem.dtype, *bits)),

@@ -1,7 +1,7 @@
 //! The element type of a tensor: a format, and for integers a sign, which kernels do not have.
 //!
-//! Integers of two bits are held in bytes, as NumPy holds them, and have the format of bytes: kernels see an `i8` that is -2 to 1, or
-//! 0 to 3. What makes one of another number wraps it ([`crate::graph::Builder::convert`]).
+//! Integers of two bits are held in bytes, as NumPy holds them, and have the format of bytes: kernels see an `i8` that
+//! is -2 to 1, or 0 to 3. A conversion to such an integer wraps ([`crate::graph::Builder::convert`]).
 
 use crate::num::DType;
 use crate::num::op::Signedness;
@@ -12,7 +12,7 @@ pub struct Elem {
     pub dtype: DType,
     /// Meaningful for the integers wider than one bit.
     pub unsigned: bool,
-    /// Of [`DType::I8`]: one of two bits, in a byte of its own.
+    /// An integer of two bits in a byte of its own; only with [`DType::I8`].
     pub two_bits: bool,
 }
 

@@ -85,11 +85,11 @@ pub struct Symbol {
 }
 
 impl Symbol {
-    /// Whether a range is one that a symbol may have.
+    /// Returns true if a symbol may have this range.
     pub fn is_range(lo: i64, hi: Option<i64>) -> bool {
         -MAX_EXTENT <= lo && lo <= hi.unwrap_or(MAX_EXTENT) && hi.is_none_or(|hi| hi <= MAX_EXTENT)
     }
-    /// Whether the symbol may have this value.
+    /// Returns true if the symbol may have this value.
     pub fn admits(&self, value: i64) -> bool {
         self.lo <= value && value <= self.hi.unwrap_or(MAX_EXTENT)
     }
@@ -152,7 +152,7 @@ pub type Attrs = BTreeMap<String, Attr>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReduceOp {
-    /// Of floats: in ascending order from 0 (a schedule may reassociate).
+    /// For floats, in ascending order from 0 (a schedule may reassociate).
     Sum,
     Prod,
     /// NaN wins.
@@ -269,9 +269,9 @@ pub enum Op {
         exclusive: bool,
         reverse: bool,
     },
-    /// Two results: the elements in stable order along an axis (NaN last ascending, first descending), and where
-    /// each came from (i64). Where the results are shorter along the axis, they have the first ones. With `runs` the operand has two
-    /// runs of so many elements along the axis, each in that order already.
+    /// Two results: the elements in stable order along an axis (NaN last ascending, first descending), and where each
+    /// came from (i64). Results that are shorter along the axis have the first elements. With `runs` the operand has
+    /// two runs of that many elements along the axis, each in that order already.
     Sort {
         axis: u32,
         descending: bool,
@@ -283,23 +283,24 @@ pub enum Op {
 
 /// Rounds of a graph of its own, [`Op::Repeat`], which hand state from one to the next.
 ///
-/// The node's operands, all tensors, are the state before the first round, tensors of which each round is given one row
-/// (along axis 0), and what all rounds read; the inputs of `body` are the same, with a row for each tensor of rows. The
-/// outputs of `body` are the state after the round and rows; the node's results are the state after the last round and
-/// the tensors of those rows. The body knows the symbols of the graph around it and none of its values.
+/// The node's operands, all tensors, are the state before the first round, tensors that give each round one row (along
+/// axis 0), and the values that all rounds read; the inputs of `body` are the same, with a row for each tensor of rows.
+/// The outputs of `body` are the state after the round and rows; the node's results are the state after the last round
+/// and the tensors of those rows. The body knows the symbols of the graph around it and none of its values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Repeat {
     pub body: Graph,
-    /// How many rounds there are, at most where a condition ends them ([`MAX_EXTENT`]: as many as it lets pass); over
-    /// symbols, and never negative.
+    /// The number of rounds, or the most rounds where a condition ends them ([`MAX_EXTENT`]: only the condition does);
+    /// over symbols, and never negative.
     pub rounds: Ix,
-    /// The first value of the state is a bool without axes: a round begins only while it is true. There are no rows then.
+    /// The first value of the state is a bool without axes: a round begins only while it is true. Such a loop has no
+    /// rows.
     pub conditional: bool,
     /// How many values the state has.
     pub carried: u32,
-    /// For each tensor of which rounds get rows: whether the first round gets the last one.
+    /// For each tensor that gives rounds its rows: whether the first round gets the last one.
     pub rows: Vec<bool>,
-    /// The same of those that rounds give.
+    /// The same for the tensors of the rows that rounds give.
     pub given: Vec<bool>,
 }
 
@@ -352,7 +353,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Whether it is a division: the only thing that it may read outside of a table is what to do with a divisor of 0.
+    /// Returns true if it is a division: the only thing that it may read outside of a table is how to treat a divisor
+    /// of 0.
     pub fn divides(&self) -> bool {
         ["aten.div", "aten.divide", "aten.floor_divide", "aten.remainder", "aten.fmod"].contains(&&*self.op)
     }
@@ -362,11 +364,12 @@ impl Origin {
 pub enum Role {
     /// Given at every run.
     Argument,
-    /// Given once, when the model is loaded: a weight. What depends on parameters and constants alone is computed then.
+    /// Given once, when the model is loaded: a weight. Values that depend on parameters and constants alone are
+    /// computed then.
     Parameter,
 }
 
-/// What an input holds when nobody gives it: one-line expressions make their own data.
+/// The content of an input that nobody gives: one-line expressions make their own data.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Fill {
     /// It must be given.
@@ -444,7 +447,7 @@ impl Graph {
         }
     }
 
-    /// Whether it holds operations of the model's own set, in the bodies of its loops too.
+    /// Returns true if it holds operations of the model's own set, in the bodies of its loops too.
     pub fn has_source(&self) -> bool {
         self.nodes.values().any(|n| match &n.op {
             Op::Source { .. } => true,
@@ -553,10 +556,10 @@ impl Graph {
 /// The most dimensions of a tensor; PyTorch has 64, and decompositions split some of them.
 pub const MAX_RANK: usize = 128;
 
-/// The most leaves and operations of an extent: what walks expressions does so by recursion.
+/// The most leaves and operations of an extent: expressions are walked by recursion.
 pub const MAX_EXTENT_SIZE: usize = 512;
 
-/// The most bytes that a tensor may be said to take; what it takes is asked for when it is made.
+/// The most bytes that a tensor may claim; the memory itself is asked for when the tensor is made.
 pub const MAX_BYTES: u64 = 1 << 60;
 
 /// No extent is longer than this, so that products of a few of them fit in 64 bits where memory could hold the tensor.
@@ -582,7 +585,7 @@ pub fn int_scalar(elem: Elem, x: i64) -> Arg {
     if elem.dtype.is_int() { Arg::Scalar { elem, bits: x as u64 & elem.dtype.mask() } } else { scalar(elem, x as f64) }
 }
 
-/// Whether elements of the type can be computed with: integers, f16, bf16, f32, f64.
+/// Returns true if elements of the type can be computed with: integers, f16, bf16, f32, f64.
 pub fn computes(dtype: DType) -> bool {
     dtype.is_int() || dtype.is_base_float()
 }

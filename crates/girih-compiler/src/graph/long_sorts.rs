@@ -12,7 +12,7 @@
 //!
 //! Where many are asked for, sorted parts are merged two by two instead (`sort .. runs 5000`).
 //!
-//! A last part that is not full is filled with what comes last, and comes last among equals.
+//! A last part that is not full is filled with elements that come last in the order, and last among equals.
 
 use super::Elem;
 use super::build::{Builder, Refusal, Result};
@@ -23,11 +23,12 @@ use crate::index::Ix;
 
 /// The longest rows that a block puts in order: every target's shared memory holds their numbers.
 pub const LONGEST: i64 = 8192;
-/// The longest of which few elements are asked for: parts of a row go to different blocks.
+/// The longest rows that one block sorts where few elements are asked for: the parts of a longer row go to different
+/// blocks.
 const LONGEST_OF_FEW: i64 = 4096;
-/// Elements of a part of such a row, at least, and four times as many as are asked for.
+/// The most elements of a part of such a row, unless four times the elements asked for are more.
 const PART: i64 = 2048;
-/// The most that are few.
+/// The most elements asked for that count as few.
 const FEW: i64 = 1024;
 
 /// Replaces the sorts of long rows; `log` says which.
@@ -118,7 +119,7 @@ impl Rows {
         Ok((parts, values, places))
     }
 
-    /// With so many elements behind that come last.
+    /// Appends `count` elements that come last in the order.
     fn filled(&self, b: &mut Builder<'_>, x: Arg, count: i64) -> Result<Arg> {
         if count == 0 {
             return Ok(x);

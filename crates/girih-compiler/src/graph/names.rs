@@ -24,7 +24,7 @@ pub(super) fn is_name(text: &str) -> bool {
         && !is_reserved(text)
 }
 
-/// Whether a name is a word with a meaning of its own, an element type, or looks like an axis (`i0`).
+/// Returns true if a name is a word with a meaning of its own, an element type, or looks like an axis (`i0`).
 pub(super) fn is_reserved(text: &str) -> bool {
     let axis = text.strip_prefix('i').is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
     axis || RESERVED.contains(&text) || Elem::from_name(text).is_some()
@@ -81,7 +81,7 @@ impl Names {
     pub fn symbol(&self, s: SymId) -> &str {
         self.symbols.get(s.index()).map_or("?s", |n| n)
     }
-    /// What nothing defines shows as `?v7`, which does not parse.
+    /// A value that nothing defines shows as `?v7`, which does not parse.
     pub fn value(&self, v: ValueId) -> String {
         self.values.get(v.index()).cloned().flatten().unwrap_or_else(|| format!("?v{}", v.index()))
     }

@@ -62,7 +62,7 @@ use crate::num::literal::const_text;
 use crate::num::spell::{Class, parse_op, spell};
 use crate::num::{DType, ScalarOp, format_float};
 
-/// Constants of so many elements are printed; larger ones are kept apart.
+/// Constants of at most this many elements are printed; larger ones are kept apart.
 pub const MOST_INLINE: u64 = 64;
 
 /// Which of the two languages a graph is written in.

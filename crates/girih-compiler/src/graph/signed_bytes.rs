@@ -20,7 +20,7 @@ use crate::base::rule::Log;
 use crate::index::{Ix, Mask};
 use crate::num::{DType, ScalarOp};
 
-/// From so many rows on the sums of the columns are worth their time.
+/// The fewest rows that make the sums of the columns worth their time.
 const ENOUGH_ROWS: i64 = 32;
 /// Terms that are multiplied at once.
 const TERMS: i64 = 4;
@@ -99,7 +99,7 @@ impl Operand {
         Some(Operand { source: *node.args.get(*arg as usize)?, coords: coords.clone(), when: when.clone() })
     }
 
-    /// Whether elements differ along an axis of the product.
+    /// Returns true if elements differ along an axis of the product.
     fn counts(&self, d: usize) -> bool {
         let Ix::Axis(at) = axis(d) else { return false };
         let tested = self.when.conds.iter().flat_map(|c| [&c.lhs, &c.rhs]);

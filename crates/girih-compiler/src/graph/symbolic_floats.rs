@@ -57,7 +57,7 @@ impl Quotient {
     pub fn steps(&self) -> &[Ix] {
         &self.steps
     }
-    /// Whether a float of this type has all integers on the way.
+    /// Returns true if a float of this type has all integers on the way.
     pub fn fits(&self, elem: Elem, facts: &Facts) -> bool {
         let bits = integer_bits(elem);
         bits.is_some_and(|bits| self.steps.iter().all(|ix| facts.range(ix).within(Interval::signed(bits))))
@@ -79,7 +79,7 @@ pub fn integer_bits(elem: Elem) -> Option<u32> {
     }
 }
 
-/// The elements of an operand, of which there are so many.
+/// The `count` elements of an operand.
 pub fn of(graph: &Graph, x: Arg, count: usize) -> Option<Vec<Quotient>> {
     let list = match x {
         Arg::Value(v) => match (&graph.values.get(v)?.quotients, graph.def(v).map(|(node, _)| &node.op)) {

@@ -95,7 +95,7 @@ impl Check<'_> {
                 self.say("a node and its results do not refer to each other".into());
                 continue;
             }
-            // What a node does not define, nothing more can be said about.
+            // Nothing more can be said about a node that uses values that do not exist.
             if node.values().all(|v| self.graph.values.get(v).is_some())
                 && let Err(message) = self.op(node, dialect)
             {
@@ -129,7 +129,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether an expression mentions symbols and the axes of a rank only.
+    /// Checks that an expression mentions only symbols and the axes of a rank.
     fn leaves(&self, ix: &Ix, rank: usize) -> Outcome {
         let mut wrong = None;
         ix.for_each_leaf(&mut |leaf| match leaf {
@@ -424,7 +424,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether a coordinate is seen to lie outside: always, or, where it is read at every position, at one of them.
+    /// Returns true if a coordinate is seen to lie outside: always, or, where it is read at every position, at one of
+    /// them.
     fn outside(&self, coord: &Ix, extent: &Ix, out: &Value, facts: &Facts, everywhere: bool) -> bool {
         let sizes: Option<Vec<i64>> = out.shape.iter().map(Ix::as_const).collect();
         if out.shape.iter().any(|d| self.facts.tight_range(d).lo < 1) {

@@ -234,8 +234,9 @@ impl Ix {
         }
     }
 
-    /// The expression as `coefficient * axis + rest`, neither of which mentions the axis; `None` when it is not linear in
-    /// it: under a division, remainder, minimum or maximum, or multiplied by itself. `(bx*128 + i)*K + j` is `K` times `i`.
+    /// The expression as `coefficient * axis + rest`, where neither mentions the axis; `None` when it is not linear in
+    /// it: under a division, remainder, minimum or maximum, or multiplied by itself. `(bx*128 + i)*K + j` is `K` times
+    /// `i`.
     pub fn linear(&self, axis: AxisId) -> Option<(Ix, Ix)> {
         if !self.has_axis(axis) {
             return Some((Ix::Const(0), self.clone()));

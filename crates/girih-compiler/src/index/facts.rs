@@ -40,7 +40,7 @@ impl Interval {
     pub fn range(lo: i128, hi: i128) -> Option<Interval> {
         (lo < hi).then(|| Interval::new(lo, hi - 1))
     }
-    /// The values of a signed integer of so many bits.
+    /// The values of a signed integer of `bits` bits.
     pub fn signed(bits: u32) -> Interval {
         Interval::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     }
@@ -115,7 +115,8 @@ pub struct Facts {
     pub axes: BTreeMap<AxisId, Interval>,
     /// Where loops end that do not end at a number: an axis is less.
     pub ends: BTreeMap<AxisId, Ix>,
-    /// Of values read as signed numbers; a zero-extending read has the interval too where it holds no negative number.
+    /// The intervals of values read as signed numbers; a zero-extending read has the interval too where it holds no
+    /// negative number.
     pub vals: BTreeMap<ValId, Interval>,
     pub blocks: [Option<Interval>; 3],
     pub grids: [Option<Interval>; 3],
@@ -186,7 +187,7 @@ impl Facts {
         self.range(ix).intersect(Poly::expanded(ix).range(self))
     }
 
-    /// Whether every value of `ix`, and of every operation inside it, is within `bounds`.
+    /// Returns true if every value of `ix`, and of every operation inside it, is within `bounds`.
     pub fn all_steps_within(&self, ix: &Ix, bounds: Interval) -> bool {
         self.tight_range(ix).within(bounds)
             && ix.operands().is_none_or(|(a, b)| self.all_steps_within(a, bounds) && self.all_steps_within(b, bounds))

@@ -51,7 +51,7 @@ impl Poly {
         }
     }
 
-    /// Whether it is a number or one term.
+    /// Returns true if it is a number or one term.
     fn is_one(&self) -> bool {
         self.terms.is_empty() || (self.terms.len() == 1 && self.base == 0)
     }
@@ -184,7 +184,7 @@ impl Poly {
         let negative = self.terms.iter().filter(|(_, c)| *c < 0);
         for (factors, coeff) in positive.chain(negative) {
             let size = i64::try_from(coeff.abs()).ok()?;
-            // What is known at launch is to the right of what varies.
+            // Factors that are known at launch are to the right of those that vary.
             let mut factors: Vec<&Ix> = factors.iter().collect();
             factors.sort_by_key(|f| match f {
                 Ix::Axis(_) | Ix::Block(_) => 1,
@@ -250,7 +250,7 @@ impl Poly {
         (q, r)
     }
 
-    /// The terms of which something holds, and the others with the base.
+    /// The terms whose factors satisfy `holds`, and the others with the base.
     pub fn partition(&self, holds: impl Fn(&[Ix]) -> bool) -> (Poly, Poly) {
         let (terms, rest) = self.terms.iter().cloned().partition(|(factors, _)| holds(factors));
         (Poly { terms, base: 0, ..self.clone() }, Poly { terms: rest, ..self.clone() })
@@ -309,7 +309,7 @@ impl Poly {
             wanted.sort();
             // What is left of a term's factors without those of the other, if that is one.
             let left = |factors: &[Ix]| <[Ix; 1]>::try_from(without(factors, &wanted)?).ok().map(|[only]| only);
-            // What a quotient, or its remainder, and the remainder are together.
+            // The sum of a quotient, or of its remainder, and the remainder.
             let whole = |part: &Ix| match part {
                 all if *all == of_x => Some((**x).clone()),
                 Ix::Mod(quotient, e) if **quotient == of_x => {
@@ -386,6 +386,6 @@ struct Pair {
     quotients: Vec<usize>,
     remainder: usize,
     whole: Ix,
-    /// What stays of the first.
+    /// The rest of the first term.
     left: Poly,
 }

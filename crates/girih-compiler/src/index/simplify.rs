@@ -21,7 +21,7 @@ pub fn simplify(ix: &Ix, facts: &Facts) -> Ix {
     simplify_but(ix, facts, &FxHashSet::default())
 }
 
-/// Long expressions that are simple already: what is made of them is simplified without going through them again.
+/// Long expressions that are simple already: an expression made of them is simplified without going through them again.
 #[derive(Default)]
 pub struct Simple(FxHashSet<Ix>);
 
@@ -30,7 +30,7 @@ const LONG: usize = 24;
 const MOST: usize = 1 << 12;
 
 impl Simple {
-    /// As [`simplify`]. What is known may only have grown since the last time.
+    /// As [`simplify`]. The facts may only have grown since the last time.
     pub fn simplify(&mut self, ix: &Ix, facts: &Facts) -> Ix {
         let simple = simplify_but(ix, facts, &self.0);
         if simple.size() >= LONG {

@@ -1,7 +1,7 @@
 //! Index expressions and masks as text, spelt alike in every IR: `bx*128 + i < n and m`.
 //!
 //! In: an expression and the names of its leaves, or tokens that hold one. Out: text that reads back to the same tree.
-//! Invariant: what is read is at most [`MAX_DEPTH`] operators deep.
+//! Invariant: an expression that is read is at most [`MAX_DEPTH`] operators deep.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ impl Cmp {
     }
 }
 
-/// What axes and values are called.
+/// The names of axes and values.
 pub trait Names {
     fn axis(&self, axis: AxisId) -> Cow<'_, str>;
     fn val(&self, val: ValId) -> Cow<'_, str>;
@@ -99,14 +99,14 @@ fn write(ix: &Ix, level: Level, names: &dyn Names, out: &mut String) {
     }
 }
 
-/// What an expression is read from.
+/// The source that an expression is read from.
 pub trait Tokens {
     type Error;
     /// Takes a sign or a word, if it comes next.
     fn take(&mut self, text: &str) -> bool;
-    /// Whether this word comes next, with a bracket after it.
+    /// Returns true if this word comes next, with a bracket after it.
     fn calls(&self, word: &str) -> bool;
-    /// A number with its sign, or what a name stands for.
+    /// A number with its sign, or the leaf that a name stands for.
     fn leaf(&mut self) -> Result<Ix, Self::Error>;
     /// The error that something else stands here.
     fn unexpected(&self, wanted: &str) -> Self::Error;

@@ -47,7 +47,7 @@ enum Specials {
     OneNan,
     /// Every code is finite.
     Finite,
-    /// What would be the negative zero is NaN; no infinity.
+    /// The code of negative zero is NaN; no infinity.
     NanForZero,
 }
 
@@ -58,7 +58,7 @@ struct Format {
     fraction_bits: u32,
     bias: i32,
     signed: bool,
-    /// Whether the smallest exponent holds zero and subnormals.
+    /// True if the smallest exponent holds zero and subnormals.
     subnormals: bool,
     specials: Specials,
     /// Zero bits kept below the fraction.
@@ -137,7 +137,7 @@ impl Format {
             Specials::Finite => self.largest(),
         }
     }
-    /// Whether overflow and infinities become NaN.
+    /// Returns true if overflow and infinities become NaN.
     fn has_only_nan(self) -> bool {
         matches!(self.specials, Specials::OneNan | Specials::NanForZero)
     }

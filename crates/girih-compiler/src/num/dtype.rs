@@ -47,7 +47,7 @@ impl DType {
         DType::F8E5M2FNUZ,
     ];
 
-    /// Those of Tile IR.
+    /// The types of Tile IR.
     pub fn of_tile_ir() -> impl Iterator<Item = DType> + Clone {
         DType::ALL.into_iter().filter(|d| !matches!(d, DType::F8E4M3FNUZ | DType::F8E5M2FNUZ))
     }
@@ -129,7 +129,7 @@ impl std::fmt::Display for DType {
     }
 }
 
-/// What a value holds: a number, or an address of elements of the type, in 64 bits.
+/// The type of a value: a number, or an address of elements of the type, in 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Ty {
     Num(DType),

@@ -1,4 +1,4 @@
-//! What every scalar operation computes.
+//! The results of all scalar operations.
 //!
 //! In: an operation, the type of its value operands, and their bits (zero-extended into u64). Out: the result's bits.
 //! For example `apply(AddI, I8, &[0xff, 2])` is `1`.
@@ -17,9 +17,9 @@ use super::convert::{convert, encode, is_nan, nan, sign_extend, to_f64};
 use super::op::{Predicate, Rounding, Signedness};
 use super::{DType, ScalarOp, math, soft};
 
-/// Whether the specification leaves this result undefined: division by zero, the one quotient that overflows, and a
-/// float that its integer type cannot hold; also a shift by the width or more, on which it is silent. (A saturating conversion is defined:
-/// its caller does not ask.)
+/// Returns true if the specification leaves this result undefined: division by zero, the one quotient that overflows,
+/// and a float that its integer type cannot hold; also a shift by the width or more, on which it is silent. (A
+/// saturating conversion is defined: its caller does not ask.)
 pub fn is_undefined(op: ScalarOp, ty: DType, args: &[u64]) -> bool {
     match op {
         ScalarOp::RemI { .. } => args[1] == 0,

@@ -11,13 +11,14 @@
 use super::DType;
 use super::convert::{Value, decode, range};
 
-/// Of finite numbers: all are whole multiples of `2^least`, smaller than `2^most`, and need at most so many binary digits.
+/// A set of finite numbers: all are whole multiples of `2^least`, smaller than `2^most`, and need at most `digits`
+/// binary digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Numbers {
     pub digits: u32,
     pub least: i32,
     pub most: i32,
-    /// Whether an infinity is among them. A NaN may always be.
+    /// True if an infinity is among them. A NaN may always be.
     pub infinite: bool,
 }
 
@@ -42,7 +43,7 @@ impl Numbers {
         }
     }
 
-    /// Those of either.
+    /// The numbers of either set.
     pub fn or(self, other: Numbers) -> Numbers {
         Numbers {
             digits: self.digits.max(other.digits),
@@ -68,7 +69,7 @@ impl Numbers {
         })
     }
 
-    /// Whether a format has every one.
+    /// Returns true if a format has every number of the set.
     pub fn are_in(self, ty: DType) -> bool {
         let Some(all) = Numbers::of(ty).filter(|_| !holds_no_negative_zero(ty)) else {
             return false;
@@ -107,7 +108,7 @@ mod tests {
         (0..=ty.mask()).map(move |bits| to_f64(ty, bits)).filter(|x| !x.is_nan())
     }
 
-    /// Whether a format has a number.
+    /// Returns true if a format has a number.
     fn has(ty: DType, x: f64) -> bool {
         let from = x.to_bits();
         to_f64(ty, convert(DType::F64, from, ty, Rounding::NearestEven)) == x
@@ -120,7 +121,7 @@ mod tests {
             let numbers = Numbers::of(x).unwrap();
             for holder in HOLDERS {
                 let held = all(x).all(|n| has(holder, n));
-                // What has its own zero and no smaller number than another is known to be held only where both say so.
+                // `are_in` may miss a format that holds all numbers, but it never names one that does not.
                 assert!(!numbers.are_in(holder) || held, "{x} in {holder}");
             }
             for y in SMALL {

@@ -22,7 +22,7 @@ fn plain_text(dtype: DType, bits: u64) -> Option<String> {
     })
 }
 
-/// The bits of a constant written as [`const_text`] writes it, or in any other usual way; `None` when the text is no
+/// The bits of a constant written as [`const_text`] writes it, or in any other usual way; `None` when the text is not a
 /// constant of the type.
 pub(crate) fn parse_const(dtype: DType, text: &str) -> Option<u64> {
     if let Some(hex) = text.strip_prefix("0x") {

@@ -9,9 +9,9 @@
 //! floats (either takes the other's elements converted, as C's callers must do by hand: an integer under `%f` prints as
 //! that number, a float under `%d` is truncated); `%p` prints an address; `%%` is a percent sign. `%s` and `%n` are
 //! refused, as is anything C does not define, since a kernel's format string is untrusted. Length modifiers (`ll`, `h`, `z`, ...)
-//! are accepted and ignored: the element type says the width. In a string that is not a valid format, that has as many
-//! `%` as there are arguments and no letter or digit after any (the form of older documents), each `%` prints its argument in the
-//! default format: `%d`, `%g` or `%p`.
+//! are accepted and ignored: the element type says the width. A string that is not a valid format may still be in the
+//! form of older documents: one `%` for each argument, and no letter or digit after any of them. Each `%` then prints
+//! its argument in the default format: `%d`, `%g` or `%p`.
 
 use super::convert::to_f64;
 use super::{DType, Ty};
@@ -100,7 +100,7 @@ pub fn parts(format: &Quoted, args: &[Ty]) -> Result<Vec<Part>, String> {
     Ok(pieces(format.raw(), args.len())?.into_iter().map(part).collect())
 }
 
-/// The pieces of a format that takes as many values as there are.
+/// The pieces of a format that has a conversion for each value.
 fn pieces(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
     let pieces = parse(fmt, args)?;
     let wanted = pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count();
@@ -134,7 +134,7 @@ impl Spec {
     }
 }
 
-/// Whether no letter that could end a conversion follows one of its `%`, as NVIDIA's verifier looks for it.
+/// Returns true if no letter that could end a conversion follows one of its `%`, as NVIDIA's verifier looks for it.
 pub fn unterminated(fmt: &str) -> bool {
     let mut rest = fmt;
     while let Some(at) = rest.find('%') {

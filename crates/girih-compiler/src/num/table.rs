@@ -1,7 +1,7 @@
-//! What is so of each scalar operation in every stage, a row each: its spelling, what it takes and gives, its cost.
+//! The properties of each scalar operation in every stage, a row each: its spelling, its operands and result, its cost.
 //!
-//! In: an operation. Out: its [`Row`], and what follows from it ([`ScalarOp::arity`], [`ScalarOp::accepts`], ...). What
-//! an operation computes is [`eval::apply`](super::eval::apply).
+//! In: an operation. Out: its [`Row`], and the properties that follow from it ([`ScalarOp::arity`],
+//! [`ScalarOp::accepts`], ...). [`eval::apply`](super::eval::apply) computes the operation.
 //!
 //! Example: `MaxI` is spelled `max` where the declared type is an integer, takes two integers of one type and gives that
 //! type, is index arithmetic to whoever computes it again, and folds a reduction.
@@ -70,7 +70,7 @@ enum Form {
     FromAddress,
 }
 
-/// What it is to compute a value once more, for a rule that weighs this against storing it; from little to much.
+/// The work of computing a value once more, for a rule that weighs this against storing it; from little to much.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Repeat {
     /// Integer arithmetic as in subscripts.
@@ -87,9 +87,9 @@ pub(crate) struct Row {
     pub(super) class: Class,
     form: Form,
     repeat: Repeat,
-    /// What it costs, in bytes moved.
+    /// The cost of the operation, in bytes moved.
     cost: i64,
-    /// Whether a reduction may combine by it, in any order.
+    /// True if a reduction may combine by it, in any order.
     folds: bool,
 }
 
@@ -347,7 +347,7 @@ impl ScalarOp {
         }
     }
 
-    /// Whether the operation takes operands of these types to that one.
+    /// Returns true if the operation takes operands of these types to that one.
     pub fn accepts(mut self, from: &[Ty], to: Ty) -> bool {
         let (arity, by) = (self.arity(), self.typed_by());
         let Some(&ty) = from.get(by).filter(|_| from.len() == arity) else { return false };
@@ -422,12 +422,12 @@ impl ScalarOp {
         }
     }
 
-    /// Whether a reduction of such values may combine by the operation, in any order.
+    /// Returns true if a reduction of such values may combine by the operation, in any order.
     pub(crate) fn folds(self, dtype: DType) -> bool {
         self.row().folds && self.accepts_numbers(&[dtype; 2], dtype)
     }
 
-    /// What the operation costs, in bytes moved: see `loops::model::fuse`.
+    /// The cost of the operation, in bytes moved: see `loops::model::fuse`.
     pub(crate) fn cost(self) -> i64 {
         self.row().cost
     }

@@ -27,18 +27,18 @@ pub use reference::{Description, descriptions};
 /// A stage that prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
-    /// Of a model: the operations of its source.
+    /// A model in the operations of its source.
     Torch,
-    /// Of a model: primitives.
+    /// A model in primitives.
     Tensor,
-    /// Of a tile program.
+    /// A tile program.
     CudaTile,
     Loop,
     Tile,
     Kernel,
-    /// Of a CPU: its source.
+    /// The source for a CPU.
     C,
-    /// Of a GPU: its source, what NVIDIA's compiler makes of that, and machine code.
+    /// The source for a GPU, NVIDIA's PTX of it, and machine code.
     Cuda,
     Ptx,
     Sass,
@@ -75,7 +75,7 @@ impl Stage {
         }
     }
 
-    /// Whether it is made of all kernels together, after kernel IR.
+    /// Returns true if the stage is made of all kernels together, after Kernel IR.
     pub fn is_source(self) -> bool {
         matches!(self, Stage::C | Stage::Cuda | Stage::Ptx | Stage::Sass)
     }
@@ -101,7 +101,7 @@ impl Stage {
     }
 }
 
-/// What a compilation may choose.
+/// The choices of a compilation.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub target: Target,
@@ -234,14 +234,15 @@ pub fn add_frames(module: &cuda_tile::ir::Module, diagnostics: &mut [Diagnostic]
     }
 }
 
-/// Whether an error found in the readable part of a program would be found in the whole of it too: it is about one
-/// statement, not about what a missing one might have defined or ended.
+/// Returns true if an error found in the readable part of a program would be found in the whole of it too: it is about
+/// one statement, not about something that a missing statement might have defined or ended.
 fn holds_of_the_whole(d: &Diagnostic) -> bool {
     let about_others = [Code::BadTerminator, Code::BadSymbol, Code::BadArity, Code::TypeMismatch];
     d.is_error() && d.span.is_some_and(|s| s.start < s.end) && !about_others.contains(&d.code)
 }
 
-/// Whether one of the others lies within the diagnostic's place: the statement was complained of already.
+/// Returns true if one of the others lies within the diagnostic's place: an error of the statement was reported
+/// already.
 fn meets(d: &Diagnostic, others: &[Diagnostic]) -> bool {
     let within = |inner: Span| d.span.is_some_and(|outer| outer.start <= inner.start && inner.start < outer.end);
     others.iter().any(|other| other.span.is_some_and(within))

@@ -1,7 +1,7 @@
 //! The stages of a model above its kernels: Torch IR to Tensor IR to a plan.
 //!
-//! In: a graph that a front end built. Out: [`Model`]: the same in primitives, and the plan of its kernels in Loop IR,
-//! each of which [`super::lower_loops`] takes further.
+//! In: a graph that a front end built. Out: [`Model`]: the same in primitives, and the plan of its kernels in Loop IR;
+//! [`super::lower_loops`] takes each of them further.
 
 use super::{Event, Observer, Options, tell};
 use crate::base::rule::{Log, Rewrites, Step};
@@ -23,15 +23,16 @@ pub struct Model {
     pub plan: Plan,
     /// The plan as this target's rules want it: with weights in panels, which other kernels write when the model is loaded.
     pub scheduled: Plan,
-    /// Those that were made so far, and how many its kernels may still take.
+    /// The rewrites made so far, and how many the kernels may still take.
     pub rewrites: Rewrites,
 }
 
-/// Lowers a captured graph to a plan. What `--stop-after` leaves of a model is whole: decompositions are always made, and
-/// where fusion may not run, every operation has a kernel of its own.
+/// Lowers a captured graph to a plan. The plan is whole whatever `--stop-after` leaves out: decompositions are always
+/// made, and where fusion may not run, every operation has a kernel of its own.
 pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Model, Vec<Diagnostic>> {
     let mut rewrites = options.rewrites();
-    // What a plan holds once stands in the graph around the loops, although the rule that puts it there may not have run.
+    // Values that a plan holds once stand in the graph around the loops, although the rule that puts them there may not
+    // have run.
     let tensor = lift_all(simplified(graph, &mut rewrites, observer)?);
     tell(observer, Event::Begin("fusion"))?;
     let mut log = Log::default();
@@ -88,7 +89,7 @@ fn simplified(graph: &Graph, rewrites: &mut Rewrites, observer: &mut dyn Observe
     })
 }
 
-/// Whether a graph holds operations of its source, which decompositions replace.
+/// Returns true if a graph holds operations of its source, which decompositions replace.
 pub fn is_torch(graph: &Graph) -> bool {
     graph.has_source()
 }

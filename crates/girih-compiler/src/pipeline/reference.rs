@@ -14,9 +14,9 @@ use crate::{loops, tile};
 pub struct Description {
     /// The stage's letter and the rule's name: `o:rms_norm`, `t:006_stage_inputs`.
     pub name: String,
-    /// Of a decomposition, the operations of models that it is for.
+    /// For a decomposition, the operations of models that it handles.
     pub handles: &'static [&'static str],
-    /// Of a rule of Tile IR, the targets whose list it is in; its number is that of the first of them.
+    /// For a rule of Tile IR, the targets whose list it is in; its number is that of the first of them.
     pub targets: Vec<&'static str>,
     /// Markdown: what it does, before `-->` after, when it refuses.
     pub doc: &'static str,
@@ -33,8 +33,9 @@ impl Description {
         without_number(self.bare())
     }
 
-    /// Whether a user who wrote `name` means this rule: `t:006_stage_inputs`, `006_stage_inputs`, `stage_inputs`, or an
-    /// operation that it is for. The number may be another: it is that of the rule in the list of the target that was traced.
+    /// Returns true if a user who wrote `name` means this rule: `t:006_stage_inputs`, `006_stage_inputs`,
+    /// `stage_inputs`, or an operation that it handles. The number may differ: it is that of the rule in the list of
+    /// the target that was traced.
     pub fn is(&self, name: &str) -> bool {
         let letter = self.name.split_once(':').map(|(letter, _)| letter);
         let bare = match name.split_once(':') {

@@ -1,4 +1,5 @@
-//! What the rules did in a compilation, as values and as text: `-v` counts what each did, `-vv` shows each as a diff.
+//! The rewrites of a compilation, as values and as text: `-v` counts what each rule did, `-vv` shows each rewrite as a
+//! diff.
 
 use super::{Event, Observer};
 use crate::base::Diagnostic;
@@ -8,7 +9,7 @@ use crate::graph::{self, decompose};
 use crate::loops;
 use similar::TextDiff;
 
-/// What one run of a rule did.
+/// One run of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
     /// The kernel of a model that it ran on; empty where it ran on the model, or where there is one kernel.
@@ -21,7 +22,7 @@ pub struct Step {
     pub applied: Vec<String>,
     /// The sites that it left alone, and why.
     pub skipped: Vec<(String, String)>,
-    /// What it changed, as hunks of a unified diff; empty where nothing changed, and where diffs are not wanted.
+    /// Its changes, as hunks of a unified diff; empty where nothing changed, and where diffs are not wanted.
     pub diff: String,
     /// An operation of a model was replaced: it has no number, but it did something.
     pub decomposition: bool,

@@ -59,7 +59,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// Whether a value is what the operation means where it has none.
+    /// Returns true if a value is the one that the operation has by default.
     pub fn is_default(&self, value: &Attr) -> bool {
         match value {
             Attr::Rounding(r) => r.word() == self.attr.default,
@@ -216,7 +216,7 @@ fn known_flags(fields: &[Field], operands: &[Option<u32>]) -> u64 {
     fields.chain(operands.iter().copied()).flatten().fold(0, |word, bit| word | 1 << bit)
 }
 
-/// Whether an operation can do without an attribute that has no default.
+/// Returns true if an operation can do without an attribute that has no default.
 fn may_be_absent(info: &OpInfo, attr: &AttrInfo) -> bool {
     // Truth values that are left out are an empty list.
     let optional = |p: &Piece| matches!(p, Piece::Attr { index, optional: true } if info.attrs[*index].key == attr.key);

@@ -51,12 +51,12 @@ impl Version {
         Version::ALL.into_iter().find(|v| v.to_string() == name)
     }
 
-    /// Whether what appeared in version `since` can be written in this one.
+    /// Returns true if this version has the features of version `since`.
     pub fn has(self, since: (u8, u8)) -> bool {
         (self.major, self.minor) >= since
     }
 
-    /// Whether preview features are allowed.
+    /// Returns true if preview features are allowed.
     pub fn preview(self) -> bool {
         self.tag & 1 != 0
     }
@@ -68,7 +68,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Whether a file is bytecode; anything else is text.
+/// Returns true if a file is bytecode; anything else is text.
 pub fn is_bytecode(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }

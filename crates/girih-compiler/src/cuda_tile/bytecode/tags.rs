@@ -24,7 +24,7 @@ pub mod section {
 /// The number of the one operation that only files with previews have.
 pub const PREVIEW_CALL: u64 = 0x4002;
 
-/// What padding consists of; readers skip whatever is there.
+/// The byte that padding consists of; readers skip any bytes there.
 pub const PADDING: u8 = 0xCB;
 
 /// Element types, with their tags.
@@ -70,7 +70,7 @@ pub const POINTER_FLAGS: Since = (13, 4);
 /// Pointers say whether they lead to memory of one device or of several.
 pub const POINTER_KINDS: Since = (13, 5);
 
-/// What a dynamic extent or stride is written as.
+/// The number that stands for a dynamic extent or stride.
 pub const DYNAMIC: i64 = i64::MIN;
 
 /// Tags of attributes that say what they are.

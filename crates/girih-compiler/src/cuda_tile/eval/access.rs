@@ -350,7 +350,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whether an operation's scope reaches other blocks.
+    /// The block acquires, unless the operation's scope is the block itself.
     fn acquire(&mut self, cx: Cx<'a>) {
         if !block_scope(cx.op) {
             self.shadow.acquire(cx.linear);
@@ -432,7 +432,7 @@ pub fn encode(dtype: DType, bits: impl Iterator<Item = u64>) -> Vec<u8> {
     out
 }
 
-/// What a read-modify-write leaves in memory.
+/// The value that a read-modify-write leaves in memory.
 fn updated(mode: AtomicMode, d: DType, was: u64, arg: u64) -> u64 {
     let int = |s| (integer(d, s, was), integer(d, s, arg));
     let pick = |(a, b): (i128, i128), less: bool| if (a <= b) == less { was } else { arg };

@@ -40,7 +40,7 @@ impl Code {
     }
 }
 
-/// Whether an operation orders memory between blocks.
+/// Returns true if an operation orders memory between blocks.
 pub fn synchronises(op: &Op) -> bool {
     use Opcode as O;
     match op.opcode {

@@ -279,7 +279,7 @@ impl<'a> Machine<'a> {
         self.check_up(block)
     }
 
-    /// Whether the run is to end; what a long operation asks in its middle.
+    /// Returns true if the run is to end; a long operation asks in its middle.
     pub(super) fn interrupted(&self) -> bool {
         self.host.interrupted()
     }
@@ -545,7 +545,7 @@ impl Cx<'_> {
     }
 }
 
-/// What an operation did when an element of its result is undefined though its operands are not.
+/// Why an element of an operation's result is undefined although its operands are not.
 fn cause(op: &Op) -> Option<&'static str> {
     Some(match op.opcode {
         Opcode::DivI | Opcode::RemI => "divides by zero or overflows",
@@ -574,7 +574,7 @@ impl Call {
         let body = Active { region: Func::BODY, next: 0, kind: Kind::Body };
         Call { func, env: vec![None; f.values.len()], held: Call::bytes(f), regions: vec![body] }
     }
-    /// What a call takes before it has values.
+    /// The bytes of a call before it has values.
     fn bytes(f: &Func) -> u64 {
         (f.values.len() * size_of::<Option<Val>>()) as u64
     }

@@ -46,7 +46,7 @@ use crate::base::memory::Memory;
 use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::Module;
 
-/// What to look for beside the results.
+/// The checks and limits of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Watch for races between blocks and for accesses without a token path.
@@ -63,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// What a run did.
+/// The statistics and warnings of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     pub warnings: Vec<Diagnostic>,

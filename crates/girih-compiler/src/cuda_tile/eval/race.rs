@@ -1,10 +1,10 @@
 //! Races and missing token paths, found with a shadow of memory.
 //!
-//! Every byte touched by a weak access remembers its last writer and two of its last readers from different blocks. A conflicting
-//! access by another block with no release-to-acquire chain between the two is a race; a conflicting access by the
-//! same block with no token path is unordered on a GPU. The shadow is bounded, and time is one counter over the
-//! whole run: a chain is taken to exist when the first block releases after its access and the second acquires after that
-//! release. So what is reported is real for this run's order; what is not reported is not proven.
+//! Every byte touched by a weak access remembers its last writer and two of its last readers from different blocks. A
+//! conflicting access by another block with no release-to-acquire chain between the two is a race; a conflicting access
+//! by the same block with no token path is unordered on a GPU. The shadow is bounded, and time is one counter over the
+//! whole run: a chain is taken to exist when the first block releases after its access and the second acquires after
+//! that release. A reported race is therefore real for this run's order; a race that is not reported is not ruled out.
 
 use std::collections::BTreeSet;
 

@@ -119,7 +119,7 @@ impl Elementwise {
         out.with_poison(poison)
     }
 
-    /// Whether the operation breaks its `overflow<...>` promise.
+    /// Returns true if the operation breaks its `overflow<...>` promise.
     fn overflows(&self, args: &[u64]) -> bool {
         let (signed, unsigned) = match self.overflow {
             Overflow::None => return false,

@@ -77,7 +77,7 @@ fn body(params: &str, text: &str, args: Vec<Arg>) -> Outcome {
     launch(&format!("cuda_tile.module @m {{ entry @k({params}) {{\n{text}\nreturn\n}} }}"), [1, 1, 1], 0, args)
 }
 
-/// What an entry body prints.
+/// The output of an entry body.
 fn prints(text: &str) -> String {
     let out = body("", text, vec![]);
     assert_eq!(out.result.as_ref().err(), None);

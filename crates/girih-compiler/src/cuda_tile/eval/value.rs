@@ -1,4 +1,4 @@
-//! What an SSA value holds while a block runs.
+//! The contents of an SSA value while a block runs.
 //!
 //! A tile is its elements in row-major order, each as bits in a `u64`; one element stands for a splat. Beside them
 //! lies, where there is any, one *origin* per element: 0 for a defined element, otherwise the operation that made it

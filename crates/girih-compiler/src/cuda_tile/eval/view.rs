@@ -33,7 +33,7 @@ pub struct Run {
 const RUN: usize = 4096;
 
 impl Places {
-    /// Whether some element of a view's tile lies outside the tensor.
+    /// Returns true if some element of a view's tile lies outside the tensor.
     pub fn beyond(&self) -> bool {
         match self {
             Places::Pointers { .. } => false,

@@ -42,7 +42,7 @@ pub use scalar::scalar_op;
 use std::sync::LazyLock;
 pub use table::{ALIASES, AttrInfo, AttrKind};
 
-/// What an operation does besides computing its results.
+/// The effect of an operation besides computing its results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     Pure,

@@ -7,7 +7,7 @@ use crate::cuda_tile::ir::{
 use crate::cuda_tile::ir::{Opcode as O, Signedness};
 use crate::cuda_tile::words::Words;
 
-/// What kind of value an attribute holds.
+/// The kind of value that an attribute holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AttrKind {
     /// A keyword that is present or not.
@@ -340,7 +340,7 @@ pub(super) static GROUPS: &[(&str, &[Row])] = &[
             op!(ExpExternElementwise "experimental$extern_elementwise" 0 ("args*") [LIB_NAME, LIB_PATH, PURE_ATTR, SYMBOL] ("result") "", "Applies a function of a named library to each element.", code: None, effect: Observable),
             op!(ExpGenerate "experimental$generate" 0 ("") [] ("result") "", "Computes each element from its index.", code: None, regions: (1, 1), effect: Structured),
             op!(ExpScatterStore "experimental$scatter_store" 0 ("src dst index offsets* token?") [DIM] ("result_token") "", "Writes the rows of a tile to the rows of a tensor view that an index tile names.", code: None, effect: Write),
-            op!(OptimizationBarrier "internal$optimization_barrier" 0 ("source") [KEEP_AXIS_INFO] ("result") "", "The source unchanged; what is known about it is forgotten.", code: None),
+            op!(OptimizationBarrier "internal$optimization_barrier" 0 ("source") [KEEP_AXIS_INFO] ("result") "", "The source unchanged; the known facts about it are dropped.", code: None),
         ],
     ),
 ];

@@ -397,7 +397,7 @@ impl<'a> Parser<'a> {
         Ok(AnyAttr::Word(word))
     }
 
-    /// What a generic attribute means under an operation's key.
+    /// Converts a generic attribute to the attribute of an operation's key.
     pub(super) fn convert_attr(&mut self, info: &AttrInfo, value: AnyAttr, span: Span) -> Res<Attr> {
         fn word<T: Words>(value: &AnyAttr) -> Option<T> {
             match value {
@@ -469,7 +469,7 @@ fn hint_value(value: AnyAttr) -> Attr {
     }
 }
 
-/// Whether an attribute says what its absence says.
+/// Returns true if an attribute says the same as its absence.
 pub(super) fn is_default(info: &AttrInfo, attr: &Attr) -> bool {
     match attr {
         Attr::Rounding(r) => r.word() == info.default,

@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether `token =` comes next; an older comma before it is taken with a warning.
+    /// Returns true if `token =` comes next; an older comma before it is taken with a warning.
     pub(super) fn token_ahead(&mut self) -> Res<bool> {
         if self.is(',') && self.peek() == Tok::Word("token") {
             let span = self.span;

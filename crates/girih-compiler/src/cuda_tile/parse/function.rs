@@ -153,7 +153,7 @@ impl<'a> Parser<'a> {
                         _ => false,
                     };
                     if body {
-                        // Names of the failed header are unknown here: what is read is thrown away, and so are
+                        // Names of the failed header are unknown here: the region is read and thrown away, and so are
                         // complaints about names.
                         self.lenient += 1;
                         let read = self.region(vec![], Opcode::Yield);
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether a new line starts here that looks like a statement.
+    /// Returns true if a new line starts here that looks like a statement.
     fn starts_statement(&self) -> bool {
         let between = self.lex.text().get(self.last_end..self.span.start as usize).unwrap_or("");
         if !between.contains('\n') {

@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether the generic form must spell an attribute out.
+/// Returns true if the generic form must spell an attribute out.
 fn is_required(info: &OpInfo, attr: &AttrInfo) -> bool {
     let optional = info.pieces.iter().any(|p| match p {
         Piece::Attr { index, optional } => *optional && info.attrs[*index].key == attr.key,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::cuda_tile::loc::{CompileUnit, File, Scope, ScopeKind, Subprogram};
 
-/// What an alias of a debug attribute stands for.
+/// The meaning of an alias of a debug attribute.
 #[derive(Clone)]
 pub(super) enum DebugAttr {
     Loc(Loc),
@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// What follows the name of a debug attribute.
+    /// Parses the text after the name of a debug attribute.
     fn debug_body(&mut self, name: &str, start: Span) -> Res<DebugAttr> {
         self.expect('<')?;
         if name == "di_loc" {
@@ -291,7 +291,7 @@ impl<'a> Parser<'a> {
         if debug { self.debug_attr().map(drop) } else { self.any_attr().map(drop) }
     }
 
-    /// Whether an alias names a location or a debug attribute.
+    /// Returns true if an alias names a location or a debug attribute.
     fn is_debug_alias(&self, name: &str) -> bool {
         let mut name = name;
         // An alias of an alias of an alias is as far as it goes.

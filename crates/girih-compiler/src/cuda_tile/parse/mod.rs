@@ -41,14 +41,14 @@ use crate::base::lexer::{Lexer, Tok, unescape};
 use crate::base::{Code, Diagnostic, Span};
 use rustc_hash::FxHashMap;
 
-/// What became of a text.
+/// The result of parsing a text.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
     /// `None` when there are errors.
     pub module: Option<Module>,
     /// When there are errors: the statements that could be read, so that more can be said about them.
     pub partial: Option<Module>,
-    /// Every statement could be read; all that is wrong with the text is that some stand outside any entry.
+    /// Every statement could be read; the only errors are statements that stand outside any entry.
     pub complete: bool,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -82,7 +82,7 @@ const MAX_EXPANDED: u32 = 1 << 16;
 struct Failed;
 type Res<T> = Result<T, Failed>;
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 struct Binding {
     /// Empty when the definition failed.

@@ -3,8 +3,8 @@
 use crate::base::IdMap;
 use crate::cuda_tile::ir::*;
 
-/// The same function with values, operations and regions numbered in the order of the text: an operation, its
-/// results, then each region with its arguments and its operations. What no region reaches is gone.
+/// The same function with values, operations and regions numbered in the order of the text: an operation, its results,
+/// then each region with its arguments and its operations. Items that no region reaches are gone.
 pub fn renumber(f: &Func) -> Func {
     let mut out = Func {
         kind: f.kind,

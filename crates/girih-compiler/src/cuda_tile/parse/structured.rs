@@ -386,7 +386,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether a printf conversion starts after a `%`; the rest of the text if so.
+/// Returns the rest of the text if a printf conversion starts after a `%`.
 fn conversion(rest: &str) -> Option<&str> {
     let rest = rest.trim_start_matches(['-', '+', ' ', '#', '0']);
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());

@@ -116,7 +116,7 @@ fn e0107_no_module() {
     rejects("%0 = iota : tile<4xi32>", "E0107 this statement is outside any entry [%0]");
     let both = "E0107 the operation `addi` is outside any entry [addi]\nE0103 the value %a is not defined here [%a]";
     rejects("addi %a, %b : tile<i32>", both);
-    // What follows an entry may use its names.
+    // Statements after an entry may use its names.
     let strayed = format!("{}\naddi %n, %n : tile<i32>", body(""));
     rejects(&strayed, "E0107 the operation `addi` is outside any entry [addi]");
 }

@@ -121,7 +121,7 @@ pub(super) fn attr_text(name: &str, attr: &Attr, style: Style) -> String {
                 "[{}]",
                 join(v, ", ", |(d, bits)| match d {
                     DType::I1 => number_text(*d, *bits, style),
-                    // What a number without a type is taken for; bits of a float need theirs.
+                    // A number without a type is taken for one of these; bits of a float need their type.
                     DType::I64 | DType::F64 if style == Style::Nvidia => match number_text(*d, *bits, style) {
                         text if text.starts_with("0x") => format!("{text} : {d}"),
                         text => text,

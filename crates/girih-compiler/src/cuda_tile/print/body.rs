@@ -137,7 +137,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
         self.p.after(op.span.end);
     }
 
-    /// What follows the name, by the table's format.
+    /// The text after the name, by the table's format.
     fn by_format(&self, info: &OpInfo, op: &Op) -> String {
         let mut line = Line("x".into());
         for piece in &info.pieces {

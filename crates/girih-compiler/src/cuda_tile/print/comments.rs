@@ -43,7 +43,7 @@ impl<'a> Comments<'a> {
         }
     }
 
-    /// Whether the line above the one that holds a place is blank.
+    /// Returns true if the line above the one that holds a place is blank.
     fn blank_above(&self, at: usize) -> bool {
         let before = self.text.get(..at).unwrap_or("");
         let mut lines = before.rsplit('\n').skip(1);
@@ -70,7 +70,7 @@ impl Printer<'_> {
         self.blank(at as usize);
     }
 
-    /// Whether a comment that is not written yet comes before a place.
+    /// Returns true if a comment that is not written yet comes before a place.
     pub fn comment_before(&self, at: u32) -> bool {
         self.comments.as_ref().and_then(|c| c.all.front()).is_some_and(|c| c.start < at as usize)
     }
@@ -119,7 +119,7 @@ impl Printer<'_> {
         let Some(c) = &self.comments else { return };
         let at = match last {
             Some(last) => c.closing_brace(last as usize),
-            // The end of the module: what is left is sorted out by whether the brace comes before it.
+            // The end of the module: comments before the closing brace are inside it, the others are not.
             None => c.text.rfind('}').unwrap_or(0),
         };
         self.flush(at);

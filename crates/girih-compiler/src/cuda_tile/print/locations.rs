@@ -19,7 +19,7 @@ use crate::base::lexer::escape;
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::loc::{LocKind, Scope, ScopeKind};
 
-/// What has an alias.
+/// An attribute that has an alias.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Attribute {
     Loc(Loc),
@@ -39,7 +39,7 @@ impl Attribute {
         }
     }
 
-    /// What its text names, in the order of the text.
+    /// The attributes that its text names, in the order of the text.
     fn parts(&self) -> Vec<Attribute> {
         let loc = |l: &Loc| Attribute::Loc(l.clone());
         let file = |f: &crate::cuda_tile::loc::File| Attribute::Scope(Scope::file(f.clone()));

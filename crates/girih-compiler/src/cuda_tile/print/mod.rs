@@ -86,7 +86,7 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     }
 }
 
-/// What comes before the producer on the first line of NVIDIA's text.
+/// The text before the producer on the first line of NVIDIA's text.
 pub(super) const PRODUCER: &str = "// Producer: ";
 
 /// The producer as it is, or as a string literal where it would not stay on its line or would read as one.
@@ -137,7 +137,8 @@ impl<'a> Printer<'a> {
         self.lines.push(format!("{}{text}", "  ".repeat(self.indent)));
     }
 
-    /// A statement, or the head of one with regions; in our own style on as many lines as it takes.
+    /// A statement, or the head of one with regions; in our own style it is broken into several lines where it is too
+    /// long.
     pub fn statement(&mut self, text: &str) {
         if self.nvidia() {
             return self.line(text);
@@ -167,7 +168,7 @@ impl<'a> Printer<'a> {
             at: Some(l.span.start),
         });
         let mut parts: Vec<Part> = std::iter::once(first).chain(later).collect();
-        // What stands before a file's first module without one is written without one.
+        // The part before a file's first module has no module of its own; it is dropped if it is empty.
         if parts.len() > 1 && m.name.is_none() && m.later.first().is_some_and(|l| l.globals + l.funcs == 0) {
             parts.remove(0);
         }

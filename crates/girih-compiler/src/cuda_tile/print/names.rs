@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct Names {
     /// The use of each value, without `%`.
     pub uses: Vec<String>,
-    /// What stands left of `=` for each operation: names and how many values each stands for.
+    /// The names left of `=` for each operation, and how many values each stands for.
     pub results: Vec<Vec<(String, usize)>>,
 }
 

@@ -244,7 +244,7 @@ cuda_tile.module @empty {
         order.iter().map(|part| formatted.find(part).unwrap_or_else(|| panic!("{part}:\n{formatted}"))).collect();
     assert!(at.is_sorted(), "{at:?}\n{formatted}");
     assert!(formatted.contains("<i32: 7>"), "{formatted}");
-    // What no module holds stays outside of the one that follows.
+    // Items outside any module stay outside of the module that follows.
     round_trip(
         "an entry before a module",
         "entry @k() {\n  return\n}\n\ncuda_tile.module @m {\n  entry @l() {\n    return\n  }\n}\n",

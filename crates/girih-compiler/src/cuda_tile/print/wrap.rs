@@ -7,8 +7,9 @@
 //!     : partition_view<tile=(2x512), tensor_view<64x512xi32, strides=[512,1]>>, tile<i32> -> tile<2x512xi32>, token
 //! ```
 //!
-//! A line is broken before what a loop carries and before the arguments of a body, else before its types, else before
-//! the arrow, else after a comma, the outermost first. What has no such place stays long. Nothing but blanks changes.
+//! A line is broken before the values that a loop carries and before the arguments of a body, else before its types,
+//! else before the arrow, else after a comma, the outermost first. A line without such a place stays long. Nothing but
+//! blanks changes.
 
 /// Columns a line may have.
 pub(super) const WIDTH: usize = 110;
@@ -74,7 +75,7 @@ fn places(text: &str) -> Vec<(usize, usize)> {
     out
 }
 
-/// What a loop carries, or the arguments of a body.
+/// Returns true at the values that a loop carries, and at the arguments of a body.
 fn opens_more(text: &str) -> bool {
     text.starts_with("iter_values(") || text.starts_with('(')
 }

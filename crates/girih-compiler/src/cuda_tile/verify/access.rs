@@ -150,7 +150,7 @@ impl<'a> Verifier<'a> {
         self.result_token(op, 0)
     }
 
-    /// Whether an atomic mode works on an element type.
+    /// Returns true if an atomic mode works on an element type.
     fn mode_fits(mode: AtomicMode, d: DType) -> bool {
         match mode {
             AtomicMode::AddF => d.is_base_float(),

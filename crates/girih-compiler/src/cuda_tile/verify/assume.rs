@@ -1,4 +1,4 @@
-//! The rules of `assume`: which facts can be stated of which values.
+//! The rules of `assume`: the facts that can be stated about each type of value.
 
 use super::Verifier;
 use super::ops::{Checked, Kind};

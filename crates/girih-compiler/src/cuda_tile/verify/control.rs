@@ -380,7 +380,7 @@ impl<'a> Verifier<'a> {
         Some(())
     }
 
-    /// Whether calls lead from a function to the one being verified.
+    /// Returns true if calls lead from a function to the one being verified.
     fn reaches(&self, from: &'a Func) -> bool {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut open = vec![from];

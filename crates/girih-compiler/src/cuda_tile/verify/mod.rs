@@ -89,7 +89,7 @@ fn global(g: &Global, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// What hints may be said of.
+/// The architectures that hints may name.
 const ARCHITECTURES: [&str; 13] = [
     "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_103", "sm_107", "sm_110", "sm_120", "sm_121",
     "default",

@@ -401,7 +401,7 @@ fn modules() {
     assert_eq!(codes(&entry("", "%r = experimental$call @nothing() : () -> tile<f32>")), [Code::BadSymbol]);
 }
 
-/// What the text cannot say, a module built by hand can.
+/// A module built by hand can express errors that no text can.
 #[test]
 fn malformed_modules_are_refused_without_a_panic() {
     use crate::cuda_tile::ir::*;

@@ -98,7 +98,7 @@ impl Builder<'_> {
         ceil => ScalarOp::Ceil;
         /// To the nearest integer, ties to even.
         round_even => ScalarOp::RoundEven;
-        /// Of bools only.
+        /// For bools only.
         copy => ScalarOp::Copy;
     }
 
@@ -200,7 +200,7 @@ impl Builder<'_> {
     pub fn or(&mut self, a: Arg, b: Arg) -> Result<Arg> {
         self.elementwise(ScalarOp::Or, &[a, b])
     }
-    /// Of bools.
+    /// The negation of bools.
     pub fn not(&mut self, a: Arg) -> Result<Arg> {
         let one = Arg::Scalar { elem: self.elem(a), bits: self.elem(a).dtype.mask() };
         self.elementwise(ScalarOp::Xor, &[a, one])

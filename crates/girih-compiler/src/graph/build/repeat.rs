@@ -11,9 +11,9 @@ pub struct Rounds<'a> {
     pub conditional: bool,
     /// The state before the first round.
     pub carried: &'a [Arg],
-    /// Tensors of which each round gets one row, and whether it begins with the last.
+    /// Tensors that give each round one row, and whether the first round gets the last row.
     pub rows: &'a [(Arg, bool)],
-    /// What every round reads.
+    /// The values that every round reads.
     pub read: &'a [Arg],
     /// For each row that a round gives, whether the first round gives the last one.
     pub given: &'a [bool],
@@ -35,7 +35,7 @@ pub fn open(around: &mut Graph) -> Graph {
 pub fn close(around: &mut Graph, body: &Graph) {
     around.origins = body.origins.clone();
     around.listing = body.listing.clone();
-    // What the round found out about them holds around it too.
+    // Facts that the round found out about the symbols hold around it too.
     around.symbols = body.symbols.clone();
 }
 

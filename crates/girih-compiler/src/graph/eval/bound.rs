@@ -4,8 +4,8 @@ use super::super::ir::{Graph, Op, ReduceOp};
 use crate::graph::bind;
 use crate::num::{DType, ScalarOp};
 
-/// What rounding depends on: results may differ from the widened ones by `c * sqrt(longest) * epsilon(coarsest)`,
-/// relative to their size.
+/// The numbers that rounding depends on: results may differ from the widened ones by
+/// `c * sqrt(longest) * epsilon(coarsest)`, relative to their size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bound {
     /// The most elements that one sum or product folds; at least 1.

@@ -5,8 +5,8 @@
 //! hidden; the order within each chain is kept.
 //!
 //! `fma` of f32 is done in f64: the product of two f32 is exact there, and the sum rounds a second time only on its way
-//! to f32, which is wrong only where it lies halfway between two f32 or is subnormal. Those few are done again with
-//! `mul_add`. (Source: the same test is in FreeBSD's `fmaf`.)
+//! to f32, which is wrong only where it lies halfway between two f32 or is subnormal. These few sums are done again
+//! with `mul_add`. (Source: the same test is in FreeBSD's `fmaf`.)
 
 use super::elementwise::Float;
 use super::reduce::Parts;

@@ -192,7 +192,7 @@ fn tables(sources: &[Source], shape: &[usize]) -> Option<Vec<Tables>> {
                 slot.iter_mut().zip(&table).for_each(|(s, t)| *s = s.wrapping_add(stride.wrapping_mul(*t)));
             }
         }
-        // What this source takes is gone for the next ones, if one axis decides.
+        // The next sources do not get the positions that this source takes, if one axis decides.
         if when.iter().flatten().count() == 1
             && let Some((d, Some(w))) = when.iter().enumerate().find(|(_, w)| w.is_some())
         {

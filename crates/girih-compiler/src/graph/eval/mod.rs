@@ -153,7 +153,7 @@ struct Machine<'g> {
     values: Vec<Option<View>>,
     budget: Budget,
     stop: Option<fn() -> bool>,
-    /// What ended the evaluation, where that was no node's fault.
+    /// The reason why the evaluation ended, if no node was at fault.
     ended: Option<Ended>,
 }
 
@@ -189,7 +189,7 @@ impl Machine<'_> {
         self.spend(elements as u64)
     }
 
-    /// Asks for memory, so many bytes of which are given back at once.
+    /// Asks for memory and gives `back` bytes of it back at once.
     fn lend(&mut self, bytes: Option<u64>, back: u64) -> Result<(), String> {
         self.budget.take(bytes).map_err(|why| self.noted(why))?;
         self.budget.give(back);
@@ -214,7 +214,7 @@ impl Machine<'_> {
         Err("stopped".into())
     }
 
-    /// What a failure is: the budget's, the caller's wish, or the node's own.
+    /// The error of a failure: the budget's, the caller's wish, or the node's own.
     fn error(&self, node: NodeId, value: &str, message: String) -> EvalError {
         match self.ended {
             Some(Ended::TooMuch(why)) => EvalError::TooMuch { value: value.into(), why },
@@ -351,7 +351,7 @@ impl Machine<'_> {
             done.map_err(|e| format!("in round {round}, {e}"))?;
             let outputs: Vec<Option<View>> =
                 r.body.outputs.iter().map(|o| machine.values.get(o.value.index()).cloned().flatten()).collect();
-            // What the round held is gone; what it did is done.
+            // The memory of the round is free again; its work stays counted.
             self.budget = machine.budget;
             let more = held.saturating_sub(self.budget.left());
             self.budget.give(more);

@@ -1,4 +1,4 @@
-//! What runs along one axis: scans and sorting.
+//! Operations along one axis: scans and sorting.
 
 use std::cmp::Ordering;
 

@@ -25,7 +25,7 @@ impl Data {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Whether nothing else holds these elements.
+    /// Returns true if nothing else holds these elements.
     pub(super) fn is_alone(&self) -> bool {
         match self {
             Data::F32(v) => Arc::strong_count(v) == 1,
@@ -160,7 +160,7 @@ impl Tensor {
     pub fn numbers(&self) -> Vec<f64> {
         (0..self.len()).map(|i| self.number(i)).collect()
     }
-    /// Whether both have one type, one shape and the same bits.
+    /// Returns true if both have one type, one shape and the same bits.
     pub fn same(&self, other: &Tensor) -> bool {
         self.elem == other.elem
             && self.shape == other.shape
@@ -185,7 +185,7 @@ impl Tensor {
     }
 }
 
-/// Bytes of so many elements in memory.
+/// Bytes of `count` elements in memory.
 pub(crate) fn bytes_of(elem: Elem, count: u64) -> Option<u64> {
     if elem.dtype.bits() == 4 { Some(count.div_ceil(2)) } else { count.checked_mul(elem.dtype.bytes()) }
 }

@@ -26,7 +26,7 @@ fn graph_of(inputs: &[Tensor], make: impl FnOnce(&mut Builder<'_>, &[Arg]) -> Ve
         .collect();
     let origin = graph.add_origin("test", "", None);
     for (i, out) in make(&mut Builder::new(&mut graph, origin), &args).into_iter().enumerate() {
-        let Arg::Value(value) = out else { panic!("an output is no tensor") };
+        let Arg::Value(value) = out else { panic!("an output is not a tensor") };
         graph.outputs.push(crate::graph::Output { name: format!("y{i}"), value });
     }
     graph

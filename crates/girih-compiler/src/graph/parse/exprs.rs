@@ -1,4 +1,4 @@
-//! What follows `=`: one node.
+//! Parses the text after `=`: one node.
 
 use bytes::Bytes;
 

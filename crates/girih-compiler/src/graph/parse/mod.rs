@@ -175,7 +175,8 @@ impl<'t, 'a> Parser<'t, 'a> {
         Ok(())
     }
 
-    /// What follows the head of a loop: the statements of its body, which knows the symbols and none of the values.
+    /// Parses the text after the head of a loop: the statements of its body, which knows the symbols and none of the
+    /// values.
     fn body(&mut self) -> Res<Graph> {
         self.c.punct(":")?;
         self.c.end_line()?;

@@ -60,7 +60,7 @@ enum New {
     Op(ScalarOp, Vec<Arg>),
 }
 
-/// Whether a scalar is the float.
+/// Returns true if a scalar is the float.
 fn is(x: Arg, value: f64) -> bool {
     match x {
         Arg::Scalar { elem, .. } if elem.is_float() => scalar(elem, value) == x,
@@ -68,7 +68,7 @@ fn is(x: Arg, value: f64) -> bool {
     }
 }
 
-/// Whether a scalar is the integer.
+/// Returns true if a scalar is the integer.
 fn is_int(x: Arg, value: i64) -> bool {
     matches!(x, Arg::Scalar { elem, bits } if elem.dtype.is_int() && bits == value as u64 & elem.dtype.mask())
 }
@@ -182,7 +182,7 @@ fn elementwise(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ScalarOp) -> 
     }
 }
 
-/// Whether every number of the second format is one of the first.
+/// Returns true if every number of the second format is one of the first.
 fn contains(wide: crate::num::DType, narrow: crate::num::DType) -> bool {
     use crate::num::DType::*;
     matches!((wide, narrow), (F32, F16 | BF16) | (F64, F16 | BF16 | F32)) || wide == narrow

@@ -137,7 +137,7 @@ fn map(
             list.extend(through);
         }
     }
-    // What comes after a source that is always read never is.
+    // Sources after one that is always read are never read.
     if let Some(at) = list.iter().position(|(_, s)| s.when.is_always()) {
         list.truncate(at + 1);
     }
@@ -180,7 +180,7 @@ fn read_at(ix: &Ix, coords: &[Ix]) -> Ix {
     ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned())
 }
 
-/// Whether each element is read at its own position, of a tensor with the same shape.
+/// Returns true if each element is read at its own position, of a tensor with the same shape.
 pub(super) fn is_identity(from: &[Ix], to: &[Ix], coords: &[Ix], facts: &Facts) -> bool {
     let same = |a: &Ix, b: &Ix| a == b || simplify(&Ix::sub(a.clone(), b.clone()), facts).is_const(0);
     from.len() == to.len()

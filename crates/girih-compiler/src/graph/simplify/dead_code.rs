@@ -31,7 +31,7 @@ fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
             }
         }
     }
-    // Those of dead nodes go with them.
+    // Constants of dead nodes go with them.
     let mut unnamed = vec![true; graph.constants.len()];
     for node in graph.nodes.values() {
         if let Op::Constant(c) = node.op

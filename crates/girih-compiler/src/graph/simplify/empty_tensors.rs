@@ -29,7 +29,7 @@ fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     changed.then(|| copy.finish())
 }
 
-/// Whether it is known that there is no element.
+/// Returns true if it is known that there is no element.
 fn is_empty(graph: &Graph, v: ValueId) -> bool {
     graph.values.get(v).is_some_and(|v| v.shape.iter().any(|n| n.is_const(0)))
 }

@@ -32,7 +32,7 @@ fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     changed.then(|| copy.finish())
 }
 
-/// Whether an operand's value is the same all along an axis of its shape.
+/// Returns true if an operand's value is the same all along an axis of its shape.
 fn constant_along(graph: &Graph, x: Arg, at: AxisId) -> bool {
     let Some(node) = def(graph, x) else { return !matches!(x, Arg::Value(_)) };
     match &node.op {

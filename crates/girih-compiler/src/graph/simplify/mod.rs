@@ -44,12 +44,12 @@ pub fn rules() -> Rules<Graph, ()> {
     Rules { letter: 'n', first: 1, rounds: 12, list }
 }
 
-/// What the trace calls a node: the name of its first result.
+/// The name of a node in the trace: that of its first result.
 fn site(graph: &Graph, node: &Node) -> String {
     node.results.first().and_then(|v| graph.values.get(*v)).map(|v| v.name.clone()).unwrap_or_default()
 }
 
-/// What is known of symbols, and of the positions in a shape.
+/// The facts about symbols, and about the positions in a shape.
 fn facts_in(graph: &Graph, shape: &[Ix]) -> Facts {
     let mut facts = graph.facts();
     for (d, extent) in shape.iter().enumerate() {

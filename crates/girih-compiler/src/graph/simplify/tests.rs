@@ -242,7 +242,7 @@ fn what_would_grow_or_trap_is_not_folded() {
     assert!((fold_constants::RULE.run)(&g, &(), &mut log).is_none());
 }
 
-/// What reads or makes a tensor without elements reads nothing: no operation is left but maps of scalars.
+/// A node that reads or makes a tensor without elements reads nothing: only maps of scalars are left.
 #[test]
 fn empty_tensors_are_not_computed() {
     let g = graph(&[0, 3], |b, x, z| {

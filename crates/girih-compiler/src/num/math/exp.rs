@@ -74,7 +74,7 @@ fn clamp<M: Machine>(x: X<M>, low: f64, high: f64) -> X<M> {
     x.at_least(low).at_most(high)
 }
 
-/// The parts of ln 2, of which the first leaves no error in a product with a small integer.
+/// The two parts of ln 2; the first leaves no error in a product with a small integer.
 fn ln2<M: Machine>(x: X<M>) -> (f64, f64) {
     if x.kind == Kind::F32 { (LN2_HI_F32, LN2_LO_F32) } else { (LN2_HI, LN2_LO) }
 }

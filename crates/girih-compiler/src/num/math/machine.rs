@@ -284,7 +284,7 @@ impl<M: Machine> X<M> {
     }
 }
 
-/// What an operator takes on its right: a value, or a number that becomes a constant of the left value's kind.
+/// The right operand of an operator: a value, or a number that becomes a constant of the left value's kind.
 pub trait Operand<M: Machine> {
     fn on(self, like: X<M>) -> X<M>;
 }

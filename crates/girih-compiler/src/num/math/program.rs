@@ -152,7 +152,8 @@ pub struct Usual {
     pub same: Vec<(Val, Val)>,
 }
 
-/// 1.5 times 2^(precision - 1): what is added to it is rounded to an integer, which then is in the low bits of the sum.
+/// 1.5 times 2^(precision - 1): adding it to a number rounds the number to an integer, which then is in the low bits of
+/// the sum.
 pub fn integer_bits(kind: Kind) -> f64 {
     if kind == Kind::F32 { 12582912.0 } else { 6755399441055744.0 }
 }
@@ -169,11 +170,11 @@ impl Program {
         if i < self.params.len() { self.params[i] } else { self.steps[i - self.params.len()].kind }
     }
 
-    /// What is left where the usual mask holds: the same result by the simpler values.
+    /// The program for values where the usual mask holds: the same result by the simpler values.
     pub fn where_usual(&self) -> Option<Program> {
         let usual = self.usual.as_ref()?;
         let n = self.params.len();
-        // What each value is then called.
+        // The new name of each value.
         let mut named: Vec<Val> = (0..(n + self.steps.len()) as u32).map(Val).collect();
         let mut steps = self.steps.clone();
         for (i, step) in steps.iter_mut().enumerate() {

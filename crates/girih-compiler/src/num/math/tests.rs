@@ -16,7 +16,7 @@ const ONE: [ScalarOp; 14] = [
     ScalarOp::Rsqrt { ftz: false },
     ScalarOp::Rsqrt { ftz: true },
 ];
-/// Those that the C library has not: values come from [`HARD`] and from identities.
+/// The operations that the C library lacks: values come from [`HARD`] and from identities.
 const SPECIAL: [ScalarOp; 6] = [
     ScalarOp::ErfInv,
     ScalarOp::NormalQuantile,
@@ -99,7 +99,7 @@ impl Random {
     fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
-    /// Of any size up to 2^high, small ones too, or uniform around it.
+    /// An argument of any size up to 2^high, small ones too, or uniform around it.
     fn argument(&mut self, high: f64) -> f64 {
         let size = match self.next() % 3 {
             0 => 2f64.powf(self.uniform() * (high + 30.0) - 30.0),

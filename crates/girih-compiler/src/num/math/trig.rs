@@ -1,10 +1,10 @@
 //! sin, cos and tan: reduction by multiples of pi/2, then minimax polynomials on `[-pi/4, pi/4]`.
 //!
-//! sin and cos of usual f32 stay in f32: pi/2 in three parts of which the first leaves no error, since its products with small
-//! integers lie on the grid of the argument. Other f32 compute in f64. Small arguments are reduced as Cody and Waite do, with fused multiply-adds and, for f64, three
-//! parts of pi/2. Large ones multiply by the bits of 2/pi that matter (Payne and Hanek's idea), cut into chunks whose
-//! products with the argument are exact as one or two f64, so whole turns fall away exactly; the chunks are picked by
-//! selects, without a table in memory.
+//! sin and cos of usual f32 stay in f32: pi/2 is split into three parts, and the first leaves no error, since its
+//! products with small integers lie on the grid of the argument. Other f32 compute in f64. Small arguments are reduced
+//! as Cody and Waite do, with fused multiply-adds and, for f64, three parts of pi/2. Large arguments multiply by the
+//! bits of 2/pi that matter (Payne and Hanek's idea), cut into chunks whose products with the argument are exact as one
+//! or two f64, so whole turns fall away exactly; the chunks are picked by selects, without a table in memory.
 
 use super::machine::{Machine, X};
 use super::program::Kind;

@@ -46,7 +46,7 @@ fn step(ty: DType, bits: u64, outward: bool) -> f64 {
     to_f64(ty, if outward { bits + 1 } else { bits - 1 })
 }
 
-/// Whether `r` is the rounding of an exact nonzero result, given by how a candidate compares with it (in size).
+/// Checks that `r` is the rounding of an exact nonzero result, given by how a candidate compares with it (in size).
 fn check(ty: DType, r: u64, negative: bool, mode: Rounding, compare: impl Fn(f64) -> std::cmp::Ordering, what: &str) {
     let size_bits = r & (ty.mask() >> 1);
     let size = to_f64(ty, size_bits);

@@ -26,7 +26,7 @@ pub(super) enum Tagged {
 }
 
 impl Tagged {
-    /// What it is as a hint, or nothing where hints have no such values.
+    /// The value as a hint; `None` if hints have no such values.
     fn hint(self) -> Option<Attr> {
         Some(match self {
             Tagged::Number(d, bits) if d.is_int() => Attr::Int(signed(bits, d.bits())),

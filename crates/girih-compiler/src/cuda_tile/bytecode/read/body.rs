@@ -1,6 +1,6 @@
 //! The operations of a function.
 //!
-//! Values are numbered as they appear: parameters, then the results of each operation. Those of a region are forgotten
+//! Values are numbered as they appear: parameters, then the results of each operation. Values of a region are forgotten
 //! after it, and an operation's own results come after those of its regions.
 
 use super::attrs::{boolean, signed};
@@ -14,7 +14,7 @@ use crate::cuda_tile::bytecode::tags;
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::ops::{Arity, AttrKind};
 
-/// How deeply what is being read is nested.
+/// The nesting depth of the item being read.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Depth(u32);
 

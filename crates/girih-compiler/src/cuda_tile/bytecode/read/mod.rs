@@ -5,10 +5,10 @@
 //! 17 0a 14   exp, of type 10, of value 20   becomes   %1 = exp %tile : tile<16xf32>
 //! ```
 //!
-//! The input is hostile. What is announced is compared with the bytes that are left before memory is set aside; nesting
-//! is bounded; what short numbers refer to over and over (strings, types, constants) is paid for from a [`Budget`], so
-//! memory stays within a fixed multiple of the file's length. Nothing is read twice, apart from types that others
-//! refer to. Spans of what is read are byte ranges of the file.
+//! The input is hostile. Announced sizes are compared with the bytes that are left before memory is set aside; nesting
+//! is bounded; items that short numbers refer to over and over (strings, types, constants) are paid for from a
+//! [`Budget`], so memory stays within a fixed multiple of the file's length. Nothing is read twice, apart from types
+//! that others refer to. Spans are byte ranges of the file.
 
 mod attrs;
 mod body;
@@ -32,7 +32,7 @@ use std::cell::Cell;
 pub const MAX_DEPTH: u32 = 200;
 /// A tile or view may have this many dimensions.
 pub const MAX_RANK: usize = 32;
-/// What strings, types and constants that are referred to may take: this much, and [`EXPANSION`] times the file.
+/// The memory that referenced strings, types and constants may take: this much, and [`EXPANSION`] times the file.
 pub const ALLOWANCE: u64 = 16 << 20;
 pub const EXPANSION: u64 = 64;
 
@@ -96,7 +96,7 @@ fn read_file(bytes: &[u8]) -> Res<Read> {
     Ok(Read { module, version })
 }
 
-/// What all parts of a file share.
+/// The data that all parts of a file share.
 struct File<'a> {
     version: Version,
     strings: Vec<&'a str>,
@@ -139,7 +139,7 @@ impl Budget {
 const SECTIONS: usize = section::PRODUCER as usize + 1;
 const SECTION_NAMES: [&str; SECTIONS] =
     ["", "strings", "functions", "debug locations", "constants", "types", "globals", "the producer"];
-/// What a section's alignment is a multiple of.
+/// The alignment of each section is a multiple of this.
 const ALIGNMENTS: [u64; SECTIONS] = [1, 4, 8, 8, 8, 4, 1, 1];
 
 /// Where each section's contents start and end.

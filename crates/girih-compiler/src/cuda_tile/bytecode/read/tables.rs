@@ -72,7 +72,7 @@ impl<'a> File<'a> {
         self.text(c, what).map(String::from)
     }
 
-    /// What the next number refers to.
+    /// The item that the next number refers to.
     #[inline]
     pub(super) fn item<'t, T>(&self, table: &'t [T], c: &mut Cursor<'a>, what: &str, kind: &str) -> Res<&'t T> {
         let start = c.at();

@@ -9,7 +9,7 @@ use crate::cuda_tile::ir::*;
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
-/// What a number of the table stands for.
+/// The meaning of a number of the table.
 pub(super) enum Entry {
     Num(DType),
     Pointer,
@@ -138,7 +138,7 @@ impl<'a> Types<'_, 'a> {
         }
     }
 
-    /// A word of flags of which only the lowest may be set, if this version has it.
+    /// A word of flags; only the lowest flag may be set, if this version has it.
     fn flag(&self, c: &mut Cursor<'a>, since: tags::Since) -> Res<bool> {
         let start = c.at();
         if !self.file.has(since) {

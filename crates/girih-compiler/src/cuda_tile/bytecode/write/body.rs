@@ -166,7 +166,7 @@ impl<'w, 'm> Body<'w, 'm> {
     }
 }
 
-/// Whether an attribute means the same as its absence.
+/// Returns true if an attribute means the same as its absence.
 fn says_nothing(field: &Field, value: &Attr) -> bool {
     field.is_default(value) || matches!(value, Attr::Bools(list) if !list.contains(&true))
 }

@@ -1,8 +1,8 @@
 //! Debug attributes: where operations come from.
 //!
-//! Bytecode knows places in scopes, and calls. What else a location says has no form there: of a named location its
-//! inner one is written, of a fused one the first that has a place. A place without a scope lies in the scope of its
-//! function, which gets one of its own where it has none.
+//! Bytecode knows places in scopes, and calls. Other locations have no form there: a named location is written as its
+//! inner one, a fused location as the first one in it that has a place. A place without a scope lies in the scope of
+//! its function, which gets a scope of its own where it has none.
 
 use super::Writer;
 use super::buffer::Buffer;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Invariants: the same module gives the same bytes. Every string, type, constant and debug attribute is written once,
-//! in the order of its first use. What is newer than the version is never left out, unless it says nothing: an
+//! in the order of its first use. A feature newer than the version is never left out, unless it says nothing: an
 //! attribute at its default, a result that nobody uses.
 
 mod attributes;
