@@ -179,10 +179,10 @@ impl Verifier<'_> {
             format!("the box of the tensor `{name}` is {:?}; an extent is 1 to 256", t.extents)
         });
         let moved = matches!(t.elem.bits(), 8 | 16 | 32 | 64) && t.elem != DType::I1;
-        self.expect(moved, || format!("TMA does not copy {}, of which the tensor `{name}` is", t.elem));
+        self.expect(moved, || format!("TMA does not copy {}, the element type of the tensor `{name}`", t.elem));
         let row = u64::from(t.extents.last().copied().unwrap_or(0)) * t.elem.bytes();
         self.expect(row.is_multiple_of(16), || {
-            format!("a row of the box of the tensor `{name}` has {row} bytes, which is no multiple of 16")
+            format!("a row of the box of the tensor `{name}` has {row} bytes, which is not a multiple of 16")
         });
         self.expect(matches!(t.swizzle, 0 | 32 | 64 | 128), || {
             format!("the tensor `{name}` is swizzled in {} bytes; that is 32, 64 or 128", t.swizzle)
@@ -196,7 +196,10 @@ impl Verifier<'_> {
         for stride in &t.strides {
             let bytes = stride.as_const().map(|n| i128::from(n) * i128::from(t.elem.bytes()));
             self.expect(bytes.is_none_or(|b| b > 0 && b % 16 == 0), || {
-                format!("a stride of the tensor `{name}` is {} bytes, which is no multiple of 16", bytes.unwrap_or(0))
+                format!(
+                    "a stride of the tensor `{name}` is {} bytes, which is not a multiple of 16",
+                    bytes.unwrap_or(0)
+                )
             });
         }
     }
@@ -482,7 +485,7 @@ impl Verifier<'_> {
         self.expect(ways, || "an asynchronous copy goes from global memory to a shared slot".to_string());
         let element = source.held();
         let whole = element.bits() != 4 && u64::from(bytes) % element.bytes() == 0;
-        self.expect(whole, || format!("{bytes} bytes are no whole number of {element}"));
+        self.expect(whole, || format!("{bytes} bytes are not a whole number of {element} elements"));
         if let (true, Address::Slot { index, .. }) = (whole, to) {
             let per = i128::from(u64::from(bytes) / element.bytes());
             self.expect(may_align(index, per), || {

@@ -411,7 +411,7 @@ impl Side {
         if !row.is_multiple_of(16) {
             return Err("the rows of an operand are no multiple of 16 bytes");
         }
-        let (last, others) = idx.split_last().ok_or("an operand is no matrix")?;
+        let (last, others) = idx.split_last().ok_or("an operand is not a matrix")?;
         let transposed = !last.has_axis(terms);
         // Terms that lie side by side do so from one to the next; where rows or columns do, that follows from the lanes.
         let side_by_side = last.linear(terms).is_some_and(|(by, _)| by.is_const(1));

@@ -59,7 +59,7 @@ impl Product {
             return Err("warpgroups read operands as they lie in shared memory");
         }
         if threads == 0 || !threads.is_multiple_of(GROUP) {
-            return Err("its threads are no whole number of warpgroups");
+            return Err("its threads do not form whole warpgroups");
         }
         let cols = self.cols * 4;
         if self.rows != 2 || cols > COLS || !(cols.is_multiple_of(16) || cols == 8) {

@@ -61,7 +61,7 @@ impl<'a> TileProduct<'a> {
     /// # Errors
     /// Why the loops are none.
     pub fn of(kernel: &Kernel, rows: &'a For) -> Result<TileProduct<'a>, &'static str> {
-        let form = "it is no product of tiles: rows, columns, and a sum of words";
+        let form = "it is not a product of tiles: rows, columns, and a sum of words";
         let [Stmt::For(cols)] = &rows.body[..] else { return Err(form) };
         let [Stmt::For(sum)] = &cols.body[..] else { return Err(form) };
         let [a, b, sums, Stmt::Let { dst, op, args }, written] = &sum.body[..] else {
@@ -88,7 +88,7 @@ impl<'a> TileProduct<'a> {
             }
             _ => None,
         };
-        let (Some(left), Some(right)) = (value(a), value(b)) else { return Err("its operands are no words") };
+        let (Some(left), Some(right)) = (value(a), value(b)) else { return Err("its operands are not words") };
         // Bytes are unsigned on the left.
         let (a, b) = match args[..] {
             [x, y, s] if s == Opnd::Val(*old) && x == Opnd::Val(left) && y == Opnd::Val(right) => (a, b),

@@ -325,7 +325,7 @@ impl Printer<'_> {
             });
         }
         if op == ScalarOp::PtrAdd && elem == Elem::Ptr(DType::I4) {
-            return self.refuse("an address of elements of 4 bits, two of which share a byte");
+            return self.refuse("an address of 4-bit elements, which share bytes in pairs");
         }
         let texts: Vec<&str> = texts.iter().map(|s| s.as_str()).collect();
         let (from, to) = (texts.first().copied().unwrap_or("0"), ty);

@@ -114,7 +114,9 @@ pub(super) fn bind(kernel: &Kernel) -> Result<Bound, String> {
         return Err("blocks take the iterations of one nest in turn, and there are several".to_string());
     }
     if out.cluster.is_some() && (parts.len() > 1 || out.rounds.is_some()) {
-        return Err("clusters are of the blocks of one nest, each of which has one iteration".to_string());
+        return Err(
+            "a kernel with clusters needs a single nest over blocks, with one iteration for each cluster".to_string()
+        );
     }
     let (grid, body) = side_by_side(&mut out.kernel, parts);
     out.kernel.body = shared;

@@ -44,7 +44,7 @@ impl Lower<'_> {
             let var = self.value(&format!("{}_own", b.name), t);
             self.push(k::Stmt::Var { var, init: k::Opnd::Const { dtype: t.dtype(), bits: identity } });
             let Storage::Var(whole) = self.storage(acc)? else {
-                return Err(self.unplaced(f, "what it folds into is no scalar"));
+                return Err(self.unplaced(f, "its accumulator is not a scalar"));
             };
             self.storage.insert(acc, Storage::Var(var));
             own.push((acc, whole, var));

@@ -583,7 +583,9 @@ impl Lower<'_> {
 
     /// A contiguous load of a range of lanes; nearly always it is all of them.
     fn load_some(&mut self, dst: l::ValId, mem: &l::Mem, mask: &l::Mask, other: Option<&l::Opnd>) -> Res<()> {
-        let Some((alike, from, to)) = self.range_of(mask)? else { return Err("a mask is no range".to_string()) };
+        let Some((alike, from, to)) = self.range_of(mask)? else {
+            return Err("a mask does not select a range of lanes".to_string());
+        };
         let t = ty(self.src_ty(dst)?, self.lanes());
         let init = match other {
             Some(other) => self.vector_opnd(other)?,

@@ -169,14 +169,18 @@ fn boxed<'a, const W: usize>(flight: &'a Flight, tensor: &Tensor) -> Boxed<'a> {
 fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String> {
     let (name, align) = (&tensor.name, tensor.align());
     if !base.is_multiple_of(16) {
-        return Some(format!("the array of the tensor `{name}` begins at {base:#x}, which is no multiple of 16 bytes"));
+        return Some(format!(
+            "the array of the tensor `{name}` begins at {base:#x}, which is not a multiple of 16 bytes"
+        ));
     }
     let bytes = strides.iter().map(|s| i128::from(*s) * i128::from(tensor.elem.bytes()));
     if let Some(stride) = bytes.into_iter().find(|b| *b <= 0 || b % 16 != 0) {
-        return Some(format!("a stride of the tensor `{name}` is {stride} bytes, which is no positive multiple of 16"));
+        return Some(format!(
+            "a stride of the tensor `{name}` is {stride} bytes, which is not a positive multiple of 16"
+        ));
     }
     (!to.is_multiple_of(align)).then(|| {
-        format!("a box of the tensor `{name}` lies at byte {to} of shared memory, which is no multiple of {align}")
+        format!("a box of the tensor `{name}` lies at byte {to} of shared memory, which is not a multiple of {align}")
     })
 }
 

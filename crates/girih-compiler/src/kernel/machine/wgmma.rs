@@ -112,7 +112,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         let (own, all) = (at.warp % self.program.warps(W), self.program.warps(W));
         if own | 3 >= all {
-            wrong.push(Wrong::Tensor("warps multiply that are no whole group of four".to_string()));
+            wrong.push(Wrong::Tensor(
+                "a product needs groups of four warps, and the block's last group is smaller".to_string(),
+            ));
         }
         let regs = &block.warps[at.warp].regs;
         let (mut slots, mut first, mut reads) = ([0; 2], [0; 2], vec![]);

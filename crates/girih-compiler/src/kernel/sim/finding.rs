@@ -378,7 +378,7 @@ impl Found {
         };
         let help = match left {
             0 => "let some thread write what they wait for",
-            _ => "let a block wait only for blocks before it, or launch at most as many as are resident at once",
+            _ => "let a block wait only for blocks before it, or launch at most the number that is resident at once",
         };
         self.detailed((Kind::Deadlock, false, statement, statement), block, thread, Detail::Helped(what, help));
     }
