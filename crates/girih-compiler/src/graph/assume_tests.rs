@@ -22,7 +22,7 @@ fn name(v: ValId) -> Option<String> {
     ["a", "b", "c", "d"].get(v.index()).map(|n| n.to_string())
 }
 
-/// What is assumed, and that it answers the question for the call.
+/// The assumptions made; checks that they answer the question for the call.
 fn assumed(values: &[i64], question: &Question) -> Vec<String> {
     let before = call(values);
     let Some(after) = before.answer(question, &name) else { return vec!["nothing".into()] };

@@ -106,7 +106,7 @@ impl<'g> Builder<'g> {
         }
         known
     }
-    /// What was asked of the symbols and not told, and what is asked no more.
+    /// Takes the questions about symbols that had no answer; they are not kept.
     pub fn take_asked(&mut self) -> Vec<Question> {
         self.asked.take()
     }

@@ -105,7 +105,7 @@ pub struct Value {
     /// The elements in row-major order, where they are integers known at compile time (shape arithmetic); at most
     /// [`MAX_KNOWN`] of them.
     pub ints: Option<Vec<Ix>>,
-    /// The same of floats that are made of such integers.
+    /// The same for floats that are computed from such integers.
     pub quotients: Option<Vec<Quotient>>,
 }
 
@@ -413,7 +413,7 @@ pub struct Graph {
     /// In topological order.
     pub nodes: IdMap<NodeId, Node>,
     pub outputs: Vec<Output>,
-    /// What is left for what decompositions list element by element: tables of weights, positions, pieces.
+    /// The remaining memory for what decompositions list element by element: tables of weights, positions, pieces.
     pub listing: Listing,
 }
 
@@ -510,7 +510,7 @@ impl Graph {
         }
     }
 
-    /// What is known of the symbols: their ranges.
+    /// The facts about the symbols: their ranges.
     pub fn facts(&self) -> crate::index::Facts {
         let mut facts = crate::index::Facts::new();
         for (sym, s) in self.symbols.iter() {

@@ -44,7 +44,7 @@ struct Check<'g> {
     node: Option<NodeId>,
 }
 
-/// What is wrong with one node.
+/// The error of one node, if there is one.
 type Outcome = Result<(), String>;
 
 fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {

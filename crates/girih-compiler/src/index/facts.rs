@@ -1,4 +1,4 @@
-//! What is known of the leaves of index expressions, and what follows: intervals, divisibility, decided conditions.
+//! Facts about the leaves of index expressions, and what follows: intervals, divisibility, decided conditions.
 
 use std::collections::BTreeMap;
 
@@ -108,8 +108,8 @@ impl Interval {
     }
 }
 
-/// Intervals and divisibility of leaves. What is not entered may be any 64-bit number; a block id is at least 0, a grid's
-/// size at least 1, and a thread one of [`MOST_THREADS`].
+/// Intervals and divisibility of leaves. A leaf that is not entered may be any 64-bit number; a block id is at least 0,
+/// a grid's size at least 1, and a thread one of [`MOST_THREADS`].
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub axes: BTreeMap<AxisId, Interval>,

@@ -307,7 +307,7 @@ impl Poly {
             let times = coeff.checked_mul(by)?;
             wanted.extend(own);
             wanted.sort();
-            // What is left of a term's factors without those of the other, if that is one.
+            // The rest of a term's factors without those of the other term, if that is one factor.
             let left = |factors: &[Ix]| <[Ix; 1]>::try_from(without(factors, &wanted)?).ok().map(|[only]| only);
             // The sum of a quotient, or of its remainder, and the remainder.
             let whole = |part: &Ix| match part {

@@ -295,7 +295,7 @@ impl Transposed {
 /// Whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shuffle {
-    /// That of the lane whose number differs in the operand's bits.
+    /// The value of the lane whose number differs in the operand's bits.
     Xor,
     /// The value of the lane `by` further; past the end, the lane's own value.
     Down,

@@ -132,7 +132,7 @@ pub(super) struct Parser<'a> {
     at: usize,
     /// Blocks that are open.
     depth: u32,
-    /// The value that the line at hand defines, and the cursor behind it: several rows may be tried at one line.
+    /// The value that the current line defines, and the cursor behind it: several rows may be tried at one line.
     defined: Option<(ValId, usize)>,
     /// The block read last is followed by an `else`.
     has_else: bool,
@@ -410,7 +410,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `NAME: ty`, a new value: of the line at hand, where a row that was tried has read it.
+    /// `NAME: ty`, a new value; that of the current line, if another row that was tried has read it already.
     pub(super) fn define(&mut self, c: &mut Cursor<'a>) -> Res<ValId> {
         if let Some((val, behind)) = self.defined {
             c.at = behind;

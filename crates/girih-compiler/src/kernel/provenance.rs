@@ -148,7 +148,7 @@ mod tests {
 }
 ";
 
-    /// What is written as a statement of a stage was made for the operation that starts there.
+    /// A statement that is written out at a stage was made for the operation that starts there.
     #[test]
     fn loads_products_and_stores_belong_to_their_operations_at_every_stage() {
         let module = parse(ADD).module.unwrap();

@@ -125,9 +125,9 @@ struct Walk<'a> {
     /// The results of shuffles since the current body began: the exchanged value, and the bit of the lane's number that
     /// it was exchanged by.
     exchanged: FxHashMap<ValId, (ValId, u32)>,
-    /// Who has left a loop early, by the loop's number in the text.
+    /// The threads that have left a loop early, by the loop's number in the text.
     loops: Vec<Varies>,
-    /// Who has returned.
+    /// The threads that have returned.
     returned: Varies,
     /// The numbers of the loops around the statement.
     open: Vec<usize>,

@@ -103,7 +103,7 @@ struct Verifier<'a> {
     live: Vec<bool>,
     used: Vec<bool>,
     axes: Vec<bool>,
-    /// What is wrong with the statement at hand.
+    /// The errors of the current statement.
     errors: Vec<String>,
     located: Vec<Problem>,
     /// The next statement's number.

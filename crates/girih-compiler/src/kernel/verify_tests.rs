@@ -1,4 +1,4 @@
-//! What is wrong with kernels, and how it is said.
+//! Errors in kernels, and their messages.
 
 use crate::kernel::{parse, print, verify};
 

@@ -253,7 +253,7 @@ pub enum Filled {
 }
 
 impl Filled {
-    /// What is filled otherwise than by loads and stores, by the word that its text has.
+    /// The fillings other than by loads and stores, with their words in the text.
     pub const WORDS: [(&'static str, Filled); 2] = [("async", Filled::Async), ("tensor", Filled::Tensor)];
 
     /// The word in the text of a stage, and the space before it.

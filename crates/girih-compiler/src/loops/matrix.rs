@@ -309,7 +309,7 @@ impl Product {
         self.at(&self.a, &[(r, slot), (k, term)], Some(self.lane(4, Some(8))), None)
     }
 
-    /// The same of the right one, by tile.
+    /// The element of the right operand that is a lane's word of a matrix, by tile.
     pub fn right_word(&self, tile: &Ix, step: &Ix, matrix: i64) -> Option<Vec<Ix>> {
         let [_, c, k] = self.axes;
         let slot = tile.clone() * Ix::Const(2) + self.lane(4, Some(2));
@@ -404,7 +404,7 @@ impl Side {
         own: AxisId,
         terms: AxisId,
     ) -> Result<Side, &'static str> {
-        // What is in memory of the block's own will be shared.
+        // A buffer in the block's own memory will be shared.
         let shared = |b: &&Buf| matches!(b.space, Space::Shared | Space::Scratch);
         let b = kernel.bufs.get(buf).filter(shared).ok_or("an operand is not in shared memory")?;
         let row = b.shape.last().copied().unwrap_or(0) * b.element_bytes();

@@ -40,7 +40,7 @@ pub fn is_whole(f: &For, blocks: u32) -> bool {
     f.hi.as_const() == Some(blocks.into())
 }
 
-/// What is wrong with a loop over the blocks of a cluster, which stands in a loop over clusters.
+/// The error in a loop over the blocks of a cluster, which stands in a loop over clusters, if there is one.
 pub fn problem(kernel: &Kernel, nest: &For, f: &For) -> Option<&'static str> {
     let blocks = blocks(&nest.body).unwrap_or(0);
     let Place::Block { dim: 0, group: 0, takers: 0, cluster: 0 } = nest.place else {

@@ -62,7 +62,7 @@ pub fn resolve(kernel: &Kernel) -> Vec<(&Stmt, Vec<SourceId>)> {
 }
 
 struct Resolver<'k> {
-    /// What is known so far.
+    /// The sources that are known so far.
     sources: Sources,
     /// In the first round, loops say nothing of what is in them.
     learning: bool,
@@ -146,7 +146,7 @@ impl<'k> Resolver<'k> {
         first
     }
 
-    /// What was found of a statement holds of what it defines.
+    /// The source of a statement is the source of the value or the buffer that it defines.
     fn learn(&mut self, stmt: &Stmt, source: Option<SourceId>) {
         if let Some(dst) = walk::def(stmt) {
             self.sources.vals.set(dst, source);

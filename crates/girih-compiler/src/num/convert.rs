@@ -94,7 +94,7 @@ fn format(ty: DType) -> Format {
     }
 }
 
-/// What is known of all numbers of a format.
+/// The set of all numbers of a format.
 pub(super) fn range(ty: DType) -> Numbers {
     let f = format(ty);
     let exponent = |code: u64| (code >> f.fraction_bits) as i32 - f.bias;

@@ -241,13 +241,13 @@ fn dot_of_floats(x: u64, y: u64, sum: u64) -> u64 {
     fma(low(x), low(y), fma(high(x), high(y), sum))
 }
 
-/// The same of two pairs of i16.
+/// The same for two pairs of i16.
 fn dot_of_integers(x: u64, y: u64, sum: u64) -> u64 {
     let product = |at: u32| i32::from((x >> at) as i16) * i32::from((y >> at) as i16);
     u64::from((sum as u32).wrapping_add(product(0) as u32).wrapping_add(product(16) as u32))
 }
 
-/// The same of four unsigned bytes and four signed ones.
+/// The same for four unsigned bytes and four signed ones.
 fn dot_of_bytes(x: u64, y: u64, sum: u64) -> u64 {
     let product = |at: u32| i32::from((x >> at) as u8) * i32::from((y >> at) as i8);
     u64::from([0, 8, 16, 24].into_iter().fold(sum as u32, |sum, at| sum.wrapping_add(product(at) as u32)))

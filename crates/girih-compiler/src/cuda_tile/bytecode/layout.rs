@@ -16,7 +16,7 @@ use crate::cuda_tile::ops::{self, Arity, AttrInfo, AttrKind, OpInfo, Piece};
 use crate::cuda_tile::words::Words;
 use std::sync::LazyLock;
 
-/// What is written since a later version than the operation itself.
+/// A part of an operation that is written since a later version than the operation itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Flags,

@@ -1,4 +1,4 @@
-//! What is known of a module before it runs: which values die where, and how operations are numbered.
+//! Facts about a module before it runs: where values die, and how operations are numbered.
 
 use crate::base::id::Id;
 use crate::cuda_tile::ir::{Func, MemoryOrdering, Module, Op, OpId, Opcode, RegionId, ValueDef, ValueId};

@@ -255,7 +255,7 @@ impl<'a> Machine<'a> {
             let step = self.step(block)?;
             if !block.out.is_empty() && self.host.at_once() {
                 self.flush(block);
-                // Whoever took the text may have asked for an end.
+                // The host that took the text may have asked for an end.
                 self.check_up(block)?;
             }
             self.worked(block, 1)?;
@@ -557,7 +557,7 @@ fn cause(op: &Op) -> Option<&'static str> {
     })
 }
 
-/// What is at an operation, with the place it comes from where that is known.
+/// The text of a label, with the operation's place where that is known.
 fn label(what: &str, op: &Op) -> String {
     match op.loc.place() {
         Some(place) => format!("{what}, at {place}"),

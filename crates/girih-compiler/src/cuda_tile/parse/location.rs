@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
         Ok(loc)
     }
 
-    /// What is between the parentheses of `loc(...)`, or in a place where only a location may be.
+    /// Parses the text between the parentheses of `loc(...)`, or in a place where only a location may be.
     fn loc_body(&mut self) -> Res<Loc> {
         let start = self.span;
         let loc = match self.tok {

@@ -687,7 +687,7 @@ fn roundings(from: DType, to: DType) -> &'static [Rounding] {
     }
 }
 
-/// What is wrong with the elements of a constant or global of a type.
+/// The error in the elements of a constant or global of a type, if there is one.
 pub(super) fn elements_problem(e: &Elements, ty: &TileType) -> Option<String> {
     if ty.elem != Elem::Num(e.dtype) {
         return Some(format!("elements of {} cannot fill {}", e.dtype, show_tile(ty)));

@@ -1,4 +1,4 @@
-//! What is GNU C's own.
+//! The dialect of GNU C.
 
 use crate::emit::cstyle::dialect::{Base, Dialect};
 use crate::num::DType;

@@ -7,10 +7,10 @@ use crate::kernel::ir::*;
 use crate::kernel::observed::observed;
 use crate::num::DType;
 
-/// Who calls the kernels of a translation unit.
+/// The callers of a translation unit's kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Callers {
-    /// Whoever loads its object: kernels are exported, with descriptions.
+    /// A program that loads the unit's object: kernels are exported, with descriptions.
     Outside,
     /// Code that follows in the same unit.
     Inside,

@@ -1,8 +1,9 @@
 //! Index expressions: `bx * 1024 + i`, `((i64)n >> 4) * 16`.
 //!
-//! In 64 bits; in a dialect that has `int` indices, in 32 as far as ranges show that nothing overflows there, and from
-//! the first operation that might in 64: `(i64)bx * 1024 + i`. What is known: the thread, its block and the grid, which an
-//! open kernel may say itself, values of i32, of some more from [`Indices::define`], and loops from [`Indices::enter`].
+//! Expressions are computed in 64 bits. A dialect with `int` indices computes in 32 bits as far as ranges show that
+//! nothing overflows, and in 64 bits from the first operation that might: `(i64)bx * 1024 + i`. Ranges are known of the
+//! thread, its block and the grid, which an open kernel may state itself, of values of i32, of other values from
+//! [`Indices::define`], and of loops from [`Indices::enter`].
 
 use super::dialect::Dialect;
 use crate::index::{Ix, Mask};

@@ -1,6 +1,6 @@
-//! What is CUDA C++'s own: types that it has words for, and functions that are one instruction.
+//! The dialect of CUDA C++: types that it has words for, and functions that are one instruction.
 //!
-//! In: the name of a helper of `cstyle::library`. Out: what CUDA has for it, an intrinsic or a body of its own.
+//! In: the name of a helper of `cstyle::library`. Out: CUDA's implementation of it, an intrinsic or a body of its own.
 //!
 //! ```text
 //! fma_f32          -->  __fmaf_rn

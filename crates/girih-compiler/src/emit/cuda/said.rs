@@ -4,7 +4,8 @@
 //! print "i = %i, t = %.1f\n", i, t[2] site 0      -->  printf("i = %i, t = [%.1f, %.1f]\n", i, t[0], t[1]);
 //! assert inside, "past the end" site 1            -->  if (!inside) { printf(...); __trap(); }
 //! ```
-//! A format is one of `num::printf`: it is written anew for the types at hand, so none that a user wrote reaches C.
+//! A format is one of `num::printf`: it is written anew for the types of the values, so that no format of a user
+//! reaches C.
 
 use super::stmt::{Printer, Result};
 use crate::kernel::ir::*;

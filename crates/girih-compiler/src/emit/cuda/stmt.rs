@@ -48,7 +48,7 @@ impl Printer<'_> {
         self.kernel.vals[val].ty
     }
 
-    /// The statement at hand has no CUDA.
+    /// Refuses the current statement, which has no form in CUDA.
     pub(super) fn refuse<T>(&self, why: &str) -> Result<T> {
         Err((self.next.checked_sub(1), why.to_string()))
     }

@@ -84,7 +84,7 @@ impl Printer<'_> {
     }
 
     pub(super) fn wait_phase(&mut self, on: &Address, parity: &Ix) {
-        // Who arrives may be a thread of another block.
+        // The thread that arrives may belong to another block.
         let (name, scope) = match self.kernel.cluster {
             1 => ("mbarrier_wait", ""),
             _ => ("mbarrier_wait_cluster", ".acquire.cluster"),

@@ -36,7 +36,7 @@ pub(super) struct Bound {
     pub rounds: Option<Rounds>,
     /// Blocks of a cluster, where there are some, and in what index expressions they differ.
     pub cluster: Option<Cluster>,
-    /// True if 32 bits are enough for the numbers of the blocks at hand.
+    /// True if 32 bits are enough for the numbers of the current blocks.
     int: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Cluster {
     axis: AxisId,
 }
 
-/// The block of its cluster that is at hand.
+/// The number of the current block in its cluster.
 pub(super) fn member(blocks: u32) -> Ix {
     Ix::modulo(Ix::Block(0), Ix::Const(blocks.into()))
 }

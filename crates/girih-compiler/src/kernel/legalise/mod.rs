@@ -84,7 +84,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Loc {
     Scalar(k::Opnd),
-    /// One lane per iteration of the vector loop at hand.
+    /// One lane per iteration of the current vector loop.
     Vector(k::ValId),
 }
 
@@ -124,7 +124,7 @@ struct Lower<'a> {
     /// The pipeline that goes on from one of its iterations to the next, as it was begun before the first.
     begun: Option<pipeline::Begun>,
     slots: slots::Slots,
-    /// Variables of register buffers declared in the block at hand that have no value yet.
+    /// Variables of register buffers declared in the current block that have no value yet.
     undeclared: Vec<k::ValId>,
     vector: Option<Vector>,
     /// In the last, unfinished step of a vector loop: how many lanes are on.
@@ -152,13 +152,13 @@ struct Lower<'a> {
     /// For a buffer that a pipeline fills: the number of the iteration that a generation belongs to, and the number of
     /// generations.
     generations: FxHashMap<l::BufId, (l::Ix, u32)>,
-    /// The threads that run the statements at hand: the first of the block.
+    /// The threads that run the current statements: the first of the block.
     active: u32,
     /// Inside a stage whose copies are asynchronous.
     copies: bool,
     /// Inside a pipeline whose products may still run when an iteration ends.
     flight: wgmma::Flight,
-    /// The operations of the user that statements of the kernel were made for, where it is one, and the one at hand.
+    /// The user's operations that the kernel's statements were made for, where they are known, and the current one.
     sources: FxHashMap<*const l::Stmt, SourceId>,
     source: Option<SourceId>,
     /// For buffers that TMA fills in boxes: the tensor, and the copy of a box.
@@ -392,7 +392,7 @@ impl<'a> Lower<'a> {
         self.vals.get(&val).copied().ok_or_else(|| format!("value {} is used before it is defined", val.0))
     }
 
-    /// Returns true if the expression differs between the lanes of the vector loop at hand.
+    /// Returns true if the expression differs between the lanes of the current vector loop.
     fn varies(&self, ix: &l::Ix) -> bool {
         let Some(vector) = self.vector else { return false };
         self.lane.is_none()

@@ -52,7 +52,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Declares the variables of the block at hand that have no value yet.
+    /// Declares the variables of the current block that have no value yet.
     pub(super) fn declare_registers(&mut self) {
         for var in std::mem::take(&mut self.undeclared) {
             let init = zero(self.out.vals[var].ty.elem);
@@ -70,7 +70,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The variable that holds the elements which the lanes at hand touch.
+    /// The variable that holds the elements which the current lanes touch.
     pub(super) fn register(&mut self, buf: l::BufId, registers: Registers, idx: &[l::Ix]) -> Res<k::ValId> {
         let b = self.buf(buf)?;
         let Registers { first, lanes } = registers;

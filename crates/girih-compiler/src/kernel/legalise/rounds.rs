@@ -67,7 +67,7 @@ impl Lower<'_> {
         done
     }
 
-    /// The round after the one at hand, and what holds where there is one; `None` where a block has one iteration.
+    /// The next round, and the conditions under which it exists; `None` where a block has one iteration.
     pub(super) fn next_round(&mut self) -> Res<Option<(k::Ix, Vec<k::Cond>)>> {
         let Some((axis, count)) = self.rounds.as_ref().map(|r| (r.axis, r.count.clone())) else { return Ok(None) };
         let next = self.ix(&l::Ix::add(l::Ix::Axis(axis), l::Ix::Const(1)))?;

@@ -83,7 +83,7 @@ struct Sync<'a> {
     before: FxHashSet<*const Stmt>,
     /// For each loop: what had happened at the ends of its iterations, as far as it was seen.
     ends: FxHashMap<*const Stmt, Since>,
-    /// The walk at hand saw an end that no walk before it saw.
+    /// The current walk saw an end that no walk before it saw.
     news: bool,
     /// For each loop around: what had happened where an iteration was left early.
     left: Vec<Since>,
@@ -189,8 +189,9 @@ impl Sync<'_> {
         }
     }
 
-    /// A pipeline: the first generations are filled before it, and each iteration begins with a barrier, unless it is free of them. Behind it the
-    /// generation at hand is there for all, and the one that is filled is another.
+    /// A pipeline: the first generations are filled before it, and each iteration begins with a barrier, unless the
+    /// pipeline is free of them. After the barrier all threads see the current generation, and another generation is
+    /// being filled.
     fn pipelined(&mut self, s: &Stmt, f: &For, since: &mut Since) {
         let (stages, rest) = f.stages();
         let fill = self.effects_of(stages);

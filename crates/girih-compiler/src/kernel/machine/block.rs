@@ -23,7 +23,7 @@ use crate::loops;
 use crate::loops::eval::access;
 use crate::loops::eval::blocks::{self, Blocks, Pause, SLICE};
 
-/// What is run.
+/// A run: the program, its kernels and the launch.
 pub(in crate::kernel) struct Run<'a> {
     pub program: &'a Program,
     pub kernel: &'a Kernel,
@@ -79,7 +79,7 @@ pub(super) struct Member {
 /// One block under way, or one cluster: its blocks have their warps, their bytes of shared memory and their mbarriers one behind
 /// the other.
 pub(super) struct Block<const W: usize, L> {
-    /// That of the first block of a cluster.
+    /// The id of the first block of a cluster.
     pub id: [u32; 3],
     pub members: Vec<Member>,
     pub warps: Vec<Warp<W>>,

@@ -17,7 +17,7 @@ struct Compiler<'a> {
     kernel: &'a Kernel,
     code: Vec<Inst>,
     statements: Vec<u32>,
-    /// The number of the statement at hand, and the next one's.
+    /// The numbers of the current statement and of the next one.
     now: u32,
     next: u32,
     /// The first slot of each value.

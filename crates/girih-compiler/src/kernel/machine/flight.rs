@@ -36,7 +36,7 @@ pub(super) struct Flight<const W: usize> {
     landed: bool,
 }
 
-/// What is in flight for the threads of a warp.
+/// The copies in flight for the threads of a warp.
 pub(super) struct Flights<const W: usize> {
     /// In the order in which they began.
     all: Vec<Flight<W>>,

@@ -33,7 +33,7 @@ pub(super) struct Mbarrier {
     expected: u64,
     brought: u64,
     pub phase: u32,
-    /// Who initialised it, and whether a fence has shown that to asynchronous copies.
+    /// The thread that initialised it, and whether a fence has made that visible to asynchronous copies.
     by: u32,
     pub fenced: bool,
     /// The phase that each thread waits for next.
@@ -67,7 +67,7 @@ impl Mbarrier {
         }
     }
 
-    /// Who began the boxes that nobody has waited for.
+    /// The places and lanes that began boxes whose phase nobody has waited for.
     pub fn unseen(&self) -> impl Iterator<Item = (At, usize)> {
         self.unseen.iter().map(|(_, at, lane)| (*at, *lane))
     }

@@ -37,7 +37,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         warp.registers = count;
         warp.groups[group].at += 1;
         if !more {
-            // Whoever waits looks again.
+            // Groups that wait for registers look again.
             let each = self.program.warps(W);
             for group in block.warps[member * each..(member + 1) * each].iter_mut().flat_map(|w| &mut w.groups) {
                 if matches!(group.waits, Some(Wait::Registers(_))) {

@@ -4,7 +4,7 @@
 //! same order. Invariant: every warp that is ready, and every group of lanes in it, gets a turn again and again, so what
 //! waits for another thread ends.
 
-/// Who runs next. Every order is one that a GPU may show.
+/// The order in which warps run. A GPU may show every one of these orders.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Policy {
     /// One warp after the other, in short turns.

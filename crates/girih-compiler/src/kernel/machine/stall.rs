@@ -29,7 +29,7 @@ const QUIET: u32 = 64;
 /// Instructions of a block that waits for no other, between two looks.
 const LOOK: u64 = 2 * SLICE as u64;
 
-/// What is kept of former looks.
+/// The data that is kept of former looks.
 #[derive(Default)]
 pub(super) struct Looks {
     kept: Option<u64>,

@@ -15,7 +15,7 @@ use crate::loops::ir::assertion_code;
 use crate::num::ScalarOp;
 use crate::num::printf::{self, PrintValue};
 
-/// The statement and the lanes at hand.
+/// The current statement and lanes.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub block: [u32; 3],

@@ -189,7 +189,7 @@ fn threads<const W: usize>(warp: usize, lanes: u32) -> Vec<u32> {
     (0..W as u32).filter(|l| lanes >> l & 1 == 1).map(|l| (warp * W) as u32 + l).collect()
 }
 
-/// Who of a group stands at which statement.
+/// The threads of a group, and the statement that they stand at.
 fn standing<const W: usize>(program: &Program, warp: usize, group: &Group, lacks: Option<Lacks>) -> Standing {
     let statement = program.statements.get(group.at as usize).copied().unwrap_or(0);
     Standing { statement, threads: threads::<W>(warp, group.lanes), lacks }

@@ -1,5 +1,5 @@
-//! Who sees what happens while a kernel runs: the evaluator of one thread sees nothing and stops at what is wrong, the
-//! simulator counts, keeps a shadow of memory, and goes on.
+//! Observers of a running kernel: that of the evaluator of one thread sees nothing and stops at the first error; that
+//! of the simulator counts, keeps a shadow of memory, and goes on.
 
 use crate::base::launch::Trap;
 pub(in crate::kernel) use crate::base::memory::Fault;
@@ -37,7 +37,7 @@ pub(in crate::kernel) struct Touch<'a> {
 
 /// Copies of the lanes of a group that a wait has covered.
 pub(in crate::kernel) struct Landing<'a> {
-    /// That of the copy.
+    /// The statement of the copy.
     pub statement: u32,
     pub warp: u32,
     /// The lanes that wrote shared memory, and those of them that read global memory.
@@ -97,7 +97,7 @@ pub(in crate::kernel) enum Sync {
     },
 }
 
-/// What is wrong with the use of an mbarrier, by its number, or of a tensor.
+/// An error in the use of an mbarrier, given by its number, or of a tensor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::kernel) enum Wrong {
     /// It is used before it is initialised, or where the thread cannot know that it is.
@@ -179,7 +179,7 @@ pub(in crate::kernel) enum Place {
     Memory { fault: Fault, near: String },
 }
 
-/// Who meets.
+/// The threads that meet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::kernel) enum Scope {
     Cluster,
@@ -217,7 +217,7 @@ pub(in crate::kernel) struct Meeting {
 }
 
 pub(in crate::kernel) trait Watch {
-    /// What is kept of a block under way.
+    /// The data that is kept for a block under way.
     type Local: Default;
     /// Returns true if [`Watch::touched`] is to be called.
     fn wants_touches(&self) -> bool;

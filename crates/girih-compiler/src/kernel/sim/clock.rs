@@ -21,7 +21,7 @@ use crate::index::facts::MOST_THREADS;
 use crate::kernel::ir::WARP;
 use crate::kernel::verify::MOST_MBARRIERS;
 
-/// Who accessed, and when. `block` 0 is nobody.
+/// The thread that accessed, and when. `block` 0 is nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stamp {
     /// The block's linear number and 1.
@@ -136,7 +136,7 @@ pub(super) struct Clock {
     barrier: Vec<u32>,
     cluster: Vec<u32>,
     meeting: Vec<u32>,
-    /// What was acquired: by all threads of each block, of a warp, by one.
+    /// The knowledge that was acquired: by all threads of each block, of a warp, by one thread.
     of_blocks: Vec<Known>,
     of_warps: FxHashMap<u32, Known>,
     of_threads: FxHashMap<u32, Known>,

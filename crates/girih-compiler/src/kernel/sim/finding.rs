@@ -17,7 +17,7 @@ use crate::kernel::machine::{
 };
 use crate::kernel::print::print_numbered;
 
-/// What is wrong.
+/// The kind of an error.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Kind {
     /// One thread reads what another writes, with nothing to order them.
@@ -184,7 +184,7 @@ enum Detail {
     Told(String),
     /// The whole sentence, and a help line.
     Helped(String, &'static str),
-    /// Who waits where, and who has ended.
+    /// The threads that wait, with the statements they wait at, and those that have ended.
     Waiting {
         what: String,
         standing: Vec<Standing>,

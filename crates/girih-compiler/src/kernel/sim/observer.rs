@@ -36,7 +36,7 @@ pub(super) struct Observer<'a> {
     pub exhausted: Option<u32>,
     pub found: Found,
     pub global: Pages,
-    /// What was released at an address of global memory.
+    /// The knowledge that was released at each address of global memory.
     released: FxHashMap<u64, Known>,
     /// The events on global memory that have been made visible to asynchronous copies.
     shown: Known,
@@ -49,7 +49,7 @@ pub(super) struct Observer<'a> {
 /// Statements of all threads that a run goes on for behind its first access out of bounds, to find what else is wrong.
 const AFTER: u64 = 1 << 23;
 
-/// What is kept of a block under way.
+/// The data that is kept for a block under way.
 #[derive(Default)]
 pub(super) struct Local {
     block: [u32; 3],
@@ -59,11 +59,11 @@ pub(super) struct Local {
     mbarriers: Vec<Mbarrier>,
     /// The events on shared memory that have been made visible to asynchronous copies.
     fenced: Known,
-    /// Who began the copies of a statement that count on an mbarrier.
+    /// The threads that began the copies of a statement that count on an mbarrier.
     copied_by: FxHashMap<(u32, u32), u32>,
 }
 
-/// What is known of an mbarrier.
+/// The knowledge about an mbarrier.
 #[derive(Clone, Default)]
 struct Mbarrier {
     init: Option<Stamp>,

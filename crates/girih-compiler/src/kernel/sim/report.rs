@@ -67,7 +67,7 @@ impl Report {
     /// The report of a run that must end and find nothing; otherwise what went wrong.
     pub fn clean(mut self) -> Result<Report, Trap> {
         if let Some((trap, _)) = self.stopped.take() {
-            // What was found says why it did not end.
+            // The findings say why it did not end.
             let why = trap.code == Code::OutOfFuel && !self.findings.is_empty();
             let message = if why { format!("{}\n{}", trap.message, self.told()) } else { trap.message };
             return Err(Trap { message, ..trap });

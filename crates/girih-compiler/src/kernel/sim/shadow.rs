@@ -72,7 +72,7 @@ impl Cell {
         if !last.is_none() && !same {
             let other = self.other_reader;
             let far = |s: Stamp| s.block != me.block || s.warp() != me.warp();
-            // Whoever is of another warp, or is recent, says more.
+            // A reader of another warp, or a recent one, says more.
             if other.is_none() || far(last) || !far(other) || other.epoch < last.epoch {
                 self.other_reader = last;
             }

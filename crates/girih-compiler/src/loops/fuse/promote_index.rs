@@ -67,7 +67,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     Some(kernel)
 }
 
-/// What is known of a value.
+/// The known form of a value.
 #[derive(Clone)]
 enum Form {
     /// The value, read as signed, is exactly this.

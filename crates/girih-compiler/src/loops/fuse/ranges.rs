@@ -1,4 +1,4 @@
-//! What is known of the values of index expressions.
+//! The ranges of index expressions.
 
 use crate::index::{AxisId, Facts, Interval, Ix};
 use crate::loops::ir::{Kernel, Ty};

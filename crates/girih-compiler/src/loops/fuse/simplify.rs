@@ -245,7 +245,7 @@ fn sink_roles(body: &mut [Stmt]) {
     }
 }
 
-/// What is needed by a statement that does something.
+/// The values and buffers that statements with effects need.
 #[derive(Default)]
 struct Live {
     vals: BTreeSet<ValId>,

@@ -114,9 +114,9 @@ struct Lift<'m> {
     callers: Vec<Frame<'m>>,
     /// Calls expanded so far.
     calls: usize,
-    /// Where the operation at hand comes from.
+    /// Where the current operation comes from.
     from: Option<location::Location>,
-    /// The operation at hand.
+    /// The current operation.
     source: Option<SourceId>,
 }
 

@@ -139,7 +139,7 @@ fn statistic(
     })
 }
 
-/// What is divided and by what, with the divisor's coordinates: `e / l`, or `e * (1 / l)`.
+/// The dividend and the divisor of a quotient, with the divisor's coordinates: `e / l`, or `e * (1 / l)`.
 fn quotient(graph: &Graph, v: ValueId, at: &[Ix], passed: &mut Vec<ValueId>) -> Option<(ValueId, ValueId, Vec<Ix>)> {
     let (node, _) = graph.def(v)?;
     let (e, l) = operands(node)?;
@@ -172,7 +172,7 @@ fn stream(
     let mut inside = vec![];
     let (mut v, mut at) = through_maps(graph, left, identity, &mut inside);
     let elem = graph.values[outer.dot].elem;
-    // What is of the narrow type.
+    // The values of the narrow type.
     let mut narrow = vec![];
     let rounding = |v| graph.def(v).filter(|(n, _)| matches!(n.op, Op::Elementwise(ScalarOp::FToF { .. })));
     let rounded = match rounding(v).map(|(node, _)| &node.args[..]) {

@@ -80,7 +80,7 @@ pub struct Step {
     pub within: Option<LoopId>,
 }
 
-/// What is copied: a whole array to another.
+/// A copy of a whole array to another.
 pub type Move = (ArrayId, ArrayId);
 
 /// Steps that run in rounds: those with it in their `within`, and those of loops inside.
@@ -248,7 +248,7 @@ impl Plan {
             l.last.iter().flat_map(|(a, b)| [a, b]).for_each(|id| named(*id, [range[1]; 2]));
             l.condition.iter().for_each(|id| named(*id, *range));
         }
-        // What is not of a loop alone stays through all its rounds.
+        // An array that is not of a loop alone stays through all its rounds.
         let mut grew = true;
         while grew {
             grew = false;

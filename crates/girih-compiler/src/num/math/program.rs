@@ -143,7 +143,7 @@ pub struct Program {
     pub usual: Option<Usual>,
 }
 
-/// What is simpler in nearly all cases.
+/// A simpler program for nearly all cases.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Usual {
     /// Nearly always holds.

@@ -36,7 +36,7 @@ pub use library::help::{Known, asked, help, table};
 use crate::base::Diagnostic;
 use crate::graph::{Elem, Graph};
 
-/// What is known of an input that the text does not define.
+/// The known facts about an input that the text does not define.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Given {
     pub name: String,

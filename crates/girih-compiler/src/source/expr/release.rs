@@ -36,7 +36,7 @@ impl DerefMut for Pairs {
     }
 }
 
-/// What is still to be freed.
+/// The values and scopes that are still to be freed.
 #[derive(Default)]
 struct Work {
     values: Vec<Value>,

@@ -66,7 +66,7 @@ pub(super) struct Body<'a, 'm> {
     pub depth: usize,
 }
 
-/// What was found wrong up to some place.
+/// The problems reported up to some place.
 pub(super) struct Said {
     errors: usize,
     unsupported: BTreeMap<String, Vec<String>>,
@@ -110,7 +110,7 @@ pub(super) struct Importer<'m> {
     open: Vec<Open>,
     /// Which numbers were compared, and nothing told which is greater.
     compared: Vec<Question>,
-    /// What is not supported, and the nodes that use it.
+    /// The unsupported operators, and the nodes that use each.
     unsupported: BTreeMap<String, Vec<String>>,
     pub(super) errors: Vec<Diagnostic>,
     nodes: usize,
@@ -342,7 +342,7 @@ impl<'m> Importer<'m> {
         (body, around.args)
     }
 
-    /// What was said so far.
+    /// The problems reported so far.
     pub(super) fn said(&self) -> Said {
         Said { errors: self.errors.len(), unsupported: self.unsupported.clone() }
     }
@@ -824,7 +824,7 @@ impl<'m> Importer<'m> {
         if self.errors.is_empty() {
             return Ok(self.graph);
         }
-        // What was refused otherwise, an `If` whose branches differ, may wait for a comparison too.
+        // A node refused for another reason, an `If` whose branches differ, may wait for a comparison too.
         if self.open.is_empty() {
             self.open.push(Open { asked: vec![], operands: vec![] });
         }

@@ -48,7 +48,7 @@ pub const NEWEST_OPSET: i64 = 28;
 /// The oldest one. Scan before 9 is refused.
 pub const OLDEST_OPSET: i64 = 7;
 
-/// What is known of a model beside its file.
+/// The facts about a model that its file does not state.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Inputs whose elements are known when the model is compiled: they become constants. A model whose shapes depend
@@ -66,7 +66,7 @@ pub struct Options {
     pub apart: BTreeSet<String>,
     /// Inputs that have an initializer which a run gives something else for.
     pub given: BTreeSet<String>,
-    /// What is assumed of named dimensions; see [`import_assuming`].
+    /// The assumptions about named dimensions; see [`import_assuming`].
     pub assumed: Assumptions,
     /// The bytes that decompositions may list element by element; see [`crate::graph::ir::LISTED`], the default.
     pub listed: Option<u64>,

@@ -206,7 +206,7 @@ fn bad_constants() {
     assert_eq!(with(&listed[..8], &i32).unwrap_err(), message);
 }
 
-/// What is written in few bytes takes little memory: a splat of the largest tile, and a large constant that many
+/// A module written in few bytes takes little memory: a splat of the largest tile, and a large constant that many
 /// operations refer to.
 #[test]
 fn what_is_repeated_is_paid_for() {

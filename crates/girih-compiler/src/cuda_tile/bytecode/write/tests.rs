@@ -90,7 +90,8 @@ fn places_without_a_scope_get_that_of_their_function() {
     assert!(crate::cuda_tile::verify(&read).is_empty());
 }
 
-/// What was read from each file of the corpus is written at every version that can express it, and reads back as it was.
+/// The module read from each file of the corpus is written at every version that can express it, and reads back as it
+/// was.
 #[test]
 fn the_corpus_is_written_at_every_version() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/bytecode/corpus");

@@ -99,7 +99,8 @@ fn everything_in_a_ring_is_needed() {
         let text = ring(depth);
         let without = |line: &str| with(&text, line, "");
         finds(&without("fence init"), true, &[InitFence]);
-        // Who arrives at another block's mbarrier cannot know that it is there; one of the own block's threads can.
+        // A thread that arrives at another block's mbarrier cannot know that it exists; one of the own block's threads
+        // can.
         finds(&with(&text, "barrier cluster", "barrier\n"), true, &[Init]);
         finds(&without("wait full"), true, &[InFlight, ReadAfterWrite]);
         finds(&without("wait free"), true, &[WriteAfterRead, InFlight]);

@@ -99,14 +99,14 @@ fn everything_in_a_pipeline_is_needed() {
         finds(&without(&text, "copy tensor"), &[Deadlock]);
         finds(&without(&text, "init full"), &[Init]);
         finds(&text.replace("full[i] count 1", "full[i] count 2"), &[Deadlock]);
-        // Whoever comes last is not waited for: a schedule in which that is not the thread that copies shows it.
+        // Nobody waits for the last thread to arrive: a schedule in which that is not the thread that copies shows it.
         let all = reports(&text.replace("free[i] count 64", "free[i] count 63"));
         assert!(all.iter().any(|(_, r)| r.findings.iter().any(|f| f.kind == WriteAfterRead)), "{}", all[0].1);
         finds(&text.replace("expect 256", "expect 512"), &[Deadlock]);
     }
 }
 
-/// Without a barrier of free slots, who lags by two phases takes one for another: some schedule shows it.
+/// Without a barrier of free slots, a thread that lags by two phases takes one for another: some schedule shows it.
 #[test]
 fn a_parity_says_only_so_much() {
     let text = without(&pipeline(2), "wait free");

@@ -8,7 +8,7 @@ use crate::base::launch::{Launch, Trap};
 use crate::base::memory::{Memory, VecMemory};
 use crate::loops;
 
-/// What is printed, in order.
+/// The output, in order.
 #[derive(Default)]
 struct Printed(String);
 

@@ -9,7 +9,7 @@ use crate::kernel::sim::run;
 use crate::kernel::{parse, verify};
 use crate::loops;
 
-/// What is found in a kernel that the verifier refuses, and its report as text.
+/// The findings in a kernel that the verifier refuses, and its report as text.
 fn refused(threads: u32, body: &str) -> (Vec<(Kind, u32, u32)>, String) {
     let text = format!("kernel k(o: ptr<i32>) threads {threads} scratch 0 {{\n{body}\n}}\n");
     let k = parse::parse(&text).unwrap_or_else(|d| panic!("{}\n{text}", d.message));

@@ -180,7 +180,7 @@ impl NestBuilder<'_> {
     }
 }
 
-/// What is folded.
+/// The operands of a reduction.
 struct Fold<'a> {
     axes: &'a [u32],
     coords: &'a [Ix],

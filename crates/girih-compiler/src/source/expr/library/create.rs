@@ -144,7 +144,7 @@ fn filled(e: &mut Eval<'_>, a: &Args<'_>, shape: Vec<Ix>, elem: Option<Elem>) ->
     if exact && plain {
         return constant(e, elem, shape, value);
     }
-    // What is cut off, wraps or does not fit is the operation's business.
+    // The operation itself cuts off, wraps or refuses numbers that do not fit.
     let Some(number) = e.number(fill) else { return e.fail("`fill_value` must be a known number") };
     let size = Attr::List(shape.into_iter().map(Attr::Int).collect());
     let attrs = [("size".to_string(), size), ("dtype".to_string(), Attr::Elem(elem))];

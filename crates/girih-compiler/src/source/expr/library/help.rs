@@ -1,4 +1,4 @@
-//! What is known, as text: all of it by subject, or one name.
+//! The library's names as text: all of them by subject, or one name.
 
 use super::{GROUPS, Kind, load, params, path_of, python};
 use crate::base::words::did_you_mean;
