@@ -1,14 +1,14 @@
-//! Identifiers of emitted source: words made by us from whatever a user calls things.
+//! Identifiers of emitted source: words made from whatever a user calls things.
 //!
-//! In: any text, as a hint. Out: an [`Ident`], which every C-like language takes as the name of a variable:
+//! In: any text, as a hint. Out: an [`Ident`], which every C-like language accepts as the name of a variable:
 //!
 //! ```text
 //! x.1 -> x_1     1st -> v1st     for -> for_     __LINE__ -> v__LINE__     sum, a second time -> sum_2
 //! ```
 //!
-//! Invariants: a letter or `_`, then letters, digits and `_` of ASCII, at most [`LONGEST`] and a number; never a key word, a
-//! macro, or a name that the emitted source has for itself. The words of emitted source neither end in `_` nor have `__`
-//! inside, so a user's word does where it would be one of them.
+//! Invariants: a letter or `_`, then letters, digits and `_` of ASCII, at most [`LONGEST`] and a number; never a
+//! keyword, a macro, or a name that the emitted source uses itself. The words of emitted source neither end in `_` nor
+//! contain `__`, so a user's word that equals one of them gets such an underscore.
 
 use std::sync::OnceLock;
 
@@ -37,7 +37,7 @@ impl Ident {
         Ident(name)
     }
 
-    /// An identifier that was printed; `None` for what none prints as.
+    /// An identifier that was printed; `None` for a text that no identifier prints as.
     pub fn parse(text: &str) -> Option<Ident> {
         let words = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         (words && begins_well(text) && !is_ours(text)).then(|| Ident(text.to_string()))
@@ -63,7 +63,7 @@ pub struct Idents {
 }
 
 impl Idents {
-    /// The hint made an identifier, with a number after it where it is taken.
+    /// Makes the hint an identifier, with a number after it where the identifier is taken.
     pub fn fresh(&mut self, hint: &str) -> Ident {
         let base = Ident::new(hint);
         if self.taken.insert(base.clone()) {
@@ -91,7 +91,7 @@ fn begins_well(name: &str) -> bool {
     }
 }
 
-/// C's key words and GNU's.
+/// The keywords of C and of GNU C.
 const KEYWORDS: &str = "\
 auto break case char const continue default do double else enum extern float for goto if inline int long \
 register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while \
@@ -123,7 +123,7 @@ fn words() -> &'static FxHashMap<&'static str, bool> {
     WORDS.get_or_init(|| {
         let own = [KEYWORDS, KEYWORDS_OF_CPP, OWN, MACROS].into_iter().flat_map(|words| words.split(' '));
         let vectors = VECTORS.split(' ').map(|word| (word, false));
-        // Some begin vectors and are key words.
+        // Some are both prefixes of vectors and keywords.
         vectors.chain(own.map(|word| (word, true))).collect()
     })
 }

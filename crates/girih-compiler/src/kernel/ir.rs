@@ -1,4 +1,4 @@
-//! Kernel IR: the program of one kernel as flat statements over typed scalars and vectors. Nothing is left to decide: one
+//! Kernel IR: the program of one kernel as flat statements over typed scalars and vectors. All choices are made: one
 //! statement becomes one line of source.
 //!
 //! ```text
@@ -34,7 +34,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A value is defined once, in its body or an enclosing one, before its uses; a variable is declared so.
+//! 1. A value is defined once, in its body or an enclosing one, before its uses; a variable is declared in the same
+//!    way.
 //! 2. An operation's vector operands have the lane count of its result; scalars are splatted first. Constants need not be.
 //! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C. A user's text
 //!    enters a kernel only as an [`Ident`], a [`Label`] or a [`Quoted`], whose constructors make it harmless; source
@@ -44,9 +45,9 @@
 //! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. Constructs
 //!    that need several threads (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`,
 //!    asynchronous copies and the waits for them) appear only where a block has several.
-//! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
-//!    `mma`, and all threads of a warpgroup a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
-//!    order no accesses of memory.
+//! 7. All threads of a block reach a `barrier` together, all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix`
+//!    or an `mma`, and all threads of a warpgroup a `wgmma` ([`super::uniform`] checks it). Only the first two order
+//!    accesses of memory; the others exchange values.
 //! 8. A block accesses the shared memory of another block of its cluster only before that block ends: all threads of a
 //!    cluster meet after the last such access.
 //! 9. Shared slots start at multiples of 16 bytes. Two slots may share bytes unless one of them holds mbarriers; a
@@ -118,7 +119,7 @@ pub enum Space {
     Scratch,
     /// Memory that the threads of a block share.
     Shared,
-    /// The same, of mbarriers alone.
+    /// Memory that the threads of a block share, for mbarriers alone.
     Mbarrier,
 }
 
@@ -176,7 +177,7 @@ impl Tensor {
     pub fn count(&self) -> u64 {
         self.extents.iter().fold(1, |n, e| n.saturating_mul(u64::from(*e)))
     }
-    /// Bytes of a box, which count whether they lie inside the tensor or not.
+    /// Bytes of a box; they count whether they lie inside the tensor or not.
     pub fn bytes(&self) -> u64 {
         self.count().saturating_mul(self.elem.bytes())
     }
@@ -198,13 +199,13 @@ crate::id_type! {
 /// The writes that a fence makes visible to asynchronous copies, or to products of a warpgroup.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fence {
-    /// Mbarriers that the thread has initialised.
+    /// The initialisation of mbarriers by the thread.
     Init,
-    /// All that the thread has written to shared memory.
+    /// All writes of the thread to shared memory.
     Async,
-    /// All of global memory that the thread knows of.
+    /// All writes to global memory that the thread knows of.
     Global,
-    /// Registers that the thread has written, to products of its warpgroup.
+    /// The thread's writes to registers, for products of its warpgroup.
     Registers,
 }
 
@@ -213,8 +214,8 @@ pub const WARP: u32 = 32;
 /// Threads of a warpgroup, four warps.
 pub const WARPGROUP: u32 = 4 * WARP;
 
-/// A matrix in shared memory as `wgmma` reads it. Its terms lie side by side, in rows of `swizzle` bytes below each other;
-/// or where it is transposed its lines do. Pieces of rows are exchanged as TMA does it.
+/// A matrix in shared memory as `wgmma` reads it. Its terms are contiguous, in rows of `swizzle` bytes below each
+/// other; where it is transposed, its lines are contiguous instead. Pieces of rows are exchanged as TMA does it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
     /// The first element, as if no pieces were exchanged.
@@ -236,7 +237,7 @@ impl Panel {
     }
 }
 
-/// How far apart elements may lie that vectors side by side are loaded for.
+/// The greatest distance of elements for which adjacent vectors are loaded.
 pub const MOST_APART: u32 = crate::tile::affine::MOST_APART as u32;
 
 /// Tiles of a processor, and their rows and the words of these.
@@ -255,7 +256,7 @@ pub fn statements<'k>(body: &'k [Stmt], each: &mut dyn FnMut(&'k Stmt)) {
     }
 }
 
-/// In which part, and in which of its lanes, lane `i` of [`Stmt::Every`] lies.
+/// The part, and the lane of that part, that lane `i` of [`Stmt::Every`] comes from.
 pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
     let apart = lanes.saturating_sub(1).max(1);
     let part = (i * step / apart).min(step.saturating_sub(1));
@@ -292,7 +293,7 @@ impl Transposed {
     }
 }
 
-/// Whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
+/// The lane whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shuffle {
     /// The value of the lane whose number differs in the operand's bits.
@@ -331,7 +332,7 @@ pub enum Address {
     },
 }
 
-/// An array in global memory: what the kernel calls it, and what it is, under the same name.
+/// An array in global memory: the kernel's name for it, and its type and contents, under the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Global {
     pub name: Ident,
@@ -408,8 +409,8 @@ impl Kernel {
         before.fold(0, |n, (_, s)| n.saturating_add(s.len))
     }
 
-    /// Bytes from the shared memory of a block to that of the next one of its cluster, as they are counted here: both begin at a
-    /// multiple of what boxes and panels do.
+    /// Bytes from the shared memory of a block to that of the next block of its cluster, as they are counted here: both
+    /// begin at a multiple of the alignment of boxes and panels.
     pub fn apart(&self) -> u64 {
         if self.cluster > 1 { self.shared.checked_next_multiple_of(1024).unwrap_or(u64::MAX) } else { self.shared }
     }

@@ -1,8 +1,8 @@
-//! Kinds of parts that statements are made of: what a part is in memory, and what the statement does with it.
+//! The kinds of parts that statements are made of: the type of a part in memory, and how the statement uses it.
 //!
-//! In: a statement of the table in [`super::statements`]. Out: its [`Part`]s, in order of its text. Walkers ask for parts
-//! instead of matching on statements: the verifier marks what is defined and used, [`super::uniform`] joins the levels of
-//! operands, [`super::observed`] follows bits. [`super::spelled`] has the text of each kind.
+//! In: a statement of the table in [`super::statements`]. Out: its [`Part`]s, in order of its text. Walkers ask for
+//! parts instead of matching on statements: the verifier checks definitions and uses, [`super::uniform`] joins the
+//! levels of operands, [`super::observed`] follows bits. [`super::spelled`] has the text of each kind.
 //!
 //! ```text
 //! New                                      VAL ":" ty                      a new value
@@ -58,17 +58,17 @@ pub enum Part<'s> {
     Defines(ValId),
     /// A variable, or a vector with a lane of its own, that it writes.
     Updates(ValId),
-    /// An operand whose bits become bits of what the statement defines or writes.
+    /// An operand whose bits become bits of the values or memory that the statement defines or writes.
     Moves(Opnd),
     /// An operand that is used as a number.
     Takes(Opnd),
-    /// An operand whose very bits are shown or compared.
+    /// An operand whose exact bits are shown or compared.
     Shows(Opnd),
-    /// Words that a matrix unit reads as the numbers they hold.
+    /// Words that a matrix unit reads as numbers.
     Feeds(ValId),
     /// A number over axes, values and the launch.
     Index(&'s Ix),
-    /// A condition that decides about the statement.
+    /// A condition that decides if the statement takes effect.
     Mask(&'s Mask),
     /// Memory from an address on.
     At(&'s Address, Access),
@@ -86,11 +86,11 @@ pub enum Part<'s> {
 pub enum Access {
     Reads,
     Writes,
-    /// Reads, and writes what an operation makes of that and of the operand.
+    /// Reads, and writes the result of an operation on the old value and the operand.
     Combines,
     /// Reads, compares bit by bit, and may write.
     Compares,
-    /// A matrix unit reads or writes it, as the numbers that it holds.
+    /// A matrix unit reads or writes it as numbers.
     Multiplies,
     /// An mbarrier.
     Waits,
@@ -129,7 +129,7 @@ macro_rules! kinds {
 kinds! {
     /// A new value with its type.
     New: ValId => |val, each| each(Part::Defines(*val));
-    /// A variable, or a vector, that is there.
+    /// A variable, or a vector, that exists already.
     Written: ValId => |val, each| each(Part::Updates(*val));
     Moved: Opnd => |opnd, each| each(Part::Moves(*opnd));
     MovedVal: ValId => |val, each| each(Part::Moves(Opnd::Val(*val)));
@@ -141,7 +141,7 @@ kinds! {
     TakenVal: ValId => |val, each| each(Part::Takes(Opnd::Val(*val)));
     Compared: Opnd => |opnd, each| each(Part::Shows(*opnd));
     Words: ValId => |val, each| each(Part::Feeds(*val));
-    /// The operands of a scalar operation, which says what becomes of their bits.
+    /// The operands of a scalar operation, which determines how their bits are used.
     Operands: Vec<Opnd> => |opnds, each| opnds.iter().for_each(|opnd| each(Part::Moves(*opnd)));
     Operation: ScalarOp;
     /// The type that an operation is applied at, which follows from an operand.

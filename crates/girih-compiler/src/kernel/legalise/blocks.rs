@@ -16,7 +16,8 @@
 //!     ...                                                  rows = min(4, 10 - first)
 //!                                                          i = first + within%rows    j = within//rows
 //! ```
-//! Where fewer blocks than there are iterations take these in turn, each has a loop over its own, in [`super::rounds`].
+//! Where there are fewer blocks than iterations, each block has a loop over the iterations that it takes in turn, in
+//! [`super::rounds`].
 
 use crate::base::id::Id;
 use crate::index::{Cmp, Cond, Mask};
@@ -34,7 +35,7 @@ pub(super) struct Bound {
     pub numbers: Vec<(AxisId, ValId)>,
     /// The loop over a block's iterations, where it has several.
     pub rounds: Option<Rounds>,
-    /// Blocks of a cluster, where there are some, and in what index expressions they differ.
+    /// The blocks of a cluster, if there are clusters, and the index expressions in which they differ.
     pub cluster: Option<Cluster>,
     /// True if 32 bits are enough for the numbers of the current blocks.
     int: bool,
@@ -72,13 +73,13 @@ impl Cluster {
     }
 }
 
-/// A loop over what a block takes in turn.
+/// The loop over the iterations that a block takes in turn.
 #[derive(Clone)]
 pub(super) struct Rounds {
     pub axis: AxisId,
-    /// How many there are for the block.
+    /// The number of iterations of the block.
     pub count: Ix,
-    /// The statements that compute where an iteration is, which its body begins with.
+    /// The statements at the start of the loop's body that compute the position of an iteration.
     pub numbers: Vec<Stmt>,
 }
 
@@ -90,7 +91,7 @@ struct Over {
     group: u32,
 }
 
-/// One nest of loops over blocks: its extents along x, y and z, and what one block does.
+/// One nest of loops over blocks: its extents along x, y and z, and the work of one block.
 struct Part {
     grid: [Ix; 3],
     body: Vec<Stmt>,
@@ -250,7 +251,8 @@ impl Bound {
         dst
     }
 
-    /// Computes the iterations of a loop that goes in groups and of the one around it, from the number of an iteration of both.
+    /// Computes the iterations of a loop that goes in groups and of the loop around it, from the number of an iteration
+    /// of both.
     fn in_groups(&mut self, around: &Over, own: &Over, number: Ix, out: &mut Vec<Stmt>) {
         let group = Ix::Const(own.group.into());
         let all = Ix::mul(group.clone(), around.extent.clone());
@@ -273,7 +275,8 @@ impl Bound {
     }
 }
 
-/// A loop that goes in groups and the one around it; of both, the one along the first dimension, in whose order blocks start.
+/// A loop that goes in groups and the loop around it. One of the two is along the first dimension, in whose order
+/// blocks start.
 struct Pair<'a> {
     around: &'a Over,
     own: &'a Over,
@@ -290,7 +293,7 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The grid of all parts together, and what a block does: it belongs to one of them.
+/// The grid of all parts together, and the work of a block, which belongs to one part.
 fn side_by_side(kernel: &mut Kernel, parts: Vec<Part>) -> ([Ix; 3], Vec<Stmt>) {
     let Some(first) = parts.first() else { return ([1, 1, 1].map(Ix::Const), vec![]) };
     // Along columns, where the parts have the same rows.
@@ -375,7 +378,7 @@ mod tests {
         assert!(text.contains("grid (4, 1, 3)") && text.contains("store p[bz*4 + bx]"), "{text}");
     }
 
-    /// Each iteration is one block's, whatever the group, and whether the last one is full.
+    /// Each iteration runs on one block, whatever the group is, even if the last group is not full.
     #[test]
     fn blocks_go_in_groups() {
         let nest = |p: &str, [rows, cols, group]: [u32; 3]| {
@@ -402,7 +405,7 @@ mod tests {
         assert!(text.contains("grid (5, 7, 2)") && text.contains("(by - 3)*5 + bx"), "{text}");
     }
 
-    /// Fewer blocks than iterations: each iteration is one's all the same.
+    /// With fewer blocks than iterations, each iteration still runs on one block.
     #[test]
     fn blocks_take_iterations_in_turn() {
         let nest = |[rows, cols, group, takers]: [u32; 4]| {

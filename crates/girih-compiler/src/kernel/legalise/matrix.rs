@@ -123,7 +123,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The lanes' words of an operand, and how they are transposed where it is one of bytes across the sum.
+    /// The lanes' words of an operand, and how they are transposed if it holds bytes across the sum.
     fn fragment(
         &mut self,
         name: &str,
@@ -196,7 +196,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Rounds some words of an array, where the operand is rounded on the way.
+    /// Rounds some words of an array, if the operand is rounded on the way.
     fn round_words(&mut self, side: &Side, array: k::BufId, first: &k::Ix, count: u32) {
         let Some(op) = side.rounding else { return };
         for n in 0..count {
@@ -246,7 +246,7 @@ impl Lower<'_> {
         dst
     }
 
-    /// A loop that stands for an axis; of one iteration, none.
+    /// A loop that stands for an axis; none for a single iteration.
     pub(super) fn times(
         &mut self,
         axis: l::AxisId,
@@ -265,7 +265,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Words of each thread's own, besides its buffers.
+    /// An array of words for each thread, besides its buffers.
     fn words(&mut self, name: &str, len: u64) -> k::BufId {
         let (name, elem) = (self.names.fresh(name), k::Elem::Num(DType::I32));
         let slot = k::Slot { name, space: k::Space::Scratch, elem, len, offset: self.out.scratch.next_multiple_of(16) };

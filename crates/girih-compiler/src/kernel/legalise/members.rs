@@ -1,4 +1,5 @@
-//! Loops over the blocks of a cluster: each block does its own iteration, and where they combine, each reads what all of them have.
+//! Loops over the blocks of a cluster: each block does its own iteration, and where they combine, each block reads the
+//! values of all of them.
 //!
 //! ```text
 //! for m in 0..4: reduce member                   var s_own = 0.0
@@ -7,8 +8,8 @@
 //!                                                barrier cluster
 //!                                                part = load s_blocks[0] of 0  ...  part_3 = load s_blocks[0] of 3
 //! ```
-//! Each loop runs once in a block and has a slot of its own, so nobody writes what others still read; the kernel ends with a
-//! barrier of the cluster, so that nobody ends before that.
+//! Each loop runs once in a block and has a slot of its own, so no block overwrites a slot that others still read. The
+//! kernel ends with a barrier of the cluster, so that no block ends before that.
 
 use super::vector::store;
 use super::{Lower, Res, Storage, blocks, ty};

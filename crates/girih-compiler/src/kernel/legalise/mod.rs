@@ -1,4 +1,4 @@
-//! Placed loops become kernel IR.
+//! Placed loops become Kernel IR.
 //!
 //! In: a `loops::ir::Kernel` of either stage (unplaced loops run one iteration at a time). Out: a `kernel::ir::Kernel`.
 //!
@@ -45,7 +45,7 @@ use crate::loops::{provenance, walk};
 use crate::tile::boxes::BoxCopy;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How a kernel is to be lowered.
+/// The options of a lowering.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     /// Check every access of global memory against the regions of the launch.
@@ -57,7 +57,8 @@ pub struct Options {
 /// The most scratch memory a worker may need, in bytes.
 pub const SCRATCH_LIMIT: u64 = 1 << 30;
 
-/// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of loop IR.
+/// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of Loop
+/// IR.
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
     let blocks::Bound { kernel: bound, grid, numbers, rounds, cluster, .. } = blocks::bind(kernel)?;
     let mut lower = Lower::new(&bound, options)?;
@@ -70,7 +71,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     lower.cluster = cluster;
     let mut body = lower.block(&bound.body)?;
     if lower.out.cluster > 1 {
-        // Nobody ends while others may arrive at its mbarriers, or fill its slots.
+        // No block ends while others may arrive at its mbarriers, or fill its slots.
         body.push(k::Stmt::ClusterBarrier);
     }
     let grid = match grid {
@@ -80,7 +81,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     Ok(k::Kernel { body, grid, ..lower.out })
 }
 
-/// Where a value of loop IR went.
+/// The form that a value of Loop IR takes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Loc {
     Scalar(k::Opnd),
@@ -88,7 +89,7 @@ enum Loc {
     Vector(k::ValId),
 }
 
-/// Where a buffer went.
+/// The storage that a buffer of Loop IR gets.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Storage {
     Slot(k::BufId),
@@ -121,7 +122,7 @@ struct Lower<'a> {
     rounds: Option<blocks::Rounds>,
     /// The blocks of a cluster.
     cluster: Option<blocks::Cluster>,
-    /// The pipeline that goes on from one of its iterations to the next, as it was begun before the first.
+    /// The pipeline that continues from one iteration of the block to the next, as it was begun before the first.
     begun: Option<pipeline::Begun>,
     slots: slots::Slots,
     /// Variables of register buffers declared in the current block that have no value yet.
@@ -145,8 +146,8 @@ struct Lower<'a> {
     waits: Option<l::SiteId>,
     /// The statements before which the threads of the block wait for each other.
     barriers: FxHashSet<*const l::Stmt>,
-    /// Where the partial accumulators of reductions are, by axis; and the bytes of shared memory where those of a place begin, by
-    /// place, number in the reduction and size.
+    /// The places of the partial accumulators of reductions, by axis; and the bytes of shared memory where the
+    /// accumulators of a place begin, by place, number in the reduction and size.
     places: FxHashMap<l::AxisId, u32>,
     partials: FxHashMap<(u32, usize, u64), u64>,
     /// For a buffer that a pipeline fills: the number of the iteration that a generation belongs to, and the number of
@@ -165,7 +166,7 @@ struct Lower<'a> {
     tensors: FxHashMap<l::BufId, (k::TensorId, BoxCopy)>,
 }
 
-/// A block of more statements is lowered without looking for copies it does not need.
+/// A block with more statements is lowered without a search for copies it does not need.
 const LONG_BLOCK: usize = 400;
 
 type Res<T> = Result<T, String>;
@@ -255,7 +256,7 @@ impl<'a> Lower<'a> {
         val
     }
 
-    /// A fresh axis for a loop over one of loop IR.
+    /// A fresh axis for a loop over an axis of Loop IR.
     fn axis_of(&mut self, axis: l::AxisId) -> k::AxisId {
         let (name, from) = self.src.axes.get(axis).map_or(("", None), |a| (a.name.as_str(), a.place()));
         let name = self.names.fresh(name);
@@ -321,7 +322,7 @@ impl<'a> Lower<'a> {
             }
             if self.barriers.contains(&std::ptr::from_ref(stmt)) {
                 if stmt.is_placed(l::Place::Tensor) {
-                    // Each thread shows TMA what it has written.
+                    // Each thread makes its writes visible to TMA.
                     self.push(k::Stmt::Fence { kind: k::Fence::Async });
                 }
                 self.push(k::Stmt::Barrier);

@@ -10,10 +10,10 @@
 //!                                                }
 //! ```
 //!
-//! Each iteration makes one group of copies, an empty one at the end, so that the groups in flight are always those of the
-//! next iterations. Its barrier does two things: behind it the copies of all threads that the wait has covered are there for
-//! everyone, and all threads are done with the generation that is filled next, which the iteration before has used. One
-//! barrier is enough at any depth.
+//! Each iteration makes one group of copies, an empty one at the end, so that the groups in flight are always those of
+//! the next iterations. Its barrier does two things: after it, every thread sees the copies that any thread has waited
+//! for, and all threads are done with the generation of the iteration before, which is filled next. One barrier is
+//! enough at any depth.
 
 //!
 //! A pipeline with a generation for every iteration fills all of them before the first iteration, and no fill waits for
@@ -39,15 +39,15 @@ use crate::tile::edit;
 /// How the stages of a pipeline are filled.
 #[derive(Clone, Copy)]
 struct Fills {
-    /// Some by loads and stores or by copies of a few bytes, which all threads make.
+    /// Some stages are filled by loads and stores or by copies of a few bytes, which all threads make.
     threads: bool,
-    /// Some of these go on while the threads do other things.
+    /// Some of these copies go on while the threads do other things.
     copies: bool,
-    /// Some by TMA.
+    /// Some stages are filled by TMA.
     full: Option<Full>,
 }
 
-/// The most iterations of a pipeline that has a generation for each.
+/// The most iterations of a pipeline that has a generation for each iteration.
 fn once(f: &l::For, depth: u32) -> Option<i64> {
     edit::at_most(&f.hi).filter(|n| (0..=i64::from(depth)).contains(n))
 }
@@ -65,7 +65,7 @@ pub(super) fn is_free(f: &l::For, depth: u32, goes_on: bool) -> bool {
 #[derive(Clone)]
 pub(super) struct Begun {
     fills: Fills,
-    /// All its iterations, where there is a generation for each.
+    /// The number of its iterations, if there is a generation for each.
     once: Option<i64>,
     /// Iterations that are filled ahead.
     ahead: i64,
@@ -73,7 +73,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// One that a warp fills: nothing is filled before it.
+    /// A pipeline that a warp fills: nothing is filled before it.
     pub fn by_a_warp(full: Option<Full>) -> Begun {
         let fills = Fills { threads: false, copies: false, full };
         Begun { fills, once: None, ahead: 0, hi: k::Ix::Const(0) }
@@ -84,7 +84,7 @@ impl Begun {
     }
 }
 
-/// An iteration is one of the loop's.
+/// The condition that an iteration is one of the loop's.
 fn exists(at: &k::Ix, hi: &k::Ix) -> k::Cond {
     k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() }
 }
@@ -103,7 +103,7 @@ impl Lower<'_> {
         self.in_flight(flight, |s| s.iterations(f, depth, &begun))
     }
 
-    /// Declares what a pipeline fills, and fills its first generations.
+    /// Declares the buffers that a pipeline fills, and fills its first generations.
     pub(super) fn begin(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<Begun> {
         let (stages, _) = f.stages();
         let filled = |how: l::Filled| stages.iter().any(|s| s.filled(how));
@@ -124,12 +124,13 @@ impl Lower<'_> {
         let full = self.tensors(stages, depth, once.is_some(), None)?;
         let fills = Fills { threads: copies || filled(l::Filled::Copied), copies, full };
         let hi = self.ix(&f.hi)?;
-        // All are filled before the first, and none again; or what a product in flight reads one iteration later.
+        // All generations are filled before the first iteration and none again; or a product in flight reads its
+        // generation one iteration later.
         let again = i64::from(depth) - if overlap { 2 } else { 1 };
         let ahead = once.unwrap_or(again);
 
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
-        // All the first iterations are there where the loop is known to be as long.
+        // All the first iterations exist if the loop is known to be that long.
         let all = hi.as_const().is_some_and(|n| n >= ahead);
         let first_exists = |at: &k::Ix| if all { vec![] } else { vec![exists(at, &hi)] };
         if ahead == 1 {
@@ -156,7 +157,7 @@ impl Lower<'_> {
         let body = self.inner(|s| {
             let again = once.is_none();
             if depth == 1 && again {
-                // All threads are done with what the iteration before had.
+                // All threads are done with the data of the iteration before.
                 s.push(k::Stmt::Barrier);
                 s.fill(f, stages, here.clone(), vec![], None, fills)?;
                 s.commit(fills);
@@ -174,7 +175,7 @@ impl Lower<'_> {
                 let at = k::Ix::add(here.clone(), k::Ix::Const(ahead));
                 s.fill(f, stages, at.clone(), vec![exists(&at, &hi)], None, fills)?;
                 if let Some((next, mut conds)) = s.next_round()? {
-                    // Behind the end of this one's iterations come the first of the next one's.
+                    // After the last iteration of this pipeline come the first iterations of the next one.
                     conds.insert(0, exists(&at, &hi).negate());
                     s.fill(f, stages, k::Ix::sub(at, hi.clone()), conds, Some(next), fills)?;
                 }

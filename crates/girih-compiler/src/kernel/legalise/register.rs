@@ -12,7 +12,7 @@
 //!       ...
 //! ```
 //!
-//! Registers have no addresses, so loops whose bodies touch them are written out: then each access is of one variable.
+//! Registers have no addresses, so loops whose bodies touch them are written out: then each access names one variable.
 
 use super::scalar::zero;
 use super::{Lower, Res, Storage, Vector, ty};
@@ -88,7 +88,7 @@ impl Lower<'_> {
         Ok(k::ValId(first.0 + (element / lanes) as u32))
     }
 
-    /// The variable as something to read: declared, if nothing was written to it yet.
+    /// Prepares a variable for a read: declares it if nothing was written to it yet.
     pub(super) fn read_register(&mut self, var: k::ValId) {
         if self.undeclared.contains(&var) {
             let init = zero(self.out.vals[var].ty.elem);

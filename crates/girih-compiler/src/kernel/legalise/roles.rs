@@ -23,10 +23,10 @@
 //! In a cluster a warp arrives at the mbarriers of all blocks: one block fills the data that is the same in all blocks
 //! ([`super::tensor`]), and it waits until every block has read the generation before.
 //!
-//! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, behind whose wait its
-//! product has ended.
+//! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, after the
+//! wait for the product that read it.
 //!
-//! Where the threads that compute have many numbers of their own, a whole warpgroup fills, and gives up registers for them
+//! Where the threads that compute need many registers, a whole warpgroup fills, and gives up registers for them
 //! (`registers`).
 
 use super::tensor::Full;
@@ -41,7 +41,7 @@ use crate::loops::walk;
 const MOST: u32 = 240;
 /// The registers that a thread keeps if it only starts copies.
 const FEWEST: u32 = 24;
-/// Numbers of its own for which a thread gets more registers.
+/// The words of its own from which on a thread gets more registers.
 const MANY: u64 = 96;
 
 /// Threads that fill beside those that compute: a warp, or a warpgroup that gives up most of its registers.
@@ -59,8 +59,8 @@ pub(super) fn producers(kernel: &l::Kernel, consumers: u32) -> u32 {
     }
 }
 
-/// The registers of each thread at first, where a warpgroup fills, and of those that compute in the loop; `None` where they are
-/// no more than without.
+/// The registers of each thread at the start, where a warpgroup fills, and of the threads that compute in the loop;
+/// `None` if they get no more than without it.
 fn more(consumers: u32) -> Option<[u32; 2]> {
     let at_first = registers::at_first(consumers + k::WARPGROUP);
     let pool = at_first * (consumers + k::WARPGROUP);
@@ -74,7 +74,7 @@ fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>
 }
 
 impl Lower<'_> {
-    /// Declares what a warp fills for the others, and the mbarriers between them.
+    /// Declares the buffers that a warp fills for the others, and the mbarriers between them.
     pub(super) fn begin_roles(&mut self, f: &l::For, depth: u32) -> Res<Option<Full>> {
         self.declare_stages(f, depth)?;
         let consumers = super::threads::of(&self.src.body);
@@ -147,8 +147,8 @@ impl Lower<'_> {
         };
         let compute = [vec![begin(more, true)], compute, vec![begin(all, false)]].concat();
         self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, vec![begin(FEWEST, false), fill]));
-        // All threads go on with the registers of before. Most of those that fill have nothing to wait for in the loop: they take
-        // theirs back when the others have returned what they got.
+        // All threads go on with the registers they had before. Most of those that fill have nothing to wait for in the
+        // loop: they take their registers back when the others have returned the ones they got.
         self.push(k::Stmt::Barrier);
         self.push(when(k::Ix::Thread, k::Cmp::Ge, first, vec![begin(all, true)], vec![]));
         Ok(())

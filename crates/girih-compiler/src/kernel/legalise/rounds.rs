@@ -15,11 +15,11 @@
 //!                                                   }
 //! ```
 //!
-//! The pipeline goes on from one round to the next: while the results of one are stored, the first operands of the next are on
-//! their way. Generations, phases of mbarriers and groups of copies are counted through all rounds, so what holds of a
-//! pipeline's iterations holds across its end: the barrier of an iteration says that all threads are done with the generation
-//! of the one before, whichever round that belongs to. A warp that fills for the others does so round by round, and is ahead of
-//! them by as much as there are generations.
+//! The pipeline goes on from one round to the next: while the results of one round are stored, the first operands of
+//! the next are on their way. Generations, phases of mbarriers and groups of copies are counted through all rounds, so
+//! the rules of a pipeline's iterations also hold from one round to the next: the barrier of an iteration says that all
+//! threads are done with the generation of the iteration before, in whichever round that was. A warp that fills for the
+//! others does so round by round, and is ahead of them by the number of generations.
 
 use super::pipeline::Begun;
 use super::{Lower, Res};
@@ -29,7 +29,7 @@ use crate::loops::walk;
 use crate::tile::rounds::GoesOn;
 
 impl Lower<'_> {
-    /// The loop over what a block takes in turn.
+    /// The loop over the iterations that a block takes in turn.
     pub(super) fn rounds_of_block(&mut self, f: &l::For) -> Res<()> {
         let refused = |why| format!("blocks cannot take iterations of {} in turn: {why}", self.src.name);
         if let Some(GoesOn { pipeline, depth, roles }) = GoesOn::of(&f.body).map_err(refused)? {
@@ -75,7 +75,7 @@ impl Lower<'_> {
         Ok(Some((next.clone(), vec![k::Cond { lhs: next, cmp: k::Cmp::Lt, rhs }])))
     }
 
-    /// The number of a pipeline's iteration among all that a block has of it.
+    /// The number of a pipeline's iteration among all its iterations in the block.
     pub(super) fn iteration(&self, f: &l::For) -> l::Ix {
         let own = l::Ix::Axis(f.axis);
         match &self.rounds {
@@ -84,7 +84,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The same where the pipeline's own axis is at some place.
+    /// The same number if the pipeline's own axis has the value `at`.
     pub(super) fn turn(&mut self, f: &l::For, at: &k::Ix) -> Res<k::Ix> {
         let iteration = self.iteration(f);
         self.at_axis(f.axis, at.clone(), vec![], |s| s.ix(&iteration))

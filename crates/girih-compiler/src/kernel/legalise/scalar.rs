@@ -1,4 +1,4 @@
-//! Statements one lane at a time: the plain form of every statement, and what runs inside a lane loop.
+//! Statements one lane at a time: the plain form of every statement, and the statements inside a lane loop.
 
 use super::slots::own_shape;
 use super::{Loc, Lower, Res, Storage, ty};
@@ -131,7 +131,7 @@ impl Lower<'_> {
         if swizzle == 0 {
             return Ok(k::Address::Slot { buf: slot, index: self.ix(linear)? });
         }
-        // The pieces of a row, exchanged by the row's number: rows lie at multiples of 128 bytes.
+        // The pieces of a row are exchanged by the row's number: rows lie at multiples of 128 bytes.
         let (at, facts) = (l::Ix::Const, self.nest_facts());
         let line = l::Ix::floor_div(linear.clone(), at(128 / bytes));
         let piece = l::Ix::mul(l::Ix::modulo(line, at(swizzle / 16)), at(16 / bytes));
@@ -177,7 +177,7 @@ impl Lower<'_> {
         Ok(dst)
     }
 
-    /// The type an operation is applied at: that of its first operand, of the second for a selection.
+    /// The type an operation is applied at: that of its first operand, or of the second for a selection.
     pub(super) fn op_elem(&self, op: ScalarOp, args: &[l::Opnd]) -> Res<k::Elem> {
         let arg = args.get(op.typed_by()).ok_or("an operation has no operands")?;
         match arg {
@@ -209,7 +209,8 @@ impl Lower<'_> {
     ) -> Res<()> {
         if self.options.check {
             let param = self.param_of.get(&mem.base).copied();
-            // Loops were cut and exchanged, so the iteration no longer tells the element; the address tells the index.
+            // Loops were split and interchanged, so the iteration no longer gives the element; the address gives the
+            // index.
             let (place, mask) = (place.clone(), mask.clone());
             self.push(k::Stmt::Check { place, count, mask, write, param, element: None, site });
         }
@@ -357,7 +358,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Declares a buffer; a scalar variable gets `lanes` of them.
+    /// Declares a buffer; a scalar variable gets `lanes` lanes.
     pub(super) fn local(&mut self, buf: l::BufId, lanes: u32) -> Res<()> {
         let b = self.buf(buf)?;
         if let l::Space::Register { lanes } = b.space {
@@ -435,14 +436,14 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// At the end of an iteration that may be followed by another: lets others go on that this one may be waiting for.
+    /// At the end of an iteration that another may follow: lets other blocks run that this one may be waiting for.
     fn wait(&mut self) {
         if let (Some(site), 1) = (self.waits, self.out.threads) {
             self.push(k::Stmt::Yield { site });
         }
     }
 
-    /// On a worker of the pool, which shares a core: looks whether the run is to stop.
+    /// On a worker of the pool, which shares a core: checks if the run is to stop.
     fn poll(&mut self) {
         if self.out.threads == 1 {
             self.push(k::Stmt::Poll);
@@ -483,7 +484,7 @@ impl Lower<'_> {
         self.scalar_loop(f, lo, hi)
     }
 
-    /// Why a loop cannot run as its place says.
+    /// The error that a loop cannot run as its place says.
     pub(super) fn unplaced(&self, f: &l::For, why: &str) -> String {
         let name = self.src.axes.get(f.axis).map_or("?", |a| a.name.as_str());
         format!("the loop {name} cannot be placed as {}: {why}", place_text(f.place))
@@ -510,7 +511,7 @@ impl Lower<'_> {
             _ => nest.clear(),
         }
         let serial = f.kind == l::LoopKind::Serial;
-        // A loop over a tile's elements does not wait.
+        // A loop over a tile's elements does not wait for other blocks.
         let site = if serial && trip.is_none() { atomic_site(&f.body) } else { None };
         let waits = std::mem::replace(&mut self.waits, site);
         let body = self.at_axis(f.axis, k::Ix::Axis(axis), nest, |s| {

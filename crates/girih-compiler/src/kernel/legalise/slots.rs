@@ -1,5 +1,5 @@
-//! Where local buffers lie in the scratch and in shared memory: slots of the scratch whose buffers' lives do not overlap
-//! share bytes.
+//! Assigns local buffers their places in the scratch and in shared memory: slots of the scratch whose buffers' lives do
+//! not overlap share bytes.
 //!
 //! A buffer lives from its declaration to its last use; a use inside a loop that does not hold the declaration lasts to
 //! the end of that loop. Statements are numbered in program order; slots are placed first-fit, 64-byte aligned.
@@ -37,7 +37,8 @@ struct Scan {
     /// Enclosing loops: the buffers used in each.
     loops: Vec<Vec<l::BufId>>,
     allocas: Vec<(u64, u64)>,
-    /// How many generations there are of a pipeline's stages, and the one that threads may still read when it has ended.
+    /// The number of generations of a pipeline's stages, and the generation that threads may still read when the
+    /// pipeline has ended.
     generations: FxHashMap<l::BufId, (u64, Option<u64>)>,
 }
 
@@ -74,7 +75,8 @@ impl Slots {
             match b.space {
                 l::Space::Scratch | l::Space::Private if !b.shape.is_empty() => {}
                 l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
-                // Each has bytes of its own, but for what may have those of stages: sharing them takes barriers.
+                // Each shared buffer has bytes of its own, except buffers that may reuse the bytes of stages: sharing
+                // them takes barriers.
                 l::Space::Shared => {
                     let align =
                         if boxes.contains(buf) { BOX_ALIGN.max(u64::from(b.swizzle) * 8) } else { SHARED_ALIGN };
@@ -133,7 +135,7 @@ fn too_large(name: &str, bytes: u64) -> String {
     format!("kernel {name} needs {bytes} bytes of scratch memory per worker; the limit is {SCRATCH_LIMIT} bytes")
 }
 
-/// The extents of a buffer in the space that it lies in: of a private buffer, those of one thread's part.
+/// The extents of a buffer in its space; for a private buffer, those of one thread's part.
 pub(super) fn own_shape(buf: &l::Buf) -> &[u64] {
     match (buf.space, &buf.shape[..]) {
         (l::Space::Private, [_, own @ ..]) => own,
@@ -214,7 +216,8 @@ impl Scan {
                         c.accs.iter().for_each(|&a| self.touch(a));
                     }
                     if let l::Place::Pipeline { depth, .. } = f.place {
-                        // Behind the last iteration's barrier all are done with those before, unless a product goes on.
+                        // After the last iteration's barrier all threads are done with the earlier generations, unless
+                        // a product goes on.
                         let overlap = matches!(f.place, l::Place::Pipeline { overlap: true, .. });
                         let last =
                             f.hi.as_const().filter(|n| *n > 0 && !overlap && !pipeline::is_free(f, depth, false));

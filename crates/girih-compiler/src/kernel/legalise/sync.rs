@@ -1,4 +1,4 @@
-//! Where the threads of a block wait for each other.
+//! Places the barriers at which the threads of a block wait for each other.
 //!
 //! In: a placed kernel. Out: the statements before which there must be a barrier. A statement inside a loop over
 //! threads runs on its threads; every other statement runs on all threads alike.
@@ -30,7 +30,7 @@ enum Thing {
     /// An array of an open kernel, by its parameter.
     Array(ValId),
     Buf(BufId),
-    /// The partial accumulators of loops that threads combine: of all that have theirs in the same place.
+    /// The partial accumulators of all loops that combine theirs in the same place.
     Partials(u32),
 }
 
@@ -53,8 +53,8 @@ impl Since {
     }
 }
 
-/// The statements of a kernel before which there must be a barrier; `open` where its arrays do not overlap.
-/// `rounds` is the loop over what a block takes in turn, and `met` are buffers with bytes of others.
+/// The statements of a kernel before which there must be a barrier; `open` if its arrays do not overlap. `rounds` is
+/// the loop over the iterations that a block takes in turn, and `met` are buffers with bytes of others.
 pub(super) fn barriers(
     kernel: &Kernel,
     open: bool,
@@ -75,17 +75,17 @@ struct Sync<'a> {
     kernel: &'a Kernel,
     /// Arrays do not overlap.
     apart: bool,
-    /// The axis of the loop over what a block takes in turn, through which a pipeline goes on.
+    /// The axis of the loop over the iterations that a block takes in turn, through which a pipeline goes on.
     rounds: Option<AxisId>,
     met: &'a BTreeMap<BufId, Vec<BufId>>,
-    /// Where the partial accumulators of loops are.
+    /// The places of the partial accumulators of loops.
     places: FxHashMap<AxisId, u32>,
     before: FxHashSet<*const Stmt>,
-    /// For each loop: what had happened at the ends of its iterations, as far as it was seen.
+    /// For each loop: the accesses before the ends of its iterations, as far as they were seen.
     ends: FxHashMap<*const Stmt, Since>,
     /// The current walk saw an end that no walk before it saw.
     news: bool,
-    /// For each loop around: what had happened where an iteration was left early.
+    /// For each loop around: the accesses before an early exit from an iteration.
     left: Vec<Since>,
 }
 
@@ -115,12 +115,12 @@ impl Sync<'_> {
                 stages.for_each(|stages| self.filled(s, stages, since));
                 self.repeated(s, &f.body, since);
             }
-            // Once in a block, or not at all where others do it alone.
+            // Such a loop runs once in a block, or not at all in blocks without an iteration.
             Stmt::For(f) if f.place == Place::Member => {
                 let before = since.clone();
                 self.body(&f.body, since);
                 match f.combine {
-                    // All threads of the cluster meet before they read what its blocks have.
+                    // All threads of the cluster meet before they read the values of its blocks.
                     Some(_) => *since = Since::default(),
                     None => since.add(&before),
                 }
@@ -220,7 +220,7 @@ impl Sync<'_> {
         self.body(rest, since);
         since.add(&self.left.pop().unwrap_or_default());
         since.add(&fill);
-        // Behind a barrier nothing of it is left.
+        // After a barrier none of the earlier accesses matter.
         if f.hi.as_const().is_none_or(|n| n <= 0) {
             since.add(&before);
         }
@@ -265,7 +265,7 @@ impl Sync<'_> {
         out
     }
 
-    /// A buffer, and those whose bytes it may have.
+    /// A buffer, and the buffers whose bytes it may share.
     fn bytes_of(&self, buf: BufId) -> impl Iterator<Item = Thing> {
         let others = self.met.get(&buf).into_iter().flatten().copied();
         [buf].into_iter().chain(others).map(Thing::Buf)
@@ -328,7 +328,8 @@ mod tests {
         assert_eq!(barriers(&text), 3);
     }
 
-    /// Several warps meet in shared memory, and once more before its partial sums are written again; lanes of one do not.
+    /// Several warps meet in shared memory, and once more before their partial sums are overwritten; lanes of one warp
+    /// do not.
     #[test]
     fn one_warp_combines_without_barriers() {
         let sum = |ways: u32| {
@@ -340,7 +341,7 @@ mod tests {
         assert_eq!((barriers(&sum(64)), barriers(&sum(32))), (2, 0));
     }
 
-    /// Many reductions take turns with a few places in shared memory, and no barrier more.
+    /// Many reductions take turns with a few places in shared memory, without more barriers.
     #[test]
     fn finished_reductions_leave_their_memory() {
         let sum = |n: usize| {

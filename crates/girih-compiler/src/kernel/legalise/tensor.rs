@@ -65,7 +65,7 @@ impl Lower<'_> {
         for stage in stages {
             let l::Stmt::Stage { buf, filled: l::Filled::Tensor, body } = stage else { continue };
             let b = self.buf(*buf)?;
-            // All that is to be known is in the masks.
+            // The masks hold all that is known.
             let copy = BoxCopy::of(self.src, &Facts::new(), body);
             let copy = copy.map_err(|why| format!("buffer {} cannot be filled by TMA: {why}", b.name))?;
             bytes += copy.bytes() * copy.count();
@@ -125,7 +125,7 @@ impl Lower<'_> {
         Ok(self.out.tensors.push(k::Tensor { name, base, elem: copy.elem, dims, strides, extents, swizzle }))
     }
 
-    /// `if tx == 0 { ... }`, where a condition holds as well.
+    /// `if tx == 0 { ... }`, with a further condition.
     pub(super) fn by_one_thread(
         &mut self,
         also: impl IntoIterator<Item = k::Cond>,
@@ -137,7 +137,7 @@ impl Lower<'_> {
         Ok(k::Stmt::If { mask, then, els: vec![] })
     }
 
-    /// Begins to fill the generation of an iteration; one thread does.
+    /// Begins to fill the generation of an iteration, in one thread.
     pub(super) fn fill_boxes(&mut self, f: &l::For, stages: &[l::Stmt], at: &k::Ix, full: Full) -> Res<()> {
         let on = full.of(&self.turn(f, at)?);
         self.push(k::Stmt::Arrive { on: on.clone(), bytes: Some(full.bytes), of: None });
@@ -213,7 +213,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Waits until the generation of an iteration is there.
+    /// Waits until the generation of an iteration is filled.
     pub(super) fn wait_boxes(&mut self, at: &k::Ix, full: Full) {
         let two = k::Ix::Const(2);
         let parity = k::Ix::modulo(k::Ix::floor_div(at.clone(), k::Ix::Const(full.depth.into())), two);

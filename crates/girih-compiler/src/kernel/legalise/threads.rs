@@ -41,8 +41,9 @@ pub(super) fn by_shared_memory(c: &l::Combine) -> bool {
     c.ways > k::WARP
 }
 
-/// Places of partial accumulators that reductions have in turn. The barrier inside of each reduction parts those around it, so
-/// in straight code two would do without another one; several do behind branches too.
+/// The places of partial accumulators, which reductions use in turn. The barrier inside each reduction separates the
+/// reductions around it, so in straight code two places would do without another barrier; several do even after
+/// branches.
 const PLACES: u32 = 4;
 
 /// The place of the partial accumulators of each reduction that threads combine in shared memory, by its axis.
@@ -84,8 +85,8 @@ impl Lower<'_> {
         })
     }
 
-    /// A reduction that all threads of the block do together: each folds every `ways`th iteration, then all combine
-    /// what the threads have.
+    /// A reduction that all threads of the block do together: each thread folds every `ways`th iteration, then all
+    /// combine their values.
     fn combined_by_threads(&mut self, f: &l::For, c: &l::Combine) -> Res<()> {
         let l::CombineOp::Scalar { op, identity } = c.op;
         let ways = c.ways;
@@ -107,7 +108,7 @@ impl Lower<'_> {
             own.push((acc, whole, var));
         }
         if lo.is_const(0) && hi.is_const(ways.into()) {
-            // An iteration for each thread.
+            // One iteration for each thread.
             self.at_axis(f.axis, k::Ix::Thread, vec![], |s| s.run(&f.body))?;
         } else {
             let axis = self.axis_of(f.axis);
@@ -145,7 +146,7 @@ impl Lower<'_> {
         self.push(k::Stmt::Set { var: whole, value: k::Opnd::Val(sum) });
     }
 
-    /// A reduction among neighbouring lanes: each gives what it has, by halving, and gets the result.
+    /// A reduction among neighbouring lanes: each lane gives its value, combined by halving, and gets the result.
     pub(super) fn combined_by_lanes(&mut self, f: &l::For) -> Res<()> {
         let thread = self.thread().ok_or_else(|| self.unplaced(f, "only threads are lanes of a warp"))?;
         let folded = Folded::of(thread, f).map_err(|why| self.unplaced(f, why))?;
@@ -179,8 +180,8 @@ impl Lower<'_> {
         self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis)
     }
 
-    /// Shared memory for a partial accumulator of each thread: the `n`th of the reduction over an axis. Where a reduction before
-    /// it had the same place, so has this one.
+    /// Shared memory for a partial accumulator of each thread: the `n`th of the reduction over an axis. It is reused
+    /// from an earlier reduction with the same place.
     fn partials(&mut self, name: &str, elem: k::Elem, (axis, n): (l::AxisId, usize)) -> Res<k::BufId> {
         let (name, len) = (format!("{name}_parts"), self.out.threads.into());
         let key = (self.places.get(&axis).copied().unwrap_or(0), n, elem.held().bytes());
@@ -208,8 +209,8 @@ impl Lower<'_> {
         Ok(self.new_slot(slot))
     }
 
-    /// All partial accumulators combined by halving, in every thread: those of different warps by reading them, those of
-    /// the lanes of a warp by shuffles.
+    /// Combines all partial accumulators by halving, in every thread: those of different warps by reading them, those
+    /// of the lanes of a warp by shuffles.
     fn halved_by_threads(&mut self, op: ScalarOp, slot: k::BufId, like: k::ValId) -> Res<k::ValId> {
         let t = self.out.vals[like].ty;
         let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));

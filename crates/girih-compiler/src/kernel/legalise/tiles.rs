@@ -1,4 +1,4 @@
-//! Products that a processor computes tile by tile.
+//! Products that a processor computes on its tiles.
 //!
 //! ```text
 //! for i in 0..32: free matrix                tile 0 load acc[..] by 128      and 1, 2, 3: 32 x 32 sums
@@ -56,7 +56,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Where a tile begins whose first element is at these places, and how far its rows lie apart, along an axis.
+    /// The place of a tile whose first element is at these positions, and the distance of its rows along an axis.
     fn tile_at(
         &mut self,
         of: &l::Stmt,
@@ -86,7 +86,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Checks what tiles load of an array, row by row.
+    /// Checks the array elements that tiles load, row by row.
     fn check_rows(&mut self, of: &l::Stmt, rows: (l::AxisId, u64), along: (l::AxisId, u64)) -> Res<()> {
         let l::Stmt::Load { mem, site, .. } = of else { return Ok(()) };
         if !self.options.check {

@@ -1,5 +1,5 @@
-//! Squares of lanes: two nested vector loops around one load and one store turn into loads along the outer one, rounds of
-//! merges in registers, and stores along the inner one.
+//! Squares of lanes: two nested vector loops around one load and one store become loads along the outer loop, rounds of
+//! merges in registers, and stores along the inner loop.
 //!
 //! ```text
 //! for t in 0..2: free vector(2)                x: f32x2 = load A[0]          (t = 0, 1 of s = 0)
@@ -15,7 +15,7 @@ use crate::loops::ir as l;
 use crate::tile::rules::transpose::MOST_SQUARES;
 
 impl Lower<'_> {
-    /// Lowers a loop that is the outer one of such a pair; `false` when it is not.
+    /// Lowers a loop that is the outer one of such a pair; `false` if it is not.
     pub(super) fn transposition(&mut self, outer: &l::For, lanes: u32) -> Res<bool> {
         let [l::Stmt::For(inner)] = &outer.body[..] else { return Ok(false) };
         let [load, store] = &inner.body[..] else { return Ok(false) };

@@ -424,7 +424,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A load whose lanes are all on or all off: what `whole` loads, or what stands in for it.
+    /// A load whose lanes are all on or all off: the value that `whole` loads, or its substitute.
     fn all_or_none(
         &mut self,
         dst: l::ValId,
@@ -449,7 +449,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A load of elements a few apart, by vectors side by side: all lanes are on, or none.
+    /// A load of elements a few apart, by adjacent vectors: all lanes are on, or none.
     fn apart(
         &mut self,
         dst: l::ValId,
@@ -483,7 +483,8 @@ impl Lower<'_> {
         Ok(self.load_parts(t, parts, step))
     }
 
-    /// Where the vectors begin that cover elements so far apart: `at` is told how many elements behind the first.
+    /// The places of the vectors that cover elements this far apart; `at` gets each vector's distance from the first,
+    /// in elements.
     fn part_places(
         &mut self,
         step: u32,
@@ -498,7 +499,7 @@ impl Lower<'_> {
         for (part, place) in places.into_iter().enumerate() {
             let dst = self.value("part", t);
             let first = part as i64 * (i64::from(t.lanes) - 1);
-            // As many elements are covered as lie between the first lane's and the last one's that is on.
+            // The vectors cover the elements from the first to the last lane that is on.
             let on = self.on.take();
             let covered = |n| (n - k::Ix::Const(1)) * k::Ix::Const(step.into()) + k::Ix::Const(1 - first);
             self.on = on.clone().map(covered);
@@ -535,8 +536,8 @@ impl Lower<'_> {
         elem.bits() >= 8 && !self.options.check && self.out.threads <= 1
     }
 
-    /// The lanes that a mask leaves on, from one to before another, and what else it asks, which is the same for all lanes.
-    /// `None` where its lanes have no such form, or where it asks for all of them alike.
+    /// The range of lanes that a mask leaves on, and the rest of the mask, which is the same for all lanes. `None` if
+    /// the lanes are not such a range, or if the mask treats all of them alike.
     fn range_of(&mut self, mask: &l::Mask) -> Res<Option<(k::Mask, k::Ix, k::Ix)>> {
         let Some(vector) = self.vector else { return Ok(None) };
         let (mut alike, mut from, mut to) = (k::Mask::default(), k::Ix::Const(0), self.on.clone());
@@ -645,7 +646,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Stores at the head of a body whose lanes fill the places between each other's.
+    /// Stores at the head of a body whose lanes together fill contiguous memory.
     pub(super) fn interleaved<'a>(&self, body: &'a [l::Stmt]) -> Option<Vec<&'a l::Stmt>> {
         let vector = self.vector.filter(|_| self.lane.is_none() && self.out.threads <= 1)?;
         let differ = |s: &l::Stmt| match s {
@@ -748,7 +749,7 @@ impl Lower<'_> {
         if by_lane && accs.is_empty() {
             return Err(self.unplaced(f, "its body cannot run in lanes"));
         }
-        // A thread moves one vector.
+        // Each thread moves one vector.
         if self.out.threads > 1 && accs.is_empty() && edit::const_trip(f) == Some(lanes.into()) {
             return self.written_out(f, lanes);
         }
@@ -829,7 +830,7 @@ impl Lower<'_> {
             self.push(k::Stmt::For { axis, lo, hi: split.clone(), step, unroll: 0, body });
         }
         self.combine(f, &partials)?;
-        // Lanes that are off move and compute nothing, where the body can do without them.
+        // Lanes that are off move and compute nothing, if the body can run without them.
         let left = k::Ix::sub(hi.clone(), split.clone());
         let in_part =
             accs.is_empty() && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, 1, &f.body);

@@ -39,7 +39,7 @@ pub(in crate::kernel) struct Run<'a> {
 pub(super) struct Group {
     pub at: u32,
     pub lanes: u32,
-    /// At a barrier: what they wait for.
+    /// The reason why they wait at a barrier.
     pub waits: Option<Wait>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Warp<const W: usize> {
     pub live: u32,
 }
 
-/// One block of a cluster: its threads that have not ended, and those of them that wait for each other.
+/// One block of a cluster: its threads that have not ended, and the threads among them that wait for each other.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Member {
     pub live: u32,
@@ -76,8 +76,8 @@ pub(super) struct Member {
     pub registers: u32,
 }
 
-/// One block under way, or one cluster: its blocks have their warps, their bytes of shared memory and their mbarriers one behind
-/// the other.
+/// One block or one cluster under way. The blocks of a cluster have their warps, their bytes of shared memory and their
+/// mbarriers one behind the other.
 pub(super) struct Block<const W: usize, L> {
     /// The id of the first block of a cluster.
     pub id: [u32; 3],
@@ -89,7 +89,7 @@ pub(super) struct Block<const W: usize, L> {
     /// Copies of boxes that have not landed yet.
     pub boxes: Vec<tensor::Flight>,
     pub stores: Stores,
-    /// Where its scratch lies in memory, if that is ever asked for.
+    /// The address of its scratch in memory, if the kernel asks for it.
     pub address: u64,
     pub out: String,
     pub local: L,
@@ -104,7 +104,7 @@ pub(super) struct Block<const W: usize, L> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Flow {
     Go,
-    /// It may be waiting for somebody else.
+    /// It may be waiting for another block.
     GaveWay,
     /// It waits at a barrier, or has ended.
     Stopped,
@@ -119,7 +119,7 @@ pub(super) struct Machine<'a, const W: usize, V: Watch> {
     budget: Budget,
     /// Blocks of a cluster, or single ones, that may be under way at once.
     most: usize,
-    /// Changes of memory, and what was seen of blocks that do not end.
+    /// The number of changes of memory, and the observations of blocks that do not end.
     pub(super) changes: Rc<Cell<u64>>,
     pub(super) looks: Looks,
     /// The slots of a warp that begins: arguments, the grid, globals and constants.

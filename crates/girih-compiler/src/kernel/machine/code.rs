@@ -235,7 +235,7 @@ pub(in crate::kernel) enum Inst {
     WgmmaWait {
         left: u32,
     },
-    /// The mask is the source's.
+    /// The mask is that of the source.
     CopyAsync {
         to: Access,
         from: Access,
@@ -245,7 +245,7 @@ pub(in crate::kernel) enum Inst {
     WaitGroups {
         left: u32,
     },
-    /// A box of a tensor, by its number, on an mbarrier of a slot whose first has a number.
+    /// A box of a tensor, given by its number, on an mbarrier of a slot. `first`: the number of the slot's first mbarrier.
     CopyTensor {
         to: Access,
         on: Access,
@@ -260,7 +260,7 @@ pub(in crate::kernel) enum Inst {
         tensor: usize,
         to: Box<[Expr]>,
     },
-    /// More or fewer registers for a warpgroup, which makes no difference here.
+    /// More or fewer registers for a warpgroup; values do not change.
     Registers {
         count: u32,
         more: bool,
@@ -313,7 +313,7 @@ pub(in crate::kernel) enum Inst {
     Check {
         access: Access,
         write: bool,
-        /// The slot of the parameter whose region it must be.
+        /// The slot of the parameter in whose region the access must lie.
         param: Option<Slot>,
         element: Option<Expr>,
         site: SiteId,

@@ -1,4 +1,4 @@
-//! Kernel IR to the compact form.
+//! Compiles Kernel IR to the compact form.
 
 use super::POISON;
 use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, PanelCode, Program, Shown, in_slot};
@@ -36,7 +36,7 @@ struct Compiler<'a> {
     cooperative: bool,
 }
 
-/// Jump instructions still to be pointed behind a loop, and at its next iteration.
+/// Jump instructions whose targets are not known yet: behind a loop, and at its next iteration.
 #[derive(Default)]
 struct Jumps {
     breaks: Vec<usize>,
@@ -237,7 +237,7 @@ impl Compiler<'_> {
         Arg { first: self.first_const + at as u32, stride: 0 }
     }
 
-    /// An operand where `lanes` are meant.
+    /// An operand of `lanes` lanes.
     fn opnd(&mut self, o: &Opnd, lanes: u32) -> Res<Arg> {
         match o {
             Opnd::Const { bits, .. } => Ok(self.constant(*bits)),
@@ -299,7 +299,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Where a box of a tensor lies in shared memory, and its coordinates.
+    /// The place of a box in shared memory, and its coordinates.
     fn boxed(&mut self, tensor: TensorId, place: &Address, coordinates: &[Ix]) -> Res<(Access, Box<[Expr]>)> {
         let Some(t) = self.kernel.tensors.get(tensor) else {
             return Err(format!("there is no tensor {}", tensor.0));

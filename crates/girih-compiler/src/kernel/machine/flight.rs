@@ -10,8 +10,8 @@
 //! commit                              group 1
 //! wait groups 1                       ... or only here, where group 0 ends; group 1 goes on
 //! ```
-//! Invariant: the groups of a thread are numbered from 0 in the order of its commits. A copy that no wait covers is not
-//! sure to end before its block does, and the end of the block tells of it.
+//! Invariant: the groups of a thread are numbered from 0 in the order of its commits. A copy that no wait covers may
+//! outlast its block; the end of the block reports it.
 
 use super::block::{Block, Machine};
 use super::code::Access;
@@ -65,7 +65,8 @@ impl<const W: usize> Flights<W> {
 const MOST: usize = 16;
 
 impl<const W: usize> Flight<W> {
-    /// Moves the bytes of some lanes. The source was there when the copy began; if it is not any more, nothing is written.
+    /// Moves the bytes of some lanes. The source existed when the copy began; if it does not any more, nothing is
+    /// written.
     fn land(&self, memory: &dyn Memory, shared: &mut [u8], lanes: u32) {
         let bytes = (self.bytes as usize).min(MOST);
         each::<W>(lanes, |l| {

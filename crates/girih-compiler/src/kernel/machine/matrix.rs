@@ -41,7 +41,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         words: usize,
         transposed: Transposed,
     ) -> Result<(), Trap> {
-        // The other lanes' places are not looked at.
+        // The places of the other lanes are ignored.
         let all = at.lanes;
         at.lanes &= (1u64 << (words * ROWS).min(W)).wrapping_sub(1) as u32;
         let places = self.places(block, &mut at, access, What::Read)?;

@@ -1,7 +1,7 @@
 //! Barriers in shared memory that count arrivals and bytes, phase after phase.
 //!
-//! In: what the lanes of a warp do with mbarriers, and bytes that asynchronous copies bring. Out: who waits and who goes on;
-//! the watch is told of both, and of what is wrong.
+//! In: the operations of the lanes of a warp on mbarriers, and bytes that asynchronous copies bring. Out: the groups
+//! that wait and those that go on; the watch is told of both, and of errors.
 //!
 //! ```text
 //!                          phase  arrivals  bytes
@@ -9,8 +9,8 @@
 //! arrive full[0] expect 8      0  1 of 1        8 to come
 //! a copy lands                 1  0 of 1        0          who waits for parity 0 goes on
 //! ```
-//! Invariant: a phase ends when all have arrived and as many bytes came as were expected, and only then. A thread knows a
-//! phase by its parity alone, so one that is two phases behind takes a phase for another.
+//! Invariant: a phase ends when all arrivals and exactly the expected bytes have come, and only then. A thread knows a
+//! phase by its parity alone, so a thread that is two phases behind takes one phase for another.
 
 use std::hash::{Hash, Hasher};
 
@@ -25,10 +25,11 @@ use crate::kernel::ir::Fence;
 
 #[derive(Clone, Default)]
 pub(super) struct Mbarrier {
-    /// Arrivals of a phase, 0 before it is initialised; those that are still to come.
+    /// The arrivals of a phase, 0 before it is initialised; and the arrivals that are still to come.
     count: u32,
     pending: u32,
-    /// Bytes that are still to come; those that this phase expects, and that copies begun in it bring.
+    /// The bytes that are still to come; the bytes that this phase expects; and the bytes of the copies that began in
+    /// it.
     bytes: i64,
     expected: u64,
     brought: u64,
@@ -74,7 +75,7 @@ impl Mbarrier {
 }
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
-    /// The mbarrier that each lane means; lanes whose place is outside are taken out.
+    /// The mbarrier that each lane refers to; lanes whose place is outside are left out.
     pub(super) fn mbarriers(
         &mut self,
         block: &Block<W, V::Local>,
@@ -202,7 +203,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         self.ended(block, at, lane, number);
     }
 
-    /// Ends the phase if it has all that it waits for.
+    /// Ends the phase if nothing is missing.
     fn ended(&mut self, block: &mut Block<W, V::Local>, at: At, lane: usize, number: u32) {
         let m = &mut block.mbarriers[number as usize];
         if m.pending > 0 || m.bytes != 0 || !m.is_ready() {

@@ -1,27 +1,28 @@
 //! The machine that executes Kernel IR: blocks of threads, whose warps take turns.
 //!
-//! In: a kernel, the placed kernel that it was made of, a launch, memory, a host, a [`Watch`] that sees what happens, and a
-//! [`Schedule`] that says who runs next. Out: the memory changed, or the [`Trap`] that ended the run.
+//! In: a kernel, the placed kernel that it was made from, a launch, memory, a host, a [`Watch`] that observes the run,
+//! and a [`Schedule`] that picks the next warp. Out: the changed memory, or the [`Trap`] that ended the run.
 //!
 //! * [`code`], [`compile`]: instructions over numbered slots    * [`ops`]: scalar operations in the lanes of a warp
 //! * [`places`]: where accesses go                              * [`step`]: what an instruction does
 //! * [`block`]: blocks under way and their turns                * [`sync`]: threads that wait for each other
-//! * [`matrix`]: what lanes do together on matrices
+//! * [`matrix`]: matrix operations of the lanes of a warp
 //! * [`flight`], [`tensor`], [`store`]: asynchronous copies       * [`mbarrier`]: barriers that count arrivals and bytes
 //! * [`registers`]: what warps give each other                   * [`watch`]: who sees what happens
 //! * [`schedule`]: the order of warps and lanes, and when copies land    * [`stall`]: blocks that go round for ever
 //!
-//! `W` is the lanes of a warp: 1 where blocks have one thread (`kernel::eval`), 32 on a GPU (`kernel::sim`). Lanes that stand
-//! at the same instruction run it together; where a branch parts them they are groups of their own, which join again when
-//! one comes to where the other stands. So a warp is a few groups, each an instruction counter and a mask of lanes.
+//! `W` is the lanes of a warp: 1 where blocks have one thread (`kernel::eval`), 32 on a GPU (`kernel::sim`). Lanes at
+//! the same instruction run it together. A branch splits them into groups, which join again when one reaches the
+//! instruction of another. A warp is therefore a few groups, each an instruction counter and a mask of lanes.
 //!
 //! Invariants:
 //! * A slot holds one number for each lane, and an instruction changes those of its group alone.
 //! * Scratch and shared memory hold [`POISON`] when a block begins.
-//! * Accesses of a slot stay inside it: what does not is told to the watch, and if that lets it pass, touches nothing.
+//! * Accesses of a slot stay inside it: an access outside is reported to the watch, and if the watch lets it pass, it
+//!   touches nothing.
 //! * A block gives way at a `yield`, after atomics and ordered accesses, and after [`SLICE`](crate::loops::eval::SLICE)
 //!   instructions. Blocks of kernels without those run one after the other.
-//! * Nothing panics, whatever the kernel: what no well-formed one does is a trap that says it is a bug.
+//! * Nothing panics, whatever the kernel: behaviour that no well-formed kernel shows is a trap that says it is a bug.
 
 mod block;
 pub(super) mod code;

@@ -1,4 +1,5 @@
-//! Scalar operations in the lanes of a warp: what [`apply`] gives, with the common ones chosen once for all lanes.
+//! Scalar operations in the lanes of a warp: the results of [`apply`], with the common operations chosen once for all
+//! lanes.
 
 use crate::num::convert::nan;
 use crate::num::eval::apply;

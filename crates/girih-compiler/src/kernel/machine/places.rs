@@ -1,4 +1,4 @@
-//! Where the accesses of a warp go: bytes of the thread's scratch, of the block's shared memory, or addresses.
+//! The targets of a warp's accesses: bytes of the thread's scratch, of the block's shared memory, or addresses.
 
 use super::code::{Access, At};
 use super::ops::each;
@@ -20,15 +20,16 @@ pub(super) enum Kind {
 pub(super) struct Places<const W: usize> {
     pub kind: Kind,
     pub elem: DType,
-    /// Where elements are counted from: a byte of the block's scratch or shared memory, or an address.
+    /// The origin of the index: a byte of the block's scratch or shared memory, or an address.
     pub base: [u64; W],
     pub index: [i64; W],
-    /// The elements that an index may have and the slot they are of; `None` in memory, which knows its own.
+    /// The slot and the number of its elements; `None` in memory, which knows its own bounds.
     pub slot: Option<(BufId, u64)>,
 }
 
 impl<const W: usize> Places<W> {
-    /// `first_thread` is that of the warp, and `shared` where the shared memory of its block begins.
+    /// `first_thread` is the first thread of the warp, and `shared` the place where the shared memory of its block
+    /// begins.
     pub fn of(access: &Access, regs: &[[u64; W]], first_thread: u32, scratch_bytes: u64, shared: u64) -> Places<W> {
         match &access.at {
             At::Memory { base, index, elem } => {
@@ -64,7 +65,7 @@ impl<const W: usize> Places<W> {
         })
     }
 
-    /// Where two elements share a byte of memory, the lanes whose place is the upper half of one.
+    /// The lanes whose place is the upper half of a byte, where two elements share a byte of memory.
     pub fn upper(&self, lanes: u32) -> Option<u32> {
         if self.elem.bits() != 4 || self.kind != Kind::Memory {
             return None;

@@ -1,8 +1,8 @@
 //! The order in which the warps of a block, and the parted lanes of a warp, take turns, and when asynchronous copies land.
 //!
-//! In: a policy and a seed, and who is ready. Out: who runs, and for how many instructions. The same policy and seed give the
-//! same order. Invariant: every warp that is ready, and every group of lanes in it, gets a turn again and again, so what
-//! waits for another thread ends.
+//! In: a policy and a seed, and the warps that are ready. Out: the warp that runs, and for how many instructions. The
+//! same policy and seed give the same order. Invariant: every warp that is ready, and every group of lanes in it, gets
+//! a turn again and again, so a wait for another thread ends.
 
 /// The order in which warps run. A GPU may show every one of these orders.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -12,7 +12,7 @@ pub enum Policy {
     RoundRobin,
     /// One warp, which the seed chooses, runs only when the others wait.
     Starve,
-    /// The last warp that can run does, until it waits.
+    /// The last warp that can run runs until it waits.
     Newest,
     /// The last warp first, in short turns; the last lane first; the lanes that are furthest first.
     Reversed,
@@ -21,8 +21,8 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// After the plain one those that find most come first: lanes that part, and copies that land now and now late; then copies
-    /// that all land at once.
+    /// After the plain policy come those that find the most: lanes that part, and copies that land now or late; then
+    /// copies that all land at once.
     pub const ALL: [Policy; 5] = [Policy::RoundRobin, Policy::Random, Policy::Newest, Policy::Reversed, Policy::Starve];
 
     /// `round-robin`, as users write it.
@@ -52,11 +52,11 @@ pub(in crate::kernel) struct Schedule {
     seed: u64,
     random: u64,
     turns: u32,
-    /// The warp that the last turn that went round gave way to.
+    /// The warp that the last round-robin turn gave way to.
     round: usize,
     /// Choices among groups of lanes so far.
     groups: u32,
-    /// It goes round for now, whatever the policy.
+    /// The schedule is round-robin for now, whatever the policy.
     settled: bool,
 }
 
@@ -70,7 +70,7 @@ impl Schedule {
         Schedule::new(Policy::RoundRobin, 0)
     }
 
-    /// From here on nothing is drawn, and no warp or lane is preferred; or as the policy says again.
+    /// Draws nothing and prefers no warp or lane from here on (`settled`), or follows the policy again.
     pub fn settle(&mut self, settled: bool) {
         self.settled = settled;
     }
@@ -116,7 +116,8 @@ impl Schedule {
         Some((warp, length))
     }
 
-    /// Which of several groups of lanes runs, given where they stand: the one that is behind, so that they meet again.
+    /// The group of lanes that runs, among several at these instructions: the one that is furthest behind, so that they
+    /// meet again.
     pub fn group(&mut self, ready: &[(usize, u32)]) -> Option<usize> {
         self.groups = self.groups.wrapping_add(1);
         if self.groups.is_multiple_of(ROUND) && !ready.is_empty() {

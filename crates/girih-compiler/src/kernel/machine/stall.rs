@@ -23,7 +23,7 @@ use crate::base::launch::Trap;
 use crate::base::memory::{Fault, Memory};
 use crate::loops::eval::blocks::SLICE;
 
-/// Looks without a change of memory, after which a block that waits for no other is taken to go round.
+/// The looks without a change of memory after which a block that waits for no other counts as looping.
 const QUIET: u32 = 64;
 
 /// Instructions of a block that waits for no other, between two looks.
@@ -33,10 +33,10 @@ const LOOK: u64 = 2 * SLICE as u64;
 #[derive(Default)]
 pub(super) struct Looks {
     kept: Option<u64>,
-    /// Looks since then, and after how many the next one is kept.
+    /// The looks since then, and the number after which the next state is kept.
     since: u32,
     until: u32,
-    /// Changes of memory that were seen at the last look, and looks since there was one.
+    /// The changes of memory at the last look, and the looks since a change.
     changes: u64,
     quiet: u32,
     /// Instructions since the last look that compared.
@@ -105,11 +105,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             return false;
         }
         self.looks.quiet = self.looks.quiet.saturating_add(1);
-        // Threads that are drawn by chance come by no state twice.
+        // Randomly scheduled threads never repeat a state.
         if self.program.cooperative || self.looks.quiet >= QUIET {
             self.schedule.settle(true);
         }
-        // A look goes through all that a block has: where that is much, it is seldom.
+        // A look hashes all the state of a block: where that is much, looks are rare.
         if !self.program.cooperative {
             self.looks.instructions += LOOK;
             if self.looks.instructions < live.iter().map(Block::bytes).sum::<u64>() / 2 {

@@ -286,7 +286,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(Flow::Go)
     }
 
-    /// The element of a vector that each lane means, if the vector has it.
+    /// The element of a vector that each lane refers to, if the vector has it.
     fn elements(&self, at: At, which: &Expr, count: u32, regs: &[[u64; W]]) -> Result<[u32; W], Trap> {
         let which = which.lanes(regs);
         let mut out = [0; W];
@@ -299,7 +299,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(out)
     }
 
-    /// The places of an access; lanes whose elements are not in their slot are told to the watch and taken out.
+    /// The places of an access; lanes whose elements are not in their slot are reported to the watch and left out.
     pub(super) fn places(
         &mut self,
         block: &Block<W, V::Local>,
@@ -330,7 +330,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(places)
     }
 
-    /// The block of its cluster that a warp is of.
+    /// The number of a warp's block in its cluster.
     pub(super) fn member(&self, warp: usize) -> usize {
         warp / self.program.warps(W).max(1)
     }
@@ -573,7 +573,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     }
 }
 
-/// The element at which all lanes of a mask stand, if it is one, and it and those behind it are in the array.
+/// The element at which all lanes of a mask stand, if it is the same for all and it and the `count` elements from it on
+/// are in the array.
 fn alike<const W: usize>(index: &[i64; W], lanes: u32, len: u64, count: u32) -> Option<u32> {
     let first = index[lanes.trailing_zeros() as usize % W];
     let mut differ = 0;

@@ -1,15 +1,15 @@
 //! Boxes of tensors that TMA copies from shared memory.
 //!
-//! In: a copy that a thread begins, its groups and its waits. Out: the bytes of global memory, as shared memory has them at a
-//! moment that the schedule draws between the copy and the wait that covers it; the watch is told of both.
+//! In: a copy that a thread begins, its groups and its waits. Out: the bytes of global memory, copied from shared
+//! memory at a moment that the schedule draws between the copy and the wait that covers it; the watch is told of both.
 //!
 //! ```text
 //! copy tensor m[0, 0] = s[0]     shared memory is read now ...
 //! copy commit                    group 0 of the thread
 //! copy wait 0                    ... or only here
 //! ```
-//! Invariant: a copy that no wait covers may find anything where its block had shared memory, so the end of a block tells
-//! of it.
+//! Invariant: a copy that no wait covers may read the memory of a later block where its block had shared memory, so the
+//! end of a block reports it.
 
 use super::block::{Block, Machine};
 use super::code::Access;
@@ -28,7 +28,7 @@ struct Flight {
     tensor: usize,
     from: u64,
     runs: Vec<Run>,
-    /// The group that its thread has made of it.
+    /// The number of the group that its thread has closed with it.
     group: Option<u32>,
     landed: bool,
 }
@@ -81,7 +81,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    /// Lanes make a group each of what they have begun.
+    /// Each lane closes a group with the copies that it has begun.
     pub(super) fn commit_stores(&mut self, block: &mut Block<W, V::Local>, at: At) {
         let Stores { all, groups } = &mut block.stores;
         for lane in (0..W).filter(|l| at.lanes >> l & 1 == 1) {
@@ -111,7 +111,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         block.stores.all = all;
     }
 
-    /// Takes out the copies that threads of some warps began, and says who did.
+    /// Takes out the copies that threads of some warps began, with their places and lanes.
     pub(super) fn stores_left(&mut self, block: &mut Block<W, V::Local>, of: &Range<usize>) -> Vec<(At, usize)> {
         let (left, others) = std::mem::take(&mut block.stores.all).into_iter().partition(|f| of.contains(&f.at.warp));
         block.stores.all = others;
@@ -128,7 +128,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         for run in &flight.runs {
             let place = |byte: u64| (flight.from + tensor.swizzled(run.to + byte)) as usize;
             let bytes: Option<Vec<u8>> = (0..run.bytes).map(|n| block.shared.get(place(n)).copied()).collect();
-            // The target was there when the copy began; if it is not any more, nothing is written.
+            // The target existed when the copy began; if it does not any more, nothing is written.
             let _ = bytes.map(|bytes| self.memory.write(run.from, &bytes));
         }
     }

@@ -1,7 +1,7 @@
 //! Threads that wait for each other: all lanes of a warp, all threads of a block.
 //!
-//! They meet when everybody who has not ended waits. If they wait at different statements, or somebody has ended, they meet
-//! all the same, as on a GPU, and the watch is told. Where nobody can run and nobody meets, the block is stuck.
+//! Threads meet when all that have not ended wait. If they wait at different statements, or some have ended, they still
+//! meet, as on a GPU, and the watch is told. If no thread can run and none meet, the block is stuck.
 
 use super::block::{Block, Group, Machine, Member, Wait, Warp, join};
 use super::code::{Inst, Program};
@@ -45,7 +45,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         self.settle(block, warp)
     }
 
-    /// Tells of what still touches shared memory that is the block's no more: another block may have it next.
+    /// Reports the copies and products that still touch the block's shared memory, which another block may have next.
     fn tell_left(&mut self, block: &mut Block<W, V::Local>, member: usize) {
         let (warps, count) = (self.program.warps(W), self.program.mbarriers as usize);
         let of = member * warps..(member + 1) * warps;
@@ -62,7 +62,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         left.into_iter().for_each(|(at, lane, what)| self.wrong(at, lane, Wrong::Left(what)));
     }
 
-    /// Lets those go on for whom everybody has come.
+    /// Lets groups go on that wait for threads which have all come.
     fn settle(&mut self, block: &mut Block<W, V::Local>, warp: usize) -> Result<(), Trap> {
         let of = &block.warps[warp];
         let lanes = of.groups.iter().filter(|g| g.waits == Some(Wait::Warp)).fold(0, |all, g| all | g.lanes);
@@ -123,7 +123,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    /// The threads of a block of a cluster go on, or those of all.
+    /// Lets the threads of one block of a cluster go on, or those of all its blocks.
     fn meet_block(&mut self, block: &mut Block<W, V::Local>, member: Option<usize>) {
         let program = self.program;
         let each = program.warps(W);

@@ -16,7 +16,7 @@ use crate::base::launch::Trap;
 use crate::kernel::ir::Tensor;
 use crate::loops::eval::expr::{Expr, Slot};
 
-/// A tensor, and where its numbers are found.
+/// A tensor, and the expressions of its numbers.
 pub(in crate::kernel) struct TensorCode {
     pub tensor: Tensor,
     pub base: Slot,
@@ -48,7 +48,7 @@ pub(super) struct Flight {
     mbarrier: u32,
     to: u64,
     runs: Vec<Run>,
-    /// Another block of the cluster gets what was read for the first.
+    /// Another block of the cluster gets the bytes that were read for the first.
     again: bool,
 }
 

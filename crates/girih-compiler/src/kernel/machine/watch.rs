@@ -24,14 +24,14 @@ pub(in crate::kernel) struct Touch<'a> {
     pub shared: bool,
     pub what: What,
     pub order: Order,
-    /// It goes on until a wait covers it.
+    /// The access goes on until a wait covers it.
     pub lasts: bool,
     /// Bytes that each lane moves, and of one element.
     pub bytes: u32,
     pub elem: u32,
     /// By lane: bytes from the start of shared memory, or addresses.
     pub address: &'a [u64],
-    /// Where two elements share a byte, the lanes that touch the upper one.
+    /// The lanes that touch the upper element, where two elements share a byte.
     pub upper: Option<u32>,
 }
 
@@ -86,7 +86,7 @@ pub(in crate::kernel) enum Sync {
     Arrive {
         number: u32,
     },
-    /// A phase has ended; how many have.
+    /// A phase has ended; `phase` is the number of phases that have ended.
     Ended {
         number: u32,
         phase: u32,
@@ -106,13 +106,13 @@ pub(in crate::kernel) enum Wrong {
     Unfenced { number: u32 },
     /// It is initialised a second time.
     Again { number: u32 },
-    /// More arrive than it counts.
+    /// More arrivals come than the mbarrier counts.
     Arrivals { number: u32, count: u32 },
-    /// A phase ended that expected other bytes than copies bring.
+    /// A phase ended that expected a number of bytes other than the copies bring.
     Bytes { number: u32, expected: u64, brought: u64 },
-    /// A thread waits for a phase, and the next one has ended too.
+    /// A thread waits for a phase, but the next phase has ended too.
     Aliased { number: u32, phase: u32, meant: u32 },
-    /// It is used from another block of the cluster, and its own has ended.
+    /// The mbarrier is used from another block of the cluster after its own block has ended.
     Gone { number: u32 },
     /// A constraint of TMA or `wgmma` that is violated, in a sentence.
     Tensor(String),
@@ -122,7 +122,7 @@ pub(in crate::kernel) enum Wrong {
     Sums,
     /// `registers more` asks for fewer registers than a thread has, or `registers fewer` for more.
     Change { count: u32, more: bool, has: u32 },
-    /// A block ends, and nothing in it has waited for something that touches its shared memory.
+    /// A block ends without a wait for an operation that touches its shared memory.
     Left(Left),
 }
 
@@ -175,7 +175,7 @@ pub(in crate::kernel) struct Outside {
 pub(in crate::kernel) enum Place {
     /// Elements of a slot, from the index on.
     Slot { buf: BufId, space: Space, index: i64, count: u32 },
-    /// Bytes that no region holds; what lies near them.
+    /// Bytes that no region holds, and the regions near them.
     Memory { fault: Fault, near: String },
 }
 
@@ -199,7 +199,7 @@ pub(in crate::kernel) struct Standing {
 
 /// Blocks that go round for ever.
 pub(in crate::kernel) struct Stalled {
-    /// The first of them, and where one of its threads is.
+    /// The first of them, and the place of one of its threads.
     pub block: [u32; 3],
     pub statement: u32,
     pub thread: u32,
@@ -236,8 +236,8 @@ pub(in crate::kernel) trait Watch {
     fn wrong(&mut self, block: [u32; 3], statement: u32, thread: u32, wrong: Wrong);
     /// An access would be outside: `Ok` leaves it out.
     fn outside(&mut self, outside: Outside, trap: impl FnOnce() -> Trap) -> Result<(), Trap>;
-    /// All threads of a block, or all lanes of a warp, have waited for each other; `ordered` where their accesses of
-    /// memory are in order then.
+    /// All threads of a block, or all lanes of a warp, have waited for each other; `ordered` if that orders their
+    /// accesses of memory.
     fn met(&mut self, local: &mut Self::Local, scope: Scope, ordered: bool);
     fn uneven(&mut self, meeting: Meeting);
     /// No thread of a block can run.
@@ -245,7 +245,7 @@ pub(in crate::kernel) trait Watch {
     fn stalled(&mut self, stalled: Stalled);
 }
 
-/// Sees nothing; what is wrong ends the run.
+/// Observes nothing; an error ends the run.
 pub(in crate::kernel) struct Quiet;
 
 impl Watch for Quiet {

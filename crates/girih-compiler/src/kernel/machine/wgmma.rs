@@ -1,10 +1,10 @@
-//! Products of warpgroups, which go on while their warps do.
+//! Products of warpgroups, which go on while their warps run.
 //!
-//! In: `wgmma`, `wgmma commit` and `wgmma wait` of a warp. Out: the array of each of its threads, changed at a moment that the
-//! schedule draws between the product and the wait that covers it; the watch is told of what is read until then.
+//! In: `wgmma`, `wgmma commit` and `wgmma wait` of a warp. Out: the array of each of its threads, changed at a moment
+//! that the schedule draws between the product and the wait that covers it; the watch is told of the reads until then.
 //!
-//! Each warp computes its own sixteen rows. Products end in the order in which they began, and terms are added one after the
-//! other, as those of `mma` are.
+//! Each warp computes its own sixteen rows. Products end in the order in which they began, and terms are added one
+//! after the other, as in `mma`.
 
 use super::block::{Block, Machine};
 use super::code::{self, Access, Inst, PanelCode};
@@ -81,7 +81,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    /// Tells of an array that a product still adds to.
+    /// Reports an access of an array that a product still adds to.
     pub(super) fn not_in_flight(&mut self, block: &Block<W, V::Local>, at: At, access: &Access) {
         let products = &block.warps[at.warp].products;
         if products.all.is_empty() {
@@ -131,7 +131,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 wrong.push(Wrong::Tensor(format!("the slot of a panel does not begin at a multiple of {align} bytes")));
             }
             (slots[n], first[n]) = (base, from);
-            // All four warps read the right panel; each is told of a quarter where there is one.
+            // All four warps read the right panel; where it can be divided, each warp reports a quarter of it.
             let warp = own as u64 % 4;
             let lines = match n {
                 0 => warp * ROWS..(warp + 1) * ROWS,
