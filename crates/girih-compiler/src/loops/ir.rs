@@ -1,7 +1,7 @@
 //! Loop nests over scalars: the one statement language of the `loop` and `tile` stages.
 //!
-//! Loop IR says what is computed; tile IR is the same nests *placed*: loops carry a [`Place`], buffers a [`Space`], and
-//! [`Stmt::Stage`] appears. `loops::verify` holds the table of what each stage allows.
+//! Loop IR states the computation; Tile IR is the same nests *placed*: loops carry a [`Place`], buffers a [`Space`],
+//! and [`Stmt::Stage`] appears. `loops::verify` holds the table of what each stage allows.
 //!
 //! ```text
 //! kernel := params, globals, obligations, stmt*                 (the exact grammar is in loops/print.rs)
@@ -46,7 +46,7 @@ pub struct Param {
     pub val: ValId,
     /// Divisibility that the program asserts of the argument (1 when nothing is known).
     pub div_by: u64,
-    /// The least and the greatest argument, where the caller sees to it: a symbol of a model.
+    /// The least and the greatest argument, if the caller guarantees them: a symbol of a model.
     pub range: Option<(i64, i64)>,
 }
 
@@ -91,8 +91,8 @@ pub struct Buf {
     /// Row-major; empty for a scalar variable. 4-bit elements take a byte each here.
     pub shape: Vec<u64>,
     pub space: Space,
-    /// The bytes of a row in which 16-byte pieces are exchanged, so that columns of shared memory lie in different banks:
-    /// 32, 64 or 128; 0 for none. Where an element is called by its subscripts, it makes no difference.
+    /// The bytes of a row in which 16-byte pieces are exchanged, so that columns of shared memory lie in different
+    /// banks: 32, 64 or 128; 0 for none. It makes no difference to accesses by subscripts.
     pub swizzle: u32,
 }
 
@@ -116,10 +116,10 @@ impl Buf {
     }
 }
 
-/// Where tile IR puts a buffer. `Scratch` in loop IR.
+/// The place of a buffer in Tile IR. `Scratch` in Loop IR.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Space {
-    /// Memory of the block's own.
+    /// The block's own memory.
     #[default]
     Scratch,
     /// Vector registers of `lanes` elements along the last axis. Registers have no addresses: each access stands in a
@@ -127,8 +127,9 @@ pub enum Space {
     Register { lanes: u32 },
     /// Memory that the threads of a block share. A buffer declared inside a loop over threads is each thread's own.
     Shared,
-    /// Registers of the threads of a block, for as long as the block lives. The first subscript is the number of the thread
-    /// that holds the element, and each access is that thread's: it stands in a loop over threads and counts by its axis.
+    /// Registers of the threads of a block, for as long as the block lives. The first subscript is the number of the
+    /// thread that holds the element, and only that thread accesses it: the access stands in a loop over threads, whose
+    /// axis is the subscript.
     Private,
 }
 
@@ -182,7 +183,7 @@ pub enum LoopKind {
 /// The most kinds of interleaved elements that schedules separate, so that loads and stores of each kind use vectors.
 pub const MOST_IN_TURN: i64 = 4;
 
-/// Where tile IR puts a loop. `None` in loop IR.
+/// The place of a loop in Tile IR. `None` in Loop IR.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Place {
     #[default]
@@ -239,7 +240,7 @@ pub enum Place {
     Tensor,
 }
 
-/// How a stage's bytes get to where they are used.
+/// How a stage's buffer is filled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Filled {
     /// By loads and stores.
@@ -282,7 +283,7 @@ impl Stmt {
 /// result is `op(acc, p[0])`; the remaining iterations then fold one by one. That is the fixed tree; `eval` computes the same.
 ///
 /// Placed as `Thread` with `ways: T`, the threads of a block: T partial accumulators, and iteration i goes to partial
-/// (i - lo) mod T for all i, those of the last, unfinished round too; then as above.
+/// (i - lo) mod T for all i, including the last, unfinished round; then as above.
 ///
 /// Placed as `Member` with `ways: C`, the blocks of a cluster: the same with one iteration for each of them, `for m in 0..C`.
 ///
@@ -302,7 +303,7 @@ pub enum CombineOp {
     Scalar { op: ScalarOp, identity: u64 },
 }
 
-/// The roles of a contraction `acc[.., m, n] += a[.., m, k] * b[.., k, n]`, bound once: by the lift, or where a model's
+/// The roles of a contraction `acc[.., m, n] += a[.., m, k] * b[.., k, n]`, bound once: by the lift, or when a model's
 /// loops are written. It stands on the innermost (reduce) loop, whose body is: operand loads or reads, conversions, one
 /// `Fma` (or integer multiply-add) and the write of `acc`. In Tile IR each list is one axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -327,8 +328,8 @@ pub struct Contraction {
 /// greatest = max(greatest, score)
 /// ```
 ///
-/// A schedule may take several iterations at once: their greatest score first, then their terms. It stands on the serial
-/// loop, whose body computes `score`, perhaps from a contraction, and then does that.
+/// A schedule may take several iterations at once: first their greatest score, then their terms. It stands on the
+/// serial loop, whose body computes `score`, perhaps from a contraction, and then this recurrence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stream {
     pub score: ValId,
@@ -513,9 +514,9 @@ pub struct Kernel {
     pub obligations: Vec<Obligation>,
     /// The parts of the user's program that values, axes, buffers and sites were made for; not part of the printed IR.
     pub sources: Sources,
-    /// From a model: the loops span all there is to compute, and the schedule chooses the grid. Otherwise the launch gives
-    /// the grid, and the kernel is the program of one block. In an open kernel, free nests that stand side by side never
-    /// store to the same element.
+    /// From a model: the loops span the whole computation, and the schedule chooses the grid. Otherwise the launch
+    /// gives the grid, and the kernel is the program of one block. In an open kernel, free nests that stand side by
+    /// side never store to the same element.
     pub open: bool,
     pub body: Vec<Stmt>,
 }

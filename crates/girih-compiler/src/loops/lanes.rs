@@ -27,10 +27,10 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// The reduction that a loop in one over threads is.
+    /// The reduction of a loop over lanes inside a loop over threads.
     ///
     /// # Errors
-    /// Why it is none, in a few words.
+    /// Why the loop is not such a reduction, in a few words.
     pub fn of(thread: AxisId, f: &For) -> Result<Folded, &'static str> {
         let (LoopKind::Reduce, Place::Lanes, Some(c)) = (f.kind, f.place, &f.combine) else {
             return Err("it does not combine");

@@ -1,7 +1,8 @@
 //! Products that the warps of a block compute on the matrix unit, as loops.
 //!
-//! In: loops over rows, columns and terms, each placed as `matrix`, inside of a loop over threads. They say what a thread's
-//! elements of the sum are, one after the other. Out: what of both operands the lanes of a warp give to `ldmatrix`.
+//! In: loops over rows, columns and terms, each placed as `matrix`, inside a loop over threads. They give a thread's
+//! elements of the sum, one after the other. Out: the parts of both operands whose addresses the lanes of a warp give
+//! to `ldmatrix`.
 //!
 //! ```text
 //! for t in 0..128: free thread
@@ -107,22 +108,22 @@ pub fn row_of_bytes(l: usize) -> usize {
     l / 16 * 16 + l / 2 % 4 * 4 + (l / 8 + l / 4) % 2 * 2 + l % 2
 }
 
-/// An operand in shared memory, or a left one in the registers of the lanes.
+/// An operand in shared memory, or a left operand in the registers of the lanes.
 #[derive(Clone, Debug)]
 pub struct Side {
     pub buf: BufId,
     pub idx: Vec<Ix>,
-    /// Its rows, or columns, lie side by side in memory; otherwise its terms do.
+    /// Its rows, or columns, are contiguous in memory; otherwise its terms are.
     pub transposed: bool,
-    /// It lies as a product's sums do.
+    /// It is laid out like a product's sums.
     pub registers: bool,
     /// How f32 are rounded to tf32 on the way; otherwise they are cut off.
     pub rounding: Option<ScalarOp>,
     pub of: Operand,
 }
 
-/// The column of a left operand in registers that the term `k` of a row is. Sums lie by twos: of operands of four bytes each lane
-/// has the terms `t%4` and `t%4 + 4`, which are its two columns.
+/// The column of a left operand in registers that holds the term `k` of a row. Sums are laid out in pairs: of operands
+/// of four bytes each lane has the terms `t%4` and `t%4 + 4`, which are its two columns.
 pub fn column_of_term(of: Operand, k: Ix) -> Ix {
     if of.bytes() != 4 {
         return k;
@@ -133,7 +134,7 @@ pub fn column_of_term(of: Operand, k: Ix) -> Ix {
     Ix::add(Ix::mul(Ix::floor_div(k, eight()), eight()), Ix::add(pair, half))
 }
 
-/// Where it is: which of four lanes has it, and its slot among that lane's columns.
+/// The place of a term: which of four lanes has it, and its slot among that lane's columns.
 pub fn held(of: Operand, k: Ix) -> [Ix; 2] {
     let (eight, two) = (|| Ix::Const(8), || Ix::Const(2));
     let (lane, slot) = match of.bytes() {
@@ -258,7 +259,7 @@ impl Product {
 
     fn b_lies(&self, kernel: &Kernel, threads: u64) -> bool {
         let [_, c, _] = self.axes;
-        // Columns that lie side by side, of one product or of two.
+        // Adjacent columns, of one product or of two.
         let together = if self.b.by_bytes() { 4 } else { 2 };
         let at = |group: u64, line: i64| {
             let slot = Ix::Const(group as i64 * together + line % together);
@@ -268,8 +269,8 @@ impl Product {
         whole && (0..self.cols / together as u64).all(|n| self.b.lies(kernel, self, threads, &|line| at(n, line)))
     }
 
-    /// Which row of the left operand each lane gives for four matrices: the products' rows by `pair` of slots, their terms by
-    /// `step`.
+    /// The row of the left operand that each lane supplies for four matrices: the products' rows by `pair` of slots,
+    /// their terms by `step`.
     pub fn left(&self, pair: &Ix, step: &Ix) -> Option<Vec<Ix>> {
         let [r, _, k] = self.axes;
         if self.a.by_bytes() {
@@ -282,8 +283,8 @@ impl Product {
         self.at(&self.a, &[(r, slot), (k, self.term(&self.a, matrix, line, step))], Some(lane), None)
     }
 
-    /// Which row of the right operand each lane gives: for two matrices, or where there are `two` products side by side for
-    /// four. The products' columns by `tile`, or pair of tiles.
+    /// The row of the right operand that each lane supplies: for two matrices, or for four if there are `two` products
+    /// side by side. The products' columns by `tile`, or pair of tiles.
     pub fn right(&self, tile: &Ix, step: &Ix, two: bool) -> Option<Vec<Ix>> {
         let [_, c, k] = self.axes;
         if self.b.by_bytes() {
@@ -317,7 +318,7 @@ impl Product {
         self.at(&self.b, &[(c, slot), (k, term)], None, Some(self.lane(8, Some(4))))
     }
 
-    /// The term whose row of 16 bytes a lane gives, as [`row_of_bytes`] has it.
+    /// The term whose row of 16 bytes a lane supplies, as in [`row_of_bytes`].
     fn term_of_bytes(&self, side: &Side, step: &Ix) -> Ix {
         let times = |ix: Ix, n: i64| ix * Ix::Const(n);
         let bit = |by| self.lane(by, Some(2));
@@ -337,14 +338,14 @@ impl Product {
         below.map_or(t.clone(), |n| Ix::modulo(t, Ix::Const(n)))
     }
 
-    /// The term that a row begins with, or is of where the operand is transposed.
+    /// The term that a row begins with, or belongs to if the operand is transposed.
     fn term(&self, side: &Side, matrix: Ix, line: Ix, step: &Ix) -> Ix {
         let half = i64::from(side.of.terms() / 2);
         let first = step.clone() * Ix::Const(2 * half) + matrix * Ix::Const(half);
         if side.transposed { first + line } else { first }
     }
 
-    /// The subscripts of an operand with axes replaced, and what says which row or column a lane has.
+    /// The subscripts of an operand with axes replaced, and with the lane's row or column.
     fn at(&self, side: &Side, axes: &[(AxisId, Ix)], row: Option<Ix>, col: Option<Ix>) -> Option<Vec<Ix>> {
         let by = |axis: AxisId| axes.iter().find(|(a, _)| *a == axis).map(|(_, ix)| ix.clone());
         side.idx.iter().map(|ix| self.lanes(ix, &by, row.as_ref(), col.as_ref())).collect()
@@ -391,7 +392,7 @@ impl Side {
         self.transposed && self.of.bytes() == 1
     }
 
-    /// The slots of a row of sums, and of those below it, that a lane's word of a matrix is made of: `matrix` as
+    /// The slots of a row of sums, and of the rows below it, that make up a lane's word of a matrix: `matrix` as
     /// [`Product::left`] orders them.
     pub fn slots_of_word(&self, matrix: u64) -> (u64, Vec<u64>) {
         let (below, half) = (matrix % 2, matrix / 2);
@@ -413,7 +414,7 @@ impl Side {
         }
         let (last, others) = idx.split_last().ok_or("an operand is not a matrix")?;
         let transposed = !last.has_axis(terms);
-        // Terms that lie side by side do so from one to the next; where rows or columns do, that follows from the lanes.
+        // Contiguous terms follow one another; that rows or columns are contiguous follows from the lanes.
         let side_by_side = last.linear(terms).is_some_and(|(by, _)| by.is_const(1));
         let plain = side_by_side && !others.iter().any(|ix| ix.has_axis(terms));
         if !transposed && (last.has_axis(own) || !plain) {

@@ -1,7 +1,7 @@
 //! Loops over the blocks of a cluster.
 //!
-//! In: a kernel of Tile IR, its loop over blocks, and what stands in it. Out: how many blocks a cluster has, and what is wrong
-//! with a loop over them.
+//! In: a kernel of Tile IR, its loop over blocks, and the statements in it. Out: the number of blocks of a cluster, and
+//! the error in a loop over them.
 //!
 //! ```text
 //! for b in 0..4: free block(x)                                       a cluster of 8 blocks
@@ -12,8 +12,8 @@
 //!   for m2 in 0..1: free member                                      the first alone
 //!     store y[b] = ...
 //! ```
-//! Invariants: a loop over the blocks of a cluster runs once in a block, so no block writes what another one reads but where they
-//! combine. Outside of such loops there are scalars alone, which every block has for itself.
+//! Invariants: a loop over the blocks of a cluster runs once in a block, so no block writes memory that another one
+//! reads, except where they combine. Outside such loops there are only scalars, of which every block has its own copy.
 
 use super::ir::*;
 use super::walk::{self, Part, parts};

@@ -82,7 +82,7 @@ impl Names {
         }
     }
 
-    /// The hint made a name, with a number after it where it is taken.
+    /// Makes the hint a name, with a number after it where the name is taken.
     fn fresh(&mut self, hint: &str, otherwise: &str) -> String {
         let mut base: String =
             hint.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
@@ -128,7 +128,7 @@ impl text::Names for Names {
     }
 }
 
-/// Names nothing defines show as `?v7`, which does not parse.
+/// An id that nothing defines shows as `?v7`, which does not parse.
 fn name_at(names: &[Option<String>], index: usize, kind: &str) -> String {
     names.get(index).cloned().flatten().unwrap_or_else(|| format!("?{kind}{index}"))
 }

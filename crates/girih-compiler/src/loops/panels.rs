@@ -1,7 +1,7 @@
-//! The operands of products of warpgroups, as they lie in shared memory.
+//! The layout in shared memory of the operands of products of warpgroups.
 //!
-//! In: a product on the matrix unit, whose threads are in groups of 128. Out: for each operand where its panel begins and how
-//! its rows lie, or why a warpgroup cannot read it.
+//! In: a product on the matrix unit, whose threads are in groups of 128. Out: for each operand the start of its panel
+//! and the layout of its rows, or the reason why a warpgroup cannot read it.
 //!
 //! ```text
 //! a_s[r*8 + (t//32*16 + t%32//4), k]   f16[128, 64] swizzle(128)   -->   a_s[t//128*64, step*16], strides 0 and 1024
@@ -18,7 +18,7 @@ pub const GROUP: u64 = 128;
 pub const ROWS: u64 = 64;
 pub const COLS: u64 = 256;
 
-/// How an operand lies.
+/// The layout of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lies {
     pub transposed: bool,
@@ -43,7 +43,7 @@ impl Lies {
 type Why = &'static str;
 
 impl Product {
-    /// How both operands lie, for groups of four warps each.
+    /// The layouts of both operands, for groups of four warps each.
     ///
     /// # Errors
     /// Why warpgroups do not compute the product, in a few words.
@@ -115,7 +115,8 @@ impl Product {
         if all && fits(lies.lead) && fits(lies.stride) { Ok(lies) } else { Err(not_alike) }
     }
 
-    /// The byte of an operand's element, of a group's line and a term of the sum; lines are rows of the left operand.
+    /// The byte of an operand's element, given by a group's line and a term of the sum; lines are rows of the left
+    /// operand.
     fn byte(&self, side: &Side, b: &Buf, bytes: u64, (group, line, term): (u64, u64, u64)) -> i64 {
         let [rows, cols, terms] = self.axes;
         let is_a = std::ptr::eq(side, &raw const self.a);

@@ -1,7 +1,7 @@
-//! Reads the text of loop and tile IR; the grammar is in `loops/print.rs`.
+//! Reads the text of Loop IR and Tile IR; the grammar is in `loops/print.rs`.
 //!
-//! The parser checks what it needs to build the tree (names, arities, literals). Scopes, types and what a stage allows
-//! are `loops::verify`'s.
+//! The parser checks only what it needs to build the tree (names, arities, literals). `loops::verify` checks scopes,
+//! types and what a stage allows.
 
 mod names;
 mod terms;
@@ -493,7 +493,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(stmt)
     }
 
-    /// The right side of a definition, its value still to be filled in.
+    /// The right side of a definition, whose value is filled in later.
     fn expr(&mut self, ty: Ty) -> Res<Stmt> {
         let dst = ValId(u32::MAX);
         let Tok::Word(word) = *self.c.tok() else { return self.infix(ty) };

@@ -1,5 +1,5 @@
-//! Loop and tile IR as text. [`print()`] and `parse::parse` are inverse: what is printed reads back to the same kernel, up
-//! to the numbering of ids, and prints the same again. Source places do not survive.
+//! Loop IR and Tile IR as text. [`print()`] and `parse::parse` are inverse: a printed kernel reads back as the same
+//! kernel, up to the numbering of ids, and prints the same again. Source places do not survive.
 //!
 //! ```text
 //! kernel  := ("loop" | "tile") "kernel" NAME "(" param,* ")" "open"? ":" head* stmt*     bodies are indented by 2
@@ -133,7 +133,7 @@ struct Printer<'a> {
     starts: Vec<u32>,
 }
 
-/// A global under a name, as loop IR and kernel IR have it.
+/// A global under a name, as in Loop IR and Kernel IR.
 pub(crate) fn global_text(g: &Global, name: &str) -> String {
     let constant = if g.constant { " constant" } else { "" };
     let values = list(&g.bits, |b| const_text(g.dtype, *b));

@@ -1,8 +1,9 @@
 //! Which operations of the user's program the statements of Loop IR and Tile IR were made for.
 //!
-//! In: a kernel whose tables say so of some values, axes, buffers and sites. Out: the same of every statement. A statement
-//! belongs to what it defines; where that is a rule's own making, to what it reads; failing that, to the loop around it, or to
-//! the first that uses it. A statement with a body that has no operation of its own belongs to those of its body.
+//! In: a kernel whose tables record the operations of some values, axes, buffers and sites. Out: the operations of
+//! every statement. A statement belongs to the value that it defines; if a rule added that value, to the values that it
+//! reads; failing that, to the loop around it, or to the first statement that uses it. A statement with a body and
+//! without an operation of its own belongs to the operations of its body.
 //!
 //! ```text
 //! for j in 0..8: free                        addf
@@ -27,7 +28,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Operations of two kernels that differ only in what they were made for, such as those of two layers, in pairs.
+    /// Pairs the operations of two kernels that differ only in the operations they were made for, such as those of two
+    /// layers.
     pub fn pairs(&self, other: &Sources) -> Vec<(SourceId, SourceId)> {
         fn beside<K: crate::base::id::Id>(a: &Side<K>, b: &Side<K>, out: &mut Vec<(SourceId, SourceId)>) {
             out.extend(a.iter().filter_map(|(key, source)| Some((source, b.get(key)?))));
@@ -48,7 +50,7 @@ pub fn of_statements(kernel: &Kernel) -> OfStatements {
     resolve(kernel).into_iter().map(|(_, sources)| sources).collect()
 }
 
-/// The statements in order of the text, with what they were made for.
+/// The statements in order of the text, with the operations they were made for.
 pub fn resolve(kernel: &Kernel) -> Vec<(&Stmt, Vec<SourceId>)> {
     let mut r = Resolver { sources: kernel.sources.clone(), learning: true, out: vec![] };
     // Writes to a buffer tell the operation that it serves; its declaration and its first value belong to that
@@ -64,7 +66,7 @@ pub fn resolve(kernel: &Kernel) -> Vec<(&Stmt, Vec<SourceId>)> {
 struct Resolver<'k> {
     /// The sources that are known so far.
     sources: Sources,
-    /// In the first round, loops say nothing of what is in them.
+    /// In the first walk, loops say nothing about the statements in them.
     learning: bool,
     out: Vec<(&'k Stmt, Vec<SourceId>)>,
 }
@@ -139,7 +141,7 @@ impl<'k> Resolver<'k> {
         }
     }
 
-    /// The first source of what a statement reads; parameters have none.
+    /// The first source of the values that a statement reads; parameters have none.
     fn read(&self, stmt: &Stmt) -> Option<SourceId> {
         let mut first = None;
         walk::each_use(stmt, &mut |v| first = first.or(self.sources.vals.get(v)));
@@ -182,7 +184,7 @@ mod tests {
         kernel.sources.axes = Side::default();
         let found: Vec<Vec<u32>> =
             of_statements(&kernel).into_iter().map(|s| s.into_iter().map(|s| s.0).collect()).collect();
-        // The test is there for the value that it chooses.
+        // The test exists for the value that it chooses.
         assert_eq!(found, [vec![7], vec![7], vec![7], vec![7], vec![7], vec![], vec![]]);
     }
 }

@@ -44,7 +44,7 @@ impl TileTerms {
     }
 }
 
-/// Loops that are such a product.
+/// Loops that form such a product.
 #[derive(Clone, Copy)]
 pub struct TileProduct<'a> {
     /// Rows, columns and terms, and their axes.
@@ -59,7 +59,7 @@ pub struct TileProduct<'a> {
 
 impl<'a> TileProduct<'a> {
     /// # Errors
-    /// Why the loops are none.
+    /// Why the loops are not such a product.
     pub fn of(kernel: &Kernel, rows: &'a For) -> Result<TileProduct<'a>, &'static str> {
         let form = "it is not a product of tiles: rows, columns, and a sum of words";
         let [Stmt::For(cols)] = &rows.body[..] else { return Err(form) };

@@ -67,7 +67,7 @@ enum Around {
     Closed,
 }
 
-/// Breaches after which the rest is left out.
+/// The most breaches that are reported.
 const MOST: usize = 100;
 
 struct Verifier<'a> {
@@ -79,13 +79,13 @@ struct Verifier<'a> {
     axes: Vec<bool>,
     bufs: Vec<bool>,
     around: Vec<Around>,
-    /// The loop over threads around.
+    /// The enclosing loop over threads.
     threads: Option<&'a For>,
     /// Inside a loop of a product on the matrix unit.
     in_product: bool,
-    /// Inside a loop that reads what other lanes of the warp have.
+    /// Inside a loop that reads values of other lanes of the warp.
     among_lanes: bool,
-    /// The dimension of the loop over blocks around.
+    /// The dimension of the enclosing loop over blocks.
     block: Option<u8>,
     out: Vec<Diagnostic>,
 }
@@ -222,8 +222,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Names: what the statement mentions is visible, and what it defines is new. False when ids are out of range, so
-    /// that types cannot be looked at.
+    /// Names: those that the statement mentions are visible, and those it defines are new. Returns false when ids are
+    /// out of range, so that types cannot be checked.
     fn names(&mut self, stmt: &'a Stmt) -> bool {
         let mut problems: Vec<(bool, String)> = Vec::new();
         parts(stmt, &mut |part| match part {
@@ -557,7 +557,7 @@ impl<'a> Verifier<'a> {
             Place::Pipeline { depth, roles, overlap } => {
                 let (stages, rest) = l.stages();
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
-                // One slot is enough for what TMA fills: its mbarriers are the pipeline's.
+                // One generation is enough for stages that TMA fills: their mbarriers belong to the pipeline.
                 let deep = depth >= 2 || depth == 1 && stages.iter().any(|s| s.filled(Filled::Tensor));
                 self.check(
                     stmt,

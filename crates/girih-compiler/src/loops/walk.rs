@@ -1,7 +1,7 @@
-//! Looking into and rewriting statement trees: what every pass over loop and tile IR needs.
+//! Queries and rewrites of statement trees that every pass over Loop IR and Tile IR needs.
 //!
-//! [`parts`] lists what one statement itself mentions (not its bodies), [`bodies`] its bodies; the rest is made of these
-//! two. Analyses: [`refs`] (what a statement list defines and uses), [`buffer_uses`], [`effects`]. Rewrites:
+//! [`parts`] lists the parts of one statement itself (not its bodies), [`bodies`] its bodies; the rest is made of these
+//! two. Analyses: [`refs`] (the ids that a statement list defines and uses), [`buffer_uses`], [`effects`]. Rewrites:
 //! [`subst_axes`], [`subst_vals`], [`Renaming`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use super::ir::*;
 
 macro_rules! walkers {
     ($Part:ident, $parts:ident, $bodies:ident, $mask_parts:ident, $mem_parts:ident, $iter:ident, [$($mt:tt)?]) => {
-        /// One thing a statement mentions.
+        /// One part that a statement mentions.
         #[derive(Debug)]
         pub enum $Part<'a> {
             DefVal(&'a $($mt)? ValId),
@@ -358,7 +358,7 @@ impl Effects {
         self.loads.iter().chain(&self.stores).copied()
     }
 
-    /// Nothing but reading memory and local buffers: may be dropped, and repeated while those do not change.
+    /// Only reads memory and local buffers: may be dropped, and repeated while those do not change.
     pub fn is_pure(&self) -> bool {
         self.bufs_written.is_empty()
             && self.stores.is_empty()
@@ -421,7 +421,7 @@ pub fn map_ixs(body: &mut [Stmt], f: &mut dyn FnMut(&mut Ix)) {
     });
 }
 
-/// Replaces uses of axes by expressions. Loops that define such an axis are not looked for: rename first.
+/// Replaces uses of axes by expressions. Loops that define such an axis are not treated: rename them first.
 pub fn subst_axes(body: &mut [Stmt], f: &mut dyn FnMut(AxisId) -> Option<Ix>) {
     map_ixs(body, &mut |ix| *ix = ix.subst_axes(f));
 }

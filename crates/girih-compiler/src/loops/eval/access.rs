@@ -54,7 +54,7 @@ pub(crate) fn combined(op: RmwOp, elem: DType, old: u64, value: u64) -> u64 {
     apply(op, elem, &[old, value])
 }
 
-/// Places a global in memory; its address.
+/// Places a global in memory and returns its address.
 pub(crate) fn place_global(global: &Global, memory: &mut dyn Memory) -> Result<u64, Fault> {
     let count = global.bits.len() as u64;
     let bytes = if global.dtype.bits() == 4 { count.div_ceil(2) } else { count * global.dtype.bytes() };
@@ -65,7 +65,7 @@ pub(crate) fn place_global(global: &Global, memory: &mut dyn Memory) -> Result<u
     Ok(addr)
 }
 
-/// Where a fault lies, for the end of a message.
+/// The place of a fault, for the end of a message.
 pub(crate) fn near(memory: &dyn Memory, fault: Fault) -> String {
     match memory.region(fault.addr) {
         Some((name, start, len)) => {

@@ -1,7 +1,8 @@
 //! The order in which an evaluator runs the blocks of a launch.
 //!
 //! In: a machine that runs one block for a while ([`Blocks`]). Out: every block has ended, or a [`Trap`]. Blocks are
-//! claimed in linear order, a window of them is under way at once, each in turn; a seed shuffles whose turn it is.
+//! claimed in linear order; a window of them is under way at once, and they take turns, in an order that a seed
+//! shuffles.
 
 use crate::base::Code;
 use crate::base::budget::TooMuch;
@@ -31,12 +32,12 @@ pub(crate) trait Blocks {
     fn cooperative(&self) -> bool;
     /// Room for a block, where there is memory for it.
     fn room(&mut self) -> Result<Self::Block, TooMuch>;
-    /// Makes a block begin, in new room or in that of one that ended.
+    /// Begins a block, in new room or in that of a block that ended.
     fn begin(&mut self, block: &mut Self::Block, id: [u32; 3]) -> Result<(), Trap>;
     /// Runs a block until it ends or gives way.
     fn slice(&mut self, block: &mut Self::Block) -> Result<Pause, Trap>;
     fn id(block: &Self::Block) -> [u32; 3];
-    /// How many may be under way at once where blocks wait for each other.
+    /// The most blocks that are under way at once if blocks wait for each other.
     fn most(&self) -> usize {
         WINDOW
     }
@@ -74,7 +75,7 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
     let mut spare: Vec<B::Block> = Vec::new();
     let mut turn = 0usize;
     let mut random = launch.seed;
-    // Turns since a block began or ended, and whether memory keeps others from beginning.
+    // The turns since a block began or ended, and whether a lack of memory keeps other blocks from beginning.
     let (mut turns, mut full) = (0usize, false);
     loop {
         while live.len() < window && next < end {
@@ -82,7 +83,7 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
                 Some(block) => block,
                 None => match machine.room() {
                     Ok(block) => block,
-                    // As many blocks are under way as there is memory for.
+                    // Memory holds no more blocks than those under way.
                     Err(_) if !live.is_empty() => {
                         full = true;
                         break;

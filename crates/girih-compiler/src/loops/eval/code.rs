@@ -143,7 +143,7 @@ pub(super) struct Fold {
     pub op: ScalarOp,
     pub identity: u64,
     pub parts: u64,
-    /// No iteration is left over: each goes to a partial.
+    /// No iteration is left over: each one goes to a partial accumulator.
     pub all: bool,
     /// Where the loop started, and the first iteration that is left over.
     pub start: Slot,
@@ -178,11 +178,11 @@ struct Compiler<'a> {
     first_const: u32,
     consts: Vec<u64>,
     globals: Vec<Slot>,
-    /// The enclosing loops that break and continue may mean.
+    /// The enclosing loops that break and continue may refer to.
     loops: Vec<Jumps>,
 }
 
-/// Jump instructions still to be pointed behind a loop, and at its next iteration.
+/// Jump instructions whose targets are not known yet: behind a loop, and at its next iteration.
 #[derive(Default)]
 struct Jumps {
     breaks: Vec<usize>,
@@ -350,7 +350,7 @@ impl Compiler<'_> {
         self.code.len() - 1
     }
 
-    /// A counted loop around what `body` makes; `continue` means the counting on.
+    /// A counted loop around the code of `body`; `continue` goes to the counting.
     fn counted(
         &mut self,
         axis: AxisId,

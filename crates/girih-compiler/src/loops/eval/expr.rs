@@ -39,7 +39,7 @@ pub(crate) struct MaskCode {
     vals: Box<[Slot]>,
 }
 
-/// Where the leaves of expressions lie.
+/// The slots of the leaves of expressions.
 pub(crate) trait Leaves {
     fn axis(&self, axis: AxisId) -> Result<Slot, String>;
     /// The slot of a scalar, and the bits of its type.

@@ -36,7 +36,7 @@ impl Block {
     }
 }
 
-/// The partial accumulators of a fold, all of one accumulator together; and the accumulators' values before the loop.
+/// The partial accumulators of a fold, those of one accumulator together; and the accumulators' values before the loop.
 #[derive(Clone, Default)]
 struct Partials {
     parts: Vec<u64>,

@@ -5,7 +5,7 @@
 //! counter, its slots and its buffers ([`machine`]), so it can stop anywhere and go on later.
 //!
 //! Invariants:
-//! * Placement changes nothing but what `Combine` says: a `Vector` reduce loop computes the fixed tree stated there, a
+//! * Placement changes nothing except as `Combine` says: a `Vector` reduce loop computes the fixed tree stated there, a
 //!   `Stage` declares and fills its buffer.
 //! * A kernel with atomics or ordered accesses has up to [`WINDOW`] blocks under way at once, claimed in linear order,
 //!   each giving way after an atomic or ordered access and after [`SLICE`] instructions. Other kernels run block after

@@ -1,7 +1,7 @@
-//! Which values addresses, masks, bounds and branches depend on.
+//! Finds the values that addresses, masks, bounds and branches depend on.
 //!
-//! In: the statements of a kernel. Out: the values that reach an index, a base, a condition or a loop's bounds, through operations and
-//! through buffers. Arithmetic on others is data: whether it wraps decides nothing.
+//! In: the statements of a kernel. Out: the values that reach an index, a base, a condition or a loop's bounds, through
+//! operations and through buffers. Arithmetic on other values is data: nothing depends on whether it wraps.
 //!
 //! ```text
 //! a = n * 3       yes: b is the index of a load, and c is not one of anything

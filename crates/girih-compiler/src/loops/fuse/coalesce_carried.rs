@@ -105,7 +105,7 @@ fn copy(kernel: &Kernel, s: &Stmt) -> Option<(BufId, BufId)> {
         .then_some((*from, *to))
 }
 
-/// Checks that `from` can live in `to`, given the copy at `at`; says where `from` is declared.
+/// Checks that `from` can live in `to`, given the copy at `at`; returns the place where `from` is declared.
 fn dead(
     body: &[Stmt],
     at: usize,
@@ -130,7 +130,7 @@ fn dead(
     let mut live = false;
     let both: BTreeSet<usize> = [from, to].iter().filter_map(|b| uses.mention.get(b)).flatten().copied().collect();
     let first = uses.write.get(&from).and_then(|w| w.range(start + 1..).next()).copied().unwrap_or(at);
-    // Once there is a new value, nobody may leave.
+    // After the new value is written, no statement may leave the loop.
     if body[first.min(at)..at].iter().any(|s| walk::effects(std::slice::from_ref(s)).leaves) {
         return Err("the loop may go on with the old value");
     }
@@ -184,7 +184,7 @@ fn element_wise(s: &Stmt, new: BufId, old: BufId) -> bool {
     true
 }
 
-/// `from` is `to` from now on; copies of `to` into itself go.
+/// Replaces `from` by `to`; removes copies of `to` into itself.
 fn rename(body: &mut [Stmt], from: BufId, to: BufId, uses: &mut Uses, gone: &mut FxHashSet<usize>) {
     let mut renaming = walk::Renaming::default();
     renaming.bufs.insert(from, to);

@@ -1,4 +1,5 @@
-//! Value numbering: what was computed before is not computed again, and what a loop repeats moves out of it.
+//! Value numbering: a value that was computed before is not computed again, and a value that a loop repeats moves out
+//! of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -65,7 +65,7 @@ fn list(kernel: &mut Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
 }
 
 struct Site {
-    /// The statement that fills the buffer, and what it computes.
+    /// The statement that fills the buffer, and its computation.
     init: usize,
     producer: Producer,
     /// The serial loop, and the statement of its body that advances the buffer.

@@ -1,4 +1,4 @@
-//! Running one tile program through the evaluators of cuda_tile and of loop IR, before and after every rule.
+//! Runs one tile program through the evaluators of cuda_tile and of Loop IR, before and after every rule.
 
 use super::rules;
 use crate::base::host::Silent;

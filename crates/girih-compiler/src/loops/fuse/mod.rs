@@ -1,10 +1,12 @@
-//! Fusion: the rules that turn lifted loop IR, in which every tile value is stored, into the loops a person would write.
+//! Fusion: the rules that turn lifted Loop IR, in which every tile value is stored, into the loops a person would
+//! write.
 //!
 //! In: a kernel from the lift. Out: the same kernel with fewer buffers and fewer, fuller loops, affine addresses and
 //! conditions instead of masks. [`rules`] is the list in order; the pipeline runs it until nothing changes.
 //!
-//! Invariants: a rule keeps the order of memory accesses that may overlap; it rewrites arithmetic exactly, or makes an
-//! [`Obligation`](super::ir::Obligation) of what it cannot prove, and that only under `Assumptions::no_wrap`.
+//! Invariants: a rule keeps the order of memory accesses that may overlap; it rewrites arithmetic exactly, or turns
+//! facts that it cannot prove into an [`Obligation`](super::ir::Obligation), and that only under
+//! `Assumptions::no_wrap`.
 
 mod addressed;
 mod affine;
@@ -33,7 +35,7 @@ use super::ir::Kernel;
 use crate::base::launch::Assumptions;
 use crate::base::rule::Rules;
 
-/// The rules of loop IR. Fusion and promotion enable each other, so the list runs more than once.
+/// The rules of Loop IR. Fusion and promotion enable each other, so the list runs more than once.
 pub fn rules() -> Rules<Kernel, Assumptions> {
     let list = vec![
         &splice_producers::RULE,

@@ -8,9 +8,8 @@ use crate::loops::ir::{For, Kernel, LoopKind, Opnd, Order, Place, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::ScalarOp;
 
-/// How many statements a nest may be made of by putting nests together. A chain of many thousand operations becomes
-/// several nests with a buffer between them: what a rule does to a nest takes time that grows with the nest, and so does
-/// what the C compiler does.
+/// The most statements of a nest that is made by joining nests. A chain of many thousand operations becomes several
+/// nests with a buffer between them: the time of a rule, and of the C compiler, grows with the nest.
 pub const LARGEST: usize = 512;
 
 /// A loop from 0 to a constant by 1, unplaced.
@@ -48,7 +47,7 @@ pub fn is_bare(idx: &[Ix], axes: &[(AxisId, i64)]) -> bool {
     seen.len() == axes.len()
 }
 
-/// Where an address comes from.
+/// The origin of an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Root {
     Param(ValId),

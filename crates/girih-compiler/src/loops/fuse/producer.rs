@@ -1,4 +1,4 @@
-//! Nests that compute the elements of a buffer, each once, from what does not change meanwhile.
+//! Nests that compute the elements of a buffer, each once, from values that do not change meanwhile.
 
 use super::nest::{is_bare, perfect};
 use crate::index::{AxisId, Ix};
@@ -22,7 +22,7 @@ pub enum Cost {
     Index,
     /// Conversions between number types.
     Convert,
-    /// A load, with what computes its address.
+    /// A load, with the computation of its address.
     Load,
     /// Anything else.
     Work,

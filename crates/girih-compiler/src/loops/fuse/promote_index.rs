@@ -140,7 +140,7 @@ impl Promote {
         if !at_launch(ix, &outer, &self.kernel) {
             return false;
         }
-        // The axes it mentions, and those their bounds mention.
+        // The axes it mentions, and the axes that their bounds mention.
         let mut needed: BTreeSet<AxisId> = ix.axes().into_iter().collect();
         for (a, lo, hi) in outer.iter().rev() {
             if needed.contains(a) {
@@ -204,7 +204,7 @@ impl Promote {
         }
     }
 
-    /// Index expressions over values become expressions over what the values are.
+    /// Replaces the values in an index expression by their own expressions.
     fn ix(&mut self, ix: &Ix) -> Ix {
         let forms: BTreeMap<ValId, Ix> =
             ix.vals().into_iter().filter_map(|v| Some((v, self.int(Opnd::Val(v))?))).collect();

@@ -1,7 +1,7 @@
 //! A buffer that begins where another of its kind ends takes its storage.
 //!
-//! Where each list of statements uses each buffer is looked up once and kept up to date, and a buffer's successor is
-//! looked for among the next few only, so the work grows with the program and not with its square.
+//! The uses of each buffer in each list of statements are looked up once and kept up to date, and a buffer's successor
+//! is looked for among the next few only, so the work grows with the program and not with its square.
 
 use std::collections::BTreeSet;
 
@@ -90,11 +90,11 @@ struct Reuse<'a> {
     lists: Vec<List>,
     /// The lists that use a buffer.
     users: FxHashMap<BufId, Vec<usize>>,
-    /// Buffers that took another's storage, and whose.
+    /// Buffers that took another buffer's storage, and that other buffer.
     taken: FxHashMap<BufId, BufId>,
 }
 
-/// A list under way: which, at which statement, and the axis of the loop whose body it is.
+/// A list that is being walked: its number, the current statement, and the axis of the loop whose body it is.
 type Level = (usize, usize, Option<AxisId>);
 
 impl Reuse<'_> {
@@ -190,11 +190,12 @@ impl Reuse<'_> {
 
     fn follows(&self, list: usize, old: BufId, new: BufId) -> bool {
         let (a, b) = (&self.kernel.bufs[old], &self.kernel.bufs[new]);
-        // Storage that is only shared between different loops is shared when scratch memory is laid out.
+        // Storage shared only between different loops is shared when scratch memory is laid out.
         !a.shape.is_empty() && a.shape == b.shape && a.ty == b.ty && self.ends_before(list, old, new)
     }
 
-    /// Whether, in every run of the list, the last use of `old` comes before the first of `new`, element by element.
+    /// Returns true if, in every run of the list, the last use of `old` comes before the first of `new`, element by
+    /// element.
     fn ends_before(&self, list: usize, old: BufId, new: BufId) -> bool {
         let list = &self.lists[list];
         let (Some(a), Some(b)) = (list.spans.get(&old), list.spans.get(&new)) else { return true };

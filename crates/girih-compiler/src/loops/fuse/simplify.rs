@@ -1,4 +1,4 @@
-//! Simplification: what is decided, unused or trivial goes.
+//! Simplification: removes statements that are decided, unused or trivial.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -58,7 +58,7 @@ fn nothing() -> Stmt {
     Stmt::Loop { body: vec![] }
 }
 
-/// Why a producer stays.
+/// The reason why a producer stays.
 struct Refusal(String);
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, Refusal> {
@@ -87,7 +87,7 @@ impl Splicer<'_> {
                         body[at] = nothing();
                         body[local] = nothing();
                         if self.splice(body, at, &p, &mut uses) {
-                            // Reads in the list itself made it longer: what went goes at once.
+                            // Reads in the list itself made it longer: removed statements are dropped at once.
                             let mut place = 0..;
                             let end = at;
                             body.retain(|_| place.next().is_none_or(|n| n > end || !gone.contains(&n)));
@@ -122,7 +122,8 @@ impl Splicer<'_> {
         body.retain(|_| place.next().is_none_or(|n| !gone.contains(&n)));
     }
 
-    /// May and should the producer at `at` go into its readers? Says what must then hold at launch.
+    /// Decides if the producer at `at` may and should go into its readers; returns the conditions that must hold at
+    /// launch.
     fn judge(
         &self,
         body: &[Stmt],
@@ -198,7 +199,7 @@ impl Splicer<'_> {
             p.pure.iter().filter_map(|s| if let Stmt::Read { buf, .. } = s { Some(*buf) } else { None }).collect();
         let loads: Vec<_> =
             p.pure.iter().filter_map(|s| if let Stmt::Load { mem, .. } = s { Some(mem) } else { None }).collect();
-        // The statements in between that change what it reads.
+        // The statements in between that change values which it reads.
         let mut between: BTreeSet<usize> = BTreeSet::new();
         for buf in &reads {
             between.extend(uses.write.get(buf).into_iter().flat_map(|w| w.range(at + 1..=last)));
@@ -274,8 +275,8 @@ impl Splicer<'_> {
         )
     }
 
-    /// Every iteration of the reader stores exactly the element that it loads through the producer, and no two
-    /// iterations the same one; with what must hold at launch for that.
+    /// Returns the conditions at launch under which every iteration of the reader stores exactly the element that it
+    /// loads through the producer, and no two iterations the same one.
     fn stores_what_it_loaded(
         &self,
         p: &Producer,
@@ -315,7 +316,7 @@ impl Splicer<'_> {
         Some(duties)
     }
 
-    /// Puts the producer into the statements that read it; says whether the list itself became longer.
+    /// Puts the producer into the statements that read it; returns true if the list itself became longer.
     fn splice(&mut self, body: &mut Vec<Stmt>, at: usize, p: &Producer, uses: &mut Uses) -> bool {
         let places: Vec<usize> = uses.mention.get(&p.buf).map_or(Vec::new(), |m| m.range(at + 1..).copied().collect());
         let mut roles = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Which statements of a list read a buffer, write it, or touch memory.
+//! Finds the statements of a list that read a buffer, write it, or touch memory.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub struct Reader {
     /// Its statement in the list the producer stands in.
     pub at: usize,
     pub idx: Vec<Ix>,
-    /// Runs per element of the buffer are at most this; `None`: unknown.
+    /// The most runs per element of the buffer; `None` if it is unknown.
     pub repeats: Option<u64>,
     /// In the innermost loop of a contraction.
     pub contraction: bool,

@@ -1,8 +1,9 @@
 //! Derives from a kernel's loop nests how it must be launched.
 //!
-//! In: a kernel of Loop IR, and for some questions the launch's grid and arguments. Out: whether what its fast version
-//! relies on [`holds`]; which of its parameters it reads and writes ([`traffic`]); in which order its blocks may run
-//! ([`block_order`]); an access that is certain to lie outside its buffer ([`overrun`]); how much it computes ([`work`]).
+//! In: a kernel of Loop IR, and for some questions the launch's grid and arguments. Out: whether the facts that its
+//! fast version relies on hold ([`holds`]); which of its parameters it reads and writes ([`traffic`]); in which order
+//! its blocks may run ([`block_order`]); an access that is certain to lie outside its buffer ([`overrun`]); how much it
+//! computes ([`work`]).
 
 mod obligations;
 mod overrun;
@@ -17,7 +18,7 @@ use super::walk;
 pub use obligations::holds;
 pub use overrun::{Overrun, overrun};
 
-/// How blocks may be handed to threads.
+/// How blocks are handed to threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockOrder {
     /// Contiguous ranges, any order: blocks that do not talk to each other.

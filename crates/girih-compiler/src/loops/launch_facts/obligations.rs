@@ -30,7 +30,7 @@ fn fulfilled(o: &Obligation, kernel: &Kernel, launch: &Launch) -> bool {
     o.lo as i128 <= least && most <= o.hi as i128
 }
 
-/// The values an expression takes over the launch; `None` when it mentions what a launch does not know.
+/// The values an expression takes over the launch; `None` when it mentions something that a launch does not determine.
 fn value(ix: &Ix, axes: &BTreeMap<AxisId, Range>, kernel: &Kernel, launch: &Launch) -> Option<Range> {
     let leaf = |leaf: &Ix| -> Option<Range> {
         let one = |v: i128| Some((v, v));

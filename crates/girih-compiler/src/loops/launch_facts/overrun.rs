@@ -71,7 +71,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Searches a body; whether what follows it is certain to be reached.
+    /// Searches a body. Returns true if the statements after it are certain to be reached.
     fn body(&mut self, body: &'a [Stmt]) -> bool {
         for stmt in body {
             match stmt {
@@ -117,8 +117,8 @@ impl<'a> Search<'a> {
         let mut point = Point::first();
         let depth = 3 + self.loops.len();
         // From the outermost variable inwards, the largest value that leaves the conditions satisfiable with the
-        // variables further in at their smallest; found by halving, and checked in the end, so that an index or a
-        // condition that is not monotone costs an opportunity and no truth.
+        // variables further in at their smallest. It is found by halving, and checked in the end: an index or a
+        // condition that is not monotone may hide an overrun, but never yields a false one.
         let mut chosen = vec![0i128; depth];
         for v in 0..depth {
             let rising = self.rises(index, &mut point, &chosen, v)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::loops::ir::{AxisId, For, Ix, Kernel, Ty, ValId};
 
-/// A launch: the kernel, its grid and what its parameters hold.
+/// A launch: the kernel, its grid and the values of its parameters.
 pub(super) struct Launched<'a> {
     pub kernel: &'a Kernel,
     pub grid: [u32; 3],
@@ -25,7 +25,7 @@ impl Point {
 }
 
 impl Launched<'_> {
-    /// Steps into a loop at its first iteration; how often it runs.
+    /// Steps into a loop at its first iteration; returns its trip count.
     pub fn enter(&self, l: &For, point: &mut Point) -> Option<f64> {
         let (lo, hi, step) = (self.eval(&l.lo, point)?, self.eval(&l.hi, point)?, self.eval(&l.step, point)?);
         point.axes.insert(l.axis, lo);

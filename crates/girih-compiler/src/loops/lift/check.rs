@@ -1,7 +1,7 @@
-//! With `--check`: the program's indices and extents are asserted to be what the evaluator demands.
+//! With `--check`: assertions that the program's indices and extents meet the demands of the evaluator.
 //!
-//! In: an operation that names a tile of a view or part of a tile, or makes a view of given sizes. Out: assertions before
-//! what it becomes, a site each, in the order in which the evaluator looks.
+//! In: an operation that names a tile of a view or part of a tile, or makes a view of given sizes. Out: assertions
+//! before the operation's statements, a site each, in the order in which the evaluator checks.
 //!
 //! ```text
 //! %x = load_view_tko weak %v[%i]     -->     c = cmpi lt %i, 4

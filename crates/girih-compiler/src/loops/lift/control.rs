@@ -1,4 +1,4 @@
-//! Regions and structured control flow: `for`, `loop`, `if`, calls, and what ends them.
+//! Regions and structured control flow: `for`, `loop`, `if`, calls, and their terminators.
 
 use super::{Frame, Lift, Lifted, Result1, Slot, bug, dtype_of, is_token, konst, operand, result};
 use crate::base::{Code, Diagnostic};
@@ -9,7 +9,7 @@ use crate::index::Ix;
 use crate::loops::ir::{For, LoopKind, Opnd, Place, PrintArg, Stmt, Ty};
 use crate::num::{DType, ScalarOp};
 
-/// Where the values of `continue` and `break` go.
+/// The targets of the values of `continue` and `break`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Target {
     carried: Vec<Slot>,
@@ -45,7 +45,7 @@ impl<'m> Lift<'m> {
         Ok(End::Yield(Vec::new()))
     }
 
-    /// Lifts a region of scalars whose arguments are given, and returns what it yields.
+    /// Lifts a region of scalars whose arguments are given, and returns its yielded values.
     pub(super) fn inline(&mut self, op: &Op, args: &[Opnd]) -> Result1<Vec<Opnd>> {
         let region = *op.regions.first().ok_or_else(|| bug("a region is missing", op.span))?;
         for (&arg, &value) in self.func().regions[region].args.iter().zip(args) {

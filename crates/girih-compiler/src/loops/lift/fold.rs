@@ -100,7 +100,7 @@ impl Lift<'_> {
             }
         }
         let mut scalars = Vec::new();
-        // The only element of a line is the result, unflushed and whatever NaN it is.
+        // The only element of a line is the result itself, unflushed, even if it is a NaN that is not canonical.
         let start = match combine {
             Some(CombineOp::Scalar { identity, .. }) if extent > 1 => Start::Neutral(identity),
             _ => Start::Element,
@@ -150,7 +150,7 @@ impl Lift<'_> {
             let ty = self.elem(r)?;
             outs.push(self.local(name, ty, &shape));
         }
-        // The first elements are results too; what is neutral would flush them, and make one NaN of all.
+        // The first elements are results too; a neutral element would flush them, and replace every NaN by one.
         let start = match (self.associative(op), self.elem(operand(op, 0)?)?) {
             (Some(CombineOp::Scalar { identity, .. }), Ty::Num(d)) if d.is_int() => Start::Neutral(identity),
             _ => Start::Element,

@@ -1,9 +1,9 @@
 //! Lift: a verified tile program becomes loop nests over scalars.
 //!
-//! In: one entry of a [`Module`]. Out: a [`Kernel`]. Nothing is decided here: every tile value of rank 1 or more becomes
-//! a local buffer written by its own nest over its shape, a rank-0 value becomes a scalar, loop-carried values and `if`
-//! results become buffers (of rank 0 for scalars), tokens vanish because a block runs in program order, and views
-//! dissolve into index expressions and conditions.
+//! In: one entry of a [`Module`]. Out: a [`Kernel`]. The lift makes no choices: every tile value of rank 1 or more
+//! becomes a local buffer written by its own nest over its shape, a rank-0 value becomes a scalar, loop-carried values
+//! and `if` results become buffers (of rank 0 for scalars), tokens vanish because a block runs in program order, and
+//! views dissolve into index expressions and conditions.
 //!
 //! ```text
 //! %c = addf %a, %b : tile<4x8xf32>         local c: f32[4, 8]
@@ -43,8 +43,8 @@ use crate::num::{DType, ScalarOp};
 /// The checks that a lift may add to the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Assert what the evaluator demands of indices and extents; see [`crate::loops::ir::assertion_code`]. Native code
-    /// gives the rest (masks, clamped indices) a defined meaning without.
+    /// Assert the evaluator's demands on indices and extents; see [`crate::loops::ir::assertion_code`]. Without
+    /// assertions, native code gives the rest (masks, clamped indices) a defined meaning.
     pub check: bool,
 }
 
@@ -494,7 +494,7 @@ fn int_attr(op: &Op, key: AttrKey) -> Result1<i64> {
     op.int(key).ok_or_else(|| bug("an attribute is missing", op.span))
 }
 
-/// The program is not what the verifier lets through.
+/// Reports a program that the verifier should have refused.
 fn bug(what: &str, span: crate::base::Span) -> Diagnostic {
     Diagnostic::error(Code::InternalBug, format!("this operation was not verified: {what}")).at(span)
 }

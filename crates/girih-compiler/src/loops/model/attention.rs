@@ -10,7 +10,7 @@
 //!   for n: store out[..] = epilogue(acc[n] / l)
 //! ```
 //!
-//! How many rows and keys are taken at once is for Tile IR to decide.
+//! Tile IR decides how many rows and keys are taken at once.
 
 use super::builder::{NestBuilder, Result, Source};
 use super::online_softmax::Stream as Found;
@@ -43,7 +43,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     let width = p.extent(graph, &p.n).as_const().ok_or_else(refuse)? as u64;
     let constant = |x: f64| Opnd::Const { dtype, bits: crate::num::convert::from_f64(dtype, x, NEAREST) };
 
-    // The rows, and where an element of the outer product's operands is.
+    // The rows, and the positions of the elements of the outer product's operands.
     let outside = e.depth();
     let mut at = vec![Ix::Const(0); shape.len()];
     e.open_axes("b", &p.batch, &shape, LoopKind::Free, &mut at);
@@ -92,7 +92,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     e.sources.remove(&inner.dot);
     let Opnd::Val(score) = score? else { return Err(Refusal::new("its scores are the same everywhere")) };
 
-    // The recurrence. A row without any score yet: distances from -inf would be NaN, where the terms are 0.
+    // The recurrence. For a row without any score yet, distances from -inf would be NaN where the terms are 0.
     let (max, add) = (ScalarOp::MaxF { nan: true, ftz: false }, ScalarOp::AddF { rounding: NEAREST, ftz: false });
     let (sub, mul) =
         (ScalarOp::SubF { rounding: NEAREST, ftz: false }, ScalarOp::MulF { rounding: NEAREST, ftz: false });

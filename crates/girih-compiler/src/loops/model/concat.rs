@@ -33,7 +33,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The extents of the positions in a tensor of this shape.
+    /// The extents of the part in a tensor of this shape.
     pub fn shape(&self, of: &[Ix]) -> Vec<Ix> {
         of.iter().enumerate().map(|(d, n)| if d == self.axis { self.extent.clone() } else { n.clone() }).collect()
     }

@@ -59,7 +59,7 @@ pub fn run_with(
                 addresses.push((0, bytes));
                 continue;
             }
-            // Memory that nobody wrote must not look like a result.
+            // Memory that was never written must not look like a result.
             ArrayPlace::Loaded | ArrayPlace::Temp => vec![0xa5; bytes],
         };
         let at = memory.add(&array.name, contents);

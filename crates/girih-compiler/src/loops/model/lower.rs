@@ -31,7 +31,8 @@ impl Default for Options {
     }
 }
 
-/// Lowers a graph of primitives, of whose loops no body holds a constant. `log` says which values were spliced where, and why others were not.
+/// Lowers a graph of primitives; no body of its loops may hold a constant. `log` gets the values that were spliced,
+/// with their kernels, and the reasons why others were not.
 pub fn lower(graph: &Graph, options: &Options, log: &mut Log) -> std::result::Result<Plan, Vec<Diagnostic>> {
     let mut plan = Plan::default();
     let mut arrays = BTreeMap::new();
@@ -62,14 +63,14 @@ fn add(plan: &mut Plan, arrays: &mut Arrays, graph: &Graph, v: ValueId, place: A
     id
 }
 
-/// Why a graph has no plan: the kernel of this root cannot be written, or all is wrong.
+/// Why a graph has no plan: the kernel of this root cannot be written, or the whole graph is wrong.
 enum Trouble {
     Root(usize, Refusal),
     Whole(Vec<Diagnostic>),
 }
 
 struct Planner<'a> {
-    /// The whole, whose operations messages name.
+    /// The whole graph, whose operations messages name.
     model: &'a Graph,
     options: &'a Options,
     plan: Plan,
@@ -98,7 +99,7 @@ impl Planner<'_> {
             }
             let mut this = Log::default();
             let (roots, wanted) = fusion.run(&mut this);
-            // A root that is split wants nothing more.
+            // A root that is split wants no further split.
             if self.options.workers && !wanted.is_empty() {
                 splits.extend(wanted);
                 continue;
@@ -203,7 +204,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A loop: the steps of its body, and what is copied around them.
+    /// A loop: the steps of its body, and the copies around them.
     fn repeat(
         &mut self,
         graph: &Graph,
@@ -228,7 +229,7 @@ impl Planner<'_> {
             first: vec![],
             last: vec![],
         };
-        // Where all that a round gives is there without it, kernels copy it: a loop has a step.
+        // If all results of a round exist without a step, a second attempt copies them by kernels: a loop has a step.
         for at_run in [false, true] {
             let mut body = Graph { symbols: graph.symbols.clone(), ..r.body.clone() };
             for (input, arg) in body.inputs.iter_mut().zip(&args).skip(carried + r.rows.len()) {
@@ -302,8 +303,8 @@ fn graph_def(graph: &Graph, v: ValueId) -> Option<&Op> {
     graph.def(v).map(|(node, _)| &node.op)
 }
 
-/// Copies, in the body of a loop, values of the state that are handed on as others, which would be overwritten before they are
-/// copied; with `all` every value that is not computed.
+/// Copies, in the body of a loop, values of the state that are handed on as other values and would be overwritten
+/// before they are copied; with `all`, every value that is not computed.
 fn keep_apart(body: &mut Graph, carried: usize, all: bool) {
     let state: BTreeSet<ValueId> = body.inputs.iter().take(carried).map(|i| i.value).collect();
     let inputs: BTreeSet<ValueId> = body.inputs.iter().map(|i| i.value).collect();
@@ -321,7 +322,7 @@ fn keep_apart(body: &mut Graph, carried: usize, all: bool) {
     }
 }
 
-/// The arrays that computing some values reads, and what is computed on the way, in the order of the graph.
+/// The arrays that the computation of some values reads, and the values computed on the way, in the order of the graph.
 fn reach(
     graph: &Graph,
     mut todo: Vec<ValueId>,
@@ -340,7 +341,7 @@ fn reach(
     (found, inside)
 }
 
-/// The arrays that computing a root reads.
+/// The arrays that the computation of a root reads.
 fn leaves(graph: &Graph, root: &Root, arrays: &BTreeMap<ValueId, ArrayId>) -> BTreeSet<ValueId> {
     reach(graph, graph.def(root.value).map(|(n, _)| n.values().collect()).unwrap_or_default(), arrays).0
 }
@@ -349,7 +350,8 @@ fn leaves(graph: &Graph, root: &Root, arrays: &BTreeMap<ValueId, ArrayId>) -> BT
 const TOGETHER: usize = 8;
 const NEAR: usize = 64;
 
-/// Kernels that run as one: products of one left operand share a launch, so that small ones keep all threads busy.
+/// Kernels that run as one: products with the same left operand share a launch, so that small ones keep all threads
+/// busy.
 fn groups(graph: &Graph, roots: &[Root], arrays: &BTreeMap<ValueId, ArrayId>, options: &Options) -> Vec<Vec<usize>> {
     let alone = |root: &Root| root.products.len() != 1 || root.stream.is_some() || root.load || !options.fuse;
     let left = |root: &Root| {
@@ -377,7 +379,7 @@ fn groups(graph: &Graph, roots: &[Root], arrays: &BTreeMap<ValueId, ArrayId>, op
     for (at, root) in roots.iter().enumerate().filter(|(_, r)| !r.load) {
         made.extend(graph.def(root.value).into_iter().flat_map(|(n, _)| n.results.iter().map(|v| (*v, at))));
     }
-    // The first root before which all is made that one reads.
+    // The first root before which everything is made that this one reads.
     let first = |root: &Root| leaves(graph, root, arrays).iter().filter_map(|v| made.get(v)).map(|at| at + 1).max();
     let ready: Vec<usize> =
         roots.iter().zip(&lefts).map(|(r, own)| own.as_ref().and_then(|_| first(r)).unwrap_or(0)).collect();
@@ -410,7 +412,7 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// One kernel for one root (or for some of its parts), or for several products of one left operand.
+    /// One kernel for one root (or for some of its parts), or for several products with the same left operand.
     fn step(&self, roots: &[&Root], some: &[Part], names: &mut BTreeMap<String, usize>) -> Result<Step> {
         let Lowering { graph, arrays, plan, .. } = *self;
         let (read, members) = match (roots, some) {

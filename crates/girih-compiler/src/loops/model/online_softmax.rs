@@ -59,7 +59,7 @@ fn readers(graph: &Graph) -> BTreeMap<ValueId, Vec<ValueId>> {
     out
 }
 
-/// Every product of the graph that can be streamed; the reasons for those that look alike and cannot go to `say`.
+/// Every product of the graph that can be streamed; for products that look alike but cannot, `say` gets the reason.
 pub(super) fn find(graph: &Graph, say: &mut dyn FnMut(ValueId, &str)) -> BTreeMap<ValueId, Stream> {
     let readers = readers(graph);
     let mut out = BTreeMap::new();
@@ -282,7 +282,7 @@ fn stream(
     if !fits(&outer, p, places) {
         return Err("its scores are a product with other rows");
     }
-    // The parts of one block must hold whole rows of the result and of the inner sum.
+    // The parts of one block must cover whole rows of the result and of the inner sum.
     let extent = |p: &Product, axes: &[usize]| p.extent(graph, axes).as_const();
     match (extent(&outer, &outer.n), extent(p, &p.k)) {
         (Some(n), Some(k)) if n <= 256 && k <= 512 => {}
@@ -291,7 +291,7 @@ fn stream(
     if !elem.is_float() || inside.iter().any(|v| graph.values[*v].elem != elem && !graph.values[*v].elem.is_bool()) {
         return Err("it computes in several types");
     }
-    // The nodes between: none of them may be needed elsewhere. Masks and other operands that are cheap stay outside.
+    // The nodes between: none of them may be needed elsewhere. Masks and other cheap operands stay outside.
     let mut inside: BTreeSet<ValueId> = inside.into_iter().chain(narrow).collect();
     let carries = computed_from(p.dot, readers, &inside);
     inside.retain(|v| carries.contains(v));

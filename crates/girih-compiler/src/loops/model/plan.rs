@@ -3,7 +3,7 @@
 //! Invariants:
 //! 1. A step reads arrays that are inputs, constants, or written by an earlier step (or by a step of `load`).
 //! 2. Arrays are contiguous and row-major. Distinct arrays of one step never overlap.
-//! 3. Steps of `load` read only constants, parameters and what other steps of `load` wrote: they run once.
+//! 3. Steps of `load` read only constants, parameters and arrays that other steps of `load` wrote: they run once.
 //! 4. A step whose results all have no elements does not run: its kernel may read elements that do not exist.
 //! 5. The steps of a loop follow one another, and there is at least one; loops stand inside each other or apart.
 //! 6. A step's kernel has one parameter for each of its arguments, in order: a pointer for an array, an `i64` for a
@@ -37,7 +37,7 @@ pub enum ArrayPlace {
     Loaded,
     /// Written by a step; memory that may be reused before the first write and after the last read.
     Temp,
-    /// In each round of a loop another row of an array, along its axis 0; from the last one where `reverse`.
+    /// Each round of a loop gets another row of an array, along its axis 0; from the last one where `reverse`.
     Row {
         of: ArrayId,
         within: LoopId,
@@ -52,7 +52,7 @@ pub struct Array {
     /// Over the symbols of the graph (see [`SymId::ix`]).
     pub shape: Vec<Ix>,
     pub place: ArrayPlace,
-    /// Known when the model is loaded: a constant, a parameter, or made of those.
+    /// Known when the model is loaded: a constant, a parameter, or computed from those.
     pub at_load: bool,
 }
 
@@ -62,10 +62,10 @@ pub enum StepArg {
     Symbol(SymId),
 }
 
-/// One kernel and what it is called with.
+/// One kernel and its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// In Loop IR, open: how many blocks it takes is for Tile IR to decide.
+    /// In Loop IR, open: Tile IR decides how many blocks it takes.
     pub kernel: Kernel,
     pub args: Vec<StepArg>,
     pub reads: Vec<ArrayId>,
@@ -74,7 +74,7 @@ pub struct Step {
     pub origins: Vec<OriginId>,
     /// Multiplications and additions of its contractions, over symbols.
     pub flops: Ix,
-    /// Bytes that it must move at least: each array read and written once, over symbols.
+    /// The fewest bytes that it must move: each array read and written once, over symbols.
     pub bytes: Ix,
     /// The innermost loop that it belongs to.
     pub within: Option<LoopId>,
@@ -83,7 +83,7 @@ pub struct Step {
 /// A copy of a whole array to another.
 pub type Move = (ArrayId, ArrayId);
 
-/// Steps that run in rounds: those with it in their `within`, and those of loops inside.
+/// Steps that run in rounds: those with this loop in their `within`, and those of loops inside.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
     pub within: Option<LoopId>,
@@ -100,7 +100,7 @@ pub struct Loop {
 /// One part of what runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Its place in [`Plan::steps`].
+    /// Its index in [`Plan::steps`].
     Step(usize),
     Loop(LoopId, Range<usize>),
 }

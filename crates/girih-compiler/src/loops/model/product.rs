@@ -8,8 +8,8 @@
 //!     store out[..] = epilogue(acc)
 //! ```
 //!
-//! Several products of one shape share the loops; the epilogue reads all their accumulators. How they run is for Tile IR
-//! to decide.
+//! Several products of one shape share the loops; the epilogue reads all their accumulators. Tile IR decides how they
+//! run.
 
 use super::builder::{NestBuilder, Result, Source};
 use super::roles::Product;
@@ -101,7 +101,7 @@ pub(super) fn contract(
         e.define("v", dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::AddI, args: vec![product, old] })
     };
     e.push_here(Stmt::Write { buf: acc, idx: vec![], value: new });
-    // An operand that turns out not to change along the sum stands before it: a plain sum then.
+    // An operand that turns out not to change along the sum stands before it, which leaves a plain sum.
     let inside = e.depth_of_val(a) > outer && e.depth_of_val(b) > outer;
     let roles = inside.then(|| Contraction { m: m.to_vec(), n: n.to_vec(), k, a, b, acc });
     e.close_with(|f| f.contraction = roles);

@@ -25,7 +25,7 @@ pub(super) struct Product {
 /// The axes of a value that its elements depend on.
 pub(super) fn axes_of(graph: &Graph, v: ValueId, coords: &[Ix], out: &mut BTreeSet<usize>, left: usize) {
     let mut todo = vec![(v, coords.to_vec(), left)];
-    // Each way to a value once; with how many steps left does not matter where it was reached by a shorter way.
+    // Each way to a value is followed once; a longer way to the same place adds nothing.
     let mut seen: FxHashMap<(ValueId, Vec<Ix>), usize> = FxHashMap::default();
     while let Some((v, coords, left)) = todo.pop() {
         let key = (v, coords);
@@ -185,8 +185,8 @@ pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
     let last = |side: &[usize]| side.last().copied().unwrap_or(0);
     let (a, m, mut n) = if last(&right) > last(&left) { (0, left, right) } else { (1, right, left) };
     let reads = reads(graph, if a == 0 { y } else { x }, &identity);
-    // Rows of windows are blocks of their own, where they are long: then what a block reads lies side by side. So are images.
-    // One that is not known is taken to be long.
+    // Long rows of windows are blocks of their own: then the data that a block reads is contiguous. So are images. An
+    // extent that is not known is taken to be long.
     let length = |axes: &[usize]| axes.iter().try_fold(1i64, |all, d| all.checked_mul(shape[*d].as_const()?));
     let (outer, least) = match slides(&reads, &n, &k) {
         true => (n.len() - 1, LONG_ROW),

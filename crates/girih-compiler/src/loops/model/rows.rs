@@ -15,8 +15,8 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::ScalarOp;
 
-/// Emits the loops of one result, one for each axis, or two of one that is split. `first` are those that reductions depend on; they
-/// stand outside.
+/// Emits the loops of one result, one for each axis, or two for an axis that is split. The loops `first`, which
+/// reductions depend on, stand outside.
 pub(super) fn write(e: &mut NestBuilder<'_>, of: &Root, out: ValId) -> Result<()> {
     let (root, first) = (of.value, &of.first);
     let shape = Split::extents(of.split, &e.graph.values[root].shape);
@@ -37,7 +37,8 @@ pub(super) fn write(e: &mut NestBuilder<'_>, of: &Root, out: ValId) -> Result<()
     Ok(())
 }
 
-/// Merges neighbouring loops whose accesses walk on from one to the other. `alone`: one worker folds a row, not many together.
+/// Merges neighbouring loops whose accesses continue from one to the other. `alone`: one worker folds a row, not many
+/// together.
 pub(super) fn collapse(body: &mut [Stmt], facts: &Facts, alone: bool) {
     for s in body {
         collapse_stmt(s, facts, alone);
@@ -60,7 +61,7 @@ fn collapse_stmt(s: &mut Stmt, facts: &Facts, alone: bool) {
     }
 }
 
-/// Terms of a row from which starting its loop does not show.
+/// The terms of a row from which on the cost of starting its loop does not matter.
 const LONG: i64 = 512;
 
 /// `for i: for j: x[.. i*n + j ..]` as one loop, where every use of `i` and `j` has that form.
@@ -69,7 +70,8 @@ fn merged(outer: &For, inner: &For, facts: &Facts, alone: bool) -> Option<For> {
     if !outer.lo.is_const(0) || !inner.lo.is_const(0) || n.has_axis(outer.axis) || inner.contraction.is_some() {
         return None;
     }
-    // Rows that are long enough for one worker are folded on their own: errors of rounding grow with the length of a chain.
+    // Rows that are long enough for one worker are folded on their own: rounding errors grow with the length of a
+    // chain.
     let rounds = inner.combine.as_ref().is_none_or(|c| match c.op {
         CombineOp::Scalar { op, .. } => matches!(op, ScalarOp::AddF { .. } | ScalarOp::MulF { .. }),
     });

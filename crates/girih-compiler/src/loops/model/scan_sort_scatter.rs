@@ -76,7 +76,8 @@ fn scan(
     Ok(())
 }
 
-/// Each element's place is the number of elements that come before it: stable, and every place is found on its own.
+/// The place of each element is the number of elements that come before it: the order is stable, and every place is
+/// found independently.
 fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, descending: bool) -> Result<()> {
     let (x, sorted, order) = (first(node)?, node.results[0], node.results[1]);
     let (elem, shape) = (e.graph.values[sorted].elem, e.graph.values[sorted].shape.clone());
@@ -153,7 +154,8 @@ fn compare(e: &mut NestBuilder<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bo
 /// Columns that one worker copies and updates, where the columns of rows are shared out.
 const COLUMNS: i64 = 256;
 
-/// An axis along which no two updates meet, since it is an axis of the updates and one of the result's, as long.
+/// An axis along which no two updates meet, since it is an axis of the updates and an axis of the result of the same
+/// length.
 struct Apart {
     /// Among the result's axes, and the updates'.
     of_result: usize,
@@ -178,7 +180,7 @@ impl Apart {
         })
     }
 
-    /// Opens what is left of the axis within a worker's share.
+    /// Opens the rest of the axis within a worker's share.
     fn within(&self, e: &mut NestBuilder<'_>, share: &Ix, name: &str) -> Ix {
         match self.each {
             1 => share.clone(),
@@ -221,8 +223,8 @@ fn scatter(
         if let (Some(a), Some(share)) = (apart.as_ref().filter(|a| a.of_updates == d), &share) {
             place[d] = a.within(e, share, "u");
         } else if !n.is_const(1) {
-            // Along an axis that is one of the result's too, no two updates meet. The outermost loop stays as it is all the same,
-            // where it comes after the copy of what is updated, which blocks of their own would not wait for.
+            // Along an axis that is also an axis of the result, no two updates meet. The outermost loop stays serial
+            // nevertheless if it follows the copy of the updated tensor: blocks of its own would not wait for the copy.
             let own = |c: &Coord| matches!(c, Coord::Ix(Ix::Axis(a)) if a.0 as usize == d);
             let kind = if serial && at.iter().any(own) { LoopKind::Free } else { LoopKind::Serial };
             serial |= kind == LoopKind::Serial;

@@ -1,6 +1,6 @@
-//! Scatters turned round: each element of the result looks for the updates that are its own.
+//! Scatters turned around: each element of the result looks for its own updates.
 //!
-//! Updates that may meet cannot be made side by side. Where it takes less, every element goes over all of them instead:
+//! Updates that may meet cannot run in parallel. Where it costs less, every element goes over all of them instead:
 //!
 //! ```text
 //! for i in 0..64: free                              each alone: a fold over all updates, of which those of others count nothing
@@ -10,8 +10,8 @@
 //!   out[i] = x[i] + acc
 //! ```
 //!
-//! Where an index is the same for a row of elements, a row lists its updates first, stretch by stretch of the indices (a scan counts
-//! them), and then each element of the row folds those of the list in their order:
+//! Where an index is the same for a row of elements, a row first lists its updates, stretch by stretch of the indices
+//! (a scan counts them), and then each element of the row folds the listed updates in their order:
 //!
 //! ```text
 //! for i in 0..1024: free                            by lists
@@ -35,7 +35,7 @@ use crate::loops::ir::*;
 use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 
-/// Positions that a row looks at together: their places and its list lie in shared memory.
+/// Positions that a row examines together: their places and the row's list lie in shared memory.
 const STRETCH: i64 = 2048;
 /// Elements of a row that a block has at most.
 const COLUMNS: i64 = 4096;
@@ -67,7 +67,8 @@ struct Roles {
     row: Row,
 }
 
-/// The elements of a row that one block has: of the result's own axes the last ones, and perhaps an equal part of the one before.
+/// The elements of a row that one block has: along the last of the result's own axes, and perhaps an equal part of the
+/// axis before.
 struct Row {
     whole: Vec<usize>,
     part: Option<(usize, i64)>,
@@ -92,9 +93,9 @@ impl Row {
     }
 }
 
-/// Cycles that each way takes on a GPU of some hundred multiprocessors: of one block, an update after the other (each waits for what the
-/// one before has stored); of all threads, a comparison for each element and position, for which an index comes from L2; of a block for each
-/// row, a step of its threads.
+/// The costs of each way on a GPU of some hundred multiprocessors: cycles of one update after the other by one block,
+/// where each waits for the store of the one before; comparisons that all threads make in a cycle, with indices from L2;
+/// cycles of a step of a block's threads.
 const UPDATE: i64 = 500;
 const COMPARISONS: i64 = 350;
 const STEP: i64 = 100;
@@ -137,7 +138,7 @@ impl Roles {
         (0..MOST).contains(&positions).then_some(Roles { own, met, keys, rows, positions, elements, columns, row })
     }
 
-    /// The way that takes least.
+    /// The cheapest way.
     fn way(&self, op: ScatterOp) -> (Way, [i64; 3]) {
         let Roles { positions, elements, columns, .. } = *self;
         let wide = |n: i64, by: i64| n.saturating_add(by - 1) / by;
@@ -196,7 +197,8 @@ pub(super) fn text(graph: &Graph, node: &Node) -> Option<String> {
     Some(format!("{name}: {how} (cycles: in order {in_order}, each element {alone}, lists {lists})"))
 }
 
-/// Emits a scatter in whose kernel no two threads update one element; does nothing where making updates in order takes less.
+/// Emits a scatter in whose kernel no two threads update the same element; does nothing if making the updates in order
+/// costs less.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
     let Op::Scatter { coords, op } = &node.op else { return Ok(false) };
     let (Some(roles), Some(Arg::Value(updates))) = (Roles::of(e.graph, node, coords), node.args.last().copied()) else {
@@ -238,14 +240,15 @@ struct Scatter<'e, 'g> {
     shape: Vec<Ix>,
     from: Vec<Ix>,
     fold: ScalarOp,
-    /// The type of what is folded, and what changes nothing.
+    /// The type of the folded values, and the neutral value.
     of: DType,
     neutral: Opnd,
     out: ValId,
 }
 
 impl Scatter<'_, '_> {
-    /// All indices lie inside the result: a nest of its own, since who looks for its own updates meets those of others.
+    /// All indices lie inside the result. The check has a nest of its own, since an element that looks for its own
+    /// updates also meets those of others.
     fn checks(&mut self) -> Result<()> {
         if !self.at.iter().any(|c| matches!(c, Coord::Arg(_))) {
             return Ok(());
@@ -263,7 +266,7 @@ impl Scatter<'_, '_> {
         Ok(())
     }
 
-    /// Where the update at a position along the axes where updates meet, and at an element of the result, is.
+    /// The place of the update at a position along the axes where updates meet, and at an element of the result.
     fn place(&self, position: &Ix, to: &[Ix]) -> Vec<Ix> {
         let mut place = vec![Ix::Const(0); self.from.len()];
         let extents: Vec<Ix> = self.roles.met.iter().map(|d| self.from[*d].clone()).collect();
@@ -276,7 +279,7 @@ impl Scatter<'_, '_> {
         place
     }
 
-    /// Where along the own axes there are updates.
+    /// The conditions under which there are updates along the own axes.
     fn within(&self, to: &[Ix]) -> Vec<Cond> {
         let own = self.roles.own.iter().filter(|(d, of)| self.from[*d] != self.shape[*of]);
         own.map(|(d, of)| Cond::new(to[*of].clone(), Cmp::Lt, self.from[*d].clone())).collect()
@@ -311,7 +314,7 @@ impl Scatter<'_, '_> {
         self.e.define("mine", DType::I1, here, |dst| Stmt::Test { dst, mask })
     }
 
-    /// The fold over all positions of what `own` gives where one is an element's own.
+    /// Folds, over all positions, the result of `own` where a position is an element's own.
     fn folded(&mut self, to: &[Ix], own: impl FnOnce(&mut Self, &Ix, &[Ix], &Mask) -> Result<Opnd>) -> Result<Opnd> {
         let at = self.e.depth();
         let acc = self.e.local("acc", self.of, vec![], at);
@@ -421,7 +424,7 @@ impl Scatter<'_, '_> {
         let zero = constant(DType::I32, 0);
         self.e.push_here(Stmt::Write { buf: count, idx: vec![], value: zero });
         self.e.push_here(Stmt::Write { buf: places, idx: vec![Ix::Const(0)], value: zero });
-        // How many of the stretch are the row's, up to each.
+        // Counts the row's own positions in the stretch, up to each position.
         let f = Ix::Axis(self.e.open("f", Ix::Const(stretch), LoopKind::Serial));
         let here = self.e.depth();
         let position = Ix::add(begin.clone(), f.clone());

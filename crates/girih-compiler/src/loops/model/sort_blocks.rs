@@ -1,8 +1,9 @@
-//! Rows in order, each by the threads of a block.
+//! Sorts of rows, each by the threads of a block.
 //!
-//! The elements of a row become numbers with their places behind them, as in [`super::sort_rows`], in an array of the row's own. A
-//! bitonic network puts those in order (Batcher, "Sorting networks and their applications", 1968): runs of two, of four, and so on are
-//! merged, each by comparing pairs that are half as far apart every time. All pairs of a step are independent of each other.
+//! The elements of a row become numbers with their places behind them, as in [`super::sort_rows`], in an array of the
+//! row. A bitonic network sorts them (Batcher, "Sorting networks and their applications", 1968): runs of two, of four,
+//! and so on are merged, each by comparing pairs that are half as far apart every time. All pairs of a step are
+//! independent of each other.
 //!
 //! ```text
 //! for p in 0..12: serial                           runs of 2^(p + 1)
@@ -36,7 +37,7 @@ use crate::num::{DType, ScalarOp};
 /// of 256 takes 256 steps of a few instructions each, and the network takes 36 steps with a barrier between them.
 const SHORTEST: i64 = 256;
 
-/// Emits a sort whose rows are such that a block puts each in order; otherwise does nothing.
+/// Emits a sort whose rows a block can put in order; otherwise does nothing.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
     let Op::Sort { axis, descending, runs } = node.op else { return Ok(false) };
     if let Some(run) = runs {
@@ -73,7 +74,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
     rows.e.close();
     let e = rows.e;
     if (n as u64) < length {
-        // Behind all that there is.
+        // The places behind the row's elements.
         let i = Ix::Axis(e.open("i", Ix::Const(length as i64 - n), LoopKind::Free));
         let most = [constant(DType::I64, i64::MAX as u64), constant(DType::I32, i32::MAX as u64)];
         of.write(e, Ix::add(i, Ix::Const(n)), most);
@@ -102,7 +103,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Res
 #[derive(Clone, Copy)]
 struct Items {
     items: BufId,
-    /// Where they are not the low halves of the numbers.
+    /// The places, if they are not the low halves of the numbers.
     places: Option<BufId>,
 }
 
@@ -113,7 +114,7 @@ impl Items {
         Items { items, places }
     }
 
-    /// A number and its place; where that is its low half, the place is the number once more.
+    /// A number and its place; if the place is its low half, the number is given twice.
     fn read(&self, e: &mut NestBuilder<'_>, i: Ix) -> [Opnd; 2] {
         let here = e.depth();
         let idx = vec![i.clone()];

@@ -1,4 +1,4 @@
-//! Rows in order, each by one worker.
+//! Sorts of rows, each by one worker.
 //!
 //! Each element becomes a number whose order as an unsigned integer is that of the elements, with its place behind it, so
 //! that no two are equal and equal elements keep their order:
@@ -27,7 +27,7 @@ const LONG: i64 = 192;
 const LONGEST: i64 = 1 << 24;
 /// The most elements that are kept in order one by one.
 const FEW: i64 = 64;
-/// Elements of a row that are looked at together.
+/// Elements of a row that are examined together.
 const STRETCH: i64 = 32;
 /// Values of a digit.
 const VALUES: i64 = 256;
@@ -39,7 +39,7 @@ enum Way {
     Digits(i64),
 }
 
-/// Emits a sort whose rows are such that one worker puts each in order in less than quadratic time; otherwise does nothing.
+/// Emits a sort whose rows one worker can put in order in less than quadratic time; otherwise does nothing.
 pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
     let Op::Sort { axis, descending, .. } = node.op else { return Ok(false) };
     let (x, axis) = (first(node)?, axis as usize);
@@ -81,12 +81,12 @@ pub(super) fn constant(dtype: DType, bits: u64) -> Opnd {
     Opnd::Const { dtype, bits: bits & dtype.mask() }
 }
 
-/// Where the places of a row are, in order.
+/// The buffer with the places of a row, in order.
 struct Places {
     buf: BufId,
     /// The low halves of numbers.
     packed: bool,
-    /// Where they begin.
+    /// The index of the first.
     first: i64,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct Rows<'e, 'g> {
 }
 
 impl Rows<'_, '_> {
-    /// The type that numbers have before their places are put behind them.
+    /// The type of numbers before their places are put behind them.
     pub fn wide(&self) -> DType {
         if self.elem.dtype.bits() > 32 { DType::I64 } else { DType::I32 }
     }
@@ -188,11 +188,12 @@ impl Rows<'_, '_> {
         self.e.apply(ScalarOp::Xor, DType::I64, vec![item, constant(DType::I64, 1 << 63)])
     }
 
-    /// Keeps the first few of a row in order. Most elements of a long row are behind those: the least number of a stretch tells
-    /// whether any of it is not.
+    /// Keeps the first few elements of a row in order. Most elements of a long row come after those: the least number
+    /// of a stretch shows whether any of its elements does not.
     fn few(&mut self, k: i64, coords: &mut [Ix]) -> Result<Places> {
         let at = self.e.depth();
-        // Items are compared as signed numbers: the highest bit is turned. Before the first stands what is less than all.
+        // Items are compared as signed numbers: the highest bit is inverted. The item before the first is less than all
+        // others.
         let [best, next] = ["best", "next"].map(|name| self.e.local(name, DType::I64, vec![k as u64 + 1], at));
         let j = Ix::Axis(self.e.open("j", Ix::Const(k), LoopKind::Free));
         let idx = vec![Ix::add(j, Ix::Const(1))];
@@ -206,7 +207,8 @@ impl Rows<'_, '_> {
             let b = Ix::Axis(self.e.open("b", Ix::Const(stretches), LoopKind::Serial));
             let from = Ix::mul(b, Ix::Const(STRETCH));
             let lowest = self.lowest(coords, &from)?;
-            // With the first place of the stretch it is before all that are kept behind it, if one of the stretch is.
+            // With the first place of the stretch the item comes before all kept items behind it, if one of the
+            // stretch's elements does.
             let item = self.placed(lowest, from.clone());
             let cond = self.is_kept(item, best, k);
             let i = Ix::Axis(self.e.open("k", Ix::Const(STRETCH), LoopKind::Serial));
@@ -255,8 +257,8 @@ impl Rows<'_, '_> {
         let number = self.number(coords)?;
         let item = self.placed(number, i);
         let cond = self.is_kept(item, best, k);
-        // Each is the greater of the one before it and what it would have been alone. The statements of a loop that does not
-        // run again are those of the condition.
+        // Each kept item becomes the greater of the one before it and its own new value. The statements stand in a loop
+        // that runs once, under the condition.
         self.e.open("once", Ix::Const(1), LoopKind::Serial);
         let j = Ix::Axis(self.e.open("j", Ix::Const(k), LoopKind::Free));
         let inner = self.e.depth();
@@ -353,7 +355,7 @@ impl Rows<'_, '_> {
         val(self.e.apply(ScalarOp::And, DType::I64, vec![digit, constant(DType::I64, VALUES as u64 - 1)]))
     }
 
-    /// Adds one to a count, and gives what it was.
+    /// Adds one to a count, and returns the old count.
     fn count(&mut self, counts: BufId, pass: i64, digit: Ix) -> Opnd {
         let (here, idx) = (self.e.depth(), vec![Ix::Const(pass), digit]);
         let old = self.e.define("count", DType::I32, here, |dst| Stmt::Read { dst, buf: counts, idx: idx.clone() });
@@ -362,7 +364,7 @@ impl Rows<'_, '_> {
         old
     }
 
-    /// Counts become the places where each value of a digit begins.
+    /// Turns counts into the places where each value of a digit begins.
     fn starts(&mut self, counts: BufId, pass: i64) {
         let at = self.e.depth();
         let sum = self.e.local("sum", DType::I32, vec![], at);

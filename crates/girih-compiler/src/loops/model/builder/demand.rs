@@ -1,4 +1,4 @@
-//! An element of a value, where it is asked for: what was computed before, a load, or the computation of that one element.
+//! Elements of values on demand: a value computed before, a load, or the computation of that one element.
 
 use super::{NestBuilder, Result, Source};
 use crate::graph::build::{Refusal, constant_bits, int_of};
@@ -79,8 +79,8 @@ impl NestBuilder<'_> {
         self.define(&name, elem, depth, |dst| Stmt::Load { dst, mem, mask, other, order: Order::Weak, site })
     }
 
-    /// The outermost scope where an element may be read: inside every loop that may not run at all, for what is read
-    /// there need not exist, unless the coordinates lie in the array whatever runs.
+    /// The outermost scope where an element may be read: inside every loop that may not run at all, since elements read
+    /// there need not exist, unless the coordinates lie in the array in any case.
     fn depth_that_runs(&self, coords: &[Ix], shape: &[Ix]) -> usize {
         let may_be_empty = |f: &For| self.facts.range(&f.hi).lo <= 0;
         let Some(at) = self.open.iter().rposition(may_be_empty) else { return 0 };
@@ -246,7 +246,8 @@ impl NestBuilder<'_> {
         }
     }
 
-    /// An element of an index tensor as an index expression, asserted to lie in `0..extent` where that is not known.
+    /// An element of an index tensor as an index expression, with an assertion that it lies in `0..extent` where that
+    /// is not known.
     pub fn index_operand(&mut self, node: &g::Node, arg: u32, coords: &[Ix], extent: Ix) -> Result<Ix> {
         let arg = node.args.get(arg as usize).copied().unwrap_or(Arg::Absent);
         let elem = match arg {
@@ -288,7 +289,7 @@ impl NestBuilder<'_> {
             format!("an index lies outside its dimension of extent {}", self.graph.ix_text(&extent))
         };
         self.push(depth, Stmt::Assert { cond, message, site });
-        // Where the assertion failed the run ends; the clamp keeps vector code from reading elsewhere before it does.
+        // If the assertion fails the run ends; the clamp keeps vector code from reading elsewhere before that.
         Ok(Ix::max(Ix::Const(0), Ix::min(ix, Ix::sub(extent, Ix::Const(1)))))
     }
 }

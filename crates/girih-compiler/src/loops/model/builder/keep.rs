@@ -13,7 +13,7 @@ pub(super) struct Kept {
     value: ValueId,
     /// The coordinates; `None` where the buffer has a dimension.
     fixed: Vec<Option<Ix>>,
-    /// The loops between its place and where it is filled: it is whole when all of them have ended.
+    /// The loops between its place and the loop that fills it: it is whole when all of them have ended.
     loops: Vec<AxisId>,
     buf: BufId,
 }

@@ -1,16 +1,15 @@
 //! Writes loops on demand: the nests of one kernel, from what its stores need.
 //!
-//! In: a graph, the values that lie in arrays, and a store to make. Out: statements. Asking for an element of a value
-//! that lies in an array loads it; of any other, emits the computation of that one element, whose operands are asked for
-//! in turn, with the coordinates that the operation reads them at. Substitution of coordinates is the only way in which
-//! code moves.
+//! In: a graph, the values that lie in arrays, and a store to make. Out: statements. A demand for an element of a value
+//! in an array loads it; a demand for any other element emits its computation, which demands its operands in turn, at
+//! the coordinates where the operation reads them. Substitution of coordinates is the only way in which code moves.
 //!
 //! Invariants:
 //! 1. A statement stands in the outermost open loop that binds everything it reads, so a value that is the same for a
 //!    whole row is computed once for the row. A value computed for the same element is reused while it is visible.
 //! 2. A reduction becomes a loop of its own in that same place, before the loop that needs it.
-//! 3. Under a mask, memory is touched only where the mask holds; and an element of an array that may be empty only inside
-//!    the loops over it.
+//! 3. Under a mask, memory is touched only where the mask holds; and an element of an array that may be empty only
+//!    inside the loops over it.
 
 mod demand;
 mod keep;
@@ -42,7 +41,7 @@ struct Scope {
     kept: Vec<Kept>,
 }
 
-/// Where an element of a value comes from.
+/// The source of an element of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Source {
     /// An array, through this pointer.
@@ -199,7 +198,7 @@ impl<'a> NestBuilder<'a> {
         opened
     }
 
-    /// Closes the innermost loop, and puts what is made of it in its place.
+    /// Closes the innermost loop, and puts the statement that `make` builds from it in its place.
     pub fn close_into(&mut self, make: impl FnOnce(For) -> Stmt) {
         if let (Some(scope), Some(mut f)) = (self.scopes.pop(), self.open.pop()) {
             f.body = scope.stmts;

@@ -79,7 +79,7 @@ impl NestBuilder<'_> {
         }
     }
 
-    /// A loop that folds what `step` gives for each position, which is also told how far along the last axis it is.
+    /// A loop that folds the result of `step` for each position; `step` also gets the position along the last axis.
     fn fold_by(
         &mut self,
         name: &str,
@@ -125,7 +125,7 @@ impl NestBuilder<'_> {
             e.define("is", DType::I1, depth, |dst| Stmt::Let { dst, op, args: vec![a, b] })
         };
         let differs = ScalarOp::CmpF { pred: Predicate::NotEqual, ordered: false };
-        // Half as wide where that holds them.
+        // The position takes half as many bits where they hold it.
         let extent = fold.axes.first().and_then(|a| fold.shape.get(*a as usize));
         let short = extent.is_some_and(|n| self.facts.range(n).hi <= i32::MAX.into());
         let place = Elem::of(if short { DType::I32 } else { DType::I64 });
@@ -139,7 +139,7 @@ impl NestBuilder<'_> {
                 false => test(e, here, ScalarOp::CmpI { pred: Predicate::Equal, sign: elem.sign() }, x, best),
             };
             if elem.is_float() {
-                // Where one is NaN, so is the best.
+                // If one element is NaN, so is the best.
                 let is_nan = test(e, here, differs, x, x);
                 is = test(e, here, ScalarOp::Or, is, is_nan);
             }
@@ -188,7 +188,7 @@ struct Fold<'a> {
     node: &'a g::Node,
 }
 
-/// The fold of a reduction, and what it starts from.
+/// The fold of a reduction, and its initial value.
 pub(in crate::loops::model) fn fold_of(op: ReduceOp, elem: Elem) -> Result<(ScalarOp, u64)> {
     let (rounding, ftz, sign) = (Rounding::NearestEven, false, elem.sign());
     let fold = match (op, elem.is_float()) {

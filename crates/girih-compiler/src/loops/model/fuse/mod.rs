@@ -1,4 +1,5 @@
-//! Which values share a kernel: producers are spliced into the kernels that need them, where that is right and pays.
+//! Decides which values share a kernel: producers are spliced into the kernels that need them, where that is right and
+//! pays.
 //!
 //! In: a graph of primitives. Out: the values that get an array (and so a kernel of their own, a [`Root`]); every other
 //! value is computed where it is needed. Values are decided from the last to the first, so that all kernels that need a
@@ -44,7 +45,7 @@ pub(super) struct Root {
     pub members: Vec<ValueId>,
     /// Rows worth keeping.
     pub keep: Vec<ValueId>,
-    /// Its one product is computed while its operand is.
+    /// Its one product is streamed: it is computed while its operand is.
     pub stream: Option<Stream>,
     /// The parts of a map of many sources, each with loops of its own; empty otherwise.
     pub parts: Vec<Part>,
@@ -154,7 +155,8 @@ fn symbolic(graph: &Graph, node: &Node) -> bool {
     of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
 }
 
-/// Which values are computed from weights by a few cheap operations, and take twice the memory of these or more.
+/// The values that are computed from weights by a few cheap operations, and that take at least twice the memory of
+/// these.
 fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
     let bits = |v: ValueId| {
         let value = &graph.values[v];
@@ -196,7 +198,7 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
     (0..graph.values.len()).map(|v| kept && wide.contains(&ValueId(v as u32))).collect()
 }
 
-/// Which values only rearrange arrays; those of `force` are arrays.
+/// The values that only rearrange arrays; those of `force` are arrays.
 fn layouts(graph: &Graph, force: &BTreeSet<ValueId>) -> Vec<bool> {
     let mut layout = vec![true; graph.values.len()];
     for node in graph.nodes.values() {
@@ -256,7 +258,7 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Decides every value. The roots come in topological order, with splits that would have let more be fused.
+    /// Decides every value. Returns the roots in topological order, and the splits that would have let more be fused.
     pub fn run(mut self, log: &mut Log) -> (Vec<Root>, BTreeMap<ValueId, Split>) {
         self.layout = layouts(self.graph, &self.force);
         let outputs: BTreeSet<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
@@ -430,7 +432,7 @@ impl<'a> Fusion<'a> {
             Op::IndexMap(sources) if sources.len() > 1 => 4 * sources.len() as i64,
             _ => 0,
         };
-        // A transcendental needed again in the same row is kept there.
+        // A transcendental that is needed again in the same row is kept there.
         let kept = roots.len() == 1 && work >= 8 && self.row_is_short(v);
         let most = demands.iter().map(|d| self.count(d)).max().unwrap_or(0);
         let again = if kept { most } else { times };
@@ -519,7 +521,7 @@ impl<'a> Fusion<'a> {
         if self.roots[root].reduces && !(first.is_subset(have) || have.is_subset(&first)) {
             return Err("the kernel's reductions are over rows in another direction".into());
         }
-        // The rows are what threads share; a reduction that leaves few would be done by one of them, or by each.
+        // Threads share the rows; a reduction that leaves few rows would be computed by one thread, or by each.
         let outer: BTreeSet<usize> =
             if self.roots[root].reduces { first.intersection(have).copied().collect() } else { first.clone() };
         let extents = Split::extents(self.roots[root].split, &self.graph.values[self.roots[root].value].shape);
@@ -699,7 +701,8 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Takes a streamed product into a kernel, with all that it computes in parts. False where it is not one.
+    /// Takes a streamed product into a kernel, with all values that it computes in parts. Returns false if it is not
+    /// one.
     fn stream(&mut self, v: ValueId, d: &Demand) -> bool {
         let Some(s) = self.streams.get(&v).cloned() else { return false };
         for x in &s.inside {
@@ -711,7 +714,7 @@ impl<'a> Fusion<'a> {
             let shape = self.graph.values[x].shape.clone();
             let coords =
                 shape.iter().map(|n| if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.axis(n)) }).collect();
-            // The rows' side is read once, the other once for each block of rows.
+            // The side of the rows is read once, the other side once for each block of rows.
             let of_rows = self.numel(x) == numel;
             let repeats = if of_rows { 1 } else { (rows / 64).max(1) };
             let (root, depth) = (d.root, d.depth + s.inside.len());
