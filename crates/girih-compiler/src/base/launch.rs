@@ -66,7 +66,7 @@ pub struct User {
 }
 
 impl Trap {
-    /// A trap of which only the reason is known.
+    /// A trap with nothing but a reason.
     pub fn new(code: Code, message: impl Into<String>) -> Trap {
         Trap {
             code,

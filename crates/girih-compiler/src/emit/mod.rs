@@ -1,6 +1,6 @@
-//! Source text from kernel IR.
+//! Source text from Kernel IR.
 //!
-//! * [`cstyle`]: what every C-like language prints alike    * [`c`]: GNU C    * [`cuda`]: CUDA C++
+//! * [`cstyle`]: the parts that all C-like languages share    * [`c`]: GNU C    * [`cuda`]: CUDA C++
 
 pub mod c;
 pub mod cstyle;

@@ -14,7 +14,7 @@
 //! t - s = n             for t = 8, s = 3    t is s + n
 //! ```
 //!
-//! Invariant: every assumption holds for the call.
+//! Invariant: every assumption holds in the call.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -72,14 +72,14 @@ const MOST_TRIES: usize = 200;
 /// The greatest divisor that an extent is assumed to be a multiple of.
 const GREATEST_DIVISOR: i64 = 1 << 16;
 
-/// Where a symbol came from.
+/// The origin of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// A dimension of the model.
     Dimension,
-    /// How often a divisor goes into a dimension.
+    /// The quotient of a dimension by a divisor.
     Quotient,
-    /// By how much one extent is longer than another.
+    /// The amount by which one extent is longer than another.
     Excess,
 }
 
@@ -97,7 +97,7 @@ struct Assumed {
     narrowed: bool,
 }
 
-/// Symbols by name, and what is assumed of them.
+/// Symbols by name, and the assumptions about them.
 #[derive(Clone, Debug, Default)]
 pub struct Assumptions {
     symbols: Vec<Assumed>,
@@ -113,7 +113,7 @@ impl Names for Assumptions {
 }
 
 impl Assumptions {
-    /// Tells the value of a dimension in the call, and the range that it has without assumptions.
+    /// Adds a dimension with its value in the call, and the range that it has without assumptions.
     pub fn dimension(&mut self, name: &str, lo: i64, hi: Option<i64>, value: i64) {
         if self.position(name).is_none() {
             self.push(name.into(), Kind::Dimension, lo, hi, value);
@@ -137,13 +137,13 @@ impl Assumptions {
     pub fn name(&self, val: ValId) -> Option<&str> {
         self.symbols.get(val.index()).map(|s| s.name.as_str())
     }
-    /// Its range; `None` where nothing is assumed of it.
+    /// Its range; `None` if nothing is assumed about it.
     pub fn range(&self, name: &str) -> Option<(i64, Option<i64>)> {
         let symbol = self.symbols.get(self.position(name)?)?;
         (symbol.narrowed || symbol.kind != Kind::Dimension).then_some((symbol.lo, symbol.hi))
     }
 
-    /// The assumptions in words, one for each dimension that there is one of: `m = n`, `n is a multiple of 16`.
+    /// The assumptions in words, one for each dimension that has one: `m = n`, `n is a multiple of 16`.
     pub fn texts(&self) -> Vec<String> {
         self.symbols.iter().filter(|s| s.kind == Kind::Dimension).filter_map(|s| self.text(s)).collect()
     }
@@ -179,8 +179,8 @@ impl Assumptions {
         })
     }
 
-    /// A question over symbols that `names` says the names of, as what has to hold for the answer that the call gives. `None`
-    /// where the answer is none that helps, or a symbol has no value.
+    /// The condition that must hold for the answer that the call gives to a question over symbols with these `names`.
+    /// `None` if that answer does not help, or a symbol has no value.
     fn wanted(&self, question: &Question, names: &dyn Fn(ValId) -> Option<String>) -> Option<Cond> {
         let own = |ix: &Ix| -> Option<Ix> {
             let mut all = true;
@@ -213,8 +213,8 @@ impl Assumptions {
         self.wanted(question, names).is_some_and(|cond| self.decide(&self.now(&cond)).is_some())
     }
 
-    /// Assumes what answers a question as the call does. `names` gives the name that each symbol of the question has. `None`
-    /// where it is answered already, or nothing was found.
+    /// Makes assumptions that answer a question as the call does. `names` gives the name of each symbol of the
+    /// question. `None` if it is answered already, or nothing was found.
     pub fn answer(&self, question: &Question, names: &dyn Fn(ValId) -> Option<String>) -> Option<Assumptions> {
         let cond = self.wanted(question, names)?;
         if self.decide(&self.now(&cond)).is_some() {
@@ -237,7 +237,7 @@ impl Assumptions {
         facts
     }
 
-    /// An expression over symbols that are left.
+    /// An expression over the remaining symbols.
     fn resolved(&self, ix: &Ix) -> Ix {
         let is = |v: ValId| self.symbols.get(v.index()).and_then(|s| s.is.as_ref());
         let placed = ix.subst_vals(&mut |v, _| is(v).map(|is| self.resolved(is)));
@@ -269,7 +269,7 @@ impl Assumptions {
             return None;
         }
         *tries -= 1;
-        // Which of two is less comes first: the rest has no minimum then.
+        // First decide which of the two is less: the rest then has no minimum.
         if let Some((a, b)) = choice(&cond.lhs).or_else(|| choice(&cond.rhs)) {
             let (less, more) = if self.value(&a)? <= self.value(&b)? { (a, b) } else { (b, a) };
             let chosen = self.solve(&Cond::new(less, Cmp::Le, more), depth - 1, tries);
@@ -317,7 +317,7 @@ impl Assumptions {
                 let before = (other.lo, other.hi);
                 other.lo = other.lo.max(lo);
                 other.hi = other.hi.into_iter().chain(hi).min();
-                // Ranges of dimensions are said where they are not the ones that they had.
+                // A dimension's range is reported if it changed.
                 other.narrowed |= before != (other.lo, other.hi);
             }
             _ => {
@@ -346,7 +346,7 @@ impl Assumptions {
             }
             let alone = Poly::expanded(&leaf).times(&Poly::constant(sign));
             let rest = apart.minus(&alone).times(&Poly::constant(-sign));
-            // A sum of symbols, which a shape can tell.
+            // A sum of symbols, which a shape can express.
             let linear = rest.terms.iter().all(|(f, _)| matches!(&f[..], [Ix::Val { .. }]));
             found.extend(rest.to_ix().filter(|_| linear).and_then(|rest| self.with(*v, rest)));
         }
@@ -439,7 +439,7 @@ fn choice(ix: &Ix) -> Option<(Ix, Ix)> {
     inner.or_else(|| matches!(ix, Ix::Min(..) | Ix::Max(..)).then(|| (a.clone(), b.clone())))
 }
 
-/// The common multiple of what a symbol is divided by.
+/// The common multiple of the divisors of a symbol.
 fn divisors(ix: &Ix, v: ValId, all: &mut i64) {
     let Some((a, b)) = ix.operands() else { return };
     divisors(a, v, all);

@@ -19,7 +19,7 @@ struct Found {
 }
 
 /// The values of the symbols, in their order, for inputs of the given shapes (one for each of `graph.inputs`). `given`
-/// are values by the symbols' order; where it has none or is shorter, the shapes tell.
+/// are values in the symbols' order; for a symbol without one, the shapes determine the value.
 ///
 /// # Errors
 /// `E0806`, naming the input and the extents: a shape too many or too few, a wrong rank, an extent that is not the

@@ -98,7 +98,7 @@ impl<'g> Builder<'g> {
         let cond = Cond::new(self.simplify(lhs), cmp, self.simplify(rhs));
         self.asked.decided(cond, &self.facts, Question::Holds) == Some(true)
     }
-    /// The number that an extent is, likewise.
+    /// The number that an extent equals, likewise.
     pub fn number(&self, extent: &Ix) -> Option<i64> {
         let known = extent.as_const();
         if known.is_none() {
@@ -247,8 +247,8 @@ impl<'g> Builder<'g> {
         Ok(out)
     }
 
-    /// Narrows symbols where extents fit only then: `n` meets `min(n, 64)`, the rows of a table of 64 positions that a
-    /// sequence of `n` takes. The run refuses a greater `n`.
+    /// Narrows symbols if extents fit only then: `n` meets `min(n, 64)`, the first `n` rows of a table of 64 positions.
+    /// The run refuses a greater `n`.
     fn settle(&mut self, shapes: &[Vec<Ix>]) {
         let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
         for d in 1..=rank {
@@ -276,14 +276,14 @@ impl<'g> Builder<'g> {
         self.facts = self.graph.facts();
     }
 
-    /// Narrows extents so that integers made of them are signed ones of 32 bits, which a model that casts shapes takes for
-    /// granted. The run refuses greater ones.
+    /// Narrows extents so that integers computed from them fit in 32 signed bits, which a model that casts shapes takes
+    /// for granted. The run refuses greater extents.
     pub fn fit_32_bits(&mut self, x: Arg) {
         self.fit(&self.ints(x).unwrap_or_default(), 32);
     }
 
-    /// Narrows extents so that floats made of them are exact, and says whether it could: what a value of floats holds is
-    /// followed then.
+    /// Narrows extents so that floats computed from them are exact. Returns true if it could: then the floats of a
+    /// value are followed.
     pub fn fit_floats(&mut self, x: Arg) -> bool {
         let elem = self.elem(x);
         let Some((all, bits)) = self.quotients(x).zip(symbolic_floats::integer_bits(elem)) else { return false };
@@ -308,7 +308,8 @@ impl<'g> Builder<'g> {
                 }
                 facts.range(ix).within(Interval::signed(bits))
             };
-            // Halves of the greatest one, as long as they are long extents: one that is multiplied has to be less.
+            // Tries halves of the greatest limit, as long as they are long extents: an extent that is multiplied has to
+            // be less.
             let limits = std::iter::successors(Some((1i64 << (bits - 1)) - 1), |most| Some(most / 2));
             if let Some(most) = limits.take_while(|most| *most >= 1 << 16).find(fits) {
                 symbols.iter().for_each(|id| self.at_most(*id, most));
@@ -449,8 +450,8 @@ impl<'g> Builder<'g> {
         if keep { Ok(v) } else { self.squeeze(v, &axes) }
     }
 
-    /// The position of an extremum, which axes without elements do not have: that is refused where it is known, and else
-    /// an error of the run, by a read at that position.
+    /// The position of an extremum, which axes without elements do not have: such axes are refused if they are known,
+    /// and otherwise an error of the run, by a read at that position.
     fn existing(&mut self, position: Arg, from: &[Ix], axes: &[usize], shape: Vec<Ix>) -> Result<Arg> {
         let along: Vec<Ix> = axes.iter().filter_map(|a| from.get(*a)).cloned().collect();
         let n = self.numel(&along);
@@ -527,13 +528,13 @@ impl<'g> Builder<'g> {
         Ok(self.node("scan", Op::Scan { op, axis: axis as u32, exclusive, reverse }, vec![x], elem, shape).into())
     }
 
-    /// The sorted elements, and where each came from (i64).
+    /// The sorted elements, and the position that each came from (i64).
     pub fn sort(&mut self, x: Arg, axis: usize, descending: bool) -> Result<(Arg, Arg)> {
         let n = self.shape(x).get(axis).cloned().unwrap_or(Ix::Const(1));
         self.sorted(x, axis, descending, n, None)
     }
 
-    /// The first `k` of them, no more than there are.
+    /// The first `k` sorted elements, at most the number of elements.
     pub fn sort_first(&mut self, x: Arg, axis: usize, descending: bool, k: Ix) -> Result<(Arg, Arg)> {
         let n = self.shape(x).get(axis).and_then(Ix::as_const);
         if k.as_const().is_some_and(|k| n.is_some_and(|n| (0..=n).contains(&k))) {

@@ -79,11 +79,11 @@ impl Elem {
     pub fn is_bool(self) -> bool {
         self.dtype == DType::I1
     }
-    /// The bits of a number: fewer than those of the format where it does not use them all.
+    /// The bits of a number: fewer than those of the format if the type does not use them all.
     pub fn bits(self) -> u32 {
         if self.two_bits { 2 } else { self.dtype.bits() }
     }
-    /// The least and the greatest of the integers.
+    /// The least and the greatest integer of the type.
     pub fn bounds(self) -> Option<(i128, i128)> {
         let all = 1i128 << self.bits();
         self.dtype.is_int().then_some(if self.unsigned || self.is_bool() {

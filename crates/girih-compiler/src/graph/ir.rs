@@ -116,7 +116,7 @@ pub const MAX_KNOWN: usize = 1024;
 pub enum Def {
     /// Position in [`Graph::inputs`].
     Input(u32),
-    /// The node, and which of its results.
+    /// The node, and the number of its result.
     Node(NodeId, u32),
 }
 
@@ -176,7 +176,8 @@ pub enum ReduceOp {
 }
 
 impl ReduceOp {
-    /// The bits that a fold starts from, and the fold of no elements: as in PyTorch, a sum of floats is never -0.0.
+    /// The bits that a fold starts from, which are also the fold of no elements: as in PyTorch, a sum of floats is
+    /// never -0.0.
     pub fn identity(self, elem: Elem) -> u64 {
         let d = elem.dtype;
         let greatest = if elem.sign() == Signedness::Signed { d.mask() >> 1 } else { d.mask() };
@@ -219,7 +220,7 @@ pub struct MapSource {
     pub arg: u32,
     /// One expression over the result's axes for each dimension of the argument.
     pub coords: Vec<Ix>,
-    /// Where this source is read; empty means everywhere. Conditions only (no values).
+    /// The positions where this source is read; empty means everywhere. Conditions only (no values).
     pub when: Mask,
 }
 
@@ -262,7 +263,7 @@ pub enum Op {
         coords: Vec<Coord>,
         op: ScatterOp,
     },
-    /// Running fold along an axis; `exclusive` leaves the element itself out, `reverse` runs from the end.
+    /// Running fold along an axis; `exclusive` leaves out the element itself, `reverse` runs from the end.
     Scan {
         op: ScanOp,
         axis: u32,
@@ -281,7 +282,7 @@ pub enum Op {
     Repeat(Box<Repeat>),
 }
 
-/// Rounds of a graph of its own, [`Op::Repeat`], which hand state from one to the next.
+/// A graph that runs in rounds, [`Op::Repeat`], which hand state from one to the next.
 ///
 /// The node's operands, all tensors, are the state before the first round, tensors that give each round one row (along
 /// axis 0), and the values that all rounds read; the inputs of `body` are the same, with a row for each tensor of rows.
@@ -296,7 +297,7 @@ pub struct Repeat {
     /// The first value of the state is a bool without axes: a round begins only while it is true. Such a loop has no
     /// rows.
     pub conditional: bool,
-    /// How many values the state has.
+    /// The number of values in the state.
     pub carried: u32,
     /// For each tensor that gives rounds its rows: whether the first round gets the last one.
     pub rows: Vec<bool>,
@@ -437,7 +438,7 @@ impl Default for Listing {
 }
 
 impl Graph {
-    /// The node that computes a value, and which of its results it is; `None` for an input.
+    /// The node that computes a value, and the number of that result; `None` for an input.
     pub fn def(&self, v: ValueId) -> Option<(&Node, u32)> {
         #[cfg(test)]
         crate::base::work::look();
@@ -502,7 +503,7 @@ impl Graph {
         self.nodes.push(Node { op, args, results, origin })
     }
 
-    /// Takes over what a graph of the same symbols found out about their ranges.
+    /// Takes over the ranges of symbols that a graph of the same symbols found.
     pub fn narrow(&mut self, other: &Graph) {
         for (own, found) in self.symbols.values_mut().zip(other.symbols.values()) {
             own.lo = own.lo.max(found.lo);
@@ -579,7 +580,7 @@ pub fn scalar(elem: Elem, x: f64) -> Arg {
     Arg::Scalar { elem, bits }
 }
 
-/// An integer as an operand; of a bool, whether it is not 0.
+/// An integer as an operand; as a bool it is true unless it is 0.
 pub fn int_scalar(elem: Elem, x: i64) -> Arg {
     let x = if elem.is_bool() { (x != 0).into() } else { x };
     if elem.dtype.is_int() { Arg::Scalar { elem, bits: x as u64 & elem.dtype.mask() } } else { scalar(elem, x as f64) }

@@ -1,6 +1,6 @@
-//! Sorts of long rows as sorts of parts, for machines whose blocks put short rows in order in a memory of their own.
+//! Splits sorts of long rows into sorts of parts, for machines whose blocks sort short rows in a memory of their own.
 //!
-//! In: Tensor IR. Out: the same graph, in which no sort begins with longer rows than [`LONGEST`], where lengths are constants.
+//! In: Tensor IR. Out: the same graph, without sorts of rows longer than [`LONGEST`] where lengths are constants.
 //!
 //! ```text
 //! y, at [64, 8] = sort x [64, 32000] descending      first 8
@@ -10,7 +10,7 @@
 //! at = (i + 2000*part)[j]
 //! ```
 //!
-//! Where many are asked for, sorted parts are merged two by two instead (`sort .. runs 5000`).
+//! If many elements are asked for, sorted parts are merged two by two instead (`sort .. runs 5000`).
 //!
 //! A last part that is not full is filled with elements that come last in the order, and last among equals.
 
@@ -21,7 +21,7 @@ use super::ir::{self, Arg, Coord, Graph, Node, Op, ReduceOp};
 use crate::base::rule::Log;
 use crate::index::Ix;
 
-/// The longest rows that a block puts in order: every target's shared memory holds their numbers.
+/// The longest rows that a block sorts: every target's shared memory holds their numbers.
 pub const LONGEST: i64 = 8192;
 /// The longest rows that one block sorts where few elements are asked for: the parts of a longer row go to different
 /// blocks.
@@ -31,7 +31,7 @@ const PART: i64 = 2048;
 /// The most elements asked for that count as few.
 const FEW: i64 = 1024;
 
-/// Replaces the sorts of long rows; `log` says which.
+/// Replaces the sorts of long rows; `log` gets their names.
 pub fn in_parts(graph: &Graph, log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
@@ -77,7 +77,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// In how many parts, the first `k` elements in order, and their places.
+    /// The number of parts, the first `k` elements in order, and their places.
     fn sorted(&self, b: &mut Builder<'_>, x: Arg, n: i64, k: i64) -> Result<(i64, Arg, Arg)> {
         if n <= longest(k) {
             let (values, places) = b.sort_first(x, self.axis, self.descending, Ix::Const(k))?;
@@ -136,14 +136,14 @@ impl Rows {
         b.pad(x, &before, &after, last)
     }
 
-    /// The axis as two.
+    /// Splits the axis in two.
     fn cut(&self, b: &mut Builder<'_>, x: Arg, into: [i64; 2]) -> Result<Arg> {
         let mut shape = b.shape(x);
         shape.splice(self.axis..=self.axis, into.map(Ix::Const));
         b.reshape(x, &shape)
     }
 
-    /// The axis and the one behind it as one.
+    /// Joins the axis and the next one.
     fn joined(&self, b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
         let mut shape = b.shape(x);
         let own = shape.remove(self.axis);

@@ -55,7 +55,7 @@ impl Names {
         names
     }
 
-    /// The hint made a name, with a number after it where it is taken.
+    /// Makes the hint a name, with a number after it where the name is taken.
     pub fn fresh(&mut self, hint: &str, otherwise: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
         let mut base: String = hint.chars().map(plain).collect();

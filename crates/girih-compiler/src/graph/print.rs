@@ -1,5 +1,6 @@
-//! Torch IR and Tensor IR as text. [`print()`] and `parse::parse` are inverse: what is printed reads back to a graph that
-//! prints the same and computes the same, constants of more than [`MOST_INLINE`] elements being fetched by name.
+//! Torch IR and Tensor IR as text. [`print()`] and `parse::parse` are inverse: a printed graph reads back as a graph
+//! that prints the same and computes the same, where constants of more than [`MOST_INLINE`] elements are fetched by
+//! name.
 //!
 //! ```text
 //! graph   := ("torch" | "tensor") "graph" NAME STRING? "(" symbol,* ")" ":" stmt*      statements are indented by 2
@@ -167,7 +168,7 @@ pub fn data_names(graph: &Graph) -> IdMap<super::ConstId, String> {
     out
 }
 
-/// Fetches, for a text that was printed from `graph`, what its constants hold.
+/// Fetches, for a text that was printed from `graph`, the elements of its constants.
 pub fn data_of(graph: &Graph) -> impl Fn(&str) -> Option<Bytes> + '_ {
     let names = data_names(graph);
     let values = Names::of(graph);
@@ -208,7 +209,7 @@ pub(super) fn op_name(name: &str) -> String {
     if name.contains('.') && !scalar && !fold && first && parts.all(part) { name.to_string() } else { quote(name) }
 }
 
-/// The elem that scalars have which do not name theirs: of the first tensor operand after a condition.
+/// The element type of scalars without one: that of the first tensor operand after a condition.
 pub(super) fn context(op: &Op, args: &[Arg], of: impl Fn(ValueId) -> Option<Elem>) -> Option<Elem> {
     let skip = usize::from(matches!(op, Op::Elementwise(ScalarOp::Select)));
     args.iter().skip(skip).find_map(|a| if let Arg::Value(v) = a { of(*v) } else { None })
@@ -494,7 +495,7 @@ fn number(elem: Elem, bits: u64) -> String {
     if elem.unsigned && elem.dtype.is_int() { bits.to_string() } else { const_text(elem.dtype, bits) }
 }
 
-/// A float that no reader takes for an integer.
+/// A float in a form that cannot be read as an integer.
 fn float(x: f64) -> String {
     let x = if x.is_nan() { f64::NAN } else { x };
     format_float(DType::F64, x.to_bits())

@@ -1,8 +1,8 @@
-//! Products of signed bytes as products of unsigned bytes by signed ones, for processors that multiply those four at a time and
-//! signed ones two at a time.
+//! Turns products of signed bytes into products of unsigned bytes by signed ones, for processors that multiply four of
+//! those at a time but only two signed pairs.
 //!
-//! In: Tensor IR. Out: the same graph, where rows of 128 more are multiplied, and 128 times the sums of the columns are taken away:
-//! whole numbers, so that the result is the same, whatever overflows.
+//! In: Tensor IR. Out: the same graph, where 128 is added to the rows before the product, and 128 times the sums of the
+//! columns is subtracted from it. The numbers are integers, so that the result is the same even if they overflow.
 //!
 //! ```text
 //! p [64, 32, 1] = dot x, y over 2                    x, y: i8
@@ -25,7 +25,7 @@ const ENOUGH_ROWS: i64 = 32;
 /// Terms that are multiplied at once.
 const TERMS: i64 = 4;
 
-/// Replaces the products of signed bytes; `log` says which.
+/// Replaces the products of signed bytes; `log` gets their names.
 pub fn shifted(graph: &Graph, log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
@@ -106,7 +106,7 @@ impl Operand {
         self.coords.iter().chain(tested).any(|ix| ix.has_axis(at))
     }
 
-    /// The sums along the axes `k`, of extent 1 along those that it does not depend on.
+    /// The sums along the axes `k`, with extent 1 along axes that the operand does not depend on.
     fn sums(&self, b: &mut Builder<'_>, source: Arg, idle: &[usize], shape: &[Ix], k: &[usize]) -> Result<Arg> {
         let mut shape = shape.to_vec();
         idle.iter().for_each(|d| shape[*d] = Ix::Const(1));

@@ -1,11 +1,11 @@
-//! Floats that models make of extents on the way to other extents: `ceil(float(t) / 2)`, `floor(float(n) * 1.5)`.
+//! Floats that models compute from extents on the way to other extents: `ceil(float(t) / 2)`, `floor(float(n) * 1.5)`.
 //!
-//! In: a node whose result is a few floats. Out: each of them as the quotient of two integers that symbols determine, where the
-//! operations that made it are exact, or round once at the end: a quotient of two integers that the format has lies on the
-//! same side of every integer after it is rounded, so its floor and its ceiling are exact.
+//! In: a node whose result is a few floats. Out: each of them as the quotient of two integers that symbols determine,
+//! if its operations are exact, or round once at the end: a quotient of two integers that the format represents lies on
+//! the same side of every integer after it is rounded, so its floor and its ceiling are exact.
 //!
-//! Invariant: a quotient is right where the format has all integers among its steps. [`super::Builder::fit_floats`] narrows the
-//! symbols until it has.
+//! Invariant: a quotient is right if the format represents all integers among its steps. [`super::Builder::fit_floats`]
+//! narrows the symbols until it does.
 
 use super::Elem;
 use super::assume::{Asked, Question};
@@ -16,9 +16,9 @@ use crate::index::{Cmp, Cond, Facts, Interval, Ix};
 use crate::num::ScalarOp;
 use crate::num::op::Rounding;
 
-/// So many floats may become a shape.
+/// The most floats that may become a shape.
 const MOST: i64 = 16;
-/// So many integers may stand between extents and a float.
+/// The most integers between extents and a float.
 const MOST_STEPS: usize = 32;
 /// The greatest numerator and divisor of a constant.
 const GREATEST: f64 = 65536.0;
@@ -28,9 +28,9 @@ const GREATEST: f64 = 65536.0;
 pub struct Quotient {
     number: Ix,
     divisor: Ix,
-    /// The format has it; otherwise it has the nearest number.
+    /// The format represents the quotient exactly; otherwise it has the nearest number.
     exact: bool,
-    /// The integers of symbols on the way.
+    /// The integers that depend on symbols on the way.
     steps: Vec<Ix>,
 }
 
@@ -70,7 +70,7 @@ impl Quotient {
     }
 }
 
-/// The bits, with a sign, of integers that a format has all of.
+/// The bits, including the sign, of the integers that the format represents without gaps.
 pub fn integer_bits(elem: Elem) -> Option<u32> {
     match elem.dtype.bits() {
         32 if elem.is_float() => Some(25),

@@ -1,4 +1,4 @@
-//! Which integers a value holds, where that is known at compile time: the arithmetic that models do on shapes.
+//! Finds the integers that a value holds, if they are known at compile time: the arithmetic of models on shapes.
 
 use super::assume::{Asked, Question};
 use super::build::{constant_bits, int_of};
@@ -8,8 +8,8 @@ use crate::index::{Cmp, Cond, Facts, Interval, Ix, simplify};
 use crate::num::ScalarOp;
 use crate::num::op::{Predicate, Rounding};
 
-/// The elements of a node's first result in row-major order, if they are integers that symbols determine.
-/// Comparisons of them that their ranges do not tell are asked.
+/// The elements of a node's first result in row-major order, if they are integers that symbols determine. Comparisons
+/// that the ranges do not decide become questions.
 pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option<Vec<Ix>> {
     let node = graph.nodes.get(node)?;
     let result = graph.values.get(*node.results.first()?)?;
@@ -136,13 +136,14 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option
     }
 }
 
-/// So many integers may be a shape; of more, only comparisons that the ranges tell are followed.
+/// The most integers that may be a shape; of longer lists, only comparisons that the ranges decide are followed.
 const A_SHAPE: i64 = 16;
 /// The most leaves and operations of an integer that is followed.
 const MOST_STEPS: usize = 128;
 
-/// An operation on integers that do not wrap: extents are exact, as far from the ends of 64 bits as memory is. Constants
-/// near them are marks (`INT64_MAX`: to the end), which may be passed on and compared, not computed with.
+/// An operation on integers that do not wrap: extents are exact, as far from the ends of 64 bits as memory is.
+/// Constants near the ends are marks (`INT64_MAX`: to the end); they may be passed on and compared, but not computed
+/// with.
 fn elementwise(op: ScalarOp, args: &[&Ix], count: i64, facts: &Facts, asked: &Asked) -> Option<Ix> {
     let mark = |x: &&Ix| x.as_const().is_some_and(|c| !(-(1 << 52)..1 << 52).contains(&c));
     if args.iter().any(mark) {
@@ -222,7 +223,7 @@ fn negated(x: &Ix) -> Ix {
     Ix::sub(Ix::Const(0), x.clone())
 }
 
-/// A quotient by what is known not to be 0, or is asked whether it is greater.
+/// A quotient by a number that is known not to be 0; otherwise it is asked if the number is greater than 0.
 pub(super) fn quotient(a: &Ix, b: &Ix, rounding: Rounding, facts: &Facts, asked: &Asked) -> Option<Ix> {
     if facts.range(b).hi < 0 {
         return quotient(&negated(a), &negated(b), rounding, facts, asked);

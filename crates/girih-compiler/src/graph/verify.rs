@@ -1,7 +1,7 @@
 //! Checks Torch IR and Tensor IR: the invariants of `graph/ir.rs`, and the types of every primitive anew.
 //!
-//! In: a graph and the stage it claims to be. Out: everything that is wrong, each with the node. A coordinate is wrong
-//! when it is seen to lie outside; one that cannot be decided passes, and the evaluator finds it.
+//! In: a graph and the stage it claims to be. Out: every error, each with its node. A coordinate is wrong when it is
+//! seen to lie outside; one that cannot be decided passes, and the evaluator finds the error.
 
 use super::build::constant_bits;
 use super::eval::{affine, bytes_of};
@@ -17,7 +17,7 @@ use crate::num::{DType, ScalarOp};
 /// A rule that a graph breaks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
-    /// `None`: of the graph as a whole, or of an input or output.
+    /// `None` for an error of the graph as a whole, or of an input or output.
     pub node: Option<NodeId>,
     /// One sentence that names the value.
     pub message: String,
@@ -29,7 +29,7 @@ impl Problem {
     }
 }
 
-/// Everything that is wrong with a graph at a stage.
+/// Every error of a graph at a stage.
 pub fn verify(graph: &Graph, dialect: Dialect) -> Vec<Problem> {
     let mut c = Check::of(graph);
     c.graph(dialect);

@@ -13,7 +13,8 @@
 //!     store y[b] = ...
 //! ```
 //! Invariants: a loop over the blocks of a cluster runs once in a block, so no block writes memory that another one
-//! reads, except where they combine. Outside such loops there are only scalars, of which every block has its own copy.
+//! reads, except where they combine. Outside such loops there are only scalars, and every block has its own copy of
+//! them.
 
 use super::ir::*;
 use super::walk::{self, Part, parts};

@@ -145,7 +145,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A helper that loads or stores some lanes of a vector. Where the processor has masks for lanes it is one instruction.
+    /// A helper that loads or stores some lanes of a vector: one instruction if the processor has masks for lanes.
     pub(super) fn some(&mut self, ty: Ty, stores: bool) -> String {
         let (lanes, d) = (ty.lanes, ty.dtype());
         let (full, one) = (self.ty(ty), self.support.memory_ty(d.name(), 1));

@@ -19,7 +19,7 @@ pub static DIALECT: Dialect = Dialect {
         base("u16", "uint16_t"),
         base("u32", "uint32_t"),
         base("u64", "uint64_t"),
-        // `__int128` is not of ISO C, which `-pedantic` says; this is the same type.
+        // `-pedantic` rejects `__int128`, which is not ISO C; this is the same type.
         base("u128", "unsigned __attribute__((mode(TI)))"),
         base("f16", "uint16_t"),
         base("bf16", "uint16_t"),

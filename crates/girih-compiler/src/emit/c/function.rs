@@ -19,7 +19,7 @@ pub enum Callers {
 /// The text of a kernel's functions, and the statement of each line that has one; statements are counted in order of
 /// the text.
 pub type Function = (String, Vec<(u32, usize)>);
-/// The statement that has no C, `None` where it is the kernel; and why.
+/// The statement that has no form in C, `None` for the kernel as a whole; and the reason.
 pub type Refused = (Option<usize>, String);
 
 /// The kernel as the C function `girih_<n>` and, for callers outside, its description.

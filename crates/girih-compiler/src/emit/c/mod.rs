@@ -5,8 +5,9 @@
 //!
 //! * [`function`]: whole kernels    * [`stmt`], [`access`]: statements    * [`dialect`]: how C spells what all languages share
 //!
-//! A user's text never reaches the C: a kernel holds names as identifiers made by us, and what a user calls it as a label
-//! that a comment can hold. Formats and messages stay with the process that runs it, which knows them by site.
+//! A user's text never reaches the C: a kernel holds names as identifiers made by us, and the user's own names as
+//! labels that are safe in a comment. Formats and messages stay with the process that runs the kernel, which finds them
+//! by site.
 //!
 //! NaNs: arithmetic may give a NaN of any sign and payload where the evaluator gives the canonical one (tests compare
 //! NaNs as equal), except in a kernel that looks at the bits of an f32 or f64: there every result that is
@@ -52,15 +53,15 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 
 "#;
 
-/// One translation unit with every kernel, exported, and which statement each of its lines is.
+/// One translation unit with every kernel, exported, and the statement of each of its lines.
 ///
 /// # Errors
-/// Kernels of several threads, and statements that only those have.
+/// Kernels of several threads, and statements that only such kernels have.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Lined, Refusal> {
     unit(kernels, target, Callers::Outside)
 }
 
-/// The same for callers that follow in the unit.
+/// The same for callers in the same unit.
 ///
 /// # Errors
 /// As [`emit`].

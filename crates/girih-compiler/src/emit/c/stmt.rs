@@ -24,7 +24,7 @@ pub(super) struct Printer<'a> {
     pub lines: Vec<(u32, usize)>,
     /// The number of the next statement.
     pub next: usize,
-    /// The first statement that has no C, and why.
+    /// The first statement that has no form in C, and the reason.
     pub refused: Option<(usize, String)>,
 }
 
@@ -44,7 +44,7 @@ impl Printer<'_> {
         self.kernel.vals[val].ty
     }
 
-    /// An operand at a type: constants are printed as such, splatted where a vector is meant.
+    /// An operand at a type: constants are printed as such, splatted if the type is a vector.
     pub(super) fn opnd(&mut self, o: Opnd, ty: Ty) -> String {
         match o {
             Opnd::Val(v) => self.name(v).to_string(),
@@ -62,7 +62,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A constant; a NaN of a sign or payload of its own is written by its bits.
+    /// A constant; a NaN with a sign or payload of its own is written by its bits.
     fn scalar_literal(&mut self, dtype: DType, bits: u64) -> String {
         let own_nan = matches!(dtype, DType::F32 | DType::F64) && is_nan(dtype, bits) && bits != nan(dtype);
         if own_nan {
@@ -277,7 +277,7 @@ impl Printer<'_> {
                 let call = self.cas(d, &at, &c, &v, *order);
                 self.masked(*dst, mask, &call, *cmp);
             }
-            // Only a kernel of several threads has these, and C is not printed of one.
+            // Only a kernel of several threads has these, and no C is printed for such a kernel.
             Stmt::Poll => self.out.line("if (*ctx->abort && ctx->stop(ctx)) return 1;"),
             Stmt::Yield { site } => self.out.line(&format!("ctx->yield(ctx, {}, block);", site.0)),
             Stmt::Print { args, site, .. } => self.print(args, *site),
@@ -383,7 +383,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The text of a float that an operation gave, its NaN made canonical where the kernel could tell.
+    /// The text of a float result, with its NaN made canonical if the kernel could tell the difference.
     fn settled(&mut self, op: ScalarOp, dst: ValId, text: String) -> String {
         let ty = self.val_ty(dst);
         match ty.elem {
@@ -417,13 +417,13 @@ impl Printer<'_> {
         self.out.line(&format!("tile_{way}({tile}, &{at}, 4 * ({by}));"));
     }
 
-    /// A helper that takes every `step`th element of as many vectors.
+    /// A helper that takes every `step`th element of `step` vectors.
     fn every(&mut self, ty: Ty, step: u32) -> String {
         let name = format!("every{step}_{}", self.ty(ty));
         self.picked(name, ty, step, &|l| every(ty.lanes, step, l))
     }
 
-    /// A helper that gives one vector of the elements of several in turn.
+    /// A helper that interleaves the elements of several vectors and gives one part of the result.
     fn interleave(&mut self, ty: Ty, count: u32, part: u32) -> String {
         let name = format!("interleave{part}of{count}_{}", self.ty(ty));
         self.picked(name, ty, count, &|l| interleaved(ty.lanes, count, part, l))
@@ -525,8 +525,8 @@ const OUTSIDE: &str = "INLINE int outside(const girih_ctx *ctx, int param, uint6
 }
 ";
 
-/// Notes bytes that are written, where the launch asks for that: behind the regions of the parameters stand the addresses of such
-/// notes, a byte for each. A parameter of -1 is any.
+/// Records written bytes, if the launch asks for it: the addresses of these records, a byte for each byte of a region,
+/// stand behind the regions of the parameters. A parameter of -1 stands for any.
 const WROTE: &str = "INLINE void wrote(const girih_ctx *ctx, int param, int params, uint64_t at, int64_t bytes) {
   for (int p = param < 0 ? 0 : param; p < (param < 0 ? params : param + 1); p++) {
     uint8_t *const seen = (uint8_t *)(uintptr_t)ctx->extent[2 * params + p];

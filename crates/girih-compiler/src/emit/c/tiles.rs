@@ -1,4 +1,4 @@
-//! A processor's tiles in C: instructions where the compiler knows them, and else arrays that stand for them.
+//! A processor's tiles in C: instructions if the compiler knows them, and otherwise arrays in their place.
 
 use crate::emit::cstyle::support::Support;
 use crate::kernel::ir::*;
@@ -20,7 +20,7 @@ pub fn used(kernel: &Kernel) -> Option<Left> {
     tiles.then_some(if yields { Left::SetUp } else { Left::Free })
 }
 
-/// Declares what `tile_load` and the others are.
+/// Declares `tile_load` and the other functions on tiles.
 pub fn declare(support: &mut Support) {
     let (words, floats) = (support.ty("i32", 16), support.ty("f32", 16));
     let [of_floats, of_bytes] = ["dot2_f32", "dot4_i32"].map(|f| support.call(f, 16));
@@ -30,7 +30,7 @@ pub fn declare(support: &mut Support) {
 // Eight tiles of 16 rows of 64 bytes.
 static const struct {{ uint8_t palette, row, unused[14]; uint16_t bytes[16]; uint8_t rows[16]; }} tiles_shape = {{
   1, 0, {{0}}, {{64, 64, 64, 64, 64, 64, 64, 64}}, {{16, 16, 16, 16, 16, 16, 16, 16}}}};
-// The system gives a process tiles when it asks for them: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
+// The system grants tiles to a process on request: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
 INLINE void tiles_begin(void) {{
   static int asked;
   if (!asked) {{

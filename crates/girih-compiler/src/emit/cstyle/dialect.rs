@@ -1,4 +1,4 @@
-//! How the C-like languages that we print differ, as data.
+//! The differences between the C-like languages that we print, as data.
 //!
 //! In: nothing. Out: a [`Dialect`], one constant for each language (`c::DIALECT`, `cuda::DIALECT`), which the rest of
 //! this folder asks. For example `fma_f32` is a helper of GNU C, and CUDA's own `__fmaf_rn`.
@@ -8,7 +8,8 @@
 use super::support::Helper;
 use crate::num::DType;
 
-/// A base type: its name in helpers, its spelling, and whether the name is defined as that or the spelling printed.
+/// A base type: its name in helpers, its spelling, and whether the name is defined as the spelling or the spelling is
+/// printed.
 pub struct Base {
     pub name: &'static str,
     pub spelling: &'static str,
@@ -54,7 +55,7 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// How a base type is written, and its definition where it needs one.
+    /// The spelling of a base type, and its definition if it needs one.
     pub fn base(&self, name: &str) -> Option<&'static Base> {
         self.bases.iter().find(|b| b.name == name)
     }

@@ -82,13 +82,13 @@ impl<'a> Indices<'a> {
         }
     }
 
-    /// A loop is about to be printed: whether its variable is an `int`.
+    /// Notes a loop that is about to be printed. Returns true if its variable is an `int`.
     pub fn enter(&mut self, axis: AxisId, lo: &Ix, hi: &Ix, step: &Ix) -> bool {
         if self.is_nonnegative(lo) {
             self.nonnegative.insert(axis);
         }
         let (Some(lo), Some(hi), Some(step)) = (self.range(lo), self.range(hi), self.range(step)) else { return false };
-        // The variable ends where the loop does, a step further at most.
+        // The variable ends where the loop ends, at most a step further.
         let reached = (lo.0, lo.1.max(hi.1 - 1 + step.1));
         let is_int = self.dialect.int_indices && fits(reached) && step.0 > 0;
         if is_int {
@@ -134,7 +134,7 @@ impl<'a> Indices<'a> {
             Ix::Min(a, b) => both(a, b).map(|(a, b)| (a.0.min(b.0), a.1.min(b.1)))?,
             Ix::Max(a, b) => both(a, b).map(|(a, b)| (a.0.max(b.0), a.1.max(b.1)))?,
         };
-        // Further out nothing is an `int`, and products of such numbers would leave what counts here.
+        // Larger numbers are never an `int`, and products of such numbers would leave the range of this arithmetic.
         (range.0 >= -(1 << 60) && range.1 <= 1 << 60).then_some(range)
     }
 

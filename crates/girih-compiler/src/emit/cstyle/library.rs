@@ -83,7 +83,7 @@ fn rounding_number(word: &str) -> u32 {
     }
 }
 
-/// An element as the 64-bit bits that the soft block takes.
+/// An element as the 64-bit value that the soft block takes.
 fn to_bits(d: DType, x: &str) -> String {
     match d {
         DType::F32 | DType::F64 | DType::TF32 => format!("!bits_{d}({x})"),
@@ -98,7 +98,7 @@ fn from_bits(d: DType, x: &str) -> String {
     }
 }
 
-/// The helper of a name; an unknown name gives a helper that does not compile, which tests would show.
+/// The helper with this name; an unknown name gives a helper that does not compile, which tests would show.
 pub fn helper(support: &mut Support, name: &str) -> Helper {
     let (family, last) = name.rsplit_once('_').unwrap_or((name, ""));
     let ty = DType::from_name(last);
@@ -293,7 +293,7 @@ fn extremum(op: &str, nan: bool, d: DType) -> Helper {
     let t = d.name();
     let n = d.bits();
     let (cmp, zero) = if op == "maxf" { (">", "&") } else { ("<", "|") };
-    // The comparison is false where an operand is NaN and then gives `b`: the other operand has yet to be looked at.
+    // The comparison is false if an operand is NaN and then gives `b`, so the other operand still has to be checked.
     let last = if nan {
         format!("return !sel_{t}(@{n}(a != a), a, r);\n")
     } else {
@@ -306,7 +306,7 @@ fn extremum(op: &str, nan: bool, d: DType) -> Helper {
     generic(t, &[(t, "a"), (t, "b")], body)
 }
 
-/// The body of a helper where one instruction does it, and the macro that a C compiler defines when it has that.
+/// The body of a helper that is one instruction, and the macro by which a C compiler says that it has the instruction.
 pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, String)> {
     match name {
         "dot2_f32" => Some(("__AVX512BF16__", dot_of_pairs("vdpbf16ps", lanes)?)),
@@ -351,7 +351,7 @@ fn converted(instruction: &str, register: &str) -> String {
     )
 }
 
-/// Integers of a vector made wider, `widen_i32_i8`: where GCC is told nothing else it takes the halves apart, or each lane.
+/// Widens the integers of a vector, `widen_i32_i8`: without this GCC takes the halves apart, or each lane.
 fn widening(name: &str, lanes: u32) -> Option<(&'static str, String)> {
     let (to, from) = name.strip_prefix("widen_")?.split_once('_')?;
     let bytes = |base: &str| base[1..].parse::<u32>().map_or(0, |bits| bits / 8);
@@ -376,13 +376,13 @@ fn widening(name: &str, lanes: u32) -> Option<(&'static str, String)> {
     Some((feature, body))
 }
 
-/// Compilers disagree about the types that their functions for these take, but not about the instructions.
+/// Compilers disagree about the types of their functions for these instructions, but not about the instructions.
 fn dot_of_pairs(instruction: &str, lanes: u32) -> Option<String> {
     let whole = lanes == 16;
     whole.then(|| format!("__asm__(\"{instruction} %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\nreturn sum;\n"))
 }
 
-/// The sums of the products of pairs of i16 on their own, added to others.
+/// The sums of products of pairs of i16, computed on their own and then added to other sums.
 fn added_products(register: &str) -> String {
     format!(
         "__typeof__(sum) products;\n__asm__(\"vpmaddwd %2, %1, %0\" : \"={register}\"(products) : \"{register}\"(x), \"{register}\"(y));\n\
@@ -402,7 +402,7 @@ fn all_of_vectors(c: &str, builtin: &str, bytes: u32, all: &str) -> String {
     )
 }
 
-/// C compilers make two instructions of the lanes' comparisons.
+/// C compilers make two instructions of a comparison of lanes.
 fn lesser_or_greater(name: &str, kind: &str) -> String {
     let op = if name.starts_with("lesser") { "min" } else { "max" };
     format!("__typeof__(a) r;\n__asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(r) : \"x\"(a), \"x\"(b));\nreturn r;\n")
@@ -413,7 +413,8 @@ fn shifted(kind: Kind) -> String {
     format!("#{}({:?}{})", kind.dtype().name(), integer_bits(kind), if kind == Kind::F32 { "f" } else { "" })
 }
 
-/// x * 2^i, where i is in the low bits of n: factors made of its bits, two of them where the result may be subnormal or infinite.
+/// x * 2^i, where i is in the low bits of n: its bits become factors, two of them if the result may be subnormal or
+/// infinite.
 fn scale(d: DType, normal: bool) -> Helper {
     let t = d.name();
     let u = uint_of(d.bits());
@@ -468,8 +469,8 @@ impl Extreme {
     }
 }
 
-/// The greater or lesser of two vectors of 64 bytes, where a processor has an instruction that tells zeros by their signs. Lanes in
-/// which one is NaN get the sum, which is NaN.
+/// The greater or lesser of two vectors of 64 bytes, on a processor with an instruction that tells zeros by their
+/// signs. Lanes in which one element is NaN get the sum, which is NaN.
 fn extremum_of_vectors(name: &str, lanes: u32) -> Option<String> {
     let extreme = Extreme::of(name, lanes)?;
     let Extreme { of, kind, mask, .. } = &extreme;
@@ -487,9 +488,9 @@ fn extremum_of_vectors(name: &str, lanes: u32) -> Option<String> {
     ))
 }
 
-/// The greater or lesser of two vectors of 32 bytes. The instruction gives its second operand where both are zeros or one is NaN: of
-/// both orders together, `or` makes NaN where one is, and of zeros the lesser. The greater is the lesser of the negated ones, negated:
-/// one after the other, two of these cancel.
+/// The greater or lesser of two vectors of 32 bytes. The instruction gives its second operand if both are zeros or one
+/// is NaN. The `or` of the results in both orders is NaN where one operand is, and the lesser of two zeros. The greater
+/// is the negated lesser of the negated operands; the negations of successive steps cancel.
 fn extremum_in_both_orders(name: &str, lanes: u32) -> Option<String> {
     let (max, of) = match name.split_once("f_nan_")? {
         ("max", of) => (true, of),
@@ -512,8 +513,9 @@ fn extremum_in_both_orders(name: &str, lanes: u32) -> Option<String> {
     ))
 }
 
-/// The greatest or least lane of `x`, a vector of 64 bytes: the numbers' by the same instruction, and then NaN if there is one.
-/// `name` is that of the fold of two. With the macro that a C compiler defines when it has the instruction.
+/// The greatest or least lane of `x`, a vector of 64 bytes: first of the numbers, by the same instruction, and then NaN
+/// if there is one. `name` is that of the fold of two. The result comes with the macro by which a C compiler says that
+/// it has the instruction.
 pub fn extremum_of_lanes(name: &str, lanes: u32, x: &str) -> Option<(&'static str, String)> {
     let extreme = Extreme::of(name, lanes)?;
     let mut body = format!("{}own r = (own){x};\n", extreme.own());
@@ -665,8 +667,8 @@ for (; ex > 1 && !(mx >> 52); ex--) mx <<= 1;
 return ^float_f64(sign | (mx >> 52 ? (u64)ex << 52 : 0) | (mx & 0xfffffffffffffull));
 ";
 
-/// Saturating conversion of an f64; NaN gives 0.
-/// To an integer whose bounds are floats, too: the number between them, and then its whole part. NaN is 0.
+/// Saturating conversion of a float to an integer of 8 or 16 bits: clamps the number to the bounds, which are floats
+/// too, and takes its whole part. NaN gives 0.
 fn float_to_little_int(signed: bool, to: &str, from: &str) -> Helper {
     let bits = DType::from_name(to).map_or(16, DType::bits);
     let (low, high) = if signed { (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1) } else { (0, (1i64 << bits) - 1) };
@@ -680,6 +682,7 @@ fn float_to_little_int(signed: bool, to: &str, from: &str) -> Helper {
     generic(to, &[(from, "x")], body)
 }
 
+/// Saturating conversion of an f64; NaN gives 0.
 fn float_to_int(signed: bool, to: &str) -> Helper {
     let d = DType::from_name(to).unwrap_or(DType::I64);
     let params = &[("f64", "x")];

@@ -53,7 +53,7 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
     name
 }
 
-/// Instructions that a step takes, but for constants.
+/// The instructions that a step takes, except constants.
 fn instructions(step: &Step, lanes: u32) -> u32 {
     let scaled = |name: &str, otherwise| {
         let name = format!("{name}_{}", base(step.kind));
@@ -79,8 +79,8 @@ fn is_less(program: &Program, usual: Val, fast: &Program, lanes: u32, branch: u3
     sum(fast, &tested) + branch < sum(program, &program.live(program.result))
 }
 
-/// A body that tests whether all lanes are usual and then does what is left, or else calls the program for any lanes, which is
-/// a function of its own. Gives the number of its steps.
+/// A body that tests if all lanes are usual and then runs the shorter program, or else calls the program for any lanes,
+/// which is a function of its own. Returns the number of its steps.
 fn usually(
     support: &mut Support,
     program: &Program,
@@ -112,7 +112,7 @@ fn usually(
     steps.count()
 }
 
-/// Steps as statements, and what each value is called in them.
+/// Steps as statements, and the name of each value in them.
 struct Text<'a> {
     support: &'a mut Support,
     lanes: u32,
@@ -128,7 +128,7 @@ impl<'a> Text<'a> {
         self.values.get(of.0 as usize).cloned().unwrap_or_default()
     }
 
-    /// The steps that are `live` and not `done`; afterwards all that are done.
+    /// Prints the steps that are `live` and not `done`; returns all that are done afterwards.
     fn steps(&mut self, body: &mut String, program: &Program, live: &[bool], done: &[bool]) -> Vec<bool> {
         let mut now = vec![true; program.params.len()];
         for i in 0..program.steps.len() {

@@ -67,7 +67,7 @@ fn cmp(pred: Predicate) -> &'static str {
     }
 }
 
-/// Prints operations, asking for the helpers they need.
+/// Prints operations, and requests the helpers they need.
 pub struct Ops<'a> {
     pub support: &'a mut Support,
     pub lanes: u32,

@@ -1,5 +1,5 @@
-//! Exact arithmetic in integers, rounded once, as a block of C: what every directed rounding and every small format
-//! goes through. The same algorithms as `num::soft` and `num::convert`.
+//! Exact arithmetic in integers, rounded once, as a block of C, for every directed rounding and every small format. The
+//! same algorithms as `num::soft` and `num::convert`.
 
 use super::dialect::Dialect;
 

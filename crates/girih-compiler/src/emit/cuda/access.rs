@@ -7,7 +7,8 @@ use crate::index::{Ix, Mask};
 use crate::kernel::ir::*;
 use crate::num::DType;
 
-/// Stores an element of 4 bits. Another thread may store the other one of the byte, so each changes its own bits alone.
+/// Stores an element of 4 bits. Another thread may store the other element of the byte, so each changes only its own
+/// bits.
 const STORE_HALF: &str = "INLINE void store_half(void *p, long long i, unsigned char x) {
   unsigned long long at = (unsigned long long)p + (i >> 1);
   unsigned *word = (unsigned *)(at & ~3ull);
@@ -52,7 +53,7 @@ pub(super) struct Target {
 pub(super) enum Memory {
     Global,
     Shared,
-    /// Whichever the address says.
+    /// The memory that the address is in at run time.
     Any,
 }
 
@@ -178,8 +179,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// A store of several elements at once. That the compiler joins stores of single elements cannot be counted on, so it
-    /// is an instruction by name.
+    /// A store of several elements at once. The compiler may not join stores of single elements, so this names the
+    /// instruction.
     fn vector_store(&mut self, ty: Ty, place: &Address, v: &str) -> Result<String> {
         let (vector, at) = (self.vector(ty)?, self.target(place));
         if at.memory == Memory::Any {
@@ -246,7 +247,7 @@ impl Printer<'_> {
             Ix::Const(at) => Some(*at as usize),
             _ => None,
         };
-        // One that is not constant is reached through memory, unless the compiler unrolls it.
+        // An element with a variable index is reached through memory, unless the compiler unrolls the access.
         Ok(match (words(ty), constant) {
             (Some(_), _) => format!("{name}.at[{}]", self.ix.print(lane)),
             (None, Some(at)) => format!("{name}.{}", ["x", "y", "z", "w"].get(at).unwrap_or(&"x")),
@@ -254,7 +255,7 @@ impl Printer<'_> {
         })
     }
 
-    /// A vector of equal elements; one that there is no type for is refused where it is used.
+    /// A vector of equal elements; a vector without a type is refused where it is used.
     pub(super) fn all(&mut self, ty: Ty, one: &str) -> String {
         let Some(vector) = self.vector_ty(ty) else { return one.to_string() };
         if words(ty).is_none() {

@@ -14,7 +14,7 @@ use crate::num::DType;
 use crate::num::ScalarOp;
 use crate::num::op::Rounding;
 
-/// The order as PTX says it, which is also part of the function's name.
+/// The word for the order in PTX, which is also part of the function's name.
 fn word(order: Order) -> &'static str {
     match order {
         Order::Weak | Order::Relaxed => "relaxed",
@@ -130,7 +130,7 @@ impl Printer<'_> {
         Ok(format!("{name}({}, {v})", at.address))
     }
 
-    /// Adds an f16 or bf16: tries until nobody else wrote between.
+    /// Adds an f16 or bf16: tries until no other thread wrote in between.
     fn add_by_swap(&mut self, at: &Target, v: &str, order: &str) -> Result<String> {
         let d = at.dtype;
         let swap = self.swap(at, order);
@@ -147,7 +147,7 @@ impl Printer<'_> {
         Ok(format!("{name}({}, {v})", at.address))
     }
 
-    /// The function that swaps bits where they are as expected.
+    /// The function that swaps bits if they are as expected.
     fn swap(&mut self, at: &Target, order: &str) -> String {
         let (d, (space, suffix, p)) = (at.dtype, at.memory.words());
         let (bits, r) = (d.bits(), register(d.bits()));

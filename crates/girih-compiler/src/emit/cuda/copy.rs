@@ -6,7 +6,7 @@
 //! commit                                                -->   copy_async_commit();
 //! wait groups 1                                         -->   copy_async_wait_1();
 //! ```
-//! Copies of 16 bytes go past L1 (`.cg`), which smaller ones cannot. Every function may be taken to change memory, so no
+//! Copies of 16 bytes bypass L1 (`.cg`), which smaller copies cannot. Every function counts as changing memory, so no
 //! access is moved across it.
 
 use super::stmt::Printer;

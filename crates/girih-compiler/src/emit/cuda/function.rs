@@ -1,4 +1,4 @@
-//! Whole kernels as CUDA functions: the signature, where blocks and threads are, arrays, then the statements.
+//! Whole kernels as CUDA functions: the signature, the numbers of blocks and threads, arrays, then the statements.
 
 use super::stmt::{Printer, Problem};
 use super::{Entry, STATIC_SHARED};
@@ -15,7 +15,7 @@ pub(super) struct Function {
     pub lines: Vec<(u32, usize)>,
 }
 
-/// `globals` are what the unit calls those of the kernel.
+/// `globals` are the unit's names for the kernel's globals.
 pub(super) fn function(
     support: &mut Support,
     kernel: &Kernel,
@@ -35,7 +35,7 @@ pub(super) fn function(
     let dynamic_shared = if kernel.shared > STATIC_SHARED || kernel.cluster > 1 { kernel.shared } else { 0 };
     let params = p.params(&uses).map_err(|message| (None, message))?;
     p.out.line(&format!("// kernel {}{}", kernel.name, size(kernel)));
-    // Registers are given and taken from those that a block alone on its multiprocessor has.
+    // Registers are exchanged within the number that a block alone on its multiprocessor has.
     let bounds = format!("{}{}", kernel.threads, if uses.registers { ", 1" } else { "" });
     let cluster =
         if kernel.cluster == 1 { String::new() } else { format!("__cluster_dims__({}, 1, 1) ", kernel.cluster) };
@@ -53,7 +53,7 @@ pub(super) fn function(
     Ok(Function { text: head.text, entry: Entry { name, threads: kernel.threads, dynamic_shared, globals }, lines })
 }
 
-/// ": 256 threads, 4096 bytes of shared memory", what there is of it.
+/// ": 256 threads, 4096 bytes of shared memory", without the parts that a kernel does not have.
 fn size(kernel: &Kernel) -> String {
     let threads = if kernel.threads == 1 { "1 thread".to_string() } else { format!("{} threads", kernel.threads) };
     let shared = match kernel.shared {
@@ -169,7 +169,7 @@ impl Printer<'_> {
         aligns.max().unwrap_or(16)
     }
 
-    /// Names for the thread, its block and the grid, those that the body has.
+    /// Names for the thread, its block and the grid, if the body uses them.
     fn places(&mut self, body: &str) {
         let words: FxHashSet<&str> = body.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         let places = [

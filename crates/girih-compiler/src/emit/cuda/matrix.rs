@@ -49,7 +49,8 @@ impl Printer<'_> {
         name
     }
 
-    /// Bytes across the sum, moved by twos: of the two words of a lane that have four terms of two lines, one word for each line.
+    /// Bytes across the sum, moved in pairs: the two words of a lane with four terms of two lines become one word for
+    /// each line.
     fn load_bytes(&mut self, place: &Address, transposed: Transposed) -> String {
         let words = ["v.x, v.y, even", "v.x, v.y, odd", "v.z, v.w, even", "v.z, v.w, odd"];
         let (name, order) = match transposed {

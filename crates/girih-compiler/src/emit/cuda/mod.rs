@@ -1,7 +1,7 @@
 //! CUDA C++ from kernel IR: one translation unit that NVRTC compiles as it is, without includes.
 //!
-//! In: kernels whose statements are those of one thread, and a target. Out: a [`Unit`]: source, the entry of each kernel,
-//! and which statement each line is; or a [`Refusal`] that says which statement has no CUDA yet.
+//! In: kernels whose statements are those of one thread, and a target. Out: a [`Unit`]: source, the entry of each
+//! kernel, and the statement of each line; or a [`Refusal`] that names the statement without a form in CUDA.
 //!
 //! ```text
 //! kernel scale(x: ptr<f32>, y: ptr<f32>, n: i32) threads 256 scratch 0 {        // kernel scale: 256 threads
@@ -21,7 +21,7 @@
 //! 3. The source computes the same as `num::eval`, except that arithmetic may give a NaN of any sign and payload in a
 //!    kernel that does not look at bits of floats, and that an atomic addition of f32 in global memory may take
 //!    subnormal numbers for zero, which is how the instruction works. This needs [`FLAGS`].
-//! 4. An access of several elements is aligned to its size: whoever makes vectors sees to it.
+//! 4. An access of several elements is aligned to its size: the code that makes vectors ensures it.
 //! 5. Pointers may alias. A parameter that is only read through is `const`, which promises nothing to the compiler.
 
 mod access;
@@ -83,7 +83,7 @@ impl Unit {
 /// One translation unit with every kernel.
 ///
 /// # Errors
-/// Statements, types and sizes that there is no CUDA for yet, or that the target cannot hold.
+/// Statements, types and sizes that have no form in CUDA yet, or that the target cannot hold.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Unit, Refusal> {
     let mut support = Support::new(&DIALECT, target.vector.bytes, true);
     let mut names = Idents::default();

@@ -84,7 +84,7 @@ impl Printer<'_> {
         text.push(']');
     }
 
-    /// The conversion of one value, which joins the values.
+    /// The conversion of one value, which is added to the values.
     fn value(&mut self, elem: Elem, x: &str, flags: &str, letter: char, values: &mut Vec<String>) -> String {
         let float = "eEfFgGaA".contains(letter);
         let signed = matches!(letter, 'd' | 'i');
@@ -123,7 +123,7 @@ impl Printer<'_> {
         conversion
     }
 
-    /// Says why and where, and stops the launch.
+    /// Reports the message and the place, and stops the launch.
     pub(super) fn assert(&mut self, cond: Opnd, message: &Quoted) {
         let cond = self.opnd(cond, Ty::num(DType::I1, 1));
         let (said, place) = (message.in_c_format(), "blockIdx.x, blockIdx.y, blockIdx.z");

@@ -10,7 +10,7 @@ use crate::kernel::ir::*;
 use crate::num::convert::sign_extend;
 use crate::num::{DType, ScalarOp};
 
-/// A statement by its number, and what there is no CUDA for; without a number it is the kernel.
+/// The number of a statement, and its part without a form in CUDA; without a number it is the kernel.
 pub(super) type Problem = (Option<usize>, String);
 pub(super) type Result<T> = std::result::Result<T, Problem>;
 

@@ -13,8 +13,8 @@
 //! x: f32 = load s[0] of 3                               -->   float x = *(float *)place_of(&s[0], 3);
 //! copy tensor s[0] = a_map[by*64, k] on full[k%2] all   -->   copy_tensor_all_2d(&s[0], &a_map, k, by * 64, &full[k & 1], 3);
 //! ```
-//! Coordinates stand innermost first, as PTX has them. Every function may be taken to change memory, so no access is moved
-//! across it.
+//! Coordinates stand innermost first, as in PTX. Every function counts as changing memory, so no access is moved across
+//! it.
 
 use super::stmt::{Printer, Result};
 use crate::index::Ix;
@@ -33,7 +33,7 @@ fn coordinates(rank: usize, one: &dyn Fn(usize, &str) -> String) -> String {
 }
 
 impl Printer<'_> {
-    /// A call of a function that is one instruction on operands, whose first parameter is an mbarrier.
+    /// A call of a function that is one instruction on operands, with an mbarrier as its first parameter.
     fn on(&mut self, name: &str, instruction: &str, on: &Address, more: Option<(&str, String)>) {
         let operand = more.as_ref().map_or(String::new(), |_| ", \"r\"(x)".to_string());
         let param = more.as_ref().map_or(String::new(), |(ty, _)| format!(", {ty} x"));
@@ -60,14 +60,14 @@ impl Printer<'_> {
         }
     }
 
-    /// At the mbarrier of a block of the cluster.
+    /// Arrives at the mbarrier of a block of the cluster.
     pub(super) fn arrive_of(&mut self, on: &Address, block: u32) {
         let instruction = "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; \
                            mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there]; }";
         self.on("mbarrier_arrive_of", instruction, on, Some(("int", block.to_string())));
     }
 
-    /// An element that a block of the cluster has at a place of its shared memory.
+    /// Loads the element that a block of the cluster has at a place of its shared memory.
     pub(super) fn load_of(&mut self, dst: ValId, place: &Address, block: u32) -> String {
         let (ty, address) = (self.val_ty(dst), self.target(place).address);
         let body = "  void *there;\n  asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(there) : \"l\"(p), \"r\"(block) : \
@@ -78,7 +78,7 @@ impl Printer<'_> {
         format!("*({element} *)place_of({address}, {block}){truth}")
     }
 
-    /// Without `.aligned`: the lanes of a warp may have parted before.
+    /// Without `.aligned`: the lanes of a warp may have diverged before.
     pub(super) fn cluster_barrier(&mut self) {
         self.bare("cluster_sync", "barrier.cluster.arrive.release; barrier.cluster.wait.acquire");
     }
@@ -108,7 +108,7 @@ impl Printer<'_> {
         }
     }
 
-    /// The name of a tensor's map, whose type is declared then.
+    /// The name of a tensor's map, whose type is declared on first use.
     fn tensor_map(&mut self, tensor: TensorId) -> Result<String> {
         let Some(map) = self.kernel.tensors.get(tensor).map(|t| t.name.to_string()) else {
             return self.refuse("a copy of a tensor that the kernel does not have");
@@ -187,7 +187,7 @@ impl Printer<'_> {
         self.bare(&format!("copy_tensor_wait_{left}"), &format!("cp.async.bulk.wait_group.read {left}"));
     }
 
-    /// The parameters that say how TMA sees arrays; the host fills them in.
+    /// The parameters that describe arrays to TMA; the host fills them in.
     pub(super) fn tensor_maps(&mut self) -> Vec<String> {
         if !self.kernel.tensors.is_empty() {
             self.support.block("TensorMap", TENSOR_MAP);
@@ -195,7 +195,7 @@ impl Printer<'_> {
         self.kernel.tensors.values().map(|t| format!("const __grid_constant__ TensorMap {}", t.name)).collect()
     }
 
-    /// Brings what TMA needs to know of arrays close.
+    /// Prefetches the descriptions of arrays that TMA needs.
     pub(super) fn prefetch(&mut self) {
         for tensor in self.kernel.tensors.values() {
             let name = "prefetch_tensor_map";

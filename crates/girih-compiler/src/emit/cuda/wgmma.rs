@@ -6,7 +6,7 @@
 //! wgmma wait 0 acc
 //!     -->   wgmma_wait_0_64_f32(acc);
 //! ```
-//! A wait takes the sums as operands, so that nothing that reads them is moved before it.
+//! A wait takes the sums as operands, so that no read of them is moved before it.
 
 use super::stmt::Printer;
 use crate::kernel::ir::*;

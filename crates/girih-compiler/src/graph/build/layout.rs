@@ -1,4 +1,4 @@
-//! Changes of layout, each one map: nothing is computed.
+//! Changes of layout: each is one map, without computation.
 
 use super::{Builder, Refusal, Result};
 use crate::graph::Elem;

@@ -48,8 +48,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A float as an integer the way processors convert: cut towards 0 in 32 bits, or in 64 for what has no more than that; what
-    /// does not fit there, and NaN, is the least integer. A narrower type takes the last bits, so that -1 is 255 in eight.
+    /// Converts a float to an integer as processors do: truncated to 32 bits, or to 64 bits for targets with more than
+    /// 32; numbers that do not fit there, and NaN, become the least integer. A narrower type takes the last bits, so
+    /// that -1 is 255 in eight.
     pub fn truncated(&mut self, x: Arg, to: Elem) -> Result<Arg> {
         let long = to.dtype.bits() > 32 || (to.dtype.bits() == 32 && to.unsigned);
         let (wide, bits) = if long { (Elem::I64, 63) } else { (Elem::I32, 31) };
@@ -57,13 +58,13 @@ impl Builder<'_> {
         let x = if self.elem(x).dtype.is_base_float() { x } else { self.convert(x, Elem::F32)? };
         let (low, high) = (self.scalar_like(x, -limit), self.scalar_like(x, limit));
         let mut whole = self.convert(x, wide)?;
-        // A format that ends before the integers do has infinities alone outside.
+        // In a format that ends before the integers do, only infinities lie outside.
         let above = self.compare(Predicate::GreaterThanOrEqual, x, low)?;
         let below = self.compare(Predicate::LessThan, x, high)?;
         let fits = self.and(above, below)?;
         whole = self.select(fits, whole, ir::int_scalar(wide, -1 << bits))?;
         if to == Elem::U64 {
-            // From 2^63 on the unsigned conversion has the bits.
+            // From 2^63 on the unsigned conversion gives the bits.
             let rest = self.convert(x, to)?;
             whole = self.convert(whole, to)?;
             let beyond = self.compare(Predicate::GreaterThanOrEqual, x, high)?;
@@ -214,7 +215,7 @@ impl Builder<'_> {
         self.elementwise(op, &[a, b])
     }
 
-    /// The type that sums of `x` are made in: f32 for f16 and bf16.
+    /// The type in which sums of `x` are computed: f32 for f16 and bf16.
     pub fn wide(&self, x: Arg) -> Elem {
         match self.elem(x).dtype {
             DType::F16 | DType::BF16 => Elem::F32,
@@ -250,7 +251,8 @@ impl Builder<'_> {
         self.convert(mean, narrow)
     }
 
-    /// `a [.., m, k] @ b [.., k, n]` with NumPy's rules for vectors and batches; sums of f16 and bf16 are made in f32.
+    /// `a [.., m, k] @ b [.., k, n]` with NumPy's rules for vectors and batches; sums of f16 and bf16 are computed in
+    /// f32.
     pub fn matmul(&mut self, a: Arg, b: Arg) -> Result<Arg> {
         let narrow = self.elem(a);
         let y = self.matmul_wide(a, b)?;

@@ -1,11 +1,11 @@
-//! Loops: a graph of its own for what a round computes, and the node that repeats it.
+//! Loops: a separate graph for the computation of a round, and the node that repeats it.
 
 use super::{Builder, Refusal, Result};
 use crate::graph::copy::Copying;
 use crate::graph::ir::{self, Arg, ConstData, Constant, Def, Graph, Op, OriginId, Output, Repeat, Role, ValueId};
 use crate::index::Ix;
 
-/// A loop to be: what [`Repeat`] says of it, and its operands. Scalars become tensors where they must be.
+/// A loop to be built: the fields of [`Repeat`], and its operands. Scalars become tensors where they must be.
 pub struct Rounds<'a> {
     pub rounds: Ix,
     pub conditional: bool,
@@ -19,8 +19,8 @@ pub struct Rounds<'a> {
     pub given: &'a [bool],
 }
 
-/// Begins the graph of a round: it has the symbols of the graph around it, and the origins of both are one list, which
-/// [`close`] gives back.
+/// Begins the graph of a round: it has the symbols of the graph around it, and takes over that graph's list of origins,
+/// which [`close`] gives back.
 pub fn open(around: &mut Graph) -> Graph {
     Graph {
         name: "round".into(),
@@ -55,7 +55,7 @@ pub fn state_or_row(around: &Graph, body: &mut Graph, x: ValueId, row: bool) -> 
     body.add_input(&value.name, value.elem, shape, Role::Argument).into()
 }
 
-/// Tells the inputs of a body their places, where they have moved.
+/// Gives the inputs of a body their positions, after some have moved.
 pub fn number_inputs(body: &mut Graph) {
     for (at, input) in body.inputs.iter().enumerate() {
         body.values[input.value].def = Def::Input(at as u32);
@@ -63,7 +63,7 @@ pub fn number_inputs(body: &mut Graph) {
 }
 
 impl Builder<'_> {
-    /// A tensor; of a scalar, one without axes.
+    /// The operand as a tensor; a scalar becomes one without axes.
     pub fn tensor(&mut self, x: Arg) -> Result<ValueId> {
         match x {
             Arg::Value(v) => Ok(v),
@@ -75,8 +75,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Appends a loop. `round` is given the state, the rows and what all rounds read, and gives the state after the round
-    /// and the rows that it makes.
+    /// Appends a loop. `round` gets the state, the rows and the values that all rounds read, and returns the state
+    /// after the round and the rows that it makes.
     pub fn repeat(
         &mut self,
         of: &Rounds<'_>,
@@ -171,7 +171,8 @@ impl Builder<'_> {
     }
 }
 
-/// Moves constants of a body into the graph around it, where they are read by all rounds. Gives how many it moved.
+/// Moves constants of a body into the graph around it, where all rounds read them. Returns the number of moved
+/// constants.
 pub fn lift_constants(
     around: &mut Graph,
     origin: OriginId,

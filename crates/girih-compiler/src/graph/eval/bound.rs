@@ -1,4 +1,4 @@
-//! How much rounding a graph may do, for comparing its results with the widened ones.
+//! Bounds on the rounding errors of a graph, for comparing its results with the widened ones.
 
 use super::super::ir::{Graph, Op, ReduceOp};
 use crate::graph::bind;

@@ -17,7 +17,7 @@ use crate::num::{DType, ScalarOp, convert, eval};
 
 const LANES: usize = 8;
 
-/// The result, of type `out`; `loose` sums f64 without fusing, where nobody asks for the last bit.
+/// The result, of type `out`; `loose` sums f64 without fusing, if the last bit does not matter.
 pub(super) fn dot(a: &View, b: &View, axes: &[u32], out: Elem, loose: bool) -> Data {
     match (out.dtype, a.elem.dtype) {
         (DType::F32, DType::F32) => panels::<f32>(a, b, axes, &dot_f32),

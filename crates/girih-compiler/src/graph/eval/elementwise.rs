@@ -6,10 +6,10 @@ use super::tensor::{Data, Rows, View, read_bits, read_row};
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp, convert, eval};
 
-/// f32 and f64, with the results that `num::eval` gives.
+/// f32 and f64, with the results of `num::eval`.
 pub(super) trait Float: Copy + PartialOrd + Default {
     const ZERO: Self;
-    /// Any NaN becomes the one that arithmetic gives.
+    /// Any NaN becomes the NaN of arithmetic.
     fn canonical(self) -> Self;
     fn add(self, o: Self) -> Self;
     fn sub(self, o: Self) -> Self;
@@ -91,8 +91,8 @@ macro_rules! float {
 float!(f32, F32, u32, DType::F32);
 float!(f64, F64, u64, DType::F64);
 
-/// The operation applied to views of one shape. `ty` is the type of the operands (of `Select`: the last two), `to` that
-/// of the result.
+/// Applies the operation to views of one shape. `ty` is the type of the operands (of `Select`: the last two), `to` the
+/// type of the result.
 pub(super) fn apply(op: ScalarOp, ty: DType, to: DType, args: &[View], shape: &[usize]) -> Data {
     let native = match ty {
         DType::F32 => floats::<f32>(op, args, shape),

@@ -108,7 +108,7 @@ pub(super) fn as_view(sources: &[Source], shape: &[usize]) -> Option<View> {
     Some(view)
 }
 
-/// Tables of one source: where it is read, and the parts of its address, by axis.
+/// Tables of one source, by axis: the positions where it is read, and the parts of its address.
 struct Tables {
     when: Vec<Option<Vec<bool>>>,
     address: Vec<Option<Vec<i64>>>,
@@ -124,7 +124,7 @@ fn lone_axis(axes: &[AxisId]) -> Option<Option<usize>> {
     }
 }
 
-/// A constant, and for each axis what every position along it adds.
+/// A constant, and for each axis the amount that every position along it adds.
 type AxisTables = (i64, Vec<(usize, Vec<i64>)>);
 
 /// A coordinate as a constant and a table for each axis that it mentions.
@@ -146,7 +146,7 @@ pub(super) fn by_axis(ix: &Ix, shape: &[usize]) -> Option<AxisTables> {
     Some((rest, tables))
 }
 
-/// Tables for every source; `None` where an expression is not a sum over axes, or a coordinate is not seen to be inside.
+/// Tables for every source; `None` if an expression is not a sum over axes, or a coordinate is not seen to be inside.
 fn tables(sources: &[Source], shape: &[usize]) -> Option<Vec<Tables>> {
     // Positions, axis by axis, that some earlier source has not taken.
     let mut left: Vec<Vec<bool>> = shape.iter().map(|&n| vec![true; n]).collect();

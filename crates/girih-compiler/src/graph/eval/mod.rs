@@ -9,7 +9,8 @@
 //!
 //! With [`Options::widen`] every float is an f64: the reference that rounding is measured against (see [`bound`]).
 //!
-//! Invariants: no input makes it panic; what it allocates stays within [`Options::budget`], asked for before it is made.
+//! Invariants: no input makes it panic; its memory stays within [`Options::budget`], and is requested before it is
+//! allocated.
 
 mod bound;
 mod dot;
@@ -54,9 +55,9 @@ pub struct Options {
     pub widen: bool,
     /// The bytes that values may hold at one time, and the elements that may be computed and folded, all nodes together.
     pub budget: Budget,
-    /// The values of symbols that are given, as [`bind::bind_symbols`] takes them.
+    /// The values of given symbols, as [`bind::bind_symbols`] takes them.
     pub symbols: Vec<Option<i64>>,
-    /// Asked before every node, of each round of a loop too: whether to give up.
+    /// Asked before every node, in each round of a loop too; true ends the evaluation.
     pub stop: Option<fn() -> bool>,
 }
 
@@ -66,7 +67,7 @@ pub enum EvalError {
     Refused(Vec<Diagnostic>),
     /// A value needs more than the budget.
     TooMuch { value: String, why: TooMuch },
-    /// [`Options::stop`] said so.
+    /// [`Options::stop`] returned true.
     Stopped,
     /// A node has no result: an index outside its dimension, a broken graph.
     Node { node: NodeId, value: String, message: String },
@@ -127,7 +128,7 @@ pub fn evaluate(
     graph.outputs.iter().map(|o| machine.output(o.value)).collect()
 }
 
-/// The node that uses each value last; `None` for outputs and what nobody uses.
+/// The node that uses each value last; `None` for outputs and unused values.
 fn last_uses(graph: &Graph) -> Vec<Option<NodeId>> {
     let mut last = vec![None; graph.values.len()];
     for (id, node) in graph.nodes.iter() {
@@ -164,7 +165,7 @@ enum Ended {
 }
 
 fn size(t: usize) -> u64 {
-    // Counted as eight bytes, which bits and f64 take.
+    // Each element counts as eight bytes, the size of bits and of f64.
     (t as u64).saturating_mul(8)
 }
 
@@ -182,7 +183,7 @@ impl Machine<'_> {
         count.map(|_| shape).ok_or_else(|| "it has more elements than any memory".into())
     }
 
-    /// Asks for the elements of a result, and for as many again that are there only while it is made.
+    /// Requests memory for the elements of a result, and the same amount again while the result is computed.
     fn take(&mut self, elements: usize) -> Result<(), String> {
         let bytes = size(elements);
         self.lend(bytes.checked_mul(2), bytes)?;
@@ -205,7 +206,7 @@ impl Machine<'_> {
         why.to_string()
     }
 
-    /// Gives up where the caller wants that.
+    /// Ends the evaluation if the caller wants that.
     fn look_up(&mut self) -> Result<(), String> {
         if !self.stop.is_some_and(|stop| stop()) {
             return Ok(());
@@ -231,7 +232,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Inputs are the caller's; what a wider type takes is not.
+    /// Inputs belong to the caller; the memory of a wider copy counts.
     fn input(&mut self, v: ValueId, t: &Tensor) -> Result<(), Diagnostic> {
         let Some(value) = self.graph.values.get(v) else { return Ok(()) };
         if value.elem != t.elem {
@@ -278,14 +279,14 @@ impl Machine<'_> {
                 let bits = if to == elem { bits } else { convert::to_f64(elem.dtype, bits).to_bits() };
                 Ok(View::scalar(to, bits, shape))
             }
-            // A map reads what its sources name; an operand that none does may be gone.
+            // A map reads only the operands that its sources name; another operand may be gone.
             Arg::Absent if matches!(node.op, Op::IndexMap(_)) => Ok(View::scalar(Elem::BOOL, 0, &[])),
             Arg::Absent => Err("an operand is missing".to_string()),
         };
         node.args.iter().map(one).collect()
     }
 
-    /// Computes every node, and gives back what no later one needs.
+    /// Computes every node, and frees values that no later node needs.
     fn nodes(&mut self, last: &[Option<NodeId>]) -> Result<(), EvalError> {
         let graph = self.graph;
         for (id, node) in graph.nodes.iter() {
@@ -323,7 +324,7 @@ impl Machine<'_> {
             if r.conditional && state.first().is_none_or(|c| c.data.bits(c.at(&[])) == 0) {
                 break;
             }
-            // An empty round is one too: a condition that stays true is work without end.
+            // An empty round counts too: a condition that stays true is endless work.
             self.spend(1)?;
             let mut machine = Machine {
                 graph: &r.body,

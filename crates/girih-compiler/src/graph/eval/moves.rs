@@ -1,4 +1,4 @@
-//! Gather and scatter: elements at coordinates that are data.
+//! Gather and scatter: elements at coordinates that are given by data.
 
 use super::map::{at, axis_facts, by_axis, every_position, placed};
 use super::tensor::{Data, Rows, View, row_major};

@@ -49,7 +49,7 @@ pub(super) fn scan(op: ScanOp, x: &View, axis: usize, exclusive: bool, reverse: 
     Ok(Data::of_bits(x.elem.dtype, out))
 }
 
-/// The first `k` elements of each line in order, and where each came from.
+/// The first `k` elements of each line in order, and the position that each came from.
 pub(super) fn sort(x: &View, axis: usize, descending: bool, k: usize) -> Result<[Data; 2], String> {
     let (Some(&n), Some(&step)) = (x.shape.get(axis), x.strides.get(axis)) else { return Err("no such axis".into()) };
     let along = row_major(&x.shape).get(axis).copied().unwrap_or(1);

@@ -12,7 +12,7 @@ use crate::num::{DType, ScalarOp, convert, eval};
 
 const NEAREST: Rounding = Rounding::NearestEven;
 
-/// A view's axes parted into those that stay and those that are folded.
+/// A view's axes, divided into axes that stay and axes that are folded.
 pub(super) struct Parts {
     pub shape: Vec<usize>,
     pub strides: Vec<i64>,
@@ -34,11 +34,11 @@ impl Parts {
         }
         p
     }
-    /// How many elements are folded into one.
+    /// The number of elements that are folded into one.
     pub fn count(&self) -> usize {
         self.folded.iter().product()
     }
-    /// Where the folded elements are, relative to the first: starts of rows, the rows' length and step.
+    /// The places of the folded elements, relative to the first: starts of rows, the rows' length and step.
     pub fn rows(&self) -> (Vec<i64>, usize, i64) {
         let rows = Rows::of(&self.folded, &[(0, &self.folded_strides)]);
         let (len, step) = (rows.len, rows.steps.first().copied().unwrap_or(0));
@@ -163,7 +163,7 @@ fn arg_extreme(x: &View, axes: &[u32], better: Ordering, last: bool) -> Data {
     Data::of_bits(DType::I64, out)
 }
 
-/// How two elements compare; a NaN is `nan` any number, and equal to NaN. Zeros are equal.
+/// The order of two elements; a NaN is `nan` than any number, and equal to NaN. Zeros are equal.
 pub(super) fn order(elem: Elem, a: u64, b: u64, nan: Ordering) -> Ordering {
     let d = elem.dtype;
     if !elem.is_float() {

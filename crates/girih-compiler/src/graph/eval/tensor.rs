@@ -63,7 +63,7 @@ fn count(shape: &[u64]) -> Option<usize> {
 }
 
 impl Tensor {
-    /// From the bits of each element in row-major order; `None` when there are more or fewer than the shape says.
+    /// From the bits of each element in row-major order; `None` when their number is not that of the shape.
     pub fn from_bits(elem: Elem, shape: &[u64], bits: Vec<u64>) -> Option<Tensor> {
         let mask = elem.dtype.mask();
         (count(shape)? == bits.len()).then(|| {
@@ -123,7 +123,7 @@ impl Tensor {
         out
     }
 
-    /// The same into memory of the caller's, as far as it reaches.
+    /// The same into the caller's memory, as far as it reaches.
     pub fn write_bytes(&self, out: &mut [u8]) {
         match &self.data {
             Data::F32(v) => out.chunks_exact_mut(4).zip(&v[..]).for_each(|(o, x)| o.copy_from_slice(&x.to_le_bytes())),
@@ -237,7 +237,7 @@ pub(super) fn row_major(shape: &[usize]) -> Vec<i64> {
     strides
 }
 
-/// Walks a shape in row-major order, row by row, through several views of it at once. Axes that all views pass in
+/// Walks a shape in row-major order, row by row, through several views of it at once. Axes that all views traverse with
 /// one stride are joined, so rows are long.
 pub(super) struct Rows {
     extents: Vec<usize>,
@@ -288,7 +288,7 @@ impl Rows {
         Rows { pos: vec![0; extents.len()], extents, strides, starts, left: rows, len, steps }
     }
 
-    /// Calls `f` with where each view's row starts.
+    /// Calls `f` with the start of each view's row.
     pub fn each(mut self, mut f: impl FnMut(&[i64])) {
         while self.left > 0 {
             f(&self.starts);
@@ -328,7 +328,7 @@ impl Rows {
     }
 }
 
-/// Copies a row; places outside the data, which a view does not have, are left as they are.
+/// Copies a row; places outside the data, which the view does not contain, are left as they are.
 pub(super) fn read_row<T: Copy>(data: &[T], start: i64, step: i64, out: &mut [T]) {
     match step {
         1 => {

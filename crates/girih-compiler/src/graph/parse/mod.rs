@@ -1,8 +1,8 @@
 //! Reads the text of Torch IR and Tensor IR; the grammar is in `graph/print.rs`.
 //!
-//! In: the text, and a way to fetch the elements of constants that the text refers to by name. Out: the graph, its stage,
-//! and where each node is in the text. The parser checks what it needs to build the graph (names, literals, element
-//! counts of constants). Types and what a stage allows are `graph::verify`'s; [`check`] does both.
+//! In: the text, and a way to fetch the elements of constants that the text refers to by name. Out: the graph, its
+//! stage, and the place of each node in the text. The parser checks only what it needs to build the graph (names,
+//! literals, element counts of constants). `graph::verify` checks types and what a stage allows; [`check`] does both.
 
 mod exprs;
 mod terms;
@@ -21,7 +21,7 @@ use crate::base::lines::{Cursor, Tok, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::index::{Facts, Ix};
 
-/// Fetches the elements that a text calls `data("name")`.
+/// Fetches the elements that a text refers to as `data("name")`.
 pub type Data<'a> = dyn Fn(&str) -> Option<Bytes> + 'a;
 
 /// A [`Data`] for texts that hold all their constants.
@@ -34,7 +34,7 @@ pub fn no_data(_: &str) -> Option<Bytes> {
 pub struct Parsed {
     pub graph: Graph,
     pub dialect: Dialect,
-    /// Where each node is.
+    /// The place of each node.
     pub spans: Vec<Span>,
 }
 

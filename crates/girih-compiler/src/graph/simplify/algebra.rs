@@ -83,7 +83,7 @@ fn elementwise(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ScalarOp) -> 
         Arg::Scalar { elem, .. } => Some(elem),
         Arg::Absent => None,
     };
-    // The result takes the place of an operand only where the types are one, and the operand has its shape.
+    // The result is replaced by an operand only if their types are equal and the operand has the result's shape.
     let fits = |x: Arg| match x {
         Arg::Value(v) => out.values.get(v).is_some_and(|x| x.elem == value.elem && x.shape == value.shape),
         Arg::Scalar { elem, .. } => elem == value.elem,
@@ -162,7 +162,7 @@ fn elementwise(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ScalarOp) -> 
                 return keep(x);
             }
             match inner(x) {
-                // Up and down again, or up twice.
+                // A conversion up and down again, or up twice.
                 Some((FToF { to: middle, .. }, args)) => {
                     let from = *args.first()?;
                     let first = elem_of(from)?;
@@ -192,7 +192,7 @@ fn contains(wide: crate::num::DType, narrow: crate::num::DType) -> bool {
 fn reciprocal(elem: Elem, bits: u64) -> Option<Arg> {
     let x = crate::graph::build::number_of(elem, bits);
     let power = x.is_normal() && x.abs().to_bits() & ((1 << 52) - 1) == 0;
-    // Far from the ends of every format that computes.
+    // Exponents far from the ends of every format that computes.
     let near = power && elem.is_float() && (-14..=14).contains(&(((x.abs().to_bits() >> 52) as i64) - 1023));
     (near && x != 1.0).then(|| scalar(elem, 1.0 / x))
 }

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule<Graph, ()> = Rule {
 
 /// The most sources that a composed map has.
 const SOURCES: usize = 8;
-/// How many maps of each map of more sources are composed, on average.
+/// The number of readers of each map with more sources that are composed, on average.
 const READERS: usize = 16;
 /// The most operations in all coordinates of a source.
 const LENGTH: usize = 96;
@@ -28,7 +28,7 @@ fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
     let sources = |node: &Node| if let Op::IndexMap(sources) = &node.op { sources.len() } else { 0 };
-    // Sources of wide maps that may be asked: many maps of one wide map would ask all of its sources each.
+    // The sources of wide maps that may be examined: many maps of one wide map would each examine all of its sources.
     let mut left = READERS * graph.nodes.values().map(sources).sum::<usize>();
     for node in graph.nodes.values() {
         changed |= match &node.op {

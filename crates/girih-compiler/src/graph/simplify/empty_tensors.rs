@@ -38,7 +38,7 @@ fn reads_empty(graph: &Graph, arg: Option<&Arg>) -> bool {
     matches!(arg, Some(Arg::Value(v)) if is_empty(graph, *v))
 }
 
-/// Binds the results of a node that reads or makes an empty tensor. False: it does neither.
+/// Binds the results of a node that reads or makes an empty tensor. Returns false if it does neither.
 fn replace(copy: &mut Copying<'_>, graph: &Graph, node: &Node) -> bool {
     if !node.results.is_empty() && node.results.iter().all(|v| is_empty(graph, *v)) {
         if matches!(node.op, Op::IndexMap(_)) && node.values().next().is_none() {
@@ -61,7 +61,7 @@ fn replace(copy: &mut Copying<'_>, graph: &Graph, node: &Node) -> bool {
             _ => return false,
         },
         Op::IndexMap(sources) if sources.iter().any(|s| reads_empty(graph, node.args.get(s.arg as usize))) => {
-            // A place in an empty tensor is nowhere: its source is never chosen, and the last one only where none is.
+            // A source in an empty tensor is never chosen; the last source only if no element exists.
             let mut args: Vec<Arg> = node.args.iter().map(|a| copy.arg(*a)).collect();
             let mut kept: Vec<MapSource> =
                 sources.iter().filter(|s| !reads_empty(graph, node.args.get(s.arg as usize))).cloned().collect();

@@ -92,7 +92,7 @@ fn constant(graph: &Graph, node: &Node) -> Option<Tensor> {
     Tensor::from_bits(c.elem, &c.shape, constant_bits(c)?)
 }
 
-/// The scalar that all elements are, where there is one.
+/// The scalar that all elements equal, if there is one.
 fn uniform(t: &Tensor) -> Option<Arg> {
     let first = (!t.is_empty()).then(|| t.bits(0))?;
     (1..t.len()).all(|i| t.bits(i) == first).then_some(Arg::Scalar { elem: t.elem, bits: first })
@@ -122,7 +122,7 @@ fn append(copy: &mut Copying<'_>, graph: &Graph, node: &Node, old: ValueId, tens
     Some(v)
 }
 
-/// The results of a node whose operands are constants; or why there are none, where that is worth saying.
+/// The results of a node whose operands are constants; or the reason why there are none, if it is worth reporting.
 fn fold(
     copy: &Copying<'_>,
     graph: &Graph,

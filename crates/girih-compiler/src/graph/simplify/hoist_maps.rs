@@ -117,7 +117,7 @@ fn same_map(copy: &mut Copying<'_>, graph: &Graph, node: &Node) -> Option<()> {
         inner.push(from);
     }
     let (coords, shape) = common?;
-    // One map less, and not more elements.
+    // One map fewer, and not more elements.
     let (before, after) = (graph.numel(&value.shape), graph.numel(&shape));
     let fewer = crate::index::Cond::new(after, crate::index::Cmp::Le, before);
     if mapped.len() < 2 || graph.facts().decide(&fewer) != Some(true) {

@@ -100,7 +100,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// The values of the state that a round hands on as they are, the last first.
+    /// The values of the state that a round hands on unchanged, the last first.
     fn unchanged(&self) -> Vec<usize> {
         let body = &self.repeat.body;
         let first = usize::from(self.repeat.conditional);
@@ -111,7 +111,7 @@ impl Loop {
         (first..self.repeat.carried as usize).rev().filter(same).collect()
     }
 
-    /// The values of the state that nothing but themselves needs, the last first.
+    /// The values of the state that only they themselves need, the last first.
     fn dead_state(&self, used: &[bool]) -> Vec<usize> {
         let (body, carried) = (&self.repeat.body, self.repeat.carried as usize);
         let first = usize::from(self.repeat.conditional);
@@ -136,7 +136,7 @@ impl Loop {
         }
     }
 
-    /// Makes a value of the state one that rounds only read. Gives the loop's result that it was, and what it is.
+    /// Turns a value of the state into one that rounds only read. Returns the loop's result for it, and its value.
     fn make_read(&mut self, at: usize) -> (ValueId, ValueId) {
         let body = &mut self.repeat.body;
         let input = body.inputs.remove(at);

@@ -119,7 +119,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Measures the indentation of the next line that holds something.
+    /// Measures the indentation of the next line that is not empty.
     fn line_start(&mut self) {
         loop {
             let start = self.at;

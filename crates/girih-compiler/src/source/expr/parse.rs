@@ -145,7 +145,7 @@ impl Parser {
     fn statement(&mut self, out: &mut Vec<Stmt>) {
         let before = self.at;
         if self.statement_or_stop(out).is_err() {
-            // On to the line that follows, past what is indented below this one.
+            // Continues at the next line that is not indented below this one.
             let mut blocks = 0;
             while !self.is_end() {
                 match self.tok() {

@@ -115,12 +115,12 @@ pub struct TensorCell {
 
 #[derive(Clone)]
 pub enum State {
-    /// An input that nothing has used yet.
+    /// An input that has not been used yet.
     Pending(Declared),
     Ready(ValueId),
 }
 
-/// An input of the graph to be.
+/// A declared input that is not in the graph yet.
 #[derive(Clone)]
 pub struct Declared {
     pub name: Option<String>,
@@ -138,7 +138,7 @@ impl TensorCell {
     }
 }
 
-/// Names and their values; a function's are its own, then those of where it was defined.
+/// Names and their values; a function sees its own, then those of the place where it was defined.
 #[derive(Default)]
 pub struct Scope {
     pub names: RefCell<BTreeMap<String, Value>>,
@@ -195,7 +195,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// The member of the class or of the first base that has it, and whose it is.
+    /// The member of the class or of the first base that has it, with that class.
     pub fn find(self: &Rc<Class>, name: &str) -> Option<Value> {
         if let Some(v) = self.members.borrow().get(name) {
             return Some(v.clone());

@@ -19,7 +19,7 @@ const MAX_TENSOR: u64 = 1 << 20;
 /// The attributes of a function call, by name.
 pub(super) type Bound<'m> = BTreeMap<&'m str, &'m Attribute>;
 
-/// The attribute itself, or what the function's caller gave for it; `None` where they gave nothing.
+/// The attribute itself, or the value that the function's caller gave for it; `None` if they gave none.
 pub(super) fn resolve<'m>(a: &'m Attribute, bound: &Bound<'m>) -> Option<&'m Attribute> {
     if a.refers_to.is_empty() { Some(a) } else { bound.get(a.refers_to.as_str()).copied() }
 }
@@ -43,7 +43,7 @@ fn text(bytes: &[u8]) -> Attr {
     Attr::Str(String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Everything but graphs, which the importer follows itself. `Trouble::Type` names what is not supported.
+/// Converts all attributes but graphs, which the importer follows itself. `Trouble::Type` names an unsupported type.
 pub(super) fn attrs<'m>(list: &'m [Attribute], bound: &Bound<'m>, node: &str) -> Result<Attrs, Trouble> {
     let mut out = Attrs::new();
     for a in list {

@@ -58,7 +58,7 @@ impl<'m> Importer<'m> {
         Some(vec![self.constant(constant, origin)])
     }
 
-    /// The branch taken where the condition is known; otherwise each as a loop of one round or none.
+    /// The branch that is taken, if the condition is known; otherwise each branch as a loop of one round or none.
     pub(super) fn branch(&mut self, node: &'m Node, args: Vec<Arg>, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
         let graph = |name: &str| -> Option<&'m GraphProto> {
             let a: &'m Attribute = node.attributes.iter().find(|a| a.name == name)?;
@@ -141,7 +141,7 @@ impl<'m> Importer<'m> {
         if let Some(why) = differ(&b, node, first, second) {
             return Some(Err(why));
         }
-        // Before the first branch there is nothing.
+        // Before the first branch there is no result yet.
         let mut now: Vec<Arg> =
             first.iter().map(|(elem, shape)| b.full(ir::scalar(*elem, 0.0), *elem, shape.clone())).collect();
         for ((mut made, read, results), goes) in branches.into_iter().zip(tests) {
@@ -167,7 +167,7 @@ impl<'m> Importer<'m> {
         Some(Ok(now))
     }
 
-    /// Attention whose scores and probabilities go through graphs of the model, where it has them.
+    /// Attention whose scores and probabilities pass through graphs of the model, if it has them.
     pub(super) fn flex_attention(&mut self, node: &'m Node, args: Vec<Arg>, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
         let attrs = self.attrs(node, body)?;
         let one = |slots: Vec<Slot>| match slots[..] {

@@ -1,7 +1,7 @@
 //! Loops whose condition compares a number that moves by a constant with one that stays, as converters write `while i < n`.
 //!
-//! In: the graph of a round, the condition that it gives and the state after it. Out: how many rounds in a row give a true
-//! condition, where symbols determine it.
+//! In: the graph of a round, the condition that it gives and the state after it. Out: the number of consecutive rounds
+//! with a true condition, where symbols determine it.
 //!
 //! ```text
 //! i = 0; do { i2 = i + 1; go = i2 < t and i2 < 2147483647; i = i2 } while go     -->   go is true max(t - 1, 0) times
@@ -16,7 +16,7 @@ use crate::num::op::Predicate;
 /// How many operations are followed.
 const DEEPEST: usize = 32;
 
-/// A round, and what is known around it.
+/// A round, and the known values around it.
 pub(super) struct Round<'a> {
     pub graph: &'a Graph,
     /// For each of the body's first inputs: its value before the first round, `None` if it is not known, and its value
@@ -33,15 +33,15 @@ enum Step {
     Minus,
 }
 
-/// An integer: an input of the body, if any, and what is added to it.
+/// An integer: an input of the body, if any, plus a constant.
 struct Moved {
     input: Option<usize>,
     by: Ix,
 }
 
 impl Round<'_> {
-    /// In how many rounds from the first one on the condition is true; `None` where that is not known, `Some(None)` where it
-    /// never fails.
+    /// The number of rounds, from the first one on, in which the condition is true; `None` where that is not known,
+    /// `Some(None)` where it never fails.
     pub(super) fn times(&self, condition: Arg) -> Option<Option<Ix>> {
         self.follow(condition, DEEPEST)
     }
@@ -103,10 +103,10 @@ impl Round<'_> {
         Some((step, &node.args))
     }
 
-    /// In how many rounds `x` is less than `y`, or not greater.
+    /// The number of rounds in which `x` is less than `y`, or not greater.
     fn while_less(&self, x: &Moved, y: &Moved, equal: bool) -> Option<Ix> {
         let ((x, up), (y, down)) = (self.line(x)?, self.line(y)?);
-        // By this much they come closer in a round.
+        // The amount by which they come closer in a round.
         let step = up.checked_sub(down).filter(|step| *step > 0)?;
         let apart = Ix::sub(y, x);
         let apart = if equal { Ix::add(apart, Ix::Const(1)) } else { apart };

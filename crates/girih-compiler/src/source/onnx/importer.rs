@@ -1,7 +1,7 @@
 //! The walk over a model's nodes.
 //!
-//! Invariants: a name is defined once in its graph; what follows from a node that was refused is left out in silence, so
-//! that each fault is told once; functions and branches together append at most [`MOST_NODES`] nodes.
+//! Invariants: a name is defined once in its graph; nodes that depend on a refused node are left out in silence, so
+//! that each fault is reported once; functions and branches together append at most [`MOST_NODES`] nodes.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::index::{Ix, ValId, simplify};
 
 /// How many nodes functions and branches may expand to.
 const MOST_NODES: usize = 1 << 18;
-/// As many origins take as much memory as a node, about.
+/// The number of origins that take about the memory of a node.
 const ORIGINS_OF_A_NODE: usize = 8;
 /// How deep functions and branches may nest.
 const DEEPEST: usize = 32;
@@ -72,7 +72,7 @@ pub(super) struct Said {
     unsupported: BTreeMap<String, Vec<String>>,
 }
 
-/// How many nodes that were refused are remembered.
+/// The most refused nodes that are remembered.
 const MOST_OPEN: usize = 64;
 
 /// The questions about extents that a refused node raised.
@@ -82,7 +82,7 @@ struct Open {
     operands: Vec<Ix>,
 }
 
-/// Why there is no graph, and what would have to be known of extents for one.
+/// Why there is no graph, and the facts about extents that would make one possible.
 pub(super) struct Refused {
     pub diagnostics: Vec<Diagnostic>,
     /// The questions of each refused node, the most helpful first.
@@ -106,9 +106,9 @@ pub(super) struct Importer<'m> {
     pub(super) around: Vec<Around>,
     symbols: BTreeMap<String, Ix>,
     pub(super) lists: Vec<List>,
-    /// The first nodes that were refused because of their operands, and what would have helped each.
+    /// The first nodes that were refused because of their operands, and the facts that would have helped each.
     open: Vec<Open>,
-    /// Which numbers were compared, and nothing told which is greater.
+    /// Comparisons of numbers that no fact decided.
     compared: Vec<Question>,
     /// The unsupported operators, and the nodes that use each.
     unsupported: BTreeMap<String, Vec<String>>,
@@ -257,7 +257,7 @@ impl<'m> Importer<'m> {
         }
     }
 
-    /// The innermost definition of a name, as a value of the graph that is being made.
+    /// The innermost definition of a name, as a value of the current graph.
     pub(super) fn lookup(&mut self, name: &str) -> Option<Slot> {
         for scope in self.scopes.iter().rev() {
             if let Some(slot) = scope.names.get(name) {
@@ -305,7 +305,7 @@ impl<'m> Importer<'m> {
         new
     }
 
-    /// How many bodies of loops stand around what is being read.
+    /// The number of loop bodies around the current node.
     pub(super) fn depth(&self) -> usize {
         self.around.len()
     }
@@ -334,7 +334,7 @@ impl<'m> Importer<'m> {
         Some(inputs)
     }
 
-    /// Ends it; its graph, and the operands of the loop.
+    /// Ends a body; returns its graph, and the operands of the loop.
     pub(super) fn close(&mut self) -> (Graph, Vec<ValueId>) {
         let Some(around) = self.around.pop() else { return (Graph::default(), vec![]) };
         let body = std::mem::replace(&mut self.graph, around.graph);
@@ -352,7 +352,7 @@ impl<'m> Importer<'m> {
         self.errors.len() > said.errors || self.unsupported != said.unsupported
     }
 
-    /// Takes back what was said since; nodes that were read stay counted.
+    /// Takes back the problems reported since; nodes that were read stay counted.
     pub(super) fn unsay(&mut self, said: Said) {
         self.errors.truncate(said.errors);
         self.unsupported = said.unsupported;

@@ -1,5 +1,6 @@
-//! `Loop` and `Scan`: loops of the graph, whose body is read once. A few rounds are written out, and so is what only a known
-//! number of rounds makes possible: state that changes its shape, and bodies that look at the number of the round.
+//! `Loop` and `Scan`: loops of the graph, whose body is read once. A few rounds are written out; so are loops that only
+//! a known number of rounds makes possible: with state that changes its shape, or bodies that use the number of the
+//! round.
 
 use super::attributes::resolve;
 use super::counted::Round;
@@ -15,7 +16,7 @@ use crate::graph::{Arg, Builder, Elem, OriginId, ValueId};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-/// So many rounds are written out.
+/// The most rounds that are always written out.
 const FEW_ROUNDS: i64 = 4;
 /// The most rounds that are written out where there cannot be a loop.
 const MOST_ROUNDS: i64 = 1024;
@@ -28,7 +29,7 @@ fn present(args: &[Slot], i: usize) -> Option<Arg> {
     }
 }
 
-/// Why a loop is refused whose rounds are not known.
+/// Why a loop with an unknown number of rounds is refused.
 const UNKNOWN: &str = "how often it runs must be known when the model is compiled";
 
 impl<'m> Importer<'m> {
@@ -191,7 +192,7 @@ impl<'m> Importer<'m> {
         Some(out)
     }
 
-    /// The rows of a loop that runs zero times: their type is that of what the first round would give.
+    /// The rows of a loop that runs zero times: their type is that of the first round's rows.
     fn no_rows(
         &mut self,
         node: &'m Node,
@@ -255,7 +256,7 @@ impl<'m> Importer<'m> {
         // The greatest number of rounds: none, known, or a number that the model computes.
         let most = given(0).map(|x| (x, b.ints(x).and_then(|list| list.first().cloned())));
         let rounds = match &most {
-            // `INT_MAX` means without end.
+            // `INT_MAX` stands for an endless loop.
             Some((_, Some(n))) if n.as_const().is_none_or(|n| n < i32::MAX.into()) => {
                 b.simplify(&Ix::max(n.clone(), Ix::Const(0)))
             }
@@ -352,7 +353,7 @@ impl<'m> Importer<'m> {
         }
         let (mut state, mut args) = (state, args);
         if !conditional {
-            // Nothing asks.
+            // No condition ends the loop.
             results.remove(0);
             state.remove(0);
             args.remove(0);

@@ -1,8 +1,8 @@
 //! ONNX files.
 //!
-//! In: the bytes of a model (mapped from its file: constants stay slices of them) and what the user says about its
-//! inputs. Out: a graph in Torch IR, every node of the model one operation `onnx.NAME` with the model's names, or all that
-//! is wrong with the file.
+//! In: the bytes of a model (mapped from its file: constants stay slices of them) and the user's statements about its
+//! inputs. Out: a graph in Torch IR, where every node of the model is one operation `onnx.NAME` with the model's names,
+//! or all errors in the file.
 //!
 //! ```text
 //! node { input: "x" input: "w" output: "y" name: "fc" op_type: "Gemm" attribute { name: "transB" i: 1 type: INT } }
@@ -57,14 +57,14 @@ pub struct Options {
     /// Least and greatest value of named dimensions; a range of one value fixes the dimension. Others range from 1, or
     /// from 0 where the name starts with `past`: the key-value cache before the first token.
     pub dims: BTreeMap<String, (i64, Option<i64>)>,
-    /// The shapes that inputs have, by name: their dimensions are numbers, and so are all others of the same names. A model
-    /// whose structure depends on its shapes can be compiled for one set of them.
+    /// The shapes of inputs, by name: their dimensions are numbers, and so are all other dimensions of the same names.
+    /// A model whose structure depends on its shapes can be compiled for one set of them.
     pub shapes: BTreeMap<String, Vec<u64>>,
-    /// How many axes inputs have that the file does not say it of, by name: their dimensions are free.
+    /// The number of axes of inputs whose shape the file does not state, by name: their dimensions are free.
     pub ranks: BTreeMap<String, usize>,
-    /// Names of dimensions that stand for another extent in each place.
+    /// Names of dimensions that stand for a different extent in each place.
     pub apart: BTreeSet<String>,
-    /// Inputs that have an initializer which a run gives something else for.
+    /// Inputs with an initializer for which a run gives another value.
     pub given: BTreeSet<String>,
     /// The assumptions about named dimensions; see [`import_assuming`].
     pub assumed: Assumptions,
@@ -94,9 +94,9 @@ pub fn import(bytes: &Bytes, options: &Options) -> Result<Graph, Vec<Diagnostic>
 /// The most assumptions that are made for one model.
 const MOST_ASSUMPTIONS: usize = 64;
 
-/// The graph of a model for inputs of these shapes and others like them: where operations can be read under an assumption
-/// about extents only, which holds for these shapes, it is made. The inputs of the graph have such extents. Comes with what
-/// was assumed.
+/// The graph of a model for inputs of these shapes and others like them. If an operation can only be read under an
+/// assumption about extents that holds for these shapes, the assumption is made, and the inputs of the graph have such
+/// extents. Returns the assumptions too.
 ///
 /// Errors: those of [`import`], where no assumption helps.
 pub fn import_assuming(
@@ -160,8 +160,8 @@ pub fn declared(bytes: &Bytes) -> Result<Ports, Vec<Diagnostic>> {
 /// The most elements of an argument that [`import_for`] makes a constant.
 pub const MOST_KNOWN: u64 = 1024;
 
-/// The graph of a model for a run with these arguments (by name). Where shapes depend on the elements of inputs, as few
-/// kinds of arguments as suffice become constants: none, then lists of integers, then of floats, then anything short.
+/// The graph of a model for a run with these arguments (by name). If shapes depend on the elements of inputs, the
+/// fewest kinds of arguments become constants: none, then lists of integers, then of floats, then anything short.
 ///
 /// Errors: those of [`import`] without constants.
 pub fn import_for(bytes: &Bytes, options: &Options, arguments: &[Constant]) -> Result<Graph, Vec<Diagnostic>> {

@@ -20,7 +20,7 @@ pub(super) const DEEPEST: u32 = 96;
 const MULTIPLE: usize = 48;
 const BASE: usize = 1 << 20;
 
-/// Where the bytes stop being a model, and why: one plain sentence without its end.
+/// The byte at which the bytes stop being a model, and the reason: one plain sentence without its end.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub at: usize,
@@ -37,7 +37,7 @@ pub(super) fn fault<T>(at: usize, what: impl Into<String>) -> Res<T> {
 pub(super) trait Message: Default {
     /// `a node`, for faults.
     const NAME: &'static str;
-    /// Takes one field in; a number it does not know is left out.
+    /// Reads one field; a field with an unknown number is skipped.
     fn field(&mut self, f: &mut Field<'_>) -> Res<()>;
 }
 

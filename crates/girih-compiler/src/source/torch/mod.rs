@@ -23,8 +23,8 @@
 //! * An **attribute** is `null`, a bool, an integer, a float (with a point or an exponent, or `{"float": "inf"}`, `"-inf"`,
 //!   `"nan"`), a string, `{"dtype": D}`, `{"ix": EXTENT}`, or a list of these.
 //! * **dtypes** are those of printed graphs: `f32`, `bf16`, `i64`, `u8`, `bool`, ...
-//! * `results` states what PyTorch says the results are. Where it is given, a node whose results come out otherwise is
-//!   refused; `null` stands for a result that nobody reads. `module` and `place` may be left out.
+//! * `results` states PyTorch's types of the results. A node whose results differ from it is refused; `null` stands for
+//!   a result that nobody reads. `module` and `place` may be left out.
 //!
 //! Invariants: names are defined once and before they are used; nothing is allocated that is larger than the document
 //! accounts for; no document makes this panic.
@@ -47,7 +47,7 @@ use crate::graph::{Builder, Elem, Graph, OriginId, SymId};
 use crate::index::{Cmp, Cond, Ix};
 use read::{At, Known};
 
-/// Why a node of the document cannot be had.
+/// Why a node of the document is refused.
 #[derive(Clone, Debug)]
 pub struct Refused {
     /// Position in `nodes`.
@@ -202,8 +202,7 @@ impl Import {
         for result in at.list("results")? {
             expected.push(if result.json.is_null() { None } else { Some(self.known.typed(&result)?) });
         }
-        // PyTorch decides by the device, which graphs do not name, whether there are means and deviations, and of which
-        // type.
+        // In PyTorch the device, which graphs do not name, decides if there are means and deviations, and their type.
         if op.contains("batch_norm")
             && let Some(Some((_, elem, shape))) = expected.get(1)
         {
@@ -241,7 +240,7 @@ impl Import {
         Ok(())
     }
 
-    /// The results, if they are what PyTorch says.
+    /// The results, if they match what PyTorch states.
     fn agree(
         &mut self,
         origin: OriginId,

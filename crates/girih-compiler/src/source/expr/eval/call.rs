@@ -176,7 +176,7 @@ impl Eval<'_> {
             return self.fail(format!("{name} takes {takes} arguments, but {given} are given"));
         }
         if let Some((extra, _)) = keywords.first() {
-            // Where tensors live and how they are trained has no meaning here.
+            // The device of a tensor and its training have no meaning here.
             if f.library && library::IGNORED.contains(&extra.as_str()) && keywords.len() == 1 {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! Subscripts: of lists, tuples, strings and dicts, and of tensors as NumPy and PyTorch define them.
 //!
-//! `x[1, :, None, ::2]` becomes `aten.select`, `aten.slice` and `aten.unsqueeze`; tensors and lists of integers make one
-//! `aten.index`. Assignment goes the same way back: the changed view is put into the tensor that it is a view of.
+//! `x[1, :, None, ::2]` becomes `aten.select`, `aten.slice` and `aten.unsqueeze`; tensors and lists of integers make
+//! one `aten.index`. Assignment goes the same way back: the changed view is put into its base tensor.
 
 use super::Eval;
 use crate::graph::ir::{self, Arg};

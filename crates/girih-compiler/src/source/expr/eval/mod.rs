@@ -151,7 +151,7 @@ impl<'t> Eval<'t> {
         }
         Err(Stop)
     }
-    /// Marks the user's expression that comes next.
+    /// Marks the next expression of the user.
     fn mark(&mut self, span: Span) {
         if self.inside == 0 {
             self.span = span;
@@ -198,7 +198,7 @@ impl<'t> Eval<'t> {
                 return Err(Stop);
             }
         }
-        // A text that ends with an assignment gives what was assigned.
+        // A text that ends with an assignment gives the assigned value.
         if last.is_none()
             && let Some(ast::StmtKind::Assign(targets, _)) = program.last().map(|s| &s.kind)
             && let Some(target) = targets.first()
@@ -213,7 +213,8 @@ impl<'t> Eval<'t> {
         Ok(last)
     }
 
-    /// After a problem: what the statement would have defined is unknown, so that it causes no more.
+    /// After a problem, marks the names that the statement would have defined as unknown, so that they cause no more
+    /// problems.
     fn forget(&mut self, stmt: &ast::Stmt) {
         self.scope = self.globals.clone();
         self.inside = 0;
@@ -298,7 +299,8 @@ impl<'t> Eval<'t> {
         Ok(())
     }
 
-    /// Names inputs: those assigned to names have them; weights the path in their module; the rest x, x1, ...
+    /// Names inputs: inputs that are assigned to names get those; weights get the path in their module; the rest are x,
+    /// x1, ...
     fn name_inputs(&mut self) {
         let mut roots: HashSet<*const Object> = HashSet::new();
         for (t, _) in &self.inputs {
@@ -314,7 +316,7 @@ impl<'t> Eval<'t> {
         }
         let given: HashSet<_> = self.used_given.values().map(Rc::as_ptr).collect();
         let mut taken: HashSet<String> = self.used_given.keys().cloned().collect();
-        // How often a name was wanted so far.
+        // The number of times that each name was wanted so far.
         let mut wants: HashMap<String, usize> = HashMap::new();
         for (t, v) in self.inputs.clone() {
             let owner = t.owner.borrow().as_ref().and_then(|(o, n)| Some((o.upgrade()?, n.clone())));
@@ -528,7 +530,7 @@ impl<'t> Eval<'t> {
         }
     }
 
-    /// Replaces what a tensor holds (`x += 1`).
+    /// Replaces the content of a tensor (`x += 1`).
     pub fn replace(&mut self, t: &Tensor, new: &Tensor) -> Res<()> {
         if t.shared.get() {
             return self.fail_help(

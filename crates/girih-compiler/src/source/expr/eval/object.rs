@@ -195,7 +195,7 @@ impl Eval<'_> {
         }
     }
 
-    /// Modules and parameters learn who holds them, which gives weights their names.
+    /// Modules and parameters learn their owner, which gives weights their names.
     fn adopt(&mut self, o: &Rc<Object>, name: &str, value: &Value) {
         if !o.class.is("Module") {
             return;

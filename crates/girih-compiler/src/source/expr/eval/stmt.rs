@@ -311,7 +311,7 @@ impl Eval<'_> {
         }
     }
 
-    /// The first name of an input or result is what it is called when printed.
+    /// The first name of an input or result is its name when printed.
     fn name_tensor(&mut self, t: &Tensor, name: &str) {
         if self.inside > 0 {
             return;

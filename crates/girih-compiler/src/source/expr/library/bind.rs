@@ -229,7 +229,7 @@ fn literal(text: &str) -> Option<Value> {
     })
 }
 
-/// Other names of parameters, as NumPy has them.
+/// Alternative names of parameters, as in NumPy.
 fn alias(name: &str) -> &str {
     match name {
         "axis" => "dim",

@@ -109,7 +109,7 @@ fn randint(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
     made(e, elem, shape, Role::Argument, Fill::Integers { lo: low, hi: high })
 }
 
-/// One number everywhere; it becomes a node when it is used, and a weight when it is made a parameter.
+/// One number everywhere; it becomes a node when it is used, and a weight when it becomes a parameter.
 fn constant(e: &mut Eval<'_>, elem: Elem, shape: Vec<Ix>, value: f64) -> Res<Value> {
     let t = e.input(elem, shape, Role::Argument, Fill::Constant(value))?;
     if let State::Pending(d) = &mut *t.state.borrow_mut() {

@@ -109,7 +109,7 @@ fn literal(e: &Expr) -> String {
     }
 }
 
-/// The text of `-c help`: all names by subject, or what is known of one (`torch.softmax`, `softmax`).
+/// The text of `-c help`: all names by subject, or the help of one name (`torch.softmax`, `softmax`).
 pub fn help(name: Option<&str>) -> Result<String, String> {
     let all = table();
     let Some(name) = name else { return Ok(overview(&all)) };
@@ -130,7 +130,7 @@ pub fn help(name: Option<&str>) -> Result<String, String> {
     Ok(lines.concat())
 }
 
-/// The help that a text asks for: `help`, `help(torch.softmax)`. `Err` says what is not known.
+/// The help that a text asks for: `help`, `help(torch.softmax)`. `Err` names what is unknown.
 pub fn asked(text: &str) -> Option<Result<String, String>> {
     let rest = text.trim().strip_prefix("help")?.trim();
     if rest.is_empty() || rest == "()" {

@@ -1,7 +1,7 @@
 //! The part of the library that is written in the language itself.
 //!
-//! A function says where it is found with `@on("torch Tensor")`; a class of `nn.py` is found in `torch.nn`. Names that
-//! begin with `_` serve the other functions.
+//! A function gives its modules with `@on("torch Tensor")`; a class of `nn.py` is in `torch.nn`. Names that begin with
+//! `_` serve the other functions.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ const FILES: &[&str] = &[include_str!("../prelude/functions.py"), include_str!("
 
 /// A function or class of the prelude.
 pub struct Item {
-    /// `torch`, `F`, `nn`, ...; empty for what serves the others.
+    /// `torch`, `F`, `nn`, ...; empty for helpers of other functions.
     pub on: Vec<String>,
     pub name: String,
     pub stmt: Stmt,

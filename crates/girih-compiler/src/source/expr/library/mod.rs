@@ -23,7 +23,7 @@ use crate::num::DType;
 
 /// One function.
 pub struct Entry {
-    /// Where it is found: `torch`, `F`, `Tensor` (a method), `math`, `aten` (for the prelude only).
+    /// The module that contains it: `torch`, `F`, `Tensor` (a method), `math`, `aten` (for the prelude only).
     pub on: &'static str,
     /// `softmax(input: Tensor, dim: int, *, dtype: dtype? = None)`
     pub sig: &'static str,
@@ -93,7 +93,7 @@ pub const GROUPS: &[(&str, &[Entry])] = &[
 /// A module of PyTorch or Python.
 pub struct Module {
     pub path: &'static str,
-    /// As it is called here.
+    /// Its name here.
     pub name: &'static str,
 }
 
@@ -105,7 +105,7 @@ pub const MODULES: &[Module] = &[
     Module { path: "math", name: "math" },
 ];
 
-/// Arguments that say where tensors live or how they are trained, which has no meaning here.
+/// Arguments for the device of tensors or for training, which have no meaning here.
 pub const IGNORED: &[&str] =
     &["device", "requires_grad", "layout", "pin_memory", "memory_format", "generator", "non_blocking", "copy"];
 
@@ -128,7 +128,7 @@ pub fn names_of<'s>(on: &str) -> Vec<&'s str> {
     names
 }
 
-/// Element types by the names PyTorch gives them.
+/// Element types by PyTorch's names.
 pub const DTYPES: &[(&str, Elem)] = &[
     ("float32", Elem::F32),
     ("float", Elem::F32),

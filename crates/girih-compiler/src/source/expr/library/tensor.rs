@@ -1,4 +1,4 @@
-//! Methods of tensors that say something about them, or change their type.
+//! Methods of tensors that describe them, or change their type.
 
 use super::create::declared;
 use super::{Args, DTYPES, Entry, run};
