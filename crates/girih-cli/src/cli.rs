@@ -81,7 +81,7 @@ pub struct ManArgs {
     pub folder: PathBuf,
 }
 
-/// What every command that compiles a kernel takes.
+/// Options of every command that compiles a kernel.
 #[derive(Args)]
 pub struct KernelArgs {
     /// Tile text (.mlir), bytecode, or a model (.onnx, or .json as girih.torch saves it); `-` is standard input.
@@ -113,7 +113,7 @@ pub struct KernelArgs {
     pub max_memory: Option<u64>,
 }
 
-/// What every command that launches a kernel takes.
+/// Options of every command that launches a kernel.
 #[derive(Args)]
 pub struct LaunchArgs {
     /// Blocks along x, y and z.
@@ -178,8 +178,8 @@ pub struct RunArgs {
     /// round-robin. For a model also the seed of generated inputs.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// With --device sim or --compare sim: run every launch under so many schedules, from the seed on, which must leave the same
-    /// bits [env: GIRIH_SCHEDULES].
+    /// With --device sim or --compare sim: run every launch under N schedules, from the seed on, which must leave the same bits
+    /// [env: GIRIH_SCHEDULES].
     #[arg(long, value_name = "N", value_parser = girih::options::schedules, allow_hyphen_values = true)]
     pub schedules: Option<u64>,
 }
@@ -193,7 +193,7 @@ pub struct SimArgs {
     /// The first schedule of the threads; schedules differ by their seeds.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Run under so many schedules, from the first on; by default 5, one of each kind, or only the one that --seed names.
+    /// Run under N schedules, from the first on; by default 5, one of each kind, or only the one that --seed names.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub schedules: Option<u64>,
     /// Fail where an access of shared memory takes more than X times the wavefronts that it needs; 1 is without conflicts.
@@ -355,7 +355,7 @@ pub struct BuildArgs {
     /// The folder to write; it must not exist, or be empty.
     #[arg(short, value_name = "DIR")]
     pub output: PathBuf,
-    /// What the library and its functions are called; by default as the file.
+    /// The name of the library and the prefix of its functions; by default the file's.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// The processors that the library is for: `native`, this machine's; `baseline`, any of its kind; a level, such as x86-64-v3; or `aarch64`.

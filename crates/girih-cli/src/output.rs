@@ -58,12 +58,12 @@ static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a kernel has printed.
+/// Returns true if a kernel has printed.
 pub fn printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// What a kernel prints. Where it cannot be written, the launch is stopped, and [`finish`] has the reason.
+/// Writes a kernel's prints. If that fails, the launch is stopped, and [`finish`] has the reason.
 pub fn print(text: &str) {
     PRINTED.store(true, Ordering::Relaxed);
     let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);

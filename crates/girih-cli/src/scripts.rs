@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::commands::cutile::package_command;
 use crate::failure::Failure;
 
-/// Whether a path names a script.
+/// Returns true if a path names a script.
 pub fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "py")
 }

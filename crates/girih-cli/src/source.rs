@@ -120,7 +120,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     options.knobs = args.knobs.clone();
     options.max_memory = args.max_memory;
     options.printer = Some(std::sync::Arc::new(|_, text| crate::output::print(text)));
-    // Of several runs, of schedules or to measure, the first one tells.
+    // Repeated runs, of schedules or of a measurement, announce once.
     let told = std::sync::Mutex::new(std::collections::BTreeSet::new());
     options.announce = Some(std::sync::Arc::new(move |text| {
         if told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(text.to_string()) {

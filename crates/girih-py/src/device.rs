@@ -59,7 +59,7 @@ pub fn synchronize(py: Python<'_>, stream: u64) -> PyResult<()> {
 /// Address, element type (DLPack's code and bits), shape, and strides in elements unless it is row-major without gaps.
 type Described = (u64, (u8, u8), Vec<i64>, Option<Vec<i64>>);
 
-/// What a DLPack capsule, which stays the caller's, says of its array.
+/// The description of a DLPack capsule's array; the capsule stays the caller's.
 #[pyfunction]
 pub fn described(capsule: &Bound<'_, PyAny>) -> PyResult<Described> {
     let tensor = arrays::untaken(capsule)?;

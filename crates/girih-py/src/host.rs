@@ -58,11 +58,11 @@ pub fn run<R: Send>(
 }
 
 thread_local! {
-    /// What a handler raised while this thread launched through the driver.
+    /// The exception that a handler raised while this thread launched through the driver.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Takes what a handler raised while this thread launched through the driver.
+/// Takes the exception that a handler raised while this thread launched through the driver.
 pub fn take_raised() -> Option<PyErr> {
     RAISED.take()
 }
@@ -71,7 +71,8 @@ pub fn take_raised() -> Option<PyErr> {
 // these three are Python's own functions.
 
 unsafe extern "C" {
-    /// Whether this thread has Python's lock. Outside of the limited interface, and in every version of Python.
+    /// Returns nonzero if this thread has Python's lock. It is outside of the limited interface, but in every version
+    /// of Python.
     fn PyGILState_Check() -> c_int;
 }
 

@@ -33,7 +33,7 @@ impl Launcher {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
-        // What an earlier call left is nobody's.
+        // Drops an exception that an earlier call left.
         drop(host::take_raised());
         self.call(args, options).map_err(|error| {
             if let Some(raised) = host::take_raised() {

@@ -201,7 +201,7 @@ impl OnnxModel {
         OnnxModel::new(py, open, dims, options)
     }
 
-    /// What a file holds.
+    /// A model from the bytes of an ONNX file.
     #[staticmethod]
     #[pyo3(signature = (data, dims, **options))]
     fn from_bytes(
@@ -289,7 +289,7 @@ impl Model {
         self.model.options().device.to_string()
     }
 
-    /// What `save` wrote, compiled; and why it was compiled anew, where it was.
+    /// A model that `save` wrote, compiled; and why it had to be compiled anew, if it had to.
     #[staticmethod]
     #[pyo3(signature = (path, **options))]
     fn load(py: Python<'_>, path: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<(Model, Option<String>)> {

@@ -15,7 +15,7 @@ use crate::memory::{self, Origin};
 use crate::stream::{self, Event, HostFn};
 use girih::sync::Brief;
 
-/// What a node does.
+/// The work of a node.
 #[derive(Clone)]
 pub enum Work {
     Nothing,

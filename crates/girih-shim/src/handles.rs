@@ -11,7 +11,7 @@ use crate::codes;
 use crate::failure::{Failure, Result};
 use girih::sync::{Brief, BriefGuard};
 
-/// What the C side holds: `CUstream`, `CUmodule` and so on.
+/// A handle that the C side holds: `CUstream`, `CUmodule` and so on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(transparent)]
 pub struct Handle(pub usize);

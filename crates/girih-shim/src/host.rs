@@ -1,5 +1,5 @@
-//! What the host program is told around a launch: it may release its own lock while the kernel runs, and is asked now
-//! and then whether to go on.
+//! Calls to the host program around a launch: it may release its own lock while the kernel runs, and is asked now and
+//! then whether to go on.
 //!
 //! A GPU's driver returns at once, so a program calls it with its locks held; here the call lasts as long as the kernel.
 

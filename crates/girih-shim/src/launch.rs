@@ -81,7 +81,7 @@ impl Plan {
         plan
     }
 
-    /// What messages call a parameter.
+    /// The name of a parameter for messages.
     pub fn name(&self, at: usize) -> Option<String> {
         self.arrays.iter().chain(&self.lists).find(|d| d.at == at).map(|d| d.name.clone())
     }
@@ -194,7 +194,7 @@ impl Plan {
         }
         let mut live = Vec::new();
         if checked {
-            // What lies around an argument is not the kernel's for that.
+            // Memory around an argument does not become the kernel's because an allocation contains it.
             let used = slots.iter().zip(&bytes).filter_map(|(&start, bytes)| Some((start, (*bytes)?)));
             let used: Vec<(u64, u64)> = used.chain(reached.iter().map(|r| (r.start, r.bytes))).collect();
             let apart = |r: &Reached| used.iter().all(|&(start, n)| r.start + r.bytes <= start || start + n <= r.start);

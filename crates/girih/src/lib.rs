@@ -110,7 +110,7 @@ pub use system::signals::{Passing, attentive, install_interrupt_handler, interru
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Those of the page on kernels in Rust.
+/// The doctests of the page on kernels in Rust.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Kernels;

@@ -33,7 +33,7 @@ pub struct Moved {
     pub bytes: u64,
 }
 
-/// What became of a file.
+/// The outcome of importing a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Imported {
     pub new: Moved,
@@ -156,7 +156,7 @@ pub fn import(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Imp
     Ok(done)
 }
 
-/// A file as bytes, of which only what is looked at is read.
+/// A file as bytes; only the pages that are looked at are read.
 fn mapped(path: &Path) -> std::io::Result<Bytes> {
     struct Whole(Arc<Mmap>);
     impl AsRef<[u8]> for Whole {

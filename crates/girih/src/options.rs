@@ -100,7 +100,7 @@ pub struct Options {
     pub threads: Option<u32>,
     /// This machine when absent, and on the simulator what `simulated` says.
     pub target: Option<Target>,
-    /// What the simulator takes where no target is chosen; sm_90a when absent.
+    /// The simulator's target where none is chosen; sm_90a when absent.
     pub simulated: Option<Target>,
     /// Knobs that differ from their defaults.
     pub knobs: Vec<(String, i64)>,
@@ -134,11 +134,11 @@ pub struct Options {
     pub deadline: Option<Instant>,
     /// Keep in the simulator's reports what pictures are drawn of.
     pub record: bool,
-    /// Refuse a model whose arrays take more bytes than this: its weights, what is computed from them when it is loaded, its
-    /// temporary arrays and its results.
+    /// Refuse a model whose arrays take more bytes than this: its weights, the arrays computed from them when it is loaded,
+    /// its temporary arrays and its results.
     pub max_memory: Option<u64>,
-    /// Do not compare the weights of a saved model, and what was computed from them, with their hashes: who sets it trusts the
-    /// disk, and damage goes unnoticed.
+    /// Do not compare the weights of a saved model, and the arrays computed from them, with their hashes: damage on the disk
+    /// then goes unnoticed.
     pub unverified: bool,
 }
 
@@ -256,7 +256,7 @@ impl Options {
         self
     }
 
-    /// What the compiler is told, under the assumptions of a version.
+    /// The compiler's options, under the assumptions of a version.
     pub(crate) fn pipeline(&self, assume: Assumptions) -> crate::Result<pipeline::Options> {
         Ok(pipeline::Options {
             target: self.resolved_target(),
@@ -298,7 +298,7 @@ impl Options {
         if self.device == Device::Cuda {
             cuda::device::Device::found()?;
         }
-        // What the device takes where nothing was chosen; a launch does not ask the machine what it is.
+        // Without a chosen target the device's own fits; a launch does not probe the machine.
         let Some(target) = &self.target else { return Ok(()) };
         let threads = target.axes.threads > 1;
         match self.device {
@@ -370,7 +370,7 @@ pub fn schedules(text: &str) -> Result<u64, String> {
     count.ok_or_else(|| format!("expected a number from 1 to 1000, found `{text}`"))
 }
 
-/// Whether a text means on or off.
+/// Parses a text that means on or off.
 pub fn flag(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),

@@ -255,7 +255,7 @@ impl<'p> Kernel<'p> {
         self.prepare(grid, args)?.find_store(param, element)
     }
 
-    /// Whether the kernel writes through each of its parameters.
+    /// For each of the kernel's parameters, whether the kernel writes through it.
     pub fn writes(&self) -> Result<Vec<bool>> {
         Ok(self.version(FAST)?.traffic.writes.clone())
     }

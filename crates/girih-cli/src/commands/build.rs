@@ -58,7 +58,7 @@ fn name(args: &BuildArgs) -> Result<String, Failure> {
     Ok(build::from_text(stem.as_deref().unwrap_or("model")))
 }
 
-/// What the flags ask for; the processors, where they are not this machine's.
+/// The options that the flags ask for; and the processors, where they are not this machine's.
 fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
     let mut options = source::options(&args.kernel)?.device(Device::Cpu).check(false);
     if args.cpu == "native" {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::render::Source;
 use crate::source;
 
-/// Whether a file holds Kernel IR.
+/// Returns true if a file holds Kernel IR.
 pub fn is_one(file: &Path) -> bool {
     matches!(file.extension().and_then(|e| e.to_str()), Some("kir" | "kernel"))
 }

@@ -89,5 +89,5 @@ fn of_model(
     Ok((explained, Some(prepared.profile().map_err(&within)?)))
 }
 
-/// What places call the text of a one-line expression.
+/// The file name in places within a one-line expression.
 const EXPRESSION: &str = "expression";

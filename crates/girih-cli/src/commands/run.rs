@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         outln!("{}", super::compile::verified(checked))?;
     }
 
-    // What the launch may overwrite and later steps need again.
+    // A copy of the arguments that the launch may overwrite and later steps need again.
     let again = args.verify || args.compare.is_some() || args.time;
     let before = if again { Some(arguments.duplicate().map_err(&within)?) } else { None };
 
@@ -142,7 +142,7 @@ fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &A
     }
 }
 
-/// What --save and --print name.
+/// The arrays that --save and --print name.
 pub(super) struct Shown<'a> {
     saves: Vec<(usize, &'a Path)>,
     prints: Vec<(usize, &'a str)>,

@@ -19,11 +19,11 @@ use bench::{Bench, Measured, Refused, duration, skipped};
 mod bench;
 mod elsewhere;
 
-/// Of the budget, the part after which nothing new is tried.
+/// The part of the budget after which no new candidate is tried.
 const SEARCHING: f64 = 0.85;
 /// Candidates that are timed again at the end, the best first, until one is faster beyond noise.
 const FINALISTS: usize = 3;
-/// Three of four pairs of runs must take at most so much of the default's time.
+/// Three of four pairs of runs must take at most this fraction of the default's time.
 const WIN: f64 = 0.99;
 
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--knob sets what `girih tune` looks for; --vary NAME names the knobs to try"));
     }
     if args.launch.block.is_some() {
-        return Err(Failure::usage("--block runs one block, of which the time says little; tune the whole grid"));
+        return Err(Failure::usage("--block runs one block, whose time says little; tune the whole grid"));
     }
     let mut options = source::options(&args.kernel)?;
     options.schedules = None;
@@ -280,7 +280,7 @@ fn search(
     let machine = tune::machine(&bench.options);
     let deadline = start + Duration::from_secs_f64(args.budget * SEARCHING);
     let known = records.find(&bench.key, &machine).ok().flatten().map(|r| r.knobs);
-    // Those that share their code with another count once.
+    // Candidates with the same code count once.
     let search = Search { axes, seed: args.seed, trials: usize::MAX, known };
     let mut tuner = Tuner {
         args,
@@ -347,7 +347,7 @@ fn keep(records: &Records, bench: &Bench<'_>, machine: &str, found: Option<&Foun
     Ok(records.write(&Record::new(&bench.name, &bench.key, machine, knobs.clone(), speedup, estimated))?)
 }
 
-/// What a search took.
+/// The cost of a search.
 struct Spent<'a> {
     tried: usize,
     failed: usize,

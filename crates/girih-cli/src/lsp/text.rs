@@ -37,7 +37,7 @@ impl Text {
         self.text.get(from..to).unwrap_or("").trim_end_matches(['\n', '\r'])
     }
 
-    /// The offset of a place; `None` where it is no place.
+    /// The offset of a place; `None` if the position is malformed.
     pub fn offset(&self, position: &Value) -> Option<usize> {
         let line = usize::try_from(position["line"].as_u64()?).ok()?;
         let column = usize::try_from(position["character"].as_u64()?).ok()?;

@@ -1,12 +1,12 @@
 //! Pages of HTML that need nothing else: no network, no other file.
 //!
-//! In: what a page says. Out: its text, with the styles and scripts of `assets/` in it. Users' texts enter a page through
+//! In: the contents of a page. Out: its text, with the styles and scripts of `assets/` in it. Users' texts enter a page through
 //! [`escaped`] where they are markup, and through [`data`] where a script shows them, which only ever sets text.
 //!
 //! * [`drawing`]: graphs in layers, as SVG
 //!
-//! What pages share in `assets/`: `page.css`, `syntax.js` (colours of source), `panes.js` (stages side by side, linked line by
-//! line).
+//! The files of `assets/` that pages share: `page.css`, `syntax.js` (colours of source), `panes.js` (stages side by side,
+//! linked line by line).
 
 pub mod drawing;
 
@@ -18,13 +18,13 @@ const STYLE: &str = include_str!("assets/page.css");
 const SYNTAX: &str = include_str!("assets/syntax.js");
 const PANES: &str = include_str!("assets/panes.js");
 
-/// What a page consists of besides what all pages have.
+/// The parts of a page that differ from other pages.
 pub struct Page<'a> {
     pub title: &'a str,
     pub style: &'a str,
     /// Markup.
     pub body: &'a str,
-    /// What its script reads.
+    /// The data that its script reads.
     pub data: Option<&'a Value>,
     pub script: &'a str,
 }

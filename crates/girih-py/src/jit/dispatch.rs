@@ -225,7 +225,8 @@ impl Dispatcher {
         PyTypeError::new_err(shorten(&format!("the kernel has no parameter `{unknown}`; {help}")).into_owned())
     }
 
-    /// What a function that gives the grid raised; where it asked for a parameter that there is not, the names there are.
+    /// The exception that the grid's function raised; if it asked for an unknown parameter, one that lists the known
+    /// names.
     fn unknown_in_grid(&self, py: Python<'_>, error: PyErr) -> PyErr {
         let asked = match error.is_instance_of::<PyKeyError>(py) {
             true => error.value(py).getattr("args").and_then(|args| args.get_item(0)),
@@ -272,7 +273,7 @@ impl Dispatcher {
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)
     }
 
-    /// What the arguments look like, and the specialisation for that.
+    /// Inspects the arguments, and finds the specialisation for them.
     fn find(
         &self,
         py: Python<'_>,

@@ -35,7 +35,7 @@ impl Kernel {
         raise(py, &self.error, error)
     }
 
-    /// Whether the kernel writes through each of its parameters; asks the compiler once.
+    /// For each of the kernel's parameters, whether the kernel writes through it; asks the compiler once.
     pub fn writes(&self, py: Python<'_>) -> PyResult<&[bool]> {
         if self.writes.get().is_none() {
             let writes = host::run(py, |e| self.raise(py, e), || self.kernel.writes())?;

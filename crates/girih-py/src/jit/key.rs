@@ -1,4 +1,4 @@
-//! What arguments look like to a kernel: the words that tell specialisations apart, and the bits handed over.
+//! A kernel's view of its arguments: the words that tell specialisations apart, and the bits handed over.
 //!
 //! A specialisation depends on an array's element type and whether its address is divisible by 16, on an integer's
 //! width and whether it is 1 or divisible by 16, and on the values of constants. Two calls with equal words share one.
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::layout::Layout;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What kind of parameter an argument is for.
+/// The kind of parameter that an argument is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     Constant,
@@ -56,11 +56,11 @@ pub struct Collected {
     /// One per run-time parameter.
     pub slots: Vec<u64>,
     pub arrays: Vec<Option<Array>>,
-    /// Of the arrays that are not contiguous in row-major order: the parameter's name and the layout.
+    /// The arrays that are not contiguous in row-major order: the parameter's name and the layout.
     pub layouts: Vec<(Py<PyString>, Layout)>,
     /// The first parameter whose array is on a CUDA device, and that array's stream.
     pub on_device: Option<(Py<PyString>, u64)>,
-    /// What owns the memory of arrays that stand for arguments.
+    /// The owners of memory that stands for arguments.
     pub alive: Vec<Py<PyAny>>,
 }
 
@@ -192,8 +192,8 @@ pub fn results_memory(array: &Bound<'_, PyAny>) -> (u64, u64) {
     }
 }
 
-/// What a NumPy array is; `name_of(dtype)` names an element type that was not met before, or raises.
-/// With its layout where that is not row-major without gaps.
+/// The description of a NumPy array, and its layout unless that is row-major without gaps; `name_of(dtype)` names an
+/// element type that was not met before, or raises.
 pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyResult<(Array, Option<Layout>)> {
     // SAFETY: the caller found the object's type to be NumPy's array, whose objects begin so; rank, dimensions and
     // strides are valid while the interpreter's lock is held.
@@ -371,8 +371,8 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
     }
 }
 
-/// What a run-time argument was found to be, for the Python side that compiles the specialisation: ("ptr", dtype,
-/// divisible), ("int", bits, signed, divisible), ("one",), ("float",), ("bool",) or ("none",).
+/// The kind of a run-time argument, for the Python side that compiles the specialisation: ("ptr", dtype, divisible),
+/// ("int", bits, signed, divisible), ("one",), ("float",), ("bool",) or ("none",).
 pub fn spelled<'py>(py: Python<'py>, word: u64) -> PyResult<Bound<'py, PyTuple>> {
     let divisible = if word >> 8 & 1 == 1 { ALIGNMENT } else { 1 };
     let rest = word >> 16;

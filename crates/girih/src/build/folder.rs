@@ -41,7 +41,7 @@ pub fn check(dir: &Path, force: bool) -> Result<()> {
     earlier(dir, force).map(drop)
 }
 
-/// What an earlier build wrote into the folder, by name, with hashes; `None` where there is no folder.
+/// The files that an earlier build wrote into the folder, by name, with hashes; `None` where there is no folder.
 fn earlier(dir: &Path, force: bool) -> Result<Option<BTreeMap<String, String>>> {
     let mut entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -68,7 +68,7 @@ fn earlier(dir: &Path, force: bool) -> Result<Option<BTreeMap<String, String>>> 
     Ok(Some(files.iter().filter_map(row).filter(|(name, _)| is_plain(name)).collect()))
 }
 
-/// Whether a name means a file of the folder itself.
+/// Returns true if a name is a plain file name: no `/`, no leading `.`.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && !name.starts_with('.')
 }

@@ -48,7 +48,7 @@ pub enum Place {
 pub trait Spelled {
     /// A step, by its place among [`Parts::steps`].
     fn step(&self, at: usize) -> Result<String>;
-    /// A copy of so many bytes.
+    /// A copy of `bytes` bytes.
     fn copy(&self, to: Place, from: Place, bytes: &str) -> String;
     /// Statements that leave the loop unless a bool is true.
     fn leave(&self, condition: Place) -> String;
@@ -205,7 +205,7 @@ impl<'a> Planned<'a> {
         Ok(text)
     }
 
-    /// Whether an array has elements, whatever the symbols are.
+    /// Returns true if an array has elements for every value of the symbols.
     fn has_elements(&self, shape: &[Ix]) -> bool {
         let symbol = |ix: &Ix| match ix {
             Ix::Val { val, .. } => self.parts.graph.symbols.get(SymId(val.0)).is_some_and(|s| s.lo > 0),
@@ -226,7 +226,7 @@ impl<'a> Planned<'a> {
         })
     }
 
-    /// What the functions take of the caller's, as the header lists it.
+    /// The caller's arrays and extents that the functions take, as the header lists them.
     pub fn listed(&self) -> String {
         let mut out = String::new();
         if !self.symbols.is_empty() {
@@ -328,7 +328,7 @@ impl<'a> Planned<'a> {
         Ok(format!("if ({}) ", if some.is_empty() { "0".to_string() } else { some.join(" || ") }))
     }
 
-    /// What an argument of a step is.
+    /// The place of a step's argument.
     pub fn argument(&self, arg: &StepArg, placed: &Option<(Vec<u64>, u64)>) -> Result<Place> {
         match arg {
             StepArg::Array(id) => self.place(*id, placed),

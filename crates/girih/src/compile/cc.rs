@@ -1,6 +1,6 @@
 //! The C compiler: finding it, learning once which flags it takes, calling it.
 //!
-//! What goes in is a C file and what comes out a shared object, or an error that says what to do. Flags are explicit:
+//! In: a C file. Out: a shared object, or an error that says what to do. Flags are explicit:
 //! the semantics' own (no contraction, wrapping integers, no aliasing assumptions) and one `-m` flag per detected
 //! feature. `-march=native` is never used: on virtual machines it names the wrong processor.
 //!
@@ -199,7 +199,7 @@ impl Candidate {
         Ok(Compiler { version, flags, candidate: self })
     }
 
-    /// Whether a small program compiles without a word of complaint.
+    /// Returns true if a small program compiles with these flags and without warnings.
     fn accepts(&self, flags: &[String]) -> Result<bool> {
         let mut command = self.start();
         command.args(flags.iter().filter(|f| *f != "-w")).args(["-Werror", "-x", "c", "-S", "-o", "-", "-"]);
@@ -338,7 +338,8 @@ pub fn archive(library: &Path, object: &Path, compiler: &Compiler) -> Result<()>
     if output.status.success() { Ok(()) } else { Err(candidate.failed(how, &output, None)) }
 }
 
-/// What a process writes to a pipe, read by whoever waits for it: a thread for that could be refused.
+/// The output of a process through a pipe, read by the thread that waits for the process: the system could refuse a
+/// thread for it.
 struct Said {
     pipe: Option<Box<dyn Pipe>>,
     text: Vec<u8>,
@@ -375,7 +376,7 @@ const TICK: Duration = Duration::from_millis(1);
 fn wait(child: &mut Child, said: &mut [Said; 2]) -> std::io::Result<Option<ExitStatus>> {
     loop {
         let status = child.try_wait()?;
-        // What it wrote before it ended is in the pipes now.
+        // The output written before the process ended is in the pipes now.
         said.iter_mut().for_each(Said::take);
         if status.is_some() {
             return Ok(status);

@@ -31,13 +31,13 @@ pub use girih_compiler::pipeline::trace::{Step, Steps};
 /// All there is to show of a compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Explained {
-    /// What the compilation was for: `sm_90a`.
+    /// The target of the compilation: `sm_90a`.
     pub target: String,
     /// In the order in which they are made.
     pub stages: Vec<StageText>,
     /// In the order in which they ran.
     pub steps: Vec<Step>,
-    /// Of a model.
+    /// The drawing of a model's graph.
     pub drawing: Option<Drawing>,
     /// Where the operations of a model stand in the user's files, as far as that is known.
     pub places: Vec<(SourceId, Location)>,
@@ -149,7 +149,7 @@ pub(crate) fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Opti
     stages
 }
 
-/// What the user wrote of a tile program; of bytecode, the text that stands for it.
+/// The source text of a tile program; for bytecode, its printed text.
 pub(crate) fn source_of(module: &Module, text: &str) -> StageText {
     if !text.is_empty() {
         return written(module, text);

@@ -60,7 +60,7 @@ fn object(toolchain: &Toolchain, unit: &Unit, kernels: &[&Kernel], target: &Targ
     })?)
 }
 
-/// What each kernel needs of a multiprocessor, as a table.
+/// The registers, memory and occupancy of each kernel on a multiprocessor, as a table.
 pub(crate) fn resources(kernels: &[&Kernel], target: &Target) -> Result<String> {
     if !target.has(Capability::Threads) {
         let message = format!("`--resources` is of GPUs, and the target is {}; name one: --target sm_90a", target.name);

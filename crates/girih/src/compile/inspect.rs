@@ -20,7 +20,7 @@ pub trait Inspect {
     /// A stage that is not one of [`Inspect::stages`]; diagnostics of a program that cannot be compiled.
     fn ir(&self, stage: Stage) -> Result<String>;
 
-    /// What each kernel needs of a GPU's multiprocessor, as a table: registers, spills, memory, occupancy.
+    /// The registers, spills, memory and occupancy of each kernel on a GPU's multiprocessor, as a table.
     ///
     /// # Errors
     /// A target that is not a GPU; NVIDIA's compiler missing, or refusing the source.
@@ -38,7 +38,7 @@ pub trait Inspect {
     /// Diagnostics of the compilation.
     fn explain(&self) -> Result<Explained>;
 
-    /// What the user wrote, or of a model its operations, with what each line stands for; `None` of Kernel IR by hand.
+    /// The source text, or for a model its operations, with the source of each line; `None` for handwritten Kernel IR.
     fn written(&self) -> Option<StageText>;
 
     /// Everything there is to see, as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the

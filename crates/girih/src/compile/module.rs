@@ -29,7 +29,7 @@ pub struct NativeKernel {
     pub meta: Meta,
 }
 
-/// What the loader said, and what to do.
+/// The loader's error, and how to mend it.
 fn load_error(reason: &str) -> Error {
     Error::Load(format!("{reason}; `girih cache clear` removes what was compiled, `girih doctor` shows the compiler"))
 }

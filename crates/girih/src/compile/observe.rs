@@ -56,7 +56,7 @@ const SLACK: f64 = 256.0;
 /// Runs a kernel of some IR.
 pub(crate) type Run<'r> = dyn Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + 'r;
 
-/// What a run of a kernel stored in an array.
+/// The contents of an array after a run of a kernel.
 pub(crate) struct Stored {
     pub name: String,
     pub buffer: Buffer,
@@ -65,11 +65,11 @@ pub(crate) struct Stored {
 /// Runs a kernel on the evaluators before and after each rule and as kernel IR, and stops the compilation at the first step
 /// that changes what it stores.
 pub(crate) struct EachRewrite<'a> {
-    /// What a run stores, on copies of the arguments.
+    /// Runs the kernel on copies of the arguments and returns the arrays it stored.
     pub run: &'a dyn Fn(&Run<'_>) -> std::result::Result<Vec<Stored>, String>,
     /// The kernel, in messages: ` in k_softmax`.
     pub within: String,
-    /// What the kernel stored when it last ran.
+    /// The arrays that the kernel stored when it last ran.
     pub last: Option<Vec<Stored>>,
     /// Rewrites that were checked, and what `legalise` made.
     pub checked: u64,
@@ -156,7 +156,7 @@ impl Kernel<'_> {
         Ok(observer.checked)
     }
 
-    /// What two blocks of the kernel store, run on copies of the arguments.
+    /// The arrays that two blocks of the kernel store, run on copies of the arguments.
     fn results(&self, bound: &Bound<'_>, grid: [u32; 3], run: &Run<'_>) -> std::result::Result<Vec<Stored>, String> {
         let mut stored = Vec::new();
         let mut slots = bound.slots.clone();

@@ -132,14 +132,14 @@ impl Drop for Working {
     }
 }
 
-/// What the compilation is at.
+/// Records the current step of the compilation.
 pub(crate) fn at(what: &str) {
     if let Some(mut state) = state() {
         state.at = what.into();
     }
 }
 
-/// Which kernel it is at.
+/// Records the current kernel.
 pub(crate) fn kernel(name: &str) {
     if let Some(mut state) = state() {
         state.kernel = name.into();
@@ -161,7 +161,7 @@ pub(crate) fn blocks(done: u64, of: u64, rest: impl FnOnce() -> Option<String>) 
     }
 }
 
-/// An observer of which the progress is shown too.
+/// An observer whose progress is shown too.
 pub(crate) struct Shown<'a>(pub &'a mut dyn Observer);
 
 impl Observer for Shown<'_> {

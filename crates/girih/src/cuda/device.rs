@@ -22,7 +22,7 @@ pub struct Device {
     pub driver: &'static Driver,
     pub name: String,
     pub capability: (u32, u32),
-    /// What Girih compiles for it.
+    /// The name of the Girih target that it runs.
     pub target: &'static str,
     context: Handle,
     modules: Mutex<BTreeMap<String, Arc<Module>>>,
@@ -117,7 +117,7 @@ impl Device {
     /// Memory of the device; nothing for no bytes.
     ///
     /// # Errors
-    /// There is no room.
+    /// The device is out of memory.
     pub fn allocate(&'static self, bytes: u64) -> Result<Memory> {
         let mut address = 0;
         if bytes > 0 {
@@ -128,11 +128,11 @@ impl Device {
         Ok(Memory { device: self, address, bytes })
     }
 
-    /// Whether an address is of the device's memory.
+    /// Returns true if an address lies in the device's memory.
     pub fn has(&self, address: u64) -> bool {
         let (mut kind, mut start) = (0u32, 0u64);
         let ask = |to: *mut c_void, number| {
-            // SAFETY: it writes as many bytes as the attribute has, or says that it does not know the address.
+            // SAFETY: it writes exactly the bytes of the attribute, or reports that the address is unknown.
             unsafe { (self.driver.functions.pointer_attribute)(to, number, address) == 0 }
         };
         address != 0

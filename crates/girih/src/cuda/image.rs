@@ -22,14 +22,14 @@ const MOST: u64 = 1 << 28;
 /// A kernel of an image.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// What the driver finds it by.
+    /// The name by which the driver finds it.
     pub entry: String,
     /// Bytes of shared memory that a launch asks for.
     pub dynamic_shared: u64,
-    /// What the module calls the kernel's globals.
+    /// The names of the kernel's globals in the module.
     pub globals: Vec<String>,
     pub kernel: Kernel,
-    /// What the kernel was lowered from.
+    /// The loop kernel that it was lowered from.
     pub tile: loops::ir::Kernel,
 }
 
@@ -57,10 +57,10 @@ pub fn write(cubin: &[u8], unit: &Unit, lowered: &[&Lowered], target: &str) -> V
 /// Bytes of an image from a place on; `None` where there are not as many.
 pub type Bytes<'a> = dyn Fn(u64, usize) -> Option<Vec<u8>> + 'a;
 
-/// The target and the kernels of an image, of which nobody knows the length.
+/// The target and the kernels of an image whose length is not known.
 ///
 /// # Errors
-/// Why it is no image of Girih's.
+/// Why it is not an image of Girih's.
 pub fn read(bytes: &Bytes<'_>) -> Result<(String, Vec<Described>), String> {
     let cut = || "it is cut off".to_string();
     let start = if bytes(0, 4).as_deref() == Some(b"\x7fELF") { elf_length(bytes).ok_or_else(cut)? } else { 0 };

@@ -85,15 +85,15 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What compiled source is.
+/// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub target: String,
     pub ptx: String,
     pub cubin: Vec<u8>,
-    /// What the compiler had to say; without warnings, nothing.
+    /// The compiler's messages; empty without warnings.
     pub log: String,
-    /// What each kernel needs, in the order in which they were compiled.
+    /// The resources of each kernel, in the order in which they were compiled.
     pub kernels: Vec<Resources>,
 }
 

@@ -66,7 +66,7 @@ impl Places {
         files.into_iter().find(|f| f.is_file())
     }
 
-    /// Whether the system's own search may find more.
+    /// Returns true if the system's own search may find more.
     pub(super) fn may_ask_system(&self) -> bool {
         self.given.is_none()
     }

@@ -37,7 +37,7 @@ pub struct Instruction {
 }
 
 impl Function {
-    /// Whether there is an instruction that begins with these words: `LDG` is in `LDG.E.128`.
+    /// Returns true if an instruction begins with these words: `LDG` is in `LDG.E.128`.
     pub fn has(&self, opcode: &str) -> bool {
         self.count(opcode) > 0
     }
@@ -48,7 +48,7 @@ impl Function {
 }
 
 impl Instruction {
-    /// Whether the opcode is this one, whatever parts follow.
+    /// Returns true if the opcode is this one, with any modifiers.
     pub fn is(&self, opcode: &str) -> bool {
         let own = self.opcode.rsplit(' ').next().unwrap_or_default();
         own.strip_prefix(opcode).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

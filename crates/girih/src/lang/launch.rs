@@ -62,7 +62,7 @@ pub fn parameter<T: Elem>(position: usize) -> Tile<T> {
     here(|b| Tile::of(b.params[position]))
 }
 
-/// What tells the choices of a function's type parameters apart.
+/// Distinguishes instances of a function with different type parameters.
 #[doc(hidden)]
 pub fn instance<F: 'static>(_: &F) -> TypeId {
     TypeId::of::<F>()

@@ -33,10 +33,10 @@ thread_local! {
 
 const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// What the signals did before: handler and flags.
+/// The handlers and flags of the signals before ours.
 static BEFORE: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
-/// What a kernel did that the system stopped.
+/// A kernel's fault, which the system stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// It accessed memory that does not exist, or may not be accessed so.
@@ -72,7 +72,7 @@ pub(crate) fn watch() {
         if before.sa_sigaction != handler {
             slot[0].store(before.sa_sigaction, Ordering::SeqCst);
             slot[1].store(before.sa_flags as usize, Ordering::SeqCst);
-            // What a handler of the host raises within this one is to come at once.
+            // A signal that the host's handler raises within this one must be delivered at once.
             signals::handle(signal, handler, libc::SA_ONSTACK | libc::SA_SIGINFO | libc::SA_NODEFER);
         }
     }
@@ -100,7 +100,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     let again = raised && here < outer;
     match before[0].load(Ordering::SeqCst) {
         handler if again || [libc::SIG_DFL, libc::SIG_IGN].contains(&handler) => {
-            // What faulted is done once more, and the system ends the process as always.
+            // The faulting instruction runs again, and the system ends the process as usual.
             // SAFETY: `signal` may be called from a signal handler.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }

@@ -1,4 +1,4 @@
-//! What a running native kernel says, put in words: prints, traps, stalls.
+//! Puts the events of a running native kernel into words: prints, traps, stalls.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;

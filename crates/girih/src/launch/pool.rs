@@ -96,7 +96,8 @@ impl Crew {
         Crew { epoch: sync::epoch(), shared: Arc::new(shared), workers: Vec::new() }
     }
 
-    /// Brings the crew up to so many workers, or to as many as the system grants: fewer threads give the same result.
+    /// Brings the crew up to `workers` workers, or fewer where the system refuses threads: the result does not depend
+    /// on their number.
     fn hire(&mut self, workers: usize) {
         while self.workers.len() < workers {
             let (shared, number) = (self.shared.clone(), self.workers.len() + 1);
@@ -139,7 +140,7 @@ impl Pool {
             let mut slot = self.crew.lock();
             let crew = match &mut *slot {
                 Some(crew) if crew.epoch == sync::epoch() => crew,
-                // What another process's crew shared may be in the middle of a job.
+                // The state of a crew from before a fork may be in the middle of a job.
                 other => other.insert(Crew::new()),
             };
             crew.hire(threads - 1);

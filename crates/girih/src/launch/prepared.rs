@@ -27,12 +27,12 @@ use crate::program::Kernel;
 use crate::system::machine;
 use crate::system::signals::{self, Launching};
 
-/// What a launch did.
+/// The outcome of a launch.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Running alone, in seconds.
     pub seconds: f64,
-    /// What the evaluator noticed, and what a checked launch left unwritten.
+    /// The evaluator's findings, and elements that a checked launch left unwritten.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -43,7 +43,7 @@ pub struct Compiled {
     pub seconds: f64,
     /// The native code was found on disk.
     pub cached: bool,
-    /// What the version that runs takes as true of this launch.
+    /// The assumptions of the version that runs, which hold for this launch.
     pub assume: Assumptions,
 }
 
@@ -53,9 +53,9 @@ pub struct Prepared<'a> {
     bound: Bound<'a>,
     grid: [u32; 3],
     native: Option<(Arc<Version>, Native)>,
-    /// What the simulator runs.
+    /// The version that the simulator runs.
     simulated: Option<Arc<Version>>,
-    /// What the GPU runs.
+    /// The version that the GPU runs.
     loaded: Option<(Arc<Version>, Arc<Loaded>)>,
     compiled: Option<Compiled>,
 }
@@ -243,7 +243,7 @@ impl<'a> Prepared<'a> {
         self.compiled
     }
 
-    /// What the kernel does to each parameter's memory; everything, where it has not been lowered.
+    /// The parameters whose memory the kernel reads or writes; all, where it has not been lowered.
     pub fn traffic(&self) -> Traffic {
         match &self.native {
             Some((version, _)) => version.traffic.clone(),

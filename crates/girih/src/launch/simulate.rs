@@ -27,10 +27,10 @@ use crate::launch::host;
 use crate::options::Options;
 use crate::system::signals::{self, Launching};
 
-/// What the simulator saw of a kernel.
+/// The simulator's report on a kernel.
 pub struct Simulated<'a> {
     pub report: &'a sim::Report,
-    /// What the kernel would take on the target.
+    /// The estimated time of the kernel on the target.
     pub estimate: Option<&'a sim::Estimate>,
     kernel: &'a Kernel,
     cuda: Option<&'a Unit>,

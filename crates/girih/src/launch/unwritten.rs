@@ -21,7 +21,7 @@ impl Notes {
     pub fn of(bound: &Bound<'_>, traffic: &Traffic) -> Notes {
         let whole = |i: usize| bound.whole.get(i) == Some(&true);
         let output = |i: usize| traffic.writes.get(i) == Some(&true) && traffic.reads.get(i) == Some(&false);
-        // Of shared memory a write is noted for one of its parameters only.
+        // Where parameters share memory, a write is noted for one of them only.
         let alone = !bound.overlap();
         let one = |(i, extent): (usize, &Option<_>)| {
             let extent: &crate::memory::args::Extent = extent.as_ref()?;

@@ -1,4 +1,4 @@
-//! What a run needs to know that follows from the extents of its inputs: computed once for each and remembered.
+//! The parts of a run that follow from the extents of its inputs: computed once for each set of extents and remembered.
 //!
 //! In: a plan and the values of the symbols. Out: a grid for each step, where each of its arguments comes from, the
 //! length of the arena and the shapes of the outputs.
@@ -144,7 +144,7 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
     // A row may be of a row of a loop around its own, which comes before it.
     for (id, array) in plan.arrays.iter() {
         let ArrayPlace::Row { of, within, reverse } = array.place else { continue };
-        // Of what no step names it is no row that one names either.
+        // No step names a row of an array that no step names.
         let Some(of) = places.get(of.0 as usize).copied().flatten() else { continue };
         binding.rows.push(Row { of, stride: sized(id)?, within, reverse });
         if let Some(place) = places.get_mut(id.0 as usize) {

@@ -56,7 +56,7 @@ pub struct Executable {
     held: u64,
     /// Parameters are others than those that were loaded.
     changed: AtomicBool,
-    /// What tells the plan from others, and whether all of it was taken from a saved model.
+    /// Identifies the plan; and whether all of it was taken from a saved model.
     pub fingerprint: String,
     pub as_saved: bool,
     /// Seconds that compiling took, and how many kernels were in the cache.
@@ -101,16 +101,16 @@ struct State {
     slots: Vec<u64>,
     /// The round of each loop that runs, and how many it has.
     now: Vec<(u64, u64)>,
-    /// Whether the steps of `load` have run on the parameters as they are.
+    /// True if the steps of `load` have run on the current parameters.
     loaded: bool,
-    /// What the memory that is watched held then.
+    /// The digest of the watched memory at that time.
     seen: Option<Digest>,
 }
 
 /// How many bindings are remembered.
 const BINDINGS: usize = 16;
 
-/// What one run is given: the address of every input of the graph, parameters too, and of every output.
+/// The arguments of one run: the address of every input of the graph, parameters too, and of every output.
 pub struct Call<'a> {
     pub binding: &'a Binding,
     pub inputs: &'a [u64],
@@ -122,12 +122,12 @@ pub struct Call<'a> {
 /// How long each step took, in seconds; the steps of `load` are not among them.
 pub type Times = Vec<f64>;
 
-/// What a model holds in memory, in bytes.
+/// A model's memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Footprint {
     /// Constants and parameters as they were given.
     pub weights: u64,
-    /// What was computed from them when the model was loaded.
+    /// Arrays computed from them when the model was loaded.
     pub loaded: u64,
     /// Temporary arrays of the largest run so far.
     pub arena: u64,
@@ -430,7 +430,7 @@ impl Executable {
     }
 }
 
-/// A run on its way through the steps. What it is given was checked by whoever called [`Executable::run`].
+/// A run on its way through the steps. The caller of [`Executable::run`] checked its arguments.
 struct Running<'a> {
     exec: &'a Executable,
     session: &'a Session,
@@ -548,7 +548,8 @@ fn constant_of(plan: &Plan) -> impl Fn(&StepArg) -> Option<ConstId> {
     }
 }
 
-/// What arrays without elements point to: those of a caller may have no address, and a kernel may read ahead of a check.
+/// The memory that arrays without elements point to: a caller's empty array may have no address, and a kernel may read
+/// ahead of a check.
 #[repr(align(64))]
 struct Nothing(#[allow(dead_code)] [u8; 4096]);
 static NOTHING: Nothing = Nothing([0; 4096]);

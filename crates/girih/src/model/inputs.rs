@@ -146,8 +146,8 @@ pub fn named_symbols(graph: &Graph, named: &[(&str, i64)]) -> Result<Vec<Option<
     Ok(known)
 }
 
-/// What is known of the symbols before all inputs are there: those named outright, and those that are an extent of an
-/// input that is given.
+/// The values of symbols known before all inputs are there: symbols given by name, and symbols that are an extent of a
+/// given input.
 pub fn known_symbols(graph: &Graph, named: &[(&str, i64)], shapes: &[Option<Vec<u64>>]) -> Result<Vec<Option<i64>>> {
     let mut known = named_symbols(graph, named)?;
     for (input, shape) in graph.inputs.iter().zip(shapes) {

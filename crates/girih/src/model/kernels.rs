@@ -82,7 +82,7 @@ pub(super) fn compile(
         let _ = tools.compiler(options);
     }
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    // Kernels that may take so many rewrites together are lowered one after the other.
+    // Where the number of rewrites is limited, kernels share the limit and are lowered one after the other.
     let counted = options.stop_after.is_some();
     let rewrites = Mutex::new(rewrites);
     let taken = || rewrites.lock().unwrap_or_else(PoisonError::into_inner);

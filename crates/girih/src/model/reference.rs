@@ -114,7 +114,7 @@ impl Prepared<'_> {
     }
 }
 
-/// What the bound on an error depends on.
+/// The numbers that the bound on an error depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     pub chain: f64,

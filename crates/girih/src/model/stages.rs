@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 
 impl Model {
-    /// Whether every operation can be lowered to primitives.
+    /// Checks that every operation can be lowered to primitives.
     ///
     /// # Errors
     /// All the operations that cannot.

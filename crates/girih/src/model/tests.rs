@@ -48,7 +48,7 @@ fn chain() -> Model {
     let n = graph.add_symbol("n", 0, None);
     let x = graph.add_input("x", Elem::F32, vec![n.ix()], Role::Argument);
     let w = graph.add_input("w", Elem::F32, vec![Ix::Const(4)], Role::Parameter);
-    // What the outputs are called and typed; the plan computes them.
+    // The names and types of the outputs; the plan computes them.
     graph.outputs = vec![Output { name: "out".into(), value: x }, Output { name: "twice".into(), value: w }];
     let mut arrays: IdMap<ArrayId, Array> = IdMap::new();
     let mut array = |name: &str, shape: Vec<Ix>, place| {

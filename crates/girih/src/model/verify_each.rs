@@ -49,7 +49,7 @@ impl Prepared<'_> {
         };
         let mut done = Verified { tensor: graphs.checked, ..Verified::default() };
         let (plan, mut rewrites) = (&lowered.scheduled, lowered.rewrites.clone());
-        // Of a loop's kernels the first round is checked, and the others run.
+        // In a loop, only the first round of the kernels is checked; later rounds just run.
         let mut checked = BTreeSet::new();
         let mut step = |step: &Step, arrays: &[Buffer]| {
             let name = &step.kernel.name;
@@ -117,7 +117,7 @@ impl Prepared<'_> {
         Ok(all)
     }
 
-    /// What a kernel stores in place of a step's, on copies of what the step writes.
+    /// The arrays that a kernel stores in place of a step's, on copies of the arrays that the step writes.
     pub(super) fn run_step(&self, plan: &Plan, step: &Step, run: &Run<'_>, arrays: &[Buffer]) -> Result<Vec<Stored>> {
         let missing = || Error::Internal("an array of the plan is missing".into());
         let mut copies = vec![];
@@ -154,7 +154,7 @@ impl Prepared<'_> {
     }
 }
 
-/// What a step stores, given the arrays of the plan.
+/// A function that returns the arrays a step stores, given the arrays of the plan.
 pub(super) type Stepping<'a> = dyn FnMut(&Step, &[Buffer]) -> Result<Vec<Stored>> + 'a;
 
 /// A plan on its way through the steps. Rows are arrays of their own, copied when a round begins and back when it ends.

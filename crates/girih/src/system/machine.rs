@@ -1,4 +1,4 @@
-//! What this machine can do: instruction set features, caches, threads.
+//! This machine's capabilities: instruction set features, caches, threads.
 
 use std::sync::OnceLock;
 
@@ -42,7 +42,7 @@ fn detected() -> Vec<&'static str> {
     }
 }
 
-/// What its matrix unit of tiles (AMX) has, where it has one and the system lets this process use it.
+/// The features of its tile matrix unit (AMX), where it has one and the system lets this process use it.
 #[cfg(target_arch = "x86_64")]
 fn tiles() -> Vec<&'static str> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -100,8 +100,8 @@ pub fn memory_left() -> Option<u64> {
     }
 }
 
-/// What evaluators may take, unless their caller says otherwise: seven eighths of what is left, so that what is not
-/// counted has room too.
+/// The memory that evaluators may take, unless their caller says otherwise: seven eighths of the memory left, so that
+/// uncounted allocations have room too.
 pub fn budget() -> Budget {
     Budget::of_memory(memory_left().unwrap_or(16 << 30) / 8 * 7)
 }
@@ -154,7 +154,7 @@ pub const CPUS: [Cpu; 5] = [
 ];
 
 impl Cpu {
-    /// Whether it is of this machine's kind.
+    /// Returns true if it is this machine's architecture.
     pub fn is_here(&self) -> bool {
         self.arch.is_empty() || self.arch == std::env::consts::ARCH
     }

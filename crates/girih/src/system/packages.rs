@@ -26,7 +26,7 @@ pub fn folders() -> Vec<PathBuf> {
     found
 }
 
-/// Those of a Python that is installed at a prefix (`sys.prefix`).
+/// The package folders of a Python that is installed at a prefix (`sys.prefix`).
 pub fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
     let mut found = vec![];
     for lib in ["lib", "lib64"] {

@@ -28,7 +28,8 @@ pub fn text(candidate: &Candidate) -> String {
     candidate.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
 }
 
-/// What a schedule is good for: a GPU target by its name, or this processor with its features and so many threads.
+/// The machine that a schedule is good for: a GPU target by its name, or this processor with its features and number of
+/// threads.
 pub fn machine(options: &Options) -> String {
     let target = options.resolved_target();
     if target.axes.threads > 1 {
@@ -39,7 +40,7 @@ pub fn machine(options: &Options) -> String {
     format!("{processor}, {threads} threads, vectors of {bytes} bytes ({features})")
 }
 
-/// What tells texts apart.
+/// A hash of a text.
 pub fn hash(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }

@@ -23,7 +23,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A schedule that was found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// What the kernel is called, for people.
+    /// The kernel's name, for people.
     pub name: String,
     pub key: String,
     pub machine: String,
@@ -84,7 +84,7 @@ impl Record {
         })
     }
 
-    /// Whether its key is one that [`super::key`] gives, and so part of a file's name.
+    /// Returns true if its key has the form that [`super::key`] gives, and so can be part of a file's name.
     pub fn has_key(&self) -> bool {
         self.key.len() == 32 && self.key.bytes().all(|b| b.is_ascii_hexdigit())
     }
@@ -115,7 +115,7 @@ impl Records {
         &self.dir
     }
 
-    /// Whether there may be any.
+    /// Returns true if there may be any.
     pub fn any(&self) -> bool {
         self.dir.is_dir()
     }
@@ -155,7 +155,7 @@ impl Records {
         all
     }
 
-    /// Whether a record can be written; better known before a search than after.
+    /// Checks that a record can be written, before a search begins.
     pub fn check(&self) -> Result<()> {
         let probe = self.dir.join("probe.tmp");
         std::fs::create_dir_all(&self.dir)

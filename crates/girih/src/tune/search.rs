@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use super::Candidate;
 use super::space::Axis;
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Outcome {
     /// Its time, the default's being 1.

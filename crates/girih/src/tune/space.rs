@@ -18,7 +18,7 @@ macro_rules! axes {
     ($($name:literal: $values:expr;)*) => { &[$(Axis { name: $name, values: &$values },)*] };
 }
 
-/// Of a processor, those that change most first.
+/// The axes for a CPU, in decreasing order of effect.
 const CPU: &[Axis] = axes! {
     "kc": [64, 128, 256, 512, 1024];
     "nc": [64, 128, 256, 512, 2048];
@@ -67,7 +67,7 @@ pub fn of(target: &Target) -> &'static [Axis] {
     if target.axes.threads > 1 { GPU } else { CPU }
 }
 
-/// Whether any target's schedule is searched along a knob.
+/// The name of a knob that some target's schedule is searched along.
 pub fn known(name: &str) -> Option<&'static str> {
     CPU.iter().chain(GPU).map(|axis| axis.name).find(|known| *known == name)
 }

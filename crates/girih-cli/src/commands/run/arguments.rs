@@ -39,7 +39,7 @@ pub fn position(source: &Source, params: &[Param], name: &str) -> Result<usize, 
 }
 
 impl Arguments {
-    /// Flags first, then the launch comment; what is missing or surplus is an error.
+    /// Takes arguments from the flags first, then from the launch comment; a missing or surplus argument is an error.
     pub fn resolve(
         source: &Source,
         params: &[Param],

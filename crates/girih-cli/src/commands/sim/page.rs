@@ -1,7 +1,7 @@
 //! The report of a simulation as one page: numbers and pictures, nothing that is not in the file.
 //!
 //! In: the kernels of a run, perhaps beside those of the same run with other knobs. Out: HTML with inline SVG, and panes of source
-//! that a script fills. What users and kernels are called, and every text of theirs, is escaped.
+//! that a script fills. Names and all other texts of users are escaped.
 //!
 //! * what it costs, beside what it cost before          * the warps of one block, statement by statement
 //! * the lanes of each access of shared memory by bank   * global memory by array
@@ -385,7 +385,7 @@ fn source(out: &mut String, seen: &Seen) {
     };
     match &seen.source {
         Some(text) => {
-            // Functions in front of the kernel are no statements.
+            // Functions in front of the kernel are not statements.
             let first = by_line.keys().next().map_or(1, |n| n.saturating_sub(3).max(1));
             for (n, text) in (1..).zip(text.lines()).skip(first as usize - 1) {
                 line(n, by_line.get(&n).copied(), text);

@@ -59,7 +59,7 @@ trait Call {
     fn results(&self) -> Vec<(String, &Buffer)>;
 }
 
-/// What the simulator's kernels of a run take by their estimates.
+/// The estimated seconds of a run's kernels on the simulator, added up.
 #[derive(Clone, Default)]
 struct Sum(Option<Arc<Mutex<f64>>>);
 
@@ -141,13 +141,13 @@ pub struct Bench<'a> {
     pub options: Options,
     subject: Subject<'a>,
     default: Box<dyn Call + 'a>,
-    /// What its first run took.
+    /// The time of its first run.
     first: f64,
     want: Vec<(String, Buffer)>,
     rounding: Rounding<'a>,
 }
 
-/// Opens what the arguments name, runs it under the default, and goes on with `then`.
+/// Opens the tile program or model that the arguments name, runs it under the default, and goes on with `then`.
 pub fn with<T>(
     args: &TuneArgs,
     options: Options,

@@ -1,4 +1,4 @@
-//! What the C of models and of programs shares: kernels, what runs them, and messages.
+//! The parts of the generated C that models and programs share: kernels, the code that runs them, and messages.
 
 use girih_compiler::base::Code;
 use girih_compiler::loops::ir::{Kernel, Stmt, assertion_code};
@@ -88,7 +88,7 @@ impl Source {
 /// Under `-std=c11` headers declare what is POSIX's only where a source asks for it.
 const POSIX: &str = "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n";
 
-/// What compilers may say of code that was not written by hand.
+/// Warnings that compilers give for generated code.
 const WARNINGS: &str = "#pragma GCC diagnostic ignored \"-Wunused-variable\"
 #pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"
 #pragma GCC diagnostic ignored \"-Wunused-parameter\"

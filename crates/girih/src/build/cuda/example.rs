@@ -7,7 +7,7 @@ pub struct Array {
     pub name: String,
     /// An expression.
     pub bytes: String,
-    /// The type of its elements, the first of which are printed.
+    /// The element type of an array whose first elements are printed.
     pub shown: Option<String>,
 }
 

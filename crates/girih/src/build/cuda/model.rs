@@ -228,7 +228,7 @@ const WEIGHTS: &str = "
 ";
 
 const LOAD: &str = "
-// What depends on weights alone is computed once, into $upper_LOADED_BYTES bytes of the device.
+// Computes once the arrays that depend on weights alone, into $upper_LOADED_BYTES bytes of device memory.
 #define $upper_LOADED_BYTES $bytes
 CUresult $name_load($parameters);
 ";

@@ -6,7 +6,7 @@ use super::carried::{Leaf, Variables, leaves_of, refill, same_form, tiles_of, wi
 use crate::lang::builder::{Builder, Context, Id, Piece, Region, WRONG, commas, here};
 use crate::lang::tile::Tile;
 
-/// What an `if` is decided by.
+/// The condition of an `if`.
 #[diagnostic::on_unimplemented(
     message = "a condition is a `bool` or a `Tile<bool>`, not `{Self}`",
     label = "not a condition"
@@ -211,7 +211,7 @@ impl Branch {
         refill(variables, &tiles);
     }
 
-    /// Whether no side goes on after the `if`.
+    /// Returns true if no branch continues after the `if`.
     pub fn left(&self) -> bool {
         here(|b| b.ended() || b.leaving)
     }

@@ -1,6 +1,6 @@
 //! Runs the blocks of one launch of a compiled kernel over the pool.
 //!
-//! Which blocks run where follows from what the kernel does ([`BlockOrder`]). Whatever the order, a block's prints leave
+//! Which blocks run where follows from what the kernel does ([`BlockOrder`]). In any order, a block's prints leave
 //! as one piece when the block ends, the first trap stops the launch, Ctrl-C stops it, and where blocks wait for each
 //! other without end the host is told which wait where.
 
@@ -33,7 +33,7 @@ pub use girih_compiler::loops::launch_facts::BlockOrder;
 /// Largest grid whose blocks get a thread each.
 pub const MAX_TOGETHER: i64 = 1024;
 
-/// What a kernel said when it trapped.
+/// The cause of a kernel's trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NativeTrap {
     pub kind: TrapKind,
@@ -51,7 +51,7 @@ pub struct Waiting {
     pub site: u32,
 }
 
-/// What a running kernel may ask for.
+/// Services that the host gives a running kernel.
 pub trait Host: Sync {
     /// Text of the `print` at `site`; `args` points at its arguments' elements, one pointer each.
     ///
@@ -62,7 +62,7 @@ pub trait Host: Sync {
     fn print(&self, block: i64, text: &str);
     /// Nothing progresses; these blocks wait.
     fn stalled(&self, waiting: &[Waiting]);
-    /// Whether `[addr, addr + len)` lies in live memory of this launch.
+    /// Returns true if `[addr, addr + len)` lies in live memory of this launch.
     fn live(&self, addr: u64, len: u64) -> bool;
 }
 
@@ -101,7 +101,7 @@ struct Shared<'a> {
     spare_cores: bool,
 }
 
-/// What `girih_ctx.host` points at.
+/// The object that `girih_ctx.host` points at.
 struct Worker<'a> {
     shared: &'a Shared<'a>,
     slot: usize,
@@ -188,7 +188,7 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
                     }
                 });
                 if let Err(e) = thread {
-                    // Those that are not there have ended.
+                    // Threads that were never started count as ended.
                     ended.fetch_add(threads - slot, Ordering::SeqCst);
                     shared.fail(Error::argument(format!(
                         "the kernel's blocks wait for each other, so each of the {threads} needs a thread, and the \
@@ -324,7 +324,8 @@ impl Worker<'_> {
     }
 }
 
-/// Whether the abort flag means to stop, for a thread of the launch; the one that launched looks up where it is due.
+/// Returns true if the abort flag asks this thread of the launch to stop; the launching thread first checks for a
+/// pending stop.
 fn stop_asked(slot: usize) -> bool {
     if slot == 0 {
         signals::stopping_here();

@@ -131,7 +131,7 @@ impl<T: Default> Turned<T> {
     pub fn take(&self) -> std::result::Result<TurnedGuard<'_, T>, Denied> {
         let holding = self.turn.take()?;
         if holding.broken {
-            // What the thread of another process was doing is left as it is, not even dropped.
+            // The data that another process's thread was changing is not even dropped, but overwritten.
             // SAFETY: it is this thread's turn.
             unsafe { self.data.get().write(T::default()) };
         }
