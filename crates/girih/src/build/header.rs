@@ -78,7 +78,7 @@ typedef struct $name_threads {
   void *user;
 } $name_threads;
 
-// The meaning of a result other than 0.
+// Describes a result other than 0.
 const char *$name_message(int result);
 ";
 

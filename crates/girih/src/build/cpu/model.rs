@@ -224,7 +224,7 @@ int $name_run($parameters);
 ";
 
 const RUN_ON: &str = "
-// The same on the caller's threads; the arena must be that of their number of workers. The results have the same bits.
+// The same on the caller's threads, with an arena for their number. The results are the same in every bit.
 int $name_run_on(const $name_threads *threads, $parameters);
 ";
 
