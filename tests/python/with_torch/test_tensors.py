@@ -132,7 +132,7 @@ def test_a_result_over_an_input():
 
 
 def test_devices_refuse(monkeypatch):
-    """What is on a GPU is asked the same: here a tensor that says it is."""
+    """The checks apply to tensors on a GPU too: here a tensor that says it is on one."""
     from girih import device
 
     class There:
