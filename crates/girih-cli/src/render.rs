@@ -1,6 +1,6 @@
 //! Diagnostics on a terminal and as JSON.
 //!
-//! Invariant: what users wrote, in messages and as names of files, is shown and never obeyed: it goes through
+//! Invariant: users' texts, in messages and as names of files, are shown and never obeyed: it goes through
 //! `base::label`, and lines of source through the renderer, which does the same.
 
 use std::io::{IsTerminal, Write};
@@ -13,7 +13,7 @@ use girih_compiler::base::launch::Trap;
 use girih_compiler::base::location::chain_text;
 use girih_compiler::base::{Code, Diagnostic, Frame, Location, Severity, Span};
 
-/// A text or bytecode, and what to call it.
+/// A text or bytecode, with its name.
 #[derive(Clone, Default, Debug)]
 pub struct Source {
     pub name: String,
@@ -133,7 +133,7 @@ fn read_user_file(place: &Location) -> Option<(String, Range<usize>)> {
     None
 }
 
-/// For what comes from a user's file: the calls it was inlined through, and its place in the tile program.
+/// For an operation from a user's file: the calls it was inlined through, and its place in the tile program.
 fn notes(source: &Source, d: &Diagnostic) -> Vec<String> {
     let mut notes = vec![];
     let bytecode = source.bytecode.is_some();

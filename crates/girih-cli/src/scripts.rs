@@ -1,5 +1,5 @@
-//! Kernels in Python scripts, checked without running the script: what `girih check` and the language server ask of the
-//! Python package's `girih.scripts`.
+//! Kernels in Python scripts, checked without running the script: `girih check` and the language server ask the Python
+//! package's `girih.scripts`.
 //!
 //! In: a script's path and text. Out: diagnostics, whose spans point into the text.
 //!

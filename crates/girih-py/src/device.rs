@@ -1,4 +1,4 @@
-//! Memory of a CUDA device, and what a DLPack capsule says of an array.
+//! Memory of a CUDA device, and the contents of an array's DLPack capsule.
 //!
 //! In: sizes and addresses. Out: memory that is freed with its object, copies between the device and the host.
 
@@ -49,7 +49,7 @@ impl DeviceMemory {
     }
 }
 
-/// Waits for what was begun on a stream of the device.
+/// Waits for the work queued on a stream of the device.
 #[pyfunction]
 pub fn synchronize(py: Python<'_>, stream: u64) -> PyResult<()> {
     let device = Device::get().map_err(raised)?;

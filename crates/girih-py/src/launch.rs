@@ -1,6 +1,6 @@
 //! `ct.launch`, around cuTile's own.
 //!
-//! In: what a program passes to `cuda.tile.launch`. Out: the launch done, or Girih's exception. It is not a Python function, so
+//! In: the arguments of `cuda.tile.launch`. Out: the launch done, or Girih's exception. It is not a Python function, so
 //! a traceback goes from the program's line to the kernel's with nothing between.
 
 use pyo3::prelude::*;
@@ -8,8 +8,8 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::{arrays, host};
 
-/// Calls `native` with the arrays in one argument made arrays of the device, and raises what `explain` makes of its
-/// exceptions.
+/// Calls `native` with the arrays in one argument made arrays of the device, and raises its exceptions as `explain`
+/// translates them.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Launcher {
     native: Py<PyAny>,

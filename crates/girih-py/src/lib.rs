@@ -1,7 +1,7 @@
 //! `girih._girih`, the compiled part of the Python package `girih`.
 //!
-//! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. What is Python
-//! stays in `python/girih`; here is what must be fast or needs the compiler.
+//! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. Python code stays in
+//! `python/girih`; here is code that must be fast or needs the compiler.
 
 use std::path::PathBuf;
 

@@ -334,8 +334,8 @@ driver! {
     fn cuProfilerStop() { Ok(()) }
 }
 
-/// The text of an error code; after a failure with that code on this thread, what exactly was wrong. It does not count as
-/// a call itself, so that asking leaves what is asked about.
+/// The text of an error code; after a failure with that code on this thread, the exact error. It does not count as a call
+/// itself, so that asking keeps the failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGetErrorString(code: Code, text: Out<*const c_char>) -> Code {
     text.set_if(failure::describe(code.0).unwrap_or(std::ptr::null()));

@@ -109,7 +109,7 @@ pub fn clear() {
     LAST.with_borrow_mut(|l| *l = None);
 }
 
-/// Keeps a text for who is handed its address; valid until this thread's next.
+/// Keeps a text whose address a caller gets; valid until this thread's next.
 pub fn hand_out(s: &str) -> *const std::ffi::c_char {
     TEXT.with_borrow_mut(|t| {
         *t = text(s);

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use girih::sync::Brief;
 
-/// Lets go of the calling thread's hold on the host, and gives what `restore` needs; null when it had none.
+/// Lets go of the calling thread's hold on the host, and returns the argument of `restore`; null when it had none.
 pub type Release = unsafe extern "C" fn() -> *mut c_void;
 pub type Restore = unsafe extern "C" fn(*mut c_void);
 /// Nonzero: give up. Called on the launching thread, after `release`.

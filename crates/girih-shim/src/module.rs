@@ -63,7 +63,7 @@ impl Loaded {
     }
 }
 
-/// Reads and verifies a program, whatever its form.
+/// Reads and verifies a program in any form.
 fn load((options, bytes): (container::Options, Vec<u8>)) -> Result<Handle> {
     let program = Program::from_bytes(&bytes).map_err(|e| {
         let mut failure = failure::from_girih(&e, None);

@@ -107,7 +107,7 @@ pub unsafe fn load(image: *const u8) -> Result<Handle> {
     Ok(handle)
 }
 
-/// Memory with what a global starts with.
+/// Memory with a global's initial value.
 fn define(global: &Global) -> Result<(u64, u64)> {
     let array = &global.array;
     let packed = |pair: &[u64]| (pair[0] & 15) as u8 | pair.get(1).map_or(0, |high| (high & 15) << 4) as u8;
@@ -236,7 +236,7 @@ impl Function {
         let mut memory = RealMemory::new();
         for range in memory::all() {
             let start = std::ptr::with_exposed_provenance_mut(range.start as usize);
-            // SAFETY: the range is allocated; who frees it while a kernel runs breaks the driver's contract.
+            // SAFETY: the range is allocated; to free it while a kernel runs breaks the driver's contract.
             unsafe { memory.register(&range.name, start, range.bytes) };
         }
         let Described { kernel, tile, .. } = &*self.kernel;
@@ -257,7 +257,7 @@ impl Function {
     }
 }
 
-/// Gives away what kernels print.
+/// Forwards the prints of kernels.
 struct Printing;
 
 impl Host for Printing {

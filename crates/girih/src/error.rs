@@ -15,7 +15,7 @@ pub enum Error {
     #[error("{}", summary(.0))]
     Program(Vec<Diagnostic>),
 
-    /// A kernel written in Rust is wrong: what is, and each as text with its line.
+    /// A kernel written in Rust is wrong: the errors, each as text with its line.
     #[error("{}", .shown.join("\n\n"))]
     Kernel { diagnostics: Vec<Diagnostic>, shown: Vec<String> },
 

@@ -79,7 +79,7 @@ pub use memory::{pages, regions, values};
 #[doc(hidden)]
 pub use system::{allocator, files, machine, sync, threads};
 
-/// The crate under its own name, for what `#[girih::kernel]` writes in its own tests and documentation.
+/// The crate under its own name, for the code of `#[girih::kernel]` in the crate's own tests and documentation.
 extern crate self as girih;
 
 pub use compile::inspect::Inspect;

@@ -32,7 +32,7 @@ struct Case {
     buffers: &'static [&'static [u64]],
     /// Scalars after the buffers.
     scalars: &'static [Scalar],
-    /// Operations, or 0 where bytes are what counts.
+    /// Operations, or 0 where only bytes count.
     flops: f64,
     /// Bytes read and written.
     bytes: f64,

@@ -115,7 +115,7 @@ fn of_program(args: &BuildArgs, name: &str, cpu: Option<Cpu>, options: &Options)
     build::of_program(&program, name, args.kernel.entry.as_deref(), cpu, options).map_err(within)
 }
 
-/// The files, what each is, and how to build against them.
+/// The files, with a description of each, and the command that builds against them.
 fn tell(dir: &Path, library: &Library) -> Result<(), Failure> {
     let widest = library.files.iter().map(|f| f.name.len()).max().unwrap_or(0);
     for file in &library.files {

@@ -1,4 +1,4 @@
-//! `girih compile`: a kernel or a model at a stage of its compilation, and what each rule did on the way.
+//! `girih compile`: a kernel or a model at a stage of its compilation, and the rewrites of each rule on the way.
 
 use std::path::Path;
 

@@ -35,7 +35,7 @@ struct Seen {
     cuda: Vec<Option<u32>>,
     /// The CUDA, where it is asked for.
     source: Option<String>,
-    /// Kernel IR, CUDA and what they come from, linked by statements, where they are asked for.
+    /// Kernel IR, CUDA and their source, linked by statements, where they are asked for.
     linked: Vec<StageText>,
 }
 
@@ -294,7 +294,7 @@ impl Told {
     }
 }
 
-/// Prints the reports of the first schedule whole, and of the others what is new.
+/// Prints the reports of the first schedule whole, and the new findings of the others.
 fn print(seen: &[Seen], whole: bool, told: &mut Told) -> Result<(), Failure> {
     for (number, one) in seen.iter().enumerate() {
         let report = &one.report;

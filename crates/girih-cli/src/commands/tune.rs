@@ -1,6 +1,7 @@
 //! `girih tune`: a faster schedule, found by trying, and kept for later runs.
 //!
-//! In: what `girih run` takes. Out: the knobs under which it is faster than by default, if there are any, in the records beside
+//! In: the arguments of `girih run`. Out: the knobs under which it is faster than by default, if there are any, in the
+//! records beside
 //! the cache, which `run`, `compile` and Python use from then on.
 
 use std::collections::BTreeMap;
@@ -204,7 +205,7 @@ impl Tuner<'_, '_> {
         outcomes.into_iter().enumerate().map(of).collect()
     }
 
-    /// By this process, by others beside it, or by who reads what is written; `None`: not evaluated.
+    /// By this process, by others beside it, or by the reader of standard output; `None`: not evaluated.
     fn evaluate(&mut self, batch: &[Candidate]) -> Vec<Option<Result<Measured, Refused>>> {
         if batch.is_empty() {
             return vec![];
@@ -319,7 +320,7 @@ fn search(
 /// The best that is faster than the default beyond noise.
 fn finalist(tuner: &mut Tuner<'_, '_>, ranked: &[(Candidate, f64)]) -> Option<Found> {
     for (knobs, _) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
-        // After Ctrl-C nothing runs: what was measured has to do. The simulator would only count the same again.
+        // After Ctrl-C nothing runs: the measurements so far must suffice. The simulator would only count the same again.
         let measured = match girih::interrupted() || tuner.bench.options.device == Device::Sim {
             true => tuner.measured.get(knobs).copied().ok_or(Refused::Interrupted),
             false => tuner.bench.measure(knobs, true),

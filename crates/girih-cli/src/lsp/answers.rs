@@ -75,7 +75,7 @@ fn markdown(text: String) -> Value {
     json!({ "kind": "markdown", "value": text })
 }
 
-/// The page of an operation, or what a value is.
+/// The page of an operation, or the description of a value.
 fn hover(a: &Asked<'_>) -> Result<Value, String> {
     if let Some((found, d, _)) = a.named()? {
         let text = format!("```mlir\n%{} : {}\n```\n{}", d.name, d.types.join(", "), d.what);

@@ -31,7 +31,7 @@ use crate::scripts::Checker;
 use names::Names;
 use text::{Encoding, Text};
 
-/// A document that is open, and what is known of it.
+/// An open document, and its analysis.
 pub struct Document {
     text: Text,
     version: Value,
@@ -267,7 +267,7 @@ impl Server {
         }
     }
 
-    /// Tells the client what is wrong with what has changed.
+    /// Publishes the diagnostics of changed documents.
     fn publish(&mut self) -> Result<(), End> {
         for uri in std::mem::take(&mut self.changed) {
             let params = match self.documents.get_mut(&uri) {

@@ -79,7 +79,7 @@ impl Text {
         self.range(0, self.text.len())
     }
 
-    /// Applies what a client changed: a range of the text, or all of it.
+    /// Applies a client's change: to a range of the text, or to all of it.
     pub fn change(&mut self, change: &Value) -> Option<()> {
         let new = change["text"].as_str()?;
         let range = &change["range"];

@@ -142,7 +142,7 @@ fn width(b: &Box) -> f64 {
     (letters(&b.label) * 7.0).max(letters(&b.under) * 6.0).max(40.0) + 14.0
 }
 
-/// The boxes in their layers, then the ways of long edges; and the places that each edge passes, from what is read.
+/// The boxes in their layers, then the ways of long edges; and the places that each edge passes, from the box that is read.
 fn places(boxes: &[Box]) -> (Vec<Place>, Vec<Vec<usize>>) {
     let mut layer = vec![0usize; boxes.len()];
     let reads = |at: usize| boxes[at].reads.iter().copied().filter(move |r| *r < at);

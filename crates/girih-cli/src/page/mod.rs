@@ -63,7 +63,7 @@ pub fn stage(s: &StageText, title: &str, language: &str, folded: bool) -> Value 
     })
 }
 
-/// Text as markup shows it: what would not be seen is escaped, as on a terminal.
+/// Text as markup: invisible characters are escaped, as on a terminal.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in visible_lines(text).chars() {
@@ -79,7 +79,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The same data with what would not be seen escaped in every text.
+/// The same data with invisible characters escaped in every text.
 fn seen(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(visible_lines(text).into_owned()),

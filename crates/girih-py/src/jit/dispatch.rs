@@ -1,7 +1,7 @@
 //! From a call of a kernel to the launch of its specialisation.
 //!
-//! In: a grid and the call's arguments. Each is looked at once; what it looks like (`key`) finds the specialisation, or
-//! has Python make it. Invariants: the specialisations' table is locked for a look-up only, never while Python runs; the
+//! In: a grid and the call's arguments. Each is looked at once; the key of its properties (`key`) finds the specialisation,
+//! or has Python make it. Invariants: the specialisations' table is locked for a look-up only, never while Python runs; the
 //! arrays of a call are kept alive by its arguments until the launch is over.
 
 use std::collections::{BTreeSet, HashMap};
@@ -39,10 +39,10 @@ struct Known {
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Dispatcher {
     parameters: Vec<Parameter>,
-    /// `specialise(arguments, settings)`: makes the `Kernel` for what arguments look like.
+    /// `specialise(arguments, settings)`: makes the `Kernel` for the arguments' key.
     specialise: Py<PyAny>,
-    /// `describe(value, name)`: an array other than NumPy's, as `key::Described`, or what stands
-    /// for the argument, an array of NumPy's or a number; raises for anything else.
+    /// `describe(value, name)`: an array other than NumPy's, as `key::Described`, or a replacement for the argument, an
+    /// array of NumPy's or a number; raises for anything else.
     describe: Py<PyAny>,
     /// `name_of(dtype)`: the name and the size of an element type.
     name_of: Py<PyAny>,
@@ -269,7 +269,7 @@ impl Dispatcher {
             layout.shape, layout.strides
         );
         let text = CString::new(text).unwrap_or_default();
-        // Above is `JITFunction.run`, and above that who called it.
+        // Above is `JITFunction.run`, and above that its caller.
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)
     }
 

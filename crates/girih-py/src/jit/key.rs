@@ -91,7 +91,7 @@ pub fn type_name(number: u64) -> String {
     types.names.get(number as usize).cloned().unwrap_or_default()
 }
 
-/// Girih's element types by DLPack's code and bits: what kernels take of them, and its size in bytes.
+/// Girih's element types by DLPack's code and bits.
 const BY_DLPACK: [(u8, u8, &str); 15] = [
     (0, 8, "int8"),
     (0, 16, "int16"),
@@ -180,7 +180,7 @@ pub fn descriptor_of<'py>(array: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
 
 /// The address of an array of NumPy that `empty` has made, and how many bytes it has from there.
 pub fn results_memory(array: &Bound<'_, PyAny>) -> (u64, u64) {
-    // SAFETY: as above; such an array is row-major without gaps, so its first stride is what the rest takes.
+    // SAFETY: as above; such an array is row-major without gaps, so its first stride is the size of the other dimensions.
     unsafe {
         let array = &*array.as_ptr().cast::<ArrayObject>();
         let bytes = match array.rank {
@@ -252,7 +252,7 @@ fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_
 }
 
 /// `(address, bytes, writable, dtype name, layout, stream, owner)`: the layout `(shape, strides in elements)` where it is not
-/// row-major without gaps, the stream of an array that is on a CUDA device, and what keeps the memory.
+/// row-major without gaps, the stream of an array that is on a CUDA device, and the owner of the memory.
 pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>, Py<PyAny>);
 
 impl Collected {

@@ -61,7 +61,7 @@ pub fn is_extent(name: &str) -> bool {
 /// contiguous take part.
 pub fn misunderstood(layouts: &[&Layout], integers: &[i64], others: bool) -> Option<usize> {
     layouts.iter().position(|layout| {
-        // Arrays that lie alike may be used in the order of memory, whatever that is.
+        // Arrays with equal layouts may be used in the order of memory.
         let alike = layouts.iter().filter(|other| *other == layout).count();
         let together = layout.is_dense() && (alike > 1 || (layouts.len() == 1 && !others));
         !together && !layout.is_told(integers)

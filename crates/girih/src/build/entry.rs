@@ -1,7 +1,7 @@
 //! An entry of a tile program as a function of C: its parameters, its versions, and which of them a call runs.
 //!
-//! A call finds the version as [`crate::launch::prepared`] does: by the ranges of what the fast one relies on, and by
-//! whether arrays overlap.
+//! A call finds the version as [`crate::launch::prepared`] does: by the obligations of the fast one, and by a test for
+//! overlapping arrays.
 
 use std::sync::Arc;
 

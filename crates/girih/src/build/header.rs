@@ -62,7 +62,7 @@ $body
 #endif
 ";
 
-/// The threads of a caller, and the words for what went wrong.
+/// The caller's threads, and the messages of errors.
 pub fn shared(name: &str) -> String {
     filled(SHARED, &[("$name", name)])
 }

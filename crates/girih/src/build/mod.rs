@@ -1,4 +1,4 @@
-//! Libraries: a model or a tile program as files that need nothing of Girih.
+//! Libraries: a model or a tile program as files that do not need Girih.
 //!
 //! In: a [`Model`](crate::model::Model) or a [`Program`], and a name. Out: a [`Library`]: for a CPU C sources, a header and
 //! an archive, for a GPU CUDA, machine code and a header; what `girih build` writes.

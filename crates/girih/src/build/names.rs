@@ -6,7 +6,7 @@ use girih_compiler::kernel::ir::{Ident, Idents};
 const OWN: &str = "threads weights loaded arena grid scratch bad at bytes life failed launch workers work length blocks chosen \
 arrays overlap kernels stream result user device context module check zeros file main first some";
 
-/// Macros of the headers that the sources include, by themselves or by what they begin with.
+/// Macros of the headers that the sources include, by name or by prefix.
 const MACROS: &str = "NULL EOF errno offsetof alloca stdin stdout stderr FILE";
 const FAMILIES: &str = "st_ sched_ SCHED_ O_ S_ F_ AT_ MAP_ PROT_ MS_ _SC_ CU cu";
 

@@ -1,7 +1,7 @@
 //! A model as functions of C see it: the caller's arrays and extents, and where every other array lies.
 //!
-//! In: a model taken apart, and its weights. Out: expressions of C, over the parameters of a function, for extents, sizes and
-//! places; what [`super::cpu`] and [`super::cuda`] share.
+//! In: a model taken apart, and its weights. Out: expressions of C, over the parameters of a function, for extents, sizes
+//! and places, shared by [`super::cpu`] and [`super::cuda`].
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub enum Place {
     Symbol(String),
     /// Where this parameter points.
     Caller(String),
-    /// At these bytes of the weights, and of what is computed from them first.
+    /// At these bytes of the weights and the arrays computed from them at load.
     Weights(usize),
     Loaded(u64),
     /// At these bytes of the arena, an expression.
@@ -44,7 +44,7 @@ pub enum Place {
     Behind(Box<Place>, String),
 }
 
-/// How a language spells what a loop does beside its steps.
+/// How a language spells the parts of a loop that are not steps.
 pub trait Spelled {
     /// A step, by its place among [`Parts::steps`].
     fn step(&self, at: usize) -> Result<String>;
@@ -305,7 +305,7 @@ impl<'a> Planned<'a> {
         Ok(Some((placed.0, placed.1.next_multiple_of(ALIGN))))
     }
 
-    /// An error where weights, and what is known of temporary arrays and results, take more than the limit allows.
+    /// An error if weights, and the temporary arrays and results of known size, take more than the limit allows.
     pub fn allow(&self, options: &Options) -> Result<()> {
         let mut bytes = (self.weights.bytes.len() as u64).saturating_add(self.loaded_bytes);
         if let Some((_, arena)) = self.placed()? {

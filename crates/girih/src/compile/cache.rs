@@ -58,7 +58,7 @@ pub struct Cache {
     /// Why the user's cache is not used, or not as it should be.
     warning: Brief<Option<String>>,
     capacity: u64,
-    /// Takes what this one cannot, once writing here has failed.
+    /// The fallback cache, once writing here has failed.
     aside: Built<Arc<Cache>>,
     /// A failing source lies here: the private folder stays.
     keep: AtomicBool,
@@ -96,7 +96,7 @@ fn brought_key(source: &str) -> String {
 pub fn lacking(source: &str) -> Vec<String> {
     let here = machine::features();
     let command = source.lines().next().unwrap_or_default().split_whitespace();
-    // A user's own `-march=native` says nothing of what it was.
+    // A user's own `-march=native` does not name the features.
     let wanted = command.filter_map(|word| word.strip_prefix("-m")).filter(|f| !f.starts_with("prefer-vector-width"));
     wanted.filter(|f| !here.contains(f)).map(String::from).collect()
 }
@@ -219,7 +219,7 @@ impl Cache {
         self
     }
 
-    /// The name of what `compiler` makes of `source`.
+    /// The name of the object that `compiler` makes of `source`.
     pub fn key(source: &str, compiler: &Compiler) -> String {
         let mut hash = blake3::Hasher::new();
         hash.update(format!("{ABI_VERSION}\n{}\n", compiler.fingerprint()).as_bytes());
@@ -227,7 +227,7 @@ impl Cache {
         hash.finalize().to_hex().as_str()[..40].to_string()
     }
 
-    /// The object compiled from `source`, by whatever compiler where it was brought here, else by `compiler`.
+    /// The object compiled from `source`, by any compiler if it was imported, else by `compiler`.
     pub fn find_or_build<'c>(&self, source: &str, compiler: impl FnOnce() -> Result<&'c Compiler>) -> Result<Entry> {
         match self.find_brought(source) {
             Some(entry) => Ok(entry),
@@ -235,7 +235,7 @@ impl Cache {
         }
     }
 
-    /// The object that was brought for `source`, if this processor has what it was compiled for.
+    /// The imported object for `source`, if this processor has the features it was compiled for.
     fn find_brought(&self, source: &str) -> Option<Entry> {
         let dir = self.dir.join(brought_key(source));
         // Most often there is none.
@@ -296,7 +296,7 @@ impl Cache {
         dirs.into_iter().filter_map(one).collect()
     }
 
-    /// Lets the cache forget what is too much.
+    /// Removes entries beyond the cache's capacity.
     pub fn fit(&self) {
         if !self.private {
             self.shrink(Path::new(""));
@@ -365,7 +365,7 @@ impl Cache {
         if let Some(entry) = lookup(dir) {
             return Ok(entry);
         }
-        // Temporary files are made under the lock: whoever made these is gone. Where there are no locks somebody may be at work.
+        // Temporary files are made under the lock, so the process that made these has ended. Without locks it may still be at work.
         for name in names(dir).filter(|name| name.contains(".tmp.") && lock.is_real()) {
             let _ = remove_any(&dir.join(name));
         }
@@ -429,7 +429,7 @@ impl Cache {
         Usage { entries: entries.len() as u64, bytes: entries.iter().map(|e| e.2).sum() }
     }
 
-    /// Removes every entry that is not being built right now; returns what was removed.
+    /// Removes every entry that is not being built right now; returns their number and size.
     pub fn clear(&self) -> Result<Usage> {
         let mut removed = Usage::default();
         for (_, path, size) in self.entries() {
@@ -446,7 +446,7 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Removes what killed processes left.
+    /// Removes files that killed processes left.
     pub fn tidy(&self) {
         remove_stale(&self.dir, |_| true);
         for (_, path, _) in self.entries() {
@@ -455,7 +455,7 @@ impl Cache {
             }
             let Some(lock) = try_lock(&path) else { continue };
             if lock.try_lock().is_err() {
-                // No locks: only what is old.
+                // Without locks, only old files.
                 remove_stale(&path, |_| true);
                 continue;
             }

@@ -131,7 +131,7 @@ impl Candidate {
         command
     }
 
-    /// How it was found, to be read behind its name; empty for what PATH has.
+    /// How it was found, to be read behind its name; empty for a compiler on PATH.
     pub fn origin(&self) -> &'static str {
         let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
         match (set("GIRIH_CC"), set("CC")) {
@@ -206,7 +206,7 @@ impl Candidate {
         Ok(self.run(&mut command, Some(b"float girih_probe(float a) { return a + 1.0f; }\n"))?.status.success())
     }
 
-    /// Runs the compiler to its end, or until Ctrl-C, and gives what it said.
+    /// Runs the compiler to its end, or until Ctrl-C, and returns its output.
     fn run(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
         let cannot = |e| self.cannot_start(e);
         let _compiling = Compiling::enter();
@@ -275,7 +275,7 @@ impl Compiler {
         self
     }
 
-    /// Everything that decides what the compiler makes of a source.
+    /// Everything that decides the compiler's output for a source.
     pub fn fingerprint(&self) -> String {
         format!("{}\n{}\n{}", self.candidate.identity, self.version, self.flags.join(" "))
     }
@@ -358,7 +358,7 @@ impl Said {
         Said { pipe, text: vec![] }
     }
 
-    /// Takes what is there. What cannot be read of a message is missing from it.
+    /// Takes the bytes that are there. Bytes of a message that cannot be read are missing from it.
     fn take(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         // All that is there comes before the error that says so.

@@ -32,7 +32,7 @@ pub trait Inspect {
     /// Diagnostics, those of the observer among them.
     fn observe(&self, observer: &mut dyn Observer) -> Result<()>;
 
-    /// All stages at once, linked line by line, and what each rule did.
+    /// All stages at once, linked line by line, and the rewrites of each rule.
     ///
     /// # Errors
     /// Diagnostics of the compilation.
@@ -41,8 +41,8 @@ pub trait Inspect {
     /// The source text, or for a model its operations, with the source of each line; `None` for handwritten Kernel IR.
     fn written(&self) -> Option<StageText>;
 
-    /// Everything there is to see, as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the
-    /// first error, the trace of what led to it included.
+    /// All stages as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the first error, with
+    /// the trace that led to it.
     ///
     /// # Errors
     /// Those of the compilation and of `write`.

@@ -5,7 +5,7 @@
 //! simulating gemm: block 12 of 512, about 3 min left; `--block 0,0,0` runs one
 //! ```
 //!
-//! In: what a compilation is at, from an [`Observer`] around its own and from the calls of the C compiler. Out: nothing in
+//! In: the current step of a compilation, from an [`Observer`] around its own and from the calls of the C compiler. Out: nothing in
 //! the first second of it, then the line, by a thread of its own, since one rule can take long.
 //!
 //! Invariants: nothing is kept or written before [`watch`] is called, which the command line does where standard error is
@@ -153,7 +153,7 @@ pub(crate) fn count(at: usize, of: usize) {
     }
 }
 
-/// How many blocks of a simulated kernel have ended, and what there is to say of the rest; asked for now and then only.
+/// The number of blocks of a simulated kernel that have ended, and a remark on the rest; asked for now and then only.
 pub(crate) fn blocks(done: u64, of: u64, rest: impl FnOnce() -> Option<String>) {
     if let Some(mut state) = state() {
         let rest = rest().map_or(String::new(), |text| format!(", {text}"));

@@ -1,5 +1,4 @@
-//! A kernel lowered under some assumptions and the native code made of it: what launches of tile programs and steps of
-//! models share.
+//! A kernel lowered under some assumptions and its native code, shared by launches of tile programs and steps of models.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +24,7 @@ pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true
 /// since no step's launch tests obligations. Their index expressions are exact as they are written.
 pub(crate) const PLANNED: Assumptions = Assumptions { no_wrap: false, no_alias: true };
 
-/// A kernel lowered under some assumptions, and what it was compiled to.
+/// A kernel lowered under some assumptions, and its compiled code.
 pub(crate) struct Version {
     pub assume: Assumptions,
     pub lowered: Lowered,

@@ -1,4 +1,4 @@
-//! Tensor maps: what TMA is told of an array, for the values of a launch.
+//! Tensor maps: TMA's descriptions of arrays, for the values of a launch.
 
 use std::ffi::c_int;
 

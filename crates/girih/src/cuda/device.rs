@@ -11,7 +11,7 @@ use super::{Error, Result};
 const CAPABILITY: [c_int; 2] = [75, 76];
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const DYNAMIC_SHARED: c_int = 8;
-/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`, and what it says of memory that only the device has.
+/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`, and its value for device memory.
 const MEMORY_TYPE: c_int = 2;
 /// `CU_POINTER_ATTRIBUTE_RANGE_START_ADDR`, which only allocations have.
 const RANGE_START: c_int = 11;
@@ -223,7 +223,7 @@ impl Memory {
     }
 }
 
-/// Copies from the host. All streams see what was copied: the driver's call may return while the device still copies what it
+/// Copies from the host. All streams see the copied bytes: the driver's call may return while the device still copies what it
 /// took from pageable memory.
 ///
 /// # Errors
@@ -246,7 +246,7 @@ pub fn copy(device: &Device, to: Address, from: Address, bytes: u64, stream: Han
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the driver knows how far its memory goes; what belongs to others is theirs to vouch for.
+    // SAFETY: the driver checks its own allocations; callers vouch for other memory.
     let status = unsafe { (device.driver.functions.copy)(to, from, bytes as usize, stream) };
     device.driver.expect("cuMemcpyDtoDAsync", status)
 }
@@ -289,7 +289,7 @@ impl Event {
         Ok(Event { device, handle })
     }
 
-    /// It is the moment at which what was begun on a stream until now is done.
+    /// Marks the moment at which all work queued on a stream until now is done.
     ///
     /// # Errors
     /// The driver's.

@@ -30,7 +30,7 @@ pub struct TensorMap(pub [u64; 16]);
 
 macro_rules! functions {
     ($($field:ident: $symbol:literal ($($arg:ty),*);)*) => {
-        /// The functions, by what they do.
+        /// The functions, by purpose.
         pub struct Functions {
             $(pub $field: unsafe extern "C" fn($($arg),*) -> Status,)*
         }
@@ -108,8 +108,8 @@ impl Driver {
     }
 
     fn open(path: &Path, named: bool) -> Result<Driver> {
-        // SAFETY: a driver's initialisers set up its own data; whoever names a file vouches for what is in it, as for any
-        // library on the loader's path.
+        // SAFETY: a driver's initialisers set up its own data; the user who names a file vouches for its contents, as for
+        // any library on the loader's path.
         let library = unsafe { Library::new(path) }.map_err(|e| {
             let reason = std::error::Error::source(&e).map_or_else(|| e.to_string(), |s| s.to_string());
             if named { Error::Unusable { path: path.into(), reason } } else { Error::NoDriver { reason } }

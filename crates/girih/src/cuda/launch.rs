@@ -1,6 +1,7 @@
 //! Kernels on the GPU, on arrays of the host and of the device.
 //!
-//! In: a kernel lowered for the device's target, a launch with addresses, and what memory these are of. Out: the memory changed.
+//! In: a kernel lowered for the device's target, a launch with addresses, and the memory that they point to. Out: the
+//! memory changed.
 //! Arrays of the host are copied to the device and back, each once however many arguments are parts of it; those of the device
 //! are taken as they are.
 
@@ -266,7 +267,7 @@ impl Timer {
         Ok(Timer { device, stream, started })
     }
 
-    /// Waits for what was begun, and gives its seconds.
+    /// Waits for the work that was begun, and returns its seconds.
     fn stop(self) -> super::Result<f64> {
         let ended = Event::new(self.device)?;
         ended.record(self.stream)?;

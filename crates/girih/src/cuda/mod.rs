@@ -1,7 +1,7 @@
 //! CUDA source to machine code, on a machine with or without a GPU; and kernels on a GPU.
 //!
-//! In: a [`Unit`](girih_compiler::emit::cuda::Unit) of CUDA and the name of a target. Out: PTX, a cubin, its SASS, and
-//! what each kernel needs of a multiprocessor. NVIDIA's compiler and disassembler are found at run time; nothing of them
+//! In: a [`Unit`](girih_compiler::emit::cuda::Unit) of CUDA and the name of a target. Out: PTX, a cubin, its SASS, and the
+//! resources of each kernel. NVIDIA's compiler and disassembler are found at run time; nothing of them
 //! is needed to build Girih, and neither needs a driver.
 //!
 //! ```text

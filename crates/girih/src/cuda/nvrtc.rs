@@ -75,7 +75,7 @@ impl Nvrtc {
     }
 
     fn open(path: &Path) -> std::result::Result<Nvrtc, String> {
-        // SAFETY: NVRTC's initialisers only set up its own data; whoever names the folder vouches for what is in it, as
+        // SAFETY: NVRTC's initialisers only set up its own data; the user who names the folder vouches for its contents, as
         // for any library on the loader's path.
         let library = unsafe { Library::new(path) }.map_err(|e| reason(&e))?;
         macro_rules! function {

@@ -66,7 +66,7 @@ const REGISTER_UNIT: u32 = 256;
 const SHARED_UNIT: u32 = 128;
 const SHARED_OF_SYSTEM: u32 = 1024;
 
-/// How many blocks run on one multiprocessor, and what keeps more from it.
+/// The number of blocks that run on one multiprocessor, and the resource that limits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Occupancy {
     pub blocks: u32,

@@ -229,7 +229,7 @@ impl<P: Address, const N: usize> TensorDescriptor<P, N> {
     }
 }
 impl<T: Elem, const N: usize> TensorDescriptor<PtrMut<T>, N> {
-    /// Writes what of the block at `offsets` lies in the array.
+    /// Writes the part of the block at `offsets` that lies in the array.
     #[track_caller]
     pub fn store(self, offsets: impl Positions<N>, value: impl Operand<T>) {
         self.0.store(&offsets.positions(), &every::<N>(), value);

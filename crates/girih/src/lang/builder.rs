@@ -116,7 +116,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Builder>> = const { RefCell::new(None) };
 }
 
-/// Runs `f` on the kernel being built; the caller's line is the place of what follows.
+/// Runs `f` on the kernel being built; the caller's line is the place of the operations that follow.
 #[track_caller]
 pub fn here<R>(f: impl FnOnce(&mut Builder) -> R) -> R {
     let place = Location::caller();
@@ -144,7 +144,7 @@ fn is_own(place: &Location) -> bool {
 
 /// Builds a kernel by running `body`.
 pub fn build(builder: Builder, body: &dyn Fn()) -> Builder {
-    /// Puts back what was being built before, whatever happens.
+    /// Restores the builder that was active before, also after a panic.
     struct Outer(Option<Builder>);
     impl Drop for Outer {
         fn drop(&mut self) {

@@ -185,7 +185,7 @@ floats! {
     f64 "f64" 64 f64 |x| format!("{x:?}");
 }
 
-// Loaded, stored, converted and multiplied; what computes with them converts them first.
+// Loaded, stored, converted and multiplied; other arithmetic must convert them first.
 macro_rules! small_floats {
     ($($t:ident $ir:literal;)*) => {$(
         impl Elem for $t {

@@ -541,7 +541,7 @@ fn conversion(b: &mut Builder, op: &str, x: Id, to: ElementType, words: &str) ->
 
 impl<T: Constant> Tile<T> {
     /// The values as another type: floats round to the nearest, ties to even; floats become integers towards zero; integers
-    /// keep their low bits; what is not 0 becomes true.
+    /// keep their low bits; numbers other than 0 become true.
     #[track_caller]
     pub fn to<U: Constant>(self) -> Tile<U> {
         here(|b| Tile::of(convert(b, self.id, U::TYPE)))

@@ -1,4 +1,4 @@
-//! Tiles as a kernel's author meets them, and what can stand beside them.
+//! Tiles as a kernel's author uses them, and the operands that can stand beside them.
 
 use std::marker::PhantomData;
 

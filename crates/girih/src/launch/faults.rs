@@ -41,7 +41,7 @@ static BEFORE: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 
 pub enum Fault {
     /// It accessed memory that does not exist, or may not be accessed so.
     Memory,
-    /// It executed what this processor refuses.
+    /// It executed an instruction that this processor refuses.
     Operation,
 }
 
@@ -57,8 +57,9 @@ impl Fault {
     }
 }
 
-/// Sees to it that faults of kernels are told from others, before a launch. The handlers stay: to put back what was there after
-/// each launch would take longer than a short one. A host that sets handlers later gets them called for its own faults.
+/// Installs the handlers that tell faults of kernels from others, before a launch. The handlers stay: restoring the old
+/// ones after each launch would take longer than a short launch. A host that sets handlers later gets them called for its
+/// own faults.
 pub(crate) fn watch() {
     static SETTING: Brief<()> = Brief::new(());
     let handler = on_fault as *const () as usize;
@@ -92,7 +93,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
     }
     let Some(before) = SIGNALS.iter().position(|s| *s == signal).and_then(|at| BEFORE.get(at)) else { return };
-    // A handler that puts back what it found, this one, and raises the signal anew from within has had its turn.
+    // A handler that restores the handler it found, which is this one, and raises the signal anew has had its turn.
     let here = &raw const signal as usize;
     // SAFETY: the system passes this to handlers with SA_SIGINFO.
     let raised = unsafe { info.as_ref() }.is_some_and(|i| i.si_code <= 0);
@@ -171,7 +172,7 @@ unsafe fn trampoline(args: *const u64, ctx: *mut Context, lo: i64, hi: i64, entr
     unsafe { entry(args, ctx, lo, hi) }
 }
 
-/// Runs a kernel's blocks; what it did, where the system stopped it.
+/// Runs a kernel's blocks; returns the fault, if the system stopped it.
 ///
 /// # Safety
 /// As of the kernel.

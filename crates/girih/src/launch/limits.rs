@@ -77,11 +77,11 @@ impl Limits {
     }
 }
 
-/// The best rate of a few short runs of `work` on every thread; `work` gives what it did.
+/// The best rate of a few short runs of `work` on every thread; `work` returns the amount of its work.
 pub(super) fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 {
     let mut best = 0f64;
     let start = Instant::now();
-    // The first run of much memory may be what makes the system find it.
+    // In the first run on much memory the system may first have to map it.
     for run in 0.. {
         if run >= 3 && start.elapsed() >= Duration::from_millis(100) {
             break;
@@ -105,7 +105,7 @@ pub(super) fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 
 /// Rounds of a chain of multiply-adds in one piece of work.
 const ROUNDS: u32 = 200_000;
 
-/// The rate of what gives how many operations were done and their result; `None` where the processor cannot do it.
+/// The rate of a function that returns its number of operations and their result; `None` where the processor cannot run it.
 fn measure(threads: usize, work: &(dyn Fn() -> Option<(f64, f32)> + Sync)) -> Option<f64> {
     work()?;
     let rate = best(threads, &|_| {
@@ -270,7 +270,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("girih-limits-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let first = Limits::of(1, Some(&dir));
-        // No processor is faster than this; how slow one seems depends on what else it does.
+        // No processor is faster than this; one may seem slow because of other work.
         assert!(
             [first.flops, first.bytes, first.bf16, first.int8].iter().all(|rate| *rate > 0.0 && *rate < 1e14),
             "{first:?}"

@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-/// Workers, and what they share with the caller.
+/// Workers, and their shared state with the caller.
 struct Crew {
     /// The process that they live in: a fork has none of them, and begins with others.
     epoch: u32,
@@ -172,7 +172,7 @@ impl Drop for Close<'_> {
     fn drop(&mut self) {
         self.shared.state.fetch_or(CLOSED, Ordering::SeqCst);
         let start = Instant::now();
-        // In a child that was forked during the job nobody else is inside, whatever the count says.
+        // In a child that was forked during the job no other thread is inside, even if the count says so.
         while self.shared.state.load(Ordering::Acquire) & COUNT != 0 && sync::epoch() == self.epoch {
             if start.elapsed() < SPIN {
                 std::hint::spin_loop();

@@ -117,7 +117,7 @@ impl<'a> Prepared<'a> {
         Ok(prepared)
     }
 
-    /// On raw addresses: as `new`, but what was found out about one of the last launches is not found out again.
+    /// On raw addresses: as `new`, but reuses the checks of the last launches.
     pub(crate) fn raw(kernel: &'a Kernel<'a>, grid: [u32; 3], bound: Bound<'a>) -> Result<Prepared<'a>> {
         check_blocks(kernel.options(), grid)?;
         let mut prepared =
@@ -197,7 +197,7 @@ impl<'a> Prepared<'a> {
         Launch { budget: machine::budget(), ..self.launch() }
     }
 
-    /// Refuses buffers that are too small for what will be touched, and shared ones that would be written.
+    /// Refuses buffers that are too small for the launch's accesses, and shared ones that would be written.
     fn check_sizes(&self, version: &Version) -> Result<()> {
         let params = self.kernel.params();
         for (i, extent) in self.bound.extents.iter().enumerate() {
@@ -264,7 +264,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// On the GPU, which has printed what it prints when the launch has ended.
+    /// On the GPU, whose prints have all arrived when the launch has ended.
     fn run_on_gpu(&self, version: &Version, loaded: &Loaded) -> Result<Report> {
         let addresses = self.kernel.global_addresses(&version.lowered.tile)?;
         let mut memory = self.bound.memory(self.kernel.params());
@@ -425,7 +425,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Memory in which a write to one byte is a fault, so that the evaluator names who wrote it.
+/// Memory in which a write to one byte is a fault, so that the evaluator names the operation that wrote it.
 struct Watched {
     memory: RealMemory,
     at: u64,

@@ -43,7 +43,7 @@ impl Simulated<'_> {
         lines.iter().find(|l| l.statement == statement as usize).map(|l| l.line)
     }
 
-    /// Kernel IR, its CUDA where there is one, and before them what they come from; lines that belong to the same statement have
+    /// Kernel IR, its CUDA where there is one, and before them their source; lines that belong to the same statement have
     /// its number in common.
     #[doc(hidden)]
     pub fn linked(&self, source: Option<&StageText>) -> Vec<StageText> {
@@ -134,7 +134,7 @@ pub(crate) fn evaluated(
     ended.map_err(|trap| if signals::interrupted() { Error::Interrupted } else { Error::Trap(Box::new(trap)) })
 }
 
-/// Gives what is printed to the options' printer.
+/// Passes prints to the options' printer.
 struct Printing<'a> {
     options: &'a Options,
 }
@@ -157,7 +157,7 @@ struct Timed<'a> {
     blocks: u64,
 }
 
-/// `3 min`; nothing for what ends soon.
+/// `3 min`; empty for a run that ends soon.
 fn long(seconds: f64) -> Option<String> {
     match seconds {
         s if s < 5.0 => None,

@@ -1,6 +1,6 @@
 //! Which elements of a checked launch's outputs no block wrote.
 //!
-//! In: the arrays of a launch, and what the kernel does to them. While it runs, checked code notes each byte that it writes of
+//! In: the arrays of a launch, and the kernel's accesses to them. While it runs, checked code notes each byte that it writes of
 //! an array that is only written. Out: a warning for each of these that has elements without a note.
 
 use girih_compiler::base::{Code, Diagnostic};

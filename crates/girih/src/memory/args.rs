@@ -157,7 +157,7 @@ pub struct Reached {
     pub bytes: u64,
 }
 
-/// A launch's arguments as a driver has them: bits, and what is known about the memory behind addresses.
+/// A launch's arguments as a driver has them: bits, and the known facts about the memory behind addresses.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct RawArgs {
     /// One per parameter: the bits of a scalar, or an address.
@@ -366,8 +366,8 @@ impl Bound<'_> {
         })
     }
 
-    /// The lowest and one past the highest byte address per parameter, as the ABI wants them, and behind them a 0 for each: no
-    /// notes are taken of what is written there.
+    /// The lowest and one past the highest byte address per parameter, as the ABI wants them, and behind them a 0 for each:
+    /// no notes are taken of writes there.
     pub fn extent_table(&self) -> Vec<i64> {
         let range = |e: &Extent| [e.start as i64, e.start.saturating_add(e.bytes) as i64];
         let regions = self.extents.iter().flat_map(|e| e.as_ref().map_or([0, 0], range));

@@ -81,7 +81,7 @@ pub struct Binding {
     pub unshared: u64,
 }
 
-/// The addresses of what lives as long as the model, by array.
+/// The addresses of arrays that live as long as the model, by array.
 pub trait Fixed {
     fn address(&self, array: ArrayId) -> Option<u64>;
 }
@@ -178,7 +178,7 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
 
 /// The binding of the steps that run once. Their extents depend on no symbol.
 pub fn bind_load(plan: &Plan, grids: &[Grid], graph: &Graph, fixed: &dyn Fixed) -> Result<Binding> {
-    // Kernels take every symbol, whether they need it or not.
+    // Every kernel takes every symbol, even unused ones.
     let any: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
     let mut binding = Binding::default();
     for (step, grid) in plan.load.iter().zip(grids) {

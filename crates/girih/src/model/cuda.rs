@@ -104,7 +104,7 @@ impl Resident {
         (self.plan.steps.len(), self.kernels.len())
     }
 
-    /// Parameters have changed: what depends on them is computed anew before the next run.
+    /// Parameters have changed: arrays that depend on them are computed anew before the next run.
     pub(super) fn parameters_changed(&self) {
         self.changed.store(true, Ordering::SeqCst);
     }
@@ -352,7 +352,7 @@ impl Runner for Running<'_> {
         extent::value(&l.rounds, self.symbols).and_then(|n| u64::try_from(n).ok()).ok_or_else(range)
     }
 
-    /// Waits for what computes the condition.
+    /// Waits for the kernel that computes the condition.
     fn holds(&mut self, condition: ArrayId) -> Result<bool> {
         self.event()?.synchronize()?;
         let mut bytes = [0];

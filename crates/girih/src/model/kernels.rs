@@ -66,7 +66,7 @@ fn params(kernel: &Kernel) -> Vec<Param> {
     kernel.params.iter().map(|p| Param { name: p.name.clone(), kind: kind(p.ty) }).collect()
 }
 
-/// Lowers and compiles kernels, several at a time; what a saved model has of them is not compiled.
+/// Lowers and compiles kernels, several at a time; kernels that a saved model has are not compiled.
 pub(super) fn compile(
     kernels: &[&Kernel],
     rewrites: Rewrites,

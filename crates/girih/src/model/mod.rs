@@ -72,7 +72,7 @@ pub use reference::{Bound, Checked};
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 pub use verify_each::Verified;
 
-/// A model that was read, and what it was compiled to.
+/// A model that was read, and its compiled form.
 pub struct Model {
     /// As it was captured: Torch IR.
     graph: Graph,
@@ -237,7 +237,7 @@ impl Model {
         self.tools.cache_warning()
     }
 
-    /// Lowers and compiles the model, so that the first run finds it ready; says what that took. For the evaluator and the
+    /// Lowers and compiles the model, so that the first run finds it ready; returns a summary. For the evaluator and the
     /// simulator it only lowers, so that all refuse the same models.
     pub fn compile(&self) -> Result<Compilation> {
         if self.options.device == Device::Cuda {

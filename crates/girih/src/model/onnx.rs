@@ -246,7 +246,7 @@ impl OnnxModel {
     /// The model for these arrays. The first time shows whether there is one for all shapes.
     ///
     /// # Errors
-    /// `E0802` and the like: what is not supported for these shapes either.
+    /// `E0802` and the like: operations that are not supported even for these shapes.
     pub fn fitting(&self, arrays: &[(&str, &Tensor)]) -> Result<Fitting> {
         let shapes: Vec<(&str, &[u64])> = arrays.iter().map(|(name, t)| (*name, t.shape())).collect();
         self.fitting_shapes(&shapes, arrays)
@@ -455,7 +455,7 @@ impl OnnxModel {
         Ok(Special { model, takes: Takes::These { shapes: call.shapes.clone(), known }, given: call.given.clone() })
     }
 
-    /// A refusal that names a dimension, while arrays are missing, may be one of what is not known.
+    /// While arrays are missing, a refusal that names a dimension may be due to an unknown extent.
     fn with_help(&self, error: Error, shapes: &BTreeMap<String, Vec<u64>>) -> Error {
         let absent = self.inputs.iter().filter(|i| !shapes.contains_key(&i.name));
         let absent: Vec<String> = absent.map(|i| format!("`{}`", i.name)).collect();

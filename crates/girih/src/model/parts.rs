@@ -1,7 +1,7 @@
 //! A model taken apart for [`crate::build`]: its steps, the kernels they run, and everything that is known before a run.
 //!
-//! In: a model, and its parameters where it does not have them. Out: [`Parts`]. On a CPU, steps of load run here: what they
-//! wrote is as constant as what they read.
+//! In: a model, and its parameters where it does not have them. Out: [`Parts`]. On a CPU, steps of load run here: the
+//! arrays that they write are constants, as those that they read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ impl Parts<'_> {
         if self.loaded.is_some() { 0 } else { self.plan.load.len() }
     }
 
-    /// The arrays that the steps read and nothing writes, with what they hold.
+    /// The arrays that the steps read and nothing writes, with their contents.
     pub fn weights(&self) -> Result<Vec<(ArrayId, &[u8])>> {
         let named = |step: &Step| step.args.iter().filter_map(array_of).chain(step.reads.clone()).collect::<Vec<_>>();
         let moves = self.plan.loops.values().flat_map(|l| l.before.iter().chain(&l.first).chain(&l.last));

@@ -1,5 +1,5 @@
-//! Where a model's time goes: each step of a run with what it computes, how long it takes, and how that compares with
-//! what the machine can do.
+//! Where a model's time goes: each step of a run with its operations, its time, and the fraction of the machine's limit
+//! that it reaches.
 
 use std::time::{Duration, Instant};
 

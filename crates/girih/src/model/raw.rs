@@ -24,7 +24,7 @@ pub(super) struct Runs {
     /// The input addresses of the current run.
     addresses: Vec<u64>,
     outputs: Vec<u64>,
-    /// Memory that every run looks at, as `Model::watched` tells it; and what it held before the last run on a GPU.
+    /// Memory that every run looks at, as `Model::watched` tells it; and a digest of its contents before the last run on a GPU.
     pub(super) watched: Option<Vec<(u64, usize)>>,
     seen: Option<Digest>,
 }
@@ -96,8 +96,8 @@ impl Model {
     }
 
     /// As [`Model::run_raw`] on a GPU, in its place on a stream of the driver's: where every input and output is on the device the
-    /// run only begins. Without a stream it waits. A caller who knows that all arguments and outputs are on the device saves the
-    /// asking of the driver for each.
+    /// run only begins. Without a stream it waits. If a caller knows that all arguments and outputs are on the device, the
+    /// driver is not asked about each.
     ///
     /// # Safety
     /// As of [`Model::run_raw`], until the run is over; with `on_device` every address is the device's.

@@ -1,4 +1,4 @@
-//! A compiled model in one file: its graph, its weights, what was computed from them, and the machine code of its kernels.
+//! A compiled model in one file: its graph, its weights, the arrays computed from them, and the machine code of its kernels.
 //!
 //! The file is a [container](crate::system::container). Its header has the graph's text, the versions, and the number of each part.
 //!
@@ -48,7 +48,7 @@ pub(super) struct Saved {
     file: File,
     /// By the hash of their C: the bytes of the object.
     objects: BTreeMap<String, Bytes>,
-    /// Name, place and length of what the steps of load wrote, in the order of the plan's arrays.
+    /// Name, place and length of the arrays that the steps of load wrote, in the order of the plan's arrays.
     loaded: Vec<(String, u64, u64)>,
     /// A hash of the plan.
     plan: String,
@@ -144,9 +144,9 @@ impl Model {
         FORM.write(path, header, parts)
     }
 
-    /// Reads what [`Model::save`] wrote. Knobs and checks are those it was saved with, unless the options have knobs.
+    /// Reads a file of [`Model::save`]. Knobs and checks are those it was saved with, unless the options have knobs.
     ///
-    /// The file holds machine code, which is run: load only what comes from somebody whom you trust.
+    /// The file holds machine code, which is run: load only files whose author you trust.
     ///
     /// # Errors
     /// A file that cannot be read, is not a saved model, is damaged or truncated.
@@ -243,7 +243,8 @@ impl Saved {
         Some(Native { kernel, cached: true })
     }
 
-    /// Memory with what the steps of load wrote, in the order of the plan's arrays, whose names and lengths `arrays` gives;
+    /// Memory with the arrays that the steps of load wrote, in the order of the plan's arrays, whose names and lengths
+    /// `arrays` gives;
     /// `None` if the plan differs. It may be written, which changes no file.
     pub fn packed(&self, plan: &str, arrays: &[(&str, usize)]) -> Option<Vec<MmapMut>> {
         let same = |((name, _, length), (other, bytes)): (&(String, u64, u64), &(&str, usize))| {

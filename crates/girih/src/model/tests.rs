@@ -99,7 +99,7 @@ fn a_model_runs_for_every_extent() {
     let compiled = model.compile().unwrap();
     assert_eq!((compiled.steps, compiled.kernels), (3, 2));
     assert_eq!(model.footprint(), Footprint { weights: 16, loaded: 16, arena: 8192 });
-    // Other parameters, and what follows from them.
+    // Other parameters, and the arrays computed from them.
     model.bind_parameters(vec![("w", tensor(&[0.0; 4]))]).unwrap();
     let out = model.run(&[("x", &tensor(&[7.0; 4]))]).unwrap();
     assert_eq!(out[0].1.buffer().to_vec::<f32>().unwrap(), [7.0; 4]);

@@ -55,7 +55,7 @@ pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     only_regular(options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?)
 }
 
-/// The same of a file that a user names, who may name it through a link.
+/// The same for a file that a user names, possibly through a link.
 pub fn open_named(path: &Path) -> io::Result<File> {
     only_regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
 }
@@ -148,7 +148,7 @@ pub fn is_noexec(folder: &Path) -> bool {
     }
 }
 
-/// Removes whatever has the name: a file, a pipe, a link, a folder.
+/// Removes the file, pipe, link or folder of this name.
 pub fn remove_any(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path)?.is_dir() {
         true => std::fs::remove_dir_all(path),
@@ -203,7 +203,7 @@ pub fn write_parts(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     guard.rename(&target)
 }
 
-/// As [`write_whole`], whatever has the name now: a pipe or a folder gives way.
+/// As [`write_whole`], but replaces anything of this name: a pipe or a folder gives way.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
         remove_any(path)?;

@@ -1,5 +1,5 @@
-//! Folders of Python packages from which this code, or the command it is part of, may take what other packages bring: a
-//! C compiler, NVIDIA's libraries.
+//! Folders of Python packages from which this code, or the command it is part of, may use the files of other packages: a C
+//! compiler, NVIDIA's libraries.
 //!
 //! ```text
 //! PREFIX/bin/girih                                                     the command of a wheel

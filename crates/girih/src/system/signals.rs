@@ -70,7 +70,7 @@ impl Drop for Registered {
     }
 }
 
-/// Ends what is registered; safe in signal context.
+/// Ends the registered processes; safe in signal context.
 fn end_children(groups_too: bool, signal: libc::c_int) {
     for slot in &CHILDREN {
         let number = slot.load(Ordering::SeqCst);
@@ -100,8 +100,8 @@ thread_local! {
     static ASKED: Cell<Option<*const Ask<'static>>> = const { Cell::new(None) };
 }
 
-/// Does `work`; while that launches, compiles or waits, `ask` is called every now and then on this thread, and what it
-/// did is stopped with [`crate::Error::Interrupted`] when it says true. `ask` may launch.
+/// Does `work`; while that launches, compiles or waits, `ask` is called every now and then on this thread, and its work is
+/// stopped with [`crate::Error::Interrupted`] when `ask` returns true. `ask` may launch.
 pub fn attentive<R>(ask: &(dyn Fn() -> bool + '_), work: impl FnOnce() -> R) -> R {
     struct Restore(Option<*const Ask<'static>>);
     impl Drop for Restore {
@@ -231,8 +231,8 @@ impl Drop for Busy {
 }
 
 impl Launching {
-    /// Waits for launches of other threads; what stopped an earlier one is over. A launch from within another
-    /// one's blocks (by a signal's handler, or by what the kernel prints to) is part of that.
+    /// Waits for launches of other threads, and clears the stop of an earlier launch. A launch from within another
+    /// one's blocks (by a signal's handler, or by the receiver of its prints) is part of that launch.
     pub fn begin() -> crate::Result<Launching> {
         static ONE: Turn = Turn::new();
         let nested = Launching { _attentive: None, _one: None, nested: true };
@@ -345,7 +345,7 @@ pub(crate) struct Compiling {
     _cooperative: Cooperative,
 }
 
-/// How many there are, and what signals did before the first.
+/// The number of values alive, and the signals' actions before the first.
 static COMPILING: Brief<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Brief::new((0, Vec::new()));
 /// The signal that ends the process when the last has ended.
 static ENDING: AtomicI32 = AtomicI32::new(0);
@@ -405,7 +405,7 @@ pub(crate) fn action(signal: libc::c_int) -> libc::sigaction {
     }
 }
 
-/// Sets a handler that is safe in signal context; returns what was there before.
+/// Sets a handler that is safe in signal context; returns the earlier action.
 pub(crate) fn handle(signal: libc::c_int, handler: usize, flags: libc::c_int) -> libc::sigaction {
     // SAFETY: the struct is zeroed, then filled as sigaction asks; the handlers of this module touch only atomics and
     // call functions that a handler may call.
@@ -435,7 +435,7 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
 }
 
 /// Makes Ctrl-C (SIGINT), SIGTERM and SIGHUP stop launches in an orderly way. For programs, such as the command line; a library's
-/// host keeps its own handlers unless it calls this. Where whoever started the program had one ignored, as shells do with SIGINT
+/// host keeps its own handlers unless it calls this. If the program was started with one of them ignored, as shells do with SIGINT
 /// for jobs in the background and `nohup` with SIGHUP, it stays ignored.
 pub fn install_interrupt_handler() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {

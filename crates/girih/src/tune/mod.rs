@@ -1,9 +1,9 @@
-//! Schedules found by trying them: which knobs are tried, in which order, and the records of what was found.
+//! Schedules found by trying them: the knobs, the order in which they are tried, and the records of the results.
 //!
 //! In: a way to evaluate knobs. Out: the best of them, and a record on disk that later compilations of the same kernel on the
 //! same machine use.
 //!
-//! * [`space`]: knobs and the values to try    * [`search`]: which to try next    * [`records`]: what was found, on disk
+//! * [`space`]: knobs and the values to try    * [`search`]: which to try next    * [`records`]: the results, on disk
 //!
 //! How a candidate is run, checked and timed is up to the caller.
 

@@ -1,7 +1,7 @@
 //! Records of schedules that were found to be faster than the default, a small file for each kernel and machine.
 //!
 //! ```text
-//! $GIRIH_CACHE_DIR/tuned/KEY-MACHINE.json      KEY: the kernel's source and entry; MACHINE: a hash of what it was tuned for
+//! $GIRIH_CACHE_DIR/tuned/KEY-MACHINE.json      KEY: the kernel's source and entry; MACHINE: a hash of the machine it was tuned for
 //! ```
 //! Invariants: a file appears whole, by rename; one that does not read as a record, or has a knob that is not tried, is as if it
 //! were not there. A record changes how a kernel is computed, never what.
@@ -63,7 +63,7 @@ impl Record {
         })
     }
 
-    /// Reads what [`Record::json`] gives.
+    /// Reads the output of [`Record::json`].
     pub fn of(value: &Value) -> Option<Record> {
         let text = |name: &str| value.get(name)?.as_str().map(String::from);
         let mut knobs = Candidate::new();

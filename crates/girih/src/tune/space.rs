@@ -1,7 +1,6 @@
 //! The knobs that are tried, and their values.
 //!
-//! Every one of them leaves what a kernel computes as it is, but for the order of float sums: what changes precision (`tf32`) is
-//! not tried.
+//! None of them changes a kernel's results, but for the order of float sums: a knob that changes precision (`tf32`) is not tried.
 
 use girih_compiler::base::words::suggestion;
 use girih_compiler::tile::knobs;

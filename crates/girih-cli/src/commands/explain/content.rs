@@ -181,7 +181,7 @@ fn graph(drawing: &Drawing) -> String {
     drawing::svg(&boxes)
 }
 
-/// The launches of a run, with what they take where that was measured.
+/// The launches of a run, with their times if these were measured.
 fn kernels(drawing: &Drawing, profile: Option<&Profile>) -> String {
     let columns = if profile.is_some() { "<th>time</th><th>share</th><th>bytes</th><th>of limit</th>" } else { "" };
     let mut out = format!("<table><thead><tr><th>kernel</th>{columns}<th>operations</th></tr></thead>\n<tbody>\n");

@@ -19,7 +19,7 @@ use crate::failure::Failure;
 
 /// Requests that are answered at the same time; a browser has a few.
 const MOST: usize = 32;
-/// How long a browser may take to say what it wants, and to take an answer.
+/// The time limit for a browser's request, and for taking an answer.
 const ASKING: Duration = Duration::from_secs(5);
 const TAKING: Duration = Duration::from_secs(60);
 /// Bytes of a request that are read.
@@ -69,7 +69,7 @@ struct Places(Mutex<(u64, Vec<Connection>)>);
 struct Connection {
     number: u64,
     stream: TcpStream,
-    /// It has said what it wants.
+    /// Its request is complete.
     asked: bool,
 }
 
@@ -149,7 +149,7 @@ impl Request {
     }
 }
 
-/// The request, without what may follow its head; `None` where it is not one, or takes too long.
+/// The head of a request; `None` if the bytes are not a request, or take too long.
 fn read(stream: &mut TcpStream, until: Instant) -> io::Result<Option<Request>> {
     let mut bytes = Vec::new();
     let mut part = [0; 1024];
@@ -242,7 +242,7 @@ fn events(stream: &mut TcpStream, args: &ExplainArgs, seen: &str) -> io::Result<
     Ok(())
 }
 
-/// The version of what has none: an expression, or a file that cannot be looked at.
+/// The version of an expression, or of a file that cannot be looked at.
 const NONE: &str = "none";
 
 /// The file's version: its time of modification and length.

@@ -114,7 +114,7 @@ impl Arguments {
         None
     }
 
-    /// Puts back what `before` held in the buffer of parameter `i`.
+    /// Restores the contents of the buffer of parameter `i` from `before`.
     pub fn restore(&mut self, before: &Arguments, i: usize) {
         if let (Some(Value::Buffer(now)), Some(Value::Buffer(then))) = (self.values.get_mut(i), before.values.get(i)) {
             now.bytes_mut().copy_from_slice(then.bytes());

@@ -32,7 +32,7 @@ impl Pair<'_> {
         !matches!(self.agreement(false, bound), Agreement::Differs { .. })
     }
 
-    /// `bound` gives what rounding explains of a difference between floats, for their largest value.
+    /// `bound` gives the largest difference between floats that rounding explains, for their largest value.
     fn agreement(&self, bits: bool, bound: impl Fn(DType, f64) -> f64) -> Agreement {
         let (a, b) = (self.here.1, self.there.1);
         let dtype = a.dtype();

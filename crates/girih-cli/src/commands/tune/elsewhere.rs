@@ -124,7 +124,7 @@ pub fn by_lines(
     let read = std::io::stdin().lock().read_line(&mut line);
     let read = read.map_err(|e| Failure::usage(format!("--batches: the outcomes cannot be read: {e}")))?;
     if read == 0 || girih::interrupted() {
-        // Who evaluates has gone: what is known so far counts.
+        // The evaluating process has gone: the outcomes so far count.
         return Ok(batch.iter().map(|_| None).collect());
     }
     let said: Vec<Value> = serde_json::from_str(&line).map_err(|_| {

@@ -32,7 +32,7 @@ pub fn compiler(options: &Options, cpu: Option<Cpu>) -> Result<Compiler> {
     Ok(tools.compiler(&options).map_err(missing)?.clone().with_features(cpu.features))
 }
 
-/// The command that compiles a library's source, for whoever does it again.
+/// The command that compiles a library's source, for users who compile it again.
 pub fn command(name: &str, compiler: &Compiler) -> String {
     let flags: Vec<&str> = compiler.flags.iter().map(String::as_str).filter(|f| *f != "-w").collect();
     format!("cc {} -c {name}.c", flags.join(" "))

@@ -11,7 +11,7 @@ pub struct Array {
     pub shown: Option<String>,
 }
 
-/// `numbers` are definitions, `before` what comes before the arrays, `call` the call that runs it.
+/// `numbers` are definitions, `before` is the code before the arrays, `call` the call that runs the kernel.
 pub fn text(name: &str, numbers: &[String], before: &str, arrays: &[Array], call: &str, reads: bool) -> String {
     let mut out = filled(START, &[("$name", name)]);
     if reads {

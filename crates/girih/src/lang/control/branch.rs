@@ -143,7 +143,7 @@ impl Branch {
         };
         let (mut slots, mut tiles, mut fits) = (Vec::new(), Vec::new(), true);
         for ((name, _), (x, y)) in variables.iter().zip(first.iter().zip(second)) {
-            // Where one side is left, what a variable was before does not matter.
+            // If one side leaves, the variable's value before the `if` does not matter.
             if live.len() == 2 {
                 fits &= same_form(b, name, x, y, places);
             }

@@ -33,7 +33,7 @@ pub trait Carried {
     fn restore(&mut self, saved: &dyn Any);
 }
 
-/// `save` and `restore` of what is cloned as a whole.
+/// `save` and `restore` of values that are cloned as a whole.
 macro_rules! saved {
     () => {
         fn save(&self) -> Box<dyn Any> {

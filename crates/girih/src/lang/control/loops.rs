@@ -313,7 +313,7 @@ fn leave_unless(b: &mut Builder, stay: Id, of: usize, values: Vec<Id>, token: Id
     b.op(pieces, &[], vec![go, stop], false);
 }
 
-/// Writes the ends of a loop's iterations out, now that it is known what it carries.
+/// Writes the ends of a loop's iterations, now that its carried values are known.
 fn settle(b: &mut Builder, region: &mut Region, of: usize, with_token: bool, counter: Option<(Id, Id)>) {
     for op in std::mem::take(&mut region.ops) {
         let Op { end: Some(end), .. } = &op else {

@@ -1,8 +1,8 @@
 //! Runs the blocks of one launch of a compiled kernel over the pool.
 //!
-//! Which blocks run where follows from what the kernel does ([`BlockOrder`]). In any order, a block's prints leave
-//! as one piece when the block ends, the first trap stops the launch, Ctrl-C stops it, and where blocks wait for each
-//! other without end the host is told which wait where.
+//! The kernel's accesses decide which blocks run where ([`BlockOrder`]). In any order, a block's prints leave
+//! as one piece when the block ends, the first trap stops the launch, Ctrl-C stops it, and if blocks wait for each other
+//! without end, the host is told which ones wait, and where.
 
 mod callbacks;
 mod cost;
@@ -56,7 +56,7 @@ pub trait Host: Sync {
     /// Text of the `print` at `site`; `args` points at its arguments' elements, one pointer each.
     ///
     /// # Safety
-    /// `args` must be what the kernel compiled with that site passed.
+    /// `args` must be the pointer that the kernel compiled with that site passed.
     unsafe fn format(&self, site: u32, block: i64, args: *const *const c_void) -> String;
     /// A block's complete output.
     fn print(&self, block: i64, text: &str);
@@ -297,7 +297,7 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         let hi = (lo + step).min(shared.end);
         blocks += hi - lo;
         // SAFETY: the kernel was compiled for these parameters (the caller checked their count and kinds); the context
-        // and the worker live until the call returns; scratch holds what the kernel's meta asks for.
+        // and the worker live until the call returns; scratch has the size that the kernel's meta asks for.
         if let Err(fault) = unsafe { faults::call(run.kernel.entry, run.args.as_ptr(), &mut context, lo, hi) } {
             ABORT.store(STOP, Ordering::SeqCst);
             shared.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);

@@ -11,7 +11,7 @@ use crate::system::signals;
 /// Files whose copies a child must close, with the threads that have them.
 static ALONE: Brief<Vec<(i32, usize)>> = Brief::new(Vec::new());
 
-/// A locked file whose lock ends with the value, or with the process, whatever children that has.
+/// A locked file whose lock ends with the value, or with the process, even if it has children.
 pub struct FileLock(File, bool);
 
 impl FileLock {

@@ -37,7 +37,7 @@ impl Default for Turn {
 pub enum Denied {
     /// It was told to stop while it waited.
     Stopped,
-    /// It is this thread's turn already: a signal's handler, or what a kernel prints to, runs in the middle of it.
+    /// It is this thread's turn already: a signal's handler, or the receiver of a kernel's prints, runs in the middle of it.
     Mine,
 }
 
@@ -93,7 +93,7 @@ impl Turn {
                 self.0.lock().waiting.retain(|(thread, _)| *thread != holder.thread);
                 return Err(Denied::Stopped);
             }
-            // Long enough to cost nothing, short enough for who presses Ctrl-C.
+            // Long enough to cost nothing, short enough after Ctrl-C.
             std::thread::park_timeout(Duration::from_millis(20));
         }
     }
