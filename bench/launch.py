@@ -1,4 +1,4 @@
-"""What a launch and a compilation cost beyond cuTile's own part.
+"""The cost of a launch and of a compilation beyond cuTile's own part.
 
     python bench/launch.py [--json]
 

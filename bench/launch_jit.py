@@ -1,11 +1,11 @@
-"""What a launch, a first launch and the import of `@girih.jit` cost, and its code beside tile text.
+"""The cost of a launch, of a first launch and of the import of `@girih.jit`, and its code beside tile text.
 
     python bench/launch_jit.py [--json]
 
 The first table has medians over many launches of a compiled kernel of three arrays and two scalars, with one small block.
 The second has the least of a few fresh processes: the import, and from the decorated softmax kernel to its first result,
 with an empty cache and with a filled one. The third has softmax and layer norm written in Python beside the same kernels
-in tile text, examples/softmax.mlir and examples/layer_norm.mlir, measured in turns. Each row has what it is to stay under.
+in tile text, examples/softmax.mlir and examples/layer_norm.mlir, measured in turns. Each row shows its limit.
 """
 
 import json

@@ -10,7 +10,7 @@ ROUNDS = 20
 
 
 def kernel(lines):
-    """A tile program of so many lines: a chain of additions, as unrolled kernels are."""
+    """A tile program of `lines` lines: a chain of additions, as unrolled kernels are."""
     head = [
         "cuda_tile.module @long {",
         "  entry @long(%a: tile<ptr<f32>>) {",
@@ -105,7 +105,7 @@ def main():
     server.send("exit", None)
     for name, each in times.items():
         print(f"{name:12} {statistics.median(each):6.1f} ms, at most {max(each):.1f}")
-    # What an editor waits for while somebody types; the first look at a file may take longer.
+    # The limit for an editor while somebody types; the first look at a file may take longer.
     slow = [name for name, each in times.items() if statistics.median(each) > 30]
     sys.exit(f"slower than 30 ms: {', '.join(slow)}" if slow else 0)
 

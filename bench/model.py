@@ -4,7 +4,7 @@
 
 f32, one sequence, random weights, one causal forward pass. The contestants run in alternating rounds, so that a change
 of the machine's speed meets all of them; a figure is the median of the rounds, and of a round the least of a few runs.
-Ratios are Girih's time over another's: below 1, Girih is faster. What is not installed is left out. Results are compared
+Ratios are Girih's time over another's: below 1, Girih is faster. Contestants that are not installed are left out. Results are compared
 with PyTorch's before anything is timed.
 """
 
@@ -94,7 +94,7 @@ def onnxruntime_session(block, hidden, threads):
 
 
 def least(run, seconds):
-    """The least time of as many runs as fit into some seconds, two at least."""
+    """The least time of the runs that fit into `seconds`, at least two."""
     times, end = [], time.perf_counter() + seconds
     while len(times) < 2 or time.perf_counter() < end:
         start = time.perf_counter()

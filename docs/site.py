@@ -3,7 +3,7 @@
     docs/site.py OUT [--girih PROGRAM]
 
 `SUMMARY.md` says which pages there are and in which order; mdBook (https://rust-lang.github.io/mdBook) makes them HTML with a
-search. The README is the first page. A link to a file that is no page leads to the project's repository. With a program, pages
+search. The README is the first page. A link to a file that is not a page leads to the project's repository. With a program, pages
 of `girih explain` are made of the examples below and linked from a page of their own.
 
 It fails for a page that `SUMMARY.md` does not name, a link to a file, a page or a heading that is not there, and a page that

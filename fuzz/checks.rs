@@ -1,4 +1,5 @@
-//! What must hold for any input. The fuzz targets call these, and so do the tests that replay what was found.
+//! Properties that hold for any input. The fuzz targets call these checks, and so do the tests that replay earlier
+//! findings.
 
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::{self, Version};
@@ -126,7 +127,7 @@ pub fn expr(bytes: &[u8]) {
     }
 }
 
-/// What decompositions may list in these checks.
+/// The most memory that lists of decompositions may take in these checks.
 const LISTED: u64 = 16 << 20;
 /// The most memory that evaluating any expression takes.
 const EXPRESSION: usize = 1 << 30;

@@ -1,4 +1,4 @@
-//! What a program calls things never decides what it is compiled to.
+//! Checks that names in a program never decide its compilation.
 //!
 //! In: bytes; the first chooses a front end, the others are words that stand for everything that has a name in a program of
 //! it (kernels, values, globals, files, functions, formats, messages), or are the program itself. Checked: the C of the
@@ -39,7 +39,7 @@ pub fn emit(bytes: &[u8]) {
 type Front = Result<pipeline::Front, Vec<girih_compiler::base::Diagnostic>>;
 type Model = Result<Graph, Vec<girih_compiler::base::Diagnostic>>;
 
-/// What the things of a program are called; without words, `name0`, `name1`, ...
+/// The names of the things in a program; without words, `name0`, `name1`, ...
 struct Words(Vec<String>);
 
 impl Words {
@@ -317,7 +317,7 @@ pub fn same_source(hostile: &str, plain: &str) {
     let (a, b) = (tokens(hostile), tokens(plain));
     let start = |tokens: &[Token]| tokens.iter().position(|t| *t == Token::Word("girih_0"));
     let (at, there) = (start(&a).expect("a kernel"), start(&b).expect("a kernel"));
-    // What comes before the kernel is ours alone. Its words may be names in the kernel, where they then mean nothing
+    // The text before the kernel is ours alone. Its words may be names in the kernel, where they then mean nothing
     // else; but not macros.
     assert_eq!(a[..at], b[..there], "{hostile}");
     let defined = a[..at].windows(2).filter(|pair| pair[0] == Token::Word("define"));

@@ -1,4 +1,4 @@
-"""What `girih build --cpu aarch64` writes, run on that processor, gives what the evaluator gives.
+"""Libraries of `girih build --cpu aarch64`, run on that processor, give the evaluator's results.
 
     .venv/bin/python tests/aarch64.py target/release/girih [--filter WORD]
 

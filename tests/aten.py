@@ -4,8 +4,8 @@
 
 In: cases of `tests/aten_cases.py`, each an operation of ATen with small operands. Out: for each operation whether its
 results are PyTorch's. The operations of a case run in PyTorch once as they are and once in float64, and in Girih through
-the JSON that `girih.torch` writes. Types, shapes, integers and truth values must agree exactly. Of floats, the distance
-to the float64 result must stay within four times PyTorch's own and a few units in the last place of the largest value.
+the JSON that `girih.torch` writes. Types, shapes, integers and truth values must agree exactly. Floats must lie within
+four times PyTorch's own distance to the float64 result and a few units in the last place of the largest value.
 
 A handle of a decomposition rule without a case, and a case without a rule, are failures.
 """
@@ -210,7 +210,7 @@ def check(binary, device, cases, folder):
 
 
 def handles():
-    """What the decomposition rules say they handle, of ATen."""
+    """The operations of ATen that the decomposition rules declare to handle."""
     names = set()
     for path in sorted((ROOT / "crates/girih-compiler/src/graph/decompose").rglob("*.rs")):
         for block in re.findall(r"handles: &\[(.*?)\]", path.read_text(), re.S):

@@ -12,7 +12,7 @@ F32, F16, BF16, F64, I64, I32, U8, BOOL = (
     torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool,
 )  # fmt: skip
 
-#: Handles that are no operations of ATen: functions of PyTorch's Python that the other front ends pass on.
+#: Handles that are not operations of ATen: functions of PyTorch's Python that the other front ends pass on.
 COMPOSITE = {
     "swish", "normalize", "float", "half", "bfloat16", "double", "int", "long", "bool", "cpu", "softsign", "tanhshrink",
 }  # fmt: skip

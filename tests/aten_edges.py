@@ -8,8 +8,8 @@ In: the cases of `tests/aten.py`. Derived from each, as far as PyTorch accepts t
 * `scalar`: every number that is an argument becomes one of another kind or value: `True`, `0`, `2`, `-1`, `0.5`;
 * `symbolic`: every whole number that is an argument is known only when the model runs.
 
-Out: those whose results differ from PyTorch's. What Girih refuses is run by PyTorch and therefore no mistake, but a
-crash is one; the summary says how many were refused.
+Out: the cases whose results differ from PyTorch's. PyTorch runs an operation that Girih refuses, so a refusal is not a
+mistake, but a crash is one; the summary says how many were refused.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def symbolic(case):
 
 
 def accepted(cases):
-    """Those that PyTorch computes. A few crash PyTorch itself, so a child of this process finds out."""
+    """The cases that PyTorch computes. A few crash PyTorch itself, so a child of this process finds out."""
     kept, at = [], 0
     while at < len(cases):
         reader, writer = os.pipe()

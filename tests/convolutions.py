@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """usage: convolutions.py GIRIH [--seeds N] [--first S] [--target T]...
 
-Draws convolutions, transposed ones, and the gradients of weights (convolutions whose windows are as large as an image), with so
-many channels and such extents that their schedules share windows, swap operands and leave edges over. Runs them natively and
+Draws convolutions, transposed ones, and the gradients of weights (convolutions whose windows are as large as an image), with
+enough channels and such extents that their schedules share windows, swap operands and leave edges over. Runs them natively and
 compares with NumPy in float64."""
 import argparse
 import itertools

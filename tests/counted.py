@@ -1,9 +1,10 @@
-"""What the simulator counts beside what Nsight Compute reads on a GPU: sectors of global memory, wavefronts of shared memory.
+"""Compares the simulator's counts with Nsight Compute's on a GPU: sectors of global memory, wavefronts of shared memory.
 
     python tests/counted.py target/release/girih [--filter TEXT]
 
-Needs a GPU of sm_90a and `ncu`. Of each kernel the sectors that its loads and stores ask for and the wavefronts of its accesses of shared memory are
-compared. The copies of TMA and the operands of `wgmma`, which those counters leave out, are left out of the simulator's counts, too.
+Needs a GPU of sm_90a and `ncu`. For each kernel, compares the sectors of its loads and stores and the wavefronts of its accesses of
+shared memory. The copies of TMA and the operands of `wgmma`, which those counters leave out, are left out of the simulator's
+counts, too.
 """
 
 import argparse
@@ -48,7 +49,7 @@ METRICS = {
 
 
 def simulated(girih, what):
-    """What the simulator counts for each kernel, in the order of the launches."""
+    """The simulator's counts for each kernel, in the order of the launches."""
     done = subprocess.run([girih, "sim", *what, "--seed", "0", "--json"], capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
         raise ValueError(f"girih sim: {done.stderr.strip()[-400:]}")
@@ -61,7 +62,7 @@ def simulated(girih, what):
 
 
 def measured(girih, what, ncu):
-    """What the counters read for each launch."""
+    """The counters' values for each launch."""
     names = [m for group in METRICS.values() for m in group]
     command = [ncu, "--clock-control", "none", "--csv", "--print-units", "base", "--metrics", ",".join(names)]
     done = subprocess.run([*command, girih, "run", *what, "--device", "cuda"], capture_output=True, text=True, timeout=300)

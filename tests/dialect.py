@@ -99,7 +99,7 @@ def parts(folder):
 
 
 def judge(girih, part):
-    """What differs, or None; and what was found."""
+    """The difference, or None; and the findings."""
     ran = subprocess.run([girih, "check", "--json", "-"], input=part.text, capture_output=True, text=True)
     if ran.returncode not in (0, 1):
         return f"exit {ran.returncode}", ran.stderr

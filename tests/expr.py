@@ -224,7 +224,7 @@ Attention(16, 4)(torch.randn(2, 5, 16))
 case("m=nn.MultiheadAttention(16,4,batch_first=True).eval(); x=torch.randn(2,5,16); m(x,x,x)[0]", "m=nn.MultiheadAttention(16,2); q=torch.randn(5,2,16); k=torch.randn(7,2,16); m(q,k,k)", "m=nn.MultiheadAttention(8,2,batch_first=True); x=torch.randn(1,4,8); m(x,x,x,attn_mask=torch.ones(4,4).triu(1).bool(),need_weights=False)[0]",
      "nn.TransformerEncoderLayer(16,4,32,batch_first=True).eval()(torch.randn(2,5,16))", "nn.TransformerEncoderLayer(16,4,32,activation='gelu',norm_first=True,batch_first=True).eval()(torch.randn(2,5,16))", "nn.TransformerEncoder(nn.TransformerEncoderLayer(16,4,32,batch_first=True).eval(),1,enable_nested_tensor=False).eval()(torch.randn(2,5,16))")
 
-# What has no result to compare: refused here, or known to PyTorch under another name.
+# Functions without a result to compare: refused here, or known to PyTorch under another name.
 WITHOUT_A_CASE = {"Tensor.item", "Tensor.tolist", "torch.nn.Module", "torch.numel", "setattr", "range", "torch.nn.functional.softmin"}
 
 

@@ -97,7 +97,7 @@ def aligned(bytes):
 
 
 def same(a, b):
-    """Whether arrays have the same bits, NaNs aside."""
+    """Returns True if arrays have the same bits, NaNs aside."""
     a, b = (np.asarray(x).reshape(-1) for x in (a, b))
     return a.dtype == b.dtype and a.size == b.size and bool(((a == b) | ((a != a) & (b != b))).all())
 
@@ -172,7 +172,7 @@ PROGRAM = r"""#include "resnet.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-// main WEIGHTS IMAGES FILE: the logits of so many images of 3x32x32 floats.
+// main WEIGHTS IMAGES FILE: the logits of IMAGES images of 3x32x32 floats.
 int main(int argc, char **argv) {
   if (argc != 4) return 2;
   const size_t batch = strtoul(argv[2], 0, 10);
@@ -194,7 +194,7 @@ int main(int argc, char **argv) {
 
 
 def for_gpus(binary, path, headers):
-    """Whether the C around the kernels of a GPU compiles."""
+    """Returns an error of the C compiler for the C around a GPU's kernels, or None."""
     for target in ("sm_80", "sm_90a", "sm_100a", "sm_120"):
         with tempfile.TemporaryDirectory() as folder:
             built = os.path.join(folder, "built")

@@ -28,7 +28,7 @@ class Case:
     def __init__(self, name, seed):
         self.name, self.rng = name, np.random.default_rng(seed)
         self.inputs, self.outputs, self.constants, self.nodes, self.shapes = [], [], [], [], {}
-        # What it gives for length 0, where ONNX Runtime cannot be asked.
+        # The outputs for length 0, where ONNX Runtime cannot be asked.
         self.empty = None
 
     def normal(self, *shape, scale=0.3):
@@ -208,7 +208,7 @@ def loop_count(seed):
 
 
 def loop_while(seed):
-    """Rounds until a computed condition fails, or as many as an input says."""
+    """Rounds until a computed condition fails, or until an input's count is reached."""
     c = Case("Loop with a condition", seed)
     k = int(c.rng.integers(1, 9))
     c.input("x", "f4", [k], lambda rng, length, shape: rng.uniform(0.5, 1.5, shape))

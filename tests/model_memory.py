@@ -1,4 +1,4 @@
-"""What models with weights of 8 bits take in memory: weights stay as they are, and nothing is kept twice.
+"""The memory that models with weights of 8 bits take: weights stay as they are, and nothing is kept twice.
 
     .venv/bin/python tests/model_memory.py target/release/girih
 

@@ -2,10 +2,10 @@
 
     .venv/bin/python tests/models.py target/release/girih [--device eval|cpu|sim|cuda] [--filter WORD]
 
-Each model has random weights and symbolic dimensions, and runs for several values of them. What is expected comes from
-ONNX's reference evaluator on the same model in float64. The error is scaled by the greatest magnitude of an output; the
-bound is printed with it: 4 times the error of the reference evaluator in float32, or sqrt(K) * eps where that is more
-(K: the longest sum of the model).
+Each model has random weights and symbolic dimensions, and runs for several values of them. The expected results come
+from ONNX's reference evaluator on the same model in float64. The error is scaled by the greatest magnitude of an
+output; the bound is printed with it: 4 times the error of the reference evaluator in float32, or sqrt(K) * eps where
+that is more (K: the longest sum of the model).
 """
 
 import argparse
@@ -290,7 +290,7 @@ def preprocessing():
 
 
 def shaped():
-    """What holds for some shapes alone: halves that meet again, a dimension that is 1, a shape and a length that are given."""
+    """A model for some shapes alone: halves that meet again, a dimension that is 1, a shape and a length that are given."""
     net = Net(5)
     half = net.op("AveragePool", "x", kernel_shape=[2, 2], strides=[2, 2])
     scales = net.const(np.array([1, 1, 2, 2], np.float32))

@@ -1,4 +1,4 @@
-"""What a machine with a GPU adds to the tests: kernels run by the driver, and compared.
+"""The tests that a machine with a GPU adds: kernels run by the driver, and compared.
 
     python tests/on_gpu.py target/release/girih [--filter TEXT] [--device cuda] [--jobs N]
 
@@ -79,7 +79,7 @@ KNOBS = [
     ("torch.softmax(torch.randn(4, 32768), dim=1)", "cluster_rows=1"),
 ]  # fmt: skip
 
-# What a run may take.
+# The time limit of a run, in seconds.
 LIMIT = 240
 
 

@@ -37,12 +37,13 @@ DTYPES = {
 TWO_STEPS = {"bfloat16": 2**-6, "float16": 2**-9}
 # Expected zeros that are the rounding noise of ONNX's own f32 transform, 1.9e-7 beside sums of 90.
 NOISE = {"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
-# Of these families `--part` takes every test that is no operator spelt out in others, and every eighth of all.
+# In these families `--part` takes every test except expansions of an operator into others, and every eighth test of
+# all.
 FAMILIES = re.compile("test_(attention|conv|softmax|logsoftmax|matmul|gemm|einsum)(?!.*_expanded)")
 # Each process runs this many tests.
 BATCH = 100
 
-# What is refused, by a word of its reason, and why. A page lists it: `--page`.
+# The refusals, by a word of their reason, and why. A page lists them: `--page`.
 OUTSIDE = [
     ("string", "strings", "kernels compute numbers"),
     ("not tensors|equence", "sequences of tensors as inputs or outputs, or of data", "a value is one tensor"),
@@ -114,7 +115,7 @@ def compare(case, expected, folder, types):
 
 
 def run(runner, device, folders, jobs):
-    """A line of the runner for each folder, from so many processes at a time."""
+    """A line of the runner for each folder, from `jobs` processes at a time."""
     parts = [folders[i : i + BATCH] for i in range(0, len(folders), BATCH)]
     lines = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -175,9 +176,9 @@ def main():
     parser.add_argument("runner")
     parser.add_argument("--device", default="eval", choices=["eval", "cpu", "sim", "cuda"])
     parser.add_argument("--target", default="sm_90a", help="the GPU that `sim` simulates")
-    parser.add_argument("--schedules", type=int, default=1, help="run `sim` under so many schedules of the threads")
+    parser.add_argument("--schedules", type=int, default=1, help="run `sim` under this number of schedules of the threads")
     parser.add_argument("--filter", default="", help="only tests whose name holds this")
-    parser.add_argument("--every", type=int, default=1, help="only every so many of the tests")
+    parser.add_argument("--every", type=int, default=1, help="only every N-th of the tests")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--part", action="store_true", help="a fixed part: every eighth, and the families of models")
@@ -230,11 +231,11 @@ def main():
     table = rows(refused)
     if args.page:
         sentence = (
-            f"Of {counted} tests on numbers {good} pass, {share:.1%}. The {total} tests of all kinds that are refused, each with a "
+            f"{good} of {counted} tests on numbers pass, {share:.1%}. The {total} tests of all kinds that are refused, each with a "
             "message:"
         )
         check_page(args.page, table, sentence)
-    # A sample may hold more of what is refused than all tests do.
+    # A sample may have a larger share of refusals than all tests have.
     whole = not (args.filter or args.part or args.every > 1)
     if wrong or (whole and share < LEAST):
         sys.exit(1)

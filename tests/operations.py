@@ -15,8 +15,8 @@ from operation_tests import control, coverage, floats, folds, integers, memory, 
 from operation_tests.program import Program
 
 BUILDERS = [floats, integers, shapes, memory, views, folds, products, control]
-# What docs/gpu.md says that GPUs refuse: the words between backquotes of each row, which the error has.
-# What a GPU does otherwise, as docs/cuda.md says: programs whose names begin so, and the reason.
+# The refusals of GPUs in docs/gpu.md: the words between backquotes of each row, which the error has.
+# The differences of a GPU in docs/cuda.md: prefixes of programs' names, and the reason.
 ON_A_GPU = {
     "atomics.f32/atomic_rmw_tko": "an atomic addition of f32 takes subnormal numbers for zero",
     "for.step": "a failed assertion ends the launch, and the driver does not say which",
@@ -46,8 +46,8 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs and their files")
     parser.add_argument("--target", help="run on the simulator as this GPU does, instead of natively")
     parser.add_argument("--gpu", action="store_true", help="run on the GPU of this machine, instead of natively")
-    parser.add_argument("--schedules", type=int, default=1, help="with --target: under so many schedules of the threads")
-    parser.add_argument("--every", type=int, default=1, help="only every so many of the programs")
+    parser.add_argument("--schedules", type=int, default=1, help="with --target: under this number of schedules of the threads")
+    parser.add_argument("--every", type=int, default=1, help="only every N-th of the programs")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
     parser.add_argument("--natively", type=int, default=1, metavar="N", help="only every N-th of these natively")
     parser.add_argument("-v", action="store_true")

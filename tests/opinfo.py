@@ -16,8 +16,8 @@ integers change and PyTorch compiles it anew with symbols for them. Verdicts, th
   in float64 as PyTorch's own, and a few roundings;
 * **exception**: the compiled function raises, and PyTorch does not.
 
-What PyTorch's own `aot_eager` gets wrong in the same way is counted as **pytorch**. Operations are run in subprocesses;
-one that takes too long, or dies, is an exception. Exit code 1 where there are mismatches or exceptions.
+A mistake that PyTorch's own `aot_eager` makes in the same way is counted as **pytorch**. Operations are run in
+subprocesses; one that takes too long, or dies, is an exception. Exit code 1 where there are mismatches or exceptions.
 """
 
 from __future__ import annotations

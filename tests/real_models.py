@@ -88,7 +88,7 @@ def command_of(girih, path, feed, folder):
 
 
 def verified(command):
-    """Whether the results are those of float64 but for rounding."""
+    """Returns True if the results are those of float64 but for rounding."""
     said = subprocess.run([*command, "--verify"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     return all(row["ok"] for row in json.loads(said.splitlines()[-1])["verify"]) if said else False
 

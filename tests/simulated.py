@@ -5,8 +5,8 @@
 Each case runs with `--device sim` and is compared with the reference evaluator; a race, a missing barrier, an access out of
 bounds or a deadlock is an error of the run. A seed is a schedule: 0 goes round, others starve a warp, run the newest first,
 go backwards or are drawn. Without `--all`, each model runs for two targets and each example for one, in an order that
-covers every target and every schedule over the list; with it, everything runs with everything. Of a product of full size one
-block is run, and what it moves is counted.
+covers every target and every schedule over the list; with it, everything runs with everything. For products of full size,
+one block is run and its traffic is counted.
 """
 
 import argparse
@@ -81,7 +81,7 @@ MODELS = [
     "torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8))",
     "torch.nn.functional.scaled_dot_product_attention("
     "torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), is_causal=True)",
-    # Rows of which shared memory does not hold 64, and numbers of which a thread moves two at once.
+    # Shared memory does not hold 64 of these rows, and a thread moves two of these numbers at once.
     "torch.nn.functional.scaled_dot_product_attention("
     "torch.randn(1, 1, 70, 128), torch.randn(1, 1, 70, 128), torch.randn(1, 1, 70, 128), is_causal=True)",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 40, 64).double(), "
@@ -100,14 +100,14 @@ MODELS = [
     "torch.cumsum(torch.randn(300, 3).flip(0), 0)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.topk(torch.randn(3, 20), 4)[0]",
-    # By a block for each row; of a longer one in parts, which are merged or of which the first are kept.
+    # Sorted by a block for each row; a longer row in parts, which are merged, or only their first elements kept.
     "torch.sort(torch.randn(3, 700))[1]",
     "torch.argsort(torch.randint(0, 9, (300, 2)), 0)",
     "torch.sort(torch.randn(2, 300).double(), descending=True)[1]",
     "torch.topk(torch.randn(2, 300), 5)[1]",
     "torch.sort(torch.randn(8300).half())[1]",
     "torch.topk(torch.randn(2, 5000), 7)[1]",
-    # Elements that look for their updates, rows that list them, and updates of which the last one counts.
+    # Elements that look for their updates, rows that list them, and updates that replace, whose last one counts.
     "torch.zeros(9).scatter_add(0, torch.randint(0, 9, (300,)), torch.randn(300))",
     "torch.ones(7, 40).scatter_add(1, torch.randint(0, 40, (5, 300)), torch.randn(5, 300))",
     "torch.randn(70, 130).scatter_add(0, torch.randint(0, 70, (3000, 1)).expand(3000, 130), torch.randn(3000, 130))",
@@ -144,11 +144,11 @@ EXAMPLES = {
     "vector_add": "--grid 8",
 }
 
-# Products of full size, of which one block is run: extents m, n, k, bytes of an element, the kernel and the target. No access of
-# shared memory may have a bank conflict, none of global memory take more sectors than it needs (but stores of sums of the matrix
-# unit in two bytes, which are half a sector each), and a block may move 1.15 times the bytes that its tile requires: its rows
-# of both operands, once, and what it stores. Where there are products of warpgroups, those of two bytes are; then all but a twentieth
-# of the time that its math takes at the target's peaks is the matrix unit's, and shared memory has three slots of an operand or more.
+# Products of full size, run for one block: extents m, n, k, bytes of an element, the kernel and the target. No access of shared
+# memory may have a bank conflict, none of global memory take more sectors than it needs (but stores of sums of the matrix unit in
+# two bytes, which are half a sector each), and a block may move 1.15 times the bytes that its tile requires: its rows of both
+# operands, once, and its stores. On a target with products of warpgroups, those of two bytes use them; then all but a twentieth of
+# the time that its math takes at the target's peaks is the matrix unit's, and shared memory has three slots of an operand or more.
 PRODUCTS = [
     ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", (512, 3584, 3584), 4, "k_linear", "sm_90a"),
     ("torch.randn(512, 3584) @ torch.randn(3584, 3584)", (512, 3584, 3584), 4, "k_matmul", "sm_80"),
@@ -176,10 +176,11 @@ PRODUCTS = [
 ]
 MOST_BYTES = 1.15
 
-# What a run may take, on a busy machine.
+# The time limit of a run in seconds, on a busy machine.
 LIMIT = 300
 
-# The page whose table says what rules buy for this product: a row for each target as the rules choose, and one for each knob.
+# The page whose table shows the gain of each rule for this product: a row for each target as the rules choose, and one for
+# each knob.
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "simulator.md")
 SHOWN = "torch.nn.Linear(512, 256, dtype=torch.float16)(torch.randn(128, 512, dtype=torch.float16))"
 # Without the matrix unit it takes long.
@@ -214,7 +215,7 @@ def cases(examples, everything):
 
 
 def product(girih, text, extents, size, kernel, target):
-    """What one block of a product costs: a case as `run` returns it."""
+    """The cost of one block of a product: a case as `run` returns it."""
     name, start = f"one block of {text}", time.monotonic()
 
     def failed(why):

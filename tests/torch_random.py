@@ -8,13 +8,13 @@ compiles it anew with symbols for what changes. Results must be PyTorch's: value
 floats exactly where no order of operations matters, else within what rounding costs), dtypes, shapes, strides of dense
 results, which results show which arguments and each other, what was written into arguments, and whether it raises.
 
-Of eight groups one is of functions under stacks of function transforms (`grad`, `vmap`, `jvp`, ...; torch_programs/transforms.py), and one of
-models whose weights are written to between calls, past PyTorch's count of writes too (torch_programs/weights.py).
+One in eight groups has functions under stacks of function transforms (`grad`, `vmap`, `jvp`, ...; torch_programs/transforms.py),
+and one has models whose weights are written to between calls, past PyTorch's count of writes too (torch_programs/weights.py).
 
 Programs are compiled `--group` at a time as one function, because Dynamo takes most of the time; a group that differs is
 taken apart. One group in `--native` (8) runs as native code, the others in the evaluator; `--device cpu` or `eval` runs
-all in one. A program that differs in PyTorch's own `aot_eager` too is counted, and is none of ours. What differs is
-shrunk and printed as Python; exit code 1. Operations left to PyTorch are counted by their reasons.
+all in one. A program that differs in PyTorch's own `aot_eager` too is counted, but is not an error of Girih's. A
+difference is shrunk and printed as Python; exit code 1. Operations left to PyTorch are counted by their reasons.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def flags():
     parser.add_argument("--count", type=int, default=300, help="how many programs")
     parser.add_argument("--seed", type=seed, default=1, help="of the first group; `random`: one that is printed")
     parser.add_argument("--device", choices=("mixed", "eval", "cpu"), default="mixed")
-    parser.add_argument("--native", type=int, default=8, help="with `mixed`, one group in so many is native")
+    parser.add_argument("--native", type=int, default=8, help="with `mixed`, one group in N is native")
     parser.add_argument("--group", type=int, default=10, help="programs in one compiled function")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
@@ -64,7 +64,7 @@ def work(args):
     from torch_programs import group
 
     torch.set_num_threads(1)
-    # Programs that raise are wanted: what PyTorch logs of them is no news.
+    # Programs that raise are wanted: PyTorch's log of them is noise.
     torch._logging.set_logs(all=logging.CRITICAL)
     for line in sys.stdin:
         seed, size = map(int, line.split())
@@ -86,7 +86,7 @@ def examine_transforms(seed, size, where):
     stacks = [transforms.make(rng) for _ in range(size)]
 
     def differs(group, backend):
-        """What differs of a group by itself; an exception differs too."""
+        """The differences of a group by itself; an exception differs too."""
         options = {"options": {"device": where}} if backend == "girih" else {}
         try:
             return transforms.differences(group, backend, grad=seed % 3 == 0, **options)
@@ -124,7 +124,7 @@ def examine_weights(seed, size, where):
     return {"reports": reports, "theirs": theirs, "left": {}, "raised": 0, "mode": "weights"}
 
 
-#: What groups are of, by the rest of their seeds divided by 8.
+#: The kinds of groups, by the rest of their seeds divided by 8.
 OTHERS = {3: examine_transforms, 6: examine_weights}
 
 
@@ -188,7 +188,7 @@ def examine_one(alone):
 
 
 def own(alone, kind):
-    """Whether PyTorch's compiler without a backend differs from PyTorch in the same way."""
+    """Returns True if PyTorch's compiler without a backend differs from PyTorch in the same way."""
     from torch_programs import group
 
     return any(d.kind == kind for _, _, d in group.check(alone, backend="aot_eager").found)
@@ -218,7 +218,7 @@ def examine_together(whole):
 
 
 class Worker:
-    # What PyTorch keeps of functions it has compiled halves its speed after some two hundred groups.
+    # PyTorch's cache of compiled functions halves its speed after some two hundred groups.
     GROUPS = 60
 
     def __init__(self):

@@ -2,7 +2,7 @@
 
     tests/wheel.py dist/girih-0.1.0-cp310-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl
 
-1. What its programs and libraries need is what its name says (auditwheel).
+1. Its programs and libraries need no more than its name says (auditwheel).
 2. It installs into an empty environment in an empty folder, where the command, the package and the stand-in for the
    driver run, and the first example of the README.
 3. Where PATH has no C compiler, a kernel says which package brings one.

@@ -64,7 +64,7 @@ or divisible by 16, or ceases to be so.
 | `x.T`, `x.shape`, `x.dtype`, `x.numel` | a tile | |
 
 Two dtypes combine as in Triton, whether they are a tile's or a scalar's. A float wins over an integer, an integer over
-a boolean, and the wider of two floats or integers over the narrower. Of equally wide ones float16 wins over bfloat16,
+a boolean, and the wider of two floats or integers over the narrower. Among equally wide ones float16 wins over bfloat16,
 and the unsigned integer over the signed. 8-bit floats are computed in float16, and beside a bfloat16 in float32;
 quotients and remainders of 16-bit floats are float32; `/` of integers is float32. `//` and `%` of a signed and an
 unsigned integer are refused. A Python number takes the dtype of the tile or scalar beside it, unless it is of a higher
@@ -83,9 +83,9 @@ METHODS
 | read from outside | numbers, strings, dtypes, functions, modules, tuples of these; a change of a global compiles the kernel anew |
 | not supported | `try`, `with`, `import`, `global`, `nonlocal`, `class`, `del`, `match`, `async`, `yield`, `else` after loops, changing a part of a value in place, recursion without a constant end |
 
-A condition of `if` and `while` is a scalar. What they and loops change keeps its dtype and shape; a variable that has a
-value on one path only cannot be used afterwards. Everything known when the kernel is compiled is computed then, by
-Python's rules.
+A condition of `if` and `while` is a scalar. Variables that they and loops change keep their dtype and shape; a variable
+that has a value on one path only cannot be used afterwards. Everything known when the kernel is compiled is computed
+then, by Python's rules.
 """
 
 TAIL = """## Errors
@@ -114,7 +114,7 @@ A setting that is on or off takes `1`, `true`, `yes`, `on` or `0`, `false`, `no`
 ERRORS = [girih.CompilationError, girih.UnsupportedError, girih.LaunchError, girih.KernelError, girih.KernelAssertionError,
           girih.OutOfBoundsError, girih.UndefinedValueError, girih.AssumptionError, girih.KernelValueError]  # fmt: skip
 
-# What a reader looks for, in the order of a kernel; every name that the package offers is in one group.
+# Names in the order in which a reader of a kernel looks for them; every name that the package offers is in one group.
 GROUPS: dict[str, str] = {
     "Programs and loops": "program_id num_programs swizzle2d range static_range",
     "Memory": "load store load4 multiple_of max_contiguous max_constancy assume",
@@ -214,7 +214,8 @@ def results(name: str) -> list[tuple[str, str, str]]:
 
 
 def host_names() -> dict:
-    """What the examples for the host have: two vectors of a thousand elements and the kernel that adds them."""
+    """The names that the examples for the host use: two vectors of a thousand elements and the kernel that adds
+    them."""
     names = {"girih": girih, "np": np}
     (example,) = (e for e in steps(girih.jit) if e.source.startswith("@"))
     execute("host", example.source, names)
@@ -223,7 +224,7 @@ def host_names() -> dict:
 
 
 def host_failures() -> str:
-    """What the examples for the host give that their docstrings do not say."""
+    """The differences between the results of the examples for the host and their docstrings."""
     names, said = host_names(), []
     for function in (m for members in HOST.values() for m in members if m.__name__ not in BOTH):
         name = host_name(function)

@@ -1,4 +1,4 @@
-"""What the examples share: the command line, and a comparison that says how far off a result is."""
+"""The shared parts of the examples: the command line, and a comparison that says how far off a result is."""
 
 import argparse
 import sys

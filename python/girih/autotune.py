@@ -28,7 +28,7 @@ from .kernel import JITFunction, _girih
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What only measuring needs is imported there, so that `import girih` is quick.
+# Modules that only a measurement needs are imported there, so that `import girih` is quick.
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
@@ -146,7 +146,7 @@ class Autotuner(Wrapped):
         self._launch(config, grid, args, kwargs, arguments)
 
     def _quick(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
-        """What tells launches apart whose arguments Python need not look at; None for others."""
+        """A key of a launch whose arguments Python need not look at; None for other launches."""
         types = _girih.element_types(args)
         if types is None or not all(at < len(args) for at in self.positions):
             return None
@@ -329,7 +329,7 @@ class Store:
 
 
 def tuning() -> str:
-    """What GIRIH_AUTOTUNE asks for: "on" (measure, and keep the choice on disk), "memory" or "off"."""
+    """The value of GIRIH_AUTOTUNE: "on" (measure, and keep the choice on disk), "memory" or "off"."""
     text = os.environ.get("GIRIH_AUTOTUNE") or "on"
     if text == "memory":
         return text
@@ -341,7 +341,7 @@ def tuning() -> str:
 
 @functools.cache
 def machine() -> str:
-    """What a measurement depends on: the machine, as `girih tune` says it, and the version of Girih."""
+    """The machine that a measurement depends on, as `girih tune` names it, and the version of Girih."""
     from . import __version__
 
     return f"{_girih.machine()}, girih {__version__}"

@@ -1,9 +1,10 @@
 """Arrays on a CUDA device: those of other libraries, as kernels and models take them, and those that models give.
 
-In: what has ``__cuda_array_interface__``, or ``__dlpack__`` of a CUDA device (CuPy, Numba, PyTorch, JAX). Out: a `View` of it.
+In: an object with ``__cuda_array_interface__``, or with ``__dlpack__`` of a CUDA device (CuPy, Numba, PyTorch, JAX). Out: a
+`View` of it.
 Nothing is copied.
 
-Invariant: what is done with an array is begun on the stream that it comes with, or after it.
+Invariant: work on an array is queued on the stream that the array names, or after it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class View(NamedTuple):
     #: In bytes; of an array without gaps those that follow from its shape.
     strides: tuple[int, ...]
     writable: bool
-    #: Of the driver: 0 is the legacy stream.
+    #: The driver's stream; 0 is the legacy stream.
     stream: int
 
     @property
@@ -82,7 +83,7 @@ def row_major(shape, itemsize) -> tuple[int, ...]:
 
 
 def view(value: Any) -> Optional[View]:
-    """What lies on a CUDA device; None for anything else.
+    """A view of an array on a CUDA device; None for anything else.
 
     Raises:
         GirihError: an array of another device than the first, or of a type that cannot be told.

@@ -1,8 +1,8 @@
 """``@girih.jit``: kernels in Python, compiled for the arguments they are launched with.
 
 A decorated function is a `JITFunction`. ``kernel[grid](*args)`` runs it over a grid of blocks and waits; for each new
-kind of arguments it is traced to Tile IR and compiled, and kept. What it was compiled to can be looked at: ``tile_ir``,
-``ir``, ``source``, ``explain`` and ``bytecode`` take the arguments of a launch and run nothing.
+kind of arguments it is traced to Tile IR and compiled, and kept. The stages of a compilation can be inspected:
+``tile_ir``, ``ir``, ``source``, ``explain`` and ``bytecode`` take the arguments of a launch and run nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .frontend import types as ty
 from .frontend.errors import CompilationError, UnsupportedError, kernel_error, kernel_warning
 from .frontend.tensor import is_constexpr, unwrap
 
-# The tracer and what it needs are imported when the first kernel is traced, so that `import girih` is quick.
+# The tracer and its modules are imported when the first kernel is traced, so that `import girih` is quick.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .device import View
@@ -59,7 +59,7 @@ class JITFunction:
         self.__girih_function__ = fn
         self._knobs = dict(knobs or {})
         self._source: Any = None
-        # What specialisations read from outside of the kernel, see `Builder.outside`.
+        # The values that specialisations read from outside of the kernel, see `Builder.outside`.
         self._outside: dict = {}
         signature = inspect.signature(fn)
         self.params = list(signature.parameters)
@@ -267,7 +267,7 @@ def jit(fn: Callable | None = None, **options: Any) -> Any:
 
 
 def is_checked(settings: dict[str, Any]) -> bool:
-    """Whether a launch tests what a kernel does: asked to, or on a device that always does."""
+    """Returns True if a launch checks its accesses: by request, or on a device that always does."""
     device = settings.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
     check = settings.get("check")
     if check is None and (text := os.environ.get("GIRIH_CHECK")):
@@ -297,7 +297,7 @@ def runtime_type(kind: str, rest: list) -> tuple[Any, int]:
 
 
 def write_out(block: tuple[int, int, int], text: str) -> None:
-    """What a block printed; including a stop at a breakpoint, for a kernel that was traced here."""
+    """Writes the text that a block printed, and stops at a breakpoint of a kernel that was traced here."""
     breakpoints = sys.modules.get("girih.frontend.breakpoints")
     if breakpoints is not None and breakpoints.MARK in text:
         breakpoints.stop(block, text)
@@ -327,10 +327,10 @@ def dtype_name(dtype: Any) -> tuple[str, int]:
 
 
 def describe_array(value: Any, name: str) -> Any:
-    """What is passed for an argument that is neither a NumPy array nor a Python number.
+    """The description of an argument that is neither a NumPy array nor a Python number.
 
-    A tensor of PyTorch becomes where it is, how many bytes it spans, whether it may be written, its element type, and
-    how it lies in memory unless it is contiguous; the rest an array or a number.
+    For a tensor of PyTorch: its address, the bytes it spans, whether it may be written, its element type, and its
+    strides unless it is contiguous; for others an array or a number.
     """
     if _tensors.is_tensor(value):
         return describe_torch(value, name)

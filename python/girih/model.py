@@ -3,9 +3,9 @@
 In: arrays by the names of the inputs, or in their order. Out: arrays of NumPy, new ones or those given as ``out``. A model for
 ``device="cuda"`` takes arrays of the device too (`girih.device`): it reads and writes them where they are, on their stream.
 
-A model is compiled when it first runs (or read as it was compiled, by `load`), and works for all values of its symbolic extents. An ONNX file that cannot be
-compiled so is compiled for shapes of which the same holds as of those that come (two extents are equal, one is a multiple of 16), or for
-those alone, which is said once; the last sixteen of these models are kept.
+A model is compiled when it first runs (or read as it was compiled, by `load`), and works for all values of its symbolic extents. An
+ONNX file that cannot be compiled so is compiled for all shapes with the properties of the given ones that it needs (two extents are
+equal, one is a multiple of 16), or for the given shapes alone; a warning says so once. The last sixteen of these models are kept.
 
 Several threads may call one model. Its runs take turns; the interpreter's lock is free while one runs.
 """
@@ -35,14 +35,14 @@ NAMES = {
     "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
     "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
 }  # fmt: skip
-#: Of the package ml_dtypes.
+#: NumPy's names of types of the package ml_dtypes.
 MORE = {
     "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz",
     "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E8M0FNU": "float8_e8m0fnu", "i2": "int2", "u2": "uint2",
     "i4": "int4", "u4": "uint4",
 }  # fmt: skip
 ELEMENTS = {numpy: elem for elem, numpy in {**NAMES, **MORE}.items()}
-#: What ONNX Runtime calls types otherwise than NumPy.
+#: ONNX Runtime's names of types, where they differ from NumPy's.
 RUNTIME = {
     "float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2",
     "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
@@ -78,7 +78,7 @@ class Step(NamedTuple):
     seconds: float
     #: Multiplications and additions of its products.
     flops: float
-    #: What it must move at least.
+    #: The bytes that it must move at least.
     bytes: float
     #: The part of the machine's limit that it reaches; above 1 where its data stay in caches.
     fraction: float
@@ -139,9 +139,9 @@ class Model:
         self._origin = origin
         #: For messages.
         self.name: str = name
-        #: What a run takes, in order; inputs that make their own data need not be given.
+        #: The inputs of a run, in order; inputs that make their own data need not be given.
         self.inputs: list[Port] = [port(p) for p in source.inputs()]
-        #: What it gives, in order.
+        #: The outputs, in order.
         self.outputs: list[Port] = [port(p) for p in source.outputs()]
         #: Inputs that a file has a value for, by name.
         self._defaults: dict[str, Port] = {p[0]: port(p) for p in source.defaults()} if isinstance(source, _Onnx) else {}
@@ -162,8 +162,8 @@ class Model:
                 text such as `"2G"`: a model whose weights, temporary arrays and results take more is refused.
 
         Raises:
-            ProgramError: bytes that are no ONNX model, or a dimension that it does not have. What is not supported is told
-                when the model is first run.
+            ProgramError: bytes that are not an ONNX model, or a dimension that it does not have. Unsupported operations
+                are reported when the model is first run.
             GirihError: an option that does not exist.
         """
         extents = list((dims or {}).items())
@@ -207,20 +207,21 @@ class Model:
 
     @classmethod
     def load(cls, path, *, verify: bool = True, **options) -> Model:
-        """What `save` wrote, ready to run: the file is mapped, and nothing is compiled. All of it is read once and compared with
-        the hashes that it holds.
+        """A model that `save` wrote, ready to run: the file is mapped, and nothing is compiled. The whole file is read once and
+        compared with the hashes that it holds.
 
-        What another version of Girih, another processor or another number of threads would make otherwise is compiled anew, with
-        a warning that says why. The file holds machine code, which is run: load only what comes from somebody whom you trust.
+        Kernels that another version of Girih, another processor or another number of threads would lower differently are
+        compiled anew, with a warning that says why. The file holds machine code, which is run: load only files whose author you
+        trust.
 
         Args:
             path: the file.
-            verify: False leaves out the weights and what was computed from them, for who trusts the disk: damage to them then
+            verify: False skips the weights and the arrays computed from them, for users who trust the disk: damage to them then
                 goes unnoticed.
-            options: as of `from_onnx`; knobs and checks are those it was saved with.
+            options: as for `from_onnx`; knobs and checks are those it was saved with.
 
         Raises:
-            GirihError: a file that is no saved model, is damaged or cut short.
+            GirihError: a file that is not a saved model, is damaged or truncated.
         """
         native, why = _girih.Model.load(os.fspath(path), verify=bool(verify), **known(options))
         if why is not None:
@@ -228,9 +229,9 @@ class Model:
         return cls(_Loaded(native), native.name())
 
     def save(self, path) -> None:
-        """Writes the model as it is compiled: graph, weights, what was computed from them, and machine code.
+        """Writes the model as it is compiled: graph, weights, the arrays computed from them, and machine code.
 
-        Of an ONNX file that is compiled for the shapes that come, the model of the last run is written.
+        For an ONNX file that is compiled for given shapes, the model of the last run is written.
 
         Raises:
             ProgramError: a model that cannot be compiled.
@@ -262,14 +263,15 @@ class Model:
 
         Args:
             out: arrays to write to, C-contiguous and of the outputs' types: one, a sequence in their order, or a dict by
-                name. What is not given is allocated. They must not overlap the inputs or what another thread uses.
+                name. Outputs without an array are allocated. The arrays must not overlap the inputs or arrays that another
+                thread uses.
 
         Returns:
-            The array of a model with one output; of others a tuple in their order. Where an input is on a CUDA device, new
-            arrays are there too: `girih.device.Array`.
+            The array of a model with one output; for several outputs, a tuple in their order. If an input is on a CUDA
+            device, new arrays are there too: `girih.device.Array`.
 
         Raises:
-            ProgramError: arrays that do not fit; all that is wrong is told together.
+            ProgramError: arrays that do not fit; one error lists all problems.
         """
         quick = self._quick
         if quick is not None and out is None and not named:
@@ -309,7 +311,7 @@ class Model:
         names = [port.name for port in self.inputs]
         problems = [unlike("input", name, names) for name in feed if name not in names and name not in self._defaults]
         arrays, extents = _Arrays(), {}
-        # Of an ONNX file, names are hints.
+        # For an ONNX file, the names of extents are hints.
         apart = arrays if isinstance(self._source, _Onnx) else None
         for wanted in [*self.inputs, *(port for name, port in self._defaults.items() if name in feed)]:
             if wanted.name in feed:
@@ -382,12 +384,12 @@ class Model:
     def ir(self, stage: str) -> str:
         """The model's text at a stage: `torch`, `tensor`, `loop`, `tile`, `kernel`, `c`; for a GPU `cuda` in place of `c`.
 
-        Of an ONNX file that is compiled for the shapes that come, as it was last run.
+        For an ONNX file that is compiled for given shapes: the model of the last run.
         """
         return self._source.model().ir(stage)
 
     def trace(self, full: bool = False) -> str:
-        """What each rule did; with `full`, as diffs, and why others did nothing."""
+        """The rewrites of each rule; with `full`, as diffs, and why other rules did nothing."""
         return self._source.model().explain(full)
 
     def __repr__(self):
@@ -411,7 +413,8 @@ def _read(cls, data, name):
 
 
 def written(path, text: str) -> None:
-    """Writes a file, which appears whole or not at all; what is no file (a pipe, a terminal) is written directly."""
+    """Writes a file, which appears whole or not at all; anything but a regular file (a pipe, a terminal) is written
+    directly."""
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
         path.write_text(text)
@@ -425,11 +428,11 @@ def written(path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
-# What a model is read from. Each has inputs, outputs, made, model, prepare and profile.
+# The sources of models. Each has inputs, outputs, made, model, prepare and profile.
 
 
 class _Compiled:
-    """A model of the compiled part, with what is asked of it at every run."""
+    """A model of the compiled part, with the functions that every run calls."""
 
     def __init__(self, native):
         self.native = native
@@ -551,7 +554,7 @@ class _Onnx:
         return {}
 
     def unusual(self, arrays):
-        """Whether a model that takes all shapes may not take these."""
+        """Returns True if a model that takes all shapes may not take these."""
         more = len(arrays) > self.count or getattr(arrays, "apart", [])
         return more or any(0 in a.shape for a in arrays.values())
 
@@ -603,7 +606,7 @@ class _Torch:
         return self.compiled.model.outputs()
 
     def device(self):
-        # Of a module on a CUDA device PyTorch's tensors are taken by what `girih.torch.export` gives.
+        # PyTorch's tensors on a CUDA device are the business of `girih.torch.export`.
         return "cpu"
 
     def made(self):
@@ -650,7 +653,7 @@ def dtype_of(elem: str) -> np.dtype:
 
 
 def element(dtype: np.dtype) -> str:
-    """What Girih calls a type of NumPy's; a name that is no type for one that it does not know."""
+    """Girih's name of a type of NumPy; for an unknown type, NumPy's name."""
     return ELEMENTS.get(dtype.name, dtype.name)
 
 
@@ -676,7 +679,7 @@ def not_written(tensor):
 
 
 def in_nibbles(dtype) -> bool:
-    """Whether two elements share a byte in a model, as those of ONNX do; NumPy has a byte for each."""
+    """Returns True if two elements share a byte in a model, as those of ONNX do; NumPy has a byte for each."""
     return dtype.name in ("int4", "uint4")
 
 
@@ -698,7 +701,7 @@ def unpacked(nibbles, array):
 
 
 def usable(array) -> bool:
-    """Whether results can be written to it."""
+    """Returns True if results can be written to it."""
     if isinstance(array, device.View):
         return array.contiguous and array.writable
     return array.flags.c_contiguous and array.flags.aligned and array.flags.writeable
@@ -760,13 +763,13 @@ def fitted(wanted: Port, given, extents, where, arrays=None):
     try:
         given = _tensors.elements(given) if found is None and _tensors.is_tensor(given) else given
         array = np.asarray(given) if found is None else found
-        # Lists and numbers have no type of their own; a fraction is no integer.
+        # Lists and numbers have no type of their own; a fraction is not an integer.
         typed = isinstance(given, np.generic) or hasattr(given, "__array__") or hasattr(given, "__array_interface__")
         typed = typed or found is not None
         if array.dtype != dtype and not typed and not (array.dtype.kind == "f" and dtype.kind in "iub"):
             array = np.asarray(given, dtype)
     except (OverflowError, TypeError, ValueError) as e:
-        return None, f"input `{wanted.name}` is no array of {wanted.dtype}: {e}"
+        return None, f"input `{wanted.name}` is not an array of {wanted.dtype}: {e}"
     if array.dtype != dtype:
         found, more = array.dtype.name, ""
         if array.dtype.kind in "USO":

@@ -57,7 +57,7 @@ def twice(once: Callable[[str], dict[str, Any]], candidate: str) -> dict[str, An
     for attempt in (1, 2):
         try:
             return once(candidate)
-        except Exception as error:  # Whatever an engine raises for a worker that is gone.
+        except Exception as error:  # Engines raise various exceptions for a worker that is gone.
             if attempt == 2:
                 return {"failed": f"its worker died twice: {error}"}
     raise AssertionError("unreachable")

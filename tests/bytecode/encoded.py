@@ -1,5 +1,5 @@
-"""What cuda-tile's compiler never writes, or not at every version: each operation with each of its attributes, each type,
-each kind of debug location. One function writes one module; it asks `m.version` for what a version admits.
+"""Bytecode that cuda-tile's compiler never writes, or not at every version: each operation with each of its attributes,
+each type, each kind of debug location. One function writes one module; it asks `m.version` for what a version admits.
 
     MODULES: name -> function from a version to the bytes of a module, or None where that version has nothing of it"""
 import functools

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the corpus: every module of `encoded` and every kernel of `kernels`, at each version that has it, and the smallest
-kernel of each program in tests/cutile at one version, into corpus/VERSION/NAME.tileirbc. What Girih chose not to read as
-NVIDIA's tools do goes into outside/ instead. The same inputs give the same bytes; `--check` says which files differ instead
-of writing."""
+"""Writes the corpus: every module of `encoded` and every kernel of `kernels`, at each version that has it, and the smallest kernel
+of each program in tests/cutile at one version, into corpus/VERSION/NAME.tileirbc. Modules that Girih deliberately does not read as
+NVIDIA's tools do go into outside/ instead. The same inputs give the same bytes; `--check` says which files differ instead of
+writing."""
 import argparse
 import pathlib
 import shutil

@@ -1,8 +1,8 @@
-"""What a program would compile: runs a cuTile script with launches that note the kernel and its arguments and do nothing
-else. In: a script that uses CuPy. Out: (kernel, signature) for each different launch.
+"""Records the kernels that a program would compile: runs a cuTile script with launches that note the kernel and its
+arguments and do nothing else. In: a script that uses CuPy. Out: (kernel, signature) for each different launch.
 
-Arrays are NumPy's. Since nothing is computed, nothing that the script checks holds: its assertions are left out and its
-first exception ends the recording."""
+Arrays are NumPy's. Since nothing is computed, the script's checks would fail: its assertions are left out and its first
+exception ends the recording."""
 import contextlib
 import enum
 import io

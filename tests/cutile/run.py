@@ -72,7 +72,7 @@ def run(path, options, timeout):
 
 
 def wanted():
-    """What the programs shall use: names of cuda.tile, members and methods, and `function(keyword=)`."""
+    """The names of cuda.tile that the programs must use: functions, members and methods, and `function(keyword=)`."""
     import cuda.tile as ct
     from cuda.tile import _stub as stub
 
@@ -139,7 +139,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", choices=("cpu", "eval", "sim"), default="cpu")
     parser.add_argument("--all", action="store_true", help="on the simulator: every program for every target")
-    parser.add_argument("--every", type=int, default=1, help="only every so many of the programs")
+    parser.add_argument("--every", type=int, default=1, help="only every N-th of the programs")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
     parser.add_argument("--check", action="store_true", help="test every memory access of every kernel")
     parser.add_argument("--torch", action="store_true", help="the programs of torch/, which need PyTorch, instead")

@@ -1,4 +1,4 @@
-"""What there must be a case for: every operation of the compiler's table, on every element type it admits."""
+"""The cases that must exist: every operation of the compiler's table, on every element type it admits."""
 
 import pathlib
 import re

@@ -63,7 +63,7 @@ def extremum(d, a, b, best, propagate, ftz):
 
 
 def simple(d):
-    """What needs no rounding: signs, integral parts, remainders, extrema, comparisons, selection."""
+    """Operations that need no rounding: signs, integral parts, remainders, extrema, comparisons, selection."""
     p = Program(f"simple.{d}")
     a, b = F.operands(d, 2)
     x, y = p.load(d, a), p.load(d, b)
@@ -132,7 +132,7 @@ def transcendental(d):
 
 
 def roundings(s, t):
-    """Those that the dialect has for a conversion that rounds."""
+    """The rounding modes that the dialect has for a conversion that rounds."""
     if t == "f8E8M0FNU":
         return ["zero", "positive_inf"]
     if F.BITS[t] <= 8:

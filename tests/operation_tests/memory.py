@@ -11,7 +11,7 @@ ATOMICS = [f"{o} {s}" for o in ("relaxed", "acquire", "release", "acq_rel") for 
 
 
 def canonical(d, bits):
-    """What a load gives: i1 is zero or one."""
+    """The value of a load: i1 is zero or one."""
     return (bits != 0).astype(np.uint8) if d == "i1" else bits
 
 

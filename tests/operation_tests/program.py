@@ -58,8 +58,8 @@ class Case:
 class Program:
     programs = []
     covered = set()
-    # Where set, programs being built compute so many elements at a time, in a loop, where others have one tile. 1 stands
-    # for scalars.
+    # Where set, programs being built compute this number of elements at a time, in a loop, where others have one tile. 1
+    # stands for scalars.
     piece = None
     # The GPU that `sim` stands for.
     target = "sm_90a"
@@ -179,7 +179,7 @@ class Program:
         self.check(name, base, value.dtype, want, **how)
 
     def check(self, name, base, dtype, want, **how):
-        """What must be found in a buffer parameter at the end."""
+        """States the expected contents of a buffer parameter at the end."""
         param = base.name[1:]
         want = None if want is None else np.ravel(want).astype(F.carrier(dtype))
         self.cases.append(Case(name, param, dtype, want, **how))

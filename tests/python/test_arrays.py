@@ -1,4 +1,4 @@
-"""What may be an argument of a launch, and what is said about what may not."""
+"""Arguments that a launch takes, and messages about those that it does not."""
 
 import threading
 

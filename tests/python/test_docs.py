@@ -61,7 +61,7 @@ def test_blocks_of_pages(page, tmp_path, monkeypatch):
 
 
 def said(action, expected):
-    """What an action prints or raises; a debugger is given the commands that the expected text shows."""
+    """The prints or the exception of an action; a debugger is given the commands that the expected text shows."""
     out, commands = io.StringIO(), re.findall(r"^\(Pdb\) (.*)$", expected, re.M)
 
     class Typed:

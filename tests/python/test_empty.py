@@ -81,7 +81,7 @@ GIRIH = Path(os.environ.get("GIRIH_LIBRARY_DIR", ROOT / "target/release")) / "gi
 
 
 def run(folder, file, device, arrays, *options, saved=(), more=()):
-    """What girih says of a failure, or the arrays that were asked for."""
+    """Girih's message on a failure, or the arrays that were asked for."""
     command = [GIRIH, "run", file, "--device", device, *options]
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
@@ -97,7 +97,7 @@ def run(folder, file, device, arrays, *options, saved=(), more=()):
     return [np.load(folder / f"{name}.out.npy") for name in saved]
 
 
-# Of the examples: an array to fill, the others, and numbers, where the extents are these.
+# For each example: an array to fill, the others, and numbers, where the extents are these.
 PROGRAMS = {
     "vector_add": (1, lambda n: ({"a": (n,), "b": (n,), "c": (n,)}, "c", {"n": n})),
     "softmax": (1, lambda n: ({"src": (0, n), "dst": (0, n)}, "dst", {"n": 0})),
@@ -124,7 +124,7 @@ def test_a_tile_program(name, device, tmp_path):
             assert "lies outside the view" in found, (extents, found)
             continue
         assert not isinstance(found, str), (extents, found)
-        # What has elements is a product over an extent of 0.
+        # An array with elements is a product over an extent of 0.
         assert found[0].shape == shapes[filled] and (found[0] == 0).all(), extents
 
 

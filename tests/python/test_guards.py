@@ -1,5 +1,5 @@
-"""Models that can be read only where something holds of their extents: compiled under that assumption, once for all sizes of which
-it holds, against ONNX's own evaluator."""
+"""Models that can be read only under a condition on their extents: compiled under that assumption, once for all sizes that satisfy
+it, against ONNX's own evaluator."""
 
 import warnings
 
@@ -26,7 +26,7 @@ def proto(nodes, inputs, weights=(), outputs=("y",)):
 
 
 def assumed(model, arrays):
-    """What the model says that it assumes when it is first called."""
+    """The assumption that the model reports when it is first called."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         model(**arrays)
@@ -199,7 +199,7 @@ class Drawn:
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.inputs, self.weights, self.names = [], {}, {}, 0
-        # Of every input the extents: a factor, and which number it is a multiple of (None: it is the factor).
+        # The extents of every input: a factor, and the number that it is a multiple of (None: it is the factor).
         self.sizes = {}
         factors = [(int(self.rng.choice([1, 2, 4, 6])), int(self.rng.integers(3))) for _ in range(self.rng.integers(1, 4))]
         self.value, self.extents = self.input(factors), factors

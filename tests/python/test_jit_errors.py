@@ -1,4 +1,4 @@
-"""What a user sees for each mistake in mistakes/.
+"""The messages that a user sees for each mistake in mistakes/.
 
 The messages are in mistakes/messages.txt; `BLESS=1` writes them anew, to be read as a user would.
 """
@@ -20,7 +20,7 @@ def message(name):
         text = f"{type(e).__name__}: {e}"
     else:
         text = "no error"
-    # Lines and addresses change; what matters is that the line shown is the one marked.
+    # Lines and addresses change; the test is that the line shown is the one marked.
     text = re.sub(r"[^\s\"]*/mistakes/\w+\.py:\d+", "kernels.py:LINE", text)
     text = re.sub(r"\bmistakes\.\w+\.", "mistakes.kernels.", text)
     text = re.sub(r"at line \d+", "at line LINE", text)

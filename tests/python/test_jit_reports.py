@@ -1,4 +1,5 @@
-"""What launches say that ran to their end, or that were asked to check: races, outputs left unwritten, indices outside."""
+"""Reports of launches that ran to their end, or that were asked to check: races, outputs left unwritten, indices
+outside."""
 
 import importlib.util
 import re
@@ -222,7 +223,7 @@ BLOCKS = [block_of, block_that_is_masked, block_to_a_block, rows_of_a_block]
 @pytest.mark.parametrize("kernel", BLOCKS, ids=lambda k: k.__name__)
 @pytest.mark.parametrize("n", [128, 100, 96])
 def test_a_block_without_a_boundary(kernel, n):
-    """What an unchecked launch refuses, a checked one refuses too."""
+    """A checked launch refuses a kernel that an unchecked launch refuses."""
     x, out = np.ones(n, np.float32), np.ones(128, np.float32)
     grid = 1 if kernel is rows_of_a_block else 4
     for how in ({}, {"check": True}, {"device": "eval"}):
@@ -272,7 +273,7 @@ def shared_by_table(x, out, n):
 
 
 def left_by(kernel, n):
-    """What the kernel leaves where an access outside of its memory does nothing, and a read there gives 0."""
+    """The kernel's result if an access outside of its memory does nothing, and a read there gives 0."""
     x = np.arange(64, dtype=np.float32)
     at = np.arange(64) + n
     inside = (at >= 0) & (at < 64)

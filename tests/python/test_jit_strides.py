@@ -92,7 +92,7 @@ def test_a_kernel_that_is_told_no_stride_is_warned_of_once(view, library):
     assert warning.category is RuntimeWarning and warning.filename == __file__
     assert "the argument `x` is not contiguous" in text and "numpy.ascontiguousarray(x)" in text
     assert not launch()
-    # What the message says to do helps.
+    # The remedy in the message helps.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         flat()[1](np.ascontiguousarray(x), out, x.size, BLOCK=1024)

@@ -155,7 +155,7 @@ def test_all_that_is_wrong_is_told_together():
         ({"x": np.zeros((2, 5), "f4"), "ids": [0, 1]}, "extent 5 along axis 1"),
         ({"x": np.zeros((2, 6), "f4"), "ids": [0, 1, 2]}, "batch is 2"),
         ({"x": np.zeros(6, "f4"), "ids": [0]}, r"shape \[6\]"),
-        ({"x": "text", "ids": [0]}, "`x` is no array of float32"),
+        ({"x": "text", "ids": [0]}, "`x` is not an array of float32"),
         ({"x": np.zeros((1, 6), "f4"), "ids": [0.5]}, "`ids` is float64"),
         ({"x": np.zeros((1, 6), "f4"), "ids": [2**80]}, "`ids`"),
     ]:

@@ -35,7 +35,7 @@ def edges(kind):
 
 
 def model(nodes, arrays, constants=(), opset=22):
-    """Of nodes whose results are `y0`, `y1`, ..., with the types that they state."""
+    """A model of nodes whose results are `y0`, `y1`, ..., with the types that they state."""
     inputs = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), ["n"]) for n, a in arrays.items()]
     outputs = [helper.make_empty_tensor_value_info(f"y{i}") for i in range(len(nodes))]
     made = [helper.make_node(op, ins, [f"y{i}"], **attributes) for i, (op, ins, attributes) in enumerate(nodes)]
@@ -44,7 +44,7 @@ def model(nodes, arrays, constants=(), opset=22):
 
 
 def judged(node, arrays, constants):
-    """What ONNX Runtime and ONNX's own evaluator give, as far as they can."""
+    """The results of ONNX Runtime and ONNX's own evaluator, as far as they have any."""
     arrays = {n: a for n, a in arrays.items() if n in node[1]}
     alone = model([node], arrays, {n: a for n, a in dict(constants).items() if n in node[1]})
     results = []
@@ -112,8 +112,8 @@ def test_functions_of_floats(kind, device):
     if device == "cpu" and kind != F32:
         pytest.skip("one type is enough to compile")
     nodes = [(op, ["x"], {}) for op in PLAIN] + [(op, ["x"], more) for op, all in WITH.items() for more in all]
-    # ONNX Runtime's own functions are coarse below 1e-4 of the result. Of other types it has few, and ONNX's own evaluator gives
-    # zeros of either sign, and functions of f64 by f32.
+    # ONNX Runtime's own functions are coarse below 1e-4 of the result. It has few for other types, and ONNX's own evaluator
+    # gives zeros of either sign, and functions of f64 by f32.
     x = edges(kind)
     tolerance = {F16: 2e-3, F32: 1e-4, F64: 1e-4}[kind]
     check(nodes, {"x": x[np.abs(x) != 6] if kind == F64 else x}, device=device, tolerance=tolerance, signs=kind == F32)
@@ -147,7 +147,7 @@ def test_casts(kind):
         check([("Cast", ["x"], {"to": to}) for to in LONG], {"x": x[(x > -1) & (x < 2**32)]})
 
 
-#: Of negative floats and of such as no integer of 64 bits is, vectors of processors and NumPy give several.
+#: For negative floats and floats beyond 64-bit integers, vectors of processors and NumPy give several results.
 LONG = [TensorProto.UINT32, TensorProto.UINT64]
 
 

@@ -1,5 +1,5 @@
-"""Models that compute extents of extents, run loops as often as an extent says, and take inputs of which the file says little:
-one model for all sizes, against ONNX Runtime."""
+"""Models that compute extents of extents, run loops by an extent, and take inputs that the file says little of: one model for
+all sizes, against ONNX Runtime."""
 
 import warnings
 
@@ -19,7 +19,7 @@ def node(op, inputs, outputs, **attributes):
 
 
 def graph(nodes, inputs, outputs, constants=(), name="g"):
-    """Of inputs (name, type, shape or None) and outputs (name, type)."""
+    """A graph of inputs (name, type, shape or None) and outputs (name, type)."""
     tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in dict(constants).items()]
     outs = [helper.make_tensor_value_info(n, kind, None) for n, kind in outputs]
     return helper.make_graph(nodes, name, [helper.make_tensor_value_info(*i) for i in inputs], outs, tensors)
@@ -180,14 +180,14 @@ def test_written_extents(name, folder):
 
 
 def body(nodes, states, rows, constants=()):
-    """Of a loop: `i` and `go` are given, `again` and each state and row are made."""
+    """The body of a loop: `i` and `go` are given, `again` and each state and row are made."""
     inputs = [("i", I, []), ("go", B, []), *((n, kind, shape) for n, kind, shape in states)]
     outputs = [("again", B), *((n + "_", kind) for n, kind, _ in states), *rows]
     return graph(nodes, inputs, outputs, constants, "body")
 
 
 def loop_file(rounds=None, go=None, inputs=(), constants=()):
-    """Rows `s` of `s = s + x`, of any number of rounds; the names of what says how many."""
+    """Rows `s` of `s = s + x`, of any number of rounds; the names of the inputs that limit the rounds."""
     nodes = [node("Add", "s x", "s_"), node("Mul", "s_ two", "row"), node("Identity", "go", "again"), node("Identity", "i", "at")]
     inner = body(nodes, [("s", F, [3])], [("row", F), ("at", I)])
     outer = [helper.make_node("Loop", [rounds or "", go or "", "x"], ["last", "rows", "ats"], body=inner)]

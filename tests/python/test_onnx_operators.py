@@ -14,7 +14,7 @@ RNG = np.random.default_rng(3)
 
 
 def model(nodes, inputs, outputs, device="cpu", constants=()):
-    """Of nodes whose inputs are (name, type, shape); outputs have no type."""
+    """A model of nodes whose inputs are (name, type, shape); outputs have no type."""
     ins = [helper.make_tensor_value_info(*i) for i in inputs]
     outs = [helper.make_empty_tensor_value_info(name) for name in outputs]
     graph = helper.make_graph(nodes, "g", ins, outs, [numpy_helper.from_array(a, n) for n, a in constants])

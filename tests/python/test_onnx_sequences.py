@@ -1,4 +1,5 @@
-"""Sequences of tensors, optional values, and operators that give as many results as the data say, against ONNX Runtime."""
+"""Sequences of tensors, optional values, and operators whose number of results depends on the data, against ONNX
+Runtime."""
 
 import warnings
 

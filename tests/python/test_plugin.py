@@ -113,7 +113,7 @@ def test_children(write, run):
     here = run(*plugin, "-k", "subprocess")
     assert here.returncode == 1, here.stdout
     assert "the test started another Python, which ran without Girih: --girih-children" in here.stdout, here.stdout
-    # What fails by itself has no such hint.
+    # A test that fails by itself gets no such hint.
     alone = write("suite/test_alone.py", "def test_alone(): assert False")
     here = run(*plugin[:-1], alone)
     assert here.returncode == 1 and "without Girih" not in here.stdout, here.stdout

@@ -1,4 +1,4 @@
-"""What a kernel prints is Python's output."""
+"""The prints of a kernel are Python's output."""
 
 import contextlib
 import io

@@ -60,13 +60,14 @@ def expected(text, message):
 
 
 def test_mistakes_that_need_no_launch_are_found():
-    """Of the mistakes whose messages are known, those in the kernel itself are found, with the same message and line."""
+    """The checker finds the mistakes with known messages that lie in the kernel itself, with the same message and
+    line."""
     messages = (HERE / "mistakes/messages.txt").read_text()
     told = re.findall(r"^(?:CompilationError|UnsupportedError): kernels\.py:LINE:(\d+): (.*)$", messages, re.M)
     problems = [p for path in sorted((HERE / "mistakes").glob("*.py")) for p in check_file(str(path))]
     seen = {(str(p.column), re.sub(r"at line \d+", "at line LINE", p.message)) for p in problems}
     missing = [m for m in told if m not in seen]
-    # Those in which a launch gives what no script says: arrays of a type, constants of a value.
+    # Missing are mistakes in which a launch gives facts that no script states: arrays of a type, constants of a value.
     assert len(missing) <= len(told) // 5, missing
 
 
@@ -229,7 +230,7 @@ def test_an_editor_is_told_too(write):
     program = beside if beside.exists() else girih._library.find("girih")
     env = {**os.environ, "GIRIH_PYTHON": sys.executable}
     server = subprocess.Popen([program, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-    # What is wrong is said when there is nothing else to do: the rest is sent once it has been.
+    # Errors are sent when there is nothing else to do: the rest of the messages is sent afterwards.
     heard = ""
     for body in bodies:
         server.stdin.write(f"Content-Length: {len(body)}\r\n\r\n{body}")

@@ -87,7 +87,7 @@ def regrouped():
 
 
 def compared(made, sizes):
-    """Runs a model at so many random sizes of its input, and calls back after each."""
+    """Runs a model at `sizes` random sizes of its input, and calls back after each."""
     model, shape = made
     native, reference = (girih.Model.from_onnx(model, device=device, threads=2) for device in ("cpu", "eval"))
     rng = np.random.default_rng(3)

@@ -1,4 +1,4 @@
-"""What a compiled function gave against what PyTorch gives: the first difference, or None.
+"""Compares a compiled function's outcome with PyTorch's: the first difference, or None.
 
 A difference is a kind and a sentence. Kinds: raises, returns (where PyTorch raises), type, shape, strides, value, alias,
 written.
@@ -23,7 +23,7 @@ class Difference:
 
 
 def is_dense(t) -> bool:
-    """Whether the elements fill a stretch of memory, each once."""
+    """Returns True if the elements fill a stretch of memory, each once."""
     expected = 1
     for stride, size in sorted((st, n) for st, n in zip(t.stride(), t.shape) if n > 1):
         if stride != expected:
@@ -113,7 +113,7 @@ def aliases(places, mine, theirs, results) -> Difference | None:
 
 
 def written(run, storages) -> Difference | None:
-    """What the arguments hold afterwards."""
+    """Compares the contents of the arguments afterwards."""
     for i, (g, w) in enumerate(zip(storages, run.storages[0])):
         exact = storage(w) not in run.inexact
         found = elements(run, g, w, exact, [s[i] for s in run.storages[1:]])

@@ -31,7 +31,7 @@ def extents(rng: random.Random) -> list[dict[str, int]]:
 
 
 class Generator:
-    """What templates draw from. Names of tensors and numbers are those of the statements."""
+    """The state that templates draw from. Names of tensors and numbers are those of the statements."""
 
     def __init__(self, rng: random.Random, sizes: list[dict[str, int]]):
         self.rng, self.sizes = rng, sizes
@@ -278,7 +278,7 @@ class Generator:
         return False
 
     def modest(self, run, statement) -> bool:
-        """Whether what a statement made is small, and what rounds not far from 1."""
+        """Returns True if the results of a statement are small, and those that round not far from 1."""
         for name in statement.targets or (statement.writes,):
             value = run.eager.get(name)
             if isinstance(value, torch.Tensor):

@@ -18,8 +18,8 @@ from . import generate
 from .compare import Difference, difference
 from .program import Program, Run
 
-#: What `torch.compile` is told of extents: nothing (they are symbols where they change), all are symbols, or some
-#: dimensions are marked.
+#: The setting of `torch.compile` for extents: none (they are symbols where they change), all are symbols, or some
+#dimensions are marked.
 MODES = ("automatic", "automatic", "automatic", "dynamic", "dynamic", "marked")
 
 
@@ -58,7 +58,7 @@ def function(group: Group):
 
 
 class Outcome:
-    """What differs: a list of (program, set, difference). A program of -1 is the whole group."""
+    """The differences: a list of (program, set, difference). A program of -1 is the whole group."""
 
     def __init__(self):
         self.found: list[tuple[int, int, Difference]] = []

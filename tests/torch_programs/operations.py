@@ -1,7 +1,7 @@
 """The templates of statements, with weights. Each draws operands from a generator and gives a `Statement`.
 
-`rounds` is said where a result's last bits depend on how it is computed. What jumps takes exact operands only, and what
-is undefined (the order of equal elements, which of several writes wins) is not drawn.
+`rounds` is set where a result's last bits depend on the method. Operations that jump take exact operands only, and
+undefined results (the order of equal elements, which of several writes wins) are not drawn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ DTYPES = "float32 float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 
 
 
 class Nothing(Exception):
-    """There is no operand that fits."""
+    """No operand fits."""
 
 
 TEMPLATES: list = []
@@ -218,7 +218,7 @@ def masked_fill(g):
 
 
 def broadcasts(g, a, b) -> bool:
-    """Whether `a` can be expanded to the shape of `b`."""
+    """Returns True if `a` can be expanded to the shape of `b`."""
     try:
         return all(torch.broadcast_shapes(p, q) == torch.Size(q) for p, q in zip(g.shapes(a), g.shapes(b)))
     except RuntimeError:
@@ -797,7 +797,7 @@ def create(g):
 def write(g):
     x = g.pick("a")
     kind = g.rng.randrange(9)
-    # What an integer takes of a float jumps.
+    # The integer part of a float jumps.
     exact = not g.value(x).is_floating_point()
     y = g.partner(x, exact=exact) if g.rng.random() < 0.6 else g.number()
     if kind < 3:

@@ -4,8 +4,8 @@ In: statements and several sets of arguments. Out: for each set the results of e
 "exact" or how far another order of rounding may lie from it.
 
 Each statement runs in several worlds that hold the same names: as it is; with every float in float64; and in float64
-with what it computes disturbed by one rounding of the type it has. What a disturbed world's results differ by is what
-rounding costs in this function, however its operations amplify it. Values are exact while both of the first worlds
+with each result disturbed by one rounding of its type. The difference of a disturbed world's results is the cost of
+rounding in this function, with the amplification of its operations. Values are exact while both of the first worlds
 agree and no operation behind them rounds: these must come out the same, bit for bit (but for the sign of zero), and
 only they may enter operations that jump (floor, comparisons, sorting).
 """
@@ -218,5 +218,5 @@ class Run:
 
 
 def same(a, b) -> bool:
-    """Whether tensors have equal elements, NaN being equal to itself."""
+    """Returns True if tensors have equal elements, NaN being equal to itself."""
     return bool(((a == b) | (a.isnan() & b.isnan())).all())

@@ -124,7 +124,7 @@ def argument():
 
 
 def result(stack):
-    """What PyTorch gives; None where it raises, or gives no finite numbers."""
+    """PyTorch's result; None where it raises, or gives a number that is not finite."""
     space = namespace()
     try:
         exec(stack.lines(), space)

@@ -83,7 +83,7 @@ LAYERS = (
     "torch.nn.PReLU(8)", "torch.nn.ConvTranspose2d(8, 8, 3, padding=1)", "torch.nn.Softmax(1)",
 )  # fmt: skip
 FORMATS = ("contiguous_format", "channels_last")
-#: Batches. Of none there is nothing to compute.
+#: Batch sizes; a batch of 0 has nothing to compute.
 BATCHES = (2, 1, 3, 0)
 
 
@@ -115,7 +115,7 @@ def make(rng: random.Random) -> Changing:
 
 
 def differences(case: Changing, backend="girih", **options):
-    """What differs from PyTorch, one sentence each."""
+    """The differences from PyTorch, one sentence each."""
     torch._dynamo.reset()
     torch.manual_seed(case.seed)
     model = torch.nn.Sequential(*(eval(layer, {"torch": torch}) for layer in case.layers)).eval()

@@ -1,9 +1,11 @@
-"""What each process of `make test-torchrun` runs: a model compiled by Girih inside PyTorch's own engines for many processes.
+"""The program of each process of `make test-torchrun`: a model compiled by Girih inside PyTorch's own engines for many
+processes.
 
     torchrun --nproc-per-node 2 tests/torchrun/program.py KIND OUT.pt
 
-KIND is `ddp` (data parallel), `tensor` (`parallelize_module`) or `fsdp` (`fully_shard`). The first process writes what the
-training came to: the loss of each step, and the parameters. Started alone it is what the others are compared with.
+KIND is `ddp` (data parallel), `tensor` (`parallelize_module`) or `fsdp` (`fully_shard`). The first process writes the
+outcome of the training: the loss of each step, and the parameters. Started alone, it gives the results that the others are
+compared with.
 """
 
 import sys

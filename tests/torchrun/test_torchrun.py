@@ -36,5 +36,5 @@ def test_as_one_process(kind, processes, alone, tmp_path):
     assert result["parameters"].keys() == alone["parameters"].keys()
     for name, parameter in alone["parameters"].items():
         torch.testing.assert_close(result["parameters"][name], parameter, rtol=1e-4, atol=1e-6)
-    # What Girih computed, and not PyTorch in its place.
+    # Girih computed the step, not PyTorch in its place.
     assert "backward" in result["report"] and "kernel" in result["report"], result["report"]

@@ -7,7 +7,7 @@ use girih::Device;
 use girih_compiler::cuda_tile::bytecode::{Version, write};
 use girih_compiler::tile::knobs::Knobs;
 
-/// A tile compiler: runs CUDA Tile IR programs natively on the processor.
+/// A tile compiler: compiles tile kernels and models to native code and to CUDA, and shows every stage.
 #[derive(Parser)]
 #[command(name = "girih", version, arg_required_else_help = true, after_help = environment())]
 pub struct Cli {
@@ -31,11 +31,11 @@ pub enum Command {
     Compile(CompileArgs),
     /// Write a model or a tile program as a library of C, or as CUDA, that needs nothing of Girih.
     Build(BuildArgs),
-    /// Run the kernels of a GPU on the simulator: races and other faults, and what each statement costs.
+    /// Run the kernels of a GPU on the simulator: races and other faults, and the cost of each statement.
     Sim(SimArgs),
-    /// Show a compilation as a page: its stages linked line by line, what each rule did, the graph of a model.
+    /// Show a compilation as a page: its stages linked line by line, the rewrites of each rule, the graph of a model.
     Explain(ExplainArgs),
-    /// Look for a faster schedule of a kernel or a model by trying, and keep it for later runs.
+    /// Search for a faster schedule of a kernel or a model, and keep it for later runs.
     Tune(TuneArgs),
     /// Parse and verify tile programs.
     Check(CheckArgs),
@@ -51,7 +51,7 @@ pub enum Command {
     Ops(OpsArgs),
     /// List the rewrite rules and knobs, or explain one rule.
     Rules(RulesArgs),
-    /// Report what this machine has and what is missing.
+    /// Report this machine's compilers, processor and GPU, and what is missing.
     Doctor(DoctorArgs),
     /// Inspect, clear or move the cache of compiled kernels.
     Cache {
@@ -81,7 +81,7 @@ pub struct ManArgs {
     pub folder: PathBuf,
 }
 
-/// What every command that compiles a kernel takes.
+/// Options of every command that compiles a kernel.
 #[derive(Args)]
 pub struct KernelArgs {
     /// Tile text (.mlir), bytecode, or a model (.onnx, or .json as girih.torch saves it); `-` is standard input.
@@ -93,7 +93,8 @@ pub struct KernelArgs {
     /// The entry to use; required if the file has several.
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// The target to compile for: `cpu` is this machine, `x86-64-v3` a usual processor of this level, `sm_90a` a GPU [env: GIRIH_TARGET].
+    /// The target to compile for: `cpu`, this machine; `x86-64-v3`, a typical processor of this level; `sm_80`, `sm_90a`, `sm_100a` or
+    /// `sm_120`, an NVIDIA GPU [env: GIRIH_TARGET].
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS].
@@ -113,7 +114,7 @@ pub struct KernelArgs {
     pub max_memory: Option<u64>,
 }
 
-/// What every command that launches a kernel takes.
+/// Options of every command that launches a kernel.
 #[derive(Args)]
 pub struct LaunchArgs {
     /// Blocks along x, y and z.
@@ -140,7 +141,7 @@ pub struct RunArgs {
     /// Print a buffer after the launch.
     #[arg(long, value_name = "NAME")]
     pub print: Vec<String>,
-    /// Where to run: `cpu` or `eval`, the reference evaluator [env: GIRIH_DEVICE].
+    /// Where to run: `cpu`; `cuda`, an NVIDIA GPU; `sim`, a simulated GPU; or `eval`, the reference evaluator [env: GIRIH_DEVICE].
     #[arg(long)]
     pub device: Option<Device>,
     /// Compare the results with the same launch in float64, within a stated bound.
@@ -162,7 +163,7 @@ pub struct RunArgs {
     /// the first rule that changes the answer.
     #[arg(long)]
     pub verify_each: bool,
-    /// -v says whose schedule is used; -vv also what the simulator's kernels would take on the target.
+    /// -v says whose schedule is used; -vv also the estimated time of the simulator's kernels on the target.
     #[arg(short, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Print one JSON object at the end of standard output.
@@ -178,8 +179,8 @@ pub struct RunArgs {
     /// round-robin. For a model also the seed of generated inputs.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// With --device sim or --compare sim: run every launch under so many schedules, from the seed on, which must leave the same
-    /// bits [env: GIRIH_SCHEDULES].
+    /// With --device sim or --compare sim: run every launch under N schedules, from the seed on, which must leave the same bits
+    /// [env: GIRIH_SCHEDULES].
     #[arg(long, value_name = "N", value_parser = girih::options::schedules, allow_hyphen_values = true)]
     pub schedules: Option<u64>,
 }
@@ -193,7 +194,7 @@ pub struct SimArgs {
     /// The first schedule of the threads; schedules differ by their seeds.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Run under so many schedules, from the first on; by default 5, one of each kind, or only the one that --seed names.
+    /// Run under N schedules, from the first on; by default 5, one of each kind, or only the one that --seed names.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub schedules: Option<u64>,
     /// Fail where an access of shared memory takes more than X times the wavefronts that it needs; 1 is without conflicts.
@@ -235,7 +236,7 @@ pub struct ExplainArgs {
     /// Write the page here. It needs nothing else, no network either.
     #[arg(long, value_name = "FILE", conflicts_with = "serve")]
     pub html: Option<PathBuf>,
-    /// For a model: run it, and show what each kernel takes.
+    /// For a model: run it, and show the time of each kernel.
     #[arg(long)]
     pub profile: bool,
     /// Show the page at http://127.0.0.1:PORT, for this machine alone, and again whenever the file changes.
@@ -250,7 +251,7 @@ pub struct TuneArgs {
     pub kernel: KernelArgs,
     #[command(flatten)]
     pub launch: LaunchArgs,
-    /// Where candidates run: `cpu` and `cuda`, by the clock; `sim`, by what the simulator counts and estimates for --target.
+    /// Where candidates run: `cpu` and `cuda`, by the clock; `sim`, by the simulator's estimate for --target.
     #[arg(long)]
     pub device: Option<Device>,
     /// Seconds to search for.
@@ -259,7 +260,7 @@ pub struct TuneArgs {
     /// Candidates to try at most.
     #[arg(long, value_name = "N", value_parser = positive)]
     pub trials: Option<usize>,
-    /// Decides where the search goes on when it is stuck.
+    /// Seed of the search: decides where it continues when it is stuck.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Try this knob; may be repeated. All that matter for the target by default.
@@ -280,7 +281,7 @@ pub struct TuneArgs {
     /// Forget the schedules of a kernel, by its name or its key, or `all`.
     #[arg(long, value_name = "KERNEL", conflicts_with = "list")]
     pub forget: Option<String>,
-    /// Say what becomes of each candidate.
+    /// Print the outcome of each candidate.
     #[arg(short, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Print one JSON object.
@@ -317,13 +318,13 @@ fn positive(text: &str) -> Result<usize, String> {
 pub struct CompileArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
-    /// The stage to print: cuda_tile (for a model: torch, tensor), loop, tile, kernel or c.
+    /// The stage to print: cuda_tile (for a model: torch, tensor), loop, tile, kernel, then c, or for a GPU cuda, ptx, sass.
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub ir: Option<girih::Stage>,
     /// For a model: an input, or in one line the type of a name that it does not define, `x=randn:f32[4x128]`.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
-    /// Print what each kernel needs of a GPU: registers, spills, local and shared memory, occupancy. It takes NVRTC, which
+    /// Print each kernel's resources on a GPU: registers, spills, local and shared memory, occupancy. This needs NVRTC, which
     /// `pip install girih[cuda]` brings.
     #[arg(long)]
     pub resources: bool,
@@ -355,7 +356,7 @@ pub struct BuildArgs {
     /// The folder to write; it must not exist, or be empty.
     #[arg(short, value_name = "DIR")]
     pub output: PathBuf,
-    /// What the library and its functions are called; by default as the file.
+    /// The name of the library and the prefix of its functions; by default the file's.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// The processors that the library is for: `native`, this machine's; `baseline`, any of its kind; a level, such as x86-64-v3; or `aarch64`.
@@ -367,7 +368,7 @@ pub struct BuildArgs {
     /// Seed of the random weights of a model in one line.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Replace what an earlier build wrote into the folder.
+    /// Replace the files that an earlier build wrote into the folder.
     #[arg(long)]
     pub force: bool,
     /// Print one JSON object that lists the files.
@@ -471,11 +472,11 @@ pub struct BenchArgs {
     /// and one per core.
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = girih::options::threads, allow_hyphen_values = true)]
     pub threads: Vec<u32>,
-    /// Rounds of alternating measurements; 15, and of a suite 7.
+    /// Rounds of alternating measurements; 15 by default, 7 for a suite.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
-    /// Who takes part in a suite: torch, torch.compile, onnxruntime, numpy, jax, triton; those that are installed, but for
-    /// torch.compile, jax and triton, by default.
+    /// Contestants of a suite: torch, torch.compile, onnxruntime, numpy, jax, triton; by default those that are installed, except
+    /// torch.compile, jax and triton.
     #[arg(long, value_name = "NAMES")]
     pub against: Option<String>,
     /// Where the rows of a suite run: cpu, or cuda, the first GPU; by default on processors, those of `gpu` on the GPU.
@@ -484,13 +485,13 @@ pub struct BenchArgs {
     /// Only the rows of a suite whose name holds this text.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub filter: Option<String>,
-    /// Draw what suites wrote to these files as one page.
+    /// Draw the results that suites wrote to these files as one page.
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "names")]
     pub report: Vec<PathBuf>,
     /// Write a suite's rows to a JSON file, or the page of --report to this one.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print JSON: an array with an object for each benchmark, or what a suite would write to a file.
+    /// Print JSON: an array with an object for each benchmark, or a suite's results as --output writes them.
     #[arg(long)]
     pub json: bool,
 }

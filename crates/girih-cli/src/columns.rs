@@ -1,4 +1,4 @@
-//! Lists for people: a name, and beside it a sentence on as many lines as it takes.
+//! Lists for people: a name, and beside it a sentence, which may wrap.
 
 use crate::failure::Failure;
 

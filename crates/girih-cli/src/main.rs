@@ -70,7 +70,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether a command says how far a long compilation is: on a terminal, and not where programs read what it says.
+/// Returns true if a command shows the progress of a long compilation: on a terminal, unless its output is JSON for
+/// programs.
 fn shows_progress(command: &Command) -> bool {
     let wanted = match command {
         Command::Run(args) => !args.json,

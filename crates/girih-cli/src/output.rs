@@ -2,7 +2,7 @@
 //!
 //! And standard error for the sentences that are not diagnostics.
 //!
-//! In: what a command says, bytes of a file, what kernels print. Out: the same on standard output, or a `Failure`.
+//! In: a command's output, bytes of a file, kernels' prints. Out: the same on standard output, or a `Failure`.
 //! Invariants: a write that fails is never lost (what `out!` gives must be used); everything has left the process when
 //! a command has ended well; a reader that went away ends the command without a word.
 
@@ -42,7 +42,7 @@ pub fn write(text: Arguments<'_>) -> Result<(), Failure> {
     out.write_fmt(text).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
-/// Text of users and kernels. A terminal shows what it would obey; a file or a pipe gets it as it is.
+/// Text of users and kernels. A terminal shows control characters instead of obeying them; a file or a pipe gets the text as it is.
 fn write_text(text: &str) -> Result<(), Failure> {
     let text = if io::stdout().is_terminal() { visible_lines(text) } else { text.into() };
     write_bytes(text.as_bytes())
@@ -53,17 +53,17 @@ pub fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
     out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
 }
 
-/// Why what a kernel printed could not be written.
+/// Why a kernel's print could not be written.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether a kernel has printed.
+/// Returns true if a kernel has printed.
 pub fn printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// What a kernel prints. Where it cannot be written, the launch is stopped, and [`finish`] has the reason.
+/// Writes a kernel's prints. If that fails, the launch is stopped, and [`finish`] has the reason.
 pub fn print(text: &str) {
     PRINTED.store(true, Ordering::Relaxed);
     let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);

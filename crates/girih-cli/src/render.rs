@@ -1,6 +1,6 @@
 //! Diagnostics on a terminal and as JSON.
 //!
-//! Invariant: what users wrote, in messages and as names of files, is shown and never obeyed: it goes through
+//! Invariant: users' texts, in messages and as names of files, are shown and never obeyed: it goes through
 //! `base::label`, and lines of source through the renderer, which does the same.
 
 use std::io::{IsTerminal, Write};
@@ -13,7 +13,7 @@ use girih_compiler::base::launch::Trap;
 use girih_compiler::base::location::chain_text;
 use girih_compiler::base::{Code, Diagnostic, Frame, Location, Severity, Span};
 
-/// A text or bytecode, and what to call it.
+/// A text or bytecode, with its name.
 #[derive(Clone, Default, Debug)]
 pub struct Source {
     pub name: String,
@@ -22,7 +22,7 @@ pub struct Source {
     pub bytecode: Option<std::sync::Arc<[u8]>>,
 }
 
-/// Whether standard error takes colour.
+/// Returns true if standard error takes colour.
 fn colour() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     std::io::stderr().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
@@ -51,7 +51,7 @@ fn range(text: &str, span: Span) -> Range<usize> {
     start..end
 }
 
-/// Whether two places are so far apart on one line that showing both would show a long line.
+/// Returns true if two places on one line are so far apart that showing both would show a long line.
 fn far_on_one_line(text: &str, a: Span, b: Span) -> bool {
     let (a, b) = (range(text, a).start, range(text, b).start);
     let between = &text.as_bytes()[a.min(b)..a.max(b)];
@@ -133,7 +133,7 @@ fn read_user_file(place: &Location) -> Option<(String, Range<usize>)> {
     None
 }
 
-/// For what comes from a user's file: the calls it was inlined through, and its place in the tile program.
+/// For an operation from a user's file: the calls it was inlined through, and its place in the tile program.
 fn notes(source: &Source, d: &Diagnostic) -> Vec<String> {
     let mut notes = vec![];
     let bytecode = source.bytecode.is_some();
@@ -192,7 +192,7 @@ pub fn trap(source: &Source, trap: &Trap) {
         Some([one]) => format!(", element {one} of the tile"),
         Some(many) => format!(", element {many:?} of the tile"),
     };
-    // What the simulator found names its blocks, and may be between two.
+    // A simulator's finding names its blocks itself, and may concern two.
     if trap.code != Code::Simulated {
         d.help = Some(format!("it happened in block {x},{y},{z}{element}; `--block {x},{y},{z}` runs it alone"));
     }

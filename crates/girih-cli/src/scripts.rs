@@ -1,5 +1,5 @@
-//! Kernels in Python scripts, checked without running the script: what `girih check` and the language server ask of the
-//! Python package's `girih.scripts`.
+//! Kernels in Python scripts, checked without running the script: `girih check` and the language server ask the Python
+//! package's `girih.scripts`.
 //!
 //! In: a script's path and text. Out: diagnostics, whose spans point into the text.
 //!
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::commands::cutile::package_command;
 use crate::failure::Failure;
 
-/// Whether a path names a script.
+/// Returns true if a path names a script.
 pub fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "py")
 }

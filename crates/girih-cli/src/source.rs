@@ -39,7 +39,7 @@ pub fn file(args: &KernelArgs) -> Result<&Path, Failure> {
     args.file.as_deref().ok_or_else(|| Failure::usage("name a file"))
 }
 
-/// The program of what was read.
+/// The program of a source.
 pub fn load(source: &Source) -> girih::Result<Program> {
     match &source.bytecode {
         Some(bytes) => Program::from_bytes(bytes),
@@ -104,7 +104,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     options.threads = args.threads.or(options.threads);
     match target.as_deref() {
         None => {}
-        // This machine, whatever the device.
+        // This machine, for any device.
         Some("cpu") => options.target = Some(options.clone().device(girih::Device::Cpu).resolved_target()),
         Some(name) => {
             let family = || Some(build::target_named(build::cpu(name)?, options.thread_count()));
@@ -120,7 +120,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     options.knobs = args.knobs.clone();
     options.max_memory = args.max_memory;
     options.printer = Some(std::sync::Arc::new(|_, text| crate::output::print(text)));
-    // Of several runs, of schedules or to measure, the first one tells.
+    // Repeated runs, of schedules or of a measurement, announce once.
     let told = std::sync::Mutex::new(std::collections::BTreeSet::new());
     options.announce = Some(std::sync::Arc::new(move |text| {
         if told.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(text.to_string()) {

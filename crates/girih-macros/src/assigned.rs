@@ -54,7 +54,7 @@ impl Assigned {
             Expr::Tuple(t) => t.elems.iter().for_each(|e| self.target(e)),
             Expr::Array(a) => a.elems.iter().for_each(|e| self.target(e)),
             Expr::Paren(p) => self.target(&p.expr),
-            // Of `a.b = c` and `a[i] = c` the variable is `a`.
+            // An assignment to `a.b` or `a[i]` assigns the variable `a`.
             Expr::Field(f) => self.target(&f.base),
             Expr::Index(i) => self.target(&i.expr),
             _ => {}

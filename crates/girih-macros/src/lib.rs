@@ -2,7 +2,7 @@
 //!
 //! In: a function. Out: a function that returns a `girih::lang::Launch`, whose body, run once for each set of constants, calls
 //! `girih::lang` to collect Tile IR. Operators and calls stay as they are: the types of `girih::lang` overload them, so rustc itself
-//! checks the types of a kernel. What Rust cannot overload is rewritten, each piece at its own place in the source:
+//! checks the types of a kernel. Syntax that Rust cannot overload is rewritten, each piece at its own place in the source:
 //!
 //! ```text
 //! a < b                 less(a, b)
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Invariants: the body of an `if` runs once for each of its sides, that of a loop over a runtime range once; variables that a body
-//! assigns and that live outside of it are handed over at each of these steps; what is not supported is an error at its span.
+//! assigns and that live outside of it are handed over at each of these steps; unsupported syntax is an error at its span.
 
 mod assigned;
 mod rewrite;

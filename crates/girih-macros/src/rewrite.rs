@@ -1,4 +1,4 @@
-//! What Rust cannot overload, rewritten as calls that collect operations.
+//! Rewrites syntax that Rust cannot overload as calls that collect operations.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -11,7 +11,7 @@ use syn::{
 
 use crate::assigned::{Assigned, names};
 
-/// Rewrites the body of a kernel in place; what is not supported comes back.
+/// Rewrites the body of a kernel in place; returns errors on unsupported syntax.
 pub fn kernel(block: &mut Block, parameters: Vec<String>) -> Vec<Error> {
     let mut rewrite = Rewrite { scopes: vec![parameters], around: vec![Around::Kernel], ..Rewrite::default() };
     rewrite.in_block(block, false);
@@ -42,7 +42,7 @@ pub fn is_assignment(op: &BinOp) -> bool {
     )
 }
 
-/// What a statement stands in, innermost last.
+/// The construct around a statement; the innermost is last.
 enum Around {
     Kernel,
     Function,

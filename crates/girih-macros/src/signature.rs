@@ -126,7 +126,7 @@ pub fn function(mut item: ItemFn) -> syn::Result<TokenStream> {
     })
 }
 
-/// What no function over tiles can be.
+/// Errors on qualifiers that a function over tiles cannot have.
 fn plain(item: &ItemFn, what: &str) -> Vec<syn::Error> {
     let sig = &item.sig;
     let words = [

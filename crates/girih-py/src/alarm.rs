@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// What is to be stopped may not have begun when it is first told to.
+/// The function is called again at this interval: the work that it stops may not have begun at the first call.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// Calls the function at an address, `void f(void)`, once `seconds` have passed, and again and again until it is
@@ -41,7 +41,7 @@ impl Alarm {
         Ok(Alarm { cancel, rang })
     }
 
-    /// Whether the function was called.
+    /// Returns true if the function was called.
     fn rang(&self) -> bool {
         self.rang.load(Ordering::SeqCst)
     }

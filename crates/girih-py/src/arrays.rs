@@ -16,7 +16,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
 
-/// What to do with arguments of a type.
+/// How arguments of a type are handled.
 enum Kind {
     /// Nothing: a scalar, or something cuTile itself knows or refuses.
     Pass,
@@ -137,7 +137,7 @@ impl Kind {
     }
 }
 
-/// What to do with arguments of `of`'s type; `classify` is asked about a type never seen.
+/// How arguments of `of`'s type are handled; `classify` is asked about a type never seen.
 fn kind(of: &Bound<'_, PyAny>, classify: &Bound<'_, PyAny>) -> PyResult<Kind> {
     let py = of.py();
     let class = of.get_type();

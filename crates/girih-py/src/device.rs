@@ -1,4 +1,4 @@
-//! Memory of a CUDA device, and what a DLPack capsule says of an array.
+//! Memory of a CUDA device, and the contents of an array's DLPack capsule.
 //!
 //! In: sizes and addresses. Out: memory that is freed with its object, copies between the device and the host.
 
@@ -49,7 +49,7 @@ impl DeviceMemory {
     }
 }
 
-/// Waits for what was begun on a stream of the device.
+/// Waits for the work queued on a stream of the device.
 #[pyfunction]
 pub fn synchronize(py: Python<'_>, stream: u64) -> PyResult<()> {
     let device = Device::get().map_err(raised)?;
@@ -59,7 +59,7 @@ pub fn synchronize(py: Python<'_>, stream: u64) -> PyResult<()> {
 /// Address, element type (DLPack's code and bits), shape, and strides in elements unless it is row-major without gaps.
 type Described = (u64, (u8, u8), Vec<i64>, Option<Vec<i64>>);
 
-/// What a DLPack capsule, which stays the caller's, says of its array.
+/// The description of a DLPack capsule's array; the capsule stays the caller's.
 #[pyfunction]
 pub fn described(capsule: &Bound<'_, PyAny>) -> PyResult<Described> {
     let tensor = arrays::untaken(capsule)?;

@@ -11,7 +11,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeWarning};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// Does `work` without Python's lock; what a signal's handler raises meanwhile ends it and is the error.
+/// Does `work` without Python's lock; an exception that a signal's handler raises meanwhile ends it and is the error.
 pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyResult<R> {
     let raised: Mutex<Option<PyErr>> = Mutex::new(None);
     let slot = || raised.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +32,7 @@ pub fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> PyR
     }
 }
 
-/// Says what there is to say of the cache of compiled kernels, as warnings of Python's.
+/// Issues the warnings about the cache of compiled kernels, as Python warnings.
 pub fn warned(py: Python<'_>) -> PyResult<()> {
     for text in girih::cache::take_warnings() {
         let text = CString::new(format!("girih: {text}"))?;
@@ -41,7 +41,7 @@ pub fn warned(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// As `detached`, of what gives Girih's errors; `make` turns them into exceptions.
+/// As `detached`, for work that returns Girih's errors; `make` turns them into exceptions.
 pub fn run<R: Send>(
     py: Python<'_>,
     make: impl FnOnce(girih::Error) -> PyErr,
@@ -58,11 +58,11 @@ pub fn run<R: Send>(
 }
 
 thread_local! {
-    /// What a handler raised while this thread launched through the driver.
+    /// The exception that a handler raised while this thread launched through the driver.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Takes what a handler raised while this thread launched through the driver.
+/// Takes the exception that a handler raised while this thread launched through the driver.
 pub fn take_raised() -> Option<PyErr> {
     RAISED.take()
 }
@@ -71,7 +71,8 @@ pub fn take_raised() -> Option<PyErr> {
 // these three are Python's own functions.
 
 unsafe extern "C" {
-    /// Whether this thread has Python's lock. Outside of the limited interface, and in every version of Python.
+    /// Returns nonzero if this thread has Python's lock. It is outside of the limited interface, but in every version
+    /// of Python.
     fn PyGILState_Check() -> c_int;
 }
 

@@ -1,6 +1,6 @@
 //! `ct.launch`, around cuTile's own.
 //!
-//! In: what a program passes to `cuda.tile.launch`. Out: the launch done, or Girih's exception. It is not a Python function, so
+//! In: the arguments of `cuda.tile.launch`. Out: the launch done, or Girih's exception. It is not a Python function, so
 //! a traceback goes from the program's line to the kernel's with nothing between.
 
 use pyo3::prelude::*;
@@ -8,8 +8,8 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::{arrays, host};
 
-/// Calls `native` with the arrays in one argument made arrays of the device, and raises what `explain` makes of its
-/// exceptions.
+/// Calls `native` with the arrays in one argument made arrays of the device, and raises its exceptions as `explain`
+/// translates them.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Launcher {
     native: Py<PyAny>,
@@ -33,7 +33,7 @@ impl Launcher {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
-        // What an earlier call left is nobody's.
+        // Drops an exception that an earlier call left.
         drop(host::take_raised());
         self.call(args, options).map_err(|error| {
             if let Some(raised) = host::take_raised() {

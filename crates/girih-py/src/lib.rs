@@ -1,7 +1,7 @@
 //! `girih._girih`, the compiled part of the Python package `girih`.
 //!
-//! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. What is Python
-//! stays in `python/girih`; here is what must be fast or needs the compiler.
+//! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. Python code stays in
+//! `python/girih`; here is code that must be fast or needs the compiler.
 
 use std::path::PathBuf;
 
@@ -37,27 +37,27 @@ fn check_environment() -> PyResult<()> {
     girih::Options::from_env().map(drop).map_err(PyValueError::new_err)
 }
 
-/// Whether the value of a variable means on or off; a ValueError for what means neither.
+/// Parses the value of a variable that means on or off; raises ValueError for any other.
 #[pyfunction]
 fn flag(text: &str) -> PyResult<bool> {
     girih::options::flag(text).map_err(PyValueError::new_err)
 }
 
-/// The folder of compiled kernels, of schedules and of what `autotune` chose; None where no home is known.
+/// The folder of compiled kernels, schedules and the choices of `autotune`; None where no home is known.
 #[pyfunction]
 fn cache_dir() -> Option<PathBuf> {
     girih::cache::default_dir()
 }
 
-/// What a measurement depends on: this processor, its features and the threads of a launch.
+/// The machine that a measurement depends on: this processor, its features and the threads of a launch.
 #[pyfunction]
 fn machine() -> PyResult<String> {
     let options = girih::Options::from_env().map_err(PyValueError::new_err)?.device(girih::Device::Cpu);
     Ok(girih::tune::machine(&options))
 }
 
-/// The processor's name, what of its instruction set counts, and what so many threads reach in a second: operations on f32, bytes,
-/// operations of products of bf16 and of int8.
+/// The processor's name, the instruction set features that matter, and for each number of threads the rates per second: operations
+/// on f32, bytes, operations of products of bf16 and of int8.
 #[pyfunction]
 fn limits(py: Python<'_>, threads: Vec<u32>) -> (String, Vec<&'static str>, Vec<[f64; 4]>) {
     use girih::machine::{features, processor};
@@ -67,7 +67,7 @@ fn limits(py: Python<'_>, threads: Vec<u32>) -> (String, Vec<&'static str>, Vec<
     (processor(), features(), found.into_iter().map(|l| [l.flops, l.bytes, l.bf16, l.int8]).collect())
 }
 
-/// Bytes that so many threads move in a second, by how many bytes they are of: of each size what is touched and, by kind, the rate.
+/// The memory bandwidth of `threads` threads by working-set size: the bytes touched and, by kind of traffic, bytes per second.
 #[pyfunction]
 fn bandwidths(py: Python<'_>, threads: u32) -> Vec<(u64, std::collections::BTreeMap<&'static str, f64>)> {
     use girih::model::{Bandwidth, bandwidth::KINDS};

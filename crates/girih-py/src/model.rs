@@ -26,7 +26,7 @@ pub fn torch_operations() -> Vec<&'static str> {
 }
 
 /// The nodes of a graph of PyTorch (the JSON of `girih_compiler::source::torch`) that are refused, by position, and why.
-/// A document that is malformed is a ValueError: a bug of whoever wrote it.
+/// A document that is malformed is a ValueError: a bug of its writer.
 #[pyfunction]
 pub fn torch_refusals(py: Python<'_>, json: &str) -> PyResult<Vec<(usize, String)>> {
     match py.detach(|| torch::examine(json)) {
@@ -36,7 +36,7 @@ pub fn torch_refusals(py: Python<'_>, json: &str) -> PyResult<Vec<(usize, String
     }
 }
 
-/// A model and what it was compiled to.
+/// A model and its compiled form.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Model {
     pub model: Arc<Native>,
@@ -163,7 +163,7 @@ unsafe fn short(options: &Options, (name, address, shape): &Array) -> girih::Res
 }
 
 /// The median of a run in seconds; of each step the kernel, the operations, seconds, multiplications and additions, bytes
-/// and the fraction of the limit; the bytes of weights, of what is computed from them, and of temporary arrays.
+/// and the fraction of the limit; the bytes of weights, of the arrays computed from them, and of temporary arrays.
 type Profiled = (f64, Vec<(String, Vec<String>, f64, f64, f64, f64)>, (u64, u64, u64));
 
 /// An ONNX file, which gives a model for the arrays that come.
@@ -201,7 +201,7 @@ impl OnnxModel {
         OnnxModel::new(py, open, dims, options)
     }
 
-    /// What a file holds.
+    /// A model from the bytes of an ONNX file.
     #[staticmethod]
     #[pyo3(signature = (data, dims, **options))]
     fn from_bytes(
@@ -289,7 +289,7 @@ impl Model {
         self.model.options().device.to_string()
     }
 
-    /// What `save` wrote, compiled; and why it was compiled anew, where it was.
+    /// A model that `save` wrote, compiled; and why it had to be compiled anew, if it had to.
     #[staticmethod]
     #[pyo3(signature = (path, **options))]
     fn load(py: Python<'_>, path: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<(Model, Option<String>)> {
@@ -425,8 +425,8 @@ impl Model {
     }
 
     /// Where the time of runs on these arguments goes: the medians of a run and of each step (kernel, operations, seconds,
-    /// multiplications and additions, bytes, fraction of the machine's limit), and the bytes of weights, of what is computed
-    /// from them and of temporary arrays.
+    /// multiplications and additions, bytes, fraction of the machine's limit), and the bytes of weights, of the arrays
+    /// computed from them and of temporary arrays.
     fn profile(&self, py: Python<'_>, arguments: Vec<(String, u64, Vec<u64>)>) -> PyResult<Profiled> {
         let ports = self.model.inputs();
         let run = || {

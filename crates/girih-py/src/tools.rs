@@ -1,6 +1,6 @@
-//! What the command `girih` does to files, as functions: `assemble`, `disassemble`, `check`.
+//! The command `girih`'s operations on files, as functions: `assemble`, `disassemble`, `check`.
 //!
-//! A program is text or bytecode, as `str` or bytes. A wrong one raises `girih.ProgramError` with every diagnostic; a line and
+//! A program is text or bytecode, as `str` or bytes. An invalid one raises `girih.ProgramError` with every diagnostic; a line and
 //! a column point into text, an offset into bytecode.
 
 use girih::{Diagnostic, Error, Program};

@@ -1,4 +1,4 @@
-//! What `tileiras` writes and `cuLibraryLoadData` reads: a program, and the options it was made with.
+//! The file that `tileiras` writes and `cuLibraryLoadData` reads: a program, and the options it was made with.
 //!
 //! ```text
 //!  0  7f 47 69 72 69 68 00 0a   magic
@@ -30,7 +30,7 @@ pub struct Options {
     pub opt_level: u8,
     pub lineinfo: bool,
     pub device_debug: bool,
-    /// What messages call the kernels' arguments, where the front end says so.
+    /// The names of the kernels' arguments for messages, where the front end gives them.
     pub arguments: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ impl Options {
         })
     }
 
-    /// What a JSON object names; the rest by default.
+    /// The options that a JSON object names; the rest by default.
     pub fn from_json(text: &str) -> std::result::Result<Options, String> {
         let value: Value = serde_json::from_str(text).map_err(|e| format!("the options are not JSON: {e}"))?;
         let object = value.as_object().ok_or("the options are not a JSON object")?;
@@ -144,12 +144,13 @@ fn parse(get: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Result<(Options, Vec<
     Ok((options, program))
 }
 
-/// What a driver is handed to load: a container, bytecode, or text that ends in a zero byte.
+/// The image that a driver is given to load: a container, bytecode, or text that ends in a zero byte.
 ///
 /// # Safety
 /// `image` must be the start of one of these in readable memory, as long as its form says.
 pub unsafe fn read_image(image: *const u8) -> Result<(Options, Vec<u8>)> {
-    // SAFETY: the caller vouches for as many bytes as the form asks for; each part is read after those that ask for it.
+    // SAFETY: the caller vouches for the bytes that the form announces; each part is read after the parts that announce
+    // it.
     let get = |at: usize, n: usize| unsafe { std::slice::from_raw_parts(image.wrapping_add(at), n) };
     let starts = |magic: &[u8]| magic.iter().enumerate().all(|(i, &b)| get(i, 1) == [b]);
     if starts(&MAGIC) {

@@ -107,7 +107,8 @@ fn attribute(number: c_int) -> Result<c_int> {
         16 => options::current().options.thread_count() as c_int,
         // Copies run beside kernels, the device shares the host's memory, and host memory can be mapped.
         15 | 18 | 19 | 40 | 41 => 1,
-        // What front ends flush before each measurement: the last cache, as far as that is quick.
+        // Front ends flush a buffer of this size before each measurement: the last-level cache, at most 8 MiB so that
+        // it is quick.
         38 => target().cache(3).min(8 << 20) as c_int,
         39 => 2048,
         75 => capability().0,
@@ -333,8 +334,8 @@ driver! {
     fn cuProfilerStop() { Ok(()) }
 }
 
-/// The text of an error code; after a failure with that code on this thread, what exactly was wrong. It does not count as
-/// a call itself, so that asking leaves what is asked about.
+/// The text of an error code; after a failure with that code on this thread, the exact error. It does not count as a call
+/// itself, so that asking keeps the failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cuGetErrorString(code: Code, text: Out<*const c_char>) -> Code {
     text.set_if(failure::describe(code.0).unwrap_or(std::ptr::null()));

@@ -1,4 +1,4 @@
-//! `girih_shim_*`: what the library offers beyond the driver. The crate's README has the C declarations.
+//! `girih_shim_*`: the library's functions beyond the driver's. The crate's README has the C declarations.
 
 use std::ffi::{c_char, c_void};
 
@@ -81,6 +81,6 @@ driver! {
 
 #[unsafe(no_mangle)]
 pub extern "C" fn girih_shim_free(image: *mut c_void) {
-    // SAFETY: the caller gives back what `girih_shim_assemble` took from `malloc`, once; null is nothing.
+    // SAFETY: the caller returns memory that `girih_shim_assemble` took from `malloc`, once; null is nothing.
     unsafe { libc::free(image) };
 }

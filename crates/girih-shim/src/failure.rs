@@ -1,4 +1,4 @@
-//! What a driver function fails with, the last failure of each thread, and the wall that no panic passes.
+//! Errors of driver functions, the last failure of each thread, and the barrier that no panic passes.
 //!
 //! In: the body of a driver function. Out: its error code; a message and details stay behind for
 //! `girih_shim_last_error` and `cuGetErrorString`.
@@ -22,7 +22,7 @@ use girih::sync::once;
 pub struct Failure {
     pub code: Code,
     pub message: String,
-    /// What else is known, under the names that the crate's README lists.
+    /// Further details, under the names that the crate's README lists.
     pub details: Map<String, Value>,
 }
 
@@ -109,7 +109,7 @@ pub fn clear() {
     LAST.with_borrow_mut(|l| *l = None);
 }
 
-/// Keeps a text for who is handed its address; valid until this thread's next.
+/// Keeps a text whose address a caller gets; valid until this thread's next.
 pub fn hand_out(s: &str) -> *const std::ffi::c_char {
     TEXT.with_borrow_mut(|t| {
         *t = text(s);
@@ -117,7 +117,7 @@ pub fn hand_out(s: &str) -> *const std::ffi::c_char {
     })
 }
 
-/// Whether every call is to be written to standard error.
+/// Returns true if every call is to be written to standard error.
 fn traced() -> bool {
     static TRACED: OnceLock<bool> = OnceLock::new();
     *once(&TRACED, || {
@@ -160,7 +160,8 @@ pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> Code {
     code
 }
 
-/// Whether this is the call of a driver function that GIRIH_SHIM_FAIL names by its number, from 1: for tests of what comes after.
+/// Returns true for the call of a driver function that GIRIH_SHIM_FAIL names by its number, from 1: for tests of the caller's
+/// handling.
 fn is_to_fail(name: &str) -> bool {
     static ASKED: OnceLock<Option<u64>> = OnceLock::new();
     static COUNT: AtomicU64 = AtomicU64::new(0);

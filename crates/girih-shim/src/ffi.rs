@@ -1,6 +1,6 @@
 //! The C side's pointers, each kind checked and touched in one place.
 //!
-//! The driver's interface trusts its caller: a pointer that is not null points at what the function's documentation says.
+//! The driver's interface trusts its caller: a pointer that is not null points at memory as the function's documentation says.
 //! That is the contract behind every `SAFETY` line here.
 
 use std::ffi::{CStr, c_char};

@@ -1,5 +1,5 @@
 //! Graphs, built from nodes or captured from a stream. A node's dependencies exist before it does, so the order of insertion is
-//! an order of execution; what is submitted to a stream under capture becomes a node in that order instead of being done.
+//! an order of execution; work submitted to a stream under capture becomes a node in that order instead of being done.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -15,7 +15,7 @@ use crate::memory::{self, Origin};
 use crate::stream::{self, Event, HostFn};
 use girih::sync::Brief;
 
-/// What a node does.
+/// The work of a node.
 #[derive(Clone)]
 pub enum Work {
     Nothing,
@@ -38,7 +38,7 @@ pub enum Work {
         function: HostFn,
         data: usize,
     },
-    /// Memory of a node: there from the node's creation on, as long as the graph or what was made of it.
+    /// Memory of a node: there from the node's creation on, as long as the graph or an executable graph made of it.
     Allocate {
         _held: Arc<Allocation>,
     },
@@ -104,7 +104,7 @@ fn captured(on: Handle) -> Result<Option<Handle>> {
     Ok(CAPTURES.lock().get(&id).copied())
 }
 
-/// Does what is submitted to a stream, or adds it to the graph that is captured from the stream.
+/// Does work submitted to a stream, or adds it to the graph that is captured from the stream.
 pub fn submit(on: Handle, work: Work) -> Result<()> {
     match captured(on)? {
         None => work.run(),
@@ -116,7 +116,7 @@ pub fn submit(on: Handle, work: Work) -> Result<()> {
     }
 }
 
-/// Refuses what no node does, on a stream under capture.
+/// Refuses work that no node can do, on a stream under capture.
 pub fn not_captured(on: Handle) -> Result<()> {
     match captured(on)? {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Handles: what a driver function gives out for an object, and how it finds the object again.
+//! Handles: the numbers that driver functions give out for objects, and the look-up of the objects.
 //!
 //! A handle is a number that was never an address, unlike any other that the process gives out, so a stale, foreign or
 //! made-up handle is found out and nothing is dereferenced.
@@ -11,7 +11,7 @@ use crate::codes;
 use crate::failure::{Failure, Result};
 use girih::sync::{Brief, BriefGuard};
 
-/// What the C side holds: `CUstream`, `CUmodule` and so on.
+/// A handle that the C side holds: `CUstream`, `CUmodule` and so on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 #[repr(transparent)]
 pub struct Handle(pub usize);
@@ -56,7 +56,7 @@ impl<T> Table<T> {
         self.lock().get(&handle).cloned()
     }
 
-    /// Forgets the object; who still uses it keeps it alive.
+    /// Forgets the object; its users keep it alive.
     pub fn remove(&self, handle: Handle) -> Result<Arc<T>> {
         self.lock().remove(&handle).ok_or_else(|| self.unknown(handle))
     }

@@ -1,5 +1,5 @@
-//! What the host program is told around a launch: it may release its own lock while the kernel runs, and is asked now
-//! and then whether to go on.
+//! Calls to the host program around a launch: it may release its own lock while the kernel runs, and is asked now and
+//! then whether to go on.
 //!
 //! A GPU's driver returns at once, so a program calls it with its locks held; here the call lasts as long as the kernel.
 
@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 
 use girih::sync::Brief;
 
-/// Lets go of the calling thread's hold on the host, and gives what `restore` needs; null when it had none.
+/// Lets go of the calling thread's hold on the host, and returns the argument of `restore`; null when it had none.
 pub type Release = unsafe extern "C" fn() -> *mut c_void;
 pub type Restore = unsafe extern "C" fn(*mut c_void);
 /// Nonzero: give up. Called on the launching thread, after `release`.

@@ -1,8 +1,8 @@
-//! Launches: a list of argument addresses becomes values, what is known about the memory behind them, and a run.
+//! Launches: a list of argument addresses becomes values, the known facts about the memory behind them, and a run.
 //!
 //! The entry's parameters say how large each argument is. A cuTile kernel's name says more: which arguments are an
-//! array's address, lengths and strides, so that its extent in bytes is known, and what the kernel was compiled to assume
-//! about them. An assumption that does not hold for a launch is refused here, since the kernel would compute nonsense.
+//! array's address, lengths and strides, so that its extent in bytes is known, and the assumptions that the kernel was
+//! compiled under. An assumption that does not hold for a launch is refused here, since the kernel would compute nonsense.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Plan {
         plan
     }
 
-    /// What messages call a parameter.
+    /// The name of a parameter for messages.
     pub fn name(&self, at: usize) -> Option<String> {
         self.arrays.iter().chain(&self.lists).find(|d| d.at == at).map(|d| d.name.clone())
     }
@@ -168,7 +168,7 @@ impl Plan {
         }
     }
 
-    /// What is known about the memory of a launch; refuses what breaks the kernel's assumptions.
+    /// The known facts about the memory of a launch; refuses arguments that break the kernel's assumptions.
     fn arguments(&self, slots: &[u64], checked: bool) -> Result<RawArgs> {
         let mut bytes: Vec<Option<u64>> = vec![None; self.params.len()];
         for d in &self.arrays {
@@ -194,7 +194,7 @@ impl Plan {
         }
         let mut live = Vec::new();
         if checked {
-            // What lies around an argument is not the kernel's for that.
+            // Memory around an argument does not become the kernel's because an allocation contains it.
             let used = slots.iter().zip(&bytes).filter_map(|(&start, bytes)| Some((start, (*bytes)?)));
             let used: Vec<(u64, u64)> = used.chain(reached.iter().map(|r| (r.start, r.bytes))).collect();
             let apart = |r: &Reached| used.iter().all(|&(start, n)| r.start + r.bytes <= start || start + n <= r.start);
@@ -213,7 +213,7 @@ fn value(from: In<u8>, offset: usize, bytes: usize) -> Result<u64> {
 }
 
 impl Described {
-    /// Tests what the kernel assumes about an array; how many bytes it spans. `number` gives the lengths, then the
+    /// Tests the kernel's assumptions about an array; returns the bytes that it spans. `number` gives the lengths, then the
     /// strides.
     fn check(&self, address: u64, number: &dyn Fn(usize) -> i64) -> Result<u64> {
         let refuse = |what: String| {

@@ -1,4 +1,4 @@
-//! What a cuTile kernel's name says about its parameters.
+//! Parses the facts about parameters that a cuTile kernel's name carries.
 //!
 //! In: a symbol such as `add_Kt1_A1f32_1i16t1_p16_A2f16_2t1l0_w_Sf32_I128`. Out: calling convention 1 and four
 //! parameters: an array of rank 1 whose length is a multiple of 16, stride 1 and address a multiple of 16; an array of
@@ -38,7 +38,7 @@ pub struct Array {
     /// Such as `bf16`, in cuTile's spelling.
     pub dtype: String,
     pub axes: Vec<Axis>,
-    /// Of the address, in bytes.
+    /// A multiple of the address, in bytes.
     pub address_multiple: i64,
     /// Elements may lie over each other.
     pub overlaps_itself: bool,

@@ -1,5 +1,5 @@
 //! Memory: the host's, 256-byte aligned, every allocation known, so that frees and copies are checked and kernels under
-//! `--check` know what is live.
+//! `--check` know the live ranges.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
@@ -96,7 +96,7 @@ pub fn free_same(start: u64, id: u64) {
     }
 }
 
-/// Frees what `allocate` gave with one of these origins; null is nothing.
+/// Frees memory that `allocate` gave with one of these origins; does nothing for null.
 pub fn free(start: u64, origins: &[Origin]) -> Result<()> {
     if start == 0 {
         return Ok(());
@@ -268,10 +268,11 @@ fn attribute(number: c_int, address: u64) -> Result<Vec<u8>> {
     let int = |n: c_int| n.to_ne_bytes().to_vec();
     Ok(match number {
         1 => word(primary().0 as u64),
-        // All memory is the device's as much as the host's; what a pointer is called follows from who gave it out.
+        // All memory is both the device's and the host's; the reported kind of a pointer follows from the function that
+        // allocated it.
         2 => int(if origin == Some(Origin::Host) { 1 } else { 2 }),
         3 | 4 => word(address),
-        // Synchronous copies; allowed for what exists.
+        // Copies of this memory are synchronous.
         6 => int(1),
         7 => word(need()?.id),
         8 => vec![u8::from(origin == Some(Origin::Managed))],

@@ -21,7 +21,7 @@ use girih::sync::Brief;
 
 pub struct Library {
     program: Arc<Program>,
-    /// What messages call the kernels' arguments; may be fewer than there are.
+    /// The names of the kernels' arguments for messages; there may be fewer names than arguments.
     arguments: Vec<String>,
     /// The handles of kernels that were asked for.
     kernels: Brief<BTreeMap<String, Handle>>,
@@ -63,7 +63,7 @@ impl Loaded {
     }
 }
 
-/// Reads and verifies a program, whatever its form.
+/// Reads and verifies a program in any form.
 fn load((options, bytes): (container::Options, Vec<u8>)) -> Result<Handle> {
     let program = Program::from_bytes(&bytes).map_err(|e| {
         let mut failure = failure::from_girih(&e, None);
@@ -143,7 +143,7 @@ fn attribute(kernel: Handle, number: c_int) -> Result<c_int> {
         // Shared, constant and local memory; registers.
         1..=3 => 0,
         4 => 1,
-        // What it was compiled for.
+        // The versions of PTX and of the binary: 100 stands for compute capability 10.0.
         5 | 6 => 100,
         7..=16 => 0,
         n => return Err(Failure::value(format!("unknown kernel attribute {n}"))),

@@ -35,7 +35,7 @@ pub fn current() -> Arc<Current> {
     .clone()
 }
 
-/// Prints go to whoever asked for them, after the launch and by block, so that they come from the launching thread.
+/// Prints go to the registered receiver, after the launch and by block, so that they come from the launching thread.
 fn prepared(mut options: Options) -> Options {
     options.print_order = PrintOrder::Index;
     options.printer = Some(Arc::new(|_, text| print(text)));
@@ -74,7 +74,7 @@ pub fn print(text: &str) {
     }
 }
 
-/// Changes what a JSON object names; nothing where anything in it is wrong.
+/// Changes the options that a JSON object names; changes nothing if anything in it is wrong.
 pub fn set(text: &str) -> Result<()> {
     let object: Map<String, Value> =
         serde_json::from_str(text).map_err(|e| Failure::value(format!("the options are not a JSON object: {e}")))?;

@@ -1,8 +1,8 @@
 //! Kernels that Girih compiled for a GPU: their Kernel IR on the simulator.
 //!
-//! In: an image of [`girih::cuda::image`], behind whose machine code the Kernel IR stands. Out: functions that are launched as a
-//! GPU's are. What a GPU would refuse or fail at is refused: other blocks than the kernel is made for, shared memory that was not
-//! asked for, tensor maps that do not fit, memory that is not allocated; so is what the simulator finds wrong.
+//! In: an image of [`girih::cuda::image`], which holds the Kernel IR behind the machine code. Out: functions that are launched as
+//! a GPU's are. Launches that a GPU would refuse or fail at are refused: a block size other than the kernel's, shared memory that
+//! was not requested, tensor maps that do not fit, unallocated memory; so are the simulator's findings.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
@@ -64,7 +64,7 @@ pub fn function(handle: Handle) -> Option<Arc<Function>> {
     FUNCTIONS.find(handle)
 }
 
-/// Whether an image is machine code, or what Girih puts behind it.
+/// Returns true if an image is machine code, or the description that Girih puts behind it.
 ///
 /// # Safety
 /// `image` must be the start of something that a driver loads.
@@ -80,7 +80,7 @@ pub unsafe fn is_image(image: *const u8) -> bool {
 /// `image` must be the start of a whole image.
 pub unsafe fn load(image: *const u8) -> Result<Handle> {
     let bytes = |at: u64, n: usize| {
-        // SAFETY: the caller vouches for as many bytes as the image's own tables tell of.
+        // SAFETY: the caller vouches for the bytes that the image's own tables describe.
         Some(unsafe { std::slice::from_raw_parts(image.wrapping_add(usize::try_from(at).ok()?), n) }.to_vec())
     };
     let bad = |code, what: String| Failure::new(code, what);
@@ -107,7 +107,7 @@ pub unsafe fn load(image: *const u8) -> Result<Handle> {
     Ok(handle)
 }
 
-/// Memory with what a global starts with.
+/// Memory with a global's initial value.
 fn define(global: &Global) -> Result<(u64, u64)> {
     let array = &global.array;
     let packed = |pair: &[u64]| (pair[0] & 15) as u8 | pair.get(1).map_or(0, |high| (high & 15) << 4) as u8;
@@ -137,7 +137,7 @@ impl Module {
             kernel.ok_or_else(|| Failure::new(codes::ERROR_NOT_FOUND, format!("the module has no kernel `{name}`")))?;
         let globals =
             kernel.globals.iter().filter_map(|name| self.globals.get(name)).map(|(start, _)| *start).collect();
-        // What is not dynamic is static, and the compiler has made room for it.
+        // A kernel without dynamic shared memory may ask for none: the compiler has reserved its static memory.
         let most = if kernel.dynamic_shared > 0 { STATIC_SHARED } else { 0 };
         let function =
             Function { module: *self.handle.lock(), kernel, globals, most_shared: Brief::new(most), most: 227 << 10 };
@@ -236,7 +236,7 @@ impl Function {
         let mut memory = RealMemory::new();
         for range in memory::all() {
             let start = std::ptr::with_exposed_provenance_mut(range.start as usize);
-            // SAFETY: the range is allocated; who frees it while a kernel runs breaks the driver's contract.
+            // SAFETY: the range is allocated; to free it while a kernel runs breaks the driver's contract.
             unsafe { memory.register(&range.name, start, range.bytes) };
         }
         let Described { kernel, tile, .. } = &*self.kernel;
@@ -257,7 +257,7 @@ impl Function {
     }
 }
 
-/// Gives away what kernels print.
+/// Forwards the prints of kernels.
 struct Printing;
 
 impl Host for Printing {
@@ -303,7 +303,7 @@ impl Encoded {
     }
 }
 
-/// What `cuTensorMapEncodeTiled` refuses.
+/// Encodes a tensor map, with the checks of `cuTensorMapEncodeTiled`.
 fn encode(of: &Numbers, bytes_of: u64, steps: &[u32]) -> std::result::Result<Encoded, String> {
     let rank = of.dims.len();
     let inner = u64::from(of.extents[0]) * bytes_of;
@@ -315,7 +315,7 @@ fn encode(of: &Numbers, bytes_of: u64, steps: &[u32]) -> std::result::Result<Enc
         return Err(format!("an extent of {n} is not from 1 to 2^32"));
     }
     if let Some(n) = of.strides.iter().find(|n| !n.is_multiple_of(16) || **n >= 1 << 40) {
-        return Err(format!("a stride of {n} bytes is no multiple of 16 below 2^40"));
+        return Err(format!("a stride of {n} bytes is not a multiple of 16 below 2^40"));
     }
     if let Some(n) = of.extents.iter().find(|n| !(1..=256).contains(*n)) {
         return Err(format!("a box of {n} elements along a dimension is not from 1 to 256"));

@@ -39,7 +39,7 @@ fn create(flags: c_uint, priority: c_int) -> Handle {
 }
 
 pub struct Event {
-    /// Whether it may be asked for times.
+    /// True if it may be asked for times.
     timed: bool,
     recorded: Brief<Option<Instant>>,
 }

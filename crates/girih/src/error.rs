@@ -15,7 +15,7 @@ pub enum Error {
     #[error("{}", summary(.0))]
     Program(Vec<Diagnostic>),
 
-    /// A kernel written in Rust is wrong: what is, and each as text with its line.
+    /// A kernel written in Rust is wrong: the errors, each as text with its line.
     #[error("{}", .shown.join("\n\n"))]
     Kernel { diagnostics: Vec<Diagnostic>, shown: Vec<String> },
 
@@ -74,7 +74,7 @@ impl Error {
         Error::Argument { code: Code::BadArgument, message: message.into() }
     }
 
-    /// What stopped the kernel, where the kernel stopped.
+    /// The trap that stopped the kernel, if one did.
     pub fn trap(&self) -> Option<&Trap> {
         match self {
             Error::Trap(trap) => Some(trap),
@@ -82,7 +82,7 @@ impl Error {
         }
     }
 
-    /// What to do about it, where `check` is how the user's program asks for checks.
+    /// A remedy, where `check` is the spelling of checks in the user's interface.
     pub fn help(&self, check: &str) -> Option<String> {
         match self {
             Error::Fault { .. } => Some(format!("`{check}` says which operation, in which block and at which index")),
@@ -141,7 +141,7 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
     }
 }
 
-/// What the compiler said, and where its input is, a line each.
+/// The compiler's output and the path of its input, a line each.
 fn details(stderr: &str, source_file: Option<&Path>) -> String {
     let mut out = String::new();
     if !stderr.is_empty() {

@@ -1,6 +1,6 @@
-//! Kernel IR that somebody wrote, or printed and edited: one kernel, without a program that it comes from.
+//! Handwritten or edited Kernel IR: one kernel, without a source program.
 //!
-//! In: the text that `girih compile --ir kernel` prints. Out: what Girih makes of it, and runs on the simulator.
+//! In: the text that `girih compile --ir kernel` prints. Out: its CUDA and machine code, and runs on the simulator.
 
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::Memory;
@@ -46,7 +46,7 @@ impl KernelIr {
     /// Parses and verifies a kernel.
     ///
     /// # Errors
-    /// [`Error::Program`] with what is wrong and where; all broken invariants are reported together.
+    /// [`Error::Program`] with each error and its place; all broken invariants are reported together.
     pub fn from_text(text: &str) -> Result<KernelIr> {
         let (kernel, statements) = parse::parse_located(text).map_err(|d| Error::Program(vec![d]))?;
         let located = |p: verify::Problem| {
@@ -101,10 +101,10 @@ impl KernelIr {
         self.launched(grid, args, simulate::evaluated)
     }
 
-    /// Runs the kernel on the simulator, over a grid of blocks; a kernel that says its grid has that one.
+    /// Runs the kernel on the simulator, over a grid of blocks; a kernel that states its grid has that one.
     ///
     /// # Errors
-    /// Arguments that do not fit the kernel; what ends the run, and without a watcher what the simulator finds.
+    /// Arguments that do not fit the kernel; a trap that ends the run, and without a watcher the simulator's findings.
     pub fn simulate(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<()> {
         self.launched(grid, args, simulate::alone)
     }

@@ -79,7 +79,7 @@ pub use memory::{pages, regions, values};
 #[doc(hidden)]
 pub use system::{allocator, files, machine, sync, threads};
 
-/// The crate under its own name, for what `#[girih::kernel]` writes in its own tests and documentation.
+/// The crate under its own name, for the code of `#[girih::kernel]` in the crate's own tests and documentation.
 extern crate self as girih;
 
 pub use compile::inspect::Inspect;
@@ -110,7 +110,7 @@ pub use system::signals::{Passing, attentive, install_interrupt_handler, interru
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Those of the page on kernels in Rust.
+/// The doctests of the page on kernels in Rust.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Kernels;

@@ -33,13 +33,13 @@ pub struct Moved {
     pub bytes: u64,
 }
 
-/// What became of a file.
+/// The outcome of importing a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Imported {
     pub new: Moved,
     /// Kernels and schedules that were here already.
     pub known: u64,
-    /// Kernels that this processor cannot run, and what it lacks.
+    /// Kernels that this processor cannot run, and the features that it lacks.
     pub lacking: Option<(u64, String)>,
 }
 
@@ -79,11 +79,11 @@ pub fn export(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Mov
     Ok(moved)
 }
 
-/// Takes what a file has into the cache.
+/// Imports a file into the cache.
 ///
 /// # Errors
-/// A file that cannot be read, is none that [`export`] wrote, is damaged, or is of another version or architecture: then nothing
-/// is taken. A cache that cannot be written: what was taken before stays, and is whole.
+/// A file that cannot be read, was not written by [`export`], is damaged, or is of another version or architecture: then
+/// nothing is imported. A cache that cannot be written: entries imported before stay, and are whole.
 pub fn import(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Imported> {
     let wrong = |what: String| Error::file(path, what);
     let bytes = mapped(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
@@ -156,7 +156,7 @@ pub fn import(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Imp
     Ok(done)
 }
 
-/// A file as bytes, of which only what is looked at is read.
+/// A file as bytes; only the pages that are looked at are read.
 fn mapped(path: &Path) -> std::io::Result<Bytes> {
     struct Whole(Arc<Mmap>);
     impl AsRef<[u8]> for Whole {

@@ -23,9 +23,9 @@ pub enum Device {
     /// Native code on this machine's cores.
     #[default]
     Cpu,
-    /// The reference evaluator: slow, exact, and strict about what the language leaves undefined.
+    /// The reference evaluator: slow, exact, and strict about undefined behaviour.
     Eval,
-    /// The simulator: the kernels of a GPU target, thread by thread, with a report of what is wrong with them.
+    /// The simulator: the kernels of a GPU target, thread by thread, with a report of their errors.
     Sim,
     /// The first GPU that the driver knows.
     Cuda,
@@ -81,13 +81,13 @@ pub enum PrintOrder {
 /// Receives a block's complete output.
 pub type Printer = Arc<dyn Fn([u32; 3], &str) + Send + Sync>;
 
-/// Receives what the simulator saw of each kernel of a run, in order.
+/// Receives the simulator's report on each kernel of a run, in order.
 pub type Watcher = Arc<dyn Fn(&Simulated<'_>) + Send + Sync>;
 
-/// Receives what there is to say of a large simulation before it begins, a sentence for each kernel.
+/// Receives a remark on a large simulation before it begins, a sentence for each kernel.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Receives what each simulated kernel, by name, would take on its target.
+/// Receives the estimated time of each simulated kernel, by name, on its target.
 pub type Estimates = Arc<dyn Fn(&str, &girih_compiler::kernel::sim::Estimate) + Send + Sync>;
 
 /// Everything a compilation and a launch may be told.
@@ -98,9 +98,9 @@ pub struct Options {
     pub check: bool,
     /// Worker threads; one per core when absent.
     pub threads: Option<u32>,
-    /// This machine when absent, and on the simulator what `simulated` says.
+    /// This machine when absent; on the simulator, `simulated`.
     pub target: Option<Target>,
-    /// What the simulator takes where no target is chosen; sm_90a when absent.
+    /// The simulator's target where none is chosen; sm_90a when absent.
     pub simulated: Option<Target>,
     /// Knobs that differ from their defaults.
     pub knobs: Vec<(String, i64)>,
@@ -122,7 +122,7 @@ pub struct Options {
     pub seed: u64,
     /// Simulate every launch under as many schedules, from the seed on, which must leave the same bits; 1 when absent.
     pub schedules: Option<u64>,
-    /// Takes the simulator's reports, findings included; what it finds is an error of the run when absent.
+    /// Takes the simulator's reports, findings included; when absent, a finding is an error of the run.
     pub watcher: Option<Watcher>,
     /// Takes the estimates of the simulator's kernels.
     pub estimates: Option<Estimates>,
@@ -132,13 +132,13 @@ pub struct Options {
     pub steps: Option<u64>,
     /// When a simulation ends, in the middle of a kernel if need be, as if it were interrupted; never when absent.
     pub deadline: Option<Instant>,
-    /// Keep in the simulator's reports what pictures are drawn of.
+    /// Keep in the simulator's reports the data for pictures.
     pub record: bool,
-    /// Refuse a model whose arrays take more bytes than this: its weights, what is computed from them when it is loaded, its
-    /// temporary arrays and its results.
+    /// Refuse a model whose arrays take more bytes than this: its weights, the arrays computed from them when it is loaded,
+    /// its temporary arrays and its results.
     pub max_memory: Option<u64>,
-    /// Do not compare the weights of a saved model, and what was computed from them, with their hashes: who sets it trusts the
-    /// disk, and damage goes unnoticed.
+    /// Do not compare the weights of a saved model, and the arrays computed from them, with their hashes: damage on the disk
+    /// then goes unnoticed.
     pub unverified: bool,
 }
 
@@ -194,7 +194,7 @@ impl Options {
         if let Some(v) = get("GIRIH_CHECK") {
             options.check = flag(&v).map_err(|e| format!("GIRIH_CHECK: {e}"))?;
         }
-        // Another device compiles for this machine, whatever is simulated.
+        // Other devices compile for this machine, regardless of the simulated target.
         if let Some(v) = get("GIRIH_TARGET") {
             let target = Target::named(&v);
             if target.is_none() && machine::cpu(&v).is_none() {
@@ -256,7 +256,7 @@ impl Options {
         self
     }
 
-    /// What the compiler is told, under the assumptions of a version.
+    /// The compiler's options, under the assumptions of a version.
     pub(crate) fn pipeline(&self, assume: Assumptions) -> crate::Result<pipeline::Options> {
         Ok(pipeline::Options {
             target: self.resolved_target(),
@@ -298,7 +298,7 @@ impl Options {
         if self.device == Device::Cuda {
             cuda::device::Device::found()?;
         }
-        // What the device takes where nothing was chosen; a launch does not ask the machine what it is.
+        // Without a chosen target the device's own fits; a launch does not probe the machine.
         let Some(target) = &self.target else { return Ok(()) };
         let threads = target.axes.threads > 1;
         match self.device {
@@ -322,7 +322,7 @@ impl Options {
 /// The target of the simulator where none is chosen.
 const SIMULATED: &str = "sm_90a";
 
-/// The variables of the environment that mean something to the library, and what.
+/// The environment variables of the library, with their meaning.
 pub const VARIABLES: [(&str, &str); 12] = [
     ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; sim, the simulator of a GPU; or cuda, a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
@@ -370,7 +370,7 @@ pub fn schedules(text: &str) -> Result<u64, String> {
     count.ok_or_else(|| format!("expected a number from 1 to 1000, found `{text}`"))
 }
 
-/// Whether a text means on or off.
+/// Parses a text that means on or off.
 pub fn flag(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),

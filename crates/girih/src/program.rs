@@ -47,7 +47,7 @@ impl Program {
         Ok(Program { text: text.to_string(), module, warnings, globals: Arc::default() })
     }
 
-    /// Reads and verifies what is bytecode, or parses and verifies what is text. Diagnostics of bytecode point to bytes.
+    /// Reads and verifies bytecode, or parses and verifies text. Diagnostics of bytecode point to bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Program> {
         if bytecode::is_bytecode(bytes) {
             let Front { module, warnings } = pipeline::front_bytecode(bytes).map_err(Error::Program)?;
@@ -97,7 +97,7 @@ impl Program {
         Ok(Program { text: self.text.clone(), module, warnings: Vec::new(), globals: Arc::default() })
     }
 
-    /// Gives the program's globals, which keep what launches wrote to them, their initial values again.
+    /// Resets the program's globals, which keep the values that launches wrote, to their initial values.
     pub fn reset_globals(&self) {
         for global in lift::globals(&self.module) {
             self.globals.reset(&global);
@@ -143,7 +143,7 @@ impl Program {
         })
     }
 
-    /// The same as [`Program::entry`] for who keeps kernels beyond the place where the program was read.
+    /// The same as [`Program::entry`], for callers that keep kernels longer than the borrow of the program.
     pub fn shared_entry(self: &Arc<Program>, name: &str) -> Result<Kernel<'static>> {
         let Kernel { name, params, options, .. } = self.entry(name)?;
         let program = Held::Shared(self.clone());
@@ -255,7 +255,7 @@ impl<'p> Kernel<'p> {
         self.prepare(grid, args)?.find_store(param, element)
     }
 
-    /// Whether the kernel writes through each of its parameters.
+    /// For each of the kernel's parameters, whether the kernel writes through it.
     pub fn writes(&self) -> Result<Vec<bool>> {
         Ok(self.version(FAST)?.traffic.writes.clone())
     }

@@ -158,13 +158,13 @@ def ratio(row):
 
 
 def fraction(row, limits):
-    """Of the limit of this machine, by arithmetic or by bytes, whichever bounds the row."""
+    """The fraction of this machine's limit, by arithmetic or by bytes, whichever bounds the row."""
     least = max(row["flops"] / limits[row["unit"]], row["bytes"] / bandwidth(row["bytes"], limits))
     return least / row["median_s"]["girih"]
 
 
 def bandwidth(size, limits):
-    """Bytes a second of the nearest memory that holds so many, however they are moved fastest there."""
+    """Bytes per second of the nearest memory that holds `size` bytes, by the fastest kind of traffic."""
     sizes = limits.get("by_size")
     if not sizes:
         return limits["bytes"]

@@ -115,7 +115,7 @@ def of_numpy(row, model, inputs, threads):
 
 
 def limit_blas(threads):
-    """Has the linear algebra behind NumPy run on so many threads from now on: it asks nobody else."""
+    """Limits the linear algebra behind NumPy to `threads` threads: it has its own setting."""
     try:
         import threadpoolctl
     except ImportError as e:
@@ -124,7 +124,7 @@ def limit_blas(threads):
 
 
 def kernels():
-    """What the libraries behind the contestants say they run on this processor."""
+    """The instruction sets that the libraries behind the contestants report to use on this processor."""
     found = {"torch": torch.backends.cpu.get_cpu_capability()}
     with contextlib.suppress(ImportError):
         import numpy  # noqa: F401
@@ -166,7 +166,7 @@ MAKERS = {
 
 
 def versions(names):
-    """What each is, as far as it is installed."""
+    """The version of each library, as far as it is installed."""
     found = {"girih": girih.__version__, "torch": torch.__version__}
     for name in ("onnxruntime", "numpy", "jax", "triton"):
         with contextlib.suppress(ImportError):

@@ -1,7 +1,7 @@
-"""The rows of the suite `decoder`: what blocks of TinyLlama and Qwen2.5-7B are made of, each kernel of them alone, in f32.
+"""The rows of the suite `decoder`: the kernels of blocks of TinyLlama and Qwen2.5-7B, each alone, in f32.
 
-84 rows: products with every weight, with what is added behind them and what is multiplied before them, norms, softmax and attention,
-of 32, 128 and 512 tokens.
+84 rows, of 32, 128 and 512 tokens: products with every weight, with the additions behind them and the products before them, norms,
+softmax and attention.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def main(name, backend, threads):
 
 
 class Failed(Exception):
-    """What the process said instead."""
+    """The last line of the process's errors."""
 
 
 def measured(name, backend, threads, folder):

@@ -15,7 +15,7 @@ from girih.bench import networks
 from girih.bench.suites import Row, layer, of
 
 HALF, BF16 = torch.float16, torch.bfloat16
-#: What an error may be of the largest value, by element type.
+#: The largest error relative to the largest value, by element type.
 TOLERANCE = {torch.float32: 1e-4, HALF: 5e-3, BF16: 3e-2}
 UNITS = {torch.float32: "flops", HALF: "f16", BF16: "bf16"}
 NAMES = {torch.float32: "f32", HALF: "f16", BF16: "bf16"}

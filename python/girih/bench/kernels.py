@@ -72,7 +72,7 @@ def run_softmax(x, threads):
 
 
 def launched(kernel, grid, arguments, result, threads):
-    """What launches a kernel and gives what it wrote."""
+    """A function that launches a kernel and returns the array that it wrote."""
 
     def run():
         kernel[grid](*arguments, threads=threads)

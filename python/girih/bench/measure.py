@@ -131,7 +131,7 @@ def rest(name):
 
 
 def timed(run, count, wait):
-    """Seconds of a run, of so many one after the other."""
+    """Seconds of a run, the mean of `count` runs one after the other."""
     wait()
     start = time.perf_counter()
     for _ in range(count):

@@ -28,11 +28,12 @@ class Row:
     bytes: float | None = None
     #: The same of a namespace of arrays, `numpy` or `jax.numpy`, and arrays.
     arrays: Callable | None = None
-    #: What the error may be of the largest value, against float64.
+    #: The largest error relative to the largest value, against float64.
     tolerance: float = 1e-4
-    #: Who is left out, and why.
+    #: The contestants that are left out, and why.
     without: dict[str, str] = field(default_factory=dict)
-    #: What Girih runs instead of the exported model: makes a function of nothing, of the inputs and a number of threads.
+    #: The kernel that Girih runs instead of the exported model: a function that returns a function of the inputs and a
+    #number of threads.
     kernel: Callable | None = None
     #: Where it runs: `cpu` or `cuda`.
     device: str = "cpu"
@@ -52,7 +53,7 @@ class Function(nn.Module):
 
 
 def of(function, *inputs):
-    """What makes a function and random inputs of these shapes, or these tensors."""
+    """A function that makes a module of this function, and random inputs of these shapes, or these tensors."""
 
     def make():
         torch.manual_seed(0)
@@ -62,7 +63,7 @@ def of(function, *inputs):
 
 
 def layer(module, *shape, dtype=torch.float32):
-    """What makes a module, which another function makes, and its one input."""
+    """A function that makes a module, by `module()`, and its one input."""
 
     def make():
         torch.manual_seed(0)
@@ -72,7 +73,7 @@ def layer(module, *shape, dtype=torch.float32):
 
 
 def trained(module, *shape):
-    """What makes a step of training of a module, and its one input."""
+    """A function that makes a training step of a module, and its one input."""
 
     def make():
         torch.manual_seed(0)
@@ -238,7 +239,7 @@ SUITES = {
 }
 #: Suites whose rows a module of their own has.
 MODULES = {"decoder": "girih.bench.decoder", "gpu": "girih.bench.gpu"}
-#: The suite of first calls, each of which is a process of its own.
+#: The suite of first calls; each call is a process of its own.
 FIRST = "compile"
 #: The suite of models on the first GPU.
 GPU = "gpu"

@@ -3,7 +3,7 @@
 import os
 
 NAME = "Girih (CPU)"
-# What the driver answers too; cuTile then offers every operation and type.
+# The driver reports the same capability; cuTile then offers every operation and type.
 CAPABILITY = (10, 0)
 VERSION = 13040
 SHARED_MEMORY = 232448

@@ -130,7 +130,7 @@ def _succeed(code):
 
 
 def begin_capture():
-    """From now on what is launched on the default stream is recorded instead of being done."""
+    """Records launches on the default stream from now on, instead of running them."""
     load()
     _succeed(_driver.cuStreamBeginCapture_v2(None, 0))
 
@@ -234,7 +234,7 @@ def _frames(failure):
     frames = failure.get("frames")
     if not frames:
         frames = [failure] if failure.get("file") else []
-    # What a method like ``tile.astype`` calls in cuTile itself is not a place of the user's.
+    # Calls inside cuTile, such as those of ``tile.astype``, are not places of the user's.
     cutile = sys.modules.get("cuda.tile")
     theirs = os.path.dirname(cutile.__file__) + os.sep if cutile else None
     own = [f for f in frames if not theirs or not (f.get("file") or "").startswith(theirs)] or frames

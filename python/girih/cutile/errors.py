@@ -1,4 +1,4 @@
-"""What a kernel that goes wrong says from ``ct.launch``.
+"""The errors of ``ct.launch`` for a kernel that goes wrong.
 
 The exceptions are those of all kernels, `girih.KernelError` and its kinds, and the message ends like a traceback: the
 calls that were inlined, outermost first, and the line of the kernel with a marker under the place.

@@ -34,7 +34,7 @@ class UnsupportedVersion(ImportError):
 
 
 def wanted():
-    """Whether GIRIH_CUTILE asks for Girih in every Python that starts."""
+    """Returns True if GIRIH_CUTILE asks for Girih in every Python that starts."""
     value = os.environ.get("GIRIH_CUTILE", "")
     if value.lower() in ("1", "true", "yes", "on"):
         return True

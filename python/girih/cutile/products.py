@@ -14,7 +14,7 @@ import functools
 
 
 def rounded(torch):
-    """What to call instead, by the function of PyTorch's interface that is asked for."""
+    """The functions to call in place of PyTorch's, by PyTorch's function."""
     functional, Tensor = torch.nn.functional, torch.Tensor
     narrow = (torch.float16, torch.bfloat16)
 

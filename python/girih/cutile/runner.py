@@ -169,7 +169,7 @@ def main(argv, product):
         return _say_version(product)
 
     sys.argv = program
-    # What Python itself puts there: the script's folder, or the current one.
+    # Python itself puts the script's folder, or the current one, first on the path.
     if form == "":
         sys.argv[0] = program[0]
         sys.path[0] = os.path.dirname(os.path.realpath(program[0]))
@@ -262,7 +262,7 @@ def _execute(code, name, path):
 
 
 _kept = []
-# What messages begin with.
+# The beginning of messages.
 _module = "girih"
 
 

@@ -40,15 +40,15 @@ class _Redirect:
         self.torch = torch
         self.cpu = torch.device("cpu")
         self.cuda0 = torch.device("cuda", 0)
-        # Whether the contexts and defaults of devices that are entered are the GPU, innermost last.
+        # For each entered device context or default, innermost last: True if it is the GPU.
         self.contexts = []
         # The graph that is under capture.
         self.graph = None
-        # What is called instead of PyTorch's own on tensors of the device.
+        # The functions to call in place of PyTorch's own on tensors of the device.
         self.products = _products.rounded(torch)
 
     def cuda(self, asked):
-        """Whether a device that is asked for is the GPU; others than the first are refused."""
+        """Returns True if the device asked for is the GPU; devices other than the first are refused."""
         torch = self.torch
         if isinstance(asked, str) and asked.startswith("cuda"):
             asked = torch.device(asked)
@@ -67,7 +67,7 @@ class _Redirect:
     # Which tensors are the device's.
 
     def home(self, tensor):
-        """What carries the mark of a tensor."""
+        """The object that carries the mark of a tensor: its storage."""
         with self.torch._C.DisableTorchFunction():
             try:
                 return tensor.untyped_storage()
@@ -150,7 +150,7 @@ class _Redirect:
         if accelerator := getattr(self.torch, "accelerator", None):
             _fill(accelerator, self.accelerator_module(names))
 
-    # What makes tensors.
+    # Functions that make tensors.
 
     def _modes(self):
         torch, redirect = self.torch, self
@@ -218,7 +218,7 @@ class _Redirect:
         Generator.__module__ = "torch"
         torch.Generator = Generator
 
-    # What tensors do.
+    # Methods and attributes of tensors.
 
     def _tensors(self):
         torch = self.torch
@@ -269,7 +269,7 @@ class _Redirect:
         Tensor.is_pinned = lambda self, device=None: not self.is_cuda
         Tensor.record_stream = lambda self, stream: None
 
-    # What surrounds code.
+    # Contexts around code.
 
     def _contexts(self):
         torch, device = self.torch, self.device
@@ -333,7 +333,7 @@ class _Redirect:
     # torch.cuda
 
     def cuda_module(self):
-        """What ``torch.cuda`` has instead, by name."""
+        """The replacements of ``torch.cuda``, by name."""
         torch, redirect = self.torch, self
         local = types.SimpleNamespace(stream=None)
 
@@ -579,7 +579,7 @@ class _Redirect:
         return names
 
     def accelerator_module(self, cuda):
-        """What ``torch.accelerator`` has instead: the same device, asked for without its name."""
+        """The replacements of ``torch.accelerator``: the same device, asked for without its name."""
         names = {
             "current_accelerator": lambda check_available=False: self.torch.device("cuda"),
             "current_device_index": cuda["current_device"],

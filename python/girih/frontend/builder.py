@@ -24,7 +24,7 @@ from .types import DType, PointerType
 
 
 class Value:
-    """What an operation computes: a scalar or a tile, or a token (`type` is `None`)."""
+    """The result of an operation: a scalar or a tile, or a token (`type` is `None`)."""
 
     __slots__ = ("type", "shape", "hint")
 

@@ -97,7 +97,7 @@ def trace_call(tracer: Tracer, node: ast.Call) -> Any:
 
 
 def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], spelled: str = "") -> Any:
-    """What a call in a kernel does: a kernel is inlined, a function of the language applied."""
+    """Traces a call: a kernel is inlined, a function of the language applied."""
     callee = unwrap(callee)
     function = getattr(callee, "__girih_function__", None)
     if function is not None:
@@ -233,7 +233,7 @@ def run(tracer: Tracer, source: src.Source, node: ast.FunctionDef, env: dict[str
 
 
 def is_too_large(op: type, left: Any, right: int) -> bool:
-    """Whether an operation on constants would take more memory than any kernel needs."""
+    """Returns True if an operation on constants would take more memory than any kernel needs."""
     if op is ast.Mult and isinstance(left, (str, tuple, list)):
         return len(left) * right > 1 << 20
     if isinstance(left, int) and op in (ast.Pow, ast.LShift):
@@ -270,7 +270,7 @@ def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def unknown_keyword(function: Any, kwargs: dict[str, Any]) -> tuple[str, str] | None:
-    """A keyword that is no parameter of a function, and what may be meant."""
+    """A keyword argument that a function does not take, and a similar name."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -318,7 +318,7 @@ HELP_MATH = {
 # Functions of Python that are applied to values known at compile time.
 PURE = {bool, str, round, repr, divmod, sorted, id, format, getattr, slice}
 
-# Those that look at how values are put together, whether they are known or not.
+# Functions of Python that look at the structure of values, whether these are known or not.
 STRUCTURAL = {len, tuple, list, dict, enumerate, zip, reversed, isinstance, issubclass, hasattr, type, all, any, sum}
 
 

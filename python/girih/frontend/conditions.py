@@ -113,7 +113,7 @@ def is_boolean(value: Any) -> bool:
 
 
 def is_loose(tracer: Tracer, node: ast.expr) -> bool:
-    """Whether bits are combined without parentheses around them."""
+    """Returns True if a bit operation has no parentheses around it."""
     return isinstance(node, ast.BinOp) and type(node.op) in BITS and not tracer.frame.source.in_parentheses(node)
 
 

@@ -33,7 +33,7 @@ ATTEMPTS = 8
 
 UNASSIGNED = Undefined("it is not assigned")
 
-# What a loop runs over at compile time.
+# The types that a loop runs over at compile time.
 SEQUENCES = (tuple, list, range, dict, type({}.items()), type({}.keys()), type({}.values()))
 
 
@@ -210,7 +210,7 @@ class Attempt:
         builder.place = self.place
 
     def had_effects(self) -> bool:
-        """Whether what was traced since reads or writes memory, does something else, or assigns a name."""
+        """Returns True if the code traced since then reads or writes memory, has another effect, or assigns a name."""
         builder, env = self.tracer.builder, self.tracer.env
         return (
             any(not op.pure for op in builder.regions[-1].ops[self.length :])

@@ -1,4 +1,4 @@
-"""What goes wrong with a kernel, in its author's terms.
+"""Errors of kernels, in their author's terms.
 
 Every error names the file, the line and the column of the kernel and shows the line with a mark under the place:
 
@@ -21,7 +21,7 @@ from girih import _library
 
 _girih = _library.extension()
 
-# Of a long chain of calls, so many at either end.
+# Messages show this number of calls at either end of a longer chain.
 CALLS_SHOWN = 3
 
 
@@ -95,7 +95,7 @@ class UnsupportedError(CompilationError):
 class Frame:
     """A place in a kernel: where a function is called, or, for the last frame, where it stopped.
 
-    Lines and columns count from 1; what is not known is `None`.
+    Lines and columns count from 1; an unknown attribute is `None`.
     """
 
     filename: str | None = None
@@ -158,7 +158,7 @@ class KernelValueError(KernelError, ValueError):
 
 
 class KernelWarning(RuntimeWarning):
-    """What the evaluator noticed in a kernel that ran to its end, such as a race between blocks.
+    """A finding of the evaluator in a kernel that ran to its end, such as a race between blocks.
 
     Attributes:
         code: Girih's name of the warning, such as `"W0902"`.
@@ -220,7 +220,7 @@ def kernel_warning(code: str, message: str, notes: list[str], help: str | None, 
     )
 
 
-# What files of this package begin with.
+# The path that files of this package begin with.
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 

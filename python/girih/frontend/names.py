@@ -1,4 +1,4 @@
-"""What names and attributes mean in a kernel: values from outside of it, and the attributes of tiles."""
+"""The meaning of names and attributes in a kernel: values from outside of it, and the attributes of tiles."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def owner_of(value: Any) -> str | None:
 
 
 def may_change(owner: Any) -> bool:
-    """Whether an attribute of something outside of the kernel may have another value at the next launch."""
+    """Returns True if an attribute of an object outside of the kernel may have another value at the next launch."""
     if isinstance(owner, ModuleType):
         return owner.__name__.split(".")[0] not in ("girih", "math")
     return (

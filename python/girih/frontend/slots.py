@@ -16,7 +16,7 @@ from .types import DType, PointerType
 
 
 class Undefined:
-    """What a name holds when it got no value on some path; `why` says on which, `help` what to do."""
+    """The value of a name that got none on some path; `why` says on which, `help` how to mend it."""
 
     def __init__(self, why: str, help: str = "give it a value before"):
         self.why = why
@@ -106,7 +106,7 @@ def fit(leaf: Any, slot: Slot) -> Value:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are the same at compile time: the same object, or equal numbers of one type."""
+    """Returns True if two values are the same at compile time: the same object, or equal numbers of one type."""
     a, b = unwrap(a), unwrap(b)
     if a is b:
         return True

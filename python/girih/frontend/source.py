@@ -22,7 +22,7 @@ class Source:
     Attributes:
         node: the `def`; line numbers are those of the file.
         file: the file's path, or a name such as `<stdin>`.
-        text: the lines of the text, the first of which is that of `first`.
+        text: the lines of the text; its first line is line `first` of the file.
         lines: the same, if the text is more than ASCII.
     """
 
@@ -53,7 +53,8 @@ class Source:
         return [t for t in found if t.type not in skipped]
 
     def in_parentheses(self, node: ast.expr) -> bool:
-        """Whether an operand of an operator has parentheses of its own around it; true where that is not known."""
+        """Returns True if an operand of an operator has parentheses of its own around it, and where that is not
+        known."""
         line, end = node.lineno - self.first + 1, node.end_lineno - self.first + 1
         begins = (line, self.column(node.lineno, node.col_offset))
         ends = (end, self.column(node.end_lineno, node.end_col_offset))
@@ -138,7 +139,7 @@ def walk(body: list[ast.stmt]):
 
 
 def runs_until_return(node: ast.For | ast.While) -> bool:
-    """Whether a loop can be left by a `return` only: a `while True:` without a `break` of its own."""
+    """Returns True if only a `return` can leave a loop: a `while True:` without a `break` of its own."""
 
     def breaks(body: list[ast.stmt]) -> bool:
         return any(

@@ -76,7 +76,7 @@ for _word in ("neg", "pos", "invert", "lt", "le", "gt", "ge"):
 
 
 def is_constexpr(annotation: Any) -> bool:
-    """Whether a parameter's annotation makes it a constant."""
+    """Returns True if a parameter's annotation makes it a constant."""
     if annotation is constexpr or isinstance(annotation, constexpr):
         return True
     return isinstance(annotation, str) and annotation.split("[")[0].split(".")[-1] == "constexpr"

@@ -1,4 +1,4 @@
-"""A kernel's Python, executed on symbolic values: what is known at compile time is computed, the rest becomes Tile IR.
+"""A kernel's Python, executed on symbolic values: constants are computed, all other operations become Tile IR.
 
 `trace(source, params)` runs the body of a function with tensors for its run-time parameters and returns the builder
 that holds the kernel. Python values (numbers, types, tuples, functions, `constexpr`) behave as in Python; a `tensor`

@@ -61,7 +61,7 @@ class DType:
         return self == float64
 
     def is_int(self) -> bool:
-        """Whether it is an integer of any signedness; `int1` is one."""
+        """Returns True for an integer of any signedness, also for `int1`."""
         return self.kind != "float"
 
     def is_int_signed(self) -> bool:
@@ -197,10 +197,9 @@ def type_of_number(value: int | float | bool) -> DType:
 def promote(a: DType, b: DType, division: bool = False) -> DType:
     """The type two values compute in, tiles or scalars; the table of `docs/python/from-triton.md`.
 
-    A float wins over integers and booleans, and the wider float over the narrower. Of two floats of 16 bits `float16`
-    wins; a `bfloat16` and an 8-bit float become `float32`, two different 8-bit floats `float16`. Quotients and
-    remainders of 16-bit floats are computed in `float32`. Of two integers the wider wins; of two equally wide ones the
-    unsigned.
+    A float wins over integers and booleans, and the wider float over the narrower. `float16` wins over `bfloat16`; a
+    `bfloat16` and an 8-bit float become `float32`, two different 8-bit floats `float16`. Quotients and remainders of
+    16-bit floats are computed in `float32`. The wider of two integers wins; between equally wide ones, the unsigned.
     """
     for ty in (float64, float32):
         if ty in (a, b):

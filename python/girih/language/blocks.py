@@ -51,7 +51,7 @@ class Block:
 
 
 class block_pointer(Block):
-    """What `make_block_ptr` returns: for `load`, `store` and `advance`."""
+    """The result of `make_block_ptr`: for `load`, `store` and `advance`."""
 
     def __girih_load__(self, boundary_check: Any, padding: Any, volatile: bool) -> tensor:
         addresses, mask = self._tile(self.offsets, self._axes(boundary_check))
@@ -123,7 +123,7 @@ def advance(base, offsets):
 
 
 class tensor_descriptor(Block):
-    """What `make_tensor_descriptor` returns: `d.load(offsets)` and `d.store(offsets, value)`, bounds checked."""
+    """The result of `make_tensor_descriptor`: `d.load(offsets)` and `d.store(offsets, value)`, bounds checked."""
 
     @property
     def block_shape(self) -> tuple[int, ...]:

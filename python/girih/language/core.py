@@ -1,4 +1,4 @@
-"""What every kernel begins with: ids, new tiles, their shapes; products; promises; helpers for the host.
+"""The basics of kernels: ids, new tiles, their shapes; products; promises; helpers for the host.
 
 Each function takes tensors, numbers and `constexpr` values, works on every tile shape unless it says otherwise, and
 appends Tile IR operations to the kernel being traced. The names and the meanings are Triton's where it has them.

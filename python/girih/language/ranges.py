@@ -1,4 +1,4 @@
-"""What a loop of a kernel runs over."""
+"""The ranges that loops of a kernel run over."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What ``girih check script.py`` and ``girih lsp`` ask: lines of JSON in, ``{"path": ..., "text": ...}``, lines of JSON out,
-a list of problems each. Without ``text`` the file is read."""
+"""The process behind ``girih check script.py`` and ``girih lsp``: lines of JSON in, ``{"path": ..., "text": ...}``, lines of
+JSON out, a list of problems each. Without ``text`` the file is read."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from girih.scripts import check_file, check_text
 
 
 def main():
-    # What a compile-time `print` of a kernel says is not an answer.
+    # The output of a compile-time `print` in a kernel must not mix with the answers.
     answers, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     for line in sys.stdin:
         asked = json.loads(line)

@@ -1,10 +1,10 @@
-"""What a kernel may be launched with: a first guess, and what to try in its place.
+"""The arguments that a kernel may be launched with: a first guess, and alternatives to try.
 
 In: a kernel and the launches of its script. Out: for each parameter a list of looks, as the dispatcher gives them
 (`("ptr", "float32", 16)`, `("int", 32, True, 1)`, `("constant", 64)`), the likeliest first.
 
 A parameter is an address if the body loads from it, stores to it or passes it to a kernel that does; a constant has the
-values of the launches, of `autotune`, or its default. What nothing says is tried.
+values of the launches, of `autotune`, or its default. All values are tried for a parameter without such a sign.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..frontend.tensor import is_constexpr
 from ..kernel import JITFunction
 from .definitions import Defined, Scope, Unknowable, look_up
 
-# Of these the first argument is an address.
+# Functions whose first argument is an address.
 TAKES_ADDRESS = (
     "load", "store", "make_block_ptr", "make_tensor_descriptor", "load4", "multiple_of",
     *(f"atomic_{n}" for n in ("add", "max", "min", "and", "or", "xor", "xchg", "cas")),
@@ -104,7 +104,7 @@ def of_launches(kernel: JITFunction, calls: list[ast.Call], scope: Scope) -> dic
 
 
 def constant(node: ast.expr, scope: Scope) -> tuple[bool, Any]:
-    """Whether an argument is known, and what it is: a literal, or a name of the script's constants."""
+    """Returns whether an argument is known, and its value: a literal, or a name of the script's constants."""
     try:
         return True, ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):

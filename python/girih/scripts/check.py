@@ -1,8 +1,8 @@
-"""Traces each kernel of a script for arguments that it may have, and says what is wrong whatever they are.
+"""Traces each kernel of a script for arguments that it may have, and reports errors that all of them lead to.
 
-A kernel is traced for its likeliest arguments; where that fails, with one argument changed, then with two. A change that comes
-further down in the kernel is kept, and the rest is tried again. What fails at last is the error; a kernel that compiles once is
-right.
+A kernel is traced for its likeliest arguments; where that fails, with one argument changed, then with two. A change that moves
+the error further down in the kernel is kept, and the rest is tried again. The last failure is the error; a kernel that compiles
+once is right.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def report(error: Exception, defined: Defined, best: dict, choices: dict, line: 
 
 
 def kind_of(error: Exception) -> str:
-    """What it says, whatever the numbers are."""
+    """The error's message without its numbers."""
     return re.sub(r"\d+", "", getattr(error, "reason", None) or str(error))
 
 

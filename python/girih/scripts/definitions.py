@@ -2,10 +2,9 @@
 
 In: a tree. Out: a scope, in which functions are made and names of constants have their values, and the kernels.
 
-Only this is executed: imports of modules that do nothing by being imported, and of files beside the script, of which again
-only the definitions are made; decorators that are Girih's; assignments and defaults that are made of literals, names,
-operators and calls of Girih, ``math`` and types of Python. All other names are *unknown*: what reads one ends with
-`Unknowable`.
+Only this is executed: imports of modules without side effects, and of files beside the script, whose definitions are made
+in the same way; decorators that are Girih's; assignments and defaults that are made of literals, names, operators and
+calls of Girih, ``math`` and types of Python. All other names are *unknown*: code that reads one ends with `Unknowable`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ..kernel import JITFunction
 
 # Imported as they are. The rest of what scripts import is of no use to a kernel.
 HARMLESS = ("__future__", "collections", "dataclasses", "enum", "functools", "girih", "math", "numpy", "operator", "typing")
-# Of Girih, which brings PyTorch or cuda-tile, and does more than to define.
+# Modules of Girih that import PyTorch or cuda-tile, or do more than define names.
 NOT_HARMLESS = ("girih.bench", "girih.cutile", "girih.scripts", "girih.torch", "girih.tune")
 CALLED = ("girih", "math", "collections", "typing", "operator")
 CALLED_TYPES = ("bool", "dict", "float", "int", "len", "list", "max", "min", "range", "str", "tuple", "zip", "enumerate", "sorted")
@@ -49,7 +48,7 @@ class Scope(dict):
 
 
 class Beside(ModuleType):
-    """A file beside the script, of which the definitions are made."""
+    """A file beside the script whose definitions are made."""
 
     def __getattribute__(self, name):
         value = super().__getattribute__(name)
@@ -63,12 +62,12 @@ class Defined:
     """A kernel of the script."""
 
     kernel: JITFunction
-    #: Of `girih.autotune`, the constants that it tries first.
+    #: The constants that `girih.autotune` tries first.
     constants: dict[str, Any]
     scope: Scope
     #: The file, the function or the class that it is defined in, where its launches are.
     within: ast.AST
-    #: Constants of which nothing says the value.
+    #: Constants whose value is a guess.
     guessed: list[str] = dataclasses.field(default_factory=list)
 
 
@@ -250,7 +249,7 @@ class _Reader:
             scope[name] = Unknown()
 
     def is_constant(self, node: ast.expr, scope: Scope) -> bool:
-        """Whether to evaluate an expression does nothing else."""
+        """Returns True if the evaluation of an expression has no side effect."""
         for part in ast.walk(node):
             if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
                 return False
@@ -284,7 +283,7 @@ def is_arithmetic(value: Any) -> bool:
 
 
 def look_up(node: ast.expr, scope: Scope) -> Any:
-    """What a name or a chain of attributes stands for; None where that is not known."""
+    """The value of a name or a chain of attributes; None where it is not known."""
     try:
         if isinstance(node, ast.Name):
             return scope[node.id] if node.id in scope else getattr(builtins, node.id, None)

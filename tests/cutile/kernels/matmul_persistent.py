@@ -1,4 +1,4 @@
-"""Matrix product with as many blocks as the machine has processors: each walks over several output tiles."""
+"""Matrix product with one block for each processor of the machine: each walks over several output tiles."""
 import cuda.tile as ct
 import cupy as cp
 import numpy as np

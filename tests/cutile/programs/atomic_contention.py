@@ -8,7 +8,7 @@ import cuda.tile as ct
 def histogram(values, bins, n: ct.Constant[int]):
     tile = ct.load(values, (ct.bid(0),), (n,), padding_mode=ct.PaddingMode.ZERO)
     inside = ct.bid(0) * n + ct.arange(n, dtype=ct.int32) < values.shape[0]
-    # What lies past the end is counted in no bin.
+    # Elements past the end are counted in no bin.
     ct.atomic_add(bins, ct.where(inside, tile, -1), ct.ones((), dtype=bins.dtype))
 
 

@@ -1,4 +1,4 @@
-"""Each atomic operation on each type it has: what is left behind and what is returned."""
+"""Each atomic operation on each type it has: the memory it leaves and the values it returns."""
 import cupy as cp
 import numpy as np
 import cuda.tile as ct

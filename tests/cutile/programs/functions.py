@@ -112,7 +112,7 @@ def main():
             ct.launch(stream, (blocks_for(size, 16),), make_kernel(activation, offset), (cp.asarray(x), result, 16))
             np.testing.assert_array_equal(cp.asnumpy(result), reference(x) + np.float32(offset))
 
-    # What belongs to kernels cannot be called from the host.
+    # Functions of kernels cannot be called from the host.
     for call in (lambda: scaled(1.0, by=2.0), lambda: ct.exp(1.0), lambda: use_everything(x, x, 8)):
         try:
             call()

@@ -4,7 +4,7 @@ import numpy as np
 import cuda.tile as ct
 
 
-# What each mode fills in; a kernel gets the mode's place in this list.
+# The padding of each mode; a kernel gets the mode's place in this list.
 FILL = {
     ct.PaddingMode.ZERO: 0.0,
     ct.PaddingMode.NEG_ZERO: -0.0,

@@ -72,7 +72,7 @@ def main():
             np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance,
                                        err_msg=f"{name} in {dtype.__name__}")
 
-    # What IEEE 754 fixes: the ends of the range and what is not a number.
+    # The results that IEEE 754 fixes: at the ends of the range and for NaN.
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -1.0, 1.0, 2.0])
     for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil"):
         function, reference, _, _ = FUNCTIONS[name]

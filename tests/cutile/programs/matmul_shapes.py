@@ -31,7 +31,7 @@ def batches(x, y, z, result, batch: ct.Constant[int], n: ct.Constant[int]):
 
 @ct.kernel
 def chain(x, result, n: ct.Constant[int], times):
-    """A power of a matrix by squaring and multiplying, as many steps as the exponent has bits."""
+    """A power of a matrix by squaring and multiplying, one step for each bit of the exponent."""
     base = ct.load(x, (0, 0), (n, n))
     row = ct.arange(n, dtype=ct.int32)
     power = ct.where(row[:, None] == row[None, :], 1.0, 0.0)

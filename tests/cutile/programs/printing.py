@@ -1,4 +1,4 @@
-"""What kernels print arrives on standard output, formatted as asked."""
+"""The prints of kernels arrive on standard output, formatted as asked."""
 import ctypes
 import os
 import sys

@@ -12,7 +12,7 @@ def reducer(function, axis, keepdims):
         reduced = function(tile, axis, keepdims=keepdims)
         expected = ct.static_eval(np.empty(shape).sum(axis=axis, keepdims=keepdims).shape)
         ct.static_assert(reduced.shape == expected)
-        # Whatever the rank, the elements lie in the same order.
+        # The elements lie in the same order for any rank.
         ct.store(result, (0,), reduced.reshape((-1,)))
 
     return kernel

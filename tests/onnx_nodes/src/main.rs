@@ -121,7 +121,7 @@ fn compile(graph: Graph, arguments: &[Constant], options: &Options, schedules: u
             let one = |t: &Tensor| (t.elem(), t.shape().to_vec(), t.buffer().bytes().to_vec());
             Outcome::Done(outputs.iter().map(|(_, t)| one(t)).collect())
         }
-        // What a pass got wrong is not a refusal.
+        // An error of ours is not a refusal.
         Err(girih::Error::Program(list)) if list.iter().all(|d| d.code != Code::InternalBug) => {
             Outcome::Refused(said(&list))
         }

@@ -1,4 +1,5 @@
-"""What the files of mistakes share. A function decorated with `mistake` is called with nothing and expected to raise."""
+"""The decorator that the files of mistakes share. A function decorated with `mistake` is called with nothing and
+expected to raise."""
 
 import numpy as np
 

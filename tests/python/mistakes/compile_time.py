@@ -1,4 +1,4 @@
-"""What must be known, or cannot be done, at compile time."""
+"""Values that must be known, and operations that cannot be done, at compile time."""
 
 import numpy as np
 

@@ -77,7 +77,7 @@ def test_models_take_what_numpy_does_not():
     half = torch.randn(4, 8).bfloat16()
     given = girih.Model.from_expr("x*2", x="bf16[4,8]")(half)
     assert np.array_equal(np.asarray(given, np.float32), (half * 2).float().numpy())
-    with pytest.raises(girih.ProgramError, match="input `x` is no array of float32: it is a tensor that has the layout"):
+    with pytest.raises(girih.ProgramError, match="input `x` is not an array of float32: it is a tensor that has the layout"):
         girih.Model.from_expr("x*2", x="f32[8]")(torch.ones(8).to_sparse())
 
 
@@ -132,7 +132,7 @@ def test_a_result_over_an_input():
 
 
 def test_devices_refuse(monkeypatch):
-    """What is on a GPU is asked the same: here a tensor that says it is."""
+    """The checks apply to tensors on a GPU too: here a tensor that says it is on one."""
     from girih import device
 
     class There:

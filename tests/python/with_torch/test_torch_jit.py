@@ -158,7 +158,7 @@ def test_python_is_not_asked_about_usual_tensors(monkeypatch):
         doubled[1](given, stride, out, 20, BLOCK=32)
         assert torch.equal(out, (given + given).detach().reshape(-1))
     doubled[1](torch.zeros(0), 1, out, 0, BLOCK=32)
-    # What is out of the ordinary is for Python to describe or to refuse.
+    # Unusual tensors are described or refused by Python.
     for given in (torch._neg_view(x), x.to("meta"), torch.sparse_coo_tensor([[0]], [1.0], (20,))):
         with pytest.raises(AssertionError, match="x was looked at by Python"):
             doubled[1](given, 1, out, 20, BLOCK=32)

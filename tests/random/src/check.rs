@@ -211,7 +211,7 @@ fn simulate(
     options.knobs.threads = [256, 32, 128][seed as usize % 3];
     let lowered = match pipeline::lower(module, "random", &options, each) {
         Ok(lowered) => lowered,
-        // What no GPU runs yet is refused by name, such as an alloca.
+        // An operation that GPUs do not run yet is refused by name, such as an alloca.
         Err(d) if d.iter().any(|d| d.code == Code::CannotLower) => return Ok(()),
         Err(d) => match d.first() {
             Some(d) if d.help.is_some() => {

@@ -1,9 +1,9 @@
 //! Makes a random valid tile program: typed values grow in a pool, a few are stored at the end.
 //!
-//! Every statement is on one line and every region on lines of its own, so that a failing program can be shrunk by
-//! dropping lines. What the specification leaves undefined is avoided (divisors are made odd, shifts are masked, floats are
-//! clamped before they become integers, edge tiles have padding); float sums are over small integers, so that every order
-//! of addition gives the same bits.
+//! Every statement is on one line and every region on lines of its own, so that a failing program can be shrunk by dropping
+//! lines. Behaviour that the specification leaves undefined is avoided (divisors are made odd, shifts are masked, floats
+//! are clamped before they become integers, edge tiles have padding); float sums are over small integers, so that every
+//! order of addition gives the same bits.
 
 mod control;
 mod memory;

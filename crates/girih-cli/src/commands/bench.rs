@@ -32,7 +32,7 @@ struct Case {
     buffers: &'static [&'static [u64]],
     /// Scalars after the buffers.
     scalars: &'static [Scalar],
-    /// Operations, or 0 where bytes are what counts.
+    /// Operations, or 0 where only bytes count.
     flops: f64,
     /// Bytes read and written.
     bytes: f64,
@@ -97,7 +97,7 @@ const CASES: [Case; 4] = [
     },
 ];
 
-/// What the command line may name.
+/// The benchmarks that the command line may name.
 const GROUPS: [&str; 5] = ["gemm", "vecadd", "saxpy", "start", "bytecode"];
 
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
@@ -174,7 +174,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 /// Medians in seconds.
 struct Measured {
     kernel: f64,
-    /// A copy that reads and writes as many bytes as the kernel.
+    /// The time of a copy that reads and writes the same number of bytes as the kernel.
     copy: f64,
     numpy: Option<f64>,
 }

@@ -58,7 +58,7 @@ fn name(args: &BuildArgs) -> Result<String, Failure> {
     Ok(build::from_text(stem.as_deref().unwrap_or("model")))
 }
 
-/// What the flags ask for; the processors, where they are not this machine's.
+/// The options that the flags ask for; and the processors, where they are not this machine's.
 fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
     let mut options = source::options(&args.kernel)?.device(Device::Cpu).check(false);
     if args.cpu == "native" {
@@ -115,7 +115,7 @@ fn of_program(args: &BuildArgs, name: &str, cpu: Option<Cpu>, options: &Options)
     build::of_program(&program, name, args.kernel.entry.as_deref(), cpu, options).map_err(within)
 }
 
-/// The files, what each is, and how to build against them.
+/// The files, with a description of each, and the command that builds against them.
 fn tell(dir: &Path, library: &Library) -> Result<(), Failure> {
     let widest = library.files.iter().map(|f| f.name.len()).max().unwrap_or(0);
     for file in &library.files {

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::render::Source;
 use crate::source;
 
-/// Whether a file holds Kernel IR.
+/// Returns true if a file holds Kernel IR.
 pub fn is_one(file: &Path) -> bool {
     matches!(file.extension().and_then(|e| e.to_str()), Some("kir" | "kernel"))
 }
@@ -24,7 +24,7 @@ pub fn read(file: &Path) -> Result<(Source, KernelIr), Failure> {
     Ok((source, kernel))
 }
 
-/// The kernel of what was read.
+/// The kernel of a source.
 pub fn load(source: &Source) -> girih::Result<KernelIr> {
     match source.bytecode {
         Some(_) => Err(Error::argument("it holds tile bytecode, and its name ends as that of Kernel IR does")),
@@ -32,8 +32,8 @@ pub fn load(source: &Source) -> girih::Result<KernelIr> {
     }
 }
 
-/// `girih run` of Kernel IR: a kernel of many threads on the simulator, where what that finds is an error, one of one thread on the
-/// evaluator.
+/// `girih run` of Kernel IR: a kernel of many threads runs on the simulator, whose findings are errors; a kernel of one
+/// thread on the evaluator.
 pub fn run(args: &RunArgs, file: &Path) -> Result<(), Failure> {
     let others = [
         (args.verify, "--verify"),

@@ -1,4 +1,4 @@
-//! `girih compile`: a kernel or a model at a stage of its compilation, and what each rule did on the way.
+//! `girih compile`: a kernel or a model at a stage of its compilation, and the rewrites of each rule on the way.
 
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn of_kernel_ir(args: &CompileArgs, file: &Path) -> Result<(), Failure> {
     inspect(&kernel, args, &within, &verify, &|stage| kernel.ir(stage).map_err(&within))
 }
 
-/// What a launch that was checked rule by rule says.
+/// The message of a launch that was checked rule by rule.
 pub(super) fn verified(checked: u64) -> String {
     format!("verify-each: {checked} rewrites, none changes what the first and the last block store")
 }
@@ -100,7 +100,7 @@ fn inspect(
     if args.verbose > 0 {
         let mut timed = TimedTrace::new(args.verbose > 1);
         let outcome = subject.observe(&mut timed);
-        // What led to a failure is worth reading too.
+        // The trace of a failed compilation is worth reading too.
         out!("{}", timed.trace.text)?;
         outcome.map_err(within)?;
     }

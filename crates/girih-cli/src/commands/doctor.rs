@@ -85,7 +85,7 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             outln!("ok      flags       {flags}")?;
         }
         outln!("{} cache       {cache_text}", mark(cache_ok))?;
-        // Nobody needs these who does not ask for them.
+        // These are needed only on request.
         let mark = |ok: bool| if ok { "ok     " } else { "none   " };
         outln!("{} GPU         {gpu}", mark(gpu_ok))?;
         outln!("{} NVRTC       {nvrtc}", mark(nvrtc_ok))?;

@@ -1,7 +1,8 @@
-//! `girih explain`: a compilation as a page. Its stages side by side, linked line by line; each rule with what it changed and
-//! what it refused; the graph of a model with its kernels, and what they take.
+//! `girih explain`: a compilation as a page. Its stages side by side, linked line by line; each rule with its changes and
+//! refusals; the graph of a model with its kernels, and their times.
 //!
-//! In: what `girih compile` takes. Out: one file that needs nothing else, whole or not at all; or with `--serve` the page at a
+//! In: the arguments of `girih compile`. Out: one file that needs nothing else, whole or not at all; or with `--serve` the
+//! page at a
 //! port of this machine, which follows the file.
 //!
 //! * [`content`]: the page    * [`serve`]: the port
@@ -89,5 +90,5 @@ fn of_model(
     Ok((explained, Some(prepared.profile().map_err(&within)?)))
 }
 
-/// What places call the text of a one-line expression.
+/// The file name in places within a one-line expression.
 const EXPRESSION: &str = "expression";

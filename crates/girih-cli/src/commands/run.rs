@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         outln!("{}", super::compile::verified(checked))?;
     }
 
-    // What the launch may overwrite and later steps need again.
+    // A copy of the arguments that the launch may overwrite and later steps need again.
     let again = args.verify || args.compare.is_some() || args.time;
     let before = if again { Some(arguments.duplicate().map_err(&within)?) } else { None };
 
@@ -119,8 +119,8 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// For who asked for nothing: what ran, and how to see what it left. A kernel that prints and stores nothing has shown
-/// what there is.
+/// Without an option that shows results: the launch, and how to see its results. A kernel that prints and stores nothing
+/// has shown everything.
 fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &Arguments) {
     let writes = kernel.writes().unwrap_or_default();
     let written: Vec<(&str, String)> = (kernel.params().iter().enumerate())
@@ -142,7 +142,7 @@ fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &A
     }
 }
 
-/// What --save and --print name.
+/// The arrays that --save and --print name.
 pub(super) struct Shown<'a> {
     saves: Vec<(usize, &'a Path)>,
     prints: Vec<(usize, &'a str)>,
@@ -176,7 +176,7 @@ impl<'a> Shown<'a> {
         self.saves.is_empty() && self.prints.is_empty()
     }
 
-    /// Keeps and prints what a run left.
+    /// Saves and prints the results of a run.
     pub(super) fn show(&self, source: &Source, arguments: &Arguments) -> Result<(), Failure> {
         for (i, file) in &self.saves {
             if let Some(buffer) = arguments.buffer(*i) {

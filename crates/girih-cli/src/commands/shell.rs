@@ -1,4 +1,4 @@
-//! What a shell wants to know of the command: completions, pages for `man`, and the version with what it was built by.
+//! Services for the shell: completions, pages for `man`, and the version with the compiler that built it.
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub fn version() -> Result<(), Failure> {
     outln!("processor    {}", machine::features().join(" "))
 }
 
-/// Whether the words ask for the long version: `--version` and `-v` in any order, and nothing else.
+/// Returns true if the words ask for the long version: `--version` and `-v` in any order, and nothing else.
 pub fn asks_for_version(words: &[String]) -> bool {
     let is = |word: &String, names: [&str; 2]| names.contains(&word.as_str());
     let [a, b] = words else { return false };

@@ -1,8 +1,8 @@
 //! `girih sim`: a program, a model or Kernel IR by hand on the simulator of a GPU, under several schedules of its threads, and
 //! the report.
 //!
-//! In: what `girih run` takes, or a file of Kernel IR. Out: for each kernel what the simulator found and what its statements cost, for people or as
-//! JSON. What later schedules find that earlier ones did not is told after that; the counts are those of the first.
+//! In: the arguments of `girih run`, or a file of Kernel IR. Out: for each kernel the simulator's findings and the cost of its statements, for
+//! people or as JSON. Findings that only later schedules make follow; the counts are those of the first schedule.
 //!
 //! Exit codes: 3 where anything was found or a run was stopped, 1 where a budget was exceeded.
 
@@ -35,20 +35,20 @@ struct Seen {
     cuda: Vec<Option<u32>>,
     /// The CUDA, where it is asked for.
     source: Option<String>,
-    /// Kernel IR, CUDA and what they come from, linked by statements, where they are asked for.
+    /// Kernel IR, CUDA and their source, linked by statements, where they are asked for.
     linked: Vec<StageText>,
 }
 
-/// What the kernels of a run leave, in its order.
+/// The reports on a run's kernels, in the order of the run.
 #[derive(Clone, Default)]
 struct Gathered {
     seen: Arc<Mutex<Vec<Seen>>>,
-    /// What the user wrote.
+    /// The user's source.
     written: Arc<OnceLock<StageText>>,
 }
 
 impl Gathered {
-    /// Sets what the user wrote, before the run.
+    /// Sets the user's source, before the run.
     fn of(&self, subject: &dyn Inspect) {
         if let Some(text) = subject.written() {
             // A run has one subject.
@@ -57,11 +57,11 @@ impl Gathered {
     }
 }
 
-/// What a run under one schedule gave.
+/// The outcome of a run under one schedule.
 struct Outcome {
     seen: Vec<Seen>,
     error: Option<Failure>,
-    /// What it left of the arguments of Kernel IR.
+    /// The arguments of Kernel IR after the run.
     left: Option<Arguments>,
 }
 
@@ -98,7 +98,7 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
         if girih::interrupted() {
             return Err(girih::Error::Interrupted.into());
         }
-        // What kept the run from beginning is no report.
+        // A failure before the simulation began is an error, not a report.
         if let Some(failure) = error
             && seen.last().is_none_or(|s| s.report.stopped.is_none())
         {
@@ -275,12 +275,12 @@ impl Subject {
     }
 }
 
-/// What has been told: the findings by kernel, kind and statements.
+/// The findings told so far, by kernel, kind and statements.
 #[derive(Default)]
 struct Told(Vec<(usize, String, u32, u32)>);
 
 impl Told {
-    /// Whether the finding is new.
+    /// Returns true if the finding is new.
     fn first_time(&mut self, kernel: usize, finding: &Finding) -> bool {
         let (a, b) = (finding.first.as_ref().map_or(u32::MAX, |(s, _)| s.number), finding.statement.number);
         // Which of two statements comes first is the schedule's affair.
@@ -294,7 +294,7 @@ impl Told {
     }
 }
 
-/// Prints the reports of the first schedule whole, and of the others what is new.
+/// Prints the reports of the first schedule whole, and the new findings of the others.
 fn print(seen: &[Seen], whole: bool, told: &mut Told) -> Result<(), Failure> {
     for (number, one) in seen.iter().enumerate() {
         let report = &one.report;
@@ -389,7 +389,7 @@ fn finding_json(f: &Finding) -> Value {
     })
 }
 
-/// Of a kernel on its target; seconds.
+/// A kernel's estimate on its target; times are in seconds.
 pub(super) fn estimate_json(e: &Estimate) -> Value {
     let parts: serde_json::Map<String, Value> =
         e.parts.iter().map(|p| (p.name.to_string(), json!({ "seconds": p.seconds, "bytes": p.bytes }))).collect();

@@ -1,6 +1,7 @@
 //! `girih tune`: a faster schedule, found by trying, and kept for later runs.
 //!
-//! In: what `girih run` takes. Out: the knobs under which it is faster than by default, if there are any, in the records beside
+//! In: the arguments of `girih run`. Out: the knobs under which it is faster than by default, if there are any, in the
+//! records beside
 //! the cache, which `run`, `compile` and Python use from then on.
 
 use std::collections::BTreeMap;
@@ -19,11 +20,11 @@ use bench::{Bench, Measured, Refused, duration, skipped};
 mod bench;
 mod elsewhere;
 
-/// Of the budget, the part after which nothing new is tried.
+/// The part of the budget after which no new candidate is tried.
 const SEARCHING: f64 = 0.85;
 /// Candidates that are timed again at the end, the best first, until one is faster beyond noise.
 const FINALISTS: usize = 3;
-/// Three of four pairs of runs must take at most so much of the default's time.
+/// Three of four pairs of runs must take at most this fraction of the default's time.
 const WIN: f64 = 0.99;
 
 pub fn run(args: &TuneArgs) -> Result<(), Failure> {
@@ -39,7 +40,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--knob sets what `girih tune` looks for; --vary NAME names the knobs to try"));
     }
     if args.launch.block.is_some() {
-        return Err(Failure::usage("--block runs one block, of which the time says little; tune the whole grid"));
+        return Err(Failure::usage("--block runs one block, whose time says little; tune the whole grid"));
     }
     let mut options = source::options(&args.kernel)?;
     options.schedules = None;
@@ -204,7 +205,7 @@ impl Tuner<'_, '_> {
         outcomes.into_iter().enumerate().map(of).collect()
     }
 
-    /// By this process, by others beside it, or by who reads what is written; `None`: not evaluated.
+    /// By this process, by others beside it, or by the reader of standard output; `None`: not evaluated.
     fn evaluate(&mut self, batch: &[Candidate]) -> Vec<Option<Result<Measured, Refused>>> {
         if batch.is_empty() {
             return vec![];
@@ -280,7 +281,7 @@ fn search(
     let machine = tune::machine(&bench.options);
     let deadline = start + Duration::from_secs_f64(args.budget * SEARCHING);
     let known = records.find(&bench.key, &machine).ok().flatten().map(|r| r.knobs);
-    // Those that share their code with another count once.
+    // Candidates with the same code count once.
     let search = Search { axes, seed: args.seed, trials: usize::MAX, known };
     let mut tuner = Tuner {
         args,
@@ -319,7 +320,7 @@ fn search(
 /// The best that is faster than the default beyond noise.
 fn finalist(tuner: &mut Tuner<'_, '_>, ranked: &[(Candidate, f64)]) -> Option<Found> {
     for (knobs, _) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
-        // After Ctrl-C nothing runs: what was measured has to do. The simulator would only count the same again.
+        // After Ctrl-C nothing runs: the measurements so far must suffice. The simulator would only count the same again.
         let measured = match girih::interrupted() || tuner.bench.options.device == Device::Sim {
             true => tuner.measured.get(knobs).copied().ok_or(Refused::Interrupted),
             false => tuner.bench.measure(knobs, true),
@@ -347,7 +348,7 @@ fn keep(records: &Records, bench: &Bench<'_>, machine: &str, found: Option<&Foun
     Ok(records.write(&Record::new(&bench.name, &bench.key, machine, knobs.clone(), speedup, estimated))?)
 }
 
-/// What a search took.
+/// The cost of a search.
 struct Spent<'a> {
     tried: usize,
     failed: usize,

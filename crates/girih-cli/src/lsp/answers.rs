@@ -1,4 +1,4 @@
-//! What the server answers: one function for each request, from a document and the request's parameters to the protocol's JSON.
+//! The server's answers: one function for each request, from a document and the request's parameters to the protocol's JSON.
 //!
 //! In: [`Asked`]. Out: the result, `null` where there is nothing to say; an error is a sentence for the user.
 
@@ -75,7 +75,7 @@ fn markdown(text: String) -> Value {
     json!({ "kind": "markdown", "value": text })
 }
 
-/// The page of an operation, or what a value is.
+/// The page of an operation, or the description of a value.
 fn hover(a: &Asked<'_>) -> Result<Value, String> {
     if let Some((found, d, _)) = a.named()? {
         let text = format!("```mlir\n%{} : {}\n```\n{}", d.name, d.types.join(", "), d.what);
@@ -209,7 +209,7 @@ fn rename(a: &Asked<'_>) -> Result<Value, String> {
         && new.chars().all(letter)
         && (digits || !new.starts_with(|c: char| c.is_ascii_digit() || c == '-'));
     if !valid {
-        return Err(format!("`{new}` is no name of a value: letters, digits, `_`, `$`, `.`, and no digit first"));
+        return Err(format!("`{new}` is not a name of a value: letters, digits, `_`, `$`, `.`, and no digit first"));
     }
     let names = &a.known.names;
     let taken = |o: &&Definition| o.name == new && o.function == d.function && o.range != d.range;

@@ -2,14 +2,15 @@
 //!
 //! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and of tile programs answers about names,
 //! operations and types.
-//! Messages and how a client begins and ends are `lsp-server`'s, the library of rust-analyzer; what the few structures of the
-//! protocol look like is written down where they are made.
+//! The library `lsp-server` of rust-analyzer handles messages and how a client begins and ends; the few structures of the
+//! protocol are written out where they are made.
 //!
 //! * [`transport`]: bytes and messages    * [`text`]: places as the protocol counts them
 //! * [`names`]: which definition a name means    * [`answers`]: one function a request
 //!
 //! Invariants: one thread answers, in order, so that an answer is about the text that the client had when it asked; a document is
-//! read once for each version; a client that goes away, or sends what is no message, ends the server with a sentence.
+//! read once for each version; a client that disconnects, or sends something that is not a message, ends the server with a
+//! sentence.
 
 mod answers;
 mod names;
@@ -30,18 +31,18 @@ use crate::scripts::Checker;
 use names::Names;
 use text::{Encoding, Text};
 
-/// A document that is open, and what is known of it.
+/// An open document, and its analysis.
 pub struct Document {
     text: Text,
     version: Value,
-    /// Of this version; made when it is first needed.
+    /// The analysis of this version; made when it is first needed.
     known: Option<Known>,
 }
 
-/// What follows from a text.
+/// The analysis of a text.
 pub struct Known {
     diagnostics: Vec<Diagnostic>,
-    /// The program, or of one with errors what could be read.
+    /// The program; where it has errors, the part that could be read.
     module: Option<Module>,
     names: Names,
 }
@@ -51,7 +52,7 @@ impl Document {
         Document { text, version, known: None }
     }
 
-    /// Of a script, what is wrong with its kernels.
+    /// The diagnostics of a script's kernels.
     fn known_script(&mut self, uri: &str, checker: &mut Scripts) -> (&Text, &Known) {
         let text = &self.text;
         let known = self.known.get_or_insert_with(|| {
@@ -109,12 +110,12 @@ impl Scripts {
     }
 }
 
-/// Whether a document is a script.
+/// Returns true if a document is a script.
 fn is_script(uri: &str) -> bool {
     uri.ends_with(".py")
 }
 
-/// The file of a document; what is no file keeps its name.
+/// The file of a document; another kind of URI is its own name.
 fn path(uri: &str) -> String {
     let Some(rest) = uri.strip_prefix("file://") else { return uri.to_string() };
     let mut bytes = vec![];
@@ -137,7 +138,7 @@ struct Server {
     connection: Connection,
     encoding: Encoding,
     documents: BTreeMap<String, Document>,
-    /// Those whose diagnostics the client does not have yet.
+    /// The documents whose diagnostics the client does not have yet.
     changed: Vec<String>,
     scripts: Scripts,
 }
@@ -151,7 +152,7 @@ pub fn run() -> Result<(), Failure> {
         // The reader has ended, and knows why.
         Err(End::Gone) => match threads.join() {
             Ok(()) => "the client went away without saying `exit`".to_string(),
-            Err(error) => format!("the client sent what is no message: {error}"),
+            Err(error) => format!("the client sent something that is not a message: {error}"),
         },
     };
     Err(Failure::client(said))
@@ -187,7 +188,7 @@ fn serve(connection: Connection) -> Result<(), End> {
     server.run()
 }
 
-/// What the server can do.
+/// The server's capabilities.
 fn abilities(encoding: Encoding) -> Value {
     json!({
         "capabilities": {
@@ -209,7 +210,7 @@ fn abilities(encoding: Encoding) -> Value {
 impl Server {
     fn run(&mut self) -> Result<(), End> {
         loop {
-            // What is wrong is said when the client has said all it has to: of many changes the last counts.
+            // Diagnostics are published once no message waits: of many changes only the last counts.
             let next = match self.connection.receiver.try_recv() {
                 Ok(message) => message,
                 Err(_) => {
@@ -266,7 +267,7 @@ impl Server {
         }
     }
 
-    /// Tells the client what is wrong with what has changed.
+    /// Publishes the diagnostics of changed documents.
     fn publish(&mut self) -> Result<(), End> {
         for uri in std::mem::take(&mut self.changed) {
             let params = match self.documents.get_mut(&uri) {

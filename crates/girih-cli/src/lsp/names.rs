@@ -38,7 +38,7 @@ pub struct Definition {
     pub types: Vec<String>,
     /// The extents of a tile, and its element: `8xf32`; where it is one value with a tile type that has extents.
     pub shape: Option<String>,
-    /// What defines it: `result of addf`.
+    /// A description of its definition: `result of addf`.
     pub what: String,
     /// The function it is in, by its number.
     pub function: usize,
@@ -92,7 +92,7 @@ impl Names {
         names.definitions = found.into_values().collect();
         let starts: BTreeMap<usize, usize> =
             names.definitions.iter().enumerate().map(|(n, d)| (d.range.start, n)).collect();
-        // Of each name, its definitions so far with the blocks around them.
+        // For each name, its definitions so far with the blocks around them.
         let mut seen: BTreeMap<&str, Vec<(usize, Vec<usize>)>> = BTreeMap::new();
         for token in &tokens {
             let Some(name) = text.get(token.range.start + 1..token.range.end) else { continue };
@@ -146,8 +146,8 @@ fn what(func: &Func, id: ValueId) -> String {
     }
 }
 
-/// The `%` names of a text with the blocks around them. What stands between parentheses before a block, such as the variable
-/// of a `for`, is seen outside of it too; a program may not use it there.
+/// The `%` names of a text with the blocks around them. A name between parentheses before a block, such as the variable of a
+/// `for`, counts as visible outside of the block too; a program may not use it there.
 fn tokens(text: &str) -> Vec<Token> {
     let mut lexer = Lexer::new(text);
     let (mut out, mut blocks) = (vec![], vec![]);

@@ -37,7 +37,7 @@ impl Text {
         self.text.get(from..to).unwrap_or("").trim_end_matches(['\n', '\r'])
     }
 
-    /// The offset of a place; `None` where it is no place.
+    /// The offset of a place; `None` if the position is malformed.
     pub fn offset(&self, position: &Value) -> Option<usize> {
         let line = usize::try_from(position["line"].as_u64()?).ok()?;
         let column = usize::try_from(position["character"].as_u64()?).ok()?;
@@ -79,7 +79,7 @@ impl Text {
         self.range(0, self.text.len())
     }
 
-    /// Applies what a client changed: a range of the text, or all of it.
+    /// Applies a client's change: to a range of the text, or to all of it.
     pub fn change(&mut self, change: &Value) -> Option<()> {
         let new = change["text"].as_str()?;
         let range = &change["range"];

@@ -1,6 +1,6 @@
 //! Messages between the server and its client: a header with the length, an empty line, JSON.
 //!
-//! In: bytes of standard input. Out: messages, or one sentence that says what is wrong with the bytes.
+//! In: bytes of standard input. Out: messages, or one sentence on the error in the bytes.
 //!
 //! ```text
 //! Content-Length: 17\r\n
@@ -28,7 +28,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Waits until both are done; gives what was wrong.
+    /// Waits until both are done; returns their error.
     pub fn join(self) -> io::Result<()> {
         let ended = |thread: JoinHandle<io::Result<()>>| match thread.join() {
             Ok(result) => result,

@@ -24,7 +24,7 @@ pub struct Box {
     pub under: String,
     /// Shown where the pointer rests.
     pub title: String,
-    /// What a script knows the node by.
+    /// The name by which a script knows the node.
     pub id: u32,
     /// Boxes of a group have a colour.
     pub group: Option<usize>,
@@ -40,7 +40,7 @@ const WAY: f64 = 6.0;
 const MOST_WAYS: usize = 20_000;
 const SWEEPS: usize = 8;
 
-/// What stands in a layer: a box, or the way of an edge.
+/// An item of a layer: a box, or a bend of an edge.
 #[derive(Clone, Debug, Default)]
 struct Place {
     layer: usize,
@@ -142,14 +142,14 @@ fn width(b: &Box) -> f64 {
     (letters(&b.label) * 7.0).max(letters(&b.under) * 6.0).max(40.0) + 14.0
 }
 
-/// The boxes in their layers, then the ways of long edges; and the places that each edge passes, from what is read.
+/// The boxes in their layers, then the ways of long edges; and the places that each edge passes, from the box that is read.
 fn places(boxes: &[Box]) -> (Vec<Place>, Vec<Vec<usize>>) {
     let mut layer = vec![0usize; boxes.len()];
     let reads = |at: usize| boxes[at].reads.iter().copied().filter(move |r| *r < at);
     for at in 0..boxes.len() {
         layer[at] = reads(at).map(|r| layer[r] + 1).max().unwrap_or(0);
     }
-    // What reads nothing stands right above the first that reads it.
+    // A box that reads nothing stands right above its first reader.
     let mut first = vec![usize::MAX; boxes.len()];
     for (at, own) in layer.iter().enumerate() {
         reads(at).for_each(|r| first[r] = first[r].min(*own));
@@ -289,7 +289,7 @@ mod tests {
         for (b, at) in all.iter().zip(0..) {
             assert!(b.reads.iter().all(|r| places[*r].layer < places[at].layer));
         }
-        // What reads nothing stands right above its reader.
+        // A box that reads nothing stands right above its reader.
         assert_eq!(places[4].layer + 1, places[5].layer);
         for layer in &layers {
             for pair in layer.windows(2) {

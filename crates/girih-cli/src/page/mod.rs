@@ -1,12 +1,12 @@
 //! Pages of HTML that need nothing else: no network, no other file.
 //!
-//! In: what a page says. Out: its text, with the styles and scripts of `assets/` in it. Users' texts enter a page through
+//! In: the contents of a page. Out: its text, with the styles and scripts of `assets/` in it. Users' texts enter a page through
 //! [`escaped`] where they are markup, and through [`data`] where a script shows them, which only ever sets text.
 //!
 //! * [`drawing`]: graphs in layers, as SVG
 //!
-//! What pages share in `assets/`: `page.css`, `syntax.js` (colours of source), `panes.js` (stages side by side, linked line by
-//! line).
+//! The files of `assets/` that pages share: `page.css`, `syntax.js` (colours of source), `panes.js` (stages side by side,
+//! linked line by line).
 
 pub mod drawing;
 
@@ -18,13 +18,13 @@ const STYLE: &str = include_str!("assets/page.css");
 const SYNTAX: &str = include_str!("assets/syntax.js");
 const PANES: &str = include_str!("assets/panes.js");
 
-/// What a page consists of besides what all pages have.
+/// The parts of a page that differ from other pages.
 pub struct Page<'a> {
     pub title: &'a str,
     pub style: &'a str,
     /// Markup.
     pub body: &'a str,
-    /// What its script reads.
+    /// The data that its script reads.
     pub data: Option<&'a Value>,
     pub script: &'a str,
 }
@@ -63,7 +63,7 @@ pub fn stage(s: &StageText, title: &str, language: &str, folded: bool) -> Value 
     })
 }
 
-/// Text as markup shows it: what would not be seen is escaped, as on a terminal.
+/// Text as markup: invisible characters are escaped, as on a terminal.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in visible_lines(text).chars() {
@@ -79,7 +79,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The same data with what would not be seen escaped in every text.
+/// The same data with invisible characters escaped in every text.
 fn seen(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(visible_lines(text).into_owned()),

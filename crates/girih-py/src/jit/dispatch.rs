@@ -1,7 +1,7 @@
 //! From a call of a kernel to the launch of its specialisation.
 //!
-//! In: a grid and the call's arguments. Each is looked at once; what it looks like (`key`) finds the specialisation, or
-//! has Python make it. Invariants: the specialisations' table is locked for a look-up only, never while Python runs; the
+//! In: a grid and the call's arguments. Each is looked at once; the key of its properties (`key`) finds the specialisation,
+//! or has Python make it. Invariants: the specialisations' table is locked for a look-up only, never while Python runs; the
 //! arrays of a call are kept alive by its arguments until the launch is over.
 
 use std::collections::{BTreeSet, HashMap};
@@ -39,10 +39,10 @@ struct Known {
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Dispatcher {
     parameters: Vec<Parameter>,
-    /// `specialise(arguments, settings)`: makes the `Kernel` for what arguments look like.
+    /// `specialise(arguments, settings)`: makes the `Kernel` for the arguments' key.
     specialise: Py<PyAny>,
-    /// `describe(value, name)`: an array other than NumPy's, as `key::Described`, or what stands
-    /// for the argument, an array of NumPy's or a number; raises for anything else.
+    /// `describe(value, name)`: an array other than NumPy's, as `key::Described`, or a replacement for the argument, an
+    /// array of NumPy's or a number; raises for anything else.
     describe: Py<PyAny>,
     /// `name_of(dtype)`: the name and the size of an element type.
     name_of: Py<PyAny>,
@@ -225,7 +225,8 @@ impl Dispatcher {
         PyTypeError::new_err(shorten(&format!("the kernel has no parameter `{unknown}`; {help}")).into_owned())
     }
 
-    /// What a function that gives the grid raised; where it asked for a parameter that there is not, the names there are.
+    /// The exception that the grid's function raised; if it asked for an unknown parameter, one that lists the known
+    /// names.
     fn unknown_in_grid(&self, py: Python<'_>, error: PyErr) -> PyErr {
         let asked = match error.is_instance_of::<PyKeyError>(py) {
             true => error.value(py).getattr("args").and_then(|args| args.get_item(0)),
@@ -268,11 +269,11 @@ impl Dispatcher {
             layout.shape, layout.strides
         );
         let text = CString::new(text).unwrap_or_default();
-        // Above is `JITFunction.run`, and above that who called it.
+        // Above is `JITFunction.run`, and above that its caller.
         PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)
     }
 
-    /// What the arguments look like, and the specialisation for that.
+    /// Inspects the arguments, and finds the specialisation for them.
     fn find(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! One specialisation of a kernel: its Tile IR, what becomes of it, and its launches.
+//! One specialisation of a kernel: its Tile IR, its stages, and its launches.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -21,7 +21,7 @@ pub struct Kernel {
     writes: OnceLock<Vec<bool>>,
     /// Makes the exception of a failure: `(code, message, frames, block)`.
     error: Py<PyAny>,
-    /// Tells the user what a launch noticed: `(code, message, notes, help, frames)`.
+    /// Reports a launch's findings to the user: `(code, message, notes, help, frames)`.
     warn: Option<Py<PyAny>>,
     /// What was raised where the kernel printed; it stops the launch.
     raised: Raised,
@@ -35,7 +35,7 @@ impl Kernel {
         raise(py, &self.error, error)
     }
 
-    /// Whether the kernel writes through each of its parameters; asks the compiler once.
+    /// For each of the kernel's parameters, whether the kernel writes through it; asks the compiler once.
     pub fn writes(&self, py: Python<'_>) -> PyResult<&[bool]> {
         if self.writes.get().is_none() {
             let writes = host::run(py, |e| self.raise(py, e), || self.kernel.writes())?;
@@ -66,7 +66,7 @@ impl Kernel {
         outcome?.warnings.iter().try_for_each(|found| self.warn_of(py, found))
     }
 
-    /// A Python warning for what a launch noticed; an error where the user's filters make it one.
+    /// A Python warning for a launch's finding; an error where the user's filters make it one.
     fn warn_of(&self, py: Python<'_>, found: &Diagnostic) -> PyResult<()> {
         let Some(warn) = &self.warn else { return Ok(()) };
         let notes: Vec<&str> = found.labels.iter().map(|(_, text)| text.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What arguments look like to a kernel: the words that tell specialisations apart, and the bits handed over.
+//! A kernel's view of its arguments: the words that tell specialisations apart, and the bits handed over.
 //!
 //! A specialisation depends on an array's element type and whether its address is divisible by 16, on an integer's
 //! width and whether it is 1 or divisible by 16, and on the values of constants. Two calls with equal words share one.
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::layout::Layout;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What kind of parameter an argument is for.
+/// The kind of parameter that an argument is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     Constant,
@@ -56,11 +56,11 @@ pub struct Collected {
     /// One per run-time parameter.
     pub slots: Vec<u64>,
     pub arrays: Vec<Option<Array>>,
-    /// Of the arrays that are not contiguous in row-major order: the parameter's name and the layout.
+    /// The arrays that are not contiguous in row-major order: the parameter's name and the layout.
     pub layouts: Vec<(Py<PyString>, Layout)>,
     /// The first parameter whose array is on a CUDA device, and that array's stream.
     pub on_device: Option<(Py<PyString>, u64)>,
-    /// What owns the memory of arrays that stand for arguments.
+    /// The owners of memory that stands for arguments.
     pub alive: Vec<Py<PyAny>>,
 }
 
@@ -91,7 +91,7 @@ pub fn type_name(number: u64) -> String {
     types.names.get(number as usize).cloned().unwrap_or_default()
 }
 
-/// Girih's element types by DLPack's code and bits: what kernels take of them, and its size in bytes.
+/// Girih's element types by DLPack's code and bits.
 const BY_DLPACK: [(u8, u8, &str); 15] = [
     (0, 8, "int8"),
     (0, 16, "int16"),
@@ -180,7 +180,7 @@ pub fn descriptor_of<'py>(array: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
 
 /// The address of an array of NumPy that `empty` has made, and how many bytes it has from there.
 pub fn results_memory(array: &Bound<'_, PyAny>) -> (u64, u64) {
-    // SAFETY: as above; such an array is row-major without gaps, so its first stride is what the rest takes.
+    // SAFETY: as above; such an array is row-major without gaps, so its first stride is the size of the other dimensions.
     unsafe {
         let array = &*array.as_ptr().cast::<ArrayObject>();
         let bytes = match array.rank {
@@ -192,8 +192,8 @@ pub fn results_memory(array: &Bound<'_, PyAny>) -> (u64, u64) {
     }
 }
 
-/// What a NumPy array is; `name_of(dtype)` names an element type that was not met before, or raises.
-/// With its layout where that is not row-major without gaps.
+/// The description of a NumPy array, and its layout unless that is row-major without gaps; `name_of(dtype)` names an
+/// element type that was not met before, or raises.
 pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyResult<(Array, Option<Layout>)> {
     // SAFETY: the caller found the object's type to be NumPy's array, whose objects begin so; rank, dimensions and
     // strides are valid while the interpreter's lock is held.
@@ -252,7 +252,7 @@ fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_
 }
 
 /// `(address, bytes, writable, dtype name, layout, stream, owner)`: the layout `(shape, strides in elements)` where it is not
-/// row-major without gaps, the stream of an array that is on a CUDA device, and what keeps the memory.
+/// row-major without gaps, the stream of an array that is on a CUDA device, and the owner of the memory.
 pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>, Py<PyAny>);
 
 impl Collected {
@@ -371,8 +371,8 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
     }
 }
 
-/// What a run-time argument was found to be, for the Python side that compiles the specialisation: ("ptr", dtype,
-/// divisible), ("int", bits, signed, divisible), ("one",), ("float",), ("bool",) or ("none",).
+/// The kind of a run-time argument, for the Python side that compiles the specialisation: ("ptr", dtype, divisible),
+/// ("int", bits, signed, divisible), ("one",), ("float",), ("bool",) or ("none",).
 pub fn spelled<'py>(py: Python<'py>, word: u64) -> PyResult<Bound<'py, PyTuple>> {
     let divisible = if word >> 8 & 1 == 1 { ALIGNMENT } else { 1 };
     let rest = word >> 16;

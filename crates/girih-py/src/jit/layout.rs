@@ -1,8 +1,8 @@
-//! Whether a kernel knows how an array lies in memory.
+//! Checks that a kernel is told how an array lies in memory.
 //!
 //! A kernel gets the address of an array's first element and nothing of its strides, unless the launch passes them.
 //! In: the shapes and strides of the arrays that are not contiguous in row-major order, and the integers of the launch.
-//! Out: the first array that the kernel takes for something else, if it is told none of what it would have to know.
+//! Out: the first array whose strides the kernel would have to know and is not told.
 //!
 //! ```text
 //! x[::2]       strides (2)       the kernel must be told 2
@@ -33,7 +33,7 @@ impl Layout {
         })
     }
 
-    /// Whether the elements fill their memory: some order of the axes is row-major.
+    /// Returns true if the elements fill their memory: some order of the axes is row-major.
     fn is_dense(&self) -> bool {
         let mut axes: Vec<(i64, i64)> = self.axes().collect();
         axes.sort_by_key(|&(_, stride)| stride);
@@ -45,13 +45,13 @@ impl Layout {
         })
     }
 
-    /// Whether a launch that passes these integers tells the kernel about this layout.
+    /// Returns true if a launch that passes these integers tells the kernel about this layout.
     fn is_told(&self, integers: &[i64]) -> bool {
         self.surprising().all(|stride| integers.contains(&stride))
     }
 }
 
-/// Whether a constant of that name is the extent of a tile, which may equal a stride and says nothing of it.
+/// Returns true if a constant of that name is the extent of a tile, which may equal a stride by accident.
 pub fn is_extent(name: &str) -> bool {
     let name = name.to_lowercase();
     ["block", "tile", "size", "group"].iter().any(|word| name.contains(word))
@@ -61,7 +61,7 @@ pub fn is_extent(name: &str) -> bool {
 /// contiguous take part.
 pub fn misunderstood(layouts: &[&Layout], integers: &[i64], others: bool) -> Option<usize> {
     layouts.iter().position(|layout| {
-        // Arrays that lie alike may be used in the order of memory, whatever that is.
+        // Arrays with equal layouts may be used in the order of memory.
         let alike = layouts.iter().filter(|other| *other == layout).count();
         let together = layout.is_dense() && (alike > 1 || (layouts.len() == 1 && !others));
         !together && !layout.is_told(integers)

@@ -73,7 +73,7 @@ impl Torch {
         Ok(describe.map(|describe| Torch { classes, describe, is_neg, _alive: alive }))
     }
 
-    /// What DLPack says of a tensor of these classes.
+    /// DLPack's description of a tensor of these classes.
     fn raw(&self, value: &Bound<'_, PyAny>) -> Option<Tensor> {
         let mut found = Tensor::EMPTY;
         // SAFETY: the object is a tensor, which the caller keeps alive; the function fills the place or sets an exception.
@@ -84,7 +84,7 @@ impl Torch {
         Some(found)
     }
 
-    /// What a tensor of these classes is, and how it lies unless it is row-major without gaps.
+    /// The array of a tensor of these classes, and its layout unless it is row-major without gaps.
     fn describe(&self, value: &Bound<'_, PyAny>) -> Option<(Array, Option<Layout>)> {
         let found = self.raw(value)?;
         let (dtype, size) = type_number(found.code, found.bits).filter(|_| found.lanes == 1)?;

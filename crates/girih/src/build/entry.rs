@@ -1,7 +1,7 @@
 //! An entry of a tile program as a function of C: its parameters, its versions, and which of them a call runs.
 //!
-//! A call finds the version as [`crate::launch::prepared`] does: by the ranges of what the fast one relies on, and by
-//! whether arrays overlap.
+//! A call finds the version as [`crate::launch::prepared`] does: by the obligations of the fast one, and by a test for
+//! overlapping arrays.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::memory::args::{Param, ParamKind};
 use crate::options::Options;
 use crate::program::Program;
 
-/// What `girih_holds` and the rest of a choice are made of.
+/// The C functions that `girih_holds_N` and the test for overlap call.
 pub const HELPERS: [&str; 2] = [include_str!("ranges.c"), include_str!("overlap.c")];
 
 /// An entry and its kernels.
@@ -28,15 +28,15 @@ pub struct Entry {
     pub name: String,
     pub function: String,
     pub params: Vec<Param>,
-    /// What C calls the parameters.
+    /// The parameters' names in C.
     pub named: Vec<String>,
-    /// The same of their bytes, of which arrays have some.
+    /// The names in C of the sizes in bytes; only those of arrays are parameters.
     pub sizes: Vec<String>,
     /// Different kernels.
     pub versions: Vec<Arc<Version>>,
     /// The number of the first of them in the file.
     pub first: usize,
-    /// Which of them runs: by whether arrays overlap, then by whether what the fast version relies on holds.
+    /// Which of them runs: indexed by whether arrays overlap, then by whether the obligations of the fast version hold.
     pub choice: [[usize; 2]; 2],
 }
 
@@ -61,14 +61,14 @@ impl Entry {
         }
         let params = kernel.params().to_vec();
         let fast = kernel.version(FAST)?;
-        // What is reached through memory may be anywhere.
+        // Addresses read from memory may point anywhere.
         if reaches(&fast.lowered.loops) {
             choice[0] = choice[1];
         }
         Ok(Entry { name: entry.into(), function, params, named, sizes, versions, first: 0, choice })
     }
 
-    /// Whether it matters that arrays overlap.
+    /// Returns true if the choice depends on whether arrays overlap.
     pub fn asks_overlap(&self) -> bool {
         self.choice[0] != self.choice[1]
     }
@@ -77,7 +77,8 @@ impl Entry {
         self.versions.iter().any(|v| v.traffic.writes.get(i) == Some(&true))
     }
 
-    /// The parameters of the kernel; `pointer` is the type of an array, of which elements are or are not written.
+    /// The parameters of the C function; `pointer` gives the type of an array of elements that the kernel writes or
+    /// only reads.
     pub fn parameters(&self, pointer: &dyn Fn(DType, bool) -> String) -> Vec<String> {
         let mut all = vec![];
         for (i, (param, name)) in self.params.iter().zip(&self.named).enumerate() {
@@ -120,7 +121,7 @@ impl Entry {
         out
     }
 
-    /// The tests of what its versions rely on.
+    /// The functions that test the versions' obligations.
     pub fn tests(&self) -> String {
         let all = self.versions.iter().enumerate();
         all.map(|(at, version)| obligations::function(self.first + at, &version.lowered.loops)).collect()
@@ -146,7 +147,7 @@ impl Entry {
         out
     }
 
-    /// Whether arrays overlap, of which one is written.
+    /// C that sets `overlap`: do two arrays overlap, at least one of them written?
     fn overlap(&self) -> String {
         if !self.asks_overlap() {
             return String::new();
@@ -174,7 +175,7 @@ fn bits(kind: ParamKind, name: &str) -> String {
     }
 }
 
-/// Whether the kernel reads addresses from memory.
+/// Returns true if the kernel loads addresses from memory.
 fn reaches(kernel: &LoopKernel) -> bool {
     let mut found = false;
     walk::visit(&kernel.body, &mut |stmt| {

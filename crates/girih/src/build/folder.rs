@@ -1,8 +1,7 @@
 //! A folder of files that appears whole or not at all.
 //!
-//! In: files and a folder's name. Out: the folder with them and `build.json`, which says what was written. A folder that
-//! holds anything is left alone, or, where the caller says so, loses what an earlier build wrote there, as far as nobody
-//! changed it since.
+//! In: files and a folder's name. Out: the folder with them and `build.json`, which lists the files. A folder that is not
+//! empty is left alone or, with `force`, loses the files of an earlier build that nobody has changed since.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::system::files::{temporary_beside, write_whole};
 use crate::system::signals::{self, Compiling};
 
-/// The list of what was written.
+/// The list of written files.
 pub const LIST: &str = "build.json";
 
 /// A folder under a name that nobody looks for, removed with the value.
@@ -41,7 +40,7 @@ pub fn check(dir: &Path, force: bool) -> Result<()> {
     earlier(dir, force).map(drop)
 }
 
-/// What an earlier build wrote into the folder, by name, with hashes; `None` where there is no folder.
+/// The files that an earlier build wrote into the folder, by name, with hashes; `None` where there is no folder.
 fn earlier(dir: &Path, force: bool) -> Result<Option<BTreeMap<String, String>>> {
     let mut entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -68,7 +67,7 @@ fn earlier(dir: &Path, force: bool) -> Result<Option<BTreeMap<String, String>>> 
     Ok(Some(files.iter().filter_map(row).filter(|(name, _)| is_plain(name)).collect()))
 }
 
-/// Whether a name means a file of the folder itself.
+/// Returns true if a name is a plain file name: no `/`, no leading `.`.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && !name.starts_with('.')
 }

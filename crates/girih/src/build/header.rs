@@ -1,4 +1,4 @@
-//! What the headers of models and of programs share.
+//! The parts that the headers of models and of programs share.
 
 use girih_compiler::graph::Elem;
 use girih_compiler::num::DType;
@@ -13,7 +13,7 @@ pub fn c_type(elem: Elem) -> String {
     }
 }
 
-/// What a reader needs to know of a type whose elements C holds as bits.
+/// A note for the header's reader on a type whose elements C holds as bits.
 pub fn note(dtype: DType) -> &'static str {
     match dtype {
         DType::I1 => ", 0 or 1 each",
@@ -24,7 +24,8 @@ pub fn note(dtype: DType) -> &'static str {
     }
 }
 
-/// A template whose words that begin with `$` are replaced; none of them begins with another. What a value has in it stays.
+/// Fills a template: each word that begins with `$` is replaced by its value, and values are not searched for words. No
+/// word is a prefix of another.
 pub fn filled(template: &str, words: &[(&str, &str)]) -> String {
     let (mut out, mut rest) = (String::new(), template);
     while let Some(at) = rest.find('$') {
@@ -61,7 +62,7 @@ $body
 #endif
 ";
 
-/// The threads of a caller, and the words for what went wrong.
+/// The caller's threads, and the messages of errors.
 pub fn shared(name: &str) -> String {
     filled(SHARED, &[("$name", name)])
 }
@@ -77,7 +78,7 @@ typedef struct $name_threads {
   void *user;
 } $name_threads;
 
-// What a result other than 0 says.
+// Describes a result other than 0.
 const char *$name_message(int result);
 ";
 

@@ -1,4 +1,4 @@
-//! Libraries: a model or a tile program as files that need nothing of Girih.
+//! Libraries: a model or a tile program as files that do not need Girih.
 //!
 //! In: a [`Model`](crate::model::Model) or a [`Program`], and a name. Out: a [`Library`]: for a CPU C sources, a header and
 //! an archive, for a GPU CUDA, machine code and a header; what `girih build` writes.
@@ -41,7 +41,7 @@ pub use names::{from_text, is_name};
 pub struct File {
     /// Without a folder.
     pub name: String,
-    /// What it is, in a few words.
+    /// A description of a few words.
     pub what: &'static str,
     pub bytes: Vec<u8>,
 }
@@ -59,7 +59,7 @@ pub struct Library {
     pub files: Vec<File>,
     /// How a program is built against it, a template.
     command: &'static str,
-    /// What could not be made, and why.
+    /// The outputs that could not be made, and why.
     pub missing: Vec<String>,
 }
 

@@ -2,15 +2,15 @@
 
 use girih_compiler::kernel::ir::{Ident, Idents};
 
-/// What functions of a library call their own parameters and variables.
+/// Names of the parameters and local variables of the library's own functions.
 const OWN: &str = "threads weights loaded arena grid scratch bad at bytes life failed launch workers work length blocks chosen \
 arrays overlap kernels stream result user device context module check zeros file main first some";
 
-/// Macros of the headers that the sources include, by themselves or by what they begin with.
+/// Macros of the headers that the sources include, by name or by prefix.
 const MACROS: &str = "NULL EOF errno offsetof alloca stdin stdout stderr FILE";
 const FAMILIES: &str = "st_ sched_ SCHED_ O_ S_ F_ AT_ MAP_ PROT_ MS_ _SC_ CU cu";
 
-/// Whether a library can have the name: an identifier, and no word of C.
+/// Returns true if a library can have the name: an identifier of at most 60 characters without a leading underscore.
 pub fn is_name(text: &str) -> bool {
     text.len() <= 60 && Ident::parse(text).is_some() && !text.starts_with('_')
 }

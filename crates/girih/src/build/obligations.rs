@@ -1,6 +1,6 @@
-//! What a kernel's fast version relies on, as a function of C that tests it with a launch's grid and arguments.
+//! The obligations of a kernel's fast version, as a C function that tests them with a launch's grid and arguments.
 //!
-//! Invariant: it says yes only where [`girih_compiler::loops::launch_facts::holds`] does.
+//! Invariant: it returns true only where [`girih_compiler::loops::launch_facts::holds`] does.
 
 use girih_compiler::index::Ix;
 use girih_compiler::loops::ir::{Kernel, Obligation, Ty};

@@ -1,7 +1,7 @@
 //! A model as functions of C see it: the caller's arrays and extents, and where every other array lies.
 //!
-//! In: a model taken apart, and its weights. Out: expressions of C, over the parameters of a function, for extents, sizes and
-//! places; what [`super::cpu`] and [`super::cuda`] share.
+//! In: a model taken apart, and its weights. Out: expressions of C, over the parameters of a function, for extents, sizes
+//! and places, shared by [`super::cpu`] and [`super::cuda`].
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub enum Place {
     Symbol(String),
     /// Where this parameter points.
     Caller(String),
-    /// At these bytes of the weights, and of what is computed from them first.
+    /// At these bytes of the weights and the arrays computed from them at load.
     Weights(usize),
     Loaded(u64),
     /// At these bytes of the arena, an expression.
@@ -44,11 +44,11 @@ pub enum Place {
     Behind(Box<Place>, String),
 }
 
-/// How a language spells what a loop does beside its steps.
+/// How a language spells the parts of a loop that are not steps.
 pub trait Spelled {
     /// A step, by its place among [`Parts::steps`].
     fn step(&self, at: usize) -> Result<String>;
-    /// A copy of so many bytes.
+    /// A copy of `bytes` bytes.
     fn copy(&self, to: Place, from: Place, bytes: &str) -> String;
     /// Statements that leave the loop unless a bool is true.
     fn leave(&self, condition: Place) -> String;
@@ -205,7 +205,7 @@ impl<'a> Planned<'a> {
         Ok(text)
     }
 
-    /// Whether an array has elements, whatever the symbols are.
+    /// Returns true if an array has elements for every value of the symbols.
     fn has_elements(&self, shape: &[Ix]) -> bool {
         let symbol = |ix: &Ix| match ix {
             Ix::Val { val, .. } => self.parts.graph.symbols.get(SymId(val.0)).is_some_and(|s| s.lo > 0),
@@ -226,7 +226,7 @@ impl<'a> Planned<'a> {
         })
     }
 
-    /// What the functions take of the caller's, as the header lists it.
+    /// The caller's arrays and extents that the functions take, as the header lists them.
     pub fn listed(&self) -> String {
         let mut out = String::new();
         if !self.symbols.is_empty() {
@@ -305,7 +305,7 @@ impl<'a> Planned<'a> {
         Ok(Some((placed.0, placed.1.next_multiple_of(ALIGN))))
     }
 
-    /// An error where weights, and what is known of temporary arrays and results, take more than the limit allows.
+    /// An error if weights, and the temporary arrays and results of known size, take more than the limit allows.
     pub fn allow(&self, options: &Options) -> Result<()> {
         let mut bytes = (self.weights.bytes.len() as u64).saturating_add(self.loaded_bytes);
         if let Some((_, arena)) = self.placed()? {
@@ -328,7 +328,7 @@ impl<'a> Planned<'a> {
         Ok(format!("if ({}) ", if some.is_empty() { "0".to_string() } else { some.join(" || ") }))
     }
 
-    /// What an argument of a step is.
+    /// The place of a step's argument.
     pub fn argument(&self, arg: &StepArg, placed: &Option<(Vec<u64>, u64)>) -> Result<Place> {
         match arg {
             StepArg::Array(id) => self.place(*id, placed),

@@ -20,7 +20,7 @@ pub struct Weights {
     pub bytes: Vec<u8>,
     /// Where each array begins.
     pub at: BTreeMap<ArrayId, usize>,
-    /// Whether they may stand in the source.
+    /// True if a few weights may stand in the source.
     in_source: bool,
 }
 
@@ -44,7 +44,7 @@ impl Weights {
         weights
     }
 
-    /// Whether they are a file of their own.
+    /// Returns true if the weights are a file of their own.
     pub fn is_file(&self) -> bool {
         self.bytes.len() > if self.in_source { FEW } else { 0 }
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicI32;
 /// Counts changes of the layouts below; part of every cache key and of `girih_meta`.
 pub const ABI_VERSION: u32 = girih_compiler::emit::c::ABI;
 
-/// `girih_ctx`: what a kernel may ask of its host.
+/// `girih_ctx`: the services that the host offers a kernel.
 #[repr(C)]
 pub struct Context {
     pub grid: [i64; 3],
@@ -23,7 +23,7 @@ pub struct Context {
     pub print: unsafe extern "C" fn(*mut Context, site: i32, block: i64, args: *const *const c_void),
     pub yield_now: unsafe extern "C" fn(*mut Context, site: i32, block: i64),
     pub check: unsafe extern "C" fn(*mut Context, addr: u64, len: i64) -> i32,
-    /// Nonzero: return soon. May take long: the host looks after what waits for it.
+    /// Nonzero: return soon. May take long: the host handles its pending events in it.
     pub stop: unsafe extern "C" fn(*mut Context) -> i32,
 }
 

@@ -10,15 +10,15 @@
 //!   v1/limits-HASH what this machine was measured to do
 //!   v1/cc-HASH     what a compiler answered about itself
 //! ```
-//! Invariants: the folder belongs to the user and nobody else may write in it (what is in it is executed); an entry's
+//! Invariants: the folder belongs to the user and nobody else may write in it (its files are executed); an entry's
 //! files appear whole, by rename, `meta` last; an object is loaded only if its hash is the one in `meta`; an object that
 //! was loaded is never rewritten in place. A cache that cannot be used costs speed, never a result: a private folder
-//! takes its place for the life of the process. What is not an ordinary file where one should be (a pipe, a folder, a loop of
-//! links) is damage like any other, and gives way.
+//! takes its place for the life of the process. Anything but a regular file in a file's place (a pipe, a folder, a loop of
+//! links) counts as damage and is replaced.
 //!
-//! The cache stays within [`capacity`]: after a build the entries used longest ago go, unless somebody builds them, and
-//! with them what processes left that were killed. An object that another process has loaded stays mapped; one that it
-//! has only found is compiled again.
+//! The cache stays within [`capacity`]: after a build the entries used longest ago are removed, except those under
+//! construction, and so are files that killed processes left. An object that another process has loaded stays mapped;
+//! one that it has only found is compiled again.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -43,8 +43,8 @@ use crate::system::sync::{Brief, Built, FileLock};
 
 /// Entries go when the cache grows past this many bytes, unless GIRIH_CACHE_SIZE says otherwise.
 pub const CAPACITY: u64 = 1 << 30;
-/// What a killed process left outside of an entry goes when it is so old; processes of other machines, which may use
-/// the folder too, cannot be asked.
+/// Files that a killed process left outside an entry are removed at this age; processes of other machines, which may
+/// use the folder too, cannot be asked.
 const STALE: Duration = Duration::from_secs(3600);
 /// How often an entry's folder is made again that somebody else removes.
 const ATTEMPTS: usize = 16;
@@ -58,7 +58,7 @@ pub struct Cache {
     /// Why the user's cache is not used, or not as it should be.
     warning: Brief<Option<String>>,
     capacity: u64,
-    /// Takes what this one cannot, once writing here has failed.
+    /// The fallback cache, once writing here has failed.
     aside: Built<Arc<Cache>>,
     /// A failing source lies here: the private folder stays.
     keep: AtomicBool,
@@ -69,11 +69,11 @@ pub struct Cache {
 pub struct Entry {
     pub source: PathBuf,
     pub object: PathBuf,
-    /// Whether it was there already.
+    /// True if it was in the cache already.
     pub cached: bool,
-    /// Whether another machine compiled it.
+    /// True if another machine compiled it.
     pub brought: bool,
-    /// Of the object's bytes.
+    /// The hash of the object's bytes.
     pub hash: [u8; 32],
 }
 
@@ -92,16 +92,16 @@ fn brought_key(source: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().as_str()[..40].to_string()
 }
 
-/// What the command in a source's first line compiles for and this processor lacks.
+/// The CPU features that the command in a source's first line compiles for and this processor lacks.
 pub fn lacking(source: &str) -> Vec<String> {
     let here = machine::features();
     let command = source.lines().next().unwrap_or_default().split_whitespace();
-    // A user's own `-march=native` says nothing of what it was.
+    // A user's own `-march=native` does not name the features.
     let wanted = command.filter_map(|word| word.strip_prefix("-m")).filter(|f| !f.starts_with("prefer-vector-width"));
     wanted.filter(|f| !here.contains(f)).map(String::from).collect()
 }
 
-/// What `girih cache info` shows.
+/// The numbers that `girih cache info` shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     pub entries: u64,
@@ -199,7 +199,7 @@ impl Cache {
         }
     }
 
-    /// Whether it takes the place of the one that was asked for, for this process alone.
+    /// Returns true if this folder, for this process alone, replaces the one that was asked for.
     pub fn is_private(&self) -> bool {
         self.private
     }
@@ -219,7 +219,7 @@ impl Cache {
         self
     }
 
-    /// The name of what `compiler` makes of `source`.
+    /// The name of the object that `compiler` makes of `source`.
     pub fn key(source: &str, compiler: &Compiler) -> String {
         let mut hash = blake3::Hasher::new();
         hash.update(format!("{ABI_VERSION}\n{}\n", compiler.fingerprint()).as_bytes());
@@ -227,7 +227,7 @@ impl Cache {
         hash.finalize().to_hex().as_str()[..40].to_string()
     }
 
-    /// The object compiled from `source`, by whatever compiler where it was brought here, else by `compiler`.
+    /// The object compiled from `source`, by any compiler if it was imported, else by `compiler`.
     pub fn find_or_build<'c>(&self, source: &str, compiler: impl FnOnce() -> Result<&'c Compiler>) -> Result<Entry> {
         match self.find_brought(source) {
             Some(entry) => Ok(entry),
@@ -235,7 +235,7 @@ impl Cache {
         }
     }
 
-    /// The object that was brought for `source`, if this processor has what it was compiled for.
+    /// The imported object for `source`, if this processor has the features it was compiled for.
     fn find_brought(&self, source: &str) -> Option<Entry> {
         let dir = self.dir.join(brought_key(source));
         // Most often there is none.
@@ -296,7 +296,7 @@ impl Cache {
         dirs.into_iter().filter_map(one).collect()
     }
 
-    /// Lets the cache forget what is too much.
+    /// Removes entries beyond the cache's capacity.
     pub fn fit(&self) {
         if !self.private {
             self.shrink(Path::new(""));
@@ -325,8 +325,8 @@ impl Cache {
         }
     }
 
-    /// What `make` makes of a text that says all it depends on: from disk where it is whole, else made now. A cache that cannot be
-    /// written keeps nothing.
+    /// The bytes that `make` produces from `of`, a text that names everything they depend on: from disk where the entry is whole,
+    /// else made now. A cache that cannot be written keeps nothing.
     pub fn bytes(&self, of: &str, make: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
         let dir = self.dir.join(&blake3::hash(of.as_bytes()).to_hex().as_str()[..40]);
         let (file, meta) = (dir.join("k.bytes"), dir.join("meta"));
@@ -365,7 +365,7 @@ impl Cache {
         if let Some(entry) = lookup(dir) {
             return Ok(entry);
         }
-        // Temporary files are made under the lock: whoever made these is gone. Where there are no locks somebody may be at work.
+        // Temporary files are made under the lock, so the process that made these has ended. Without locks it may still be at work.
         for name in names(dir).filter(|name| name.contains(".tmp.") && lock.is_real()) {
             let _ = remove_any(&dir.join(name));
         }
@@ -386,7 +386,7 @@ impl Cache {
                 error if error.to_string().contains("No space left on device") => {
                     Error::file(dir, "the compiled kernel cannot be written: No space left on device")
                 }
-                // Perhaps another machine removed the entry meanwhile: what is wrong with the source is so in a private folder too.
+                // Perhaps another machine removed the entry meanwhile: an error in the source would recur in a private folder.
                 error if !lock.is_real() => Error::file(dir, error),
                 error => error,
             });
@@ -429,7 +429,7 @@ impl Cache {
         Usage { entries: entries.len() as u64, bytes: entries.iter().map(|e| e.2).sum() }
     }
 
-    /// Removes every entry that is not being built right now; returns what was removed.
+    /// Removes every entry that is not being built right now; returns their number and size.
     pub fn clear(&self) -> Result<Usage> {
         let mut removed = Usage::default();
         for (_, path, size) in self.entries() {
@@ -446,7 +446,7 @@ impl Cache {
         Ok(removed)
     }
 
-    /// Removes what killed processes left.
+    /// Removes files that killed processes left.
     pub fn tidy(&self) {
         remove_stale(&self.dir, |_| true);
         for (_, path, _) in self.entries() {
@@ -455,7 +455,7 @@ impl Cache {
             }
             let Some(lock) = try_lock(&path) else { continue };
             if lock.try_lock().is_err() {
-                // No locks: only what is old.
+                // Without locks, only old files.
                 remove_stale(&path, |_| true);
                 continue;
             }
@@ -535,7 +535,7 @@ fn lock(dir: &Path, fail: impl FnOnce(io::Error) -> Error) -> Result<FileLock> {
     Err(fail(last.unwrap_or_else(|| io::ErrorKind::ResourceBusy.into())))
 }
 
-/// What tells a file from another that has its name later: it was removed, and made anew by somebody else, before it was
+/// Tells a file from a later one of the same name: another process may have removed and recreated it before it was
 /// locked.
 fn id(file: io::Result<fs::Metadata>) -> Option<(u64, u64)> {
     file.ok().map(|m| (m.dev(), m.ino()))
@@ -573,7 +573,7 @@ fn lookup(dir: &Path) -> Option<Entry> {
     Some(Entry { source: c, object: so, cached: true, brought: false, hash })
 }
 
-/// The bytes of an entry's file, if they are those of which `meta` has the hash.
+/// The bytes of an entry's file, if their hash is the one in `meta`.
 fn whole(file: &Path, meta: &Path) -> Option<Vec<u8>> {
     let want = read_regular(meta).ok()?;
     let bytes = read_regular(file).ok()?;
@@ -589,7 +589,7 @@ fn whole(file: &Path, meta: &Path) -> Option<Vec<u8>> {
 /// Warnings that nobody has taken yet, and those that were told before: each is told once.
 static TOLD: Brief<(Vec<String>, BTreeSet<String>)> = Brief::new((Vec::new(), BTreeSet::new()));
 
-/// Whether there is any; asked after every launch.
+/// True if there are untold warnings; asked after every launch.
 static UNTOLD: AtomicBool = AtomicBool::new(false);
 
 fn tell(warning: &str) {

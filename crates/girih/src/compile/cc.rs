@@ -1,6 +1,6 @@
 //! The C compiler: finding it, learning once which flags it takes, calling it.
 //!
-//! What goes in is a C file and what comes out a shared object, or an error that says what to do. Flags are explicit:
+//! In: a C file. Out: a shared object, or an error that says what to do. Flags are explicit:
 //! the semantics' own (no contraction, wrapping integers, no aliasing assumptions) and one `-m` flag per detected
 //! feature. `-march=native` is never used: on virtual machines it names the wrong processor.
 //!
@@ -131,7 +131,7 @@ impl Candidate {
         command
     }
 
-    /// How it was found, to be read behind its name; empty for what PATH has.
+    /// How it was found, to be read behind its name; empty for a compiler on PATH.
     pub fn origin(&self) -> &'static str {
         let set = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
         match (set("GIRIH_CC"), set("CC")) {
@@ -199,14 +199,14 @@ impl Candidate {
         Ok(Compiler { version, flags, candidate: self })
     }
 
-    /// Whether a small program compiles without a word of complaint.
+    /// Returns true if a small program compiles with these flags and without warnings.
     fn accepts(&self, flags: &[String]) -> Result<bool> {
         let mut command = self.start();
         command.args(flags.iter().filter(|f| *f != "-w")).args(["-Werror", "-x", "c", "-S", "-o", "-", "-"]);
         Ok(self.run(&mut command, Some(b"float girih_probe(float a) { return a + 1.0f; }\n"))?.status.success())
     }
 
-    /// Runs the compiler to its end, or until Ctrl-C, and gives what it said.
+    /// Runs the compiler to its end, or until Ctrl-C, and returns its output.
     fn run(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
         let cannot = |e| self.cannot_start(e);
         let _compiling = Compiling::enter();
@@ -275,7 +275,7 @@ impl Compiler {
         self
     }
 
-    /// Everything that decides what the compiler makes of a source.
+    /// Everything that decides the compiler's output for a source.
     pub fn fingerprint(&self) -> String {
         format!("{}\n{}\n{}", self.candidate.identity, self.version, self.flags.join(" "))
     }
@@ -338,7 +338,8 @@ pub fn archive(library: &Path, object: &Path, compiler: &Compiler) -> Result<()>
     if output.status.success() { Ok(()) } else { Err(candidate.failed(how, &output, None)) }
 }
 
-/// What a process writes to a pipe, read by whoever waits for it: a thread for that could be refused.
+/// The output of a process through a pipe, read by the thread that waits for the process: the system could refuse a
+/// thread for it.
 struct Said {
     pipe: Option<Box<dyn Pipe>>,
     text: Vec<u8>,
@@ -357,7 +358,7 @@ impl Said {
         Said { pipe, text: vec![] }
     }
 
-    /// Takes what is there. What cannot be read of a message is missing from it.
+    /// Takes the bytes that are there. Bytes of a message that cannot be read are missing from it.
     fn take(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         // All that is there comes before the error that says so.
@@ -375,7 +376,7 @@ const TICK: Duration = Duration::from_millis(1);
 fn wait(child: &mut Child, said: &mut [Said; 2]) -> std::io::Result<Option<ExitStatus>> {
     loop {
         let status = child.try_wait()?;
-        // What it wrote before it ended is in the pipes now.
+        // The output written before the process ended is in the pipes now.
         said.iter_mut().for_each(Said::take);
         if status.is_some() {
             return Ok(status);

@@ -1,7 +1,7 @@
-//! A compilation as a page shows it: every stage as text, what each of its lines was made for, and what each rule did.
+//! A compilation as a page shows it: every stage as text, the operations behind each of its lines, and the rewrites of each rule.
 //!
 //! In: a program or a model, lowered once. Out: [`Explained`], plain data. Lines of different stages that were made for the
-//! same operation of the user's have a [`SourceId`] in common, which is what links them:
+//! same operation of the user's have a [`SourceId`] in common, which links them:
 //!
 //! ```text
 //! cuda_tile  12  %z = addf %x, %y                  [340]
@@ -31,20 +31,20 @@ pub use girih_compiler::pipeline::trace::{Step, Steps};
 /// All there is to show of a compilation.
 #[derive(Clone, Debug, Default)]
 pub struct Explained {
-    /// What the compilation was for: `sm_90a`.
+    /// The target of the compilation: `sm_90a`.
     pub target: String,
     /// In the order in which they are made.
     pub stages: Vec<StageText>,
     /// In the order in which they ran.
     pub steps: Vec<Step>,
-    /// Of a model.
+    /// The drawing of a model's graph.
     pub drawing: Option<Drawing>,
     /// Where the operations of a model stand in the user's files, as far as that is known.
     pub places: Vec<(SourceId, Location)>,
 }
 
 impl Explained {
-    /// Puts the text that a model was written in before the stages; `file` is what its places call it.
+    /// Puts the text that a model was written in before the stages; `file` is its name in places.
     pub fn add_source(&mut self, text: &str, file: &str) {
         let mut lines: BTreeMap<u32, Vec<SourceId>> = BTreeMap::new();
         for (source, place) in self.places.iter().filter(|(_, place)| *place.file == *file) {
@@ -59,7 +59,7 @@ impl Explained {
 /// A stage as text.
 #[derive(Clone, Debug, Default)]
 pub struct StageText {
-    /// As `--ir` takes it; `source` is what the user wrote.
+    /// As `--ir` takes it; `source` is the user's text.
     pub name: String,
     pub text: String,
     /// The lines that were made for something, from 1 and in order.
@@ -125,7 +125,7 @@ pub(crate) fn kernel_ir(kernel: &KernelIr, target: &Target) -> Explained {
     Explained { target: target.name.to_string(), stages, ..Explained::default() }
 }
 
-/// A kernel by its statements: Kernel IR and CUDA, and before them what they come from. A line has the numbers of its statements,
+/// A kernel by its statements: Kernel IR and CUDA, and before them their source. A line has the numbers of its statements,
 /// a line of the user's those of all that were made for its operations.
 pub(crate) fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Option<&StageText>) -> Vec<StageText> {
     let made = kernel::provenance::of_statements(kernel);
@@ -149,7 +149,7 @@ pub(crate) fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Opti
     stages
 }
 
-/// What the user wrote of a tile program; of bytecode, the text that stands for it.
+/// The source text of a tile program; for bytecode, its printed text.
 pub(crate) fn source_of(module: &Module, text: &str) -> StageText {
     if !text.is_empty() {
         return written(module, text);
@@ -176,7 +176,7 @@ fn written(module: &Module, text: &str) -> StageText {
 pub(crate) struct Aliases(BTreeMap<SourceId, BTreeSet<SourceId>>);
 
 impl Aliases {
-    /// A kernel differs from the one that is shown only in what it was made for.
+    /// A kernel differs from the one that is shown only in its origin.
     pub(crate) fn add(&mut self, shown: &loops::ir::Kernel, other: &loops::ir::Kernel) {
         for (own, other) in shown.sources.pairs(&other.sources) {
             self.0.entry(own).or_default().insert(other);

@@ -1,4 +1,4 @@
-//! A kernel's CUDA, and what NVIDIA's compiler and disassembler make of it.
+//! A kernel's CUDA, PTX and SASS, the latter from NVIDIA's compiler and disassembler.
 
 use girih_compiler::emit::cuda::Unit;
 use girih_compiler::kernel::ir::Kernel;
@@ -8,7 +8,7 @@ use girih_compiler::tile::target::{Capability, Target};
 use crate::cuda::{self, Object, Places, Toolchain};
 use crate::error::{Error, Result};
 
-/// The text of kernels at a stage below kernel IR: the source that the target gets, or what is made of that.
+/// The text of kernels at a stage below kernel IR: the target's source, or the output of its compiler.
 pub(crate) fn text(stage: Stage, kernels: &[&Kernel], target: &Target) -> Result<String> {
     let threads = target.has(Capability::Threads);
     match stage {
@@ -49,7 +49,7 @@ pub(crate) fn cubin(unit: &Unit, kernels: &[&Kernel], target: &Target) -> Result
     Ok(object(&toolchain, unit, kernels, target)?.cubin)
 }
 
-/// The machine code of a unit; what the compiler says of its lines is said of the kernels' statements too.
+/// The machine code of a unit; the compiler's messages on its lines also name the kernels' statements.
 fn object(toolchain: &Toolchain, unit: &Unit, kernels: &[&Kernel], target: &Target) -> Result<Object> {
     let compiled = toolchain.compile(unit, target.name);
     Ok(compiled.map_err(|e| match e {
@@ -60,7 +60,7 @@ fn object(toolchain: &Toolchain, unit: &Unit, kernels: &[&Kernel], target: &Targ
     })?)
 }
 
-/// What each kernel needs of a multiprocessor, as a table.
+/// The registers, memory and occupancy of each kernel on a multiprocessor, as a table.
 pub(crate) fn resources(kernels: &[&Kernel], target: &Target) -> Result<String> {
     if !target.has(Capability::Threads) {
         let message = format!("`--resources` is of GPUs, and the target is {}; name one: --target sm_90a", target.name);

@@ -20,7 +20,7 @@ pub trait Inspect {
     /// A stage that is not one of [`Inspect::stages`]; diagnostics of a program that cannot be compiled.
     fn ir(&self, stage: Stage) -> Result<String>;
 
-    /// What each kernel needs of a GPU's multiprocessor, as a table: registers, spills, memory, occupancy.
+    /// The registers, spills, memory and occupancy of each kernel on a GPU's multiprocessor, as a table.
     ///
     /// # Errors
     /// A target that is not a GPU; NVIDIA's compiler missing, or refusing the source.
@@ -32,17 +32,17 @@ pub trait Inspect {
     /// Diagnostics, those of the observer among them.
     fn observe(&self, observer: &mut dyn Observer) -> Result<()>;
 
-    /// All stages at once, linked line by line, and what each rule did.
+    /// All stages at once, linked line by line, and the rewrites of each rule.
     ///
     /// # Errors
     /// Diagnostics of the compilation.
     fn explain(&self) -> Result<Explained>;
 
-    /// What the user wrote, or of a model its operations, with what each line stands for; `None` of Kernel IR by hand.
+    /// The source text, or for a model its operations, with the source of each line; `None` for handwritten Kernel IR.
     fn written(&self) -> Option<StageText>;
 
-    /// Everything there is to see, as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the
-    /// first error, the trace of what led to it included.
+    /// All stages as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the first error, with
+    /// the trace that led to it.
     ///
     /// # Errors
     /// Those of the compilation and of `write`.

@@ -1,9 +1,11 @@
 //! From a lowered kernel to loaded native code.
 //!
 //! In: kernels as `girih-compiler` lowers them, and options. Out: a [`version::Version`]: entry points in a loaded shared
-//! object, with what launching them requires. In between are the emitted C, the system's C compiler and the cache on disk.
+//! object, with the requirements of a launch. In between are the emitted C, the system's C compiler and the cache on disk.
 //!
-//! Beside that path: `gpu` gives the CUDA of a GPU target, and what NVIDIA's tools make of it; `progress` and `observe` watch a compilation, `explain` gives all stages linked line by line, `inspect` is what can be asked of kernels and models alike, `widen` makes a program's floats float64.
+//! Beside that path: `gpu` gives the CUDA of a GPU target, and the output of NVIDIA's tools for it; `progress` and
+//! `observe` watch a compilation, `explain` gives all stages linked line by line, `inspect` is what can be asked of kernels
+//! and models alike, `widen` makes a program's floats float64.
 
 pub mod abi;
 pub mod cache;

@@ -1,5 +1,5 @@
-//! A shared object of compiled kernels, loaded and checked. It is never unloaded, and never loaded twice: an object is known by
-//! the hash of its bytes, whatever file it comes from.
+//! A shared object of compiled kernels, loaded and checked. It is never unloaded, and never loaded twice: an object is
+//! identified by the hash of its bytes, not by its file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,14 +22,14 @@ pub struct Module {
 /// What was loaded, by the hash of its bytes.
 static LOADED: Brief<BTreeMap<[u8; 32], Module>> = Brief::new(BTreeMap::new());
 
-/// A kernel's entry point and what it needs.
+/// A kernel's entry point and its requirements.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeKernel {
     pub entry: KernelFn,
     pub meta: Meta,
 }
 
-/// What the loader said, and what to do.
+/// The loader's error, and how to mend it.
 fn load_error(reason: &str) -> Error {
     Error::Load(format!("{reason}; `girih cache clear` removes what was compiled, `girih doctor` shows the compiler"))
 }
@@ -44,7 +44,7 @@ impl Module {
     /// mounted `noexec`), a copy of it is loaded.
     ///
     /// # Safety
-    /// Loading runs what is in the object: it must have been built from C that the compiler emitted, and only the user may
+    /// Loading runs the object's code: it must have been built from C that the compiler emitted, and only the user may
     /// have been able to write it. [`crate::compile::cache::Cache::get_or_build`] gives such objects.
     pub unsafe fn load(object: &Path, hash: &[u8; 32]) -> Result<Module> {
         if let Some(known) = LOADED.lock().get(hash) {
@@ -90,7 +90,7 @@ impl Module {
         library.map(|l| Module::keep(l, hash.as_bytes())).map_err(|why| load_error(&why))
     }
 
-    /// Remembers what was loaded. Where another thread was faster, its copy is taken.
+    /// Records a loaded object. If another thread was faster, its copy is used.
     fn keep(library: Library, hash: &[u8; 32]) -> Module {
         let module = Module { library: Box::leak(Box::new(library)) };
         *LOADED.lock().entry(*hash).or_insert(module)

@@ -56,27 +56,27 @@ const SLACK: f64 = 256.0;
 /// Runs a kernel of some IR.
 pub(crate) type Run<'r> = dyn Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + 'r;
 
-/// What a run of a kernel stored in an array.
+/// The contents of an array after a run of a kernel.
 pub(crate) struct Stored {
     pub name: String,
     pub buffer: Buffer,
 }
 
 /// Runs a kernel on the evaluators before and after each rule and as kernel IR, and stops the compilation at the first step
-/// that changes what it stores.
+/// that changes its results.
 pub(crate) struct EachRewrite<'a> {
-    /// What a run stores, on copies of the arguments.
+    /// Runs the kernel on copies of the arguments and returns the arrays it stored.
     pub run: &'a dyn Fn(&Run<'_>) -> std::result::Result<Vec<Stored>, String>,
     /// The kernel, in messages: ` in k_softmax`.
     pub within: String,
-    /// What the kernel stored when it last ran.
+    /// The arrays that the kernel stored when it last ran.
     pub last: Option<Vec<Stored>>,
-    /// Rewrites that were checked, and what `legalise` made.
+    /// The number of checked rewrites, and of checked results of `legalise`.
     pub checked: u64,
 }
 
 impl EachRewrite<'_> {
-    /// Runs a kernel after the one before it, and compares what they store.
+    /// Runs a kernel after the one before it, and compares the stored arrays.
     fn compare(&mut self, what: &str, before: &Run<'_>, after: &Run<'_>) -> std::result::Result<(), Diagnostic> {
         let fail = |why: String| changes(&format!("{what}{}", self.within), &why);
         let before = match self.last.take() {
@@ -100,7 +100,7 @@ impl EachRewrite<'_> {
     }
 }
 
-/// The diagnostic of a rewrite that changes what is computed.
+/// The diagnostic of a rewrite that changes results.
 pub(crate) fn changes(what: &str, why: &str) -> Diagnostic {
     Diagnostic::error(Code::InternalBug, format!("{what} changes the answer: {why}"))
 }
@@ -146,7 +146,7 @@ impl Kernel<'_> {
     /// kernel IR. Gives the number of rewrites that were checked.
     ///
     /// # Errors
-    /// A diagnostic that names the first rule that changes what the blocks store.
+    /// A diagnostic that names the first rule that changes the blocks' results.
     pub fn verify_each(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<u64> {
         check_grid(grid)?;
         let bound = args::bind(self.name(), self.params(), args)?;
@@ -156,7 +156,7 @@ impl Kernel<'_> {
         Ok(observer.checked)
     }
 
-    /// What two blocks of the kernel store, run on copies of the arguments.
+    /// The arrays that two blocks of the kernel store, run on copies of the arguments.
     fn results(&self, bound: &Bound<'_>, grid: [u32; 3], run: &Run<'_>) -> std::result::Result<Vec<Stored>, String> {
         let mut stored = Vec::new();
         let mut slots = bound.slots.clone();

@@ -5,7 +5,7 @@
 //! simulating gemm: block 12 of 512, about 3 min left; `--block 0,0,0` runs one
 //! ```
 //!
-//! In: what a compilation is at, from an [`Observer`] around its own and from the calls of the C compiler. Out: nothing in
+//! In: the current step of a compilation, from an [`Observer`] around its own and from the calls of the C compiler. Out: nothing in
 //! the first second of it, then the line, by a thread of its own, since one rule can take long.
 //!
 //! Invariants: nothing is kept or written before [`watch`] is called, which the command line does where standard error is
@@ -132,14 +132,14 @@ impl Drop for Working {
     }
 }
 
-/// What the compilation is at.
+/// Records the current step of the compilation.
 pub(crate) fn at(what: &str) {
     if let Some(mut state) = state() {
         state.at = what.into();
     }
 }
 
-/// Which kernel it is at.
+/// Records the current kernel.
 pub(crate) fn kernel(name: &str) {
     if let Some(mut state) = state() {
         state.kernel = name.into();
@@ -153,7 +153,7 @@ pub(crate) fn count(at: usize, of: usize) {
     }
 }
 
-/// How many blocks of a simulated kernel have ended, and what there is to say of the rest; asked for now and then only.
+/// The number of blocks of a simulated kernel that have ended, and a remark on the rest; asked for now and then only.
 pub(crate) fn blocks(done: u64, of: u64, rest: impl FnOnce() -> Option<String>) {
     if let Some(mut state) = state() {
         let rest = rest().map_or(String::new(), |text| format!(", {text}"));
@@ -161,7 +161,7 @@ pub(crate) fn blocks(done: u64, of: u64, rest: impl FnOnce() -> Option<String>) 
     }
 }
 
-/// An observer of which the progress is shown too.
+/// An observer whose progress is shown too.
 pub(crate) struct Shown<'a>(pub &'a mut dyn Observer);
 
 impl Observer for Shown<'_> {

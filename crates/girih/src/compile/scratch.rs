@@ -51,7 +51,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A process that was killed may still be leaving: what it adds meanwhile is removed too.
+        // A killed process may still be ending: files that it adds meanwhile are removed too.
         for _ in 0..8 {
             match fs::remove_dir_all(&self.dir) {
                 Err(e) if e.kind() != io::ErrorKind::NotFound => std::thread::yield_now(),

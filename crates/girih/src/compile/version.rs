@@ -1,5 +1,4 @@
-//! A kernel lowered under some assumptions and the native code made of it: what launches of tile programs and steps of
-//! models share.
+//! A kernel lowered under some assumptions and its native code, shared by launches of tile programs and steps of models.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,11 +20,11 @@ use crate::system::sync::{Built, once};
 /// The assumptions of the version that is tried first.
 pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true };
 
-/// What holds of the kernels of models: their arrays are apart, and what they compute with values is not assumed to stay
-/// in range, since nothing tests facts at each step's launch. Their index expressions are exact as they are written.
+/// The assumptions for kernels of models: their arrays do not overlap, but index arithmetic on loaded values may wrap,
+/// since no step's launch tests obligations. Their index expressions are exact as they are written.
 pub(crate) const PLANNED: Assumptions = Assumptions { no_wrap: false, no_alias: true };
 
-/// A kernel lowered under some assumptions, and what it was compiled to.
+/// A kernel lowered under some assumptions, and its compiled code.
 pub(crate) struct Version {
     pub assume: Assumptions,
     pub lowered: Lowered,
@@ -79,7 +78,7 @@ impl Version {
         })
     }
 
-    /// What the GPU has loaded, once.
+    /// The kernel as the GPU has loaded it, once.
     pub fn loaded(&self, tools: &Tools, options: &Options) -> Result<Arc<Loaded>> {
         self.loaded.get_or_make(|| {
             let _working = Working::compiling();

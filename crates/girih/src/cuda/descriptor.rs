@@ -1,4 +1,4 @@
-//! Tensor maps: what TMA is told of an array, for the values of a launch.
+//! Tensor maps: TMA's descriptions of arrays, for the values of a launch.
 
 use std::ffi::c_int;
 
@@ -33,7 +33,7 @@ pub fn swizzle(bytes: u32) -> c_int {
     }
 }
 
-/// What a tensor map is written from; dimensions from the innermost.
+/// The inputs of a tensor map; dimensions from the innermost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Numbers {
     pub data_type: c_int,
@@ -46,7 +46,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Those of a kernel's tensor for some arguments.
+    /// The numbers of a kernel's tensor for given arguments.
     pub fn of(kernel: &Kernel, tensor: &Tensor, args: &[u64]) -> Numbers {
         let position = |val: ValId| kernel.params.iter().position(|p| *p == val);
         let of = |val: ValId| position(val).and_then(|at| args.get(at)).copied().unwrap_or(0);

@@ -11,7 +11,7 @@ use super::{Error, Result};
 const CAPABILITY: [c_int; 2] = [75, 76];
 /// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
 const DYNAMIC_SHARED: c_int = 8;
-/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`, and what it says of memory that only the device has.
+/// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`, and its value for device memory.
 const MEMORY_TYPE: c_int = 2;
 /// `CU_POINTER_ATTRIBUTE_RANGE_START_ADDR`, which only allocations have.
 const RANGE_START: c_int = 11;
@@ -22,7 +22,7 @@ pub struct Device {
     pub driver: &'static Driver,
     pub name: String,
     pub capability: (u32, u32),
-    /// What Girih compiles for it.
+    /// The name of the Girih target that it runs.
     pub target: &'static str,
     context: Handle,
     modules: Mutex<BTreeMap<String, Arc<Module>>>,
@@ -117,7 +117,7 @@ impl Device {
     /// Memory of the device; nothing for no bytes.
     ///
     /// # Errors
-    /// There is no room.
+    /// The device is out of memory.
     pub fn allocate(&'static self, bytes: u64) -> Result<Memory> {
         let mut address = 0;
         if bytes > 0 {
@@ -128,11 +128,11 @@ impl Device {
         Ok(Memory { device: self, address, bytes })
     }
 
-    /// Whether an address is of the device's memory.
+    /// Returns true if an address lies in the device's memory.
     pub fn has(&self, address: u64) -> bool {
         let (mut kind, mut start) = (0u32, 0u64);
         let ask = |to: *mut c_void, number| {
-            // SAFETY: it writes as many bytes as the attribute has, or says that it does not know the address.
+            // SAFETY: it writes exactly the bytes of the attribute, or reports that the address is unknown.
             unsafe { (self.driver.functions.pointer_attribute)(to, number, address) == 0 }
         };
         address != 0
@@ -223,7 +223,7 @@ impl Memory {
     }
 }
 
-/// Copies from the host. All streams see what was copied: the driver's call may return while the device still copies what it
+/// Copies from the host. All streams see the copied bytes: the driver's call may return while the device still copies what it
 /// took from pageable memory.
 ///
 /// # Errors
@@ -246,7 +246,7 @@ pub fn copy(device: &Device, to: Address, from: Address, bytes: u64, stream: Han
     if bytes == 0 {
         return Ok(());
     }
-    // SAFETY: the driver knows how far its memory goes; what belongs to others is theirs to vouch for.
+    // SAFETY: the driver checks its own allocations; callers vouch for other memory.
     let status = unsafe { (device.driver.functions.copy)(to, from, bytes as usize, stream) };
     device.driver.expect("cuMemcpyDtoDAsync", status)
 }
@@ -289,7 +289,7 @@ impl Event {
         Ok(Event { device, handle })
     }
 
-    /// It is the moment at which what was begun on a stream until now is done.
+    /// Marks the moment at which all work queued on a stream until now is done.
     ///
     /// # Errors
     /// The driver's.

@@ -30,7 +30,7 @@ pub struct TensorMap(pub [u64; 16]);
 
 macro_rules! functions {
     ($($field:ident: $symbol:literal ($($arg:ty),*);)*) => {
-        /// The functions, by what they do.
+        /// The functions, by purpose.
         pub struct Functions {
             $(pub $field: unsafe extern "C" fn($($arg),*) -> Status,)*
         }
@@ -97,7 +97,7 @@ impl Driver {
     /// The driver of this process.
     ///
     /// # Errors
-    /// [`Error::NoDriver`]; [`Error::Unusable`] for a file that is no driver.
+    /// [`Error::NoDriver`]; [`Error::Unusable`] for a file that is not a driver.
     pub fn get() -> Result<&'static Driver> {
         static DRIVER: OnceLock<Result<Driver>> = OnceLock::new();
         let found = DRIVER.get_or_init(|| {
@@ -108,8 +108,8 @@ impl Driver {
     }
 
     fn open(path: &Path, named: bool) -> Result<Driver> {
-        // SAFETY: a driver's initialisers set up its own data; whoever names a file vouches for what is in it, as for any
-        // library on the loader's path.
+        // SAFETY: a driver's initialisers set up its own data; the user who names a file vouches for its contents, as for
+        // any library on the loader's path.
         let library = unsafe { Library::new(path) }.map_err(|e| {
             let reason = std::error::Error::source(&e).map_or_else(|| e.to_string(), |s| s.to_string());
             if named { Error::Unusable { path: path.into(), reason } } else { Error::NoDriver { reason } }
@@ -120,13 +120,13 @@ impl Driver {
         Ok(Driver { library, path: path.into(), functions })
     }
 
-    /// Whether it is the stand-in, which needs no machine code.
+    /// Returns true if it is the stand-in, which needs no machine code.
     pub fn is_stand_in(&self) -> bool {
         // SAFETY: the symbol is only looked for.
         unsafe { self.library.get::<*const c_void>(b"girih_shim_version") }.is_ok()
     }
 
-    /// What the stand-in has to say of its last failure.
+    /// The stand-in's description of its last failure.
     fn details(&self) -> Option<String> {
         type Last = unsafe extern "C" fn() -> *const c_char;
         // SAFETY: the function of this name has this type; the text lives until the next call on this thread.

@@ -1,7 +1,7 @@
-//! Machine code of kernels, and behind it what it was made of.
+//! Machine code of kernels, and behind it the kernels' IR.
 //!
 //! ```text
-//! a cubin (ELF), or nothing                   what a driver reads: it takes the length from the ELF's own tables
+//! a cubin (ELF), or nothing                   the driver's part: it takes the length from the ELF's own tables
 //! 7f 47 69 72 69 68 4b 0a   u64 length        of what follows, little-endian
 //! {"target": "sm_90a", "kernels": [{"entry", "shared", "globals", "kernel", "tile"}]}
 //! ```
@@ -22,14 +22,14 @@ const MOST: u64 = 1 << 28;
 /// A kernel of an image.
 #[derive(Clone, Debug)]
 pub struct Described {
-    /// What the driver finds it by.
+    /// The name by which the driver finds it.
     pub entry: String,
     /// Bytes of shared memory that a launch asks for.
     pub dynamic_shared: u64,
-    /// What the module calls the kernel's globals.
+    /// The names of the kernel's globals in the module.
     pub globals: Vec<String>,
     pub kernel: Kernel,
-    /// What the kernel was lowered from.
+    /// The loop kernel that it was lowered from.
     pub tile: loops::ir::Kernel,
 }
 
@@ -57,10 +57,10 @@ pub fn write(cubin: &[u8], unit: &Unit, lowered: &[&Lowered], target: &str) -> V
 /// Bytes of an image from a place on; `None` where there are not as many.
 pub type Bytes<'a> = dyn Fn(u64, usize) -> Option<Vec<u8>> + 'a;
 
-/// The target and the kernels of an image, of which nobody knows the length.
+/// The target and the kernels of an image whose length is not known.
 ///
 /// # Errors
-/// Why it is no image of Girih's.
+/// Why it is not an image of Girih's.
 pub fn read(bytes: &Bytes<'_>) -> Result<(String, Vec<Described>), String> {
     let cut = || "it is cut off".to_string();
     let start = if bytes(0, 4).as_deref() == Some(b"\x7fELF") { elf_length(bytes).ok_or_else(cut)? } else { 0 };
@@ -99,7 +99,7 @@ fn long(bytes: &Bytes<'_>, at: u64) -> Option<u64> {
     Some(u64::from_le_bytes(bytes(at, 8)?.try_into().ok()?))
 }
 
-/// The length of a 64-bit ELF file: the end of what lies last of its tables and sections.
+/// The length of a 64-bit ELF file: the end of the last of its tables and sections.
 fn elf_length(bytes: &Bytes<'_>) -> Option<u64> {
     let (programs, sections) = (long(bytes, 0x20)?, long(bytes, 0x28)?);
     let [program, count, section, entries] = [0x36, 0x38, 0x3a, 0x3c].map(|at| word(bytes, at));
@@ -135,7 +135,7 @@ mod tests {
         })
     }
 
-    /// An ELF file with one section, whose table stands before what the section holds.
+    /// An ELF file with one section, whose table stands before the section's contents.
     fn elf() -> Vec<u8> {
         let mut out = vec![0; 64 + 64 + 40];
         out[..4].copy_from_slice(b"\x7fELF");

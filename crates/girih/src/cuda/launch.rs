@@ -1,6 +1,7 @@
 //! Kernels on the GPU, on arrays of the host and of the device.
 //!
-//! In: a kernel lowered for the device's target, a launch with addresses, and what memory these are of. Out: the memory changed.
+//! In: a kernel lowered for the device's target, a launch with addresses, and the memory that they point to. Out: the
+//! memory changed.
 //! Arrays of the host are copied to the device and back, each once however many arguments are parts of it; those of the device
 //! are taken as they are.
 
@@ -34,7 +35,7 @@ pub struct Loaded {
 /// Compiles a kernel, or finds it on disk, and loads it.
 ///
 /// # Errors
-/// [`cuda::Error::Missing`](super::Error::Missing) without NVRTC, where the kernel is not on disk and the driver is no stand-in.
+/// [`cuda::Error::Missing`](super::Error::Missing) without NVRTC, where the kernel is not on disk and the driver is not the stand-in.
 pub fn load(lowered: &Lowered, options: &Options, cache: &Cache) -> Result<Loaded> {
     let device = Device::get()?;
     let target = options.resolved_target();
@@ -102,7 +103,7 @@ pub fn run(
     Ok(seconds)
 }
 
-/// What ended a kernel: the driver says of one that trapped only that it failed.
+/// Adds the likely cause to a kernel's failure: the driver reports a trap only as a failure.
 fn of_kernel(error: super::Error, lowered: &Lowered) -> super::Error {
     match error {
         super::Error::Driver { call, name, reason } if asserts(&lowered.kernel.body) => {
@@ -137,8 +138,8 @@ pub fn start(loaded: &Loaded, lowered: &Lowered, grid: [i64; 3], args: &[u64], s
         kernel.tensors.values().map(|t| Numbers::of(kernel, t, args).encoded(driver)).collect::<super::Result<_>>()?;
     let mut params: Vec<*const c_void> = args.iter().map(|a| std::ptr::from_ref(a).cast()).collect();
     params.extend(maps.iter().map(|m| std::ptr::from_ref(m).cast::<c_void>()));
-    // SAFETY: the function takes these parameters, each of which is at least as long as it reads; addresses were looked at, or are
-    // the caller's to vouch for.
+    // SAFETY: the function takes these parameters, and each is at least as long as it reads; addresses were checked, or the
+    // caller vouches for them.
     let status = unsafe {
         (driver.functions.launch)(
             loaded.function,
@@ -181,11 +182,12 @@ struct Copied {
     copy: Memory,
 }
 
-/// What the driver's allocations are multiples of.
+/// The alignment of the driver's allocations, in bytes.
 const ALIGN: u64 = 256;
 
 impl Copied {
-    /// As many bytes behind a multiple of [`ALIGN`] as on the host: what is aligned there is so here.
+    /// Allocates so that the copy has the host array's offset from a multiple of [`ALIGN`]: aligned host addresses stay
+    /// aligned.
     fn new(device: &'static Device, start: u64, end: u64, written: bool) -> super::Result<Copied> {
         let copy = device.allocate(end - start + start % ALIGN)?;
         Ok(Copied { start, bytes: end - start, written, copy })
@@ -265,7 +267,7 @@ impl Timer {
         Ok(Timer { device, stream, started })
     }
 
-    /// Waits for what was begun, and gives its seconds.
+    /// Waits for the work that was begun, and returns its seconds.
     fn stop(self) -> super::Result<f64> {
         let ended = Event::new(self.device)?;
         ended.record(self.stream)?;

@@ -1,7 +1,7 @@
 //! CUDA source to machine code, on a machine with or without a GPU; and kernels on a GPU.
 //!
-//! In: a [`Unit`](girih_compiler::emit::cuda::Unit) of CUDA and the name of a target. Out: PTX, a cubin, its SASS, and
-//! what each kernel needs of a multiprocessor. NVIDIA's compiler and disassembler are found at run time; nothing of them
+//! In: a [`Unit`](girih_compiler::emit::cuda::Unit) of CUDA and the name of a target. Out: PTX, a cubin, its SASS, and the
+//! resources of each kernel. NVIDIA's compiler and disassembler are found at run time; nothing of them
 //! is needed to build Girih, and neither needs a driver.
 //!
 //! ```text
@@ -85,15 +85,15 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What compiled source is.
+/// The result of a compilation.
 #[derive(Clone, Debug)]
 pub struct Object {
     pub target: String,
     pub ptx: String,
     pub cubin: Vec<u8>,
-    /// What the compiler had to say; without warnings, nothing.
+    /// The compiler's messages; empty without warnings.
     pub log: String,
-    /// What each kernel needs, in the order in which they were compiled.
+    /// The resources of each kernel, in the order in which they were compiled.
     pub kernels: Vec<Resources>,
 }
 

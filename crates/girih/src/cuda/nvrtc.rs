@@ -16,7 +16,7 @@ use super::{Error, Object, Places, Result};
 const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "libnvrtc.alt.so.13"];
 const WHAT: &str = "NVRTC, NVIDIA's compiler (libnvrtc.so.13)";
 
-/// What the source is called in logs.
+/// The source's file name in logs.
 const FILE: &str = "girih.cu";
 
 /// What is not the source's to say: where it is compiled for is added, and `emit::cuda::FLAGS`. Values that nobody reads
@@ -75,7 +75,7 @@ impl Nvrtc {
     }
 
     fn open(path: &Path) -> std::result::Result<Nvrtc, String> {
-        // SAFETY: NVRTC's initialisers only set up its own data; whoever names the folder vouches for what is in it, as
+        // SAFETY: NVRTC's initialisers only set up its own data; the user who names the folder vouches for its contents, as
         // for any library on the loader's path.
         let library = unsafe { Library::new(path) }.map_err(|e| reason(&e))?;
         macro_rules! function {
@@ -122,7 +122,7 @@ impl Nvrtc {
         // SAFETY: the texts end in zero and outlive the call; no headers are given.
         let made = unsafe { (self.create)(&mut program.program, source.as_ptr(), file.as_ptr(), 0, none, none) };
         self.expect(made)?;
-        // SAFETY: the program is live; the options are as many as said, end in zero and outlive the call.
+        // SAFETY: the program is live; the number of options is right, each ends in zero and outlives the call.
         let status = unsafe { (self.compile)(program.program, options.len() as c_int, options.as_ptr()) };
         let log = String::from_utf8_lossy(&program.bytes(self.log)?).into_owned();
         if status != 0 {

@@ -1,7 +1,7 @@
 //! Where NVIDIA's libraries and programs are looked for.
 //!
 //! In order: the folder that GIRIH_CUDA_LIBS names; the folders of NVIDIA's packages where Python packages are
-//! (`system/packages.rs`) and where the caller says; then what the system finds by itself.
+//! (`system/packages.rs`) and that the caller names; then the system's own search.
 //!
 //! ```text
 //! PREFIX/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13
@@ -66,7 +66,7 @@ impl Places {
         files.into_iter().find(|f| f.is_file())
     }
 
-    /// Whether the system's own search may find more.
+    /// Returns true if the system's own search may find more.
     pub(super) fn may_ask_system(&self) -> bool {
         self.given.is_none()
     }

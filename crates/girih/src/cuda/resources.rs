@@ -1,6 +1,6 @@
-//! What a kernel needs of a multiprocessor, and how many of its blocks one holds.
+//! The resources that a kernel needs of a multiprocessor, and how many of its blocks fit on one.
 //!
-//! In: what `ptxas` says of each kernel in NVRTC's log. Out: [`Resources`], the rest of the log, and [`Occupancy`].
+//! In: the lines of `ptxas` on each kernel in NVRTC's log. Out: [`Resources`], the rest of the log, and [`Occupancy`].
 //!
 //! ```text
 //! ptxas info    : Compiling entry function 'k' for 'sm_90a'
@@ -12,11 +12,12 @@
 
 use girih_compiler::tile::target::Target;
 
-/// What `ptxas` says of a kernel; bytes of one thread, but `shared` of one block and without what the launch asks for.
+/// A kernel's resources as `ptxas` reports them, in bytes of one thread; `shared` is in bytes of one block, without the
+/// dynamic part.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resources {
     pub name: String,
-    /// Of 32 bits.
+    /// Registers of 32 bits.
     pub registers: u32,
     /// Local memory, spilled registers among it.
     pub stack: u32,
@@ -31,7 +32,7 @@ fn before(text: &str, words: &str) -> Option<u32> {
     head.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What a log says of kernels, and the log without it.
+/// The kernels' resources in a log, and the log without their lines.
 pub(super) fn resources(log: &str) -> (Vec<Resources>, String) {
     let (mut kernels, mut rest): (Vec<Resources>, String) = Default::default();
     for line in log.lines() {
@@ -65,7 +66,7 @@ const REGISTER_UNIT: u32 = 256;
 const SHARED_UNIT: u32 = 128;
 const SHARED_OF_SYSTEM: u32 = 1024;
 
-/// How many blocks run on one multiprocessor, and what keeps more from it.
+/// The number of blocks that run on one multiprocessor, and the resource that limits it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Occupancy {
     pub blocks: u32,
@@ -84,8 +85,8 @@ impl std::fmt::Display for Occupancy {
     }
 }
 
-/// The occupancy of a kernel with blocks of so many threads and so many bytes of shared memory that the launch asks for;
-/// `None` for a target that is not known here.
+/// The occupancy of a kernel whose blocks have `threads` threads and `dynamic_shared` bytes of dynamic shared memory;
+/// `None` for an unknown target.
 pub fn occupancy(target: &str, kernel: &Resources, threads: u32, dynamic_shared: u32) -> Option<Occupancy> {
     let m = Target::named(target)?.gpu?;
     let warps = threads.max(1).div_ceil(32);
@@ -141,7 +142,7 @@ mod tests {
         // 255 registers are 256 a thread: 8 warps.
         assert_eq!(limit("sm_80", &of(255, 0), 128), (2, 256, "registers"));
         assert_eq!(limit("sm_80", &of(32, 40 << 10), 128), (4, 512, "shared memory"));
-        // What a block can have at most leaves one of it.
+        // With the most shared memory that a block can have, one block fits.
         assert_eq!(limit("sm_90a", &of(32, 227 << 10), 128), (1, 128, "shared memory"));
         assert_eq!(occupancy("sm_75", &of(32, 0), 128, 0), None);
     }

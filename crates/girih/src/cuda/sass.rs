@@ -37,7 +37,7 @@ pub struct Instruction {
 }
 
 impl Function {
-    /// Whether there is an instruction that begins with these words: `LDG` is in `LDG.E.128`.
+    /// Returns true if an instruction begins with these words: `LDG` is in `LDG.E.128`.
     pub fn has(&self, opcode: &str) -> bool {
         self.count(opcode) > 0
     }
@@ -48,7 +48,7 @@ impl Function {
 }
 
 impl Instruction {
-    /// Whether the opcode is this one, whatever parts follow.
+    /// Returns true if the opcode is this one, with any modifiers.
     pub fn is(&self, opcode: &str) -> bool {
         let own = self.opcode.rsplit(' ').next().unwrap_or_default();
         own.strip_prefix(opcode).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -56,7 +56,7 @@ impl Instruction {
 }
 
 /// # Errors
-/// [`Error::Missing`] without `nvdisasm`; [`Error::Failed`] with what it said.
+/// [`Error::Missing`] without `nvdisasm`; [`Error::Failed`] with its output.
 pub(super) fn disassemble(places: &Places, cubin: &[u8]) -> Result<Sass> {
     let program = find(places)?;
     let scratch = Scratch::new().map_err(|e| failed(&format!("no folder for its input: {e}")))?;
@@ -81,7 +81,7 @@ fn failed(reason: &str) -> Error {
     Error::Failed { what: "nvdisasm", reason: reason.to_string() }
 }
 
-/// Runs the program to its end and gives what it prints. Output goes to files, so that nobody needs to read while it runs.
+/// Runs the program to its end and returns its output. Output goes to files, so that nobody needs to read while it runs.
 fn run(program: &Path, arguments: &[&str], input: &Path) -> Result<String> {
     let _compiling = Compiling::enter();
     let cannot = |e: std::io::Error| failed(&format!("{}: {e}", program.display()));

@@ -42,11 +42,11 @@ impl<C> Autotuner<C> {
         Autotuner { choices, found: Brief::new(BTreeMap::new()) }
     }
 
-    /// Launches with the choice that is fastest for `key`: what the time depends on, such as extents, and the device.
+    /// Launches with the choice that is fastest for `key`: the values that the time depends on, such as extents, and the device.
     ///
     /// The first launch for a key runs every choice, each a few times, in turns, and keeps the one with the least median for as long
-    /// as the process runs. So `launch` has to leave the same however often it runs: a kernel that adds to its output needs one of
-    /// its own. Choices that cannot be compiled or launched are passed over.
+    /// as the process runs. So `launch` must give the same results each time it runs: a kernel that adds to its output
+    /// needs an output of its own. Choices that cannot be compiled or launched are passed over.
     ///
     /// # Errors
     /// That of the first choice, where none can be launched; and at once what stops a kernel that runs.

@@ -146,7 +146,7 @@ impl<T: Elem, const N: usize> Blocked<PtrMut<T>, N> {
     }
 }
 
-/// What [`make_block_ptr`] returns: a block at a place of an array, which moves.
+/// The result of [`make_block_ptr`]: a block at offsets in an array, which can be advanced.
 #[derive(Clone, Copy)]
 pub struct BlockPtr<P, const N: usize> {
     array: Blocked<P, N>,
@@ -168,12 +168,12 @@ pub fn make_block_ptr<P: Address, const N: usize>(
 }
 
 impl<P: Address, const N: usize> BlockPtr<P, N> {
-    /// The block, all of which lies in the array.
+    /// Loads the block, which must lie in the array.
     #[track_caller]
     pub fn load(self) -> Tile<P::Element> {
         load(self.array.tile(&self.offsets, &[]).0)
     }
-    /// The block, with `other` where it leaves the array along the dimensions `checked`.
+    /// Loads the block, with `other` where it leaves the array along the dimensions `checked`.
     #[track_caller]
     pub fn load_checked(self, checked: &[usize], other: impl Operand<P::Element>) -> Tile<P::Element> {
         self.array.load(&self.offsets, checked, other)
@@ -186,19 +186,19 @@ impl<P: Address, const N: usize> BlockPtr<P, N> {
     }
 }
 impl<T: Elem, const N: usize> BlockPtr<PtrMut<T>, N> {
-    /// Writes the block, all of which lies in the array.
+    /// Stores the block, which must lie in the array.
     #[track_caller]
     pub fn store(self, value: impl Operand<T>) {
         self.array.store(&self.offsets, &[], value);
     }
-    /// Writes what of the block lies in the array along the dimensions `checked`.
+    /// Stores the part of the block that lies in the array along the dimensions `checked`.
     #[track_caller]
     pub fn store_checked(self, value: impl Operand<T>, checked: &[usize]) {
         self.array.store(&self.offsets, checked, value);
     }
 }
 
-/// What [`make_tensor_descriptor`] returns: an array that is read and written in blocks, at any offsets.
+/// The result of [`make_tensor_descriptor`]: an array that is read and written in blocks, at any offsets.
 #[derive(Clone, Copy)]
 pub struct TensorDescriptor<P, const N: usize>(Blocked<P, N>);
 
@@ -229,7 +229,7 @@ impl<P: Address, const N: usize> TensorDescriptor<P, N> {
     }
 }
 impl<T: Elem, const N: usize> TensorDescriptor<PtrMut<T>, N> {
-    /// Writes what of the block at `offsets` lies in the array.
+    /// Writes the part of the block at `offsets` that lies in the array.
     #[track_caller]
     pub fn store(self, offsets: impl Positions<N>, value: impl Operand<T>) {
         self.0.store(&offsets.positions(), &every::<N>(), value);

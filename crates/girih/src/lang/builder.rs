@@ -80,7 +80,7 @@ pub struct Region {
     id: usize,
     pub ops: Vec<Op>,
     pub touches_memory: bool,
-    /// Whether it already has its terminator.
+    /// True if it already has its terminator.
     pub ended: bool,
 }
 
@@ -116,7 +116,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Builder>> = const { RefCell::new(None) };
 }
 
-/// Runs `f` on the kernel being built; the caller's line is the place of what follows.
+/// Runs `f` on the kernel being built; the caller's line is the place of the operations that follow.
 #[track_caller]
 pub fn here<R>(f: impl FnOnce(&mut Builder) -> R) -> R {
     let place = Location::caller();
@@ -128,7 +128,7 @@ pub fn here<R>(f: impl FnOnce(&mut Builder) -> R) -> R {
                 "{place}: this function of girih::lang works only inside a kernel: a function marked #[girih::kernel]"
             )
         });
-        // What functions here do on their own account belongs to the line that called them.
+        // Operations that functions of this module add belong to the line that called them.
         if !is_own(place) {
             builder.place = place;
         }
@@ -136,7 +136,7 @@ pub fn here<R>(f: impl FnOnce(&mut Builder) -> R) -> R {
     })
 }
 
-/// Whether a line is one of this module's.
+/// Returns true if a line is in this module.
 fn is_own(place: &Location) -> bool {
     let folder = file!().strip_suffix("builder.rs").unwrap_or(file!());
     place.file().starts_with(folder)
@@ -144,7 +144,7 @@ fn is_own(place: &Location) -> bool {
 
 /// Builds a kernel by running `body`.
 pub fn build(builder: Builder, body: &dyn Fn()) -> Builder {
-    /// Puts back what was being built before, whatever happens.
+    /// Restores the builder that was active before, also after a panic.
     struct Outer(Option<Builder>);
     impl Drop for Outer {
         fn drop(&mut self) {
@@ -160,7 +160,7 @@ pub fn build(builder: Builder, body: &dyn Fn()) -> Builder {
 }
 
 impl Region {
-    /// What stands in the place of a region that is somewhere else for a moment.
+    /// The placeholder for a region that was taken out.
     pub fn none() -> Region {
         Region { id: usize::MAX, ops: Vec::new(), touches_memory: false, ended: false }
     }
@@ -415,7 +415,7 @@ impl Builder {
 
     // ---- shapes
 
-    /// Whether a shape is possible; says why not.
+    /// Returns true if a shape is possible; reports why not.
     pub fn check_shape(&mut self, shape: &[i32], what: &str) -> bool {
         if let Some(n) = shape.iter().find(|n| **n < 1 || !(**n as u32).is_power_of_two()) {
             let help = "take the next one, `next_power_of_2(n)`, and mask what lies beyond the end";

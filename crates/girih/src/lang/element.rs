@@ -45,7 +45,7 @@ impl ElementType {
     }
 }
 
-/// What a tile holds: numbers, booleans, addresses.
+/// Element types of tiles: numbers, booleans, addresses.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an element type of kernels",
     label = "not an element type",
@@ -56,7 +56,7 @@ pub trait Elem: Copy + Send + Sync + 'static {
     const TYPE: ElementType;
 }
 
-/// An element of which there are constants: a number or a boolean.
+/// An element type with constants: numbers and booleans.
 pub trait Constant: Elem {
     /// As Tile IR writes it.
     #[doc(hidden)]
@@ -79,7 +79,7 @@ pub trait Number: Constant + crate::Element {
     const LEAST: Self;
     #[doc(hidden)]
     const GREATEST: Self;
-    /// What sums and products of such numbers are: at least 32 bits wide.
+    /// The type of sums and products of such numbers: at least 32 bits wide.
     type Wide: Number;
 }
 
@@ -89,7 +89,7 @@ pub trait Float: Number {}
 /// An integer.
 pub trait Integer: Number + Word {}
 
-/// What bit operations are defined for: integers and booleans.
+/// Types with bit operations: integers and booleans.
 pub trait Word: Constant {}
 
 impl Word for bool {}
@@ -185,7 +185,7 @@ floats! {
     f64 "f64" 64 f64 |x| format!("{x:?}");
 }
 
-// Loaded, stored, converted and multiplied; what computes with them converts them first.
+// Loaded, stored, converted and multiplied; other arithmetic must convert them first.
 macro_rules! small_floats {
     ($($t:ident $ir:literal;)*) => {$(
         impl Elem for $t {

@@ -1,4 +1,4 @@
-//! A kernel with its arguments: building it, keeping what was built, launching it.
+//! A kernel with its arguments: building it, caching it, launching it.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ pub fn parameter<T: Elem>(position: usize) -> Tile<T> {
     here(|b| Tile::of(b.params[position]))
 }
 
-/// What tells the choices of a function's type parameters apart.
+/// Distinguishes instances of a function with different type parameters.
 #[doc(hidden)]
 pub fn instance<F: 'static>(_: &F) -> TypeId {
     TypeId::of::<F>()
@@ -114,7 +114,7 @@ impl Grid for [u32; 3] {
     }
 }
 
-/// A kernel with its arguments: what a function marked `#[girih::kernel]` returns.
+/// A kernel with its arguments, as a function marked `#[girih::kernel]` returns it.
 pub struct Launch<'a> {
     made: &'static Made,
     origin: Origin,
@@ -175,7 +175,7 @@ impl<'a> Launch<'a> {
             Some(one) => one,
             None => {
                 let text = self.build()?.text(true);
-                // The builder has checked types and shapes: what Tile IR still refuses is told of the kernel's lines.
+                // The builder has checked types and shapes; errors that only Tile IR finds name the kernel's lines.
                 let program = Arc::new(Program::from_text(&text).map_err(|e| self.explained(e))?);
                 let one = Arc::new(One { program, kernels: Brief::new(BTreeMap::new()) });
                 self.made.0.lock().entry(self.key.clone()).or_insert(one).clone()

@@ -148,7 +148,7 @@ fn update<T: Constant>(
 macro_rules! updates {
     ($($(#[$doc:meta])* $name:ident $bound:ident |$t:ident| $mode:expr;)*) => {$(
         $(#[$doc])*
-        /// Returns what stood there before; acquires and releases, and is seen by all blocks.
+        /// Returns the old value; acquires and releases, and is seen by all blocks.
         #[track_caller]
         pub fn $name<$t: $bound>(address: Tile<PtrMut<$t>>, value: impl Operand<$t>) -> Tile<$t> {
             here(|b| { let value = value.id(b); update(b, "atomic_rmw_tko", &format!(", {}", $mode), address.id, &[value], None) })
@@ -181,7 +181,7 @@ pub fn atomic_add_where<T: Atomic>(address: Tile<PtrMut<T>>, value: impl Operand
         update(b, "atomic_rmw_tko", mode, address.id, &[value], Some(mask.id))
     })
 }
-/// Writes `new` where the value is `old`, comparing bits; returns what stood there before.
+/// Writes `new` where the value is `old`, comparing bits; returns the old value.
 #[track_caller]
 pub fn atomic_cas<T: Atomic>(address: Tile<PtrMut<T>>, old: impl Operand<T>, new: impl Operand<T>) -> Tile<T> {
     here(|b| {

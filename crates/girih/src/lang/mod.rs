@@ -34,9 +34,8 @@
 //! * A function that kernels call is marked [`#[girih::function]`](crate::function); one without comparisons, `if` and loops need not
 //!   be.
 //!
-//! What is wrong with types and with what Rust is not supported is an error of rustc's, at its line. What is wrong with shapes is
-//! known when the constants are: the first launch returns [`Error::Program`](crate::Error) whose diagnostics show the line, with all
-//! errors of the kernel at once.
+//! rustc reports wrong types and unsupported Rust, at their line. Wrong shapes are found when the constants are known: the first
+//! launch returns [`Error::Program`](crate::Error) whose diagnostics show all errors of the kernel with their lines.
 
 mod autotune;
 mod blocks;

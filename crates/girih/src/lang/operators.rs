@@ -274,7 +274,7 @@ compared! {
 
 // ---- truths
 
-/// `&&` and `||` of truths, of which one may be a `bool` of Rust.
+/// `&&` and `||` of conditions: tiles of `bool`, or a tile and a `bool` of Rust.
 #[diagnostic::on_unimplemented(
     message = "`&&` and `||` are of truths, not of `{Self}` and `{Rhs}`",
     label = "not truths"
@@ -500,7 +500,7 @@ pub fn cdiv<X: CeilDiv<Y>, Y>(x: X, by: Y) -> X::Output {
 
 /// The least power of two that is not below `n`.
 pub fn next_power_of_2(n: i32) -> i32 {
-    // A tile never has as many elements as the last of these.
+    // A tile never has 2^30 elements, the largest value here.
     (n.max(1) as u32).checked_next_power_of_two().map_or(i32::MAX, |n| n.min(1 << 30) as i32)
 }
 
@@ -541,7 +541,7 @@ fn conversion(b: &mut Builder, op: &str, x: Id, to: ElementType, words: &str) ->
 
 impl<T: Constant> Tile<T> {
     /// The values as another type: floats round to the nearest, ties to even; floats become integers towards zero; integers
-    /// keep their low bits; what is not 0 becomes true.
+    /// keep their low bits; numbers other than 0 become true.
     #[track_caller]
     pub fn to<U: Constant>(self) -> Tile<U> {
         here(|b| Tile::of(convert(b, self.id, U::TYPE)))

@@ -5,7 +5,7 @@ use super::element::{Constant, Elem, Kind};
 use super::operators::convert;
 use super::tile::Tile;
 
-/// What a message of a kernel can show: tiles, numbers, texts.
+/// Values that a kernel can print: tiles, numbers, texts.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot print a `{Self}`",
     label = "neither a tile nor a number nor a text"
@@ -78,7 +78,7 @@ pub fn print(parts: &[&str], values: &[Shown], line: bool) {
     });
 }
 
-/// What an assertion of a kernel is about.
+/// Conditions that a kernel can assert.
 #[diagnostic::on_unimplemented(message = "an assertion is about a `bool` or a `Tile<bool>`, not about `{Self}`")]
 pub trait Asserted {
     #[doc(hidden)]

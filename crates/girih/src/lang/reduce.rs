@@ -249,7 +249,7 @@ impl<T: Elem> Tile<T> {
     }
 }
 
-/// What a user's function returned, in the shape of what it was given.
+/// The result of a user's function, in the shape of its argument.
 #[track_caller]
 fn kept<T: Elem>(result: Tile<T>, like: Id) -> Tile<T> {
     here(|b| {
@@ -275,15 +275,15 @@ pub fn histogram<T: Integer>(x: Tile<T>, bins: i32) -> Tile<i32> {
     })
 }
 
-/// Whether all of the truths along an axis hold.
+/// Reductions of conditions along an axis.
 impl Tile<bool> {
-    /// Whether any holds along an axis.
+    /// True where any element along an axis is true.
     #[track_caller]
     pub fn any(self, axis: i32) -> Tile<bool> {
         let found = self.to::<i32>().max(axis);
         here(|b| Tile::of(convert(b, found.id, <bool as Elem>::TYPE)))
     }
-    /// Whether all hold along an axis.
+    /// True where all elements along an axis are true.
     #[track_caller]
     pub fn all(self, axis: i32) -> Tile<bool> {
         let found = self.to::<i32>().min(axis);

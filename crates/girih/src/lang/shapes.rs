@@ -278,7 +278,7 @@ pub fn interleave<T: Elem>(x: Tile<T>, y: Tile<T>) -> Tile<T> {
 
 // ---- products
 
-/// What matrices can be multiplied, and what their products are summed in.
+/// Element types whose matrices can be multiplied, with the type of the sums.
 pub trait Multiplied: Constant {
     type Sum: Number;
 }

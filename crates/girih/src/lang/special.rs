@@ -72,7 +72,7 @@ pub fn gather<T: Number, I: Integer>(source: Tile<T>, index: Tile<I>, axis: i32)
     }
 }
 
-/// The address of `n` elements that belong to this block; what they hold at first is undefined.
+/// The address of `n` elements that belong to this block; their initial values are undefined.
 #[track_caller]
 pub fn shared<T: Constant>(n: i32) -> Tile<PtrMut<T>> {
     here(|b| {

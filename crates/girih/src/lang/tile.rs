@@ -1,4 +1,4 @@
-//! Tiles as a kernel's author meets them, and what can stand beside them.
+//! Tiles as a kernel's author uses them, and the operands that can stand beside them.
 
 use std::marker::PhantomData;
 
@@ -35,7 +35,7 @@ impl<T: Elem> Tile<T> {
     }
 }
 
-/// What a function takes where a tile of `T` may stand: the tile, or a number.
+/// An argument that may be a tile of `T` or a number.
 #[diagnostic::on_unimplemented(message = "expected a tile or a number of `{T}`, found `{Self}`", label = "not a `{T}`")]
 pub trait Operand<T> {
     #[doc(hidden)]

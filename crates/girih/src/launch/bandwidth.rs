@@ -1,8 +1,8 @@
-//! How many bytes this machine moves a second, by how much memory they are of: from the nearest cache, and from main memory.
+//! This machine's memory bandwidth by the size of the working set: from the nearest cache to main memory.
 //!
 //! In: a number of threads. Out: for a few sizes the rates of reading, of copying and of `a[i] = b[i] + s*c[i]` (triad), the last two
-//! with ordinary stores and with such as go past the caches. What is read and what is written both count. It takes some seconds,
-//! once; the answer is kept.
+//! with ordinary and with streaming (non-temporal) stores. Bytes read and bytes written both count. A measurement takes some seconds;
+//! its result is kept.
 
 use std::path::Path;
 
@@ -16,14 +16,15 @@ pub const KINDS: [&str; 5] = ["read", "copy", "triad", "streamed copy", "streame
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bandwidth {
-    /// What all threads together touch.
+    /// The working set of all threads together.
     pub bytes: u64,
     /// Bytes a second, by [`KINDS`].
     pub rates: [f64; 5],
 }
 
 impl Bandwidth {
-    /// Those for a number of threads, by size: from a note in `dir` where there is one, else measured and noted there.
+    /// The rates for a number of threads, by size: from a note in `dir` where there is one, else measured and noted
+    /// there.
     pub fn of(threads: u32, dir: Option<&Path>) -> Vec<Bandwidth> {
         Bandwidth::of_sizes(threads, dir, &sizes(threads))
     }
@@ -75,7 +76,7 @@ fn sizes(threads: u32) -> Vec<u64> {
     sizes
 }
 
-/// Bytes that so many threads read from main memory in a second; `None` where there is no memory to try it on.
+/// Bytes that `threads` threads read from main memory in a second; `None` where no memory is free to measure it on.
 pub fn of_memory(threads: u32) -> Option<f64> {
     let (n, bytes) = (threads.max(1) as usize, *sizes(threads).last()?);
     Some(Region::of(n, bytes)?.rate(0))
@@ -92,7 +93,7 @@ fn measure(threads: usize, bytes: u64) -> Option<Bandwidth> {
     Some(Bandwidth { bytes: (region.part * threads) as u64, rates })
 }
 
-/// Memory of which each thread has a part.
+/// Memory divided evenly among the threads.
 struct Region {
     pages: Pages,
     threads: usize,

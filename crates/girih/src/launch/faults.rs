@@ -33,15 +33,15 @@ thread_local! {
 
 const SIGNALS: [libc::c_int; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// What the signals did before: handler and flags.
+/// The handlers and flags of the signals before ours.
 static BEFORE: [[AtomicUsize; 2]; 4] = [const { [const { AtomicUsize::new(0) }; 2] }; 4];
 
-/// What a kernel did that the system stopped.
+/// A kernel's fault, which the system stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// It accessed memory that does not exist, or may not be accessed so.
     Memory,
-    /// It executed what this processor refuses.
+    /// It executed an instruction that this processor refuses.
     Operation,
 }
 
@@ -57,8 +57,9 @@ impl Fault {
     }
 }
 
-/// Sees to it that faults of kernels are told from others, before a launch. The handlers stay: to put back what was there after
-/// each launch would take longer than a short one. A host that sets handlers later gets them called for its own faults.
+/// Installs the handlers that tell faults of kernels from others, before a launch. The handlers stay: restoring the old
+/// ones after each launch would take longer than a short launch. A host that sets handlers later gets them called for its
+/// own faults.
 pub(crate) fn watch() {
     static SETTING: Brief<()> = Brief::new(());
     let handler = on_fault as *const () as usize;
@@ -72,7 +73,7 @@ pub(crate) fn watch() {
         if before.sa_sigaction != handler {
             slot[0].store(before.sa_sigaction, Ordering::SeqCst);
             slot[1].store(before.sa_flags as usize, Ordering::SeqCst);
-            // What a handler of the host raises within this one is to come at once.
+            // A signal that the host's handler raises within this one must be delivered at once.
             signals::handle(signal, handler, libc::SA_ONSTACK | libc::SA_SIGINFO | libc::SA_NODEFER);
         }
     }
@@ -92,7 +93,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
     }
     let Some(before) = SIGNALS.iter().position(|s| *s == signal).and_then(|at| BEFORE.get(at)) else { return };
-    // A handler that puts back what it found, this one, and raises the signal anew from within has had its turn.
+    // A handler that restores the handler it found, which is this one, and raises the signal anew has had its turn.
     let here = &raw const signal as usize;
     // SAFETY: the system passes this to handlers with SA_SIGINFO.
     let raised = unsafe { info.as_ref() }.is_some_and(|i| i.si_code <= 0);
@@ -100,7 +101,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     let again = raised && here < outer;
     match before[0].load(Ordering::SeqCst) {
         handler if again || [libc::SIG_DFL, libc::SIG_IGN].contains(&handler) => {
-            // What faulted is done once more, and the system ends the process as always.
+            // The faulting instruction runs again, and the system ends the process as usual.
             // SAFETY: `signal` may be called from a signal handler.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
@@ -171,7 +172,7 @@ unsafe fn trampoline(args: *const u64, ctx: *mut Context, lo: i64, hi: i64, entr
     unsafe { entry(args, ctx, lo, hi) }
 }
 
-/// Runs a kernel's blocks; what it did, where the system stopped it.
+/// Runs a kernel's blocks; returns the fault, if the system stopped it.
 ///
 /// # Safety
 /// As of the kernel.

@@ -1,4 +1,4 @@
-//! What a running native kernel says, put in words: prints, traps, stalls.
+//! Puts the events of a running native kernel into words: prints, traps, stalls.
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -45,7 +45,7 @@ impl Messages {
         m
     }
 
-    /// With what the kernel asserts once it is placed: of memory of the block, too.
+    /// Includes assertions that placement adds, such as those on the block's memory.
     pub fn with_asserts(mut self, placed: &Kernel) -> Messages {
         walk::visit(&placed.body, &mut |s| {
             if let Stmt::Assert { message, site, .. } = s {
@@ -205,7 +205,7 @@ impl<K: Ord> Held<K> {
         self.texts.entry(block).or_default().push_str(text);
     }
 
-    /// The texts in order; the last one says what is missing.
+    /// The texts in order; the last one says that some are missing.
     pub fn into_texts(mut self) -> BTreeMap<K, String> {
         if self.dropped > 0
             && let Some(mut last) = self.texts.last_entry()
@@ -234,7 +234,7 @@ impl NativeHost<'_> {
         deliver(self.printer, coordinates(block, self.grid), text);
     }
 
-    /// Lets go of what was held back to be sorted.
+    /// Prints the texts that were held back to be sorted.
     pub fn finish(&self) {
         let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
         for (block, text) in held.into_texts() {
@@ -243,7 +243,7 @@ impl NativeHost<'_> {
     }
 }
 
-/// After this long without a block finishing, the run says who waits.
+/// After this long without a block finishing, the run reports the waiting blocks.
 pub const STALL: Duration = Duration::from_secs(5);
 
 /// Says on standard error which blocks wait where.

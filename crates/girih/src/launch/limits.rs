@@ -1,8 +1,8 @@
-//! What this machine can do at most, measured once and kept: multiply-adds of f32, of bf16 and of int8, and bytes read from memory
+//! The peak rates of this machine, measured once and kept: multiply-adds of f32, of bf16 and of int8, and bytes read from memory
 //! per second.
 //!
 //! In: a number of threads. Out: their rates, from about a fifth of a second of work on all of them together. The
-//! multiply-adds run in registers, in as many independent chains as hide their latency; the reads run through more
+//! multiply-adds run in registers, in enough independent chains to hide their latency; the reads run through more
 //! memory than the caches hold.
 
 use std::path::Path;
@@ -60,13 +60,13 @@ impl Limits {
         limits
     }
 
-    /// Those of a GPU, as its maker gives them; nothing is measured.
+    /// The peak rates of a GPU, as its maker gives them; nothing is measured.
     pub fn of_gpu(gpu: &Gpu) -> Limits {
         let products = gpu.products.max(gpu.grouped);
         Limits { flops: gpu.peak, bytes: gpu.bandwidth, bf16: products, int8: 2.0 * products }
     }
 
-    /// The least seconds that so much work can take, the operations on elements of so many bits.
+    /// The least seconds that `flops` operations on elements of `bits` bits and `bytes` bytes of traffic can take.
     pub fn seconds(&self, flops: f64, bits: u32, bytes: f64) -> f64 {
         let rate = match bits {
             ..=8 => self.int8,
@@ -77,11 +77,11 @@ impl Limits {
     }
 }
 
-/// The best rate of a few short runs of `work` on every thread; `work` gives what it did.
+/// The best rate of a few short runs of `work` on every thread; `work` returns the amount of its work.
 pub(super) fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 {
     let mut best = 0f64;
     let start = Instant::now();
-    // The first run of much memory may be what makes the system find it.
+    // In the first run on much memory the system may first have to map it.
     for run in 0.. {
         if run >= 3 && start.elapsed() >= Duration::from_millis(100) {
             break;
@@ -105,7 +105,7 @@ pub(super) fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 
 /// Rounds of a chain of multiply-adds in one piece of work.
 const ROUNDS: u32 = 200_000;
 
-/// The rate of what gives how many operations were done and their result; `None` where the processor cannot do it.
+/// The rate of a function that returns its number of operations and their result; `None` where the processor cannot run it.
 fn measure(threads: usize, work: &(dyn Fn() -> Option<(f64, f32)> + Sync)) -> Option<f64> {
     work()?;
     let rate = best(threads, &|_| {
@@ -177,7 +177,7 @@ mod x86 {
 
     #[target_feature(enable = "avx512f")]
     pub fn wide(rounds: u32) -> f32 {
-        // What the compiler could compute beforehand would not be measured.
+        // The inputs are opaque: the compiler could compute constants beforehand.
         let (a, b) = (_mm512_set1_ps(black_box(0.999)), _mm512_set1_ps(black_box(0.002)));
         let mut chains = [0; 16].map(|x| _mm512_set1_ps(black_box(x as f32)));
         for _ in 0..rounds {
@@ -219,7 +219,7 @@ mod x86 {
     /// # Safety
     /// The processor has tiles, and the system lets this process use them.
     pub unsafe fn tiles<const BYTES: bool>(rounds: u32) -> f32 {
-        // Of eight tiles: palette 1, 16 rows of 64 bytes.
+        // Configures eight tiles: palette 1, 16 rows of 64 bytes.
         let mut shape = [0u8; 64];
         shape[0] = 1;
         for tile in 0..8 {
@@ -270,7 +270,7 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("girih-limits-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let first = Limits::of(1, Some(&dir));
-        // No processor is faster than this; how slow one seems depends on what else it does.
+        // No processor is faster than this; one may seem slow because of other work.
         assert!(
             [first.flops, first.bytes, first.bf16, first.int8].iter().all(|rate| *rate > 0.0 && *rate < 1e14),
             "{first:?}"

@@ -77,7 +77,7 @@ impl Place {
     }
 }
 
-/// Workers, and what they share with the caller.
+/// Workers, and their shared state with the caller.
 struct Crew {
     /// The process that they live in: a fork has none of them, and begins with others.
     epoch: u32,
@@ -96,7 +96,8 @@ impl Crew {
         Crew { epoch: sync::epoch(), shared: Arc::new(shared), workers: Vec::new() }
     }
 
-    /// Brings the crew up to so many workers, or to as many as the system grants: fewer threads give the same result.
+    /// Brings the crew up to `workers` workers, or fewer where the system refuses threads: the result does not depend
+    /// on their number.
     fn hire(&mut self, workers: usize) {
         while self.workers.len() < workers {
             let (shared, number) = (self.shared.clone(), self.workers.len() + 1);
@@ -139,7 +140,7 @@ impl Pool {
             let mut slot = self.crew.lock();
             let crew = match &mut *slot {
                 Some(crew) if crew.epoch == sync::epoch() => crew,
-                // What another process's crew shared may be in the middle of a job.
+                // The state of a crew from before a fork may be in the middle of a job.
                 other => other.insert(Crew::new()),
             };
             crew.hire(threads - 1);
@@ -171,7 +172,7 @@ impl Drop for Close<'_> {
     fn drop(&mut self) {
         self.shared.state.fetch_or(CLOSED, Ordering::SeqCst);
         let start = Instant::now();
-        // In a child that was forked during the job nobody else is inside, whatever the count says.
+        // In a child that was forked during the job no other thread is inside, even if the count says so.
         while self.shared.state.load(Ordering::Acquire) & COUNT != 0 && sync::epoch() == self.epoch {
             if start.elapsed() < SPIN {
                 std::hint::spin_loop();

@@ -27,12 +27,12 @@ use crate::program::Kernel;
 use crate::system::machine;
 use crate::system::signals::{self, Launching};
 
-/// What a launch did.
+/// The outcome of a launch.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Running alone, in seconds.
     pub seconds: f64,
-    /// What the evaluator noticed, and what a checked launch left unwritten.
+    /// The evaluator's findings, and elements that a checked launch left unwritten.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -43,7 +43,7 @@ pub struct Compiled {
     pub seconds: f64,
     /// The native code was found on disk.
     pub cached: bool,
-    /// What the version that runs takes as true of this launch.
+    /// The assumptions of the version that runs, which hold for this launch.
     pub assume: Assumptions,
 }
 
@@ -53,9 +53,9 @@ pub struct Prepared<'a> {
     bound: Bound<'a>,
     grid: [u32; 3],
     native: Option<(Arc<Version>, Native)>,
-    /// What the simulator runs.
+    /// The version that the simulator runs.
     simulated: Option<Arc<Version>>,
-    /// What the GPU runs.
+    /// The version that the GPU runs.
     loaded: Option<(Arc<Version>, Arc<Loaded>)>,
     compiled: Option<Compiled>,
 }
@@ -117,7 +117,7 @@ impl<'a> Prepared<'a> {
         Ok(prepared)
     }
 
-    /// On raw addresses: as `new`, but what was found out about one of the last launches is not found out again.
+    /// On raw addresses: as `new`, but reuses the checks of the last launches.
     pub(crate) fn raw(kernel: &'a Kernel<'a>, grid: [u32; 3], bound: Bound<'a>) -> Result<Prepared<'a>> {
         check_blocks(kernel.options(), grid)?;
         let mut prepared =
@@ -197,7 +197,7 @@ impl<'a> Prepared<'a> {
         Launch { budget: machine::budget(), ..self.launch() }
     }
 
-    /// Refuses buffers that are too small for what will be touched, and shared ones that would be written.
+    /// Refuses buffers that are too small for the launch's accesses, and shared ones that would be written.
     fn check_sizes(&self, version: &Version) -> Result<()> {
         let params = self.kernel.params();
         for (i, extent) in self.bound.extents.iter().enumerate() {
@@ -243,7 +243,7 @@ impl<'a> Prepared<'a> {
         self.compiled
     }
 
-    /// What the kernel does to each parameter's memory; everything, where it has not been lowered.
+    /// The parameters whose memory the kernel reads or writes; all, where it has not been lowered.
     pub fn traffic(&self) -> Traffic {
         match &self.native {
             Some((version, _)) => version.traffic.clone(),
@@ -264,7 +264,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// On the GPU, which has printed what it prints when the launch has ended.
+    /// On the GPU, whose prints have all arrived when the launch has ended.
     fn run_on_gpu(&self, version: &Version, loaded: &Loaded) -> Result<Report> {
         let addresses = self.kernel.global_addresses(&version.lowered.tile)?;
         let mut memory = self.bound.memory(self.kernel.params());
@@ -425,7 +425,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Memory in which a write to one byte is a fault, so that the evaluator names who wrote it.
+/// Memory in which a write to one byte is a fault, so that the evaluator names the operation that wrote it.
 struct Watched {
     memory: RealMemory,
     at: u64,

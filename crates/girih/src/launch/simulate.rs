@@ -27,10 +27,10 @@ use crate::launch::host;
 use crate::options::Options;
 use crate::system::signals::{self, Launching};
 
-/// What the simulator saw of a kernel.
+/// The simulator's report on a kernel.
 pub struct Simulated<'a> {
     pub report: &'a sim::Report,
-    /// What the kernel would take on the target.
+    /// The estimated time of the kernel on the target.
     pub estimate: Option<&'a sim::Estimate>,
     kernel: &'a Kernel,
     cuda: Option<&'a Unit>,
@@ -43,7 +43,7 @@ impl Simulated<'_> {
         lines.iter().find(|l| l.statement == statement as usize).map(|l| l.line)
     }
 
-    /// Kernel IR, its CUDA where there is one, and before them what they come from; lines that belong to the same statement have
+    /// Kernel IR, its CUDA where there is one, and before them their source; lines that belong to the same statement have
     /// its number in common.
     #[doc(hidden)]
     pub fn linked(&self, source: Option<&StageText>) -> Vec<StageText> {
@@ -134,7 +134,7 @@ pub(crate) fn evaluated(
     ended.map_err(|trap| if signals::interrupted() { Error::Interrupted } else { Error::Trap(Box::new(trap)) })
 }
 
-/// Gives what is printed to the options' printer.
+/// Passes prints to the options' printer.
 struct Printing<'a> {
     options: &'a Options,
 }
@@ -157,7 +157,7 @@ struct Timed<'a> {
     blocks: u64,
 }
 
-/// `3 min`; nothing for what ends soon.
+/// `3 min`; empty for a run that ends soon.
 fn long(seconds: f64) -> Option<String> {
     match seconds {
         s if s < 5.0 => None,

@@ -15,7 +15,7 @@ use girih_compiler::num::parse_float;
 
 use crate::memory::buffer::Fill;
 
-/// What an argument is to be.
+/// A description of an argument.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ArgSpec {
     Scalar { dtype: DType, bits: u64 },
@@ -144,8 +144,7 @@ pub struct LaunchComment {
 }
 
 /// The launch comments of a tile program, or of Kernel IR with `#` in place of `//`: lines
-/// `// launch: grid=4,4 A=randn:f16[512x512] ...`, each of which may
-/// name its entry with `entry=NAME`.
+/// `// launch: grid=4,4 A=randn:f16[512x512] ...`, which may name their entry with `entry=NAME`.
 pub fn launch_comments(text: &str) -> Result<Vec<LaunchComment>, String> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {

@@ -1,6 +1,6 @@
 //! Which elements of a checked launch's outputs no block wrote.
 //!
-//! In: the arrays of a launch, and what the kernel does to them. While it runs, checked code notes each byte that it writes of
+//! In: the arrays of a launch, and the kernel's accesses to them. While it runs, checked code notes each byte that it writes of
 //! an array that is only written. Out: a warning for each of these that has elements without a note.
 
 use girih_compiler::base::{Code, Diagnostic};
@@ -21,7 +21,7 @@ impl Notes {
     pub fn of(bound: &Bound<'_>, traffic: &Traffic) -> Notes {
         let whole = |i: usize| bound.whole.get(i) == Some(&true);
         let output = |i: usize| traffic.writes.get(i) == Some(&true) && traffic.reads.get(i) == Some(&false);
-        // Of shared memory a write is noted for one of its parameters only.
+        // Where parameters share memory, a write is noted for one of them only.
         let alone = !bound.overlap();
         let one = |(i, extent): (usize, &Option<_>)| {
             let extent: &crate::memory::args::Extent = extent.as_ref()?;

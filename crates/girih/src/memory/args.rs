@@ -1,4 +1,4 @@
-//! What a kernel is launched on, and how it is fitted to the kernel's parameters.
+//! The arguments of a launch, and how they are fitted to the kernel's parameters.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -151,13 +151,13 @@ pub struct Extent {
 /// Memory that a kernel reaches through addresses it finds in memory: an element of a list of arrays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reached {
-    /// What messages call it.
+    /// The name for messages.
     pub name: String,
     pub start: u64,
     pub bytes: u64,
 }
 
-/// A launch's arguments as a driver has them: bits, and what is known about the memory behind addresses.
+/// A launch's arguments as a driver has them: bits, and the known facts about the memory behind addresses.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct RawArgs {
     /// One per parameter: the bits of a scalar, or an address.
@@ -219,7 +219,7 @@ pub struct Bound<'a> {
     pub reached: Vec<Reached>,
     /// Other memory that checks allow.
     pub live: Vec<Reached>,
-    /// Of [`RawArgs`].
+    /// The stream of [`RawArgs`].
     pub stream: Option<u64>,
     /// Tables of pointers, kept alive.
     _tables: Vec<Buffer>,
@@ -328,8 +328,8 @@ fn owner(params: &[Param], args: &[Arg<'_>], i: usize) -> Result<usize> {
     Err(Error::argument(format!("argument `{}` does not refer to a buffer", params[i].name)))
 }
 
-/// Whether a buffer of `have` can stand for elements of `want`: the same type, or the bit patterns of a type that
-/// neither NumPy nor Rust has.
+/// Returns true if a buffer of `have` can stand for elements of `want`: the same type, or the bit patterns of a type
+/// that neither NumPy nor Rust has.
 fn stored_as(want: DType, have: DType) -> bool {
     let carrier = match want {
         DType::BF16 => DType::I16,
@@ -342,14 +342,14 @@ fn stored_as(want: DType, have: DType) -> bool {
 }
 
 impl Bound<'_> {
-    /// Whether two pointer parameters' ranges share a byte.
+    /// Returns true if two pointer parameters' ranges share a byte.
     pub fn overlap(&self) -> bool {
         self.conflict(&vec![true; self.extents.len()])
     }
 
-    /// The same, of which at least one is written; `writes` is per parameter.
+    /// Returns true if two ranges share a byte and at least one of them is written; `writes` is per parameter.
     pub fn conflict(&self, writes: &[bool]) -> bool {
-        // What is reached through memory may be written by whoever writes.
+        // Memory reached through pointers in memory counts as written if any parameter is.
         let any = writes.contains(&true);
         let direct = self.extents.iter().zip(writes).filter_map(|(e, &w)| e.map(|e| (e.start, e.bytes, w)));
         let reached = self.reached.iter().map(|r| (r.start, r.bytes, any));
@@ -366,8 +366,8 @@ impl Bound<'_> {
         })
     }
 
-    /// The lowest and one past the highest byte address per parameter, as the ABI wants them, and behind them a 0 for each: no
-    /// notes are taken of what is written there.
+    /// The lowest and one past the highest byte address per parameter, as the ABI wants them, and behind them a 0 for each:
+    /// no notes are taken of writes there.
     pub fn extent_table(&self) -> Vec<i64> {
         let range = |e: &Extent| [e.start as i64, e.start.saturating_add(e.bytes) as i64];
         let regions = self.extents.iter().flat_map(|e| e.as_ref().map_or([0, 0], range));

@@ -14,7 +14,7 @@ pub struct Buffer {
     pages: Pages,
 }
 
-/// What to fill a buffer with.
+/// The initial contents of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fill {
     Zeros,

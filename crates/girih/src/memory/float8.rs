@@ -19,7 +19,7 @@ macro_rules! floats {
             pub const fn to_bits(self) -> u8 {
                 self.0
             }
-            /// The nearest number, of two the even one. What is too large becomes what the format has for it: an infinity, or NaN.
+            /// The nearest number; ties go to even. A number that is too large becomes the format's infinity, or NaN.
             pub fn from_f32(value: f32) -> $t {
                 $t(convert::convert(DType::F32, u64::from(value.to_bits()), DType::$dtype, Rounding::NearestEven) as u8)
             }

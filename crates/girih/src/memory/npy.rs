@@ -17,7 +17,7 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const MAX_HEADER: usize = 1 << 16;
 const MAX_RANK: usize = 64;
 
-/// What a header says.
+/// The fields of a header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Header {
     dtype: DType,

@@ -35,7 +35,7 @@ impl RealMemory {
         self.regions.insert(at, Region { name: name.to_string(), start, len });
     }
 
-    /// Whether `[addr, addr + len)` lies in one region.
+    /// Returns true if `[addr, addr + len)` lies in one region.
     pub fn live(&self, addr: u64, len: u64) -> bool {
         addr.checked_add(len).is_some_and(|end| {
             let before = self.regions.partition_point(|r| r.start <= addr);

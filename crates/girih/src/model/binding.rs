@@ -1,4 +1,4 @@
-//! What a run needs to know that follows from the extents of its inputs: computed once for each and remembered.
+//! The parts of a run that follow from the extents of its inputs: computed once for each set of extents and remembered.
 //!
 //! In: a plan and the values of the symbols. Out: a grid for each step, where each of its arguments comes from, the
 //! length of the arena and the shapes of the outputs.
@@ -81,7 +81,7 @@ pub struct Binding {
     pub unshared: u64,
 }
 
-/// The addresses of what lives as long as the model, by array.
+/// The addresses of arrays that live as long as the model, by array.
 pub trait Fixed {
     fn address(&self, array: ArrayId) -> Option<u64>;
 }
@@ -144,7 +144,7 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
     // A row may be of a row of a loop around its own, which comes before it.
     for (id, array) in plan.arrays.iter() {
         let ArrayPlace::Row { of, within, reverse } = array.place else { continue };
-        // Of what no step names it is no row that one names either.
+        // No step names a row of an array that no step names.
         let Some(of) = places.get(of.0 as usize).copied().flatten() else { continue };
         binding.rows.push(Row { of, stride: sized(id)?, within, reverse });
         if let Some(place) = places.get_mut(id.0 as usize) {
@@ -178,7 +178,7 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
 
 /// The binding of the steps that run once. Their extents depend on no symbol.
 pub fn bind_load(plan: &Plan, grids: &[Grid], graph: &Graph, fixed: &dyn Fixed) -> Result<Binding> {
-    // Kernels take every symbol, whether they need it or not.
+    // Every kernel takes every symbol, even unused ones.
     let any: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
     let mut binding = Binding::default();
     for (step, grid) in plan.load.iter().zip(grids) {

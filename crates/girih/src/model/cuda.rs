@@ -2,7 +2,7 @@
 //!
 //! In: the addresses of a run's inputs and outputs, on the host or on the device. Out: the outputs written. Kernels are compiled
 //! and loaded once; constants are copied to the device once, parameters of the host when they change, other inputs of the host
-//! for each run. What is on the device is read and written where it is, on the caller's stream.
+//! for each run. Arrays on the device are read and written in place, on the caller's stream.
 //!
 //! Invariants: a run begins where the one before ended, on whichever streams the two are, since they share the temporary arrays;
 //! nothing of the host is read or written once a run has returned.
@@ -25,7 +25,7 @@ use crate::cuda::device::{self, Device, Event, Memory};
 use crate::cuda::launch::{self, Loaded};
 use crate::error::{Error, Result};
 
-/// What kernels take arrays of a model to start at multiples of.
+/// The alignment in bytes that kernels assume of a model's arrays.
 const ALIGN: u64 = 16;
 
 /// A model that the device has loaded.
@@ -41,22 +41,22 @@ pub(super) struct Resident {
     changed: AtomicBool,
 }
 
-/// What stays on the device between runs.
+/// The state that stays on the device between runs.
 #[derive(Default)]
 struct State {
     /// The values of the symbols, and the bytes of each array for them.
     sizes: Option<(Vec<i64>, Vec<u64>)>,
     /// By array; those that the caller has need none.
     memory: BTreeMap<usize, Memory>,
-    /// Whether the parameters and what is computed from them are there.
+    /// True if the device holds the parameters and the arrays computed from them.
     loaded: bool,
-    /// Which inputs are no parameters of the host, as they were loaded.
+    /// True for each input that is not a parameter in host memory, as of the last load.
     parameters: Vec<bool>,
     /// The end of the last run, and the stream it was on.
     last: Option<(Event, usize)>,
 }
 
-/// What one run is given: the address of every input of the graph, parameters too, and of every output.
+/// The arguments of one run: the address of every input of the graph, parameters too, and of every output.
 pub(super) struct Call<'a> {
     pub(super) symbols: &'a [i64],
     pub(super) inputs: &'a [u64],
@@ -104,7 +104,7 @@ impl Resident {
         (self.plan.steps.len(), self.kernels.len())
     }
 
-    /// Parameters have changed: what depends on them is computed anew before the next run.
+    /// Parameters have changed: arrays that depend on them are computed anew before the next run.
     pub(super) fn parameters_changed(&self) {
         self.changed.store(true, Ordering::SeqCst);
     }
@@ -144,7 +144,7 @@ impl Resident {
         let host = there.values().any(|there| !there) || !was_loaded && state.parameters.contains(&false);
         let waits = call.stream.is_none() || times.is_some() || call.outputs.iter().any(|address| !has(*address));
         match &state.last {
-            // What is copied from the host is copied at once.
+            // Copies from the host start at once, so the last run must have ended.
             Some((last, _)) if host => last.synchronize()?,
             // The default stream stays itself; another may be gone, and a new one have its handle.
             Some((_, 0)) if stream == 0 => {}
@@ -225,7 +225,7 @@ impl Resident {
         Ok(())
     }
 
-    /// What a run with these symbols needs on the device.
+    /// The device memory that a run with these symbols needs.
     pub(super) fn footprint(&self, symbols: &[i64]) -> Result<Footprint> {
         let mut found = Footprint::default();
         for (array, bytes) in self.plan.arrays.values().zip(self.sizes(symbols)?) {
@@ -352,7 +352,7 @@ impl Runner for Running<'_> {
         extent::value(&l.rounds, self.symbols).and_then(|n| u64::try_from(n).ok()).ok_or_else(range)
     }
 
-    /// Waits for what computes the condition.
+    /// Waits for the kernel that computes the condition.
     fn holds(&mut self, condition: ArrayId) -> Result<bool> {
         self.event()?.synchronize()?;
         let mut bytes = [0];
@@ -369,9 +369,9 @@ impl Runner for Running<'_> {
 /// An input of a run.
 struct Given {
     address: u64,
-    /// Whether it is on the device.
+    /// True if it is on the device.
     there: bool,
-    /// It is as it was in the last run.
+    /// True if it is as it was in the last run.
     kept: bool,
 }
 
@@ -381,7 +381,7 @@ impl State {
         match self.memory.get(&at) {
             Some(memory) if memory.bytes == bytes => Ok((memory.address, false)),
             _ => {
-                // What it replaces goes first.
+                // The old memory is freed before the new is allocated.
                 self.memory.remove(&at);
                 let memory = device.allocate(bytes)?;
                 let address = memory.address;
@@ -394,7 +394,7 @@ impl State {
     /// Where kernels read an input: its own memory if that is on the device, else a copy.
     ///
     /// # Safety
-    /// The address must be of so many bytes.
+    /// The address must have `bytes` bytes.
     unsafe fn input(
         &mut self,
         device: &'static Device,

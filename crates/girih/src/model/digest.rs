@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::launch::pool;
 
-/// Of stretches of memory, in order.
+/// A digest of stretches of memory, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Digest([u64; 2]);
 
@@ -44,7 +44,7 @@ fn keys() -> &'static Keys {
     })
 }
 
-/// The digest of stretches of memory, given by address and number of bytes, by up to so many threads.
+/// The digest of stretches of memory, given by address and number of bytes, computed by up to `threads` threads.
 ///
 /// # Safety
 /// The memory may be read, and nobody writes to it meanwhile.

@@ -1,8 +1,8 @@
 //! A compiled model: kernels, weights, and the launches of a run.
 //!
 //! In: a plan and its graph, under some options. Out: a value that runs on addresses. Kernels that are equal but for
-//! names are compiled once, several at a time; constants stay where the model's file has them; what depends on weights
-//! alone is computed before the first run, and again when parameters change.
+//! names are compiled once, several at a time; constants stay where the model's file has them; arrays that depend on
+//! weights alone are computed before the first run, and again when parameters change.
 //!
 //! Invariants: runs of one model take turns; a run allocates nothing once it has seen the extents before, unless the
 //! caller asks for memory for outputs.
@@ -52,11 +52,11 @@ pub struct Executable {
     state: Turned<State>,
     /// Arrays that only steps of `load` read: they lose their memory when the last of these has run.
     passing: BTreeSet<ArrayId>,
-    /// Bytes of weights and of what is computed from them.
+    /// Bytes of weights and of the arrays computed from them.
     held: u64,
     /// Parameters are others than those that were loaded.
     changed: AtomicBool,
-    /// What tells the plan from others, and whether all of it was taken from a saved model.
+    /// Identifies the plan; and whether all of it was taken from a saved model.
     pub fingerprint: String,
     pub as_saved: bool,
     /// Seconds that compiling took, and how many kernels were in the cache.
@@ -101,16 +101,16 @@ struct State {
     slots: Vec<u64>,
     /// The round of each loop that runs, and how many it has.
     now: Vec<(u64, u64)>,
-    /// Whether the steps of `load` have run on the parameters as they are.
+    /// True if the steps of `load` have run on the current parameters.
     loaded: bool,
-    /// What the memory that is watched held then.
+    /// The digest of the watched memory at that time.
     seen: Option<Digest>,
 }
 
 /// How many bindings are remembered.
 const BINDINGS: usize = 16;
 
-/// What one run is given: the address of every input of the graph, parameters too, and of every output.
+/// The arguments of one run: the address of every input of the graph, parameters too, and of every output.
 pub struct Call<'a> {
     pub binding: &'a Binding,
     pub inputs: &'a [u64],
@@ -122,12 +122,12 @@ pub struct Call<'a> {
 /// How long each step took, in seconds; the steps of `load` are not among them.
 pub type Times = Vec<f64>;
 
-/// What a model holds in memory, in bytes.
+/// A model's memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Footprint {
     /// Constants and parameters as they were given.
     pub weights: u64,
-    /// What was computed from them when the model was loaded.
+    /// Arrays computed from them when the model was loaded.
     pub loaded: u64,
     /// Temporary arrays of the largest run so far.
     pub arena: u64,
@@ -207,7 +207,7 @@ impl Executable {
         })
     }
 
-    /// The same, which keeps what the runs of a plan read: of one that has only the steps of load.
+    /// The same for a plan that has only the steps of load; keeps the arrays that the runs of `plan` read.
     pub(super) fn keeping_for(self, plan: &Plan) -> Executable {
         Executable { passing: passing(plan), ..self }
     }
@@ -243,7 +243,7 @@ impl Executable {
         Ok(binding)
     }
 
-    /// Parameters have changed: what depends on them is computed anew before the next run.
+    /// Parameters have changed: arrays that depend on them are computed anew before the next run.
     pub fn parameters_changed(&self) {
         self.changed.store(true, Ordering::SeqCst);
     }
@@ -298,8 +298,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Runs the steps that depend on weights alone, and releases what nothing else reads: weights, and what was computed on
-    /// the way to something else.
+    /// Runs the steps that depend on weights alone, and releases arrays that nothing else reads: weights, and intermediate results.
     ///
     /// # Safety
     /// As of [`Executable::run`].
@@ -350,7 +349,7 @@ impl Executable {
     /// Launches one step.
     ///
     /// # Safety
-    /// The arguments must be what the step's kernel expects.
+    /// The arguments must be those that the step's kernel expects.
     unsafe fn launch(
         &self,
         session: &Session,
@@ -430,7 +429,7 @@ impl Executable {
     }
 }
 
-/// A run on its way through the steps. What it is given was checked by whoever called [`Executable::run`].
+/// A run on its way through the steps. The caller of [`Executable::run`] checked its arguments.
 struct Running<'a> {
     exec: &'a Executable,
     session: &'a Session,
@@ -548,7 +547,8 @@ fn constant_of(plan: &Plan) -> impl Fn(&StepArg) -> Option<ConstId> {
     }
 }
 
-/// What arrays without elements point to: those of a caller may have no address, and a kernel may read ahead of a check.
+/// The memory that arrays without elements point to: a caller's empty array may have no address, and a kernel may read
+/// ahead of a check.
 #[repr(align(64))]
 struct Nothing(#[allow(dead_code)] [u8; 4096]);
 static NOTHING: Nothing = Nothing([0; 4096]);
@@ -597,7 +597,7 @@ fn loaded_size(array: &Array) -> Option<u64> {
     bytes_of(array.elem, &extent::shape(&array.shape, &[])?)
 }
 
-/// The names and sizes of what is computed at load and kept, in the order of the plan's arrays.
+/// The names and sizes of the arrays computed at load and kept, in the order of the plan's arrays.
 fn kept_sizes<'a>(plan: &'a Plan, passing: &'a BTreeSet<ArrayId>) -> impl Iterator<Item = (&'a str, Option<u64>)> {
     let kept = plan.arrays.iter().filter(|(id, a)| a.place == ArrayPlace::Loaded && !passing.contains(id));
     kept.map(|(_, a)| (a.name.as_str(), loaded_size(a)))
@@ -627,7 +627,7 @@ fn last_readers(plan: &Plan, of: &BTreeSet<ArrayId>) -> BTreeMap<ArrayId, usize>
     reads.filter(|(id, _)| of.contains(id)).collect()
 }
 
-/// The most bytes that what is computed at load takes at once, while it is.
+/// The peak bytes of the arrays computed at load, during the load.
 fn load_peak(plan: &Plan, passing: &BTreeSet<ArrayId>) -> u64 {
     let last = last_readers(plan, passing);
     let size = |id: ArrayId| plan.arrays.get(id).filter(|a| a.place == ArrayPlace::Loaded).and_then(loaded_size);
@@ -643,7 +643,7 @@ fn load_peak(plan: &Plan, passing: &BTreeSet<ArrayId>) -> u64 {
     most
 }
 
-/// Where constants lie, and memory for what is computed at load, or with it.
+/// The places of constants, and memory for the arrays computed at load, or with them.
 fn addresses(
     plan: &Plan,
     graph: &Graph,

@@ -41,7 +41,7 @@ impl OfModel<'_> {
         let mut by_value = BTreeMap::new();
         let mut nodes = vec![];
         for node in graph.nodes.values() {
-            // Constants are what others read, and no steps.
+            // Constants are operands of steps, not steps.
             if matches!(node.op, Op::Constant(_)) {
                 continue;
             }

@@ -51,7 +51,8 @@ impl Files {
         }
         // SAFETY: the mapping is read only. That nobody cuts the file short meanwhile is said in the module's head.
         let map = Arc::new(unsafe { Mmap::map(&file) }?);
-        // In huge pages what is let go of piece by piece would stay with its neighbours. Where the system has none it refuses.
+        // In huge pages, memory that is released piece by piece would stay with its neighbours. A system without huge pages
+        // refuses the call.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::NoHugePage);
         self.maps.push(map.clone());

@@ -1,4 +1,4 @@
-//! What the inputs of a model hold: parameters given before, arrays given for one run, and data that inputs make.
+//! The contents of a model's inputs: parameters given before, arrays given for one run, and data that inputs make.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Given {
     }
 }
 
-/// What an input holds in a run.
+/// The contents of an input in a run.
 pub(super) enum Complete<'t> {
     Given(&'t Tensor),
     Made(Tensor),
@@ -72,7 +72,7 @@ impl Complete<'_> {
 }
 
 impl Model {
-    /// Gives parameters (or changes them), by name. What depends on them alone is computed before the next run.
+    /// Gives parameters (or changes them), by name. Arrays that depend on them alone are computed before the next run.
     pub fn bind_parameters(&self, parameters: Vec<(&str, Tensor)>) -> Result<()> {
         let mut fitting = vec![];
         for (name, tensor) in parameters {
@@ -83,9 +83,9 @@ impl Model {
         self.hold(fitting)
     }
 
-    /// The same by address, in the caller's memory; and whether somebody may write to it between runs. What is computed from
-    /// such a parameter beforehand is computed anew where its elements are others than they were, which every run looks at: that
-    /// takes as long as reading it. What is read in place costs nothing.
+    /// The same by address, in the caller's memory; and whether somebody may write to it between runs. Every run reads such a
+    /// watched parameter and, where its elements have changed, computes anew the arrays that `load` made from it. A parameter
+    /// that is read in place costs nothing.
     ///
     /// # Safety
     /// The memory must hold what the tensors say until other parameters are given or the model ends; it must stay as it is where

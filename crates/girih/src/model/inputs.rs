@@ -1,4 +1,4 @@
-//! Fits what a caller gives by name to the inputs of a model; what does not fit is told in the caller's words.
+//! Fits a caller's named arrays to the inputs of a model; errors use the caller's words.
 
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{Fill, Graph, Input, SymId, Value};
@@ -31,7 +31,7 @@ pub fn missing(graph: &Graph, absent: &[usize], help: impl Into<String>) -> Erro
     refuse(message, help)
 }
 
-/// The command line's words that give what is absent: its types and shapes, and 1 for each extent that nothing tells.
+/// The command line's words that give the absent inputs: their types and shapes, with 1 for each unknown extent.
 pub fn arguments_for(graph: &Graph, absent: &[usize], known: &[Option<i64>]) -> String {
     let all: Vec<i64> = known.iter().map(|k| k.unwrap_or(1)).collect();
     let (mut flags, mut free) = (vec![], vec![]);
@@ -114,7 +114,7 @@ pub fn no_extent<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Er
     refuse(format!("the model has no extent `{name}`"), suggestion("symbolic extents", name, names))
 }
 
-/// The element type and the rank of what is given for the input at a position.
+/// Checks the element type and the rank of the array given for the input at a position.
 pub fn check(graph: &Graph, at: usize, elem: girih_compiler::graph::Elem, shape: &[u64]) -> Result<()> {
     let Some(v) = graph.inputs.get(at).and_then(|i| value(graph, i)) else {
         return Err(Error::Internal("the model does not have that input".into()));
@@ -146,8 +146,8 @@ pub fn named_symbols(graph: &Graph, named: &[(&str, i64)]) -> Result<Vec<Option<
     Ok(known)
 }
 
-/// What is known of the symbols before all inputs are there: those named outright, and those that are an extent of an
-/// input that is given.
+/// The values of symbols known before all inputs are there: symbols given by name, and symbols that are an extent of a
+/// given input.
 pub fn known_symbols(graph: &Graph, named: &[(&str, i64)], shapes: &[Option<Vec<u64>>]) -> Result<Vec<Option<i64>>> {
     let mut known = named_symbols(graph, named)?;
     for (input, shape) in graph.inputs.iter().zip(shapes) {

@@ -66,7 +66,7 @@ fn params(kernel: &Kernel) -> Vec<Param> {
     kernel.params.iter().map(|p| Param { name: p.name.clone(), kind: kind(p.ty) }).collect()
 }
 
-/// Lowers and compiles kernels, several at a time; what a saved model has of them is not compiled.
+/// Lowers and compiles kernels, several at a time; kernels that a saved model has are not compiled.
 pub(super) fn compile(
     kernels: &[&Kernel],
     rewrites: Rewrites,
@@ -82,7 +82,7 @@ pub(super) fn compile(
         let _ = tools.compiler(options);
     }
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    // Kernels that may take so many rewrites together are lowered one after the other.
+    // Where the number of rewrites is limited, kernels share the limit and are lowered one after the other.
     let counted = options.stop_after.is_some();
     let rewrites = Mutex::new(rewrites);
     let taken = || rewrites.lock().unwrap_or_else(PoisonError::into_inner);

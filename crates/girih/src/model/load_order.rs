@@ -17,8 +17,9 @@ pub(super) fn read_at_load(plan: &Plan) -> BTreeSet<usize> {
     plan.load.iter().flat_map(|step| &step.reads).filter_map(of).collect()
 }
 
-/// Puts the steps of loading that read most first, as far as what they read is there: what is read is released soon
-/// after, and little of it is needed beside the results that pile up.
+/// Orders the steps of `load` so that the steps with the most input bytes come first, as soon as their inputs exist:
+/// inputs are released soon after they are read, so the large ones do not occupy memory beside the results that
+/// accumulate.
 pub(super) fn largest_first(plan: &mut Plan) {
     let rest: Vec<Step> = std::mem::take(&mut plan.load);
     let size = |plan: &Plan, step: &Step| -> u64 {

@@ -72,7 +72,7 @@ pub use reference::{Bound, Checked};
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 pub use verify_each::Verified;
 
-/// A model that was read, and what it was compiled to.
+/// A model that was read, and its compiled form.
 pub struct Model {
     /// As it was captured: Torch IR.
     graph: Graph,
@@ -89,11 +89,11 @@ pub struct Model {
     /// Parameters, and data of inputs that make their own, by input. They change in a turn of `runs`.
     given: Brief<Vec<Option<Given>>>,
     runs: Turned<Runs>,
-    /// Of random inputs.
+    /// The seed of random inputs.
     seed: u64,
 }
 
-/// What a model was compiled to.
+/// The outcome of a compilation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Compilation {
     /// Launches of a run.
@@ -128,7 +128,7 @@ impl Model {
         Model::from_onnx(&bytes, files, path.parent())
     }
 
-    /// What an ONNX file holds; `folder` is where the files of its weights lie.
+    /// A model from the bytes of an ONNX file; `folder` is where the files of its weights lie.
     pub fn from_onnx_bytes(bytes: Bytes, folder: Option<&Path>) -> Result<Model> {
         Model::from_onnx(&bytes, Files::default(), folder)
     }
@@ -224,11 +224,11 @@ impl Model {
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
-    /// What the model takes, parameters too, in order.
+    /// The model's inputs, parameters too, in order.
     pub fn inputs(&self) -> Vec<Port> {
         inputs::ports(&self.graph)
     }
-    /// What it gives, in order.
+    /// The model's outputs, in order.
     pub fn outputs(&self) -> Vec<Port> {
         inputs::output_ports(&self.graph)
     }
@@ -237,7 +237,7 @@ impl Model {
         self.tools.cache_warning()
     }
 
-    /// Lowers and compiles the model, so that the first run finds it ready; says what that took. For the evaluator and the
+    /// Lowers and compiles the model, so that the first run finds it ready; returns a summary. For the evaluator and the
     /// simulator it only lowers, so that all refuse the same models.
     pub fn compile(&self) -> Result<Compilation> {
         if self.options.device == Device::Cuda {
@@ -272,8 +272,8 @@ impl Model {
         bind_symbols(&self.graph, shapes, given).map_err(|d| Error::Program(vec![d]))
     }
 
-    /// The element types and shapes of the outputs for arguments of these shapes (the inputs that are no parameters, in
-    /// order), where symbols are given as [`Model::run_raw`] takes them.
+    /// The element types and shapes of the outputs for arguments of these shapes (the inputs that are not parameters,
+    /// in order), where symbols are given as [`Model::run_raw`] takes them.
     ///
     /// # Errors
     /// `E0806` where the shapes do not fit.
@@ -291,7 +291,7 @@ impl Model {
         all.ok_or_else(|| Error::argument("the shapes of the outputs are out of range".to_string()))
     }
 
-    /// What the model holds in memory; zeros before it is compiled.
+    /// The memory that the model holds; zeros before it is compiled.
     pub fn footprint(&self) -> Footprint {
         self.ready.get().map_or(Footprint::default(), |r| r.footprint())
     }

@@ -63,9 +63,9 @@ struct Special {
     given: BTreeSet<String>,
 }
 
-/// What a model for some shapes takes.
+/// The shapes that a specialised model takes.
 enum Takes {
-    /// Shapes that its inputs can have, of which this is assumed.
+    /// All shapes that satisfy these assumptions.
     Like(Vec<String>),
     /// These alone; the inputs that became constants are known.
     These { shapes: BTreeMap<String, Vec<u64>>, known: Vec<Constant> },
@@ -84,7 +84,7 @@ impl Special {
             }
     }
 
-    /// Whether nothing is assumed of the shapes.
+    /// Returns true if the model assumes nothing of the shapes.
     fn is_wide(&self) -> bool {
         matches!(&self.takes, Takes::Like(assumed) if assumed.is_empty())
     }
@@ -101,7 +101,7 @@ impl Special {
     }
 }
 
-/// What a run gives: shapes by the names of inputs, and those of them that the file has a value for.
+/// The shapes of a run's arguments by name, and the names of the arguments that the file has a value for.
 struct Call {
     shapes: BTreeMap<String, Vec<u64>>,
     given: BTreeSet<String>,
@@ -114,25 +114,25 @@ fn bound(graph: &Graph, given: &BTreeMap<String, Vec<u64>>) -> Option<std::resul
     Some(bind_symbols(graph, &shapes.collect::<Option<Vec<_>>>()?, &[]))
 }
 
-/// Whether inputs may have these shapes.
+/// Returns true if inputs may have these shapes.
 fn binds(graph: &Graph, given: &BTreeMap<String, Vec<u64>>) -> bool {
     bound(graph, given).is_some_and(|values| values.is_ok())
 }
 
-/// A model that fits the arrays it was asked for.
+/// A model that fits the given arrays.
 pub struct Fitting {
     pub model: Arc<Model>,
-    /// Which shapes it is for; `None` where it takes all.
+    /// The shapes that it takes; `None` where it takes all.
     pub limits: Option<Limits>,
 }
 
-/// Which shapes a model is for.
+/// The shapes that a model takes.
 pub struct Limits {
-    /// Why it does not take all.
+    /// Why it does not take all shapes.
     pub why: Arc<Vec<Diagnostic>>,
-    /// What is assumed of extents, in words; where there is nothing, it is for the shapes that came alone.
+    /// The assumptions about extents, in words; empty where the model takes only the shapes of this call.
     pub assumed: Vec<String>,
-    /// Whether it is for the elements of some inputs, too, which it does not take.
+    /// True if the model also depends on the elements of some inputs, which have become constants of it.
     pub known: bool,
 }
 
@@ -147,7 +147,7 @@ impl std::fmt::Display for Limits {
 }
 
 impl Fitting {
-    /// Those of the arrays that the model takes; the others have become constants of it.
+    /// The arrays that the model takes; the others have become constants of it.
     pub fn arrays<'a, 't>(&self, arrays: &[(&'a str, &'t Tensor)]) -> Vec<(&'a str, &'t Tensor)> {
         let takes = |name: &str| self.limits.is_none() || inputs::position(self.model.graph(), name).is_ok();
         arrays.iter().filter(|(name, _)| takes(name)).copied().collect()
@@ -158,7 +158,8 @@ impl OnnxModel {
     /// A file. It and the files of its weights are mapped, not copied.
     ///
     /// # Errors
-    /// What cannot be read, or is no ONNX model. What is not supported is told when the model is first compiled.
+    /// A file that cannot be read or is not an ONNX model. Unsupported operations are reported when the model is first
+    /// compiled.
     pub fn from_file(path: impl AsRef<Path>) -> Result<OnnxModel> {
         let path = path.as_ref();
         let mut files = Files::default();
@@ -166,7 +167,7 @@ impl OnnxModel {
         OnnxModel::new(bytes, files, path.parent())
     }
 
-    /// What a file holds; `folder` is where the files of its weights lie.
+    /// A model from the bytes of a file; `folder` is where the files of its weights lie.
     pub fn from_bytes(bytes: Bytes, folder: Option<&Path>) -> Result<OnnxModel> {
         OnnxModel::new(bytes, Files::default(), folder)
     }
@@ -222,17 +223,18 @@ impl OnnxModel {
         }
     }
 
-    /// What a run takes, as the file declares it; an input of unknown rank has one extent, which is called `...`.
+    /// The inputs of a run, as the file declares them; an input of unknown rank has one extent, which is called `...`.
     pub fn inputs(&self) -> Vec<Port> {
         self.inputs.iter().filter_map(port).collect()
     }
 
-    /// What a run may take: inputs that the file has a value for.
+    /// The optional inputs of a run: those that the file has a value for.
     pub fn defaults(&self) -> Vec<Port> {
         self.defaults.iter().filter_map(port).collect()
     }
 
-    /// What a run gives, likewise. What the file does not say follows from its nodes, where that is so for all shapes.
+    /// The outputs of a run, likewise. Types and shapes that the file does not declare follow from its nodes, where one
+    /// graph fits all shapes.
     pub fn outputs(&self) -> Vec<Port> {
         let declared: Option<Vec<Port>> = self.outputs.iter().map(port).collect();
         declared.unwrap_or_else(|| match self.general() {
@@ -244,7 +246,7 @@ impl OnnxModel {
     /// The model for these arrays. The first time shows whether there is one for all shapes.
     ///
     /// # Errors
-    /// `E0802` and the like: what is not supported for these shapes either.
+    /// `E0802` and the like: operations that are not supported even for these shapes.
     pub fn fitting(&self, arrays: &[(&str, &Tensor)]) -> Result<Fitting> {
         let shapes: Vec<(&str, &[u64])> = arrays.iter().map(|(name, t)| (*name, t.shape())).collect();
         self.fitting_shapes(&shapes, arrays)
@@ -370,7 +372,8 @@ impl OnnxModel {
         })
     }
 
-    /// Whether arrays say more than the file.
+    /// Returns true if arrays can tell more than the file does: extents, ranks or small inputs that the file leaves
+    /// open.
     fn is_open(&self) -> bool {
         let open = |d: &Dimension| matches!(d, Dimension::Named(name) if !self.dims.contains_key(name));
         let free = |i: &Declared| i.shape.as_ref().is_none_or(|s| s.iter().any(open));
@@ -393,7 +396,7 @@ impl OnnxModel {
     }
 
     /// The model for shapes like these; `None` where no assumption about extents helps. Extents that are 0 may be 0 or more;
-    /// inputs that the file gives no shape have as many axes as here.
+    /// an input without a shape in the file has the rank of the array given here.
     fn like(&self, call: &Call) -> Option<Special> {
         let shapes = &call.shapes;
         let (apart, given) = (self.apart(shapes), call.given.clone());
@@ -452,7 +455,7 @@ impl OnnxModel {
         Ok(Special { model, takes: Takes::These { shapes: call.shapes.clone(), known }, given: call.given.clone() })
     }
 
-    /// A refusal that names a dimension, while arrays are missing, may be one of what is not known.
+    /// While arrays are missing, a refusal that names a dimension may be due to an unknown extent.
     fn with_help(&self, error: Error, shapes: &BTreeMap<String, Vec<u64>>) -> Error {
         let absent = self.inputs.iter().filter(|i| !shapes.contains_key(&i.name));
         let absent: Vec<String> = absent.map(|i| format!("`{}`", i.name)).collect();

@@ -1,7 +1,7 @@
 //! A model taken apart for [`crate::build`]: its steps, the kernels they run, and everything that is known before a run.
 //!
-//! In: a model, and its parameters where it does not have them. Out: [`Parts`]. On a CPU, steps of load run here: what they
-//! wrote is as constant as what they read.
+//! In: a model, and its parameters where it does not have them. Out: [`Parts`]. On a CPU, steps of load run here: the
+//! arrays that they write are constants, as those that they read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +22,13 @@ use crate::compile::progress::{self, Shown, Working};
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
 
-/// What a library of a model is made of.
+/// The parts of a model's library.
 pub(crate) struct Parts<'a> {
     pub graph: Graph,
     pub plan: Plan,
     /// Different ones.
     pub kernels: Vec<Lowered>,
-    /// Of each of [`Parts::steps`]: its kernel and its blocks.
+    /// The kernel and the blocks of each of [`Parts::steps`].
     launches: Vec<(usize, Grid)>,
     /// Parameters that were given or made, by input.
     parameters: Vec<Option<Complete<'a>>>,
@@ -49,7 +49,7 @@ impl Parts<'_> {
         if self.loaded.is_some() { 0 } else { self.plan.load.len() }
     }
 
-    /// The arrays that the steps read and nothing writes, with what they hold.
+    /// The arrays that the steps read and nothing writes, with their contents.
     pub fn weights(&self) -> Result<Vec<(ArrayId, &[u8])>> {
         let named = |step: &Step| step.args.iter().filter_map(array_of).chain(step.reads.clone()).collect::<Vec<_>>();
         let moves = self.plan.loops.values().flat_map(|l| l.before.iter().chain(&l.first).chain(&l.last));
@@ -81,7 +81,7 @@ impl Parts<'_> {
         Ok(all)
     }
 
-    /// Whether an input is a parameter, whose value is known.
+    /// Returns true if an input is a parameter, whose value is known.
     pub fn is_parameter(&self, input: u32) -> bool {
         self.parameters.get(input as usize).is_some_and(Option::is_some)
     }
@@ -127,7 +127,7 @@ impl Model {
         Ok(Parts { graph, plan, kernels, launches, parameters, loaded })
     }
 
-    /// What the parameters hold, by input.
+    /// The contents of the parameters, by input.
     pub(super) fn parameters<'a>(&self, arrays: &[(&str, &'a Tensor)]) -> Result<Vec<Option<Complete<'a>>>> {
         let mut found: Vec<Option<&'a Tensor>> = vec![None; self.graph.inputs.len()];
         for (name, tensor) in arrays {
@@ -178,15 +178,15 @@ impl Model {
     ) -> Result<Executable> {
         let only = Plan { steps: vec![], outputs: vec![], loops: IdMap::new(), ..plan.clone() };
         let ready = Executable::new(only, graph.clone(), rewrites, &self.options, &self.tools, None, None)?;
-        // What only load reads there may be read by runs too.
+        // Runs may read arrays that in this plan only `load` reads.
         let ready = ready.keeping_for(plan);
         let symbols: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
         let binding = ready.binding(&symbols)?;
         let address = |p: &Option<Complete<'_>>| p.as_ref().map_or(0, |p| p.raw().data.expose_provenance() as u64);
         let inputs: Vec<u64> = parameters.iter().map(address).collect();
         let call = Call { binding: &binding, inputs: &inputs, outputs: &[], watched: &[] };
-        // SAFETY: steps of load read constants and parameters, whose types and shapes were compared with the graph's; they
-        // live as long as the caller's borrow. There are no other steps, and no outputs.
+        // SAFETY: steps of `load` read constants and parameters, whose types and shapes were compared with the graph's;
+        // they live as long as the caller's borrow. The plan has no other steps and no outputs.
         unsafe { ready.run(&call, &self.files, None) }?;
         Ok(ready)
     }

@@ -98,12 +98,12 @@ impl<'a> Prepared<'a> {
         unsafe { native.ready.run(&call, &self.model.files, times) }
     }
 
-    /// What the last run gave.
+    /// The outputs of the last run.
     pub fn outputs(&self) -> &[Tensor] {
         &self.outputs
     }
 
-    /// What the last run gave, by name, in the model's order.
+    /// The outputs of the last run, by name, in the model's order.
     pub fn into_outputs(self) -> Vec<(String, Tensor)> {
         let names = self.model.graph.outputs.iter().map(|o| o.name.clone());
         names.zip(self.outputs).collect()

@@ -1,5 +1,5 @@
-//! Where a model's time goes: each step of a run with what it computes, how long it takes, and how that compares with
-//! what the machine can do.
+//! Where a model's time goes: each step of a run with its operations, its time, and the fraction of the machine's limit
+//! that it reaches.
 
 use std::time::{Duration, Instant};
 
@@ -23,9 +23,10 @@ pub struct StepProfile {
     pub seconds: f64,
     /// Multiplications and additions of its products.
     pub flops: f64,
-    /// Of the widest elements that are multiplied: of the arrays that it reads, but for vectors such as a bias.
+    /// The width of the widest elements that are multiplied, among the arrays that it reads except vectors such as a
+    /// bias.
     pub bits: u32,
-    /// What it must move at least.
+    /// The bytes that it must move at least.
     pub bytes: f64,
     pub grid: [u32; 3],
 }
@@ -39,10 +40,10 @@ pub struct Profile {
     pub least: f64,
     pub runs: usize,
     pub limits: Limits,
-    /// Whether they were measured here; those of a GPU are its maker's.
+    /// True if the limits were measured here; those of a GPU are its maker's.
     pub measured: bool,
     pub memory: Footprint,
-    /// What the temporary arrays would take if each had memory of its own.
+    /// The bytes that the temporary arrays would take if each had memory of its own.
     pub unshared: u64,
 }
 
@@ -74,7 +75,7 @@ impl Prepared<'_> {
         let dir = model.tools.cache(&model.options)?;
         let limits = Limits::of(model.options.thread_count(), Some(dir.dir()));
         let (ready, binding) = (native.ready.clone(), native.binding.clone());
-        // What runs once is not part of it.
+        // The first run does the work that happens once, and is not timed.
         self.run()?;
         let Repeated { steps: times, seconds, least, runs } = Repeated::of(|| {
             let mut one = vec![];
@@ -122,7 +123,7 @@ impl Prepared<'_> {
     }
 }
 
-/// What many runs took.
+/// The times of repeated runs.
 struct Repeated {
     /// The median of each step, of whole runs, and the least of these.
     steps: Vec<f64>,
@@ -132,7 +133,7 @@ struct Repeated {
 }
 
 impl Repeated {
-    /// Of runs that give the seconds of their steps, for about a second.
+    /// Repeats `run`, which returns the seconds of its steps, for about a second.
     fn of(mut run: impl FnMut() -> Result<Vec<f64>>) -> Result<Repeated> {
         let (mut steps, mut whole): (Vec<Vec<f64>>, Vec<f64>) = (vec![], vec![]);
         let start = Instant::now();

@@ -16,15 +16,15 @@ use crate::options::Device;
 /// Where an output is to be written: the address for a given position, element type and shape.
 pub type Allocate<'a> = dyn FnMut(usize, Elem, &[u64]) -> Result<*mut u8> + 'a;
 
-/// What inputs hold beyond a run, by position.
+/// The state of a model's inputs between runs, by position.
 #[derive(Default)]
 pub(super) struct Runs {
     /// What was found out about the last runs on raw addresses.
     pub(super) recent: Vec<Recent>,
-    /// Of the run under way.
+    /// The input addresses of the current run.
     addresses: Vec<u64>,
     outputs: Vec<u64>,
-    /// Memory that every run looks at, as `Model::watched` tells it; and what it held before the last run on a GPU.
+    /// Memory that every run looks at, as `Model::watched` tells it; and a digest of its contents before the last run on a GPU.
     pub(super) watched: Option<Vec<(u64, usize)>>,
     seen: Option<Digest>,
 }
@@ -48,15 +48,15 @@ impl Recent {
 const RECENT: usize = 8;
 
 impl Model {
-    /// Runs the model on addresses, made to be cheap when it is repeated. `arguments` are the inputs that are no
-    /// parameters, in order; `symbols` are the values of symbols, in order, where the shapes of inputs do not tell them
-    /// (an empty list: they all do); `allocate` is asked for each output in order.
+    /// Runs the model on addresses; a repeated call is cheap. `arguments` are the inputs that are not parameters, in
+    /// order; `symbols` are the values of symbols, in order, where the shapes of inputs do not tell them (an empty
+    /// list: they all do); `allocate` is asked for each output in order.
     ///
-    /// On a GPU any address may be one of the device, which is read and written there.
+    /// On a GPU any address may point to device memory, which is read and written in place.
     ///
     /// # Safety
-    /// What the tensors say about memory must be true for as long as the run lasts; so must it be of the parameters that
-    /// were given by address; the memory of outputs must be as large as asked for and overlap nothing.
+    /// The tensors must describe memory that stays valid for as long as the run lasts; so must parameters that were
+    /// given by address. The memory of outputs must be as large as asked for and overlap nothing.
     pub unsafe fn run_raw(
         &self,
         arguments: &[RawTensor<'_>],
@@ -96,8 +96,8 @@ impl Model {
     }
 
     /// As [`Model::run_raw`] on a GPU, in its place on a stream of the driver's: where every input and output is on the device the
-    /// run only begins. Without a stream it waits. A caller who knows that all arguments and outputs are on the device saves the
-    /// asking of the driver for each.
+    /// run only begins. Without a stream it waits. If a caller knows that all arguments and outputs are on the device, the
+    /// driver is not asked about each.
     ///
     /// # Safety
     /// As of [`Model::run_raw`], until the run is over; with `on_device` every address is the device's.
@@ -130,7 +130,7 @@ impl Model {
             let (there, here): (Vec<_>, Vec<_>) = watched.iter().copied().partition(|(address, _)| gpu.has(*address));
             // SAFETY: the parameters are as they are said to be, which is the contract's.
             let seen = Some(unsafe { digest::of(&here, self.options.thread_count() as usize) });
-            // Memory of the device is not looked at: what is computed from it is computed anew.
+            // Device memory is not compared: arrays computed from it are computed anew.
             if !there.is_empty() || seen != std::mem::replace(&mut held.seen, seen) {
                 resident.parameters_changed();
             }
@@ -195,7 +195,7 @@ impl Model {
         Ok(Recent { types, symbols: symbols.to_vec(), binding })
     }
 
-    /// The shapes of all inputs for arguments of these types, each of which is checked.
+    /// The shapes of all inputs for arguments of these types, each checked against the graph.
     pub(super) fn shapes(&self, arguments: &[(Elem, Vec<u64>)]) -> Result<Vec<Vec<u64>>> {
         let mut shapes = vec![];
         let mut next = arguments.iter();

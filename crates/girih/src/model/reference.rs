@@ -1,4 +1,4 @@
-//! A model on the reference evaluator: what its results should be, and how far rounding may move them.
+//! A model on the reference evaluator: its expected results, and a bound on rounding errors.
 //!
 //! In: a run made ready. Out: its outputs by the definitions of the primitives, in the model's types or with every float
 //! as an f64; and, for each output, how far the native result lies from that, beside a bound.
@@ -114,7 +114,7 @@ impl Prepared<'_> {
     }
 }
 
-/// What the bound on an error depends on.
+/// The numbers that the bound on an error depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     pub chain: f64,
@@ -151,7 +151,7 @@ fn chains(graph: &Graph, symbols: &[i64]) -> Vec<f64> {
     for node in graph.nodes.values() {
         let before = node.values().filter_map(|v| chain.get(v.0 as usize)).fold(0f64, |a, b| a.max(*b));
         if let Op::Repeat(r) = &node.op {
-            // Each round adds what one of them adds.
+            // The chain grows by the roundings of one round for each round.
             let rounds = extent::value(&r.rounds, symbols).unwrap_or(1).clamp(1, 1 << 20) as f64;
             let one = chains(&r.body, symbols).into_iter().fold(0f64, f64::max);
             for v in &node.results {

@@ -1,15 +1,16 @@
-//! A compiled model in one file: its graph, its weights, what was computed from them, and the machine code of its kernels.
+//! A compiled model in one file: its graph, its weights, the arrays computed from them, and the machine code of its kernels.
 //!
 //! The file is a [container](crate::system::container). Its header has the graph's text, the versions, and the number of each part.
 //!
-//! A load lowers the graph again, which takes milliseconds, and takes from the file what the C compiler made of the same C, and
-//! what the steps of load wrote where the plan is the same. What another version, processor or number of threads makes
-//! otherwise is compiled anew; [`Model::recompiled`] says so. Weights stay in the file, which is mapped.
+//! A load lowers the graph again, which takes milliseconds. It takes from the file the machine code of every kernel whose C is
+//! the same, and the arrays that the steps of load wrote if the plan is the same. Kernels that another version, processor or
+//! number of threads lowers differently are compiled anew; [`Model::recompiled`] says so. Weights stay in the file, which is
+//! mapped.
 //!
-//! Machine code is loaded and run: who gives a file to [`Model::load`] trusts whoever wrote it. A file that is damaged or cut
-//! short is told from a whole one before anything of it is used: all of it is read once and compared with the hashes in its
-//! header, at the speed of the disk, by all threads. [`Options::unverified`] leaves out the weights and what
-//! was computed from them, for who trusts the disk.
+//! Machine code is loaded and run: if you give a file to [`Model::load`], you trust its author. A damaged or truncated file
+//! is detected before any part of it is used: the whole file is read once and compared with the hashes in its header, at the
+//! speed of the disk, by all threads. [`Options::unverified`] skips the weights and the arrays computed from them, for users
+//! who trust the disk.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -47,9 +48,9 @@ pub(super) struct Saved {
     file: File,
     /// By the hash of their C: the bytes of the object.
     objects: BTreeMap<String, Bytes>,
-    /// Name, place and length of what the steps of load wrote, in the order of the plan's arrays.
+    /// Name, place and length of the arrays that the steps of load wrote, in the order of the plan's arrays.
     loaded: Vec<(String, u64, u64)>,
-    /// Of the plan.
+    /// A hash of the plan.
     plan: String,
     /// Why no machine code of the file is used.
     refused: Option<String>,
@@ -57,7 +58,7 @@ pub(super) struct Saved {
     failed: Brief<Option<String>>,
 }
 
-/// What tells the C of a kernel from other C.
+/// Identifies a kernel's C source.
 fn key(source: &str) -> String {
     hash(format!("{ABI_VERSION}\n{source}").as_bytes())
 }
@@ -73,7 +74,7 @@ impl Model {
             return Err(Error::argument("a model is saved as it is compiled for the device cpu"));
         }
         let parameters = self.parameters(&[])?;
-        // What a load will make of the graph's text: names of values that were not unique are others there, and so is the C.
+        // A load parses this text: names that were not unique change there, and so does the C.
         let names = print::data_names(&self.graph);
         let named = self.graph.constants.values().zip(names.values());
         let data: BTreeMap<&str, &Bytes> = named
@@ -143,12 +144,12 @@ impl Model {
         FORM.write(path, header, parts)
     }
 
-    /// Reads what [`Model::save`] wrote. Knobs and checks are those it was saved with, unless the options have knobs.
+    /// Reads a file of [`Model::save`]. Knobs and checks are those it was saved with, unless the options have knobs.
     ///
-    /// The file holds machine code, which is run: load only what comes from somebody whom you trust.
+    /// The file holds machine code, which is run: load only files whose author you trust.
     ///
     /// # Errors
-    /// A file that cannot be read, is no saved model, is damaged or cut short.
+    /// A file that cannot be read, is not a saved model, is damaged or truncated.
     pub fn load(path: impl AsRef<Path>, options: Options) -> Result<Model> {
         let path = path.as_ref();
         let wrong = |what: String| Error::file(path, what);
@@ -206,7 +207,7 @@ impl Model {
         Ok(Model { saved: Some(Arc::new(saved)), ..model })
     }
 
-    /// Of a model that was loaded and compiled, why it was compiled anew, where that was necessary.
+    /// Why a loaded model had to be compiled anew; `None` where it was not.
     pub fn recompiled(&self) -> Option<String> {
         let saved = self.saved.as_ref()?;
         let ready = self.ready.get()?;
@@ -230,7 +231,7 @@ fn refused(header: &Value) -> Option<String> {
 }
 
 impl Saved {
-    /// What the C compiler made of a source, loaded.
+    /// The machine code of a C source, loaded.
     pub fn native(&self, source: &str, nparams: usize) -> Option<Native> {
         let object = self.objects.get(&key(source)).filter(|_| self.refused.is_none())?;
         // SAFETY: the caller of `Model::load` trusts the file.
@@ -242,8 +243,9 @@ impl Saved {
         Some(Native { kernel, cached: true })
     }
 
-    /// Memory with what the steps of load wrote, in the order of the plan's arrays, of which the names and lengths are given;
-    /// `None` where the plan is another one. It may be written, which changes no file.
+    /// Memory with the arrays that the steps of load wrote, in the order of the plan's arrays, whose names and lengths
+    /// `arrays` gives;
+    /// `None` if the plan differs. It may be written, which changes no file.
     pub fn packed(&self, plan: &str, arrays: &[(&str, usize)]) -> Option<Vec<MmapMut>> {
         let same = |((name, _, length), (other, bytes)): (&(String, u64, u64), &(&str, usize))| {
             name == other && *length == *bytes as u64

@@ -1,6 +1,6 @@
 //! A model on the simulator of a GPU: its plan's kernels one after the other, thread by thread.
 //!
-//! In: a run made ready. Out: its outputs, or what the simulator found wrong with a kernel. For small models: every thread of
+//! In: a run made ready. Out: its outputs, or the simulator's findings in a kernel. For small models: every thread of
 //! every kernel is interpreted.
 
 use std::cell::Cell;
@@ -26,11 +26,11 @@ fn blocks(grid: [i64; 3]) -> i128 {
 }
 
 impl Prepared<'_> {
-    /// The outputs, in the model's order. With a block in the options, that of every kernel which has one of that number;
-    /// arrays hold zeros where nobody wrote.
+    /// The outputs, in the model's order. With a block in the options, this block runs in every kernel that has it; arrays
+    /// hold zeros where no block wrote.
     ///
     /// # Errors
-    /// [`Error::Trap`] with what the simulator found; a block that no kernel has.
+    /// [`Error::Trap`] with the simulator's finding; a block that no kernel has.
     pub(super) fn simulate(&self) -> Result<Vec<Tensor>> {
         let options = self.model.options.pipeline(PLANNED)?;
         let lowered = self.model.lower(&mut Silent)?;

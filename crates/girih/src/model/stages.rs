@@ -1,4 +1,4 @@
-//! Every stage of a model as text, and what each rule did on the way there.
+//! Every stage of a model as text, and the rewrites of each rule on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::options::Options;
 
 impl Model {
-    /// Whether every operation can be lowered to primitives.
+    /// Checks that every operation can be lowered to primitives.
     ///
     /// # Errors
     /// All the operations that cannot.
@@ -160,7 +160,7 @@ pub(super) fn text(graph: &Graph) -> String {
     graph::print::print(graph, graph::print::Dialect::of(graph))
 }
 
-/// The plan in a few lines: each launch with what it computes.
+/// The plan in a few lines: each launch with its operations.
 fn summary(tensor: &Graph, plan: &Plan) -> Vec<String> {
     let text = |when: &str, i: usize, steps: &[Step]| {
         let Some(step) = steps.get(i) else { return String::new() };

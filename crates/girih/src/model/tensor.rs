@@ -1,4 +1,4 @@
-//! What goes into a model and comes out: arrays that say their element type and shape.
+//! Inputs and outputs of models: arrays with their element type and shape.
 
 use girih_compiler::graph::{Elem, Role};
 use girih_compiler::num::DType;
@@ -83,7 +83,7 @@ pub struct Port {
     pub elem: Elem,
     /// Extents: numbers, and expressions over symbols.
     pub shape: Vec<Extent>,
-    /// Of inputs: given at every run, or once.
+    /// For inputs: given at every run, or once.
     pub role: Role,
 }
 

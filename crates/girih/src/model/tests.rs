@@ -48,7 +48,7 @@ fn chain() -> Model {
     let n = graph.add_symbol("n", 0, None);
     let x = graph.add_input("x", Elem::F32, vec![n.ix()], Role::Argument);
     let w = graph.add_input("w", Elem::F32, vec![Ix::Const(4)], Role::Parameter);
-    // What the outputs are called and typed; the plan computes them.
+    // The names and types of the outputs; the plan computes them.
     graph.outputs = vec![Output { name: "out".into(), value: x }, Output { name: "twice".into(), value: w }];
     let mut arrays: IdMap<ArrayId, Array> = IdMap::new();
     let mut array = |name: &str, shape: Vec<Ix>, place| {
@@ -99,7 +99,7 @@ fn a_model_runs_for_every_extent() {
     let compiled = model.compile().unwrap();
     assert_eq!((compiled.steps, compiled.kernels), (3, 2));
     assert_eq!(model.footprint(), Footprint { weights: 16, loaded: 16, arena: 8192 });
-    // Other parameters, and what follows from them.
+    // Other parameters, and the arrays computed from them.
     model.bind_parameters(vec![("w", tensor(&[0.0; 4]))]).unwrap();
     let out = model.run(&[("x", &tensor(&[7.0; 4]))]).unwrap();
     assert_eq!(out[0].1.buffer().to_vec::<f32>().unwrap(), [7.0; 4]);

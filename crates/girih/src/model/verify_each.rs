@@ -1,4 +1,4 @@
-//! Every rule of a model's compilation checked on given inputs: what changes the answer is named.
+//! Checks every rule of a model's compilation on given inputs, and names the one that changes the answer.
 //!
 //! In: a run made ready. Out: how many rewrites were checked, or the first that changes the answer. Rules of Tensor IR
 //! keep every bit of the model's results, as evaluated before and after. The plan's results lie within the bound of
@@ -49,7 +49,7 @@ impl Prepared<'_> {
         };
         let mut done = Verified { tensor: graphs.checked, ..Verified::default() };
         let (plan, mut rewrites) = (&lowered.scheduled, lowered.rewrites.clone());
-        // Of a loop's kernels the first round is checked, and the others run.
+        // In a loop, only the first round of the kernels is checked; later rounds just run.
         let mut checked = BTreeSet::new();
         let mut step = |step: &Step, arrays: &[Buffer]| {
             let name = &step.kernel.name;
@@ -77,7 +77,7 @@ impl Prepared<'_> {
         Ok(done)
     }
 
-    /// Runs a plan, each step by `step`, which gives what it stored; all arrays as they are at the end.
+    /// Runs a plan, each step by `step`, which returns its stores; returns all arrays at the end.
     pub(super) fn run_on_buffers(&self, plan: &Plan, graph: &Graph, step: &mut Stepping<'_>) -> Result<Vec<Buffer>> {
         let mut run =
             OnBuffers { plan, symbols: &self.symbols, arrays: self.arrays(plan, graph)?, now: BTreeMap::new(), step };
@@ -117,7 +117,7 @@ impl Prepared<'_> {
         Ok(all)
     }
 
-    /// What a kernel stores in place of a step's, on copies of what the step writes.
+    /// The arrays that a kernel stores in place of a step's, on copies of the arrays that the step writes.
     pub(super) fn run_step(&self, plan: &Plan, step: &Step, run: &Run<'_>, arrays: &[Buffer]) -> Result<Vec<Stored>> {
         let missing = || Error::Internal("an array of the plan is missing".into());
         let mut copies = vec![];
@@ -154,7 +154,7 @@ impl Prepared<'_> {
     }
 }
 
-/// What a step stores, given the arrays of the plan.
+/// A function that returns the arrays a step stores, given the arrays of the plan.
 pub(super) type Stepping<'a> = dyn FnMut(&Step, &[Buffer]) -> Result<Vec<Stored>> + 'a;
 
 /// A plan on its way through the steps. Rows are arrays of their own, copied when a round begins and back when it ends.
@@ -188,7 +188,7 @@ impl OnBuffers<'_, '_> {
         self.arrays.get_mut(id.0 as usize).map(|b| b.bytes_mut()).ok_or_else(missing)
     }
 
-    /// Copies the rows of a loop, out of what they are of or back.
+    /// Copies the rows of a loop out of their arrays, or back.
     fn rows(&mut self, id: LoopId, back: bool) -> Result<()> {
         let (round, rounds) = self.now.get(&id).copied().ok_or_else(missing)?;
         for (row, array) in self.plan.arrays.iter() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::signals;
 
-/// The system's allocator, which remembers what it refused.
+/// The system's allocator, which remembers refused requests.
 pub struct Allocator;
 
 /// Bytes of the last allocation that was refused.

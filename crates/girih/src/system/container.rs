@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 
 const PAGE: usize = 4096;
 
-/// What a container holds.
+/// The kind of a container.
 pub struct Form {
     /// Ends in zeros, before them the number of the form.
     pub magic: &'static [u8; 16],

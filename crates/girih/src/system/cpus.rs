@@ -25,7 +25,7 @@ mod linux {
     }
 
     impl Cpus {
-        /// Those that a thread of this process may run on.
+        /// The CPUs that a thread of this process may run on.
         pub fn of(thread: ThreadId) -> Option<Cpus> {
             // SAFETY: a set of zeroes is the empty set, and the call writes to no more than its size.
             unsafe {

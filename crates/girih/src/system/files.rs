@@ -55,7 +55,7 @@ pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> 
     only_regular(options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?)
 }
 
-/// The same of a file that a user names, who may name it through a link.
+/// The same for a file that a user names, possibly through a link.
 pub fn open_named(path: &Path) -> io::Result<File> {
     only_regular(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?)
 }
@@ -82,7 +82,7 @@ pub fn temporary_folders() -> impl Iterator<Item = PathBuf> {
     std::iter::once(first).chain(others)
 }
 
-/// What `make` makes in the first temporary folder where it can.
+/// Calls `make` with each temporary folder until it succeeds.
 ///
 /// # Errors
 /// Why it cannot be made in the first one.
@@ -137,7 +137,7 @@ impl Memory {
     }
 }
 
-/// Whether programs and libraries of a folder may not be run, as its mount says.
+/// Returns true if a folder's mount forbids executing its programs and libraries.
 pub fn is_noexec(folder: &Path) -> bool {
     use std::os::unix::ffi::OsStrExt;
     let Ok(name) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
@@ -148,7 +148,7 @@ pub fn is_noexec(folder: &Path) -> bool {
     }
 }
 
-/// Removes whatever has the name: a file, a pipe, a link, a folder.
+/// Removes the file, pipe, link or folder of this name.
 pub fn remove_any(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path)?.is_dir() {
         true => std::fs::remove_dir_all(path),
@@ -164,7 +164,7 @@ fn owner(name: &str) -> Option<i32> {
     pid.parse::<i32>().ok().filter(|&pid| pid > 0)
 }
 
-/// Whether it is a temporary name whose process ended without removing it, as `kill -9` does.
+/// Returns true for a temporary name whose process ended without removing it, as `kill -9` does.
 pub fn is_stale(name: &str) -> bool {
     // SAFETY: signal 0 is sent to nobody; the call only asks whether the process is there.
     owner(name).is_some_and(|pid| unsafe { libc::kill(pid, 0) } != 0 && !permission_denied())
@@ -186,7 +186,7 @@ pub fn write_parts(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
         return parts.iter().try_for_each(|p| file.write_all(p));
     }
-    // What a link names is replaced, not the link.
+    // The target of a symbolic link is replaced, not the link.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let before = std::fs::metadata(&target).ok();
     let temporary = temporary_beside(&target);
@@ -203,7 +203,7 @@ pub fn write_parts(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     guard.rename(&target)
 }
 
-/// As [`write_whole`], whatever has the name now: a pipe or a folder gives way.
+/// As [`write_whole`], but replaces anything of this name: a pipe or a folder gives way.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
         remove_any(path)?;

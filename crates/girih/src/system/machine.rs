@@ -1,4 +1,4 @@
-//! What this machine can do: instruction set features, caches, threads.
+//! This machine's capabilities: instruction set features, caches, threads.
 
 use std::sync::OnceLock;
 
@@ -42,7 +42,7 @@ fn detected() -> Vec<&'static str> {
     }
 }
 
-/// What its matrix unit of tiles (AMX) has, where it has one and the system lets this process use it.
+/// The features of its tile matrix unit (AMX), where it has one and the system lets this process use it.
 #[cfg(target_arch = "x86_64")]
 fn tiles() -> Vec<&'static str> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -59,7 +59,8 @@ fn tiles() -> Vec<&'static str> {
 fn allow_tiles() -> bool {
     const REQUEST: libc::c_long = 0x1023;
     const TILE_DATA: libc::c_long = 18;
-    // SAFETY: the call only changes what the system saves of this process's registers; it fails where there is no such state.
+    // SAFETY: the call only changes the set of this process's registers that the system saves; it fails where there is no
+    // such state.
     unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST, TILE_DATA) == 0 }
 }
 
@@ -90,8 +91,8 @@ pub fn memory_available() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
-/// The memory that this process may still use, where the system tells: what is available, within the limit on its
-/// addresses (`ulimit -v`).
+/// The memory that this process may still use, where the system tells: available memory, within the limit on its addresses
+/// (`ulimit -v`).
 pub fn memory_left() -> Option<u64> {
     let left = address_limit().map(|limit| limit.saturating_sub(addresses_used().unwrap_or(0)));
     match (memory_available(), left) {
@@ -100,8 +101,8 @@ pub fn memory_left() -> Option<u64> {
     }
 }
 
-/// What evaluators may take, unless their caller says otherwise: seven eighths of what is left, so that what is not
-/// counted has room too.
+/// The memory that evaluators may take, unless their caller says otherwise: seven eighths of the memory left, so that
+/// uncounted allocations have room too.
 pub fn budget() -> Budget {
     Budget::of_memory(memory_left().unwrap_or(16 << 30) / 8 * 7)
 }
@@ -130,7 +131,8 @@ pub struct Cpu {
     pub features: &'static [&'static str],
 }
 
-/// The levels of x86-64, as its psABI has them; `baseline` is the first, or what any processor of another kind has.
+/// The levels of x86-64, as its psABI has them; `baseline` is the first, or the features that all processors of another
+/// architecture have.
 pub const CPUS: [Cpu; 5] = [
     Cpu { name: "baseline", arch: "", features: &[] },
     Cpu { name: "x86-64-v2", arch: "x86_64", features: &["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"] },
@@ -154,7 +156,7 @@ pub const CPUS: [Cpu; 5] = [
 ];
 
 impl Cpu {
-    /// Whether it is of this machine's kind.
+    /// Returns true if it is this machine's architecture.
     pub fn is_here(&self) -> bool {
         self.arch.is_empty() || self.arch == std::env::consts::ARCH
     }
@@ -170,7 +172,7 @@ pub fn cpu(name: &str) -> Option<Cpu> {
     cpus().find(|cpu| cpu.name == name)
 }
 
-/// A usual processor of a family, whatever this one is.
+/// A typical processor of a family, independent of this machine.
 pub fn target_named(cpu: Cpu, threads: u32) -> Target {
     let arch = if cpu.arch.is_empty() { std::env::consts::ARCH } else { cpu.arch };
     Target { memories: Target::cpu().memories, ..target_of(arch, cpu.features, threads) }
@@ -179,7 +181,7 @@ pub fn target_named(cpu: Cpu, threads: u32) -> Target {
 /// This machine as the rules see it.
 pub fn target(threads: u32) -> Target {
     let mut target = target_of(std::env::consts::ARCH, &features(), threads);
-    // Two cycles on Intel's processors, which have two multiply-adds in one; one on AMD's. Words are what tiles multiply too.
+    // Two cycles on Intel's processors, which have two multiply-adds in one; one on AMD's. Tiles multiply words too.
     target.vector.slow_pairs = is_intel() && !target.matrix_units.contains(&MatrixUnit::FloatTiles);
     target
 }

@@ -1,7 +1,8 @@
-//! What the operating system and the machine give: files that appear whole, files of several parts, signals, memory that ends, threads that are refused, locks that a fork
-//! leaves usable, the processor's features, the processors of a thread and Python packages beside us. Knows nothing of kernels.
+//! Services of the operating system and the machine: files that appear whole, files of several parts, signals, memory that ends, threads that are
+//! refused, locks that a fork leaves usable, the processor's features, the processors of a thread and Python packages beside us. Knows nothing of
+//! kernels.
 //!
-//! In: nothing of ours but errors. Out: what every other room stands on.
+//! In: nothing of ours but errors. Out: services that every other module uses.
 
 pub mod allocator;
 pub mod container;

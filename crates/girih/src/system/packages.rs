@@ -1,5 +1,5 @@
-//! Folders of Python packages from which this code, or the command it is part of, may take what other packages bring: a
-//! C compiler, NVIDIA's libraries.
+//! Folders of Python packages from which this code, or the command it is part of, may use the files of other packages: a C
+//! compiler, NVIDIA's libraries.
 //!
 //! ```text
 //! PREFIX/bin/girih                                                     the command of a wheel
@@ -26,7 +26,7 @@ pub fn folders() -> Vec<PathBuf> {
     found
 }
 
-/// Those of a Python that is installed at a prefix (`sys.prefix`).
+/// The package folders of a Python that is installed at a prefix (`sys.prefix`).
 pub fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
     let mut found = vec![];
     for lib in ["lib", "lib64"] {

@@ -1,4 +1,4 @@
-//! What interrupts work: Ctrl-C, and a host that has something else to do.
+//! Interruptions of work: Ctrl-C, and a host that has something else to do.
 //!
 //! * Ctrl-C in the command line: a running launch is told to stop and cleans up; anything else ends with exit code 130. SIGTERM
 //!   and SIGHUP do the same, with 143 and 129.
@@ -28,7 +28,7 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Pieces of work under way that notice the flag and clean up after themselves.
 static COOPERATIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether Ctrl-C was pressed since the handler was installed, or the process was told to end another way.
+/// Returns true if Ctrl-C was pressed since the handler was installed, or another signal asked the process to end.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed) != 0
 }
@@ -70,7 +70,7 @@ impl Drop for Registered {
     }
 }
 
-/// Ends what is registered; safe in signal context.
+/// Ends the registered processes; safe in signal context.
 fn end_children(groups_too: bool, signal: libc::c_int) {
     for slot in &CHILDREN {
         let number = slot.load(Ordering::SeqCst);
@@ -100,8 +100,8 @@ thread_local! {
     static ASKED: Cell<Option<*const Ask<'static>>> = const { Cell::new(None) };
 }
 
-/// Does `work`; while that launches, compiles or waits, `ask` is called every now and then on this thread, and what it
-/// did is stopped with [`crate::Error::Interrupted`] when it says true. `ask` may launch.
+/// Does `work`; while that launches, compiles or waits, `ask` is called every now and then on this thread, and its work is
+/// stopped with [`crate::Error::Interrupted`] when `ask` returns true. `ask` may launch.
 pub fn attentive<R>(ask: &(dyn Fn() -> bool + '_), work: impl FnOnce() -> R) -> R {
     struct Restore(Option<*const Ask<'static>>);
     impl Drop for Restore {
@@ -116,13 +116,13 @@ pub fn attentive<R>(ask: &(dyn Fn() -> bool + '_), work: impl FnOnce() -> R) -> 
     work()
 }
 
-/// Whether to give up what this thread waits for or is about to do; asks its host.
+/// Returns true if this thread must give up its current or next step; asks its host.
 pub(crate) fn attention() -> bool {
     // SAFETY: `attentive`, which has borrowed it, is still under way on this thread.
     interrupted() || ASKED.get().is_some_and(|ask| unsafe { (*ask)() })
 }
 
-/// Whether the launch under way is to stop; on the thread that launched, which may be due to look up.
+/// Returns true if the current launch must stop; for the launching thread, which also asks its host when that is due.
 pub(crate) fn stopping_here() -> bool {
     if ABORT.load(Ordering::Relaxed) == LOOK
         && ABORT.compare_exchange(LOOK, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
@@ -133,14 +133,14 @@ pub(crate) fn stopping_here() -> bool {
     stopping()
 }
 
-/// Whether the launch under way is to stop; on any thread.
+/// Returns true if the current launch must stop; on any thread.
 pub(crate) fn stopping() -> bool {
     interrupted() || STOPPED.load(Ordering::Relaxed)
 }
 
 /// How often a launch looks up.
 const TICK: Duration = Duration::from_millis(50);
-/// After so many ticks without a launch, nobody ticks.
+/// After this number of ticks without a launch, the ticking thread sleeps.
 const IDLE: u32 = 20;
 
 /// Odd while an attentive launch runs; each one counts twice.
@@ -215,7 +215,7 @@ thread_local! {
     static BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread runs blocks of a launch, until the value is dropped.
+/// Marks this thread as running blocks of a launch, until the value is dropped.
 pub(crate) struct Busy(bool);
 
 impl Busy {
@@ -231,8 +231,8 @@ impl Drop for Busy {
 }
 
 impl Launching {
-    /// Waits for launches of other threads; what stopped an earlier one is over. A launch from within another
-    /// one's blocks (by a signal's handler, or by what the kernel prints to) is part of that.
+    /// Waits for launches of other threads, and clears the stop of an earlier launch. A launch from within another
+    /// one's blocks (by a signal's handler, or by the receiver of its prints) is part of that launch.
     pub fn begin() -> crate::Result<Launching> {
         static ONE: Turn = Turn::new();
         let nested = Launching { _attentive: None, _one: None, nested: true };
@@ -249,13 +249,13 @@ impl Launching {
         Ok(Launching { _attentive: Attentive::begin(), _one: Some(one), nested: false })
     }
 
-    /// Whether other threads are busy with the launch that this one is part of.
+    /// Returns true if this launch started inside a block of another launch, whose other threads are busy.
     pub fn nested(&self) -> bool {
         self.nested
     }
 }
 
-/// What SIGINT did before the outermost [`Passing`]: handler and flags.
+/// The action of SIGINT before the outermost [`Passing`]: handler and flags.
 static BEFORE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 static PASSING: Brief<(usize, Option<libc::sigaction>)> = Brief::new((0, None));
 
@@ -345,7 +345,7 @@ pub(crate) struct Compiling {
     _cooperative: Cooperative,
 }
 
-/// How many there are, and what signals did before the first.
+/// The number of values alive, and the signals' actions before the first.
 static COMPILING: Brief<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Brief::new((0, Vec::new()));
 /// The signal that ends the process when the last has ended.
 static ENDING: AtomicI32 = AtomicI32::new(0);
@@ -395,7 +395,7 @@ extern "C" fn on_end(signal: libc::c_int) {
     }
 }
 
-/// What a signal does now.
+/// The current action of a signal.
 pub(crate) fn action(signal: libc::c_int) -> libc::sigaction {
     // SAFETY: asks for the action in force, into a zeroed struct.
     unsafe {
@@ -405,7 +405,7 @@ pub(crate) fn action(signal: libc::c_int) -> libc::sigaction {
     }
 }
 
-/// Sets a handler that is safe in signal context; returns what was there before.
+/// Sets a handler that is safe in signal context; returns the earlier action.
 pub(crate) fn handle(signal: libc::c_int, handler: usize, flags: libc::c_int) -> libc::sigaction {
     // SAFETY: the struct is zeroed, then filled as sigaction asks; the handlers of this module touch only atomics and
     // call functions that a handler may call.
@@ -435,7 +435,7 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
 }
 
 /// Makes Ctrl-C (SIGINT), SIGTERM and SIGHUP stop launches in an orderly way. For programs, such as the command line; a library's
-/// host keeps its own handlers unless it calls this. Where whoever started the program had one ignored, as shells do with SIGINT
+/// host keeps its own handlers unless it calls this. If the program was started with one of them ignored, as shells do with SIGINT
 /// for jobs in the background and `nohup` with SIGHUP, it stays ignored.
 pub fn install_interrupt_handler() {
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {

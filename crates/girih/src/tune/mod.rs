@@ -1,9 +1,9 @@
-//! Schedules found by trying them: which knobs are tried, in which order, and the records of what was found.
+//! Schedules found by trying them: the knobs, the order in which they are tried, and the records of the results.
 //!
 //! In: a way to evaluate knobs. Out: the best of them, and a record on disk that later compilations of the same kernel on the
 //! same machine use.
 //!
-//! * [`space`]: knobs and the values to try    * [`search`]: which to try next    * [`records`]: what was found, on disk
+//! * [`space`]: knobs and the values to try    * [`search`]: which to try next    * [`records`]: the results, on disk
 //!
 //! How a candidate is run, checked and timed is up to the caller.
 
@@ -28,7 +28,8 @@ pub fn text(candidate: &Candidate) -> String {
     candidate.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
 }
 
-/// What a schedule is good for: a GPU target by its name, or this processor with its features and so many threads.
+/// The machine that a schedule is good for: a GPU target by its name, or this processor with its features and number of
+/// threads.
 pub fn machine(options: &Options) -> String {
     let target = options.resolved_target();
     if target.axes.threads > 1 {
@@ -39,7 +40,7 @@ pub fn machine(options: &Options) -> String {
     format!("{processor}, {threads} threads, vectors of {bytes} bytes ({features})")
 }
 
-/// What tells texts apart.
+/// A hash of a text.
 pub fn hash(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }

@@ -1,7 +1,7 @@
 //! Records of schedules that were found to be faster than the default, a small file for each kernel and machine.
 //!
 //! ```text
-//! $GIRIH_CACHE_DIR/tuned/KEY-MACHINE.json      KEY: the kernel's source and entry; MACHINE: a hash of what it was tuned for
+//! $GIRIH_CACHE_DIR/tuned/KEY-MACHINE.json      KEY: the kernel's source and entry; MACHINE: a hash of the machine it was tuned for
 //! ```
 //! Invariants: a file appears whole, by rename; one that does not read as a record, or has a knob that is not tried, is as if it
 //! were not there. A record changes how a kernel is computed, never what.
@@ -23,7 +23,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A schedule that was found.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// What the kernel is called, for people.
+    /// The kernel's name, for people.
     pub name: String,
     pub key: String,
     pub machine: String,
@@ -63,7 +63,7 @@ impl Record {
         })
     }
 
-    /// Reads what [`Record::json`] gives.
+    /// Reads the output of [`Record::json`].
     pub fn of(value: &Value) -> Option<Record> {
         let text = |name: &str| value.get(name)?.as_str().map(String::from);
         let mut knobs = Candidate::new();
@@ -84,7 +84,7 @@ impl Record {
         })
     }
 
-    /// Whether its key is one that [`super::key`] gives, and so part of a file's name.
+    /// Returns true if its key has the form that [`super::key`] gives, and so can be part of a file's name.
     pub fn has_key(&self) -> bool {
         self.key.len() == 32 && self.key.bytes().all(|b| b.is_ascii_hexdigit())
     }
@@ -115,7 +115,7 @@ impl Records {
         &self.dir
     }
 
-    /// Whether there may be any.
+    /// Returns true if there may be any.
     pub fn any(&self) -> bool {
         self.dir.is_dir()
     }
@@ -155,7 +155,7 @@ impl Records {
         all
     }
 
-    /// Whether a record can be written; better known before a search than after.
+    /// Checks that a record can be written, before a search begins.
     pub fn check(&self) -> Result<()> {
         let probe = self.dir.join("probe.tmp");
         std::fs::create_dir_all(&self.dir)

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use super::Candidate;
 use super::space::Axis;
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Outcome {
     /// Its time, the default's being 1.
@@ -39,7 +39,7 @@ pub struct Search<'a> {
     pub known: Option<Candidate>,
 }
 
-/// The best so far, and what is known of others.
+/// The best so far, and the known outcomes of others.
 struct State<'e> {
     evaluate: &'e mut dyn FnMut(&[Candidate]) -> Vec<Outcome>,
     /// Ratios; `None`: failed.
@@ -49,7 +49,7 @@ struct State<'e> {
 }
 
 impl State<'_> {
-    /// Evaluates what is not known yet, as long as there are trials left.
+    /// Evaluates candidates without a known outcome, as long as there are trials left.
     fn all(&mut self, candidates: &[Candidate]) {
         let mut batch: Vec<Candidate> = candidates.iter().filter(|c| !self.tried.contains_key(*c)).cloned().collect();
         self.stopped |= batch.len() > self.trials;

@@ -1,7 +1,6 @@
 //! The knobs that are tried, and their values.
 //!
-//! Every one of them leaves what a kernel computes as it is, but for the order of float sums: what changes precision (`tf32`) is
-//! not tried.
+//! None of them changes a kernel's results, but for the order of float sums: a knob that changes precision (`tf32`) is not tried.
 
 use girih_compiler::base::words::suggestion;
 use girih_compiler::tile::knobs;
@@ -18,7 +17,7 @@ macro_rules! axes {
     ($($name:literal: $values:expr;)*) => { &[$(Axis { name: $name, values: &$values },)*] };
 }
 
-/// Of a processor, those that change most first.
+/// The axes for a CPU, in decreasing order of effect.
 const CPU: &[Axis] = axes! {
     "kc": [64, 128, 256, 512, 1024];
     "nc": [64, 128, 256, 512, 2048];
@@ -67,7 +66,7 @@ pub fn of(target: &Target) -> &'static [Axis] {
     if target.axes.threads > 1 { GPU } else { CPU }
 }
 
-/// Whether any target's schedule is searched along a knob.
+/// The name of a knob that some target's schedule is searched along.
 pub fn known(name: &str) -> Option<&'static str> {
     CPU.iter().chain(GPU).map(|axis| axis.name).find(|known| *known == name)
 }

@@ -38,7 +38,7 @@ def asfortranarray(a, dtype=None):
 
 
 def _host(obj):
-    """What an array is made from, with CuPy's arrays among it made NumPy's."""
+    """The argument of an array constructor, with CuPy's arrays in it replaced by NumPy's."""
     if isinstance(obj, ndarray):
         return obj.host
     if isinstance(obj, (list, tuple)):

@@ -14,7 +14,7 @@ _REFUSED = "a CuPy array becomes a NumPy array by `.get()` or `cupy.asnumpy(...)
 
 
 def wrapped(value):
-    """What NumPy gave, as CuPy gives it."""
+    """NumPy's result, as CuPy returns it."""
     if isinstance(value, np.ndarray):
         return _of(value)
     if isinstance(value, np.generic):
@@ -111,7 +111,7 @@ class ndarray:
             )
         self.host[...] = array
 
-    # What it is.
+    # Its attributes.
 
     @property
     def shape(self):

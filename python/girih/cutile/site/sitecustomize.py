@@ -26,7 +26,7 @@ def _install():
 
 
 def _next():
-    """What this module hides."""
+    """Runs the next `sitecustomize` on the path, which this one hides."""
     path = [p for p in sys.path if os.path.abspath(p or os.getcwd()) != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is not None and spec.loader is not None:

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use super::generate::{Case, Inputs};
 use crate::check::{Mismatch, simulated};
 
-/// What a graph came through.
+/// The outcome of checking a graph.
 pub enum Verdict {
     Agrees,
     /// The lowering refuses it, with this reason; all else agrees.
@@ -123,7 +123,7 @@ pub fn check(case: &Case, twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mi
     kernels(case, &want, twist)
 }
 
-/// What a graph computes otherwise than `want` in some run, bit for bit.
+/// The difference of a graph's results from `want` in some run, bit for bit.
 fn differs(case: &Case, graph: &Graph, want: &[Vec<Tensor>]) -> Option<String> {
     case.runs.iter().zip(want).enumerate().find_map(|(at, (inputs, want))| {
         let what = match run(graph, inputs) {

@@ -1,8 +1,8 @@
 //! Random graphs of primitives, with inputs for several runs.
 //!
 //! Symbols are extents or numbers. The runs of a case bind them to other values: extents to 0 and 1 too, numbers to
-//! negative ones. What an operation cannot do with an empty axis (a maximum, a place) is not drawn for an axis that is
-//! empty in some run.
+//! negative ones. An operation that needs elements (a maximum, a place) is not drawn for an axis that is empty in some
+//! run.
 //!
 //! Each float tensor has a budget: its elements are multiples of `2^-fine` below `2^big`. While `fine + big` fits the
 //! type's digits, sums are exact in every order; what exceeds it is `rough`, is compared within a bound, and is not used
@@ -25,11 +25,11 @@ use crate::rng::Rng;
 pub struct Case {
     pub graph: Graph,
     pub runs: Vec<Inputs>,
-    /// Of values by name: whether every order of operations gives the same bits.
+    /// For values by name: true if every order of operations gives the same bits.
     pub exact: BTreeMap<String, bool>,
 }
 
-/// What a graph is run with.
+/// The arguments of a run of a graph.
 #[derive(Clone, Default)]
 pub struct Inputs {
     pub tensors: Vec<Tensor>,
@@ -156,7 +156,7 @@ impl Maker<'_> {
     fn value(&self, ix: &Ix) -> i64 {
         self.values(ix).max().unwrap_or(1)
     }
-    /// Whether an extent is 0 in some run.
+    /// Returns true if an extent is 0 in some run.
     fn may_be_empty(&self, ix: &Ix) -> bool {
         self.values(ix).any(|n| n <= 0)
     }
@@ -629,7 +629,7 @@ impl Maker<'_> {
             // Reversed.
             4 => b.slice(x.arg, at, Ix::sub(n.clone(), Ix::Const(1)), -1, n),
             5 => {
-                // What the extent is known to have, or a place that a number says.
+                // The known part of the extent, or a place that a number gives.
                 let start = match number.filter(|_| !hollow) {
                     Some(k) => Ix::modulo(k, n.clone()),
                     None => Ix::Const((a - 1).min(known.unwrap_or(1) - 1).max(0)),
@@ -707,7 +707,7 @@ impl Maker<'_> {
             && let Some(n) = extent.as_const()
             && shape.iter().all(|d| d.as_const().is_some())
         {
-            // The same as an input, of which nothing is known.
+            // The same as an input whose values are unknown.
             let extents = self.extents_in(0, shape);
             let count = extents.iter().product::<u64>();
             let mut one = || {

@@ -24,7 +24,7 @@ pub struct Flags {
     pub count: u64,
     pub seed: u64,
     pub jobs: u64,
-    /// One in so many graphs runs natively; 0: none.
+    /// One in this number of graphs runs natively; 0: none.
     pub native: u64,
     pub keep_going: bool,
 }

@@ -39,7 +39,7 @@ pub fn shrink(case: &Case, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
     while let Some(node) = best.graph.nodes.values().nth(at) {
         let whole = node.results.iter().all(|v| !best.graph.outputs.iter().any(|o| o.value == *v));
         let candidate = if whole { cut(&best, at) } else { None };
-        // What it needed is gone; look from the start again.
+        // The nodes that it needed are gone; look from the start again.
         at = if attempt(candidate, &mut best) { 0 } else { at + 1 };
     }
     best

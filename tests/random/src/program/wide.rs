@@ -1,5 +1,5 @@
-//! What front ends emit less often: several operands in one scan or reduction, scaled products, small formats, rows chosen
-//! by data, tables of pointers, reductions in memory, assertions.
+//! Operations that front ends emit less often: several operands in one scan or reduction, scaled products, small formats,
+//! rows chosen by data, tables of pointers, reductions in memory, assertions.
 
 use super::{Maker, Val, elements, ty};
 use girih_compiler::num::DType;

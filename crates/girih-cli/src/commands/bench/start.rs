@@ -21,7 +21,7 @@ impl Start {
     pub fn measure(rounds: u32) -> Result<Start, Failure> {
         let dir = std::env::temp_dir().join(format!("girih-start-{}", std::process::id()));
         let measured = rounds_in(&dir, rounds);
-        // Whatever happened, nothing stays behind.
+        // Removes the folder after a failure too.
         let _ = std::fs::remove_dir_all(&dir);
         measured
     }

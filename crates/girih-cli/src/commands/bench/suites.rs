@@ -63,7 +63,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     if status.success() { Ok(()) } else { Err(Failure::Said(status.code().unwrap_or(1).clamp(1, 255) as u8)) }
 }
 
-/// Whether a Python runs and can import modules.
+/// Returns true if a Python runs and can import the modules.
 fn imports(python: &str, modules: &str) -> bool {
     let mut command = Command::new(python);
     command.arg("-c").arg(format!("import importlib.util as u; raise SystemExit(not all(u.find_spec(m.strip().split('.')[0]) for m in '{modules}'.split(',')))"));

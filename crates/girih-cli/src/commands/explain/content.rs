@@ -1,6 +1,6 @@
 //! The explorer's page.
 //!
-//! In: an explained compilation, perhaps with a profile. Out: HTML. What its script shows is data ([`data`]); the graph and the
+//! In: an explained compilation, perhaps with a profile. Out: HTML. Its script shows JSON ([`data`]); the graph and the
 //! table of kernels are markup.
 //!
 //! Views: *stages*, *rules*, and of a model the *graph*.
@@ -20,7 +20,7 @@ use crate::page::{self, Page, drawing, escaped};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// What a page that is served does besides.
+/// The script that reloads a served page.
 const RELOAD: &str = include_str!("reload.js");
 
 /// A graph of more operations is not drawn: nobody could read it.
@@ -79,7 +79,7 @@ fn folded(stages: &[StageText], stage: &StageText) -> bool {
     !first && !matches!(stage.name.as_str(), "tile" | "c" | "cuda")
 }
 
-/// What a script knows a stage's language by.
+/// The name by which the script knows a stage's language.
 fn language(stages: &[StageText], name: &str) -> String {
     let model = stages.iter().any(|s| s.name == "tensor");
     match name {
@@ -125,7 +125,7 @@ fn step(s: &Step) -> Value {
     })
 }
 
-/// What the rules that ran are, by the names that steps have.
+/// The descriptions of the rules that ran, by the names of the steps.
 fn rules(steps: &[Step]) -> Value {
     let all = pipeline::descriptions();
     let mut out = BTreeMap::new();
@@ -181,7 +181,7 @@ fn graph(drawing: &Drawing) -> String {
     drawing::svg(&boxes)
 }
 
-/// The launches of a run, with what they take where that was measured.
+/// The launches of a run, with their times if these were measured.
 fn kernels(drawing: &Drawing, profile: Option<&Profile>) -> String {
     let columns = if profile.is_some() { "<th>time</th><th>share</th><th>bytes</th><th>of limit</th>" } else { "" };
     let mut out = format!("<table><thead><tr><th>kernel</th>{columns}<th>operations</th></tr></thead>\n<tbody>\n");

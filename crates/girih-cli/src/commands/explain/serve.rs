@@ -1,11 +1,11 @@
 //! `--serve`: the page at a port of this machine, which shows the newest version of the file.
 //!
 //! In: a port. Out: answers to a browser on the same machine until Ctrl-C: `/` is the page, made anew for each request, and
-//! `/events` tells it that there is another version of the file. What is wrong with a file is shown in place of its page.
+//! `/events` tells it that there is another version of the file. The errors of a wrong file are shown in place of its page.
 //!
-//! Invariants: it listens on 127.0.0.1 alone, and answers only requests that were meant for that and that no page of somebody
-//! else's made; it reads the file it was given and no other. A request has a time limit as a whole, and where all places are
-//! taken the oldest connection gives its up, those first that have not said yet what they want: nobody shuts others out.
+//! Invariants: it listens on 127.0.0.1 alone, and answers only requests that name this address and that no other site's page
+//! made; it reads the given file and no other. A whole request has a time limit, and when all connections are taken the
+//! oldest is closed, first those that have not sent their request: no client shuts others out.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 
 /// Requests that are answered at the same time; a browser has a few.
 const MOST: usize = 32;
-/// How long a browser may take to say what it wants, and to take an answer.
+/// The time limit for a browser's request, and for taking an answer.
 const ASKING: Duration = Duration::from_secs(5);
 const TAKING: Duration = Duration::from_secs(60);
 /// Bytes of a request that are read.
@@ -69,7 +69,7 @@ struct Places(Mutex<(u64, Vec<Connection>)>);
 struct Connection {
     number: u64,
     stream: TcpStream,
-    /// It has said what it wants.
+    /// Its request is complete.
     asked: bool,
 }
 
@@ -106,7 +106,7 @@ fn answer(mut stream: TcpStream, args: &ExplainArgs, port: u16, asked: &dyn Fn()
     let request = read(&mut stream, Instant::now() + ASKING)?;
     asked();
     let Some(request) = request else {
-        return respond(&mut stream, "400 Bad Request", "text/plain", "this is no request that a browser sends\n");
+        return respond(&mut stream, "400 Bad Request", "text/plain", "this is not a request that a browser sends\n");
     };
     if let Err(why) = request.is_for_us(port) {
         return respond(&mut stream, "403 Forbidden", "text/plain", why);
@@ -149,7 +149,7 @@ impl Request {
     }
 }
 
-/// The request, without what may follow its head; `None` where it is not one, or takes too long.
+/// The head of a request; `None` if the bytes are not a request, or take too long.
 fn read(stream: &mut TcpStream, until: Instant) -> io::Result<Option<Request>> {
     let mut bytes = Vec::new();
     let mut part = [0; 1024];
@@ -187,7 +187,7 @@ fn parse(head: &str) -> Option<Request> {
     Some(Request { path: path.to_string(), host: said("host"), origin: said("origin"), site: said("sec-fetch-site") })
 }
 
-/// Whether a request was meant for this machine by its own name.
+/// Returns true if a request names this machine's own address.
 fn is_ours(host: &str, port: u16) -> bool {
     let name = host.strip_suffix(&format!(":{port}")).unwrap_or(if port == 80 { host } else { "" });
     matches!(name, "127.0.0.1" | "localhost")
@@ -242,10 +242,10 @@ fn events(stream: &mut TcpStream, args: &ExplainArgs, seen: &str) -> io::Result<
     Ok(())
 }
 
-/// The version of what has none: an expression, or a file that cannot be looked at.
+/// The version of an expression, or of a file that cannot be looked at.
 const NONE: &str = "none";
 
-/// What changes when the file does.
+/// The file's version: its time of modification and length.
 fn version(args: &ExplainArgs) -> String {
     let of = |path: &Path| -> Option<String> {
         let about = std::fs::metadata(path).ok()?;

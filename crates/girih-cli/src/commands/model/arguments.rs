@@ -7,7 +7,7 @@ use girih_compiler::graph::Elem;
 
 use crate::failure::Failure;
 
-/// What the flags give, in their order.
+/// The arguments that the flags give, in their order.
 #[derive(Default)]
 pub struct Arguments {
     pub tensors: Vec<(String, Tensor)>,

@@ -1,4 +1,4 @@
-//! What the commands do with models: ONNX files, graphs that PyTorch captured, one-line expressions.
+//! The commands on models: ONNX files, graphs that PyTorch captured, one-line expressions.
 
 pub mod arguments;
 pub mod profile;
@@ -22,7 +22,7 @@ pub enum Given {
     Expression(String),
 }
 
-/// Whether the command was given a model, and which.
+/// The model that the command was given, if any.
 pub fn given(args: &KernelArgs) -> Option<Given> {
     match (&args.expression, &args.file) {
         (Some(text), _) => Some(Given::Expression(text.clone())),
@@ -38,7 +38,7 @@ pub fn is_model(path: &Path) -> bool {
 }
 
 impl Given {
-    /// What messages point into.
+    /// The source that messages point into.
     pub fn source(&self) -> Source {
         match self {
             Given::File(path) => Source { name: path.display().to_string(), ..Source::default() },
@@ -48,12 +48,12 @@ impl Given {
         }
     }
 
-    /// Whether it is an ONNX file, whose dimensions can be fixed.
+    /// Returns true for an ONNX file, whose dimensions can be fixed.
     pub fn is_onnx(&self) -> bool {
         matches!(self, Given::File(path) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")))
     }
 
-    /// Whether it was a question, `-c help` or `-c 'help NAME'`, which is then answered.
+    /// Answers a question, `-c help` or `-c 'help NAME'`; returns true if it was one.
     pub fn answers(&self) -> Result<bool, Failure> {
         let Given::Expression(text) = self else { return Ok(false) };
         let Some(answer) = girih_compiler::source::expr::asked(text) else { return Ok(false) };
@@ -61,8 +61,9 @@ impl Given {
         Ok(true)
     }
 
-    /// Reads the model. What a one-liner takes has the types of its arguments; an ONNX file that cannot be compiled for all
-    /// shapes is compiled for theirs and those like them, and then only those are left that it takes.
+    /// Reads the model. The names of a one-liner have the types of its arguments. An ONNX file that cannot be compiled for
+    /// all shapes is compiled for those of the arguments and similar ones; arguments that this model does not take are
+    /// removed.
     pub fn open(&self, arguments: &mut Arguments, options: Options) -> girih::Result<Model> {
         let path = match self {
             Given::Expression(text) => {
@@ -91,7 +92,7 @@ pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
     }
 }
 
-/// What a run that was checked rule by rule says.
+/// The message of a run that was checked rule by rule.
 pub fn verified(done: &Verified) -> String {
     let Verified { tensor, kernels, steps } = done;
     let s = if *steps == 1 { "" } else { "s" };

@@ -39,7 +39,7 @@ pub fn position(source: &Source, params: &[Param], name: &str) -> Result<usize, 
 }
 
 impl Arguments {
-    /// Flags first, then the launch comment; what is missing or surplus is an error.
+    /// Takes arguments from the flags first, then from the launch comment; a missing or surplus argument is an error.
     pub fn resolve(
         source: &Source,
         params: &[Param],
@@ -114,7 +114,7 @@ impl Arguments {
         None
     }
 
-    /// Puts back what `before` held in the buffer of parameter `i`.
+    /// Restores the contents of the buffer of parameter `i` from `before`.
     pub fn restore(&mut self, before: &Arguments, i: usize) {
         if let (Some(Value::Buffer(now)), Some(Value::Buffer(then))) = (self.values.get_mut(i), before.values.get(i)) {
             now.bytes_mut().copy_from_slice(then.bytes());

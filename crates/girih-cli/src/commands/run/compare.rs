@@ -27,12 +27,12 @@ enum Agreement {
 }
 
 impl Pair<'_> {
-    /// Whether integers are equal and floats within what rounding explains.
+    /// Returns true if integers are equal and floats differ by no more than rounding explains.
     pub fn agrees(&self, bound: impl Fn(DType, f64) -> f64) -> bool {
         !matches!(self.agreement(false, bound), Agreement::Differs { .. })
     }
 
-    /// `bound` gives what rounding explains of a difference between floats, for their largest value.
+    /// `bound` gives the largest difference between floats that rounding explains, for their largest value.
     fn agreement(&self, bits: bool, bound: impl Fn(DType, f64) -> f64) -> Agreement {
         let (a, b) = (self.here.1, self.there.1);
         let dtype = a.dtype();
@@ -107,7 +107,7 @@ pub fn report(
     Ok(wrong)
 }
 
-/// What a launch is compared with.
+/// The device that a launch is compared with.
 pub struct Elsewhere {
     pub device: Device,
     pub bits: bool,
@@ -160,7 +160,7 @@ pub fn compare(
     Ok(false)
 }
 
-/// Whether native code folds several elements of a reduction at a time.
+/// Returns true if native code reduces several elements at a time.
 fn reassociates(kernel: &Kernel<'_>) -> bool {
     let text = kernel.ir(Stage::Tile).unwrap_or_default();
     text.lines().any(|l| l.contains("reduce vector(") && l.contains(" combine "))

@@ -1,4 +1,4 @@
-//! `--time`: the launch repeated, its median and what it means in work per second.
+//! `--time`: the launch repeated, its median and the work per second.
 
 use std::time::{Duration, Instant};
 

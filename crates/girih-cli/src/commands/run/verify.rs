@@ -12,7 +12,7 @@ use crate::render::Source;
 /// The bound on the error is `SLACK * sqrt(K) * eps * (largest value)`, K being the length of the longest accumulation.
 const SLACK: f64 = 8.0;
 
-/// How far rounding may move what a launch stores.
+/// A bound on rounding errors in a launch's results.
 pub struct Bound {
     /// K: the length of the longest accumulation.
     pub steps: f64,

@@ -1,7 +1,7 @@
 //! The report of a simulation as one page: numbers and pictures, nothing that is not in the file.
 //!
 //! In: the kernels of a run, perhaps beside those of the same run with other knobs. Out: HTML with inline SVG, and panes of source
-//! that a script fills. What users and kernels are called, and every text of theirs, is escaped.
+//! that a script fills. Names and all other texts of users are escaped.
 //!
 //! * what it costs, beside what it cost before          * the warps of one block, statement by statement
 //! * the lanes of each access of shared memory by bank   * global memory by array
@@ -108,7 +108,7 @@ fn findings(out: &mut String, r: &Report) {
     }
 }
 
-/// A row of numbers: what they are, and how one of a report is read.
+/// A row of numbers: their label, and the function that reads one from a report.
 type Row = (&'static str, fn(&Report) -> f64);
 
 const ROWS: [Row; 9] = [
@@ -187,7 +187,7 @@ fn arrays(out: &mut String, r: &Report) {
     *out += "</tbody>\n</table>\n";
 }
 
-/// The colours of what warps do.
+/// The colours of warps' activities.
 const KINDS: [(&str, &str, &[Instruction]); 7] = [
     ("arithmetic", "#9aa7b4", &[]),
     ("matrix unit", "#7b5cd6", &[Instruction::Matrix]),
@@ -302,7 +302,7 @@ fn accesses(out: &mut String, r: &Report, recording: &Recording) {
     }
 }
 
-/// Shared memory as lines of 32 banks; what lanes touch in the colour of the lane.
+/// Shared memory as lines of 32 banks; an element has the colour of the lane that accesses it.
 fn banks(out: &mut String, text: &str, request: &Request) {
     let mut words: BTreeMap<u64, u32> = BTreeMap::new();
     for lane in (0..32).filter(|l| request.lanes >> l & 1 == 1) {
@@ -354,7 +354,7 @@ fn banks(out: &mut String, text: &str, request: &Request) {
     );
 }
 
-/// The CUDA of a kernel with what each line takes; without CUDA, its statements.
+/// The CUDA of a kernel with the cost of each line; without CUDA, its statements.
 fn source(out: &mut String, seen: &Seen) {
     let r = &seen.report;
     *out += "<h3>The source, with what each line takes</h3>\n<div class=\"wide\"><table class=\"lined\">\n<thead><tr><th>line</th>\
@@ -385,7 +385,7 @@ fn source(out: &mut String, seen: &Seen) {
     };
     match &seen.source {
         Some(text) => {
-            // Functions in front of the kernel are no statements.
+            // Functions in front of the kernel are not statements.
             let first = by_line.keys().next().map_or(1, |n| n.saturating_sub(3).max(1));
             for (n, text) in (1..).zip(text.lines()).skip(first as usize - 1) {
                 line(n, by_line.get(&n).copied(), text);

@@ -1,6 +1,7 @@
 //! A kernel or a model under other knobs: run, checked against the default, and timed beside it.
 //!
-//! In: what `girih run` takes, and knobs. Out: the time under them, that under the default being 1; or why there is none. On a
+//! In: the arguments of `girih run`, and knobs. Out: the time under them, that under the default being 1; or why there is
+//! none. On a
 //! processor the two run in turns; on the simulator the estimates of both are compared, and one run is enough.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,7 +48,7 @@ impl From<girih::Error> for Refused {
 pub struct Measured {
     pub default: f64,
     pub candidate: f64,
-    /// The median of what the candidate takes of the default's time in each pair of runs, and the upper quartile.
+    /// The median of the ratios of the candidate's time to the default's in each pair of runs, and the upper quartile.
     pub ratio: f64,
     pub upper: f64,
 }
@@ -59,7 +60,7 @@ trait Call {
     fn results(&self) -> Vec<(String, &Buffer)>;
 }
 
-/// What the simulator's kernels of a run take by their estimates.
+/// The estimated seconds of a run's kernels on the simulator, added up.
 #[derive(Clone, Default)]
 struct Sum(Option<Arc<Mutex<f64>>>);
 
@@ -141,13 +142,13 @@ pub struct Bench<'a> {
     pub options: Options,
     subject: Subject<'a>,
     default: Box<dyn Call + 'a>,
-    /// What its first run took.
+    /// The time of its first run.
     first: f64,
     want: Vec<(String, Buffer)>,
     rounding: Rounding<'a>,
 }
 
-/// Opens what the arguments name, runs it under the default, and goes on with `then`.
+/// Opens the tile program or model that the arguments name, runs it under the default, and goes on with `then`.
 pub fn with<T>(
     args: &TuneArgs,
     options: Options,
@@ -238,7 +239,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Runs a candidate, checks what it leaves, and times it; longer where it is to be kept.
+    /// Runs a candidate, checks its results, and times it; longer where it is to be kept.
     pub fn measure(&mut self, candidate: &Candidate, keep: bool) -> Result<Measured, Refused> {
         let late = self.options.deadline;
         let over = |refused| match late.is_some_and(|deadline| Instant::now() >= deadline) {

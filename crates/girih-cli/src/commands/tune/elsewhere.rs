@@ -25,7 +25,7 @@ pub fn argument(candidate: &Candidate) -> String {
     candidate.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
 }
 
-/// What a process says of a candidate.
+/// A process's report on a candidate.
 pub fn outcome_json(candidate: &Candidate, outcome: &Result<Measured, Refused>, machine: &str, key: &str) -> Value {
     match outcome {
         Ok(m) => json!({
@@ -83,7 +83,7 @@ fn process(candidate: &Candidate, deadline: Instant) -> Option<Value> {
     serde_json::from_slice(&output.stdout).ok()
 }
 
-/// Evaluates a batch by so many processes at a time; ends before the end at the deadline and at Ctrl-C. One that dies is
+/// Evaluates a batch in `jobs` processes at a time; stops early at the deadline and at Ctrl-C. A process that dies is
 /// started once more.
 pub fn by_processes(
     jobs: usize,
@@ -124,7 +124,7 @@ pub fn by_lines(
     let read = std::io::stdin().lock().read_line(&mut line);
     let read = read.map_err(|e| Failure::usage(format!("--batches: the outcomes cannot be read: {e}")))?;
     if read == 0 || girih::interrupted() {
-        // Who evaluates has gone: what is known so far counts.
+        // The evaluating process has gone: the outcomes so far count.
         return Ok(batch.iter().map(|_| None).collect());
     }
     let said: Vec<Value> = serde_json::from_str(&line).map_err(|_| {

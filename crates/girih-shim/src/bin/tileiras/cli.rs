@@ -90,7 +90,7 @@ pub fn help() -> String {
     out + &format!("\nChips: {}\n", GPUS.join(" "))
 }
 
-/// Whether the word is an option, and its parts: name, and value after `=`.
+/// Splits a word that is an option into its name and the value after `=`.
 fn split(word: &str) -> Option<(&str, Option<&str>)> {
     let name = word.strip_prefix('-').filter(|n| !n.is_empty())?;
     let name = name.strip_prefix('-').unwrap_or(name);

@@ -80,7 +80,8 @@ fn job_done(job: &Job) -> Result<(), Wrong> {
     write(&job.output, &container)
 }
 
-/// Writes beside the place and moves there, so that nobody finds half a file; what is not an ordinary file is written to.
+/// Writes beside the place and moves there, so that nobody reads half a file; anything but a regular file is written in
+/// place.
 fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if path.metadata().is_ok_and(|m| !m.is_file()) {
         return std::fs::write(path, bytes);

@@ -13,14 +13,14 @@ use crate::system::machine::Cpu;
 /// The C compiler, for this machine or for a family of processors.
 pub fn compiler(options: &Options, cpu: Option<Cpu>) -> Result<Compiler> {
     let Some(cpu) = cpu else { return Ok(Tools::default().compiler(options)?.clone()) };
-    // Of another kind of processor the compiler is another program, unless one is named.
+    // For another architecture, call that architecture's cross compiler, unless the options name a compiler.
     let mut options = options.clone();
     if !cpu.is_here() {
         options.compiler.get_or_insert_with(|| format!("{}-linux-gnu-gcc", cpu.arch));
     }
     let tools = Tools::default();
     let missing = |e| match e {
-        // Not the compiler of this machine is missing, of which the general message speaks.
+        // The general message is about this machine's compiler; here the cross compiler is missing.
         Error::NoCompiler { tried } if !cpu.is_here() => Error::argument(format!(
             "a library for {arch} needs a C compiler for {arch}: `{}` was not found; Debian and Ubuntu have \
              `apt install gcc-{arch}-linux-gnu`, and GIRIH_CC names another",
@@ -32,7 +32,7 @@ pub fn compiler(options: &Options, cpu: Option<Cpu>) -> Result<Compiler> {
     Ok(tools.compiler(&options).map_err(missing)?.clone().with_features(cpu.features))
 }
 
-/// The command that compiles a library's source, for whoever does it again.
+/// The command that compiles a library's source, for users who compile it again.
 pub fn command(name: &str, compiler: &Compiler) -> String {
     let flags: Vec<&str> = compiler.flags.iter().map(String::as_str).filter(|f| *f != "-w").collect();
     format!("cc {} -c {name}.c", flags.join(" "))

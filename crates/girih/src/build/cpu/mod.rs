@@ -1,6 +1,6 @@
 //! Libraries for a CPU: one C file, its header and an archive.
 //!
-//! * [`source`]: kernels and what runs them    * [`model`], [`program`]: the functions    * [`archive`]: compiles them
+//! * [`source`]: kernels and the code that runs them    * [`model`], [`program`]: the functions    * [`archive`]: compiles them
 
 mod archive;
 mod model;

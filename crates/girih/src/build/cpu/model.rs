@@ -197,7 +197,7 @@ fn spelled(place: Place) -> String {
         Place::Symbol(name) => format!("(uint64_t){name}"),
         Place::Caller(name) => format!("girih_at({name})"),
         Place::Weights(at) => format!("girih_at((const char *)weights + {at})"),
-        // What is loaded on a CPU is among the weights.
+        // On a CPU, arrays computed at load lie among the weights.
         Place::Loaded(at) => literal(at as i64),
         Place::Arena(at) => format!("(uint64_t)(uintptr_t)arena + {at}"),
         Place::Behind(place, bytes) => format!("{} + {bytes}", spelled(*place)),
@@ -224,7 +224,7 @@ int $name_run($parameters);
 ";
 
 const RUN_ON: &str = "
-// The same on the caller's threads, whose arena is that of so many workers. The results are the same bits.
+// The same on the caller's threads, with an arena for their number. The results are the same in every bit.
 int $name_run_on(const $name_threads *threads, $parameters);
 ";
 

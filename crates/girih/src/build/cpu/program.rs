@@ -124,7 +124,7 @@ fn globals(entries: &[Entry], out: &mut String) {
             values::write(global.dtype, &mut memory, i as u64, bits);
         }
         let align = global.align.clamp(8, 4096).next_power_of_two();
-        *out += &format!("\n// The global {}, which keeps what is written to it.\n", label(&global.name));
+        *out += &format!("\n// The global {}, which keeps the values written to it.\n", label(&global.name));
         let values = if memory.iter().any(|b| *b != 0) { format!(" = {{\n{}}}", list(&memory)) } else { String::new() };
         *out += &format!("static uint8_t girih_global_{n}[{bytes}] __attribute__((aligned({align}))){values};\n");
     }

@@ -1,4 +1,4 @@
-//! What the C of models and of programs shares: kernels, what runs them, and messages.
+//! The parts of the generated C that models and programs share: kernels, the code that runs them, and messages.
 
 use girih_compiler::base::Code;
 use girih_compiler::loops::ir::{Kernel, Stmt, assertion_code};
@@ -10,7 +10,7 @@ use super::super::expr::string;
 use super::super::label;
 use crate::error::{Error, Result};
 
-/// The messages that every library has, and what its C calls them; results are numbered from 1.
+/// The messages that every library has, with their names in C; results are numbered from 1.
 const MESSAGES: [(&str, &str); 6] = [
     ("GIRIH_EXTENT", "an extent is out of its range"),
     ("GIRIH_TOO_LARGE", "an array or a grid is too large, or an extent is negative"),
@@ -27,13 +27,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// Kernels and what runs them. `command` compiles the file.
+    /// Kernels and the code that runs them. `command` compiles the file.
     ///
     /// # Errors
     /// Kernels that have no C.
     pub fn new(name: &str, command: &str, kernels: &[&Lowered], target: &Target) -> Result<Source> {
         let all: Vec<_> = kernels.iter().map(|k| &k.kernel).collect();
-        // Kernels come first: what headers define could be the name of one of their values.
+        // Kernels come before the headers: a macro of a header could have the name of one of their values.
         let kernels_text = pipeline::emit_library(&all, target).map_err(|d| Error::Program(vec![d]))?;
         let mut text = format!("// {command}\n{POSIX}{WARNINGS}{kernels_text}");
         text += &format!("\n#include \"{name}.h\"\n#include <string.h>\n\ntypedef {name}_threads girih_threads;\n");
@@ -85,10 +85,10 @@ impl Source {
     }
 }
 
-/// Under `-std=c11` headers declare what is POSIX's only where a source asks for it.
+/// Under `-std=c11` headers declare POSIX functions only if the source asks for them.
 const POSIX: &str = "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n";
 
-/// What compilers may say of code that was not written by hand.
+/// Warnings that compilers give for generated code.
 const WARNINGS: &str = "#pragma GCC diagnostic ignored \"-Wunused-variable\"
 #pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"
 #pragma GCC diagnostic ignored \"-Wunused-parameter\"

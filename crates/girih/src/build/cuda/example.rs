@@ -7,11 +7,11 @@ pub struct Array {
     pub name: String,
     /// An expression.
     pub bytes: String,
-    /// The type of its elements, the first of which are printed.
+    /// The element type of an array whose first elements are printed.
     pub shown: Option<String>,
 }
 
-/// `numbers` are definitions, `before` what comes before the arrays, `call` the call that runs it.
+/// `numbers` are definitions, `before` is the code before the arrays, `call` the call that runs the kernel.
 pub fn text(name: &str, numbers: &[String], before: &str, arrays: &[Array], call: &str, reads: bool) -> String {
     let mut out = filled(START, &[("$name", name)]);
     if reads {

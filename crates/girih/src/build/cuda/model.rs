@@ -43,7 +43,7 @@ pub fn library(parts: &Parts<'_>, name: &str, options: &Options) -> Result<Libra
     source.library(files)
 }
 
-/// The parameters of weights and of what is loaded, where there are any.
+/// The parameters of weights and of arrays computed at load, where there are any.
 fn kept(plan: &Planned<'_>) -> Vec<&'static str> {
     let weights = plan.weights.is_file().then_some("weights");
     let loaded = (plan.loaded_bytes > 0).then_some("loaded");
@@ -111,7 +111,7 @@ fn functions(plan: &Planned<'_>) -> Result<String> {
     let load = plan.parts.load_steps();
     if plan.loaded_bytes > 0 {
         out += &format!("\nCUresult {name}_load({}) {{\n  int bad = 0;\n", load_parameters(plan));
-        // Kernels take every symbol, whether they need it or not.
+        // Every kernel takes every symbol, even unused ones.
         for (symbol, s) in plan.symbols.iter().zip(plan.parts.graph.symbols.values()) {
             out += &format!("  const int64_t {symbol} = {};\n  (void){symbol};\n", s.lo);
         }
@@ -228,7 +228,7 @@ const WEIGHTS: &str = "
 ";
 
 const LOAD: &str = "
-// What depends on weights alone is computed once, into $upper_LOADED_BYTES bytes of the device.
+// Computes once the arrays that depend on weights alone, into $upper_LOADED_BYTES bytes of device memory.
 #define $upper_LOADED_BYTES $bytes
 CUresult $name_load($parameters);
 ";

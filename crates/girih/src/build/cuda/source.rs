@@ -1,4 +1,5 @@
-//! What the C around kernels of a GPU shares: their table, their descriptors, and how one is launched.
+//! The parts of the C host code that GPU models and programs share: the table of kernels, their tensor maps, and
+//! launches.
 
 use girih_compiler::emit::cuda::{Entry, FLAGS, Unit};
 use girih_compiler::index::Ix;
@@ -77,7 +78,7 @@ impl<'a> Source<'a> {
         Ok(out)
     }
 
-    /// Whether `exact.c` is part of [`Source::text`].
+    /// Returns true if `exact.c` is part of [`Source::text`].
     pub fn has_exact(&self) -> bool {
         self.kernels.iter().any(|k| !k.tensors.is_empty())
     }
@@ -182,7 +183,7 @@ fn encoded(kernel: &Kernel, tensor: &Tensor, at: usize) -> Result<String> {
     ))
 }
 
-/// What the driver calls the type of elements.
+/// The driver's name for an element type.
 fn data_type(dtype: DType) -> &'static str {
     match (dtype, dtype.bits()) {
         (DType::F16, _) => "FLOAT16",

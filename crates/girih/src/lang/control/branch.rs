@@ -6,7 +6,7 @@ use super::carried::{Leaf, Variables, leaves_of, refill, same_form, tiles_of, wi
 use crate::lang::builder::{Builder, Context, Id, Piece, Region, WRONG, commas, here};
 use crate::lang::tile::Tile;
 
-/// What an `if` is decided by.
+/// The condition of an `if`.
 #[diagnostic::on_unimplemented(
     message = "a condition is a `bool` or a `Tile<bool>`, not `{Self}`",
     label = "not a condition"
@@ -143,7 +143,7 @@ impl Branch {
         };
         let (mut slots, mut tiles, mut fits) = (Vec::new(), Vec::new(), true);
         for ((name, _), (x, y)) in variables.iter().zip(first.iter().zip(second)) {
-            // Where one side is left, what a variable was before does not matter.
+            // If one side leaves, the variable's value before the `if` does not matter.
             if live.len() == 2 {
                 fits &= same_form(b, name, x, y, places);
             }
@@ -211,7 +211,7 @@ impl Branch {
         refill(variables, &tiles);
     }
 
-    /// Whether no side goes on after the `if`.
+    /// Returns true if no branch continues after the `if`.
     pub fn left(&self) -> bool {
         here(|b| b.ended() || b.leaving)
     }

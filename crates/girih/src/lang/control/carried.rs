@@ -1,4 +1,4 @@
-//! What control flow carries of the variables that it changes.
+//! The parts of variables that loops and branches carry.
 
 use std::any::Any;
 
@@ -6,7 +6,7 @@ use crate::lang::builder::{Builder, Id, WRONG};
 use crate::lang::element::Elem;
 use crate::lang::tile::Tile;
 
-/// What control flow can carry of a variable.
+/// A part of a variable that control flow can carry.
 #[doc(hidden)]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Leaf {
@@ -15,7 +15,7 @@ pub enum Leaf {
     Value(String),
 }
 
-/// What a variable holds that a loop or an `if` of a kernel may assign: tiles, numbers, and tuples, arrays and vectors of these.
+/// The types of variables that a loop or an `if` of a kernel may assign: tiles, numbers, and tuples, arrays and vectors of these.
 #[diagnostic::on_unimplemented(
     message = "a loop or an `if` of a kernel cannot change a variable of type `{Self}`",
     label = "assigned inside of it",
@@ -33,7 +33,7 @@ pub trait Carried {
     fn restore(&mut self, saved: &dyn Any);
 }
 
-/// `save` and `restore` of what is cloned as a whole.
+/// `save` and `restore` of values that are cloned as a whole.
 macro_rules! saved {
     () => {
         fn save(&self) -> Box<dyn Any> {
@@ -129,7 +129,7 @@ pub(super) fn refill(variables: Variables, tiles: &[Id]) {
     variables.iter_mut().for_each(|(_, v)| v.refill(&mut tiles));
 }
 
-/// Whether a variable has the same form in two places; says what differs.
+/// Returns true if a variable has the same form in two places; reports the difference.
 pub(super) fn same_form(b: &mut Builder, name: &str, x: &[Leaf], y: &[Leaf], places: (&str, &str)) -> bool {
     let (before, after) = places;
     if x.len() != y.len() {

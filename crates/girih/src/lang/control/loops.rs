@@ -12,7 +12,7 @@ use crate::lang::tile::{Operand, Tile};
 /// A loop over constants makes no more iterations than this.
 const UNROLL_MOST: usize = 16384;
 
-/// What `for` runs over: a [`range`] of the kernel, or anything of Rust, whose iterations are unrolled.
+/// The types that `for` runs over: a [`range`] of the kernel, or any Rust iterator, whose iterations are unrolled.
 pub trait Repeat {
     #[doc(hidden)]
     type Steps;
@@ -121,7 +121,7 @@ impl<I: Iterator> Each<I> {
     pub fn go_on(&mut self, _: Variables) {
         self.jump("continue", false);
     }
-    /// Whether what is around the loop was left.
+    /// Returns true if control has left the code around the loop.
     pub fn left(&self) -> bool {
         here(|b| b.ended())
     }
@@ -138,7 +138,7 @@ struct Running {
     names: Vec<&'static str>,
     /// Before the loop, and inside of it.
     token: (Id, Id),
-    /// Of a loop over a range.
+    /// The counter of a loop over a range.
     counter: Id,
     wrong: bool,
 }
@@ -313,7 +313,7 @@ fn leave_unless(b: &mut Builder, stay: Id, of: usize, values: Vec<Id>, token: Id
     b.op(pieces, &[], vec![go, stop], false);
 }
 
-/// Writes the ends of a loop's iterations out, now that it is known what it carries.
+/// Writes the ends of a loop's iterations, now that its carried values are known.
 fn settle(b: &mut Builder, region: &mut Region, of: usize, with_token: bool, counter: Option<(Id, Id)>) {
     for op in std::mem::take(&mut region.ops) {
         let Op { end: Some(end), .. } = &op else {
@@ -398,8 +398,7 @@ impl<T: Integer> Counted<T> {
     }
 }
 
-/// The steps of `while` and `loop`. Whether the condition is Rust's own is known when it has been computed once: then the loop is
-/// unrolled.
+/// The steps of `while` and `loop`. If the first evaluation of the condition gives a `bool` of Rust, the loop is unrolled.
 #[doc(hidden)]
 pub struct While {
     running: Running,
@@ -432,7 +431,7 @@ impl While {
         match condition.decide() {
             Decided::Now(truth) => {
                 if self.unrolled.is_none() {
-                    // What the condition computed is not needed.
+                    // The operations of the condition are not needed.
                     here(|b| {
                         b.contexts.pop();
                         b.exit();

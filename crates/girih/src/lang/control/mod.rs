@@ -1,4 +1,4 @@
-//! `if`, `for` and `while` of a kernel: what the code that `#[girih::kernel]` writes calls at each of their steps.
+//! `if`, `for` and `while` of a kernel: the functions that the code of `#[girih::kernel]` calls at each of their steps.
 //!
 //! A branch whose condition is a tile runs its body twice, once for each side, a loop over a runtime range once. The variables
 //! that a body assigns are handed over at each step: their tiles become arguments and results of Tile IR's `if`, `for` and `loop`;

@@ -1,7 +1,7 @@
-//! What a running kernel calls back, through the functions of its [`Context`].
+//! The functions of [`Context`] that a running kernel calls back.
 //!
-//! Invariant: a callback runs on the kernel's thread and stands outside of it ([`Outside`]), so that a fault in here is not
-//! taken for one of the kernel's.
+//! Invariant: a callback runs on the kernel's thread but counts as outside of it ([`Outside`]), so that a fault here is not
+//! reported as the kernel's.
 
 use std::ffi::c_void;
 use std::sync::PoisonError;

@@ -1,4 +1,4 @@
-//! What a block of a kernel costs, learnt from its runs, and how many threads that is worth.
+//! The time that a kernel's block takes, learnt from its runs, and the number of threads that a launch is worth.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

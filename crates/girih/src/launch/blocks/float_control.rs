@@ -1,6 +1,6 @@
 //! The processor's rounding and flushing while a kernel runs.
 
-/// Rounds to nearest and flushes nothing while it lives; then puts back what the host program had.
+/// Rounds to nearest and flushes nothing while it lives; then restores the host program's setting.
 pub(crate) struct FloatControl(u64);
 
 impl FloatControl {

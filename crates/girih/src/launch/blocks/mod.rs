@@ -1,8 +1,8 @@
 //! Runs the blocks of one launch of a compiled kernel over the pool.
 //!
-//! Which blocks run where follows from what the kernel does ([`BlockOrder`]). Whatever the order, a block's prints leave
-//! as one piece when the block ends, the first trap stops the launch, Ctrl-C stops it, and where blocks wait for each
-//! other without end the host is told which wait where.
+//! The kernel's accesses decide which blocks run where ([`BlockOrder`]). In any order, a block's prints leave
+//! as one piece when the block ends, the first trap stops the launch, Ctrl-C stops it, and if blocks wait for each other
+//! without end, the host is told which ones wait, and where.
 
 mod callbacks;
 mod cost;
@@ -33,7 +33,7 @@ pub use girih_compiler::loops::launch_facts::BlockOrder;
 /// Largest grid whose blocks get a thread each.
 pub const MAX_TOGETHER: i64 = 1024;
 
-/// What a kernel said when it trapped.
+/// The cause of a kernel's trap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NativeTrap {
     pub kind: TrapKind,
@@ -51,18 +51,18 @@ pub struct Waiting {
     pub site: u32,
 }
 
-/// What a running kernel may ask for.
+/// Services that the host gives a running kernel.
 pub trait Host: Sync {
     /// Text of the `print` at `site`; `args` points at its arguments' elements, one pointer each.
     ///
     /// # Safety
-    /// `args` must be what the kernel compiled with that site passed.
+    /// `args` must be the pointer that the kernel compiled with that site passed.
     unsafe fn format(&self, site: u32, block: i64, args: *const *const c_void) -> String;
     /// A block's complete output.
     fn print(&self, block: i64, text: &str);
     /// Nothing progresses; these blocks wait.
     fn stalled(&self, waiting: &[Waiting]);
-    /// Whether `[addr, addr + len)` lies in live memory of this launch.
+    /// Returns true if `[addr, addr + len)` lies in live memory of this launch.
     fn live(&self, addr: u64, len: u64) -> bool;
 }
 
@@ -101,7 +101,7 @@ struct Shared<'a> {
     spare_cores: bool,
 }
 
-/// What `girih_ctx.host` points at.
+/// The object that `girih_ctx.host` points at.
 struct Worker<'a> {
     shared: &'a Shared<'a>,
     slot: usize,
@@ -188,7 +188,7 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
                     }
                 });
                 if let Err(e) = thread {
-                    // Those that are not there have ended.
+                    // Threads that were never started count as ended.
                     ended.fetch_add(threads - slot, Ordering::SeqCst);
                     shared.fail(Error::argument(format!(
                         "the kernel's blocks wait for each other, so each of the {threads} needs a thread, and the \
@@ -297,7 +297,7 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         let hi = (lo + step).min(shared.end);
         blocks += hi - lo;
         // SAFETY: the kernel was compiled for these parameters (the caller checked their count and kinds); the context
-        // and the worker live until the call returns; scratch holds what the kernel's meta asks for.
+        // and the worker live until the call returns; scratch has the size that the kernel's meta asks for.
         if let Err(fault) = unsafe { faults::call(run.kernel.entry, run.args.as_ptr(), &mut context, lo, hi) } {
             ABORT.store(STOP, Ordering::SeqCst);
             shared.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
@@ -324,7 +324,8 @@ impl Worker<'_> {
     }
 }
 
-/// Whether the abort flag means to stop, for a thread of the launch; the one that launched looks up where it is due.
+/// Returns true if the abort flag asks this thread of the launch to stop; the launching thread first checks for a
+/// pending stop.
 fn stop_asked(slot: usize) -> bool {
     if slot == 0 {
         signals::stopping_here();

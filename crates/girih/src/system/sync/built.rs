@@ -27,7 +27,7 @@ impl<T: Clone> Built<T> {
         self.made.lock().clone()
     }
 
-    /// The value; who comes while another thread makes it waits for that.
+    /// The value; a thread that comes while another one makes it waits.
     pub fn get_or_make(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
         if let Some(made) = self.get() {
             return Ok(made);

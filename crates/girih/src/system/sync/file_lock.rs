@@ -8,10 +8,10 @@ use super::brief::{Brief, me};
 use crate::error::{Error, Result};
 use crate::system::signals;
 
-/// Files of which a child must not keep a copy, with the threads that have them.
+/// Files whose copies a child must close, with the threads that have them.
 static ALONE: Brief<Vec<(i32, usize)>> = Brief::new(Vec::new());
 
-/// A locked file whose lock ends with the value, or with the process, whatever children that has.
+/// A locked file whose lock ends with the value, or with the process, even if it has children.
 pub struct FileLock(File, bool);
 
 impl FileLock {
@@ -31,7 +31,7 @@ impl FileLock {
         }
     }
 
-    /// Whether it keeps others out.
+    /// Returns true if it keeps others out.
     pub fn is_real(&self) -> bool {
         self.1
     }

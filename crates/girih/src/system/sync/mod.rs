@@ -1,7 +1,7 @@
 //! Locks that a fork leaves usable.
 //!
-//! A fork copies memory and one thread. A lock that another thread held would stay locked in the child forever, and what
-//! that thread was changing would stay half changed. So what threads share is behind one of these:
+//! A fork copies memory and one thread. A lock that another thread held would stay locked in the child forever, and data
+//! that this thread was changing would stay half changed. So data shared by threads is behind one of these:
 //!
 //! * [`Brief`]: data that is touched for moments. A fork waits until nobody is inside (`pthread_atfork`), so in the child
 //!   it is free and whole. Nobody may wait for anything inside, least of all for another program's lock.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Forks; the child ends with what `child` returns. Fails when the child does not end.
+/// Forks; the child ends with the result of `child`. Fails when the child does not end.
 fn in_fork(child: impl FnOnce() -> bool) {
-    // SAFETY: the child calls what the tests below name, and `_exit`.
+    // SAFETY: the child calls the tests' functions below, and `_exit`.
     let number = unsafe { libc::fork() };
     assert!(number >= 0, "no fork: {}", std::io::Error::last_os_error());
     if number == 0 {

@@ -37,7 +37,7 @@ impl Default for Turn {
 pub enum Denied {
     /// It was told to stop while it waited.
     Stopped,
-    /// It is this thread's turn already: a signal's handler, or what a kernel prints to, runs in the middle of it.
+    /// It is this thread's turn already: a signal's handler, or the receiver of a kernel's prints, runs in the middle of it.
     Mine,
 }
 
@@ -93,7 +93,7 @@ impl Turn {
                 self.0.lock().waiting.retain(|(thread, _)| *thread != holder.thread);
                 return Err(Denied::Stopped);
             }
-            // Long enough to cost nothing, short enough for who presses Ctrl-C.
+            // Long enough to cost nothing, short enough after Ctrl-C.
             std::thread::park_timeout(Duration::from_millis(20));
         }
     }
@@ -131,7 +131,7 @@ impl<T: Default> Turned<T> {
     pub fn take(&self) -> std::result::Result<TurnedGuard<'_, T>, Denied> {
         let holding = self.turn.take()?;
         if holding.broken {
-            // What the thread of another process was doing is left as it is, not even dropped.
+            // The data that another process's thread was changing is not even dropped, but overwritten.
             // SAFETY: it is this thread's turn.
             unsafe { self.data.get().write(T::default()) };
         }
