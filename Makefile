@@ -8,13 +8,19 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
 # Longest first, so that nothing long is left alone at the end.
 test: lint readme unit cuda python operations-part cutile-part bytecode onnx models libraries gpu-coverage-part numeric simulated random hostile contrib
+
+# While you work: unit tests of one folder of the compiler, every diagnostic, and some random programs. `make quick LAYER=kernel`.
+LAYER ?= tile
+quick:
+	cargo test --quiet --workspace --lib --test it -- $(LAYER):: diagnostics:: layering::
+	cargo run --quiet -p girih-random -- --count 50
 
 # The first command of the README, word for word.
 readme: build
@@ -44,7 +50,7 @@ dialect: build
 # tests that click say that they are skipped where there is none.
 browser:
 	@command -v chromium > /dev/null || { echo "make browser needs Chromium: apt install chromium" >&2; exit 1; }
-	GIRIH_BROWSER=1 cargo test --quiet --workspace --test explain --test sim in_a_browser
+	GIRIH_BROWSER=1 cargo test --quiet --workspace --test it in_a_browser
 
 # Kernels in Triton's words, natively, on the evaluator and on the simulator, beside NumPy and PyTorch.
 triton: .venv/ready
@@ -186,12 +192,12 @@ bytecode: build .venv/ready
 
 # Emitted CUDA through NVIDIA's compiler for every GPU target, and the machine code it gives. No GPU is needed.
 cuda: .venv/ready
-	VIRTUAL_ENV="$(CURDIR)/.venv" timeout 1200 cargo test --quiet --workspace --test cuda_compile -- --include-ignored
+	VIRTUAL_ENV="$(CURDIR)/.venv" timeout 1200 cargo test --quiet --workspace --test it cuda_compile:: -- --include-ignored
 
 # Kernels as OpenCL under another one's detector of races, which Debian's package `oclgrind` brings.
 oclgrind:
 	@command -v oclgrind-kernel > /dev/null || { echo "make oclgrind needs Oclgrind: apt install oclgrind" >&2; exit 1; }
-	cargo test --release --quiet -p girih --test oclgrind -- --include-ignored --nocapture
+	cargo test --release --quiet -p girih --test it oclgrind:: -- --include-ignored --nocapture
 
 # What `girih build --cpu aarch64` writes, under qemu: Debian's packages `gcc-aarch64-linux-gnu` and `qemu-user`.
 aarch64: build .venv/ready

@@ -10,7 +10,7 @@ use girih_compiler::cuda_tile::verify;
 use girih_compiler::graph::Graph;
 use girih_compiler::{pipeline, source};
 
-use crate::memory::peak_of;
+use super::memory::peak_of;
 
 /// Reading may take this much memory, and [`MULTIPLE`] times the file.
 const BASE: usize = 24 << 20;

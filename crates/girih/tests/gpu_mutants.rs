@@ -8,6 +8,7 @@
 //! placed for every target, and each model at all of the knobs; else at a fourth of them, in turn. `MUTANTS=softmax` takes those
 //! whose expression has that word.
 
+#[path = "it/gpu_programs/mod.rs"]
 mod gpu_programs;
 
 use std::collections::BTreeMap;

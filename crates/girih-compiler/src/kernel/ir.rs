@@ -2,12 +2,13 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? cluster? "scratch" INT shared? "{"
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? warp? cluster? "scratch" INT shared? "{"
 //!            (slot | global | tensor)* stmt* "}"
 //!                                                            INT: bytes for each worker; LABEL: its name in quotes,
 //!                                                            what is not plain escaped
 //! grid    := "grid" "(" ix "," ix "," ix ")"                               the kernel's own; otherwise the launch gives it
 //! threads := "threads" INT                                                 of a block, on a GPU; scratch is then a thread's
+//! warp    := "warp" INT                                                    lanes of a warp, 32 where it is not there
 //! cluster := "cluster" INT                                                 blocks, side by side along x, that reach each other's
 //!                                                                          shared memory
 //! shared  := "shared" INT                                                  bytes of shared memory of a block
@@ -42,7 +43,7 @@
 //!    that is emitted from a kernel contains no other text of a user.
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
-//! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. Constructs
+//! 6. Threads of a block are numbered along one dimension: with warps of 32, thread `tx` is lane `tx%32` of warp `tx//32`. Constructs
 //!    that need several threads (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`,
 //!    asynchronous copies and the waits for them) appear only where a block has several.
 //! 7. All threads of a block reach a `barrier` together, all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix`
@@ -209,10 +210,8 @@ pub enum Fence {
     Registers,
 }
 
-/// Lanes of a warp.
-pub const WARP: u32 = 32;
-/// Threads of a warpgroup, four warps.
-pub const WARPGROUP: u32 = 4 * WARP;
+/// Warps of a warpgroup.
+pub const WARPGROUP: u32 = 4;
 
 /// A matrix in shared memory as `wgmma` reads it. Its terms are contiguous, in rows of `swizzle` bytes below each
 /// other; where it is transposed, its lines are contiguous instead. Pieces of rows are exchanged as TMA does it.
@@ -293,7 +292,7 @@ impl Transposed {
     }
 }
 
-/// The lane whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
+/// The lane whose value a lane of a warp gets from a shuffle; the operand counts modulo the lanes of a warp.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shuffle {
     /// The value of the lane whose number differs in the operand's bits.
@@ -305,12 +304,12 @@ pub enum Shuffle {
 }
 
 impl Shuffle {
-    /// The lane that lane `lane` reads from.
-    pub fn source(self, lane: u32, by: u64) -> u32 {
-        let by = by as u32 % WARP;
+    /// The lane that lane `lane` reads from, in a warp of `warp` lanes.
+    pub fn source(self, lane: u32, by: u64, warp: u32) -> u32 {
+        let by = (by % u64::from(warp.max(1))) as u32;
         match self {
             Shuffle::Xor => lane ^ by,
-            Shuffle::Down if lane + by < WARP => lane + by,
+            Shuffle::Down if lane + by < warp => lane + by,
             Shuffle::Down => lane,
             Shuffle::Idx => by,
         }
@@ -365,6 +364,8 @@ pub struct Kernel {
     pub globals: Vec<Global>,
     /// Threads of a block; 1 on a CPU.
     pub threads: u32,
+    /// Lanes of a warp, a number of the target: 32 where nothing else is said.
+    pub warp: u32,
     /// Blocks of a cluster, side by side along x; 1 where there are none.
     pub cluster: u32,
     /// Bytes of scratch for each worker, or each thread of a GPU.
@@ -388,6 +389,7 @@ impl Default for Kernel {
             tensors: IdMap::new(),
             globals: vec![],
             threads: 1,
+            warp: 32,
             cluster: 1,
             scratch: 0,
             shared: 0,
@@ -398,6 +400,11 @@ impl Default for Kernel {
 }
 
 impl Kernel {
+    /// Threads of a warpgroup.
+    pub fn warpgroup(&self) -> u32 {
+        self.warp.saturating_mul(WARPGROUP)
+    }
+
     /// Mbarriers, those of all slots.
     pub fn mbarriers(&self) -> u64 {
         self.slots.values().filter(|s| s.space == Space::Mbarrier).fold(0, |n, s| n.saturating_add(s.len))

@@ -290,6 +290,9 @@ impl<'a> Parser<'a> {
         if c.eat("threads") {
             self.k.threads = c.int()?;
         }
+        if c.eat("warp") {
+            self.k.warp = c.int()?;
+        }
         if c.eat("cluster") {
             self.k.cluster = c.int()?;
         }

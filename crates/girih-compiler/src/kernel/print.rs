@@ -44,10 +44,12 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
         .as_ref()
         .map_or(String::new(), |[x, y, z]| format!(" grid ({}, {}, {})", p.ix(x), p.ix(y), p.ix(z)));
     let threads = if kernel.threads == 1 { String::new() } else { format!(" threads {}", kernel.threads) };
+    let warp = if kernel.warp == 32 { String::new() } else { format!(" warp {}", kernel.warp) };
     let cluster = if kernel.cluster == 1 { String::new() } else { format!(" cluster {}", kernel.cluster) };
     let shared = if kernel.shared == 0 { String::new() } else { format!(" shared {}", kernel.shared) };
     let params = params.join(", ");
-    let _ = writeln!(p.out, "kernel {name}({params}){grid}{threads}{cluster} scratch {}{shared} {{", kernel.scratch);
+    let _ =
+        writeln!(p.out, "kernel {name}({params}){grid}{threads}{warp}{cluster} scratch {}{shared} {{", kernel.scratch);
     for slot in kernel.slots.values() {
         let (ty, mbarrier) = (Ty { elem: slot.elem, lanes: 1 }.to_string(), slot.space == Space::Mbarrier);
         let (word, ty) = match mbarrier {

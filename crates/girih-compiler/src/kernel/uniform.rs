@@ -30,7 +30,7 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Varies {
     pub across: Across,
-    /// The bits of a lane's number that it depends on.
+    /// The bits of a lane's number that it depends on; those above a warp's lanes say nothing.
     pub lanes: u32,
 }
 
@@ -48,10 +48,9 @@ pub enum Across {
 
 impl Varies {
     const NOT: Varies = Varies { across: Across::Nothing, lanes: 0 };
-    const BY_LANE: Varies = Varies { across: Across::Nothing, lanes: WARP - 1 };
     const BY_WARP: Varies = Varies { across: Across::Warps, lanes: 0 };
     /// Each thread may have its own.
-    const BY_THREAD: Varies = Varies { across: Across::Warps, lanes: WARP - 1 };
+    const BY_THREAD: Varies = Varies { across: Across::Warps, lanes: u32::MAX };
 
     fn and(self, other: Varies) -> Varies {
         Varies { across: self.across.max(other.across), lanes: self.lanes | other.lanes }
@@ -163,13 +162,17 @@ impl Walk<'_> {
         all.iter().fold(Varies::NOT, |sum, o| sum.and(self.opnd(o)))
     }
 
+    fn warp(&self) -> i64 {
+        self.k.warp.max(1).into()
+    }
+
     /// The number of a thread's part, in parts of `threads` threads.
     fn part(&self, threads: i64) -> Varies {
-        let warp = i64::from(WARP);
+        let warp = self.warp();
         match threads {
             n if n <= 0 => Varies::BY_THREAD,
             n if n % warp == 0 => Varies { lanes: 0, ..self.parts(n) },
-            n if warp % n == 0 => Varies { lanes: (WARP - 1) & !(n as u32 - 1), ..self.parts(warp) },
+            n if warp % n == 0 => Varies { lanes: !(n as u32 - 1), ..self.parts(warp) },
             _ => Varies::BY_THREAD,
         }
     }
@@ -178,24 +181,24 @@ impl Walk<'_> {
     /// not vary.
     fn parts(&self, threads: i64) -> Varies {
         match threads {
-            n if n <= 0 || n % i64::from(WARP) != 0 => Varies::BY_THREAD,
-            _ if self.k.threads <= WARP => Varies::NOT,
-            n if n % i64::from(WARPGROUP) != 0 => Varies::BY_WARP,
-            _ if self.k.threads <= WARPGROUP => Varies::NOT,
+            n if n <= 0 || n % self.warp() != 0 => Varies::BY_THREAD,
+            _ if self.k.threads <= self.k.warp => Varies::NOT,
+            n if n % i64::from(self.k.warpgroup().max(1)) != 0 => Varies::BY_WARP,
+            _ if self.k.threads <= self.k.warpgroup() => Varies::NOT,
             _ => Varies { across: Across::Groups, lanes: 0 },
         }
     }
 
     fn thread(&self) -> Varies {
-        Varies { lanes: WARP - 1, ..self.parts(WARP.into()) }
+        Varies { lanes: u32::MAX, ..self.parts(self.warp()) }
     }
 
     fn ix(&self, ix: &Ix) -> Varies {
         match (ix, ix.operands()) {
             (Ix::FloorDiv(..), Some((Ix::Thread, Ix::Const(by)))) => self.part(*by),
             // The last bits of the lane's number.
-            (Ix::Mod(..), Some((Ix::Thread, Ix::Const(by)))) if *by > 0 && i64::from(WARP) % by == 0 => {
-                Varies { lanes: *by as u32 - 1, ..Varies::BY_LANE }
+            (Ix::Mod(..), Some((Ix::Thread, Ix::Const(by)))) if *by > 0 && self.warp() % by == 0 => {
+                Varies { lanes: *by as u32 - 1, ..Varies::NOT }
             }
             (_, Some((a, b))) => self.ix(a).and(self.ix(b)),
             (Ix::Thread, _) => self.thread(),
@@ -240,8 +243,8 @@ impl Walk<'_> {
             (*of == own).then_some(*bit)
         });
         match bit {
-            Some(bit) if op.folds(ty.held()) && self.k.threads.is_multiple_of(WARP) => {
-                Varies { lanes: all.lanes & !bit, ..all }
+            Some(bit) if op.folds(ty.held()) && self.k.threads.is_multiple_of(self.k.warp.max(1)) => {
+                Varies { lanes: all.lanes & !bit & self.k.warp.saturating_sub(1), ..all }
             }
             _ => all,
         }
@@ -254,7 +257,7 @@ impl Walk<'_> {
             _ if value.lanes == 0 => Varies { across: value.across, lanes: 0 },
             Shuffle::Idx => Varies { across: value.across.max(from.across), lanes: from.lanes },
             Shuffle::Xor if matches!(by, Opnd::Const { .. }) => value,
-            _ => Varies { lanes: WARP - 1, ..value.and(from) },
+            _ => Varies { lanes: u32::MAX, ..value.and(from) },
         }
     }
 
@@ -310,7 +313,7 @@ impl Walk<'_> {
     /// Warpgroups meet, each on its own. If all threads come and the last ones are not a whole group, not all of that
     /// group do.
     fn groups_meet(&mut self, at: usize, way: Varies) {
-        let whole = way != Varies::NOT || self.k.threads.is_multiple_of(WARPGROUP);
+        let whole = way != Varies::NOT || self.k.threads.is_multiple_of(self.k.warpgroup().max(1));
         self.meets(at, if whole { way } else { Varies::BY_WARP }, Across::Groups);
     }
 
@@ -345,7 +348,7 @@ impl Walk<'_> {
             Stmt::Shuffle { dst, kind, value, by } => {
                 if let (Shuffle::Xor, Opnd::Const { bits, .. }) = (kind, by)
                     && bits.is_power_of_two()
-                    && *bits < WARP.into()
+                    && *bits < self.k.warp.into()
                 {
                     self.exchanged.insert(*dst, (*value, *bits as u32));
                 }
@@ -519,7 +522,13 @@ mod tests {
         };
         assert_eq!(
             ["n", "a", "b", "c", "d"].map(by_name),
-            [Varies::NOT, Varies::BY_LANE, Varies::BY_WARP, Varies::BY_THREAD, Varies::BY_WARP]
+            [
+                Varies::NOT,
+                Varies { across: Across::Nothing, lanes: 31 },
+                Varies::BY_WARP,
+                Varies::BY_THREAD,
+                Varies::BY_WARP
+            ]
         );
     }
 }

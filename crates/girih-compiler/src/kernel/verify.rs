@@ -90,6 +90,8 @@ const WIDEST: u64 = 16;
 pub(in crate::kernel) const MOST_MBARRIERS: u64 = 64;
 /// Blocks of a cluster, on every GPU that has clusters.
 const MOST_CLUSTER: u32 = 8;
+/// Lanes of the widest warp of any GPU.
+const MOST_WARP: u32 = 64;
 
 /// Returns true if an index can be a multiple of `of`.
 fn may_align(index: &Ix, of: i128) -> bool {
@@ -123,8 +125,11 @@ impl Verifier<'_> {
                 k.cluster
             )
         });
-        self.expect(k.cluster == 1 || k.threads.is_multiple_of(WARP), || {
-            format!("the blocks of a cluster have whole warps of {WARP} threads, not {} threads", k.threads)
+        self.expect(k.warp.is_power_of_two() && k.warp <= MOST_WARP, || {
+            format!("a warp has {} lanes; it has a power of two of them, at most {MOST_WARP}", k.warp)
+        });
+        self.expect(k.cluster == 1 || self.whole_warps(), || {
+            format!("the blocks of a cluster have whole warps of {} threads, not {} threads", k.warp, k.threads)
         });
         self.expect(k.threads > 1 || k.shared == 0, || "a block of one thread has shared memory".to_string());
         for slot in k.slots.values() {
@@ -542,9 +547,14 @@ impl Verifier<'_> {
         }
     }
 
+    fn whole_warps(&self) -> bool {
+        self.k.threads.is_multiple_of(self.k.warp.max(1))
+    }
+
     /// The threads that a statement needs.
     fn threads(&mut self, stmt: &Stmt) {
-        let (threads, words) = (self.k.threads, || stmt.words());
+        let (threads, warp, group) = (self.k.threads, self.k.warp, self.k.warpgroup());
+        let (whole, words) = (self.whole_warps(), || stmt.words());
         match stmt.runs() {
             Runs::Any => {}
             Runs::Alone => self.expect(threads == 1, || format!("`{}` needs a kernel of one thread", words())),
@@ -552,11 +562,11 @@ impl Verifier<'_> {
                 self.expect(threads > 1, || format!("`{}` needs a block of several threads", words()));
             }
             Runs::Cluster => self.clusters(&words(), 1),
-            Runs::Warp => self.expect(threads.is_multiple_of(WARP), || {
-                format!("`{}` needs whole warps of {WARP} threads, and a block has {threads}", words())
+            Runs::Warp => self.expect(whole, || {
+                format!("`{}` needs whole warps of {warp} threads, and a block has {threads}", words())
             }),
-            Runs::Group => self.expect(threads >= WARPGROUP, || {
-                format!("`{}` needs whole warpgroups of {WARPGROUP} threads, and a block has {threads}", words())
+            Runs::Group => self.expect(threads >= group, || {
+                format!("`{}` needs whole warpgroups of {group} threads, and a block has {threads}", words())
             }),
         }
     }

@@ -177,3 +177,15 @@ fn a_shuffle_needs_its_words() {
     let text = block("threads 64 scratch 0", "x: f32 = load o[0]\ny: f32 = shuffle up x, 1:i32");
     assert_eq!(parse::parse(&text).unwrap_err().message, "expected `xor`, `down` or `idx`, found `up`");
 }
+
+#[test]
+fn a_warp_has_the_lanes_that_the_kernel_says() {
+    let sum = "x: i32 = index tx\ny: i32 = shuffle xor x, 32:i32";
+    assert_eq!(wrong(&block("threads 128 warp 64 scratch 0", sum)), [""; 0]);
+    let half = wrong(&block("threads 96 warp 64 scratch 0", sum));
+    assert!(half[0].contains("needs whole warps of 64 threads, and a block has 96"), "{half:?}");
+    for lanes in ["0", "24", "128"] {
+        let none = wrong(&block(&format!("threads 128 warp {lanes} scratch 0"), "barrier"));
+        assert!(none[0].contains(&format!("a warp has {lanes} lanes; it has a power of two")), "{none:?}");
+    }
+}

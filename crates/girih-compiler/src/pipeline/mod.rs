@@ -301,7 +301,11 @@ fn lower_kernel(
     let tile = run(&tile::rules(&cx.target), loops.clone(), &cx, rewrites, observer, Form::Tile, |r| Event::Tile(r))?;
     tell(observer, Event::Begin("legalise"))?;
     let shared = options.target.bytes_of(MemoryKind::Shared);
-    let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check, shared })
+    let warp = match options.target.axes.lanes {
+        0 | 1 => kernel::legalise::Options::default().warp,
+        lanes => lanes,
+    };
+    let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check, shared, warp })
         .map_err(|sentence| vec![at_largest_alloca(Diagnostic::error(Code::CannotLower, sentence), &tile)])?;
     if let Some(first) = kernel::verify::verify(&kernel).first() {
         let bug = Diagnostic::error(Code::InternalBug, format!("legalise made IR that does not verify: {first}"));

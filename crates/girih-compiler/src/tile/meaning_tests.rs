@@ -91,7 +91,8 @@ fn check(case: &Case, ctx: &Context) {
         }
     }
     let shared = ctx.target.bytes_of(MemoryKind::Shared);
-    let lowered = legalise(&k, &Options { check: false, shared }).unwrap_or_else(|e| panic!("{e}\n{}", text(&k)));
+    let lowered =
+        legalise(&k, &Options { shared, ..Options::default() }).unwrap_or_else(|e| panic!("{e}\n{}", text(&k)));
     assert_eq!(kernel::verify::verify(&lowered), Vec::<String>::new(), "{}", kernel::print::print(&lowered));
     if lowered.threads <= 1 {
         let (mut memory, launch, buffers) = place(&k, case);
@@ -149,7 +150,7 @@ fn elements_in_turn() {
             // Vectors of each kind are interleaved, up to four kinds.
             for loops in [line.clone() + &of("c", kinds, ty), rows].into_iter().filter(|_| n == 512) {
                 let placed = schedule(&parsed(&loops), &context());
-                let lowered = legalise(&placed, &Options { check: false, shared: 0 }).unwrap_or_else(|e| panic!("{e}"));
+                let lowered = legalise(&placed, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
                 let made = kernel::print::print(&lowered);
                 assert_eq!(made.contains("= interleave 0 of"), kinds <= 4, "{made}");
             }
@@ -196,7 +197,7 @@ fn products_in_tiles() {
 "#
                 );
                 let placed = schedule(&parsed(&loops), &ctx);
-                let made = legalise(&placed, &Options { check: false, shared: 0 }).unwrap_or_else(|e| panic!("{e}"));
+                let made = legalise(&placed, &Options::default()).unwrap_or_else(|e| panic!("{e}"));
                 let made = kernel::print::print(&made);
                 assert_eq!(made.contains("tile 0 add"), tiles, "{m} {n} {k} {b}\n{}\n{made}", text(&placed));
                 check(&case(&loops, [1, 1, 1], &[m * k, k * n, m * n]), &ctx);
@@ -841,7 +842,7 @@ fn every_derived_barrier_and_wait_is_needed() {
         let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(&knobs) };
         let tile = rules(&ctx.target).list.iter().fold(parsed(&case.loops), |k, rule| apply(rule.name, &k, &ctx).0);
         let want = evaluate(&parsed(&case.loops), case);
-        let whole = legalise(&tile, &Options { check: false, shared: 1 << 17 }).unwrap();
+        let whole = legalise(&tile, &Options { shared: 1 << 17, ..Options::default() }).unwrap();
         let all = synchronisation(&mut whole.clone(), None);
         let waits = if target == "sm_80" { "wait groups" } else { "wait" };
         assert!(all.contains(&"barrier") && (asynchronous == 0 || all.contains(&waits)), "{all:?}");

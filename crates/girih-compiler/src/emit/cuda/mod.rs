@@ -130,6 +130,9 @@ pub fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     if kernel.threads > threads {
         return Err(format!("a block of {} threads; {} has blocks of at most {threads}", kernel.threads, target.name));
     }
+    if kernel.threads > 1 && kernel.warp != target.axes.lanes {
+        return Err(format!("warps of {} lanes; {} has warps of {}", kernel.warp, target.name, target.axes.lanes));
+    }
     let (cluster, most) = (kernel.cluster, target.axes.cluster);
     if cluster > most {
         return Err(format!("clusters of {cluster} blocks; {} has none of more than {most}", target.name));

@@ -46,12 +46,20 @@ use crate::tile::boxes::BoxCopy;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The options of a lowering.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
     /// Check every access of global memory against the regions of the launch.
     pub check: bool,
     /// The most bytes of shared memory that a block can have.
     pub shared: u64,
+    /// Lanes of a warp, a power of two.
+    pub warp: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { check: false, shared: 0, warp: 32 }
+    }
 }
 
 /// The most scratch memory a worker may need, in bytes.
@@ -64,7 +72,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     let mut lower = Lower::new(&bound, options)?;
     if lower.out.threads > 1 {
         let rounds = rounds.as_ref().map(|r| r.axis);
-        lower.barriers = sync::barriers(&bound, kernel.open, rounds, &lower.slots.met);
+        lower.barriers = sync::barriers(&bound, kernel.open, rounds, &lower.slots.met, options.warp);
     }
     (lower.numbers, lower.rounds) = (numbers.into_iter().collect(), rounds);
     lower.out.cluster = cluster.as_ref().map_or(1, |c| c.blocks);
@@ -193,8 +201,9 @@ impl<'a> Lower<'a> {
             let name = named.fresh(&g.name);
             k::Global { array: l::Global { name: name.to_string(), ..g.clone() }, name }
         });
-        let active = threads::of(&src.body);
-        let active = active + roles::producers(src, active);
+        let warp = options.warp;
+        let active = threads::of(&src.body, warp);
+        let active = active + roles::producers(src, active, warp);
         let mut lower = Lower {
             src,
             options,
@@ -202,6 +211,7 @@ impl<'a> Lower<'a> {
             out: k::Kernel {
                 name: Label::new(&src.name),
                 threads: active,
+                warp,
                 scratch: slots.total,
                 shared: slots.shared,
                 globals: globals.collect(),
@@ -228,7 +238,7 @@ impl<'a> Lower<'a> {
             nest: Vec::new(),
             waits: None,
             barriers: FxHashSet::default(),
-            places: threads::places(&src.body),
+            places: threads::places(&src.body, warp),
             partials: FxHashMap::default(),
             generations: FxHashMap::default(),
             copies: false,

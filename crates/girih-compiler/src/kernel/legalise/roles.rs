@@ -45,7 +45,8 @@ const FEWEST: u32 = 24;
 const MANY: u64 = 96;
 
 /// Threads that fill beside those that compute: a warp, or a warpgroup that gives up most of its registers.
-pub(super) fn producers(kernel: &l::Kernel, consumers: u32) -> u32 {
+pub(super) fn producers(kernel: &l::Kernel, consumers: u32, warp: u32) -> u32 {
+    let group = warp * k::WARPGROUP;
     let mut found = false;
     walk::visit(&kernel.body, &mut |s| {
         found |= matches!(s, l::Stmt::For(f) if matches!(f.place, l::Place::Pipeline { roles: true, .. }));
@@ -54,17 +55,17 @@ pub(super) fn producers(kernel: &l::Kernel, consumers: u32) -> u32 {
     let own: u64 = private.map(|b| b.bytes() / 4 / b.shape[0].max(1)).sum();
     match found {
         false => 0,
-        true if own >= MANY && consumers.is_multiple_of(k::WARPGROUP) && more(consumers).is_some() => k::WARPGROUP,
-        true => k::WARP,
+        true if own >= MANY && consumers.is_multiple_of(group) && more(consumers, group).is_some() => group,
+        true => warp,
     }
 }
 
 /// The registers of each thread at the start, where a warpgroup fills, and of the threads that compute in the loop;
 /// `None` if they get no more than without it.
-fn more(consumers: u32) -> Option<[u32; 2]> {
-    let at_first = registers::at_first(consumers + k::WARPGROUP);
-    let pool = at_first * (consumers + k::WARPGROUP);
-    let more = ((pool - FEWEST * k::WARPGROUP) / consumers / UNIT * UNIT).min(MOST);
+fn more(consumers: u32, group: u32) -> Option<[u32; 2]> {
+    let at_first = registers::at_first(consumers + group);
+    let pool = at_first * (consumers + group);
+    let more = ((pool - FEWEST * group) / consumers / UNIT * UNIT).min(MOST);
     (at_first < MOST && more > at_first).then_some([at_first, more])
 }
 
@@ -77,8 +78,8 @@ impl Lower<'_> {
     /// Declares the buffers that a warp fills for the others, and the mbarriers between them.
     pub(super) fn begin_roles(&mut self, f: &l::For, depth: u32) -> Res<Option<Full>> {
         self.declare_stages(f, depth)?;
-        let consumers = super::threads::of(&self.src.body);
-        self.tensors(f.stages().0, depth, false, Some(consumers / k::WARP))
+        let consumers = super::threads::of(&self.src.body, self.out.warp);
+        self.tensors(f.stages().0, depth, false, Some(consumers / self.out.warp))
     }
 
     pub(super) fn specialised(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
@@ -86,8 +87,9 @@ impl Lower<'_> {
         // A block that goes on with another tile waits for its last product, so that the producer warp learns that its
         // operands have been read.
         let overlap = overlap && self.rounds.is_none();
-        let consumers = super::threads::of(&self.src.body);
-        let more = more(consumers).filter(|_| self.out.threads - consumers == k::WARPGROUP);
+        let consumers = super::threads::of(&self.src.body, self.out.warp);
+        let group = self.out.warpgroup();
+        let more = more(consumers, group).filter(|_| self.out.threads - consumers == group);
         let full = match &self.begun {
             Some(begun) => begun.full(),
             None => self.begin_roles(f, depth)?,
@@ -107,7 +109,7 @@ impl Lower<'_> {
             s.active = all;
             done?;
             s.push(k::Stmt::SyncWarp);
-            let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
+            let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(s.out.warp.into()));
             // The generation that a product has read: the one of the iteration before, if products overlap.
             let read = if overlap { k::Ix::sub(at.clone(), one.clone()) } else { turn };
             let on = full.generation(free, &read);
@@ -161,14 +163,11 @@ mod tests {
 
     #[test]
     fn a_multiprocessor_has_the_registers_of_all() {
-        assert_eq!([128, 256, 384].map(more), [None, Some([168, 240]), Some([128, 160])]);
+        assert_eq!([128, 256, 384].map(|consumers| more(consumers, 128)), [None, Some([168, 240]), Some([128, 160])]);
         for groups in 2..=7 {
-            let consumers = groups * k::WARPGROUP;
-            let Some([_, more]) = more(consumers) else { continue };
-            assert!(
-                more * consumers + FEWEST * k::WARPGROUP <= registers::ALL && more.is_multiple_of(UNIT),
-                "{groups}"
-            );
+            let consumers = groups * 128;
+            let Some([_, more]) = more(consumers, 128) else { continue };
+            assert!(more * consumers + FEWEST * 128 <= registers::ALL && more.is_multiple_of(UNIT), "{groups}");
         }
     }
 }

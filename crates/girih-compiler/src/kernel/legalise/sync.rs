@@ -60,11 +60,12 @@ pub(super) fn barriers(
     open: bool,
     rounds: Option<AxisId>,
     met: &BTreeMap<BufId, Vec<BufId>>,
+    warp: u32,
 ) -> FxHashSet<*const Stmt> {
     let apart = open && walk::effects(&kernel.body).bases().all(|base| kernel.params.iter().any(|p| p.val == base));
     let (before, ends, left) = (FxHashSet::default(), FxHashMap::default(), vec![]);
-    let places = threads::places(&kernel.body);
-    let mut sync = Sync { kernel, apart, rounds, met, places, before, ends, news: true, left };
+    let places = threads::places(&kernel.body, warp);
+    let mut sync = Sync { kernel, warp, apart, rounds, met, places, before, ends, news: true, left };
     while std::mem::take(&mut sync.news) {
         sync.body(&kernel.body, &mut Since::default());
     }
@@ -73,6 +74,8 @@ pub(super) fn barriers(
 
 struct Sync<'a> {
     kernel: &'a Kernel,
+    /// Lanes of a warp.
+    warp: u32,
     /// Arrays do not overlap.
     apart: bool,
     /// The axis of the loop over the iterations that a block takes in turn, through which a pipeline goes on.
@@ -142,7 +145,7 @@ impl Sync<'_> {
             _ => {
                 let combines = match s {
                     Stmt::For(f) if f.kind == LoopKind::Reduce => {
-                        let meet = f.combine.as_ref().is_none_or(threads::by_shared_memory);
+                        let meet = f.combine.as_ref().is_none_or(|c| threads::by_shared_memory(c, self.warp));
                         meet.then(|| Thing::Partials(self.places.get(&f.axis).copied().unwrap_or(0)))
                     }
                     _ => None,

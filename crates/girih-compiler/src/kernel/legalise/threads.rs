@@ -20,7 +20,7 @@ use rustc_hash::FxHashMap;
 
 /// The threads of a block: the extent of the longest loop over threads, rounded up to whole warps; 1 where there is
 /// none.
-pub(super) fn of(body: &[l::Stmt]) -> u32 {
+pub(super) fn of(body: &[l::Stmt], warp: u32) -> u32 {
     let mut threads = None;
     walk::visit(body, &mut |s| {
         if let l::Stmt::For(f) = s
@@ -33,12 +33,12 @@ pub(super) fn of(body: &[l::Stmt]) -> u32 {
             threads = threads.max(Some(own));
         }
     });
-    threads.map_or(1, |n| n.next_multiple_of(k::WARP))
+    threads.map_or(1, |n| n.next_multiple_of(warp.max(1)))
 }
 
 /// Returns true if the threads combine their values in shared memory: they span several warps.
-pub(super) fn by_shared_memory(c: &l::Combine) -> bool {
-    c.ways > k::WARP
+pub(super) fn by_shared_memory(c: &l::Combine, warp: u32) -> bool {
+    c.ways > warp
 }
 
 /// The places of partial accumulators, which reductions use in turn. The barrier inside each reduction separates the
@@ -47,12 +47,12 @@ pub(super) fn by_shared_memory(c: &l::Combine) -> bool {
 const PLACES: u32 = 4;
 
 /// The place of the partial accumulators of each reduction that threads combine in shared memory, by its axis.
-pub(super) fn places(body: &[l::Stmt]) -> FxHashMap<l::AxisId, u32> {
+pub(super) fn places(body: &[l::Stmt], warp: u32) -> FxHashMap<l::AxisId, u32> {
     let (mut places, mut next) = (FxHashMap::default(), 0);
     walk::visit(body, &mut |s| {
         if let l::Stmt::For(f) = s
             && (f.kind, f.place) == (l::LoopKind::Reduce, l::Place::Thread)
-            && f.combine.as_ref().is_some_and(by_shared_memory)
+            && f.combine.as_ref().is_some_and(|c| by_shared_memory(c, warp))
         {
             places.entry(f.axis).or_insert_with(|| {
                 next += 1;
@@ -120,7 +120,7 @@ impl Lower<'_> {
         let mut slots = vec![];
         for (n, (acc, whole, var)) in own.into_iter().enumerate() {
             self.storage.insert(acc, Storage::Var(whole));
-            if !by_shared_memory(c) {
+            if !by_shared_memory(c, self.out.warp) {
                 let total = self.halved_by_lanes(op, ways, var);
                 self.combined(op, whole, total);
                 continue;
@@ -130,7 +130,7 @@ impl Lower<'_> {
             self.push(store(place, k::Opnd::Val(var)));
             slots.push((slot, whole));
         }
-        if by_shared_memory(c) {
+        if by_shared_memory(c, self.out.warp) {
             self.push(k::Stmt::Barrier);
         }
         for (slot, whole) in slots {
@@ -213,15 +213,15 @@ impl Lower<'_> {
     /// of the lanes of a warp by shuffles.
     fn halved_by_threads(&mut self, op: ScalarOp, slot: k::BufId, like: k::ValId) -> Res<k::ValId> {
         let t = self.out.vals[like].ty;
-        let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
+        let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(self.out.warp.into()));
         let mut parts = vec![];
-        for warp in 0..self.out.threads / k::WARP {
-            let index = k::Ix::add(lane.clone(), k::Ix::Const((warp * k::WARP).into()));
+        for warp in 0..self.out.threads / self.out.warp {
+            let index = k::Ix::add(lane.clone(), k::Ix::Const((warp * self.out.warp).into()));
             let dst = self.value("part", t);
             self.push(load(dst, k::Address::Slot { buf: slot, index }));
             parts.push(dst);
         }
         let own = self.halved("part", op, parts).ok_or("a block has no threads")?;
-        Ok(self.halved_by_lanes(op, k::WARP, own))
+        Ok(self.halved_by_lanes(op, self.out.warp, own))
     }
 }

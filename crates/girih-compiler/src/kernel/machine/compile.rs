@@ -103,7 +103,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         return Err(format!("it has {} mbarriers", kernel.mbarriers()));
     }
     let together = kernel.threads.checked_mul(kernel.cluster).filter(|n| (1..=MOST_THREADS).contains(n));
-    if kernel.cluster != 1 && (together.is_none() || !kernel.threads.is_multiple_of(WARP)) {
+    if kernel.cluster != 1 && (together.is_none() || !kernel.threads.is_multiple_of(kernel.warp.max(1))) {
         return Err(format!("it has clusters of {} blocks of {} threads", kernel.cluster, kernel.threads));
     }
     let exprs = |all: &[Ix]| all.iter().map(|ix| c.expr(ix)).collect::<Res<Vec<_>>>();

@@ -7,7 +7,6 @@ use super::block::{Block, Machine, Wait};
 use super::step::At;
 use super::watch::{Lacks, Watch, Wrong};
 use crate::base::launch::Trap;
-use crate::kernel::ir::WARP;
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
     /// Changes the registers of a warp. Returns true if the group goes on: its warp now has `count` registers per
@@ -25,14 +24,14 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if (more && count < has) || (!more && count > has) {
             self.watch.wrong(at.block, at.statement, (at.warp * W) as u32, Wrong::Change { count, more, has });
         } else if more {
-            let needs = (count - has) * WARP;
+            let needs = (count - has) * W as u32;
             if needs > *free {
                 warp.groups[group].waits = Some(Wait::Registers(count));
                 return Ok(false);
             }
             *free -= needs;
         } else {
-            *free += (has - count) * WARP;
+            *free += (has - count) * W as u32;
         }
         warp.registers = count;
         warp.groups[group].at += 1;

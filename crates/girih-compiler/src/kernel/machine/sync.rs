@@ -102,7 +102,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     ordered = false;
                     let (from, by) = (of.regs[*value as usize], of.regs[by.lane(0)]);
                     let to = &mut of.regs[*dst as usize];
-                    ops::each::<W>(lanes, |l| to[l] = from[kind.source(l as u32, by[l]) as usize % W]);
+                    ops::each::<W>(lanes, |l| to[l] = from[kind.source(l as u32, by[l], W as u32) as usize % W]);
                 }
                 Some(inst @ (Inst::Wgmma { .. } | Inst::WgmmaCommit | Inst::WgmmaWait { .. })) => {
                     ordered = false;

@@ -17,8 +17,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::WARP;
 use crate::index::facts::MOST_THREADS;
-use crate::kernel::ir::WARP;
 use crate::kernel::verify::MOST_MBARRIERS;
 
 /// The thread that accessed, and when. `block` 0 is nobody.

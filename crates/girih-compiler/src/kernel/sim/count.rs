@@ -9,7 +9,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::kernel::ir::WARP;
+use super::WARP;
 
 /// Requests of warps to one kind of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -14,9 +14,10 @@
 
 use std::fmt;
 
+use super::WARP;
 use super::instruction::Instruction;
 use super::report::{Report, Row};
-use crate::kernel::ir::{Kernel, Stmt, WARP, statements};
+use crate::kernel::ir::{Kernel, Stmt, statements};
 use crate::loops::matrix::{COLS, Operand, ROWS};
 use crate::tile::cost::{self, ISSUED, L2, LATENCY, OTHER_REGISTERS};
 use crate::tile::target::{Gpu, Target};

@@ -8,6 +8,7 @@ use std::fmt;
 
 use rustc_hash::FxHashMap;
 
+use super::WARP;
 use super::clock::Stamp;
 use super::shadow::Race;
 use crate::base::memory::Memory;

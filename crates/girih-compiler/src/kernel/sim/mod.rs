@@ -37,7 +37,7 @@ mod size;
 #[cfg(test)]
 mod tests;
 
-use super::ir::{Kernel, WARP};
+use super::ir::Kernel;
 use super::machine::{self, Run, Schedule};
 use crate::base::Code;
 use crate::base::host::Host;
@@ -55,6 +55,9 @@ pub use recording::{Bin, Flight, Recording, Request, Timeline};
 pub use report::{Report, Row};
 pub use schedules::run_under;
 pub use size::Size;
+
+/// Lanes of the warps that the simulator runs, one bit each of a mask.
+pub const WARP: u32 = 32;
 
 /// How a simulation runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,6 +122,13 @@ pub fn run(
     if !(1..=MOST_THREADS).contains(&kernel.threads) {
         let message =
             format!("the kernel `{name}` has {} threads in a block; it can have 1 to {MOST_THREADS}", kernel.threads);
+        return Err(Trap::new(Code::InvalidIr, message));
+    }
+    if kernel.warp != WARP && kernel.threads > 1 {
+        let message = format!(
+            "the kernel `{name}` is for warps of {} lanes; the simulator has warps of {WARP}, as NVIDIA's GPUs have",
+            kernel.warp
+        );
         return Err(Trap::new(Code::InvalidIr, message));
     }
     let Some((mut launch, program)) = machine::prepare(kernel, launch)? else {

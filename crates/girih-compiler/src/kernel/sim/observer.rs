@@ -4,12 +4,12 @@ use std::ops::RangeInclusive;
 
 use rustc_hash::FxHashMap;
 
-use super::Options;
 use super::clock::{Clock, Known, Stamp};
 use super::count::{Counts, SECTOR, Sectors, sectors};
 use super::finding::{Bad, Found, Kind};
 use super::recording::{Recorder, Request};
 use super::shadow::{Cell, Pages};
+use super::{Options, WARP};
 use crate::base::Code;
 use crate::base::banks::{BANK_BYTES, wavefronts};
 use crate::base::launch::Trap;

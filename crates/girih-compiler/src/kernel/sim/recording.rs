@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Instruction;
+use super::{Instruction, WARP};
 use crate::kernel::ir::*;
 
 /// A request of a warp to shared memory.

@@ -1,0 +1,5 @@
+//! Tests of what stands in for NVIDIA's driver and assembler. One program, which is linked once.
+
+mod driver;
+mod runtime;
+mod tileiras;
