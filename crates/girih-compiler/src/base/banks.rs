@@ -1,15 +1,16 @@
 //! Banks of a GPU's shared memory.
 //!
-//! In: the addresses of the lanes of a warp. Out: how many passes of the memory their request takes, and the least that any
-//! addresses take.
+//! In: the addresses of the lanes of a warp. Out: the number of passes over the memory (wavefronts) that their request
+//! takes, and the least number for any addresses.
 //!
 //! ```text
 //! tile[tx*32]   f32, 32 lanes: one bank, 32 words     32 wavefronts; 1 would do
 //! tile[tx*33]   32 banks                               1 wavefront
 //! ```
-//! There are 32 banks of 4-byte words; lanes that want the same word are served together. Lanes that move 8 bytes are served by
-//! halves of a warp, those that move 16 by quarters; twice as many at once where every lane wants what its neighbour does, or the
-//! one two lanes on. (The last is what the counters of an H200 read; `tests/counted.py` compares them.)
+//! There are 32 banks of 4-byte words; lanes that access the same word are served together. Lanes that move 8 bytes are
+//! served by halves of a warp, lanes that move 16 bytes by quarters; twice as many lanes are served at once if every
+//! lane has the same address as its neighbour, or as the lane two further on. (The hardware counters of an H200 show
+//! the last; `tests/counted.py` compares them.)
 
 /// Lanes of a warp.
 const LANES: u32 = 32;
@@ -18,15 +19,15 @@ const BANKS: usize = 32;
 pub const BANK_BYTES: u64 = 4 * BANKS as u64;
 const NONE: u8 = u8::MAX;
 
-/// The byte that a byte goes to where the 16-byte pieces of rows are exchanged, so that what is below each other lies in
-/// different banks: `swizzle` bytes are exchanged among each other, 32, 64 or 128; 0 for none. Bytes are counted from a
-/// multiple of eight times as many.
+/// The place of a byte where the 16-byte pieces of rows are exchanged, so that pieces below each other lie in different
+/// banks: `swizzle` bytes are exchanged among each other, 32, 64 or 128; 0 for none. Bytes are counted from a multiple
+/// of eight times `swizzle`.
 pub fn swizzled(byte: u64, swizzle: u32) -> u64 {
     let pieces = u64::from(swizzle / 16).saturating_sub(1);
     byte ^ (byte >> 7 & pieces) << 4
 }
 
-/// Wavefronts of one request of `lanes`, of `bytes` each, and the least.
+/// The wavefronts of one request of `lanes`, `bytes` for each lane, and the least number of them.
 pub fn wavefronts(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {
     let alike = |apart: usize| {
         let wants = |lane: usize| lanes >> lane & 1 == 1;
@@ -48,9 +49,9 @@ pub fn wavefronts(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {
     (taken, least)
 }
 
-/// The most words that lanes want of one bank.
+/// The most words that the lanes access in one bank.
 fn conflicts(address: &[u64], lanes: u32, bytes: u32) -> u32 {
-    // The words of a bank are a chain, its head by bank.
+    // The words of a bank form a chain; `heads` has the first of each bank.
     let mut heads = [NONE; BANKS];
     let mut words = [(0u64, NONE); 64];
     let mut counts = [0u8; BANKS];
@@ -105,7 +106,7 @@ mod tests {
         assert_eq!(wavefronts(&at(|l| l * 128), all, 16), (32, 4));
         assert_eq!(wavefronts(&at(|l| l * 144), all, 16), (4, 4));
         assert_eq!(wavefronts(&at(|l| l * 4), 0, 4), (0, 0));
-        // Neighbours want the same, or every second; their words may meet in a bank.
+        // Neighbours access the same word, or lanes two apart do; their words may meet in a bank.
         assert_eq!(wavefronts(&at(|l| l / 2 * 16), all, 16), (2, 2));
         assert_eq!(wavefronts(&at(|l| (l & 1 | l >> 1 & 14) * 16), all, 16), (2, 2));
         assert_eq!(wavefronts(&at(|l| l / 4 * 16), all, 16), (2, 2));

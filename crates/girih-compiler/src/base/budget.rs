@@ -1,8 +1,8 @@
 //! The limits of a piece of work, checked before the work is done: bytes of memory, and elements computed.
 //!
-//! In: limits, which whoever starts the work states (the runtime from the machine's memory, the compiler as constants).
-//! Out: yes, or a [`TooMuch`] that says what was wanted and what is allowed. Sizes that users write are multiplied by
-//! [`elements`], which overflows to `None`.
+//! In: limits, stated by the code that starts the work (the runtime from the machine's memory, the compiler as
+//! constants). Out: yes, or a [`TooMuch`] with the amount that was wanted and the amount that is allowed. Sizes that
+//! users write are multiplied by [`elements`], which overflows to `None`.
 //!
 //! ```text
 //! let mut budget = Budget::new(Limits { memory: 1 << 30, work: 1 << 40 });
@@ -17,11 +17,11 @@ use std::fmt;
 pub struct Limits {
     /// Bytes held at one time.
     pub memory: u64,
-    /// Elements computed, all in all.
+    /// Elements computed in total.
     pub work: u64,
 }
 
-/// Limits, and how much of them is used.
+/// Limits, and the amounts used so far.
 #[derive(Clone, Debug)]
 pub struct Budget {
     limits: Limits,
@@ -29,7 +29,7 @@ pub struct Budget {
     done: u64,
 }
 
-/// Two budgets are equal that allow the same; how much of them is used does not count.
+/// Two budgets are equal if their limits are equal; the amounts used do not count.
 impl PartialEq for Budget {
     fn eq(&self, other: &Budget) -> bool {
         self.limits == other.limits
@@ -45,7 +45,7 @@ impl Default for Budget {
     }
 }
 
-/// Why work is refused.
+/// The reason for refusing work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TooMuch {
     /// `wanted` is `None` where the count of bytes overflows.
@@ -54,7 +54,7 @@ pub enum TooMuch {
         left: u64,
         limit: u64,
     },
-    /// Within the limit, but the system does not have it.
+    /// The amount is within the limit, but the system does not have it.
     System {
         wanted: u64,
     },
@@ -63,7 +63,7 @@ pub enum TooMuch {
     },
 }
 
-/// From here on the system is asked whether it has the memory; less is not worth asking for.
+/// From this size on, the system is asked for the memory first; for less the question is not worth its cost.
 const LARGE: u64 = 1 << 20;
 
 impl Budget {
@@ -71,7 +71,7 @@ impl Budget {
         Budget { limits, held: 0, done: 0 }
     }
 
-    /// Memory alone; any amount of work.
+    /// A limit on memory only, none on work.
     pub fn of_memory(memory: u64) -> Budget {
         Budget::new(Limits { memory, work: u64::MAX })
     }
@@ -84,12 +84,13 @@ impl Budget {
         self.limits.memory - self.held
     }
 
-    /// Asks for memory and holds it; `None` is more than can be counted.
+    /// Requests memory and holds it; `None` is a number that overflowed.
     pub fn take(&mut self, bytes: Option<u64>) -> Result<(), TooMuch> {
         let refused = TooMuch::Memory { wanted: bytes, left: self.left(), limit: self.limits.memory };
         let bytes = bytes.filter(|n| *n <= self.left()).ok_or(refused)?;
         if bytes >= LARGE {
-            // Asked for and given back: what the system grants now it grants again at once.
+            // Requested and given back at once: the system grants now the same amount that it will grant again right
+            // after.
             let mut probe: Vec<u8> = vec![];
             let size = usize::try_from(bytes).map_err(|_| refused)?;
             probe.try_reserve_exact(size).map_err(|_| TooMuch::System { wanted: bytes })?;
@@ -98,7 +99,7 @@ impl Budget {
         Ok(())
     }
 
-    /// States what is held, for owners who keep count themselves.
+    /// Sets the memory held, for owners that count it themselves.
     pub fn hold(&mut self, bytes: u64) {
         self.held = bytes.min(self.limits.memory);
     }
@@ -108,14 +109,14 @@ impl Budget {
         self.held = self.held.saturating_sub(bytes);
     }
 
-    /// Asks for work.
+    /// Requests work.
     pub fn spend(&mut self, elements: u64) -> Result<(), TooMuch> {
         self.done = self.done.saturating_add(elements);
         if self.done > self.limits.work { Err(TooMuch::Work { limit: self.limits.work }) } else { Ok(()) }
     }
 }
 
-/// How many elements a shape has; `None` where that overflows.
+/// The number of elements of a shape; `None` if it overflows.
 pub fn elements(shape: &[u64]) -> Option<u64> {
     shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d))
 }

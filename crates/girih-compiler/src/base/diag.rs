@@ -1,4 +1,4 @@
-//! Diagnostics: what a user is told about their input.
+//! Diagnostics: the messages to a user about their input.
 
 use super::codes::Code;
 use super::label::visible_lines;
@@ -25,8 +25,8 @@ pub enum Severity {
     Note,
 }
 
-/// One message: a code, the place in the user's text, one plain sentence and, where there is one, a help line. Its words
-/// quote what users wrote, and show on terminals: what would not be seen there is escaped.
+/// One message: a code, the place in the user's text, one plain sentence and, if there is one, a help line. Its words
+/// quote users' text and show on terminals, so invisible characters are escaped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     pub severity: Severity,
@@ -36,7 +36,7 @@ pub struct Diagnostic {
     /// Other places that matter, each with its label.
     pub labels: Vec<(Span, String)>,
     pub help: Option<String>,
-    /// Where in the files that the text was made from, innermost first.
+    /// The place in the files that the text was made from, innermost first.
     pub frames: Frames,
 }
 
@@ -85,7 +85,8 @@ impl Diagnostic {
     }
 }
 
-/// Nothing in a message moves a terminal's cursor, and what users wrote is shortened; what a bug of ours prints is whole.
+/// Makes a text safe to show: it cannot move a terminal's cursor, and users' words are shortened. The text of an
+/// internal bug stays whole.
 fn readable(code: Code, text: impl Into<String>) -> String {
     let text = text.into();
     let text = visible_lines(&text);

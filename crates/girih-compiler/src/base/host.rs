@@ -2,9 +2,9 @@
 
 use super::{Frames, Span};
 
-/// Takes what a kernel prints, and may stop it.
+/// Takes the output of a kernel, and may stop the kernel.
 pub trait Host {
-    /// Text a block printed: all of it when the block ends, or what there is before a trap.
+    /// Text that a block printed: all of it when the block ends, or the part before a trap.
     fn print(&mut self, block: [u32; 3], text: &str);
     /// True if text is handed over when it is printed, with the block stopped until it is taken.
     fn at_once(&self) -> bool {
@@ -31,7 +31,7 @@ pub struct Waiting {
     pub frames: Frames,
 }
 
-/// A host that drops what is printed and never interrupts.
+/// A host that drops all output and never interrupts.
 pub struct Silent;
 
 impl Host for Silent {

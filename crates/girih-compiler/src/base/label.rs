@@ -1,5 +1,5 @@
-//! A user's words made safe to show. The names that a program gives its kernels, files and values may hold anything: a
-//! line end, a terminal's escape sequence, the end of a comment.
+//! Makes a user's words safe to show. The names that a program gives its kernels, files and values may contain
+//! anything: a line end, a terminal's escape sequence, the end of a comment.
 //!
 //! * [`Label`]: on one line of plain characters, for comments in emitted source and printed IR
 //! * [`Quoted`]: in quotes, for string literals in emitted source and printed IR
@@ -16,8 +16,9 @@ use std::fmt;
 /// The most characters of a user's text that a label keeps.
 const LONGEST: usize = 100;
 
-/// Words of a user's that may be in a comment of any language we print: a line of printable ASCII that ends no comment,
-/// opens none, does not continue on another line and is not a trigraph. The only way from a user's text to a comment.
+/// A user's words in a form that is safe in a comment of any language we print: a line of printable ASCII that ends no
+/// comment, opens none, does not continue on another line and is not a trigraph. The only way from a user's text to a
+/// comment.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Label(String);
 
@@ -34,14 +35,14 @@ impl Label {
         Label(out)
     }
 
-    /// All of a text, however long.
+    /// The whole text, at any length.
     pub fn whole(text: &str) -> Label {
         let mut out = String::new();
         text.chars().for_each(|c| push(&mut out, c, is_plain(c)));
         Label(out)
     }
 
-    /// A label that was printed; `None` for what none prints as.
+    /// Reads a printed label; `None` if no label prints as this text.
     pub fn parse(text: &str) -> Option<Label> {
         let mut rest = text;
         while let Some(at) = rest.find(|c| !is_plain(c)) {
@@ -72,8 +73,8 @@ fn push(out: &mut String, c: char, plain: bool) {
     }
 }
 
-/// A user's text that is shown between quotes only: what a kernel prints, or says when it fails. The only way from such a
-/// text to emitted source.
+/// A user's text that is shown between quotes only: the output of a kernel, or the message of its failure. The only way
+/// from such a text to emitted source.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Quoted(String);
 
@@ -82,13 +83,13 @@ impl Quoted {
         Quoted(text.to_string())
     }
 
-    /// The text itself, for whoever prints it. Source has [`Quoted::in_c_format`].
+    /// The text itself, for code that prints it. Source has [`Quoted::in_c_format`].
     pub fn raw(&self) -> &str {
         &self.0
     }
 
-    /// Inside a string literal of C that is a format of `printf`, which shows the text: printable ASCII as it is but for what
-    /// C or the format may read otherwise, `\n`, the rest in octal.
+    /// The text inside a string literal of C that is a format of `printf`: printable ASCII as it is, except characters
+    /// that C or the format may read otherwise, `\n`, the rest in octal.
     pub fn in_c_format(&self) -> String {
         let mut out = String::new();
         for b in self.0.bytes() {
@@ -137,7 +138,7 @@ fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text with every character escaped that would not be seen: for names, and for what is on one line.
+/// The text with every invisible character escaped: for names, and for text on one line.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| !is_hidden(c))
 }

@@ -1,4 +1,4 @@
-//! A launch: a grid and one 64-bit slot per entry parameter; and why one stopped.
+//! A launch, that is a grid and one 64-bit slot per entry parameter; and the trap that stops a kernel.
 
 use super::label::visible_lines;
 use super::{Budget, Code, Frames, Location, Span};
@@ -10,7 +10,8 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// One slot per entry parameter: the bits of a scalar (zero-extended), or an address.
     pub args: Vec<u64>,
-    /// Where the kernel's globals lie, in their order; kernel IR places those that are not here in memory of the run.
+    /// The addresses of the kernel's globals, in their order; Kernel IR places globals without an address in memory of
+    /// the run.
     pub globals: Vec<u64>,
     /// Seed of the order in which the evaluator runs blocks; 0 is round-robin.
     pub seed: u64,
@@ -38,7 +39,7 @@ pub struct Assumptions {
     pub no_alias: bool,
 }
 
-/// Why a kernel stopped. Rare parts are boxed: every step of an evaluator may return a trap.
+/// The reason why a kernel stopped. Rare parts are boxed: every step of an evaluator may return a trap.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trap {
     pub code: Code,
@@ -49,15 +50,15 @@ pub struct Trap {
     /// The operation's name, such as `load_ptr_tko`.
     pub op: String,
     pub block: [u32; 3],
-    /// The element within the tile, where one is known.
+    /// The element within the tile, if it is known.
     pub element: Option<Vec<u64>>,
-    /// Where in the user's files the operation comes from, innermost first; empty where nothing is known.
+    /// The places in the user's files that the operation comes from, innermost first; empty if they are not known.
     pub frames: Box<Frames>,
-    /// The operation that used an undefined value, where `op` is the one that made it.
+    /// The operation that used an undefined value; `op` is then the operation that made it.
     pub user: Option<Box<User>>,
 }
 
-/// An operation that used what another one made.
+/// An operation that used the result of another one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
     pub op: String,
@@ -80,7 +81,7 @@ impl Trap {
         }
     }
 
-    /// The innermost place in the user's files, where one is known.
+    /// The innermost place in the user's files, if it is known.
     pub fn place(&self) -> Option<&Location> {
         self.frames.first().map(|f| &f.place)
     }

@@ -1,4 +1,4 @@
-//! A lexer for the MLIR family of texts: tile programs, and whatever else shares their tokens.
+//! A lexer for the MLIR family of texts: tile programs, and other texts with the same tokens.
 //!
 //! Tokens are produced on demand, so that a reader may step back to a token's start and read it differently
 //! (`4x8xf32` is a list of dimensions only where a type is expected). White space and `//` comments separate tokens.

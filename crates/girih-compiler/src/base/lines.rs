@@ -27,7 +27,7 @@ const PUNCTS: [&str; 25] = [
     "&", "|", "^", "!",
 ];
 
-/// How deep bodies may nest.
+/// The deepest nesting of bodies.
 const MAX_INDENT: usize = 200;
 
 pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
@@ -36,7 +36,7 @@ pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Diagn
 
 type Res<T> = Result<T, Diagnostic>;
 
-/// A parser's place in the tokens of a text: what comes next, and what is taken.
+/// A parser's place in the tokens of a text: the next token, and the tokens taken.
 pub(crate) struct Cursor<'t, 'a> {
     tokens: &'t [Token<'a>],
     pub at: usize,
@@ -138,7 +138,7 @@ impl<'t, 'a> Cursor<'t, 'a> {
         self.next();
         Ok(())
     }
-    /// One of a table's words or signs.
+    /// Takes one of a table's words or signs.
     pub fn choice<T: Copy>(&mut self, table: &[(&str, T)], what: &str) -> Res<T> {
         let found = match self.tok() {
             Tok::Word(w) => table.iter().find(|(n, _)| n == w),
@@ -151,7 +151,7 @@ impl<'t, 'a> Cursor<'t, 'a> {
     }
 }
 
-/// The tokens of a text; what has no meaning is an error of the given code.
+/// The tokens of a text; a character without a meaning is an error of the given code.
 pub(crate) fn lex(text: &str, code: Code) -> Result<Vec<Token<'_>>, Diagnostic> {
     let bytes = text.as_bytes();
     let mut out: Vec<Token<'_>> = Vec::new();

@@ -19,14 +19,14 @@ impl fmt::Display for Location {
     }
 }
 
-/// A place and the function it lies in, where that is known.
+/// A place and its function, if that is known.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame {
     pub function: Option<Arc<str>>,
     pub place: Location,
 }
 
-/// The places of a chain of inlined calls, innermost first; empty where nothing is known.
+/// The places of a chain of inlined calls, innermost first; empty if they are not known.
 pub type Frames = Arc<[Frame]>;
 
 /// The chain as one line: `a.py:5:11 in helper, called from a.py:13:16 in k`. Empty for an empty chain.

@@ -1,6 +1,6 @@
 //! The evaluators' memory: a trait over 64-bit addresses, and a safe implementation with guard gaps.
 
-/// An access that no region holds.
+/// An access outside all regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub addr: u64,
@@ -38,7 +38,7 @@ impl VecMemory {
         VecMemory { regions: Vec::new(), next: GUARD }
     }
 
-    /// Adds a region and returns its address, a multiple of 4096 plus nothing: aligned for any element.
+    /// Adds a region and returns its address, a multiple of 4096, so that it is aligned for any element.
     pub fn add(&mut self, name: &str, bytes: Vec<u8>) -> u64 {
         let start = self.next;
         self.next = (start + bytes.len() as u64 + GUARD).next_multiple_of(4096);

@@ -6,8 +6,8 @@
 //! has none: it belongs to the values that it is computed from, which `loops::provenance` and `kernel::provenance`
 //! follow.
 //!
-//! Invariant: no rule decides by it, and it does not count when kernels are compared: kernels that differ only in it
-//! are equal.
+//! Invariant: no rule makes a decision by it, and it does not count when kernels are compared: kernels that differ only
+//! in it are equal.
 
 use super::id::Id;
 use std::marker::PhantomData;
@@ -36,7 +36,7 @@ impl<K: Id> Side<K> {
         self.known.get(key.index()).copied().flatten()
     }
 
-    /// `None` leaves what is known.
+    /// `None` keeps the known source.
     pub fn set(&mut self, key: K, source: Option<SourceId>) {
         if source.is_some() {
             if self.known.len() <= key.index() {
@@ -46,7 +46,7 @@ impl<K: Id> Side<K> {
         }
     }
 
-    /// A copy was made for what the original was made for.
+    /// Gives a copy the source of its original.
     pub fn copy(&mut self, from: K, to: K) {
         self.set(to, self.get(from));
     }

@@ -1,7 +1,7 @@
-//! The form of a rewrite rule, of what it reports, and of the lists in which rules run.
+//! The forms of a rewrite rule, of its report, and of the lists in which rules run.
 
-/// How many rewrites a compilation may still make, and how many it has made. All stages share one, so that stopping after
-/// fewer and fewer finds the rewrite that breaks something.
+/// The number of rewrites that a compilation may still make, and the number made. All stages share one limit, so that
+/// stopping after fewer and fewer rewrites finds the one that breaks something.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rewrites {
     left: usize,
@@ -14,12 +14,12 @@ impl Rewrites {
         Rewrites { left: most.unwrap_or(usize::MAX), done: 0 }
     }
 
-    /// No rule may run any more.
+    /// Returns true if no rule may run any more.
     pub fn is_over(&self) -> bool {
         self.left == 0
     }
 
-    /// One was made; gives its number, from 1.
+    /// Counts a rewrite and gives its number, from 1.
     pub fn count(&mut self) -> usize {
         self.left = self.left.saturating_sub(1);
         self.done += 1;
@@ -42,7 +42,7 @@ pub struct Log {
     pub impossible: Vec<String>,
 }
 
-/// Why a rule leaves a site as it is.
+/// The reason why a rule leaves a site as it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     pub why: String,
@@ -77,12 +77,12 @@ impl Log {
     }
 }
 
-/// A named rewrite of a whole program `P`: pure, idempotent, explaining itself through its [`Log`]. `C` is what it may look
-/// at besides the program.
+/// A named rewrite of a whole program `P`: pure, idempotent, with explanations in its [`Log`]. `C` is the information
+/// that it may use besides the program.
 pub struct Rule<P: 'static, C: 'static> {
-    /// `blockify`; traces say where it is in its list too: see [`Rules::named`].
+    /// `blockify`; traces also give its position in the list: see [`Rules::named`].
     pub name: &'static str,
-    /// Markdown: what it does, before `-->` after, when it refuses.
+    /// Markdown: a summary, before `-->` after, the reasons for refusals.
     pub doc: &'static str,
     /// `None`: unchanged.
     pub run: fn(&P, &C, &mut Log) -> Option<P>,
@@ -92,9 +92,9 @@ pub struct Rule<P: 'static, C: 'static> {
 pub struct Rules<P: 'static, C: 'static> {
     /// Names the stage in traces: the `t` of `t:003_blockify`.
     pub letter: char,
-    /// The number of the first.
+    /// The number of the first rule.
     pub first: usize,
-    /// How often the list runs at most: more than once where the rules enable each other.
+    /// The most runs of the list: more than one where the rules enable each other.
     pub rounds: usize,
     pub list: Vec<&'static Rule<P, C>>,
 }
@@ -114,7 +114,7 @@ pub struct Ran<'a, P> {
     /// `None`: unchanged.
     pub after: Option<&'a P>,
     pub log: &'a Log,
-    /// How many rewrites the compilation has made, this one included.
+    /// The number of rewrites in the compilation so far, including this one.
     pub number: usize,
 }
 
@@ -127,8 +127,8 @@ impl<P, C> Rules<P, C> {
         self.list.iter().enumerate().map(name)
     }
 
-    /// Runs the rules until nothing changes, or until the last round or the last rewrite that may be made. `see` is told of
-    /// each run, but for those of later rounds that change nothing: their refusals were reported before. Its error ends
+    /// Runs the rules until nothing changes, or until the last round or the last rewrite that may be made. `see` gets
+    /// each run, except runs of later rounds that change nothing: their refusals were reported before. Its error ends
     /// the run.
     pub fn run<E>(
         &self,

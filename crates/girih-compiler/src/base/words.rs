@@ -1,19 +1,19 @@
-//! A user's words in messages: shortened where they are long, and what may have been meant where they are not known.
+//! A user's words in messages: shortened if they are long, with a suggestion if they are not known.
 //!
-//! Invariants: what is shortened says by how much, and stays as it is when it is shortened again.
+//! Invariants: a shortened text gives the number of characters left out, and stays as it is when it is shortened again.
 
 use std::borrow::Cow;
 
-/// A quotation or a word of more characters loses its middle.
+/// A longer quotation or word loses its middle.
 const LONGEST: usize = 400;
 /// The characters that stay at either end.
 const ENDS: (usize, usize) = (200, 60);
-/// A whole message of more characters loses its middle too.
+/// A longer message loses its middle too.
 const LONGEST_MESSAGE: usize = 6_000;
 const MESSAGE_ENDS: (usize, usize) = (3_000, 1_000);
 
-/// A message in which nothing is longer than a reader takes in: text between backticks and words of many characters are
-/// cut in their middle.
+/// The message without any part that is too long to read: text between backticks and words of many characters are cut
+/// in their middle.
 ///
 /// ```
 /// use girih_compiler::base::words::shorten;
@@ -62,10 +62,11 @@ fn cut(text: &str, (head, tail): (usize, usize), out: &mut String) {
     out.extend(text.chars().skip(count.saturating_sub(tail)));
 }
 
-/// The candidate nearest to a word, in any case, if it is near enough to be meant; of several the first by name.
+/// The candidate nearest to a word, in any case, if it is near enough to be a likely typo; of several the first by
+/// name.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = |text: &str| text.chars().take(64).flat_map(char::to_lowercase).collect::<Vec<char>>();
-    // Nobody means a word of more than 64 letters.
+    // A word of more than 64 letters is no typo.
     if word.len() > 64 {
         return None;
     }
@@ -80,7 +81,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     scored.min().map(|(_, c)| c)
 }
 
-/// How many letters must be inserted, deleted, replaced or exchanged with their neighbour.
+/// The number of letters to insert, delete, replace or exchange with their neighbour.
 ///
 /// Source: Damerau, A technique for computer detection and correction of spelling errors, 1964.
 fn distance(a: &[char], b: &[char]) -> usize {
@@ -104,15 +105,15 @@ fn distance(a: &[char], b: &[char]) -> usize {
     at(&last, b.len())
 }
 
-/// So many names of a longer list are shown.
+/// The most names of a longer list that are shown.
 const SHOWN: usize = 32;
 
-/// `did you mean ...?`, where one of the names is near.
+/// `did you mean ...?`, if one of the names is near.
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     closest(given, known).map(|near| format!("did you mean `{near}`?"))
 }
 
-/// `did you mean ...?`, or the list of what there is.
+/// `did you mean ...?`, or the list of known names.
 pub fn suggestion<'a>(what: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     match did_you_mean(given, known.iter().copied()) {

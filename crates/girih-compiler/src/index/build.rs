@@ -1,4 +1,4 @@
-//! Making index expressions, with the foldings that never change a value, and looking into them.
+//! Makes index expressions, with the foldings that never change a value, and inspects them.
 
 use super::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 
@@ -21,7 +21,7 @@ impl Ix {
         idx.iter().zip(shape).fold(Ix::Const(0), step)
     }
 
-    /// A position along several axes at once, taken apart: the last axis runs fastest.
+    /// Splits a position along several axes into one position per axis; the last axis runs fastest.
     pub fn unravel(&self, extents: &[Ix]) -> Vec<Ix> {
         let mut out = vec![];
         let mut stride = Ix::Const(1);
@@ -110,7 +110,8 @@ impl Ix {
         Ix::extreme(false, a, b)
     }
 
-    /// The least or the greatest of two; of several, at most one is a constant, and none is the same as another.
+    /// The least or the greatest of two operands. In a chain of these at most one operand is a constant, and all are
+    /// different.
     fn extreme(least: bool, a: Ix, b: Ix) -> Ix {
         let of = |x: i64, y: i64| Ix::Const(if least { x.min(y) } else { x.max(y) });
         if let (Ix::Const(x), Ix::Const(y)) = (&a, &b) {
@@ -152,7 +153,7 @@ impl Ix {
         }
     }
 
-    /// How many leaves and operations it has.
+    /// The number of its leaves and operations.
     pub fn size(&self) -> usize {
         let (mut count, mut left) = (0, vec![self]);
         while let Some(ix) = left.pop() {
@@ -175,7 +176,7 @@ impl Ix {
         }
     }
 
-    /// The expression with every leaf for which `f` gives something replaced by it, foldings redone above it.
+    /// The expression with every leaf replaced for which `f` gives an expression; foldings above it are redone.
     pub fn replace_leaves(&self, f: &mut dyn FnMut(&Ix) -> Option<Ix>) -> Ix {
         let Some((a, b)) = self.operands() else { return f(self).unwrap_or_else(|| self.clone()) };
         let (x, y) = (a.replace_leaves(f), b.replace_leaves(f));
@@ -196,8 +197,8 @@ impl Ix {
         }
     }
 
-    /// Its value where `leaf` gives those of axes, values, block ids and the grid; 64-bit arithmetic that wraps. A
-    /// divisor that is not positive, which no index expression has, gives 0.
+    /// The value of the expression, where `leaf` gives the values of axes, values, block ids and the grid; 64-bit
+    /// arithmetic that wraps. A divisor that is not positive, which no index expression has, gives 0.
     pub fn eval(&self, leaf: &dyn Fn(&Ix) -> i64) -> i64 {
         let Some((a, b)) = self.operands() else { return self.as_const().unwrap_or_else(|| leaf(self)) };
         let (a, b) = (a.eval(leaf), b.eval(leaf));
@@ -234,9 +235,9 @@ impl Ix {
         }
     }
 
-    /// The expression as `coefficient * axis + rest`, where neither mentions the axis; `None` when it is not linear in
-    /// it: under a division, remainder, minimum or maximum, or multiplied by itself. `(bx*128 + i)*K + j` is `K` times
-    /// `i`.
+    /// The expression as `coefficient * axis + rest`, where neither contains the axis; `None` if it is not linear in
+    /// the axis: the axis is under a division, remainder, minimum or maximum, or multiplied by itself.
+    /// `(bx*128 + i)*K + j` is `K` times `i`.
     pub fn linear(&self, axis: AxisId) -> Option<(Ix, Ix)> {
         if !self.has_axis(axis) {
             return Some((Ix::Const(0), self.clone()));
@@ -264,7 +265,7 @@ impl Ix {
         }
     }
 
-    /// The axes it mentions, in order of first mention.
+    /// The axes in the expression, in order of first occurrence.
     pub fn axes(&self) -> Vec<AxisId> {
         let mut out = Vec::new();
         self.for_each_leaf(&mut |l| {
@@ -277,7 +278,7 @@ impl Ix {
         out
     }
 
-    /// The values it mentions, in order of first mention.
+    /// The values in the expression, in order of first occurrence.
     pub fn vals(&self) -> Vec<ValId> {
         let mut out = Vec::new();
         self.for_each_leaf(&mut |l| {

@@ -1,4 +1,4 @@
-//! Facts about the leaves of index expressions, and what follows: intervals, divisibility, decided conditions.
+//! Facts about the leaves of index expressions, and their consequences: intervals, divisibility, decided conditions.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl Interval {
     pub fn within(self, outer: Interval) -> bool {
         outer.lo <= self.lo && self.hi <= outer.hi
     }
-    /// Values in both; where there are none, `self`.
+    /// Values in both intervals; `self` if they do not meet.
     pub fn intersect(self, other: Interval) -> Interval {
         let both = Interval { lo: self.lo.max(other.lo), hi: self.hi.min(other.hi) };
         if both.lo <= both.hi { both } else { self }
@@ -78,7 +78,7 @@ impl Interval {
         }
         Interval { lo, hi }
     }
-    /// Floor division; the divisor's values below 1 do not occur.
+    /// Floor division; values of the divisor below 1 do not occur.
     pub fn floor_div(self, o: Interval) -> Interval {
         let (small, large) = (o.lo.max(1), o.hi.max(1));
         let div = |a: i128, b: i128| if a.abs() >= INFINITE { a } else { a.div_euclid(b) };
@@ -108,14 +108,14 @@ impl Interval {
     }
 }
 
-/// Intervals and divisibility of leaves. A leaf that is not entered may be any 64-bit number; a block id is at least 0,
-/// a grid's size at least 1, and a thread one of [`MOST_THREADS`].
+/// Intervals and divisibility of leaves. A leaf without a fact may be any 64-bit number; a block id is at least 0, a
+/// grid's size at least 1, and a thread below [`MOST_THREADS`].
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub axes: BTreeMap<AxisId, Interval>,
-    /// Where loops end that do not end at a number: an axis is less.
+    /// The ends of loops that are not numbers: an axis is less than its end.
     pub ends: BTreeMap<AxisId, Ix>,
-    /// The intervals of values read as signed numbers; a zero-extending read has the interval too where it holds no
+    /// The intervals of values read as signed numbers; a zero-extending read has the same interval if it holds no
     /// negative number.
     pub vals: BTreeMap<ValId, Interval>,
     pub blocks: [Option<Interval>; 3],
@@ -137,7 +137,7 @@ impl Facts {
         Facts::default()
     }
 
-    /// The interval of an axis that runs `lo..hi` (an empty loop's body does not matter: any interval is right).
+    /// Sets the interval of an axis that runs `lo..hi` (an empty loop's body does not matter: any interval is right).
     pub fn set_axis(&mut self, axis: AxisId, lo: &Ix, hi: &Ix) {
         match hi.as_const() {
             Some(_) => _ = self.ends.remove(&axis),
@@ -193,7 +193,7 @@ impl Facts {
             && ix.operands().is_none_or(|(a, b)| self.all_steps_within(a, bounds) && self.all_steps_within(b, bounds))
     }
 
-    /// The condition's truth, where the intervals tell.
+    /// The condition's truth, if the intervals decide it.
     pub fn decide(&self, cond: &Cond) -> Option<bool> {
         let difference = Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs));
         let apart = self.range(&cond.lhs).sub(self.range(&cond.rhs));

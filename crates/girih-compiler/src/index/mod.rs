@@ -39,7 +39,7 @@ id_type! {
     ValId
 }
 
-/// An index expression. Its value is exact: whoever builds one has shown, or made it an obligation, that no step
+/// An index expression. Its value is exact: the code that builds one has shown, or made it an obligation, that no step
 /// leaves 64 bits.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Ix {
@@ -67,7 +67,7 @@ pub enum Ix {
     Max(Box<Ix>, Box<Ix>),
 }
 
-/// How two index expressions compare; signed.
+/// The relation of two index expressions; signed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Cmp {
     Eq,

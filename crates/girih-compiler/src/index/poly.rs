@@ -9,11 +9,11 @@ use super::facts::{Facts, Interval};
 pub struct Poly {
     pub base: i128,
     pub terms: Vec<(Vec<Ix>, i128)>,
-    /// A coefficient left 128 bits: nothing is known.
+    /// True if a coefficient left 128 bits: nothing is known then.
     overflow: bool,
 }
 
-/// Terms beyond which products are not multiplied out.
+/// Products with more terms than this are not multiplied out.
 const MOST_TERMS: usize = 64;
 
 impl Poly {
@@ -24,11 +24,11 @@ impl Poly {
         Poly { terms: vec![(vec![ix], 1)], ..Poly::default() }
     }
 
-    /// With products of sums multiplied out.
+    /// The expression with products of sums multiplied out.
     pub fn expanded(ix: &Ix) -> Poly {
         Poly::of(ix, true)
     }
-    /// With products of sums kept as they are, except by constants.
+    /// The expression with products of sums kept as they are, except products by constants.
     pub fn gathered(ix: &Ix) -> Poly {
         Poly::of(ix, false)
     }
@@ -51,12 +51,12 @@ impl Poly {
         }
     }
 
-    /// Returns true if it is a number or one term.
+    /// Returns true if the polynomial is a number or one term.
     fn is_one(&self) -> bool {
         self.terms.is_empty() || (self.terms.len() == 1 && self.base == 0)
     }
 
-    /// As one term: a sum is a factor of it. `None` when a coefficient does not fit 64 bits.
+    /// The polynomial as one term: a sum becomes a factor of it. `None` when a coefficient does not fit 64 bits.
     fn sealed(self) -> Option<Poly> {
         if self.is_one() { Some(self) } else { self.to_ix().map(Poly::atom) }
     }
@@ -143,8 +143,8 @@ impl Poly {
         sum
     }
 
-    /// With `d - 1` for `x%d`, and for an axis that ends at `d`, in each term whose coefficient is chosen; `d` is not a number. `None`
-    /// where there is no such term.
+    /// The polynomial with `d - 1` for `x%d`, and for an axis that ends at `d`, in each term with a chosen coefficient;
+    /// `d` is not a number. `None` if there is no such term.
     fn at_bounds(&self, facts: &Facts, chosen: impl Fn(i128) -> bool) -> Option<Poly> {
         let end = |factor: &Ix| match factor {
             Ix::Mod(_, d) if d.as_const().is_none() && facts.range(d).lo > 0 => Some((**d).clone()),
@@ -174,7 +174,7 @@ impl Poly {
         Some(all.iter().flatten().fold(out, |sum, most| sum.plus(most)))
     }
 
-    /// Back to an expression; `None` when a coefficient does not fit 64 bits. Subtractions print as such.
+    /// The polynomial as an expression; `None` when a coefficient does not fit 64 bits. Subtractions print as such.
     pub fn to_ix(&self) -> Option<Ix> {
         if self.overflow {
             return None;
@@ -184,7 +184,7 @@ impl Poly {
         let negative = self.terms.iter().filter(|(_, c)| *c < 0);
         for (factors, coeff) in positive.chain(negative) {
             let size = i64::try_from(coeff.abs()).ok()?;
-            // Factors that are known at launch are to the right of those that vary.
+            // Factors that are known at launch are to the right of factors that vary.
             let mut factors: Vec<&Ix> = factors.iter().collect();
             factors.sort_by_key(|f| match f {
                 Ix::Axis(_) | Ix::Block(_) => 1,
@@ -225,7 +225,7 @@ impl Poly {
         (q, r)
     }
 
-    /// The factors and the coefficient, where it is a number or one term.
+    /// The factors and the coefficient, if the polynomial is a number or one term.
     fn as_term(&self) -> Option<(Vec<Ix>, i128)> {
         match &self.terms[..] {
             [] if !self.overflow => Some((vec![], self.base)),
@@ -261,8 +261,8 @@ impl Poly {
         self.terms.iter().find(|(factors, _)| matches!(&factors[..], [only] if only == leaf)).map_or(0, |(_, c)| *c)
     }
 
-    /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`, and `x//d%e*d + x%d` is `x%(d*e)`;
-    /// so where more than the quotient is multiplied, `(y + x//d)*d + x%d`.
+    /// Joins the quotient and the remainder of the same division: `x//d*d + x%d` is `x`, and `x//d%e*d + x%d` is
+    /// `x%(d*e)`; likewise `(y + x//d)*d + x%d`, where more than the quotient is multiplied, is `y*d + x`.
     pub fn rejoined(mut self) -> Poly {
         while let Some(Pair { quotients, remainder, whole, left }) = self.pair() {
             let Some((factors, coeff)) = self.terms.get(remainder).cloned().filter(|_| !quotients.contains(&remainder))
@@ -285,10 +285,10 @@ impl Poly {
         self
     }
 
-    /// A quotient and a remainder of one thing, both times the same.
+    /// A quotient and a remainder of the same division, both multiplied by the same factors.
     fn pair(&self) -> Option<Pair> {
         self.terms.iter().enumerate().find_map(|(remainder, (factors, coeff))| {
-            // With several remainders in one product it is not clear which belongs to what.
+            // With several remainders in one product it is not clear which quotient belongs to which remainder.
             let [x, d] = match &factors.iter().filter(|f| matches!(f, Ix::Mod(..))).collect::<Vec<_>>()[..] {
                 [Ix::Mod(x, d)] => [x, d],
                 _ => return None,
@@ -307,9 +307,9 @@ impl Poly {
             let times = coeff.checked_mul(by)?;
             wanted.extend(own);
             wanted.sort();
-            // The rest of a term's factors without those of the other term, if that is one factor.
+            // The one factor of a term that is left without the factors of the other term.
             let left = |factors: &[Ix]| <[Ix; 1]>::try_from(without(factors, &wanted)?).ok().map(|[only]| only);
-            // The sum of a quotient, or of its remainder, and the remainder.
+            // The sum of the remainder and a quotient, or the quotient's remainder.
             let whole = |part: &Ix| match part {
                 all if *all == of_x => Some((**x).clone()),
                 Ix::Mod(quotient, e) if **quotient == of_x => {
@@ -326,7 +326,7 @@ impl Poly {
                 if let Some(whole) = whole(&rest) {
                     return Some(Pair { quotients: vec![quotient], remainder, whole, left: Poly::default() });
                 }
-                // The quotient and more, all of it times `d`.
+                // The quotient and other terms, their sum times `d`.
                 let (Ix::Add(..) | Ix::Sub(..)) = &rest else { return None };
                 let sum = Poly::gathered(&rest);
                 let (part, whole) = sum.terms.iter().find_map(|(factors, c)| match &factors[..] {
@@ -340,7 +340,8 @@ impl Poly {
         })
     }
 
-    /// Where the terms of `x//d*d` times other factors and a coefficient stand, if `d` is a sum, which has been multiplied out.
+    /// The positions of the terms of `x//d*d` times other factors and a coefficient, if `d` is a sum, whose product has
+    /// been multiplied out.
     fn quotients(&self, of_x: &Ix, d: &Ix, others: &[Ix], coeff: i128) -> Option<Vec<usize>> {
         d.operands()?;
         let d = Poly::expanded(d);
@@ -368,7 +369,7 @@ impl Poly {
     }
 }
 
-/// Factors without some of them; `None` where one of those is missing.
+/// Factors without some of them; `None` if one of these is missing.
 fn without(factors: &[Ix], some: &[Ix]) -> Option<Vec<Ix>> {
     let mut left = factors.to_vec();
     for f in some {
@@ -381,11 +382,11 @@ fn gcd(a: i128, b: i128) -> i128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Terms that belong together: the positions of those of `x//d` times `d` and of `x%d`, and what they add up to.
+/// Terms that belong together: the positions of the terms of `x//d` times `d` and of `x%d`, and their sum.
 struct Pair {
     quotients: Vec<usize>,
     remainder: usize,
     whole: Ix,
-    /// The rest of the first term.
+    /// The rest of the quotient's term.
     left: Poly,
 }

@@ -21,11 +21,12 @@ pub fn simplify(ix: &Ix, facts: &Facts) -> Ix {
     simplify_but(ix, facts, &FxHashSet::default())
 }
 
-/// Long expressions that are simple already: an expression made of them is simplified without going through them again.
+/// Long expressions that are already simple: an expression that contains them is simplified without visiting them
+/// again.
 #[derive(Default)]
 pub struct Simple(FxHashSet<Ix>);
 
-/// Leaves and operations from which an expression is long, and how many long ones are remembered.
+/// The least number of leaves and operations of a long expression, and the most long expressions that are remembered.
 const LONG: usize = 24;
 const MOST: usize = 1 << 12;
 
@@ -58,7 +59,7 @@ fn simplify_but(ix: &Ix, facts: &Facts, simple: &FxHashSet<Ix>) -> Ix {
     }
 }
 
-/// Rewrites the outermost operation, its operands being simple already.
+/// Rewrites the outermost operation; its operands are already simple.
 fn step(ix: &Ix, facts: &Facts) -> Option<Ix> {
     if let Some(p) = facts.tight_range(ix).as_point() {
         return i64::try_from(p).ok().map(Ix::Const);

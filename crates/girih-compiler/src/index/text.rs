@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 
-/// How deep an expression that is read may nest, operators of one chain included.
+/// The deepest nesting of an expression that is read; the operators of one chain count too.
 pub const MAX_DEPTH: usize = 200;
 
 /// Comparisons by their signs.
@@ -26,14 +26,14 @@ pub trait Names {
     fn val(&self, val: ValId) -> Cow<'_, str>;
 }
 
-/// Where an expression is put: what needs brackets there.
+/// The place of an expression in a text, which decides whether it needs brackets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Level {
-    /// Nothing does.
+    /// No expression needs brackets.
     Whole,
-    /// A sum does: to the right of `+` or `-`, at an end of a range, as a factor.
+    /// A sum needs brackets: to the right of `+` or `-`, at an end of a range, as a factor.
     Term,
-    /// All but a leaf does: to the right of `*`.
+    /// All but a leaf need brackets: to the right of `*`.
     Leaf,
 }
 
@@ -44,7 +44,7 @@ pub fn ix_text(ix: &Ix, names: &dyn Names) -> String {
     out
 }
 
-/// The same with a sum in brackets, as an end of a range is written: `0..(n + 1)`.
+/// The same with a sum in brackets, the form of an end of a range: `0..(n + 1)`.
 pub fn end_text(ix: &Ix, names: &dyn Names) -> String {
     let mut out = String::new();
     write(ix, Level::Term, names, &mut out);
@@ -106,9 +106,9 @@ pub trait Tokens {
     fn take(&mut self, text: &str) -> bool;
     /// Returns true if this word comes next, with a bracket after it.
     fn calls(&self, word: &str) -> bool;
-    /// A number with its sign, or the leaf that a name stands for.
+    /// A number with its sign, or the leaf with a name.
     fn leaf(&mut self) -> Result<Ix, Self::Error>;
-    /// The error that something else stands here.
+    /// The error for a token that is not the wanted one.
     fn unexpected(&self, wanted: &str) -> Self::Error;
     fn error(&self, message: &str) -> Self::Error;
 }
@@ -160,7 +160,7 @@ pub fn read_mask<T: Tokens>(tokens: &mut T) -> Result<Mask, T::Error> {
     }
 }
 
-/// An expression and how deep its tree is.
+/// An expression and the depth of its tree.
 type Deep = (Ix, usize);
 
 /// Makes an expression of its operands.

@@ -9,13 +9,13 @@
 //! * **Overflow.** A format with infinities (f16 bf16 f32 tf32 f64 f8E5M2) overflows to infinity. f8E4M3FN, f8E5M3FNU and
 //!   f8E8M0FNU have none: overflow and infinities become NaN, they do not saturate. f4E2M1FN has neither infinity nor
 //!   NaN: it saturates at 6. Under a rounding that points towards zero, a finite value becomes the largest finite one.
-//! * **NaN** becomes the canonical quiet NaN of the destination: positive, the top fraction bit set (f8E5M2 `0x7E`); where a
-//!   format has one NaN, that (f8E4M3FN `0x7F`, the unsigned formats `0xFF`). f4E2M1FN, which has none, gives 6.
+//! **NaN** becomes the canonical quiet NaN of the destination: positive, the top fraction bit set (f8E5M2 `0x7E`); a
+//! format with one NaN gets that one (f8E4M3FN `0x7F`, the unsigned formats `0xFF`). f4E2M1FN, which has none, gives 6.
 //! * **Unsigned formats** (f8E5M3FNU, f8E8M0FNU) drop the sign.
 //! * **f8E8M0FNU** holds powers of two only; zero and everything below give the smallest, 2^-127. The nearest of
 //!   two powers is the upper one from 1.5 on.
-//! * **f8E4M3FNUZ and f8E5M2FNUZ** have neither infinities nor a negative zero, whose code is their NaN: overflow and infinities
-//!   become NaN, and what rounds to zero is the positive one.
+//! **f8E4M3FNUZ and f8E5M2FNUZ** have neither infinities nor a negative zero, whose code is their NaN: overflow and
+//! infinities become NaN, and a value that rounds to zero becomes the positive zero.
 //! * **tf32** is held as an f32 whose last 13 bits are zero; encoding rounds to 10 fraction bits. Decoding reads all 32
 //!   bits as the f32 they are.
 //! * Rounding `Approx`, `Full` and `NearestIntToZero` mean nearest, ties to even.
@@ -61,7 +61,7 @@ struct Format {
     /// True if the smallest exponent holds zero and subnormals.
     subnormals: bool,
     specials: Specials,
-    /// Zero bits kept below the fraction.
+    /// Zero bits below the fraction in the representation.
     padding: u32,
 }
 
@@ -163,7 +163,7 @@ pub fn decode(ty: DType, bits: u64) -> Value {
     Value::Finite { negative, mantissa, exponent }
 }
 
-/// `mantissa * 2^exponent` rounded once to the format. An inexact caller sets the mantissa's last bit where anything
+/// `mantissa * 2^exponent` rounded once to the format. A caller with an inexact mantissa sets its last bit if anything
 /// was lost below it, and gives at least two bits more than the format's precision.
 pub fn encode(ty: DType, negative: bool, mantissa: u128, exponent: i32, rounding: Rounding) -> u64 {
     let f = format(ty);
@@ -232,7 +232,7 @@ pub fn encode_value(ty: DType, value: Value, rounding: Rounding) -> u64 {
     }
 }
 
-/// The canonical quiet NaN; the largest value of the format that has no NaN.
+/// The canonical quiet NaN; in a format without NaN the largest value.
 pub fn nan(ty: DType) -> u64 {
     encode_value(ty, Value::Nan, Rounding::NearestEven)
 }
@@ -260,7 +260,7 @@ pub fn to_f64(ty: DType, bits: u64) -> f64 {
         Value::Infinite { negative: false } => f64::INFINITY,
         Value::Infinite { negative: true } => f64::NEG_INFINITY,
         Value::Finite { negative, mantissa, exponent } => {
-            // 2^exponent is a normal f64 for every format that comes here, and the product is exact.
+            // 2^exponent is a normal f64 for every format that reaches this line, and the product is exact.
             let magnitude = mantissa as f64 * f64::from_bits(((exponent + 1023) as u64) << 52);
             if negative { -magnitude } else { magnitude }
         }
@@ -275,7 +275,7 @@ fn f16_to_f32(bits: u64) -> f32 {
     f32::from_bits(size | ((bits & 0x8000) as u32) << 16)
 }
 
-/// To nearest even, for an f32 that is not NaN.
+/// Rounds to nearest even an f32 that is not NaN.
 fn f32_to_f16(bits: u64) -> u64 {
     let size = bits & 0x7fff_ffff;
     let code = if size < 0x3880_0000 {

@@ -19,7 +19,7 @@ pub enum DType {
     F8E8M0FNU,
     F8E5M3FNU,
     F4E2M1FN,
-    /// Without infinities and without a negative zero, whose code is NaN; of models alone, Tile IR has no such type.
+    /// Without infinities and without a negative zero, whose code is NaN; only models use it, Tile IR has no such type.
     F8E4M3FNUZ,
     /// See [`DType::F8E4M3FNUZ`].
     F8E5M2FNUZ,
@@ -76,7 +76,7 @@ impl DType {
         }
     }
 
-    /// The type of a name; `f8E5M3FNU` is one of two that the same format goes by.
+    /// The type with a name; `f8E5M3FNU` is one of two names of the same format.
     pub fn from_name(name: &str) -> Option<DType> {
         match name {
             "f8E5M3FNU" => Some(DType::F8E5M3FNU),

@@ -3,9 +3,10 @@
 //! In: an operation, the type of its value operands, and their bits (zero-extended into u64). Out: the result's bits.
 //! For example `apply(AddI, I8, &[0xff, 2])` is `1`.
 //!
-//! [`apply`] is total: where the specification calls a result undefined it gives the value that native code gives, and
-//! [`is_undefined`] says so. Invariants: results are masked to the result type's width; a float operation that computes
-//! (not `NegF`, `AbsF`, `Select`, `Copy`, `Bitcast`, `MaxF`, `MinF` of numbers) gives the canonical quiet NaN for any NaN.
+//! [`apply`] is total: if the specification calls a result undefined, it gives the value that native code gives, and
+//! [`is_undefined`] returns true. Invariants: results are masked to the result type's width; a float operation that
+//! computes (not `NegF`, `AbsF`, `Select`, `Copy`, `Bitcast`, `MaxF`, `MinF` of numbers) gives the canonical quiet NaN
+//! for any NaN.
 //!
 //! f16 and bf16 add, subtract, multiply, divide and take roots in f32 and round once, which is exact for nearest-even;
 //! their fused multiply-add and every directed rounding are computed exactly in integers. Flush-to-zero makes subnormal
@@ -18,8 +19,8 @@ use super::op::{Predicate, Rounding, Signedness};
 use super::{DType, ScalarOp, math, soft};
 
 /// Returns true if the specification leaves this result undefined: division by zero, the one quotient that overflows,
-/// and a float that its integer type cannot hold; also a shift by the width or more, on which it is silent. (A
-/// saturating conversion is defined: its caller does not ask.)
+/// and a float that does not fit its integer type; also a shift by the width or more, which the specification does not
+/// mention. (A saturating conversion is defined: its caller does not ask.)
 pub fn is_undefined(op: ScalarOp, ty: DType, args: &[u64]) -> bool {
     match op {
         ScalarOp::RemI { .. } => args[1] == 0,
@@ -27,7 +28,7 @@ pub fn is_undefined(op: ScalarOp, ty: DType, args: &[u64]) -> bool {
             args[1] == 0 || (sign == Signedness::Signed && args[0] == minimum(ty) && args[1] == ty.mask())
         }
         ScalarOp::Shl | ScalarOp::Shr { .. } => args[1] >= ty.bits() as u64,
-        // Every float is true or false.
+        // Every float converts to true or false.
         ScalarOp::FToI { to: DType::I1, .. } => false,
         ScalarOp::FToI { to, sign } => {
             let value = to_f64(ty, args[0]).trunc();
@@ -47,8 +48,8 @@ fn minimum(ty: DType) -> u64 {
     1 << (ty.bits() - 1)
 }
 
-/// The result's bits; see `ScalarOp` for the operands. `ty` is the type of the value operands: for `Select` of the arms,
-/// for `PtrAdd` of the pointee, whose index comes sign-extended to 64 bits.
+/// The bits of the result; see `ScalarOp` for the operands. `ty` is the type of the value operands: for `Select` the
+/// type of the two choices, for `PtrAdd` the pointee; the index of `PtrAdd` is sign-extended to 64 bits.
 pub fn apply(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
     use ScalarOp::*;
     let a = args[0];
@@ -205,7 +206,8 @@ fn flush(bits: u64) -> u64 {
     if f32::from_bits(bits as u32).is_subnormal() { bits & 0x8000_0000 } else { bits }
 }
 
-/// IEEE 754-2019 maximum and minimum (`nan`) or maximumNumber and minimumNumber; `better` is how the winner compares.
+/// IEEE 754-2019 maximum and minimum (`propagate`) or maximumNumber and minimumNumber; `better` is the order of the
+/// winner relative to the other operand.
 fn extremum(ty: DType, a: u64, b: u64, propagate: bool, ftz: bool, better: Ordering) -> u64 {
     let (a, b) = if ftz { (flush(a), flush(b)) } else { (a, b) };
     match (is_nan(ty, a), is_nan(ty, b)) {
@@ -233,7 +235,7 @@ fn transcendental(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
     if is_nan(ty, result) { nan(ty) } else { result }
 }
 
-/// The sum of the products of two pairs of bf16, and what was there before.
+/// The sum of the products of two pairs of bf16, added to `sum`.
 fn dot_of_floats(x: u64, y: u64, sum: u64) -> u64 {
     let fma = |x: u64, y: u64, sum: u64| float(Arithmetic::Fma, DType::F32, &[x, y, sum], Rounding::NearestEven, true);
     let high = |pair: u64| pair & 0xffff_0000;

@@ -1,7 +1,7 @@
-//! Which floats hold all numbers of others exactly.
+//! Decides which floats hold all numbers of others exactly.
 //!
-//! In: the format of a float, or how numbers of several come to be multiplied. Out: what is known of all of them together, and
-//! whether another format has every one.
+//! In: the format of a float, or the products of numbers of several formats. Out: the properties of all these numbers
+//! together, and whether another format has every one.
 //!
 //! ```text
 //! f4E2M1FN times f8E4M3FN      at most 6 binary digits, multiples of 2^-10 below 2^12: f16 has them all
@@ -18,17 +18,17 @@ pub struct Numbers {
     pub digits: u32,
     pub least: i32,
     pub most: i32,
-    /// True if an infinity is among them. A NaN may always be.
+    /// True if the set contains an infinity. It may always contain a NaN.
     pub infinite: bool,
 }
 
 impl Numbers {
-    /// All of a format.
+    /// All numbers of a format.
     pub fn of(ty: DType) -> Option<Numbers> {
         ty.is_float().then(|| range(ty))
     }
 
-    /// A number alone; `None`: it is none.
+    /// One number as a set; `None` if the bits are NaN, or the type is not a float.
     pub fn one(ty: DType, bits: u64) -> Option<Numbers> {
         Numbers::of(ty)?;
         match decode(ty, bits) {
@@ -82,7 +82,7 @@ impl Numbers {
     }
 }
 
-/// Formats that have not all signs of what they hold.
+/// Returns true for formats without a negative zero.
 fn holds_no_negative_zero(ty: DType) -> bool {
     matches!(ty, DType::F8E8M0FNU | DType::F8E5M3FNU | DType::F8E4M3FNUZ | DType::F8E5M2FNUZ)
 }
@@ -114,7 +114,7 @@ mod tests {
         to_f64(ty, convert(DType::F64, from, ty, Rounding::NearestEven)) == x
     }
 
-    /// Every number, and every product of two, is tried.
+    /// Tries every number, and every product of two.
     #[test]
     fn what_is_said_to_be_held_is_held() {
         for x in SMALL {

@@ -1,4 +1,4 @@
-//! Constants as text: `-3`, `true`, `0.5`, `-inf`, `nan`, and `0x7fc1` for the bits of anything that has no such form.
+//! Constants as text: `-3`, `true`, `0.5`, `-inf`, `nan`, and `0x7fc1` for the bits of a value without such a form.
 
 use crate::num::{DType, format_float, parse_float};
 
@@ -22,7 +22,7 @@ fn plain_text(dtype: DType, bits: u64) -> Option<String> {
     })
 }
 
-/// The bits of a constant written as [`const_text`] writes it, or in any other usual way; `None` when the text is not a
+/// The bits of a constant in the form of [`const_text`], or in any other usual form; `None` if the text is not a
 /// constant of the type.
 pub(crate) fn parse_const(dtype: DType, text: &str) -> Option<u64> {
     if let Some(hex) = text.strip_prefix("0x") {

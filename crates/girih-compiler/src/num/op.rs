@@ -1,7 +1,7 @@
 //! Scalar operations: one enum that every stage shares, so that arithmetic is defined once.
 //!
-//! An operation is applied to operands of one type (given beside it) unless it says otherwise; conversions carry
-//! their destination. `num::eval` defines the result, `emit` prints the same in C.
+//! An operation is applied to operands of one type (given beside it) unless its comment says otherwise; conversions
+//! carry their destination. `num::eval` defines the result, `emit` prints the same in C.
 
 use super::DType;
 
@@ -11,7 +11,7 @@ pub enum Rounding {
     Zero,
     NegativeInf,
     PositiveInf,
-    /// May be approximate; we compute the accurate operation.
+    /// The result may be approximate; we compute the accurate operation.
     Approx,
     Full,
     NearestIntToZero,
@@ -62,9 +62,9 @@ pub enum ScalarOp {
         rounding: R,
         ftz: bool,
     },
-    /// (x, y, sum), x and y i32: pairs of bf16 in one word each, the first in the low half. The sum, an f32, plus the product of the
-    /// high halves, then plus that of the low ones, each rounded once; subnormal numbers are zeros, as the instructions of
-    /// processors have it.
+    /// (x, y, sum), x and y i32: pairs of bf16 in one word each, the first in the low half. The sum, an f32, plus the
+    /// product of the high halves, then plus the product of the low halves, each rounded once; subnormal numbers count
+    /// as zeros, as in the instructions of processors.
     DotF,
     Sqrt {
         rounding: R,
@@ -104,13 +104,13 @@ pub enum ScalarOp {
     Tanh,
     /// The error function.
     Erf,
-    /// Its inverse.
+    /// The inverse of the error function.
     ErfInv,
     /// The inverse of the normal distribution's cumulative function.
     NormalQuantile,
     /// log |gamma(x)|.
     LogGamma,
-    /// Its derivative.
+    /// The derivative of log |gamma(x)|.
     Digamma,
     /// The modified Bessel functions I0 and I1, times e^-|x|.
     BesselI0e,
@@ -120,7 +120,7 @@ pub enum ScalarOp {
     Atan2,
     /// (T, i32): x to an integer power.
     PowI,
-    /// -> i1. `ordered`: false when an operand is NaN; otherwise true then.
+    /// -> i1. `ordered`: false when an operand is NaN; not `ordered`: true when an operand is NaN.
     CmpF {
         pred: Predicate,
         ordered: bool,
@@ -132,7 +132,8 @@ pub enum ScalarOp {
     MulI,
     /// (x, y, sum), i32: pairs of signed i16 in one word each; the sum plus the two products.
     DotI,
-    /// (x, y, sum), i32: four unsigned bytes in the first word, four signed ones in the second; the sum plus the four products.
+    /// (x, y, sum), i32: four unsigned bytes in the first word, four signed bytes in the second; the sum plus the four
+    /// products.
     DotB,
     /// High half of the unsigned product.
     MulHi,
@@ -177,8 +178,8 @@ pub enum ScalarOp {
         to: DType,
         rounding: R,
     },
-    /// Saturates, NaN gives 0 (which is also what an out-of-range plain conversion gives natively). To i1, a truth value,
-    /// it asks whether the number is not zero: NaN is not.
+    /// Saturates, NaN gives 0 (the same as an out-of-range plain conversion natively). To i1 the result is true if the
+    /// number is not zero; for NaN it is false.
     FToI {
         to: DType,
         sign: S,

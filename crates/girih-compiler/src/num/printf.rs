@@ -4,14 +4,14 @@
 //! format("x = %d, t = %.2f\n", [7 : i32, [[1, 2], [3, 4]] : 2x2xf32])  =>  "x = 7, t = [[1.00, 2.00], [3.00, 4.00]]\n"
 //! ```
 //!
-//! A conversion prints one whole tile: a scalar as C would, a tile as nested brackets with `, ` between elements, each
+//! A conversion prints one whole tile: a scalar as in C, a tile as nested brackets with `, ` between elements, each
 //! element under the same flags, width and precision. Conversions `d i u o x X c` take integers, `e E f F g G a A`
-//! floats (either takes the other's elements converted, as C's callers must do by hand: an integer under `%f` prints as
-//! that number, a float under `%d` is truncated); `%p` prints an address; `%%` is a percent sign. `%s` and `%n` are
-//! refused, as is anything C does not define, since a kernel's format string is untrusted. Length modifiers (`ll`, `h`, `z`, ...)
-//! are accepted and ignored: the element type says the width. A string that is not a valid format may still be in the
-//! form of older documents: one `%` for each argument, and no letter or digit after any of them. Each `%` then prints
-//! its argument in the default format: `%d`, `%g` or `%p`.
+//! floats (either takes the other's elements converted, which C's callers must do by hand: an integer under `%f` prints
+//! as that number, a float under `%d` is truncated); `%p` prints an address; `%%` is a percent sign. `%s`, `%n` and
+//! everything that C does not define are refused, since a kernel's format string is untrusted. Length modifiers (`ll`,
+//! `h`, `z`, ...) are accepted and ignored: the element type determines the width. A string that is not a valid format
+//! may still be in the form of older documents: one `%` for each argument, and no letter or digit after any of them.
+//! Each `%` then prints its argument in the default format: `%d`, `%g` or `%p`.
 
 use super::convert::to_f64;
 use super::{DType, Ty};
@@ -47,29 +47,29 @@ struct Spec {
     conversion: Option<char>,
 }
 
-/// A part of a format as C's `printf` has it.
+/// A part of a format of C's `printf`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {
     Text(Quoted),
-    /// A conversion: what stands between its `%` and its letter but for a length, and the letter.
+    /// A conversion: the characters between its `%` and its letter except a length, and the letter.
     Value {
         flags: String,
         letter: char,
     },
 }
 
-/// Widths and precisions are refused past this.
+/// Greater widths and precisions are refused.
 const WIDEST: usize = 4096;
 const ENDS_WITHIN: &str = "the format ends within a conversion";
 
-/// The number of arguments a format string takes, given how many there are (which decides whether bare `%` count), or
-/// why it is not a format.
+/// The number of arguments that a format string takes, given how many there are (which decides whether bare `%` count),
+/// or the reason why it is not a format.
 pub fn conversions(fmt: &str, args: usize) -> Result<usize, String> {
     let pieces = parse(fmt, args)?;
     Ok(pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count())
 }
 
-/// Formats `args`; the error says what is wrong with the format.
+/// Formats `args`; the error names the fault of the format.
 pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
     let pieces = pieces(fmt, args.len())?;
     let mut out = String::new();
@@ -87,7 +87,7 @@ pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
     Ok(out)
 }
 
-/// The format taken apart, for values of these types. The error says what is wrong with it.
+/// Splits a format into its parts, for values of these types. The error names the fault of the format.
 pub fn parts(format: &Quoted, args: &[Ty]) -> Result<Vec<Part>, String> {
     let mut letters = args.iter().map(|ty| default_letter(*ty));
     let part = |piece| match piece {
@@ -110,7 +110,7 @@ fn pieces(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-/// How a value is printed that a bare `%` stands for.
+/// The letter of the conversion that a bare `%` stands for.
 fn default_letter(ty: Ty) -> char {
     match ty {
         Ty::Ptr(_) => 'p',
@@ -120,7 +120,7 @@ fn default_letter(ty: Ty) -> char {
 }
 
 impl Spec {
-    /// As it is written, without the letter.
+    /// The text of the conversion between `%` and its letter.
     fn flags(&self) -> String {
         let signs = [(self.left, '-'), (self.plus, '+'), (self.space, ' '), (self.alternate, '#'), (self.zero, '0')];
         let mut out: String = signs.iter().filter(|s| s.0).map(|s| s.1).collect();
@@ -134,7 +134,8 @@ impl Spec {
     }
 }
 
-/// Returns true if no letter that could end a conversion follows one of its `%`, as NVIDIA's verifier looks for it.
+/// Returns true if no letter that could end a conversion follows one of its `%`; NVIDIA's verifier searches in the same
+/// way.
 pub fn unterminated(fmt: &str) -> bool {
     let mut rest = fmt;
     while let Some(at) = rest.find('%') {
@@ -155,7 +156,7 @@ fn parse(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
     match printf(fmt) {
         Ok(pieces) if pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count() == args => Ok(pieces),
         other => {
-            // The older form: as many percent signs as arguments, none followed by a letter or digit.
+            // The older form: the same number of percent signs and arguments, none followed by a letter or digit.
             let bare = fmt.split('%').skip(1).all(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
             if args > 0 && bare && fmt.matches('%').count() == args {
                 let mut pieces = vec![];
@@ -386,7 +387,7 @@ fn general(x: f64, precision: usize, keep: bool) -> String {
     }
 }
 
-/// `h.hhhp+d` without the prefix; subnormals keep a leading zero, as C's usual implementation has it.
+/// `h.hhhp+d` without the prefix; subnormals keep a leading zero, as in C's usual implementation.
 fn hexadecimal(x: f64, precision: Option<usize>, point: bool) -> String {
     let bits = x.to_bits();
     let mut fraction = bits & ((1 << 52) - 1);
@@ -447,7 +448,7 @@ mod tests {
         one(fmt, DType::F64, x.to_bits())
     }
 
-    /// Expectations are what C's printf gives.
+    /// The expected texts are those of C's printf.
     #[test]
     fn integers_as_c_prints_them() {
         assert_eq!(int("[%5d]", -42), "[  -42]");

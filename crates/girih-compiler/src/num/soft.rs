@@ -1,7 +1,7 @@
 //! Exact arithmetic in integers, rounded once: the definition of every rounding mode in every arithmetic format.
 //!
 //! In: the bits of f16, bf16, f32 or f64 operands. Out: the bits of the result. For example
-//! `add(F32, 1.0, 2^-60, PositiveInf)` is the successor of 1. Whatever cannot be kept below 128 bits is folded into the
+//! `add(F32, 1.0, 2^-60, PositiveInf)` is the successor of 1. Bits that do not fit below 128 bits are folded into the
 //! lowest bit ("jamming"), far enough below the rounding position that the result is the correctly rounded one.
 
 use super::DType;
@@ -16,7 +16,7 @@ fn zero(ty: DType, negative: bool) -> u64 {
     encode(ty, negative, 0, 0, Rounding::NearestEven)
 }
 
-/// Shifts right; what falls out sets the last bit.
+/// Shifts right; nonzero bits that are shifted out set the last bit.
 fn jam(x: u128, by: i32) -> u128 {
     match by {
         0 => x,
@@ -25,7 +25,7 @@ fn jam(x: u128, by: i32) -> u128 {
     }
 }
 
-/// A nonzero term moved up so that its top bit is bit 124.
+/// A nonzero term shifted so that its top bit is bit 124.
 fn normalise(mantissa: u128, exponent: i32) -> (u128, i32) {
     let shift = mantissa.leading_zeros() as i32 - 3;
     (mantissa << shift, exponent - shift)

@@ -1,7 +1,8 @@
-//! How scalar operations are spelled in printed graphs, loop and tile IR: `add.rz.ftz`, `max.nan`, `cmpf.lt`, `ext.u.i64`.
+//! The spelling of scalar operations in printed graphs, loop and tile IR: `add.rz.ftz`, `max.nan`, `cmpf.lt`,
+//! `ext.u.i64`.
 //!
-//! A name is a base, `f` or `i` after it where the base belongs to both kinds of number and the declared type does
-//! not tell, and a suffix per attribute that differs from the default. [`parse_op`] is the inverse of [`spell`].
+//! A name is a base, then `f` or `i` if the base belongs to both kinds of number and the declared type does not decide,
+//! and a suffix for each attribute that differs from the default. [`parse_op`] is the inverse of [`spell`].
 
 use super::op::{Predicate as P, Rounding as R, Signedness as S};
 pub(crate) use super::table::Class;
@@ -36,7 +37,7 @@ fn value_of<T: Copy>(table: &[(&'static str, T)], name: &str) -> Option<T> {
     table.iter().find(|(n, _)| *n == name).map(|(_, v)| *v)
 }
 
-/// The operation's name where `declared` is the class of the value it defines.
+/// The operation's name, if `declared` is the class of the value it defines.
 pub(crate) fn spell(op: ScalarOp, declared: Class) -> String {
     let row = op.row();
     let mut out = row.base.to_string();
@@ -75,7 +76,7 @@ pub(crate) fn spell(op: ScalarOp, declared: Class) -> String {
     out
 }
 
-/// The operation a name spells, where `declared` is the class of the value it defines.
+/// The operation with a name, if `declared` is the class of the value it defines.
 pub(crate) fn parse_op(name: &str, declared: Class) -> Option<ScalarOp> {
     let mut parts = name.split('.');
     let base = parts.next()?;
@@ -114,7 +115,8 @@ pub(crate) fn parse_op(name: &str, declared: Class) -> Option<ScalarOp> {
 /// The infix operators whose operation follows from the declared type (arithmetic) or the operands' type (comparisons).
 pub(crate) const INFIX: [&str; 14] = ["+", "-", "*", "/", "&", "|", "^", "<<", "==", "!=", "<", "<=", ">", ">="];
 
-/// The operation `a SYMBOL b` stands for, the class being that of the result (arithmetic) or of `a` (comparisons).
+/// The operation that `a SYMBOL b` stands for, where `class` is that of the result (arithmetic) or of `a`
+/// (comparisons).
 pub(crate) fn infix_op(symbol: &str, class: Class) -> Option<ScalarOp> {
     let cmp = match symbol {
         "==" => Some(P::Equal),
@@ -152,7 +154,7 @@ pub(crate) fn infix_op(symbol: &str, class: Class) -> Option<ScalarOp> {
     }
 }
 
-/// The conversion that `to(x)` stands for, `x` being of type `from`.
+/// The conversion that `to(x)` stands for, if `x` is of type `from`.
 pub(crate) fn plain_conversion(from: DType, to: DType) -> Option<ScalarOp> {
     let sign = S::Signed;
     match (from.is_float(), to.is_float()) {

@@ -1,18 +1,19 @@
-//! The properties of each scalar operation in every stage, a row each: its spelling, its operands and result, its cost.
+//! The properties of each scalar operation in every stage, one row each: its spelling, its operands and result, its
+//! cost.
 //!
 //! In: an operation. Out: its [`Row`], and the properties that follow from it ([`ScalarOp::arity`],
 //! [`ScalarOp::accepts`], ...). [`eval::apply`](super::eval::apply) computes the operation.
 //!
-//! Example: `MaxI` is spelled `max` where the declared type is an integer, takes two integers of one type and gives that
-//! type, is index arithmetic to whoever computes it again, and folds a reduction.
+//! Example: `MaxI` is spelled `max` if the declared type is an integer, takes two integers of one type and gives that
+//! type, counts as index arithmetic when computed again, and folds a reduction.
 //!
-//! Invariant: nothing else matches over all operations for any of these.
+//! Invariant: no other code matches over all operations for any of these.
 
 use super::convert::nan;
 use super::op::{Predicate as P, Rounding as R, Signedness as S};
 use super::{DType, ScalarOp, Ty};
 
-/// The kind of number an operation works on, where its base name is shared.
+/// The kind of number that an operation works on, if its base name is shared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     Any,
@@ -36,15 +37,15 @@ impl Class {
 /// Operands and result. `T` is the type that the operation is applied at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
-    /// So many `T -> T`, for f16, bf16, f32 and f64; what flushes subnormal numbers, for f32.
+    /// This number of operands, `T -> T`, for f16, bf16, f32 and f64; with flush-to-zero only for f32.
     Floats(usize),
-    /// So many `T -> T`, for integers.
+    /// This number of operands, `T -> T`, for integers.
     Ints(usize),
-    /// `(i32, i32, T) -> T`, for f32 or for i32; of bytes for i32.
+    /// `(i32, i32, T) -> T`, for f32 or for i32; for i32 the words may hold bytes.
     Pairs,
-    /// `(T, i32) -> T`, for the same floats.
+    /// `(T, i32) -> T`, for the floats of `Floats`.
     IntPower,
-    /// `(T, T) -> i1`, for the same floats.
+    /// `(T, T) -> i1`, for the floats of `Floats`.
     CompareFloats,
     /// `(T, T) -> i1`, for integers and addresses.
     CompareInts,
@@ -82,14 +83,14 @@ pub(crate) enum Repeat {
 }
 
 pub(crate) struct Row {
-    /// Before the attributes, and without the letter of its class.
+    /// The name before the attributes, and without the letter of its class.
     pub(super) base: &'static str,
     pub(super) class: Class,
     form: Form,
     repeat: Repeat,
     /// The cost of the operation, in bytes moved.
     cost: i64,
-    /// True if a reduction may combine by it, in any order.
+    /// True if a reduction may combine by the operation, in any order.
     folds: bool,
 }
 
@@ -103,7 +104,7 @@ impl Row {
     }
 }
 
-/// Each operation once, with every attribute at its default.
+/// A row for each operation, with every attribute at its default.
 macro_rules! table {
     ($($name:ident { $($field:ident : $value:expr),* } => $row:expr;)*) => {
         /// Every operation with its attributes at their defaults.
@@ -119,7 +120,7 @@ macro_rules! table {
                 }
             }
 
-            /// With every attribute at its default.
+            /// The operation with every attribute at its default.
             pub(super) fn plain(self) -> ScalarOp {
                 match self {
                     $(ScalarOp::$name { .. } => ScalarOp::$name { $($field: $value),* },)*
@@ -263,7 +264,7 @@ impl ScalarOp {
         }
     }
 
-    /// The operand that has the type the operation is applied at.
+    /// The number of the operand whose type is the type that the operation is applied at.
     pub fn typed_by(self) -> usize {
         match self.row().form {
             Pairs => 2,
@@ -272,7 +273,8 @@ impl ScalarOp {
         }
     }
 
-    /// The type of an operand of an operation that is applied at `ty`. An address moves by an integer of any type.
+    /// The type of an operand of an operation that is applied at `ty`. An integer of any type may be added to an
+    /// address.
     pub fn operand(self, at: usize, ty: Ty) -> Ty {
         match (self.row().form, at) {
             (Form::Select, 0) => Ty::Num(DType::I1),
@@ -282,7 +284,7 @@ impl ScalarOp {
         }
     }
 
-    /// Where the result has another type than the operands, whatever they are.
+    /// The type of the result, if the operation always determines it; `None` if it is that of the operands.
     pub fn to(mut self) -> Option<DType> {
         match self.row().form {
             CompareFloats | CompareInts => Some(DType::I1),
@@ -297,7 +299,7 @@ impl ScalarOp {
         self.to().unwrap_or(ty)
     }
 
-    /// The operation that is a function of libdevice, or of a similar library, by its name; those that Tile IR has
+    /// The operation for the name of a function of libdevice, or of a similar library; functions that Tile IR has
     /// operations for are not among them.
     pub fn of_library(name: &str) -> Option<ScalarOp> {
         Some(match name {
@@ -310,8 +312,9 @@ impl ScalarOp {
         })
     }
 
-    /// The neutral element of an operation that a schedule may reassociate: `op(x, neutral)` is `x` for every x. Where a
-    /// number wins over NaN that is NaN: an infinity would win over a line of NaNs.
+    /// The neutral element of an operation that a schedule may reassociate: `op(x, neutral)` is `x` for every x. In a
+    /// maximum or minimum where a number wins over NaN, the neutral element is NaN: an infinity would win over a line
+    /// of NaNs.
     pub fn neutral(self, d: DType) -> Option<u64> {
         use ScalarOp as O;
         let minimum = 1u64 << (d.bits() - 1);
@@ -330,7 +333,7 @@ impl ScalarOp {
             _ => None,
         };
         match self {
-            // -0 is the one number that leaves every other, -0 included, as it was.
+            // -0 is the only number that leaves every other number unchanged, -0 included.
             O::AddF { rounding: R::NearestEven, .. } if d.is_base_float() => Some(minimum),
             O::MulF { rounding: R::NearestEven, .. } => one(d),
             O::MaxF { nan: false, .. } | O::MinF { nan: false, .. } if d.is_base_float() => Some(nan(d)),
@@ -392,7 +395,7 @@ impl ScalarOp {
         }
     }
 
-    /// The same where all are numbers.
+    /// The same if all types are numbers.
     pub fn accepts_numbers(self, from: &[DType], to: DType) -> bool {
         let mut types = [Ty::Num(to); 3];
         let Some(types) = types.get_mut(..from.len()) else { return false };
@@ -405,7 +408,7 @@ impl ScalarOp {
     }
 
     /// The type that a number without a type has as an operand, where the result's type is `to` and the first operand's
-    /// `first`; `None` where neither tells.
+    /// `first`; `None` if neither decides.
     pub(crate) fn untyped(self, at: usize, to: Option<Ty>, first: Option<Ty>) -> Option<DType> {
         let number = |ty: Option<Ty>| match ty {
             Some(Ty::Num(d)) => Some(d),
@@ -445,7 +448,7 @@ mod tests {
         Ty::Num(dtype)
     }
 
-    /// Against the comments of [`ScalarOp`].
+    /// Compares with the comments of [`ScalarOp`].
     #[test]
     fn what_operations_take_and_give() {
         use DType::*;
@@ -508,11 +511,11 @@ mod tests {
         }
     }
 
-    /// Two lanes that fold each other's values get the same.
+    /// Two lanes that fold each other's values get the same result.
     #[test]
     fn what_folds_does_not_mind_the_order() {
         for dtype in [DType::F32, DType::F16, DType::I32, DType::I8] {
-            // Numbers of all kinds, zeros of both signs and NaNs among them.
+            // Numbers of all kinds, including zeros of both signs and NaNs.
             let some: Vec<u64> =
                 (0..64u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7 & dtype.mask()).collect();
             let bits: Vec<u64> = some.into_iter().chain([0, 1 << (dtype.bits() - 1), dtype.mask()]).collect();

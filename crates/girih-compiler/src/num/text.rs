@@ -10,7 +10,7 @@ use super::DType;
 use super::convert::{Value, decode, encode, encode_value, is_nan, to_f64};
 use super::op::Rounding;
 
-/// Bits below those that a raw pattern writes.
+/// The number of bits below those that a raw pattern gives.
 fn padding(ty: DType) -> u32 {
     if ty == DType::TF32 { 13 } else { 0 }
 }
@@ -38,14 +38,14 @@ pub fn parse_float(ty: DType, text: &str) -> Option<u64> {
     parse_decimal(ty, negative, body)
 }
 
-/// Splits `digits[.digits]`, giving the digits without the point and how many came after it.
+/// Splits `digits[.digits]`, giving the digits without the point and the number of digits after the point.
 fn digits(text: &str, radix: u32) -> Option<(String, i64)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let all = format!("{whole}{fraction}");
     (!all.is_empty() && all.chars().all(|c| c.is_digit(radix))).then_some((all, fraction.len() as i64))
 }
 
-/// An exponent; one that no i64 holds is as good as the largest.
+/// An exponent; one that does not fit an i64 has the same effect as the largest.
 fn exponent(text: &str) -> Option<i64> {
     let body = text.strip_prefix(['-', '+']).unwrap_or(text);
     if body.is_empty() || !body.bytes().all(|b| b.is_ascii_digit()) {
@@ -83,7 +83,7 @@ fn parse_decimal(ty: DType, negative: bool, text: &str) -> Option<u64> {
         return Some(encode(ty, negative, 0, 0, Rounding::NearestEven));
     }
     let power = power - behind;
-    // The nearest f64, and on which side of it the literal lies, say all that one rounding to any format needs.
+    // The nearest f64, and the side of it on which the literal lies, suffice for one rounding to any format.
     let nearest: f64 = format!("{digits}e{power}").parse().ok()?;
     let Value::Finite { mantissa, exponent, .. } = decode(DType::F64, nearest.to_bits()) else {
         return Some(encode(ty, negative, 1, 100_000, Rounding::NearestEven));
@@ -169,8 +169,8 @@ pub fn format_float(ty: DType, bits: u64) -> String {
         .map_or_else(|| format!("{value:?}"), |short| format!("{short:?}"))
 }
 
-/// As MLIR prints a float attribute: six significant digits in `1.000000e+00` where they give the value back, else
-/// enough digits in a plain form, else the bits (infinities and NaN).
+/// The form in which MLIR prints a float attribute: six significant digits in `1.000000e+00` if they give the value
+/// back, else enough digits in a plain form, else the bits (infinities and NaN).
 pub fn format_mlir(ty: DType, bits: u64) -> String {
     let value = to_f64(ty, bits);
     if value.is_finite() {
@@ -189,7 +189,8 @@ pub fn format_mlir(ty: DType, bits: u64) -> String {
 }
 
 /// The first `count` digits, without trailing zeros, and the power of ten of the first. Digits far behind are cut off
-/// before the rest is rounded half up, as MLIR's printer does: how many follows from the number of bits.
+/// before the rest is rounded half up, as in MLIR's printer: the number of digits cut off follows from the number of
+/// bits.
 fn significant(value: f64, count: usize) -> (String, i32) {
     if value == 0.0 {
         return ("0".into(), 0);

@@ -5,8 +5,8 @@
 //! model ─ source ─► torch ─ graph::decompose ─► tensor ─ loops::model ─► loop, a kernel for each step, and on as above
 //! ```
 //!
-//! In: text and [`Options`]. Out: every stage as a value. What happens on the way is told to an [`Observer`]: each rule
-//! with what it applied to and what it refused. Clocks and files belong to the observer.
+//! In: text and [`Options`]. Out: every stage as a value. An [`Observer`] gets each event on the way: each rule with
+//! the sites where it applied and its refusals. Clocks and files belong to the observer.
 
 mod model;
 mod reference;
@@ -38,14 +38,14 @@ pub enum Stage {
     Kernel,
     /// The source for a CPU.
     C,
-    /// The source for a GPU, NVIDIA's PTX of it, and machine code.
+    /// The source for a GPU, NVIDIA's PTX for it, and machine code.
     Cuda,
     Ptx,
     Sass,
 }
 
 impl Stage {
-    /// Every stage there is.
+    /// All stages.
     pub const ALL: [Stage; 10] = [
         Stage::Torch,
         Stage::Tensor,
@@ -109,7 +109,7 @@ pub struct Options {
     pub assume: Assumptions,
     /// Bounds-check every memory access of the native code.
     pub check: bool,
-    /// Stop rewriting after this many rule applications: the handle for bisecting a miscompile.
+    /// Stop rewriting after this many rewrites: the handle for bisecting a miscompile.
     pub stop_after: Option<usize>,
 }
 
@@ -135,7 +135,7 @@ impl Options {
     }
 }
 
-/// What happens in a compilation.
+/// An event of a compilation.
 pub enum Event<'a> {
     /// A stage, or a rule of it, is about to run.
     Begin(&'a str),
@@ -143,7 +143,7 @@ pub enum Event<'a> {
     Decomposed(&'a decompose::Applied<'a>),
     /// A rule of Tensor IR ran.
     Tensor(&'a Ran<'a, Graph>),
-    /// The operations of a model were shared out among kernels: the rewrite of this number.
+    /// The operations of a model were divided among kernels: the rewrite of this number.
     Fused { number: usize, log: &'a Log },
     /// A rule of Tile IR looked at all kernels of a model.
     Plan(&'a Ran<'a, Plan>),
@@ -157,7 +157,7 @@ pub enum Event<'a> {
     Legalised { placed: &'a loops::ir::Kernel, kernel: &'a kernel::ir::Kernel },
 }
 
-/// Is told what happens.
+/// Gets the events of a compilation.
 pub trait Observer {
     /// An error stops the compilation: the observer found that the answer changed.
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic>;
@@ -171,18 +171,18 @@ impl Observer for Silent {
     }
 }
 
-/// Tells an observer; what it finds ends the compilation.
+/// Passes an event to an observer; its error ends the compilation.
 fn tell(observer: &mut dyn Observer, event: Event<'_>) -> Result<(), Vec<Diagnostic>> {
     observer.see(&event).map_err(|d| vec![d])
 }
 
-/// A verified tile program, with the warnings its text gave.
+/// A verified tile program, with the warnings about its text.
 pub struct Front {
     pub module: cuda_tile::ir::Module,
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Parses and verifies a tile program. Errors come with all the diagnostics of the file, warnings among them.
+/// Parses and verifies a tile program. Errors come with all diagnostics of the file, including warnings.
 pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
     if ttir::is_ttir(text) {
         return verified(ttir::read(text)?, vec![]);
@@ -201,13 +201,13 @@ pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
     verified(module, diagnostics)
 }
 
-/// Reads and verifies bytecode. Places are byte ranges of the file.
+/// Reads and verifies bytecode. Spans are byte ranges of the file.
 pub fn front_bytecode(bytes: &[u8]) -> Result<Front, Vec<Diagnostic>> {
     let read = cuda_tile::bytecode::read(bytes)?;
     verified(read.module, vec![])
 }
 
-/// A module that was read, with what was said of it so far, if the verifier finds no error.
+/// The module with the warnings about it, if the verifier finds no error.
 fn verified(module: cuda_tile::ir::Module, mut diagnostics: Vec<Diagnostic>) -> Result<Front, Vec<Diagnostic>> {
     diagnostics.extend(cuda_tile::verify(&module));
     add_frames(&module, &mut diagnostics);
@@ -219,7 +219,7 @@ fn verified(module: cuda_tile::ir::Module, mut diagnostics: Vec<Diagnostic>) -> 
     }
 }
 
-/// Adds to diagnostics at an operation the place in the user's files that the operation comes from.
+/// Adds to each diagnostic at an operation the place in the user's files that the operation comes from.
 pub fn add_frames(module: &cuda_tile::ir::Module, diagnostics: &mut [Diagnostic]) {
     if diagnostics.is_empty() {
         return;
@@ -234,15 +234,15 @@ pub fn add_frames(module: &cuda_tile::ir::Module, diagnostics: &mut [Diagnostic]
     }
 }
 
-/// Returns true if an error found in the readable part of a program would be found in the whole of it too: it is about
-/// one statement, not about something that a missing statement might have defined or ended.
+/// Returns true if an error in the readable part of a program would also be found in the whole program: it is about one
+/// statement, not about a thing that a missing statement might have defined or ended.
 fn holds_of_the_whole(d: &Diagnostic) -> bool {
     let about_others = [Code::BadTerminator, Code::BadSymbol, Code::BadArity, Code::TypeMismatch];
     d.is_error() && d.span.is_some_and(|s| s.start < s.end) && !about_others.contains(&d.code)
 }
 
-/// Returns true if one of the others lies within the diagnostic's place: an error of the statement was reported
-/// already.
+/// Returns true if one of the others lies within the diagnostic's span: then an error of the statement was already
+/// reported.
 fn meets(d: &Diagnostic, others: &[Diagnostic]) -> bool {
     let within = |inner: Span| d.span.is_some_and(|outer| outer.start <= inner.start && inner.start < outer.end);
     others.iter().any(|other| other.span.is_some_and(within))
@@ -341,14 +341,14 @@ fn run<C>(
     })
 }
 
-/// Refuses what knobs ask for and the target cannot hold.
+/// Refuses requests of knobs that the target cannot satisfy.
 fn possible(log: &Log) -> Result<(), Vec<Diagnostic>> {
     let said = log.impossible.iter().map(|why| Diagnostic::error(Code::CannotLower, why.clone()));
     let said: Vec<Diagnostic> = said.collect();
     if said.is_empty() { Ok(()) } else { Err(said) }
 }
 
-/// Puts a refusal where the kernel asks for the most memory, if it asks for any.
+/// Places a refusal at the kernel's largest alloca, if it has one.
 fn at_largest_alloca(refusal: Diagnostic, kernel: &loops::ir::Kernel) -> Diagnostic {
     let mut most = None;
     loops::walk::visit(&kernel.body, &mut |s| {
@@ -367,12 +367,12 @@ fn at_largest_alloca(refusal: Diagnostic, kernel: &loops::ir::Kernel) -> Diagnos
 /// The C of several kernels as one translation unit, with its lines; kernel `n` is exported as `girih_<n>`.
 ///
 /// # Errors
-/// A kernel of several threads, or a statement that only those have.
+/// A kernel of several threads, or a statement that only such kernels have.
 pub fn emit_c(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<emit::Lined, Diagnostic> {
     emit::c::emit(kernels, target).map_err(|refusal| no_source("C", kernels, &refusal))
 }
 
-/// The same for code that calls them from behind the text: their functions are its own.
+/// The same for code that calls the kernels and follows in the same text: the functions are private to it.
 ///
 /// # Errors
 /// As [`emit_c`].
@@ -383,7 +383,7 @@ pub fn emit_library(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<
 /// The CUDA C++ of several kernels as one translation unit.
 ///
 /// # Errors
-/// A statement that has no CUDA, or sizes that the target does not hold.
+/// A statement without a form in CUDA, or sizes that the target does not hold.
 pub fn emit_cuda(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<emit::cuda::Unit, Diagnostic> {
     emit::cuda::emit(kernels, target).map_err(|refusal| no_source("CUDA", kernels, &refusal))
 }

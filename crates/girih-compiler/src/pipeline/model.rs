@@ -1,7 +1,7 @@
 //! The stages of a model above its kernels: Torch IR to Tensor IR to a plan.
 //!
 //! In: a graph that a front end built. Out: [`Model`]: the same in primitives, and the plan of its kernels in Loop IR;
-//! [`super::lower_loops`] takes each of them further.
+//! [`super::lower_loops`] lowers each kernel further.
 
 use super::{Event, Observer, Options, tell};
 use crate::base::rule::{Log, Rewrites, Step};
@@ -18,29 +18,29 @@ use crate::tile::target::Capability;
 pub struct Model {
     /// Primitives only.
     pub tensor: Graph,
-    /// Its kernels in Loop IR: open, the same for every target of workers that multiplies signed bytes alike, and for every one of
-    /// blocks of threads.
+    /// Its kernels in Loop IR: open, and the same for all targets with workers that multiply signed bytes alike, and
+    /// for all targets with blocks of threads.
     pub plan: Plan,
-    /// The plan as this target's rules want it: with weights in panels, which other kernels write when the model is loaded.
+    /// The plan after this target's rules: with weights in panels, which other kernels write when the model is loaded.
     pub scheduled: Plan,
-    /// The rewrites made so far, and how many the kernels may still take.
+    /// The rewrites made so far, and the number that the kernels may still take.
     pub rewrites: Rewrites,
 }
 
-/// Lowers a captured graph to a plan. The plan is whole whatever `--stop-after` leaves out: decompositions are always
-/// made, and where fusion may not run, every operation has a kernel of its own.
+/// Lowers a captured graph to a plan. The plan is complete at any `--stop-after`: decompositions are always made, and
+/// if fusion may not run, every operation has a kernel of its own.
 pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Model, Vec<Diagnostic>> {
     let mut rewrites = options.rewrites();
-    // Values that a plan holds once stand in the graph around the loops, although the rule that puts them there may not
-    // have run.
+    // Values that a plan computes once stand in the graph around the loops, even if the rule that moves them there has
+    // not run.
     let tensor = lift_all(simplified(graph, &mut rewrites, observer)?);
     tell(observer, Event::Begin("fusion"))?;
     let mut log = Log::default();
     let fuse = !rewrites.is_over();
     let workers = options.target.has(Capability::Workers);
-    // Blocks of threads put rows in order in the memory that they share.
+    // Blocks of threads sort rows in the memory that they share.
     let parts = if workers || !fuse { None } else { long_sorts::in_parts(&tensor, &mut log) };
-    // Four products of an unsigned and a signed byte are one instruction, of signed ones two.
+    // One instruction computes four products of an unsigned and a signed byte, but only two of signed bytes.
     let by_bytes = fuse && options.target.has(Capability::ProductsOfBytes) && options.context().knobs.pairs;
     let shifted = if by_bytes { signed_bytes::shifted(&tensor, &mut log) } else { None };
     let suited = parts.as_ref().or(shifted.as_ref()).unwrap_or(&tensor);
@@ -89,12 +89,12 @@ fn simplified(graph: &Graph, rewrites: &mut Rewrites, observer: &mut dyn Observe
     })
 }
 
-/// Returns true if a graph holds operations of its source, which decompositions replace.
+/// Returns true if a graph contains operations of its source, which decompositions replace.
 pub fn is_torch(graph: &Graph) -> bool {
     graph.has_source()
 }
 
-/// Why an operation of the model cannot be lowered, named as the model names it.
+/// The reason why an operation of the model cannot be lowered; the operation has its name in the model.
 fn refused(failure: &Failure) -> Diagnostic {
     let origin = &failure.origin;
     let name = origin.name.as_str();

@@ -1,4 +1,5 @@
-//! Every rule by the name that traces print, with its own description: what `girih rules` and the pages in `docs` show.
+//! All rules by their names in traces, with their own descriptions: the content of `girih rules` and the pages in
+//! `docs`.
 //!
 //! In: the lists of rules. Out: a [`Description`] of each, in the order in which the stages run.
 //!
@@ -9,16 +10,17 @@ use crate::graph::{decompose, simplify};
 use crate::tile::target::Target;
 use crate::{loops, tile};
 
-/// A rule as a reader looks it up.
+/// The description of a rule for a reader.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// The stage's letter and the rule's name: `o:rms_norm`, `t:006_stage_inputs`.
     pub name: String,
     /// For a decomposition, the operations of models that it handles.
     pub handles: &'static [&'static str],
-    /// For a rule of Tile IR, the targets whose list it is in; its number is that of the first of them.
+    /// For a rule of Tile IR, the targets with the rule in their list; its number is that in the list of the first of
+    /// them.
     pub targets: Vec<&'static str>,
-    /// Markdown: what it does, before `-->` after, when it refuses.
+    /// Markdown: a summary, before `-->` after, the reasons for refusals.
     pub doc: &'static str,
 }
 
@@ -33,9 +35,9 @@ impl Description {
         without_number(self.bare())
     }
 
-    /// Returns true if a user who wrote `name` means this rule: `t:006_stage_inputs`, `006_stage_inputs`,
-    /// `stage_inputs`, or an operation that it handles. The number may differ: it is that of the rule in the list of
-    /// the target that was traced.
+    /// Returns true if `name` means this rule: `t:006_stage_inputs`, `006_stage_inputs`, `stage_inputs`, or an
+    /// operation that it handles. The number may differ: it is that of the rule in the list of the target that was
+    /// traced.
     pub fn is(&self, name: &str) -> bool {
         let letter = self.name.split_once(':').map(|(letter, _)| letter);
         let bare = match name.split_once(':') {
@@ -55,8 +57,8 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and of Tile IR (`t`),
-/// there those of the CPU first and then what other targets have besides.
+/// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and of Tile IR
+/// (`t`); of the last, first the rules of the CPU and then the additional rules of other targets.
 pub fn descriptions() -> Vec<Description> {
     let decompositions = decompose::RULES.iter().flat_map(|list| list.iter());
     let decompositions = decompositions.map(|rule| Description {

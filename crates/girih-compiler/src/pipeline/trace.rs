@@ -1,5 +1,5 @@
-//! The rewrites of a compilation, as values and as text: `-v` counts what each rule did, `-vv` shows each rewrite as a
-//! diff.
+//! The rewrites of a compilation, as values and as text: `-v` counts the rewrites of each rule, `-vv` shows each
+//! rewrite as a diff.
 
 use super::{Event, Observer};
 use crate::base::Diagnostic;
@@ -12,24 +12,24 @@ use similar::TextDiff;
 /// One run of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
-    /// The kernel of a model that it ran on; empty where it ran on the model, or where there is one kernel.
+    /// The kernel of a model that it ran on; empty if it ran on the model, or if there is one kernel.
     pub kernel: String,
-    /// `t:003_blockify`, or `o:NAME` of a decomposition.
+    /// `t:003_blockify`, or `o:NAME` for a decomposition.
     pub name: String,
-    /// The number of the rewrite among all of the compilation; `None` where it changed nothing, and of decompositions.
+    /// The number of the rewrite among all of the compilation; `None` if it changed nothing, and for decompositions.
     pub number: Option<usize>,
     /// The sites where it applied.
     pub applied: Vec<String>,
-    /// The sites that it left alone, and why.
+    /// The sites that it left alone, with the reasons.
     pub skipped: Vec<(String, String)>,
-    /// Its changes, as hunks of a unified diff; empty where nothing changed, and where diffs are not wanted.
+    /// Its changes, as hunks of a unified diff; empty if nothing changed, or if diffs are not wanted.
     pub diff: String,
-    /// An operation of a model was replaced: it has no number, but it did something.
+    /// True if an operation of a model was replaced: the step has no number, but it changed something.
     pub decomposition: bool,
 }
 
 impl Step {
-    /// A rule's sites and reasons, a line each.
+    /// A rule's sites and reasons, one per line.
     fn sites(&self) -> String {
         let name = &self.name;
         let applied = self.applied.iter().map(|site| format!("+++ {name} applied at {site}\n"));
@@ -52,9 +52,9 @@ impl Step {
     }
 }
 
-/// An observer that keeps what each rule did.
+/// An observer that keeps the steps of all rules.
 pub struct Steps {
-    /// With diffs.
+    /// True if diffs are kept too.
     pub full: bool,
     pub list: Vec<Step>,
     kernel: String,
@@ -76,7 +76,7 @@ impl Steps {
         }
     }
 
-    /// A rule that ran, with the diff of what it printed before and prints after.
+    /// A rule that ran, with the diff between the program before and after.
     fn changed<P>(&self, ran: &Ran<'_, P>, print: fn(&P) -> String) -> Step {
         let step = self.ran(ran.name, ran.after.map(|_| ran.number), ran.log);
         match ran.after.filter(|_| self.full) {
@@ -101,12 +101,12 @@ impl Steps {
         Step { name, applied: vec![site], diff, decomposition: true, ..Step::default() }
     }
 
-    /// The step that an event is.
+    /// The step for an event.
     fn step(&self, event: &Event<'_>) -> Option<Step> {
         Some(match event {
             Event::Begin(_) | Event::Legalised { .. } | Event::Kernel(_) => return None,
             Event::Decomposed(applied) => self.decomposed(applied),
-            // Most rules of Tensor IR find nothing to do.
+            // Most rules of Tensor IR find nothing to rewrite.
             Event::Tensor(ran) if !self.full && ran.after.is_none() => return None,
             Event::Tensor(ran) => self.changed(ran, |g| graph::print::print(g, graph::print::Dialect::Tensor)),
             Event::Fused { number, log } => self.ran("l:fuse", Some(*number), log),
@@ -129,7 +129,7 @@ impl Observer for Steps {
 
 /// An observer that writes the trace into a string.
 pub struct Trace {
-    /// Diffs and refusals too.
+    /// True if diffs and refusals are written too.
     pub full: bool,
     pub text: String,
     steps: Steps,
@@ -140,7 +140,7 @@ impl Trace {
         Trace { full, text: String::new(), steps: Steps::new(full) }
     }
 
-    /// Adds to the end of the last line.
+    /// Appends to the last line.
     pub fn note(&mut self, note: &str) {
         if self.text.ends_with('\n') {
             self.text.truncate(self.text.len() - 1);

@@ -1,6 +1,6 @@
 //! atan2: the quotient of the smaller by the larger operand, folded once more at tan(pi/8), a minimax polynomial
-//! (2^-59), and the multiple of pi/4 that the folds and the signs ask for. The quotient's and the multiple's rounding
-//! errors are carried along. f32 computes in f64.
+//! (2^-59), and the multiple of pi/4 that the folds and the signs require. The rounding errors of the quotient and the
+//! multiple are carried along. f32 computes in f64.
 
 use super::machine::{Machine, X};
 use super::program::Kind;

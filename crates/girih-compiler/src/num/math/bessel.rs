@@ -135,7 +135,7 @@ fn clenshaw<M: Machine>(t: X<M>, c: &[f64]) -> X<M> {
     t.fma(b1, t.float(c[0]) - b2)
 }
 
-/// On [0, 8] and beyond.
+/// The values of the series on [0, 8] and of the series beyond.
 fn scaled<M: Machine>(size: X<M>, near: &[f64], far: &[f64]) -> (X<M>, X<M>) {
     let near = clenshaw(size * 0.25 - 1.0, near);
     let far = clenshaw(size.float(16.0) / size - 1.0, far) / size.sqrt();

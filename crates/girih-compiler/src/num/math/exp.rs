@@ -65,7 +65,7 @@ const P64: [f64; 12] = [
     2.5855206823304186e-11,
 ];
 
-/// Adding it rounds to an integer, which then is in the low bits.
+/// Adding this number rounds to an integer, which is then in the low bits.
 pub(super) fn magic<M: Machine>(x: X<M>) -> X<M> {
     x.float(integer_bits(x.kind))
 }
@@ -79,8 +79,8 @@ fn ln2<M: Machine>(x: X<M>) -> (f64, f64) {
     if x.kind == Kind::F32 { (LN2_HI_F32, LN2_LO_F32) } else { (LN2_HI, LN2_LO) }
 }
 
-/// `(p, n + magic)` with `e^(x + low) = p * 2^n`, for x in a range where n fits and a small correction `low`:
-/// `x + low = n ln 2 + r` and `e^r = 1 + r + r^2 q`.
+/// `(p, n + magic)` with `e^(x + low) = p * 2^n`, for x in a range where 2^n does not overflow and a small correction
+/// `low`: `x + low = n ln 2 + r` and `e^r = 1 + r + r^2 q`.
 pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
     let shifted = x.fma(std::f64::consts::LOG2_E, magic(x));
     let n = shifted - magic(x);
@@ -90,7 +90,7 @@ pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
     (r.fma(r.fma(r.poly(if x.kind == Kind::F32 { &Q32 } else { &Q64 }), 1.0), 1.0), shifted)
 }
 
-/// p * 2^n by its bits, for numbers p near 1 where the result is a normal number.
+/// p * 2^n, by adding n to the exponent bits of p, for numbers p near 1, if the result is a normal number.
 fn raised<M: Machine>(p: X<M>, shifted: X<M>) -> X<M> {
     let fraction = if p.kind == Kind::F32 { 23i64 } else { 52 };
     (p.as_int() + (shifted.as_int() << fraction)).as_float()
@@ -110,7 +110,7 @@ pub(super) fn half_exp_less_1<M: Machine>(h: X<M>) -> X<M> {
     small.fma(power, power.fma(0.5, -0.5))
 }
 
-/// Beyond these the result is 0 or infinity, with room for a scaling by 2.
+/// Clamps x to a range outside which the result is 0 or infinity, with room for a scaling by 2.
 pub(super) fn clamp_exp<M: Machine>(x: X<M>) -> X<M> {
     if x.kind == Kind::F32 { clamp(x, -106.0, 91.0) } else { clamp(x, -748.0, 712.0) }
 }

@@ -44,12 +44,13 @@ const HALF_LOG_2PI: f64 = 0.9189385332046727;
 /// log pi
 const LOG_PI: f64 = 1.1447298858494002;
 
-/// The function of an f64, for f32 too.
+/// Computes the function in f64, also for an f32.
 fn wide<M: Machine>(x: X<M>, f: impl FnOnce(X<M>) -> X<M>) -> X<M> {
     if x.kind == Kind::F32 { f(x.convert(Kind::F64)).convert(Kind::F32) } else { f(x) }
 }
 
-/// Which arguments are reflected, the positive one to compute with, whether that is raised by 8, and the raised one.
+/// The mask of negative arguments, which are reflected; the positive argument to compute with; the mask of arguments
+/// below 8, which are raised by 8; and the raised argument.
 fn raised<M: Machine>(x: X<M>) -> (X<M>, X<M>, X<M>, X<M>) {
     let negative = x.lt(0.0);
     let z = negative.select(x.float(1.0) - x, x);

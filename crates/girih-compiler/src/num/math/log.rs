@@ -62,7 +62,7 @@ fn split<M: Machine>(x: X<M>) -> (X<M>, X<M>) {
     (e.or_if(subnormal, e - up as f64), m)
 }
 
-/// With the values at 0, below it, at infinity and at NaN put in.
+/// Replaces the result for x at 0, below 0, at infinity and at NaN.
 fn edges<M: Machine>(x: X<M>, y: X<M>) -> X<M> {
     let y = x.lt(f64::INFINITY).select(y, x);
     let y = y.or_if(x.eq(0.0), f64::NEG_INFINITY);

@@ -1,5 +1,5 @@
-//! One text, two machines: the functions of this folder are written once over [`X`], a value on a [`Machine`].
-//! On [`Concrete`] they compute; on a [`Recorder`] the same calls write down a `Program`.
+//! One text, two machines: the functions of this folder are written once over [`X`], a value on a [`Machine`]. On
+//! [`Concrete`] they compute; on a [`Recorder`] the same calls record a `Program`.
 //!
 //! Example: `fn f<M: Machine>(x: X<M>) -> X<M> { x * x + 1.0 }` is `x*x + 1` on either, in the precision of `x`.
 
@@ -12,7 +12,7 @@ pub trait Machine: Copy {
     type V: Copy;
     /// The first operand's kind is `source`; operands past the operation's arity are ignored.
     fn step(self, op: Op, kind: Kind, source: Kind, args: &[Self::V]) -> Self::V;
-    /// A value is equal to a simpler one where a mask holds, which it nearly always does: see [`Usual`].
+    /// Notes that a value is equal to a simpler one where a mask holds, which it nearly always does: see [`Usual`].
     #[inline(always)]
     fn usually(self, _mask: Self::V, _value: Self::V, _simple: Self::V) {}
 }
@@ -50,7 +50,7 @@ impl Recorder {
         X { m: self, kind: self.params[i], v: Val(i as u32) }
     }
 
-    /// The program that ends in `result`, without the steps that do not lead to it.
+    /// The program that ends in `result`, without steps that do not contribute to it.
     pub fn finish(&self, name: &str, result: Val) -> Program {
         let steps = self.steps.borrow();
         let n = self.params.len();
@@ -147,12 +147,12 @@ impl<M: Machine> X<M> {
     pub fn rint(self) -> X<M> {
         self.make(Op::Rint, self.kind, &[self.v])
     }
-    /// The lesser of a number and this value; NaN where this is.
+    /// The lesser of a number and this value; NaN if this value is NaN.
     #[inline(always)]
     pub fn at_most(self, high: f64) -> X<M> {
         self.make(Op::Min, self.kind, &[self.float(high).v, self.v])
     }
-    /// The greater of a number and this value; NaN where this is.
+    /// The greater of a number and this value; NaN if this value is NaN.
     #[inline(always)]
     pub fn at_least(self, low: f64) -> X<M> {
         self.make(Op::Max, self.kind, &[self.float(low).v, self.v])
@@ -162,7 +162,7 @@ impl<M: Machine> X<M> {
     pub fn scale(self, shifted: X<M>) -> X<M> {
         self.make(Op::Scale, self.kind, &[self.v, shifted.v])
     }
-    /// The same where the result and 2^n are normal numbers, or this is NaN.
+    /// The same if the result and 2^n are normal numbers, or this value is NaN.
     #[inline(always)]
     pub fn scale_normal(self, shifted: X<M>) -> X<M> {
         self.make(Op::ScaleNormal, self.kind, &[self.v, shifted.v])
@@ -201,18 +201,18 @@ impl<M: Machine> X<M> {
     pub fn is_nan(self) -> X<M> {
         self.ne(self)
     }
-    /// `self` is the mask.
+    /// Selects by the mask `self`.
     #[inline(always)]
     pub fn select(self, yes: X<M>, no: X<M>) -> X<M> {
         self.make(Op::Select, yes.kind, &[self.v, yes.v, no.v])
     }
-    /// This value, which is equal to `simple` where `mask` holds, as it nearly always does.
+    /// This value, with the note that it is equal to `simple` where `mask` holds, which it nearly always does.
     #[inline(always)]
     pub fn usually(self, mask: X<M>, simple: X<M>) -> X<M> {
         self.m.usually(mask.v, self.v, simple.v);
         self
     }
-    /// `self` is a mask that nearly always holds.
+    /// Selects by `self`, a mask that nearly always holds.
     #[inline(always)]
     pub fn usually_select(self, yes: X<M>, no: X<M>) -> X<M> {
         self.select(yes, no).usually(self, yes)
@@ -267,7 +267,8 @@ impl<M: Machine> X<M> {
 }
 
 impl<M: Machine> X<M> {
-    /// The same polynomial by Horner's rule in `square`, which is x * x: as many steps, half of them one behind the other.
+    /// The same polynomial by Horner's rule in `square`, which is x * x: the same number of steps, but dependency
+    /// chains of half the length.
     #[inline(always)]
     pub fn poly_by_pairs(self, square: X<M>, c: &[f64]) -> X<M> {
         let pair = |c: &[f64]| match *c {

@@ -30,7 +30,8 @@ fn pow_f64<M: Machine>(x: X<M>, y: X<M>, single: bool) -> X<M> {
     let infinity = x.float(f64::INFINITY);
     let zero = x.float(0.0);
     let falling = y.lt(0.0);
-    // A zero or infinite base, or an infinite exponent: zero or infinity by which side of 1 the base lies on.
+    // A zero or infinite base, or an infinite exponent: the result is zero or infinity, depending on the side of 1 that
+    // the base lies on.
     let extreme = size.eq(0.0) | size.eq(infinity) | y.abs().eq(infinity);
     let grows = size.gt(1.0) ^ falling;
     let magnitude = magnitude.or_if(extreme, grows.select(infinity, zero));

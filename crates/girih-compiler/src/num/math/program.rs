@@ -1,4 +1,4 @@
-//! Straight-line programs: what a transcendental function is made of.
+//! Straight-line programs: the form of a transcendental function.
 //!
 //! In: nothing; `math::program(op, dtype)` records one. Out: a [`Program`], executed by [`Program::run`] and printed by
 //! `emit` as one C function per lane count. For example `x*x + 1` on f32 is
@@ -93,10 +93,10 @@ pub enum Op {
     Min,
     /// Floats only: the greater, and the second operand where either is NaN.
     Max,
-    /// Floats only: a * 2^n, rounded once; the second operand is n + [`integer_bits`], or NaN where a is. The size of n is at most
-    /// twice that of an exponent.
+    /// Floats only: a * 2^n, rounded once; the second operand is n + [`integer_bits`], or NaN if a is NaN. The size of
+    /// n is at most twice that of an exponent.
     Scale,
-    /// The same where neither 2^n nor the result leaves the range of normal numbers, or a is NaN.
+    /// The same if neither 2^n nor the result leaves the range of normal numbers, or a is NaN.
     ScaleNormal,
     And,
     Or,
@@ -106,8 +106,8 @@ pub enum Op {
     Shr,
     /// Arithmetic right shift.
     Sar,
-    /// Comparisons of two floats or two signed integers of one kind, giving a mask of their width. False where an
-    /// operand is NaN, except `Ne`.
+    /// Comparisons of two floats or two signed integers of one kind, giving a mask of their width. False if an operand
+    /// is NaN, except `Ne`, which is true then.
     Lt,
     Le,
     Eq,
@@ -139,27 +139,27 @@ pub struct Program {
     pub params: Vec<Kind>,
     pub steps: Vec<Step>,
     pub result: Val,
-    /// A printer may test whether its mask holds in every lane, and then leave out what is longer.
+    /// A printer may test if its mask holds in every lane, and then print the shorter program.
     pub usual: Option<Usual>,
 }
 
 /// A simpler program for nearly all cases.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Usual {
-    /// Nearly always holds.
+    /// The condition, which nearly always holds.
     pub mask: Val,
-    /// Values, and those that they are equal to where the mask holds.
+    /// Values, each with the value that it is equal to where the mask holds.
     pub same: Vec<(Val, Val)>,
 }
 
-/// 1.5 times 2^(precision - 1): adding it to a number rounds the number to an integer, which then is in the low bits of
+/// 1.5 times 2^(precision - 1): adding it to a number rounds the number to an integer, which is then in the low bits of
 /// the sum.
 pub fn integer_bits(kind: Kind) -> f64 {
     if kind == Kind::F32 { 12582912.0 } else { 6755399441055744.0 }
 }
 
 impl Program {
-    /// The bits of a constant.
+    /// The bits of a constant; `None` for other values.
     pub fn constant(&self, value: Val) -> Option<u64> {
         let step = (value.0 as usize).checked_sub(self.params.len()).and_then(|i| self.steps.get(i))?;
         if let Op::Const(bits) = step.op { Some(bits) } else { None }
@@ -170,7 +170,7 @@ impl Program {
         if i < self.params.len() { self.params[i] } else { self.steps[i - self.params.len()].kind }
     }
 
-    /// The program for values where the usual mask holds: the same result by the simpler values.
+    /// The program for values where the usual mask holds: the same result, computed from the simpler values.
     pub fn where_usual(&self) -> Option<Program> {
         let usual = self.usual.as_ref()?;
         let n = self.params.len();
@@ -186,7 +186,7 @@ impl Program {
         Some(Program { steps, result: named[self.result.0 as usize], usual: None, ..self.clone() })
     }
 
-    /// Which values lead to this one.
+    /// For each value, whether the result depends on it.
     pub fn live(&self, result: Val) -> Vec<bool> {
         let n = self.params.len();
         let mut live = vec![false; n + self.steps.len()];

@@ -1,8 +1,8 @@
 //! The inverse of the error function, and the quantiles of the normal distribution.
 //!
-//! `erfinv(x) = x p(w)` with `w = -log((1 - x)(1 + x))`: a polynomial in w below 6.25, beyond it three in its root. The
-//! quantile of p is `sqrt(2) erfinv(2p - 1)`, where `(1 - x)(1 + x)` is `4p(1 - p)`, so nothing is lost where p is near 0.
-//! f32 is computed in f64.
+//! `erfinv(x) = x p(w)` with `w = -log((1 - x)(1 + x))`: a polynomial in w below 6.25, three in the root of w beyond.
+//! The quantile of p is `sqrt(2) erfinv(2p - 1)`, where `(1 - x)(1 + x)` is `4p(1 - p)`, so nothing is lost where p is
+//! near 0. f32 is computed in f64.
 //!
 //! Source: the first two polynomials are those of Giles, Approximating the erfinv function, 2010; the others are Chebyshev
 //! fits to 40-digit values.
@@ -130,7 +130,7 @@ fn inverse<M: Machine>(x: X<M>, square: X<M>) -> X<M> {
     let tail = s.lt(8.0).select((s - 6.0).poly(&TAIL), far);
     let middle = s.lt(4.0).select((s - 3.25).poly(&MIDDLE), tail);
     let value = w.lt(6.25).select((w - 3.125).poly(&NEAR), middle) * x;
-    // A NaN without the sign that its way here gave it.
+    // A NaN without the sign that the computation gave it.
     value.or_if(value.is_nan(), f64::NAN)
 }
 

@@ -11,13 +11,13 @@ use super::program::Kind;
 
 const PIO2: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591833e-33];
 
-/// pi/2 in three f32, each below what it stands for, so that a zero keeps its sign.
+/// pi/2 in three f32, each less than the number that it approximates, so that a zero keeps its sign.
 const PIO2_SINGLE: [f64; 3] = [1.570796251296997, 7.549789415861596e-08, 5.3903279409461824e-15];
 /// (sin x - x) / x^3 and (cos x - 1) / x^2, in x^2, for f32
 const SIN_SINGLE: [f64; 3] = [-0.16666654908632686, 0.008332175846356121, -0.0001951697747255064];
 const COS_SINGLE: [f64; 4] =
     [-0.4999999972401028, 0.041666623194669135, -0.0013886759563065466, 2.4390042624956467e-05];
-/// Arguments of f32 up to this stay in f32.
+/// Greatest f32 argument that is computed in f32.
 const USUAL_SINGLE: f64 = 32768.0;
 
 const SIN32: [f64; 4] = [-0.16666666641609942, 0.008333329383267273, -0.00019839333868893784, 2.71830159590347e-06];
@@ -97,7 +97,7 @@ fn to_int<M: Machine>(x: X<M>) -> X<M> {
     (x + super::exp::magic(x)).as_int()
 }
 
-/// Cody and Waite, for |x| below 2^30; `parts` of pi/2 are used.
+/// Cody and Waite's reduction, for |x| below 2^30.
 fn reduce_small<M: Machine>(x: X<M>, single: bool) -> Reduced<M> {
     let magic = super::exp::magic(x);
     let shifted = x.fma(std::f64::consts::FRAC_2_PI, magic);
@@ -118,7 +118,7 @@ fn reduce_small<M: Machine>(x: X<M>, single: bool) -> Reduced<M> {
     Reduced { quadrant, hi, lo: (r - hi) + low }
 }
 
-/// For the f64 that is a finite f32 of 2^26 or more: the products with five chunks of 2/pi are exact.
+/// Reduces an f64 that is a finite f32 of 2^26 or more: the products with five chunks of 2/pi are exact.
 fn reduce_large_single<M: Machine>(x: X<M>) -> Reduced<M> {
     // Chunks before the window contribute whole multiples of four quadrants.
     let starts = [53, 81, 109].map(|e| x.float(2f64.powi(e)).le(x));
@@ -135,7 +135,7 @@ fn reduce_large_single<M: Machine>(x: X<M>) -> Reduced<M> {
     Reduced { quadrant: to_int(n), hi: turns * PIO2[0], lo: x.float(0.0) }
 }
 
-/// For any finite f64 of 2^30 or more in size.
+/// Reduces any finite f64 of 2^30 or more in size.
 fn reduce_large<M: Machine>(x: X<M>) -> Reduced<M> {
     let bits = x.as_int();
     let exponent = (bits >> 52 & x.int(0x7ff)) - 1023;
@@ -175,7 +175,8 @@ fn reduce_large<M: Machine>(x: X<M>) -> Reduced<M> {
     Reduced { quadrant: to_int(n), hi, lo: (p - hi) + p_low }
 }
 
-/// The reduced argument, its sine and cosine, of x from 0 on. `single`: x is the exact value of an f32, and so may the result be.
+/// The quadrant of x, which is at least 0, and the sine and cosine of its reduced argument. `single`: x is the exact
+/// value of an f32, and the result needs only the precision of an f32.
 fn sin_cos<M: Machine>(x: X<M>, single: bool) -> (X<M>, X<M>, X<M>) {
     let small = reduce_small(x, single);
     let large = if single { reduce_large_single(x) } else { reduce_large(x) };
@@ -209,7 +210,7 @@ pub enum Function {
     Tan,
 }
 
-/// sin or cos by quadrant: `sin` and `cos` are those of the reduced argument.
+/// sin or cos by quadrant: `sin` and `cos` belong to the reduced argument.
 fn turned<M: Machine>(f: Function, quadrant: X<M>, sin: X<M>, cos: X<M>, sign: X<M>) -> X<M> {
     let odd = (quadrant & quadrant.int(1)).ne(0);
     let top = sign.kind.bits() as i64 - 2;
@@ -220,7 +221,7 @@ fn turned<M: Machine>(f: Function, quadrant: X<M>, sin: X<M>, cos: X<M>, sign: X
     }
 }
 
-/// In f32 alone, for arguments up to [`USUAL_SINGLE`].
+/// Computes in f32 alone, for arguments up to [`USUAL_SINGLE`].
 fn usual_single<M: Machine>(f: Function, x: X<M>) -> X<M> {
     let size = x.abs();
     let magic = super::exp::magic(x);
