@@ -66,7 +66,7 @@ fn cut(text: &str, (head, tail): (usize, usize), out: &mut String) {
 /// name.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = |text: &str| text.chars().take(64).flat_map(char::to_lowercase).collect::<Vec<char>>();
-    // A word of more than 64 letters is no typo.
+    // A word of more than 64 letters gets no suggestion.
     if word.len() > 64 {
         return None;
     }

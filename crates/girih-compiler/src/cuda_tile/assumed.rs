@@ -5,12 +5,13 @@
 //! %v = make_tensor_view %p, shape = [1, %n], strides = [%s, 1] : ... -> tensor_view<1x?xi8, strides=[?,1]>
 //! ```
 //!
-//! cuTile promises for the stride of a dimension of one element what it promises for the strides of longer dimensions,
-//! whatever the stride is. The evaluator does not hold a program to it, and the lift does not rely on it.
+//! cuTile states the same assumptions for the stride of a dimension of one element as for the strides of longer
+//! dimensions, whatever that stride is. The evaluator does not check these assumptions, and the lift does not rely on
+//! them.
 
 use super::ir::{Func, Op, Opcode, Type, ValueId};
 
-/// Returns true if the operand of the `assume` is nothing but the stride of dimensions of one element.
+/// Returns true if the operand of the `assume` is used only as the stride of dimensions of one element.
 pub fn moves_nothing(func: &Func, assume: &Op) -> bool {
     let mut values: Vec<ValueId> = assume.results.clone();
     let mut strides = 0;
@@ -26,7 +27,7 @@ pub fn moves_nothing(func: &Func, assume: &Op) -> bool {
     strides > 0
 }
 
-/// Returns true if a value is a stride of the view, only of dimensions of one element, and nothing else in it.
+/// Returns true if a value is a stride of the view, only of dimensions of one element, and no other operand of it.
 fn is_stride_of_one(func: &Func, view: &Op, v: ValueId) -> bool {
     let Some(Type::TensorView(ty)) = view.results.first().map(|&r| func.ty(r)) else { return false };
     let dynamic = ty.strides.iter().zip(&ty.shape).filter(|(stride, _)| stride.is_none());

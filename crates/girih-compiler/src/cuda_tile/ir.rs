@@ -22,7 +22,7 @@ id_type! {
 /// The type of a tile's elements.
 pub use crate::num::Ty as Elem;
 
-/// The kind of memory that a pointer leads to, where its type says so.
+/// The kind of memory that a pointer leads to, if its type gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PtrAttr {
     None,
@@ -58,7 +58,7 @@ pub enum Padding {
     NegInf,
 }
 
-/// How a tile view walks its tensor.
+/// The way in which a tile view walks its tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ViewKind {
     Partition,
@@ -72,7 +72,7 @@ pub struct TileViewType {
     pub kind: ViewKind,
     pub tile: Vec<i32>,
     pub tensor: TensorViewType,
-    /// Identity when the text leaves it out; unused by gather/scatter views.
+    /// Identity if the text leaves it out; unused by gather/scatter views.
     pub dim_map: Vec<i32>,
     pub padding: Option<Padding>,
 }
@@ -114,7 +114,7 @@ impl TileType {
 
 macro_rules! opcodes {
     ($($name:ident),* $(,)?) => {
-        /// Every operation of the dialect; `ops::TABLE` says the rest.
+        /// Every operation of the dialect; `ops::TABLE` has their properties.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         pub enum Opcode { $($name),* }
         impl Opcode { pub const ALL: &'static [Opcode] = &[$(Opcode::$name),*]; }
@@ -230,7 +230,7 @@ pub enum AtomicMode {
     Xchg,
 }
 
-/// How operations on multicast memory combine elements.
+/// The operation by which accesses to multicast memory combine elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Reduction {
     /// The sum, of integers or floats.
@@ -246,7 +246,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// The atomic that combines elements of a type so.
+    /// The atomic operation that combines elements of a type in this way.
     pub fn mode(self, elem: DType) -> AtomicMode {
         match self {
             Reduction::Add if elem.is_float() => AtomicMode::AddF,
@@ -289,7 +289,7 @@ impl Elements {
 /// The predicate of `assume`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Assumption {
-    /// The first element of every group of `every` along `along` is a multiple of `divisor`; the rest ascend.
+    /// The first element of every group of `every` along `along` is a multiple of `divisor`; the others ascend from it.
     DivBy {
         divisor: u64,
         every: Option<i64>,
@@ -336,7 +336,7 @@ pub enum Attr {
 pub struct Op {
     pub opcode: Opcode,
     pub operands: Vec<ValueId>,
-    /// How many operands each group of `ops::TABLE` takes, in its order; the groups follow bytecode operand order,
+    /// The number of operands in each group of `ops::TABLE`, in its order; the groups follow bytecode operand order,
     /// e.g. load_ptr_tko: source, mask, padding, token.
     pub groups: Vec<u32>,
     pub results: Vec<ValueId>,
@@ -359,7 +359,7 @@ impl Op {
             _ => None,
         }
     }
-    /// How an operation on multicast memory combines elements.
+    /// The operation by which an access to multicast memory combines elements.
     pub fn reduction(&self) -> Reduction {
         match self.attr(AttrKey::Reduction) {
             Some(Attr::Reduction(r)) => *r,
@@ -385,7 +385,7 @@ impl Op {
             _ => MemoryOrdering::Weak,
         }
     }
-    /// The scalar operation that is the library's function which the operation names, if it is known.
+    /// The scalar operation for the library function that the operation names, if it is known.
     pub fn library_function(&self) -> Option<ScalarOp> {
         match self.attr(AttrKey::Symbol) {
             Some(Attr::Str(name)) => ScalarOp::of_library(name),
@@ -458,7 +458,7 @@ impl Func {
     pub fn ty(&self, v: ValueId) -> &Type {
         &self.values[v].ty
     }
-    /// The type of a value known to be a tile; the verifier has seen to it.
+    /// The type of a value that is a tile, as the verifier has checked.
     pub fn tile_ty(&self, v: ValueId) -> Option<&TileType> {
         self.values[v].ty.tile()
     }
@@ -490,11 +490,12 @@ pub struct Module {
     pub producer: Option<String>,
     pub globals: Vec<Global>,
     pub funcs: Vec<Func>,
-    /// Where the further modules of the same file begin, whose symbols share one space of names with the first's.
+    /// The places where further modules of the same file begin; their symbols and those of the first module share one
+    /// name space.
     pub later: Vec<Later>,
 }
 
-/// A further module of a file: what is from these places on, up to the next one, stands in it.
+/// A further module of a file: it contains all items from these places up to the next module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Later {
     pub name: String,

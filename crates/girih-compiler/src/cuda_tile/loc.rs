@@ -1,6 +1,6 @@
-//! Debug locations: where in the user's files an operation comes from.
+//! Debug locations: the places in the user's files that operations come from.
 //!
-//! A [`Loc`] is a small tree that is shared, never changed and cheap to clone; unknown is the absence of one. Scopes
+//! A [`Loc`] is a small tree that is shared, never changed and cheap to clone; an unknown location has no tree. Scopes
 //! are trees of their own. In the text of MLIR:
 //!
 //! ```text
@@ -16,9 +16,9 @@
 //!        | "#cuda_tile.di_lexical_block" "<" scope, file, line, column ">"
 //! ```
 //!
-//! Invariants: no tree is deeper than [`MAX_DEPTH`] or, with what it shares counted again, larger than [`MAX_SIZE`], so
-//! recursion over one, its drop included, ends soon whatever it was read from. Equal trees are equal whether they
-//! share nodes or not; their hash is kept with each node.
+//! Invariants: no tree is deeper than [`MAX_DEPTH`], or larger than [`MAX_SIZE`] if shared nodes count each time, so
+//! recursion over a tree, including its drop, ends soon for every input. Equal trees are equal whether they share nodes
+//! or not; their hash is kept with each node.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -83,13 +83,13 @@ pub struct Subprogram {
     pub file: File,
     pub line: u32,
     pub name: Arc<str>,
-    /// The symbol it became; the name of the entry for a kernel.
+    /// The symbol that it was compiled to; the name of the entry for a kernel.
     pub linkage_name: Arc<str>,
     pub compile_unit: CompileUnit,
     pub scope_line: u32,
 }
 
-/// A node with what is known of the tree below it.
+/// A node with the hash, size and depth of its tree.
 #[derive(Debug)]
 struct Node<K> {
     hash: u64,
@@ -111,7 +111,7 @@ impl<K> Hash for Node<K> {
 }
 
 impl<K: Hash> Node<K> {
-    /// A node above others of the sizes and depths given; `None` when the tree grows too large.
+    /// A node above nodes of the given sizes and depths; `None` when the tree grows too large.
     fn above(kind: K, below: impl IntoIterator<Item = (u32, u32)>) -> Option<Arc<Node<K>>> {
         let (mut size, mut depth) = (1u32, 0u32);
         for (s, d) in below {
@@ -135,7 +135,7 @@ impl Scope {
     fn leaf(kind: ScopeKind) -> Scope {
         let mut hasher = rustc_hash::FxHasher::default();
         kind.hash(&mut hasher);
-        // A file, its compile unit, and what holds them.
+        // A file, its compile unit, and the scopes that hold them.
         Scope(Arc::new(Node { hash: hasher.finish(), size: 4, depth: 4, kind }))
     }
     pub fn file(file: File) -> Scope {
@@ -152,7 +152,7 @@ impl Scope {
         let below = [scope.extent()];
         Node::above(ScopeKind::LexicalBlock { scope, file, line, column }, below).map(Scope)
     }
-    /// The function that the scope is, or lies in.
+    /// The function that the scope is, or is inside.
     pub fn function(&self) -> Option<&Subprogram> {
         let mut scope = self;
         loop {
@@ -201,7 +201,7 @@ impl Loc {
         Node::above(LocKind::Fused(parts), below).map(|n| Loc(Some(n)))
     }
 
-    /// The innermost place; of a fused location the first that has one.
+    /// The innermost place; of a fused location that of the first part with a place.
     pub fn place(&self) -> Option<&Location> {
         match self.kind()? {
             LocKind::File(place) => Some(place),
@@ -211,7 +211,7 @@ impl Loc {
         }
     }
 
-    /// The innermost scope: that of the code itself, not of what called it.
+    /// The innermost scope: that of the code itself, not of its callers.
     pub fn scope(&self) -> Option<&Scope> {
         match self.kind()? {
             LocKind::File(_) => None,

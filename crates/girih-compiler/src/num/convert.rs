@@ -9,13 +9,13 @@
 //! * **Overflow.** A format with infinities (f16 bf16 f32 tf32 f64 f8E5M2) overflows to infinity. f8E4M3FN, f8E5M3FNU and
 //!   f8E8M0FNU have none: overflow and infinities become NaN, they do not saturate. f4E2M1FN has neither infinity nor
 //!   NaN: it saturates at 6. Under a rounding that points towards zero, a finite value becomes the largest finite one.
-//! **NaN** becomes the canonical quiet NaN of the destination: positive, the top fraction bit set (f8E5M2 `0x7E`); a
-//! format with one NaN gets that one (f8E4M3FN `0x7F`, the unsigned formats `0xFF`). f4E2M1FN, which has none, gives 6.
+//! * **NaN** becomes the canonical quiet NaN of the destination: positive, the top fraction bit set (f8E5M2 `0x7E`); a
+//!   format with one NaN gets that one (f8E4M3FN `0x7F`, the unsigned formats `0xFF`). f4E2M1FN has none: it gives 6.
 //! * **Unsigned formats** (f8E5M3FNU, f8E8M0FNU) drop the sign.
 //! * **f8E8M0FNU** holds powers of two only; zero and everything below give the smallest, 2^-127. The nearest of
 //!   two powers is the upper one from 1.5 on.
-//! **f8E4M3FNUZ and f8E5M2FNUZ** have neither infinities nor a negative zero, whose code is their NaN: overflow and
-//! infinities become NaN, and a value that rounds to zero becomes the positive zero.
+//! * **f8E4M3FNUZ and f8E5M2FNUZ** have neither infinities nor a negative zero, whose code is their NaN: overflow and
+//!   infinities become NaN, and a value that rounds to zero becomes the positive zero.
 //! * **tf32** is held as an f32 whose last 13 bits are zero; encoding rounds to 10 fraction bits. Decoding reads all 32
 //!   bits as the f32 they are.
 //! * Rounding `Approx`, `Full` and `NearestIntToZero` mean nearest, ties to even.

@@ -1,8 +1,9 @@
-//! How each operation is encoded in bytes, stated once for the reader and the writer.
+//! The encoding of each operation in bytes, stated once for the reader and the writer.
 //!
-//! An operation is its number, its result types (a count first where the number of results or operands varies), a word
-//! of flags where something may be absent, its attributes, its operands and its regions. All of it follows from the
-//! operation table; [`LATER`] adds what appeared in a later version than its operation. Printed by [`Layout::describe`]:
+//! An operation is its number, its result types (a count first if the number of results or operands varies), a word of
+//! flags if a part may be absent, its attributes, its operands and its regions. All of it follows from the operation
+//! table; [`LATER`] adds the parts that appeared in a later version than their operation. Printed by
+//! [`Layout::describe`]:
 //!
 //! ```text
 //! load_view_tko: 0x3e | n types | flags{memory_scope, optimization_hints, token} | memory_ordering_semantics
@@ -38,14 +39,14 @@ const LATER: &[(Opcode, Part, Since)] = &[
     (Opcode::AtomicRedViewTko, Part::Attr(AttrKey::Inbounds), (13, 5)),
 ];
 
-/// How an attribute is present.
+/// The encoding of an attribute's presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
-    /// Always written; where the operation leaves it out, the table's default is.
+    /// Always written; if the operation leaves it out, the table's default is written.
     Always,
     /// Written if the bit of the flags is set.
     IfFlag(u32),
-    /// The bit of the flags is all there is of it.
+    /// The bit of the flags is the whole attribute.
     Flag(u32),
 }
 
@@ -54,12 +55,12 @@ pub enum Presence {
 pub struct Field {
     pub attr: &'static AttrInfo,
     pub presence: Presence,
-    /// A version that lacks it means its default.
+    /// In a version without it, the default holds.
     pub since: Since,
 }
 
 impl Field {
-    /// Returns true if a value is the one that the operation has by default.
+    /// Returns true if a value is the operation's default.
     pub fn is_default(&self, value: &Attr) -> bool {
         match value {
             Attr::Rounding(r) => r.word() == self.attr.default,
@@ -70,14 +71,14 @@ impl Field {
     }
 }
 
-/// How the operands are counted.
+/// The encoding of the number of operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operands {
-    /// Not at all: there is one for each group.
+    /// No count: there is one operand for each group.
     Fixed,
     /// One count of all operands comes first.
     Total,
-    /// A count comes before each group of any number; a bit of the flags says whether an optional group is there.
+    /// A count comes before each variadic group; a bit of the flags tells if an optional group is present.
     Groups,
 }
 
@@ -91,15 +92,15 @@ pub struct Layout {
     pub counted_results: bool,
     /// Versions before this one have none of the results.
     pub results_since: Since,
-    /// The word of flags, if there is one, and since when.
+    /// The first version with the word of flags, if there is one.
     pub flags: Option<Since>,
     pub fields: Vec<Field>,
     pub operands: Operands,
-    /// The bit of the flags that each optional group of operands has, by group.
+    /// For each group, the bit of the flags for an optional group of operands.
     pub operand_bits: Vec<Option<u32>>,
-    /// The bits of the flags that mean something.
+    /// The bits of the flags with a meaning.
     pub known_flags: u64,
-    /// How many regions are written; 0 leaves out their number too.
+    /// The number of regions written; for 0 the number itself is not written.
     pub regions: usize,
 }
 
@@ -147,7 +148,7 @@ impl Layout {
         }
     }
 
-    /// The results a version has.
+    /// The results in a version.
     pub fn results(&self, version: Version) -> &'static [ops::Group] {
         if version.has(self.results_since) { &self.info.results } else { &[] }
     }
@@ -216,9 +217,9 @@ fn known_flags(fields: &[Field], operands: &[Option<u32>]) -> u64 {
     fields.chain(operands.iter().copied()).flatten().fold(0, |word, bit| word | 1 << bit)
 }
 
-/// Returns true if an operation can do without an attribute that has no default.
+/// Returns true if an operation may lack an attribute that has no default.
 fn may_be_absent(info: &OpInfo, attr: &AttrInfo) -> bool {
-    // Truth values that are left out are an empty list.
+    // Absent truth values are an empty list.
     let optional = |p: &Piece| matches!(p, Piece::Attr { index, optional: true } if info.attrs[*index].key == attr.key);
     attr.default.is_empty() && attr.kind != AttrKind::Bools && info.pieces.iter().any(optional)
 }
@@ -242,7 +243,7 @@ pub fn layout(opcode: Opcode) -> Option<&'static Layout> {
     LAYOUTS.get(opcode as usize)?.as_ref()
 }
 
-/// The layout of the operation of a number.
+/// The layout of the operation with a number.
 pub fn by_code(code: u64) -> Option<&'static Layout> {
     layout((*NUMBERS.get(usize::try_from(code).ok()?)?)?)
 }
@@ -262,7 +263,7 @@ mod tests {
         layout(ops::by_name(name).unwrap().opcode).unwrap().describe()
     }
 
-    /// Copied by hand from files that were taken apart byte by byte, one for each way an operation can lie.
+    /// Copied by hand from files that were decoded byte by byte, one for each form of an operation.
     #[test]
     fn layouts_of_some_operations() {
         for line in [

@@ -1,7 +1,7 @@
-//! Tile IR bytecode: the form in which NVIDIA's front ends hand programs over.
+//! Tile IR bytecode: the form in which NVIDIA's front ends deliver programs.
 //!
 //! A file is the [`MAGIC`], a [`Version`], and sections that refer to each other by number: strings, types, constants,
-//! globals, functions and debug locations. [`layout`] says once how each operation is encoded, in every version;
+//! globals, functions and debug locations. [`layout`] states the encoding of each operation once for all versions;
 //! [`tags`] has the numbers of sections, types, attributes and locations.
 //!
 //! ```text
@@ -39,7 +39,7 @@ impl Version {
     pub const V13_4: Version = Version::new(13, 4);
     pub const V13_5: Version = Version::new(13, 5);
 
-    /// Every version there is, oldest first.
+    /// All versions, oldest first.
     pub const ALL: [Version; 5] = [Version::V13_1, Version::V13_2, Version::V13_3, Version::V13_4, Version::V13_5];
 
     const fn new(major: u8, minor: u8) -> Version {

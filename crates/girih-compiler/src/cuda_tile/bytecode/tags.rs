@@ -2,7 +2,7 @@
 
 use crate::num::DType;
 
-/// A version in which something appeared.
+/// The first version that has a feature.
 pub type Since = (u8, u8);
 
 /// The sections of a file, by number.
@@ -17,14 +17,14 @@ pub mod section {
     pub const GLOBAL: u8 = 6;
     /// Since 13.3.
     pub const PRODUCER: u8 = 7;
-    /// In the number: an alignment follows the length, and padding up to it.
+    /// A bit in the section's number: an alignment follows the length, and then padding up to it.
     pub const ALIGNED: u8 = 0x80;
 }
 
-/// The number of the one operation that only files with previews have.
+/// The number of the only operation that is in files with previews alone.
 pub const PREVIEW_CALL: u64 = 0x4002;
 
-/// The byte that padding consists of; readers skip any bytes there.
+/// The byte that fills padding; readers skip any bytes there.
 pub const PADDING: u8 = 0xCB;
 
 /// Element types, with their tags.
@@ -61,19 +61,19 @@ pub mod types {
     pub const STRIDED_VIEW: u64 = 21;
 }
 
-/// A view begins with a word of flags (bit 0: a padding value is given) rather than having a byte in its middle.
+/// A view begins with a word of flags (bit 0: a padding value is given) instead of a byte in its middle.
 pub const VIEW_FLAGS: Since = (13, 3);
 
 /// Pointers and tensor views begin with a word of flags (bit 0: a pointer attribute ends them).
 pub const POINTER_FLAGS: Since = (13, 4);
 
-/// Pointers say whether they lead to memory of one device or of several.
+/// Pointers carry the kind of their memory: that of one device or of several.
 pub const POINTER_KINDS: Since = (13, 5);
 
 /// The number that stands for a dynamic extent or stride.
 pub const DYNAMIC: i64 = i64::MIN;
 
-/// Tags of attributes that say what they are.
+/// Tags of attributes whose tag tells their kind.
 pub mod attribute {
     pub const INTEGER: u64 = 1;
     pub const FLOAT: u64 = 2;
@@ -89,7 +89,7 @@ pub mod attribute {
     pub const BOUNDED: u64 = 12;
 }
 
-/// Tags of debug locations and of what they refer to.
+/// Tags of debug locations and of the items that they refer to.
 pub mod debug {
     pub const COMPILE_UNIT: u64 = 1;
     pub const FILE: u64 = 2;
@@ -111,7 +111,7 @@ pub mod function {
     pub const ALWAYS_HINTS: (u8, u8) = (13, 5);
 }
 
-/// Globals say whether they are private and constant, and there is a section for the producer.
+/// Globals carry two flags, private and constant, and there is a section for the producer.
 pub const GLOBAL_FLAGS: Since = (13, 3);
 
 /// Rounding modes, in the order of their numbers, end with one that appeared later.

@@ -228,7 +228,7 @@ impl<'a> Machine<'a> {
             return Err(self.trap(cx, Code::OutOfBounds, format!("{len} bytes are too many for an alloca"), None));
         }
         let depth = block.calls.len();
-        // A loop that comes here again gets the memory of its last iteration back.
+        // A loop that executes this alloca again gets the memory of the last iteration.
         if let Some(a) = block.allocas.iter().find(|a| a.0 == depth && a.1 == cx.id) {
             return Ok(vec![Val::Tile(Tile::new(ty, vec![a.4]))]);
         }
@@ -247,7 +247,8 @@ impl<'a> Machine<'a> {
         Ok(vec![Val::Tile(Tile::new(ty, vec![addr]))])
     }
 
-    /// The places of a pointer tile under an optional mask; addresses and mask must be defined where they count.
+    /// The places of a pointer tile under an optional mask; the mask must be defined, and the addresses where it is
+    /// true.
     fn pointers(&self, block: &Block, cx: Cx<'a>, at: usize, mask: usize, n: usize) -> Result<Places, Trap> {
         let at = self.arg(block, cx, at)?;
         let on = cx.op.operand(mask).map(|v| self.tile(block, cx, v)).transpose()?;
@@ -350,7 +351,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The block acquires, unless the operation's scope is the block itself.
+    /// Notes that the block acquires, unless the operation's scope is the block itself.
     fn acquire(&mut self, cx: Cx<'a>) {
         if !block_scope(cx.op) {
             self.shadow.acquire(cx.linear);

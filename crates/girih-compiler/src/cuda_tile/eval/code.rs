@@ -1,4 +1,4 @@
-//! Facts about a module before it runs: where values die, and how operations are numbered.
+//! Facts about a module before it runs: the last uses of values, and the numbers of operations.
 
 use crate::base::id::Id;
 use crate::cuda_tile::ir::{Func, MemoryOrdering, Module, Op, OpId, Opcode, RegionId, ValueDef, ValueId};
@@ -9,9 +9,9 @@ use super::value::Origin;
 pub struct Code {
     /// The number of a function's operation 0, minus one.
     base: Vec<Origin>,
-    /// Per function and operation: the values whose last use it is, and unused results.
+    /// Per function and operation: the values with their last use in it, and its unused results.
     deaths: Vec<Vec<Vec<ValueId>>>,
-    /// Some operation synchronises blocks.
+    /// True if some operation synchronises blocks.
     pub synchronises: bool,
 }
 
@@ -55,9 +55,9 @@ pub fn synchronises(op: &Op) -> bool {
     }
 }
 
-/// For every operation the values defined in its own region that nothing after it there uses.
+/// For every operation, the values defined in its own region that no later operation there uses.
 fn deaths(func: &Func) -> Vec<Vec<ValueId>> {
-    // Where each operation is, and which operation holds each region.
+    // The place of each operation, and the operation that holds each region.
     let mut place: Vec<Option<(RegionId, u32)>> = vec![None; func.ops.len()];
     let mut holder: Vec<Option<OpId>> = vec![None; func.regions.len()];
     for (r, region) in func.regions.iter() {
@@ -85,7 +85,8 @@ fn deaths(func: &Func) -> Vec<Vec<ValueId>> {
         }
         for &v in &op.operands {
             let Some(region) = home(v) else { continue };
-            // The use counts where the value's own region sees it. The nesting is finite; the bound guards malformed trees.
+            // The use counts at the operation of the value's own region that contains it. The nesting is finite; the
+            // bound guards against malformed trees.
             let mut at = Some(id);
             for _ in 0..=func.regions.len() {
                 let Some((r, i)) = at.and_then(|o: OpId| place.get(o.index()).copied().flatten()) else { break };

@@ -19,9 +19,9 @@ pub struct Dims {
     pub k: usize,
 }
 
-/// Asked now and then whether to give the product up.
+/// A question that is asked from time to time: is the product to be abandoned?
 pub type Stop<'a> = &'a dyn Fn() -> bool;
-/// Multiplications between two questions.
+/// The number of multiplications between two questions.
 const EACH: usize = 1 << 20;
 
 impl Dims {
@@ -44,7 +44,7 @@ fn f64s(t: &Tile) -> Vec<f64> {
     (0..t.len()).map(|i| f64::from_bits(t.get(i))).collect()
 }
 
-/// `None` where it was given up, as of all products.
+/// `None` if the product was abandoned; the same for all products.
 pub fn mmaf(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile, stop: Stop<'_>) -> Option<Tile> {
     let (a, b, c) = (dtype(lhs)?, dtype(rhs)?, dtype(acc)?);
     let out = if c == DType::F64 {
@@ -79,7 +79,7 @@ pub fn mmaf_scaled(
     })?;
     let c = dtype(acc)?;
     let out = round_f32(c, products(d, f32s(acc, c), stop, |s, i, j| x[i].mul_add(y[j], s))?);
-    // An undefined scale spoils its whole block of k, hence its row or column of the result.
+    // An undefined scale makes its whole block of k undefined, hence its row or column of the result.
     Some(Tile::new(ty, out).with_poison(poison(d, &[lhs, ls], &[rhs, rs], acc)))
 }
 
@@ -118,7 +118,7 @@ fn products<T: Copy>(d: &Dims, mut acc: Vec<T>, stop: Stop<'_>, step: impl Fn(T,
     Some(acc)
 }
 
-/// An element of the result is undefined when anything in its row, its column or its accumulator is.
+/// An element of the result is undefined if an element of its row, its column or its accumulator is undefined.
 fn poison(d: &Dims, rows: &[&Tile], columns: &[&Tile], acc: &Tile) -> Vec<Origin> {
     if rows.iter().chain(columns).all(|t| t.poison.is_none()) && acc.poison.is_none() {
         return vec![];

@@ -1,4 +1,4 @@
-//! Control flow: regions entered and left, loops, folds and calls.
+//! Control flow: entering and leaving regions, loops, folds and calls.
 
 use super::fold::Fold;
 use super::machine::{Active, Block, Cx, Kind, Machine, Step};
@@ -120,7 +120,7 @@ impl<'a> Machine<'a> {
                 let args = cx.func.regions.get(region).map(|r| r.args.as_slice()).unwrap_or(&[]);
                 let sign = if unsigned { Signedness::Unsigned } else { Signedness::Signed };
                 let ty = args.first().and_then(|&a| cx.func.tile_ty(a)).and_then(|t| t.num());
-                // An induction variable past its type's range has passed every bound.
+                // An induction variable beyond its type's range has passed every bound.
                 let past = ty.is_none_or(|d| iv > range(d, sign).1);
                 if stop || iv >= ub || past {
                     block.calls.last_mut().map(|c| c.regions.pop());
@@ -168,7 +168,7 @@ impl<'a> Machine<'a> {
         block.calls.pop();
         block.allocas.iter_mut().filter(|a| a.0 == depth).for_each(|a| a.0 = usize::MAX);
         let Some(call) = block.calls.last() else { return Ok(Step::Done) };
-        // The caller is one past its call.
+        // The caller's next operation is the one after its call.
         let Some(active) = call.regions.last() else { return Ok(Step::Done) };
         let func = &self.module.funcs[call.func];
         let id = func.regions.get(active.region).and_then(|r| r.ops.get(active.next.checked_sub(1)?)).copied();
@@ -178,7 +178,7 @@ impl<'a> Machine<'a> {
         Ok(Step::Next)
     }
 
-    /// Sets an operation's results and drops what nothing uses any more.
+    /// Sets an operation's results and drops values without further uses.
     pub(super) fn complete(&self, block: &mut Block, cx: Cx<'a>, values: Vec<Val>) {
         let Some(call) = block.calls.last_mut() else { return };
         for (&r, v) in cx.op.results.iter().zip(values) {

@@ -1,10 +1,10 @@
 //! `reduce`, `scan` and `generate`: a body applied once per element, in order.
 //!
 //! A fold visits one *lane* after another (a line of elements along the dimension) and within a lane every position,
-//! ascending or, for `scan ... reverse=true`, descending. The first elements are the first accumulators; from then on the
-//! body gets, for each operand, the element and the accumulator. The identities have no part in it: what is neutral for
-//! the body changes nothing, and what is not (-inf for a `maxf` of NaNs) must not win over an element. A body of plain
-//! scalar operations is compiled to a short [`Program`]; any other runs through the block's stack.
+//! ascending or, for `scan ... reverse=true`, descending. The first elements are the first accumulators; from then on
+//! the body gets, for each operand, the element and the accumulator. The identities are not used: an identity that is
+//! neutral for the body changes nothing, and another one (-inf for a `maxf` of NaNs) must not win over an element. A
+//! body of plain scalar operations is compiled to a short [`Program`]; any other body runs through the block's stack.
 
 use rustc_hash::FxHashMap;
 
@@ -25,7 +25,7 @@ pub struct Fold {
     inputs: Vec<Tile>,
     types: Vec<TileType>,
     acc: Vec<Scalar>,
-    /// Elements along the folded dimension, and those inside it.
+    /// The number of elements along the folded dimension, and along all dimensions inside it.
     len: usize,
     inner: usize,
     lanes: usize,
@@ -116,7 +116,7 @@ impl Fold {
         Some(&self.args)
     }
 
-    /// Takes what the body yielded and moves on.
+    /// Takes the values that the body yielded and moves on.
     pub fn accept(&mut self, out: impl IntoIterator<Item = Scalar>) {
         for (i, scalar) in out.into_iter().enumerate() {
             match self.acc.get_mut(i) {

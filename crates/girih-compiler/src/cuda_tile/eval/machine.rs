@@ -1,4 +1,4 @@
-//! Blocks, their stacks, and their turns; what a region does is in `control`.
+//! Blocks, their stacks, and their turns; `control` executes regions.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -15,7 +15,7 @@ use crate::base::memory::Memory;
 use crate::base::{Budget, Code, Diagnostic, Frames, TooMuch};
 use crate::cuda_tile::ir::*;
 
-/// Everything a run shares between its blocks.
+/// The data that all blocks of a run share.
 pub struct Machine<'a> {
     pub module: &'a Module,
     pub launch: &'a Launch,
@@ -34,7 +34,7 @@ pub struct Machine<'a> {
     pub unpadded: BTreeSet<Origin>,
     polite: bool,
     steps: u64,
-    /// Work of all blocks since the run last looked up, in operations and elements of their results.
+    /// Work of all blocks since the last check for an interrupt, in operations and elements of their results.
     work: u64,
     budget: Budget,
     /// The bytes of blocks that wait for their turn, and of allocas.
@@ -50,7 +50,7 @@ pub struct Block {
     pub out: String,
     /// Memory operations executed so far.
     pub accesses: u32,
-    /// The memory of allocas: which call and operation, bytes, alignment, address.
+    /// The memory of allocas: the depth of the call, the operation, bytes, alignment, address.
     pub allocas: Vec<(usize, OpId, u64, u64, u64)>,
 }
 
@@ -91,7 +91,7 @@ pub struct Cx<'a> {
     pub here: Origin,
 }
 
-/// What happens after an operation.
+/// The next action after an operation.
 #[derive(PartialEq, Eq)]
 pub(super) enum Step {
     Next,
@@ -106,9 +106,9 @@ impl Block {
     }
 }
 
-/// Bytes that an element of a result takes while it is computed: its bits, its origin, and where it comes from.
+/// Bytes for an element of a result while it is computed: its bits, its origin, and its source.
 const ELEMENT: u64 = 24;
-/// A function may call others this deep.
+/// The deepest nesting of calls.
 const CALLS: usize = 256;
 
 impl<'a> Machine<'a> {
@@ -207,21 +207,22 @@ impl<'a> Machine<'a> {
         Block { id, linear, calls: vec![call], out: String::new(), accesses: 0, allocas: vec![] }
     }
 
-    /// Asks for memory beside what the blocks under way hold: those that wait, and the one with these calls.
+    /// Requests memory in addition to the memory of the blocks in progress: those that wait, and the one with these
+    /// calls.
     fn room(&mut self, calls: &[Call], bytes: Option<u64>) -> Result<(), TooMuch> {
         let own: u64 = calls.iter().map(|c| c.held).sum();
         self.budget.hold(self.waiting.saturating_add(self.allocated).saturating_add(own));
         self.budget.take(bytes)
     }
 
-    /// The same, before an operation takes it.
+    /// The same for memory that an operation is about to take.
     pub fn room_for(&mut self, block: &Block, cx: Cx<'a>, bytes: Option<u64>) -> Result<(), Trap> {
         let trap = |why: TooMuch| (Code::OutOfMemory, format!("`{}` cannot be evaluated: {why}", cx.name()));
         let room = self.room(&block.calls, bytes).map_err(trap);
         room.map_err(|(code, message)| self.trap(cx, code, message, None))
     }
 
-    /// Asks for what an operation's results take while they are computed.
+    /// Requests the memory for an operation's results while they are computed.
     fn room_for_results(&mut self, block: &Block, cx: Cx<'a>) -> Result<(), Trap> {
         let types = cx.op.results.iter().filter_map(|&r| cx.func.tile_ty(r));
         let elements = types.map(|t| t.elements()).try_fold(0u64, u64::checked_add);
@@ -246,7 +247,7 @@ impl<'a> Machine<'a> {
     fn slice(&mut self, block: &mut Block) -> Result<bool, Trap> {
         let mut left = SLICE;
         loop {
-            // Without synchronisation no block waits for another: let it finish.
+            // Without synchronisation no block waits for another, so each runs to its end.
             if left == 0 && self.tables.synchronises {
                 return self.check_up(block).map(|_| false);
             }
@@ -255,7 +256,7 @@ impl<'a> Machine<'a> {
             let step = self.step(block)?;
             if !block.out.is_empty() && self.host.at_once() {
                 self.flush(block);
-                // The host that took the text may have asked for an end.
+                // The host may have requested an end when it took the text.
                 self.check_up(block)?;
             }
             self.worked(block, 1)?;
@@ -267,8 +268,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Counts work, and looks up now and then: however the work is spread over blocks, operations and elements, the run ends
-    /// soon after it was interrupted.
+    /// Counts work, and checks for an interrupt from time to time: however the work is spread over blocks, operations
+    /// and elements, the run ends soon after an interrupt.
     pub(super) fn worked(&mut self, block: &Block, work: u64) -> Result<(), Trap> {
         self.work = self.work.saturating_add(work);
         let spent = self.options.fuel.is_some_and(|f| self.steps > f);
@@ -279,7 +280,7 @@ impl<'a> Machine<'a> {
         self.check_up(block)
     }
 
-    /// Returns true if the run is to end; a long operation asks in its middle.
+    /// Returns true if the run is to end; a long operation also checks while it runs.
     pub(super) fn interrupted(&self) -> bool {
         self.host.interrupted()
     }
@@ -299,7 +300,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Where a block gave way: the operation it executed last.
+    /// The place at which a block gave way: the operation it executed last.
     fn stands_at(&self, block: &Block) -> Waiting {
         let last = block.calls.last().and_then(|call| {
             let active = call.regions.last()?;
@@ -483,7 +484,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The trap for what the verifier refuses.
+    /// The trap for a module that the verifier refuses.
     pub fn malformed(&self, cx: Cx<'a>) -> Trap {
         self.trap(
             cx,
@@ -499,7 +500,7 @@ impl<'a> Machine<'a> {
             let bytes = super::access::encode(g.value.dtype, (0..n as usize).map(|i| g.value.get(i)));
             let addr = self.options.globals.get(i).copied().unwrap_or_else(|| {
                 let addr = self.memory.allocate(bytes.len() as u64, g.alignment.max(g.value.dtype.bytes()));
-                // Memory just allocated holds what it was allocated for.
+                // A write to memory that was just allocated for these bytes cannot fail.
                 let _ = self.memory.write(addr, &bytes);
                 addr
             });
@@ -545,7 +546,7 @@ impl Cx<'_> {
     }
 }
 
-/// Why an element of an operation's result is undefined although its operands are not.
+/// The reason why an element of an operation's result is undefined although its operands are defined.
 fn cause(op: &Op) -> Option<&'static str> {
     Some(match op.opcode {
         Opcode::DivI | Opcode::RemI => "divides by zero or overflows",
@@ -557,7 +558,7 @@ fn cause(op: &Op) -> Option<&'static str> {
     })
 }
 
-/// The text of a label, with the operation's place where that is known.
+/// The text of a label, with the operation's place if it is known.
 fn label(what: &str, op: &Op) -> String {
     match op.loc.place() {
         Some(place) => format!("{what}, at {place}"),

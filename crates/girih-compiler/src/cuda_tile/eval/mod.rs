@@ -1,7 +1,7 @@
-//! The reference evaluator: what a tile program means.
+//! The reference evaluator, which defines the meaning of a tile program.
 //!
-//! In: a verified module, an entry's name, a [`Launch`] and a memory. Out: the memory changed, what the kernel printed,
-//! and a [`Report`] with warnings, or a [`Trap`].
+//! In: a verified module, an entry's name, a [`Launch`] and a memory. Out: the changed memory, the kernel's output, and
+//! a [`Report`] with warnings, or a [`Trap`].
 //!
 //! ```text
 //! let mut memory = VecMemory::new();
@@ -10,18 +10,18 @@
 //! ```
 //!
 //! Invariants:
-//! * Everything else is compared with this, so it is written from the specification, one element at a time, and shares
-//!   only the scalar arithmetic of `num` with the compiled code.
+//! * All other implementations are compared with this one, so it is written from the specification, one element at a
+//!   time, and shares only the scalar arithmetic of `num` with the compiled code.
 //! * Blocks are resumable states on an explicit stack. They run in slices: a block steps aside after an atomic or ordered
 //!   access (grids of up to [`POLITE`] blocks) and after [`SLICE`] operations, so a block may wait for any other.
 //!   `Launch::seed` picks another order.
-//! * What the specification leaves undefined becomes poison, one origin per element; poison flows through pure
+//! * A result that the specification leaves undefined becomes poison, one origin per element; poison flows through pure
 //!   operations and traps where it reaches memory, an address, a mask, a branch, a print or an assertion. The trap
 //!   names the operation where the poison arose.
 //! * `reduce` folds ascending from the first element, and its body takes (element, accumulator) for each operand; so does
 //!   `scan`, whose official description lists the arguments in the same order.
-//! * What tiles and allocas take is asked of the launch's budget before it is allocated.
-//! * No malformed module makes it panic: what the verifier would have refused traps as such.
+//! * Memory for tiles and allocas is requested from the launch's budget before it is allocated.
+//! * No malformed module makes it panic: an operation that the verifier would have refused traps with that reason.
 
 mod access;
 mod code;
@@ -51,9 +51,10 @@ use crate::cuda_tile::ir::Module;
 pub struct Options {
     /// Watch for races between blocks and for accesses without a token path.
     pub races: bool,
-    /// Operations to execute in all before giving up.
+    /// The most operations to execute in total.
     pub fuel: Option<u64>,
-    /// Where the module's globals live, in their order; empty: in memory of this run, with their initial values.
+    /// The addresses of the module's globals, in their order; empty: they are in memory of this run, with their initial
+    /// values.
     pub globals: Vec<u64>,
 }
 
@@ -73,9 +74,9 @@ pub struct Report {
     pub steps: u64,
 }
 
-/// Operations a block executes before another one gets its turn.
+/// The number of operations that a block executes before another block gets its turn.
 pub const SLICE: u32 = 4096;
-/// So much work, in operations and elements of results, is done between two looks at whether the run is to end.
+/// The work, in operations and elements of results, between two checks if the run is to end.
 pub const WORK: u64 = 1 << 16;
 /// Grids of up to this many blocks switch at every atomic or ordered access.
 pub const POLITE: u64 = 1024;

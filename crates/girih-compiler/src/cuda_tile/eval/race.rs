@@ -13,16 +13,16 @@ use rustc_hash::FxHashMap;
 use super::value::{Origin, Token};
 
 const PAGE: u64 = 4096;
-/// Pages shadowed at most; later ones go unwatched.
+/// The most pages in the shadow; accesses to later pages are not watched.
 const PAGES: usize = 2048;
-/// Accesses recorded at most.
+/// The most accesses recorded.
 const RECORDS: usize = 1 << 22;
 
 #[derive(Clone, Copy, Default)]
 struct Cell {
     writer: u32,
     reader: u32,
-    /// A reader of another block than `reader`'s.
+    /// A reader from another block than that of `reader`.
     other: u32,
 }
 
@@ -99,7 +99,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets bytes: they were accessed atomically, or belong to somebody else now.
+    /// Forgets the history of bytes: they were accessed atomically, or now belong to another owner.
     pub fn forget(&mut self, addr: u64, len: u64) {
         if self.off || self.pages.is_empty() {
             return;
@@ -136,7 +136,7 @@ impl Shadow {
             let Some(cells) = self.pages.get_mut(&page) else { break };
             let cells = &mut cells[from..from + (stop - at) as usize];
             for cell in cells {
-                // Neighbouring bytes mostly share their history: judge it once.
+                // Neighbouring bytes mostly share their history, which is judged once.
                 if (cell.writer, cell.reader, cell.other) != (last.writer, last.reader, last.other) {
                     last = *cell;
                     let sync = Sync { releases: &self.releases, acquired: &self.acquired };

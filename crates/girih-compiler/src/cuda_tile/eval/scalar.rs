@@ -1,4 +1,4 @@
-//! Which scalar operation an elementwise tile operation applies, and applying it with poison.
+//! The scalar operation of an elementwise tile operation, and its application with poison.
 
 use super::value::{Origin, Tile};
 use crate::cuda_tile::ir::{Attr, AttrKey, Elem, Func, Op, Opcode, Overflow, TileType};
@@ -6,24 +6,25 @@ use crate::cuda_tile::ops::scalar_op;
 use crate::num::op::{ScalarOp, Signedness};
 use crate::num::{DType, eval};
 
-/// An elementwise operation: the scalar operation, its type, and what else makes a result undefined.
+/// An elementwise operation: the scalar operation, its type, and the overflow promise that also makes a result
+/// undefined.
 #[derive(Clone, Copy, Debug)]
 pub struct Elementwise {
     pub op: ScalarOp,
     pub ty: DType,
     pub overflow: Overflow,
-    /// Results are always defined.
+    /// True if results are always defined.
     total: bool,
 }
 
 impl Elementwise {
-    /// `None` when the operation is not elementwise (or its operands are not what the verifier demands).
+    /// `None` if the operation is not elementwise (or its operands break the rules of the verifier).
     pub fn of(func: &Func, op: &Op) -> Option<Elementwise> {
         let ty = elem_dtype(func, op, if op.opcode == Opcode::Select { 1 } else { 0 })?;
         let (Elem::Num(to) | Elem::Ptr(to)) = func.tile_ty(*op.results.first()?)?.elem;
         let scalar = match op.opcode {
             Opcode::OptimizationBarrier | Opcode::Reshape => ScalarOp::Copy,
-            // The evaluator checks addresses on their own.
+            // The evaluator handles addresses separately.
             Opcode::Offset => return None,
             _ => match scalar_op(op, to)? {
                 ScalarOp::Bitcast { .. } | ScalarOp::IntToPtr { .. } | ScalarOp::PtrToInt => ScalarOp::Copy,
@@ -46,7 +47,7 @@ impl Elementwise {
         Some(Elementwise { op: scalar, ty, overflow, total })
     }
 
-    /// The native value.
+    /// The value that native code gives.
     pub fn value(&self, args: &[u64]) -> u64 {
         match self.op {
             ScalarOp::Copy => args[0],
@@ -55,7 +56,8 @@ impl Elementwise {
         }
     }
 
-    /// The origin of the result's poison: the operands', or `here` where the result is undefined in itself.
+    /// The origin of the result's poison: that of the operands, or `here` if the operation itself makes the result
+    /// undefined.
     pub fn origin(&self, args: &[u64], origins: &[Origin], here: Origin) -> Origin {
         if matches!(self.op, ScalarOp::Select) {
             let arm = if args[0] & 1 == 1 { 1 } else { 2 };
@@ -68,7 +70,7 @@ impl Elementwise {
         if undefined { here } else { 0 }
     }
 
-    /// A defined operand alone decides: zero of a conjunction, all ones of a disjunction.
+    /// Returns true if a defined operand alone decides the result: a zero in a conjunction, all ones in a disjunction.
     fn is_settled(&self, args: &[u64], origins: &[Origin]) -> bool {
         let decisive = match self.op {
             ScalarOp::And => 0,
@@ -160,7 +162,7 @@ impl Elementwise {
     }
 }
 
-/// The integer that bits stand for.
+/// The integer with these bits.
 pub fn integer(ty: DType, sign: Signedness, bits: u64) -> i128 {
     let bits = bits & ty.mask();
     match sign {

@@ -1,7 +1,7 @@
 //! The contents of an SSA value while a block runs.
 //!
-//! A tile is its elements in row-major order, each as bits in a `u64`; one element stands for a splat. Beside them
-//! lies, where there is any, one *origin* per element: 0 for a defined element, otherwise the operation that made it
+//! A tile is its elements in row-major order, each as bits in a `u64`; one element stands for a splat. If an element is
+//! undefined, there is one *origin* per element too: 0 for a defined element, otherwise the operation that made it
 //! undefined (see [`Origin`]). Tiles are cheap to clone: shape, bits and origins are shared.
 
 use std::rc::Rc;
@@ -32,7 +32,7 @@ impl Tile {
     pub fn undefined(ty: &TileType, origin: Origin) -> Tile {
         Tile { poison: Some(Rc::new(vec![origin])), ..Tile::new(ty, vec![0]) }
     }
-    /// `poison` may hold no origin at all, and is then dropped; a splat's may be as long as the tile.
+    /// `poison` is dropped if all its origins are 0; that of a splat may be as long as the tile.
     pub fn with_poison(mut self, poison: Vec<Origin>) -> Tile {
         self.poison = None;
         if poison.iter().any(|&p| p != 0) {
@@ -44,7 +44,7 @@ impl Tile {
         }
         self
     }
-    /// The same elements under another type of as many elements.
+    /// The same elements under another type with the same number of elements.
     pub fn retyped(&self, ty: &TileType) -> Tile {
         Tile { elem: ty.elem, shape: ty.shape.as_slice().into(), ..self.clone() }
     }
@@ -97,14 +97,15 @@ pub struct TileView {
     pub tensor: Rc<TensorView>,
 }
 
-/// The accesses that happened before a point, as far as tokens say so: those numbered below `before`, and a few more.
+/// The accesses that tokens order before a point: those numbered below `before`, and a few more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Token {
     pub before: u32,
     pub also: Vec<u32>,
 }
 
-/// A token keeps this many accesses beside its prefix; past that it claims all of them, so that no false warning comes.
+/// A token keeps at most this many accesses beside its prefix; with more, it claims all accesses up to the last of
+/// them, so that there is no false warning.
 const TOKEN_LIMIT: usize = 64;
 
 impl Token {
@@ -146,7 +147,7 @@ pub enum Val {
 }
 
 impl Val {
-    /// The bytes of its elements; where values share them, each counts them.
+    /// The bytes of its elements; elements that several values share count for each value.
     pub fn bytes(&self) -> u64 {
         match self {
             Val::Tile(t) => 8 * t.bits.len() as u64 + 4 * t.poison.as_ref().map_or(0, |p| p.len() as u64),

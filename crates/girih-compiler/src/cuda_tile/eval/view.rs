@@ -1,4 +1,4 @@
-//! Where the elements of a tile lie: pointer tiles with masks, and tiles of views.
+//! The places of a tile's elements: pointer tiles with masks, and tiles of views.
 //!
 //! A partition view's tile at index `i` starts at element `i * tile` of each tensor dimension, a strided view's at
 //! `i * traversal_stride`; tile dimension `d` runs along tensor dimension `dim_map[d]`. A gather/scatter view takes
@@ -11,15 +11,16 @@ use crate::num::DType;
 use crate::num::convert::from_f64;
 use crate::num::op::Rounding;
 
-/// Where each element of a tile lies, in row-major order.
+/// The place of each element of a tile, in row-major order.
 pub enum Places {
-    /// One address per element, and which are on.
+    /// One address per element, and the elements that are on.
     Pointers { at: Tile, on: Option<Tile> },
-    /// For every tile dimension the element offset of each position, `None` off; the sum over the dimensions counts.
+    /// For every tile dimension the element offset of each position, `None` if it is off; the offset of an element is
+    /// the sum over the dimensions.
     Grid { base: u64, offsets: Vec<Vec<Option<i64>>>, shape: Vec<u64> },
 }
 
-/// Elements that lie one after another: the first one's row-major position, how many, and the byte address.
+/// Elements at consecutive addresses: the row-major position of the first one, their number, and the byte address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub first: usize,
@@ -29,7 +30,7 @@ pub struct Run {
     pub high: bool,
 }
 
-/// Runs are cut here, so that the bytes of one fit in a small buffer.
+/// The most elements of a run, so that its bytes fit in a small buffer.
 const RUN: usize = 4096;
 
 impl Places {
@@ -102,7 +103,7 @@ impl Places {
     }
 }
 
-/// How far apart the tiles of a view start along each tile dimension.
+/// The distance between the tiles of a view along each tile dimension.
 fn steps(view: &TileView) -> Vec<i64> {
     match &view.ty.kind {
         ViewKind::Partition => view.ty.tile.iter().map(|&t| t as i64).collect(),
@@ -119,7 +120,7 @@ fn tensor_dim(view: &TileView, d: usize) -> usize {
     }
 }
 
-/// How many tile indices there are along each dimension: the tensor's extent over the distance of tiles, rounded up.
+/// The number of tile indices along each dimension: the tensor's extent over the distance of tiles, rounded up.
 pub fn index_space(view: &TileView) -> Vec<i64> {
     steps(view)
         .iter()
@@ -131,17 +132,17 @@ pub fn index_space(view: &TileView) -> Vec<i64> {
         .collect()
 }
 
-/// The index of a tile: one number per dimension, except many along a sparse dimension.
+/// The index of a tile: one number per dimension, but several along a sparse dimension.
 pub struct ViewIndex(pub Vec<Vec<u64>>);
 
-/// Why an index does not name a tile.
+/// The reason why an index does not name a tile.
 pub struct OutsideView {
     pub dim: usize,
     pub index: u64,
     pub limit: i64,
 }
 
-/// Where the elements of a view's tile lie. `inbounds[d]` promises that no element is off along `d`.
+/// The places of the elements of a view's tile. `inbounds[d]` promises that no element is off along `d`.
 pub fn places(view: &TileView, index: &ViewIndex, inbounds: &[bool]) -> Result<Places, OutsideView> {
     let (steps, limits) = (steps(view), index_space(view));
     let sparse = match view.ty.kind {
@@ -180,8 +181,8 @@ pub fn places(view: &TileView, index: &ViewIndex, inbounds: &[bool]) -> Result<P
     Ok(Places::Grid { base: view.tensor.base, offsets, shape })
 }
 
-/// Where a block of rows goes that `experimental$scatter_store` writes: dimension `dim` takes the listed positions, the
-/// others start at `starts` (in order, `dim` left out).
+/// The places that `experimental$scatter_store` writes with a block of rows: dimension `dim` takes the listed
+/// positions, the others start at `starts` (in order, `dim` left out).
 pub fn scatter(view: &TensorView, tile: &[u64], dim: usize, rows: &[u64], starts: &[u64]) -> Places {
     let mut starts = starts.iter().copied();
     let mut along = |d: usize, n: u64| -> Vec<Option<i64>> {

@@ -54,9 +54,9 @@ pub enum Effect {
     Atomic,
     /// Reserves memory.
     Alloc,
-    /// Is visible outside: prints, traps, fences, calls.
+    /// Has an effect outside the kernel: prints, traps, fences, calls.
     Observable,
-    /// Holds regions; does what they do.
+    /// Holds regions, and has their effects.
     Structured,
     /// Ends a region.
     Terminator,
@@ -103,16 +103,16 @@ pub enum Role {
     Result(usize),
 }
 
-/// Everything the compiler knows of an operation's form.
+/// All that the compiler knows about an operation's form.
 #[derive(Clone, Debug)]
 pub struct OpInfo {
     pub opcode: Opcode,
     pub name: &'static str,
-    /// The heading it is under in the reference.
+    /// Its heading in the reference.
     pub group: &'static str,
     /// The number in bytecode; `None` for the extensions.
     pub code: Option<u16>,
-    /// The first bytecode version that has it.
+    /// The first bytecode version with the operation.
     pub since: (u8, u8),
     pub operands: Vec<Group>,
     pub attrs: &'static [AttrInfo],
@@ -142,7 +142,7 @@ impl OpInfo {
     pub fn has_variadic_results(&self) -> bool {
         self.results.iter().any(|g| g.arity == Arity::Many)
     }
-    /// How the text names the operation today, for help lines and pages: `addf`, `experimental$call`.
+    /// The names of the operation in today's text, for help lines and pages: `addf`, `experimental$call`.
     pub fn aliases(&self) -> impl Iterator<Item = &'static str> + '_ {
         ALIASES.iter().filter(|(_, op)| *op == self.opcode).map(|(name, _)| *name)
     }
@@ -178,7 +178,7 @@ impl OpInfo {
         info
     }
 
-    /// The table is ours, so a piece that names nothing is caught by the table's test.
+    /// The table is our own, so the table's test catches a piece that names nothing.
     fn piece(&self, word: &'static str) -> Piece {
         let bare = |w: &'static str| w.trim_end_matches(['?', '*', '~']);
         let operand = |name: &str| self.group(name).unwrap_or(usize::MAX);
@@ -237,18 +237,18 @@ pub fn grouped() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'s
     table::GROUPS.iter().map(|(group, rows)| (*group, rows.iter().map(|row| info(row.opcode))))
 }
 
-/// The table's entry of an opcode.
+/// The table's row of an opcode.
 pub fn info(opcode: Opcode) -> &'static OpInfo {
     &TABLE[opcode as usize]
 }
 
-/// The operation of that name or alias, with or without the dialect's prefix.
+/// The operation with that name or alias, with or without the dialect's prefix.
 pub fn by_name(name: &str) -> Option<&'static OpInfo> {
     let name = name.strip_prefix("cuda_tile.").unwrap_or(name);
     NAMES.get(name).map(|&op| info(op))
 }
 
-/// The name a misspelt operation most likely meant.
+/// The operation that a misspelt name most likely meant.
 pub fn suggest(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix("cuda_tile.").unwrap_or(name);
     closest(name, TABLE.iter().map(|i| i.name).chain(["entry", "global", "module"]))

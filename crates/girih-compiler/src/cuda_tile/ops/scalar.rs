@@ -1,4 +1,4 @@
-//! Which scalar operation each element-wise operation applies.
+//! The scalar operation that each element-wise operation applies.
 //!
 //! ```text
 //! addf %x, %y rounding<zero>      AddF { rounding: Zero, ftz: false }
@@ -15,8 +15,8 @@ fn predicate(op: &Op) -> Predicate {
     }
 }
 
-/// The scalar operation of an element-wise operation; `to` is the type of the result's elements, for pointers that of
-/// what they point to.
+/// The scalar operation of an element-wise operation; `to` is the type of the result's elements, or for pointers the
+/// type that they point to.
 pub fn scalar_op(op: &Op, to: DType) -> Option<ScalarOp> {
     use Opcode as O;
     use ScalarOp as S;

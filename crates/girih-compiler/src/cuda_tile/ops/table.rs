@@ -61,7 +61,7 @@ pub struct AttrInfo {
     /// Its name in the generic form and in formats.
     pub name: &'static str,
     pub kind: AttrKind,
-    /// The word that is meant when it is absent, or nothing.
+    /// The word for its absence, or the empty string.
     pub default: &'static str,
 }
 
@@ -70,7 +70,7 @@ fn list<T: Words>() -> Option<Vec<&'static str>> {
 }
 
 impl AttrInfo {
-    /// The words an enumeration admits.
+    /// The words of an enumeration.
     pub fn words(&self) -> Option<Vec<&'static str>> {
         match self.kind {
             AttrKind::Rounding => list::<Rounding>(),
@@ -165,7 +165,7 @@ const MINMAX: &str = "%lhs , %rhs $flush_to_zero? $propagate_nan? : {lhs|rhs|res
 const WRAPPING: &str = "%lhs , %rhs $overflow? : {lhs|rhs|result}";
 const SIGNED: &str = "%lhs , %rhs $signedness : {lhs|rhs|result}";
 
-/// A pure operation without regions, since 13.1; the other fields are given.
+/// A pure operation without regions, since 13.1, unless the row gives other fields.
 macro_rules! op {
     ($opcode:ident $name:literal $code:literal ($operands:literal) [$($attr:ident),*] ($results:literal) $format:expr, $doc:literal
      $(, $field:ident: $value:expr)*) => {
@@ -176,7 +176,7 @@ macro_rules! op {
     };
 }
 
-/// The operations, in groups as the reference lists them.
+/// The operations, in the groups of the reference.
 pub(super) static GROUPS: &[(&str, &[Row])] = &[
     (
         "Core",

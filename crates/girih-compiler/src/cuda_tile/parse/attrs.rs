@@ -6,7 +6,7 @@ use crate::cuda_tile::ops::{AttrInfo, AttrKind};
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
-/// An attribute as the generic form spells it, before its key gives it a meaning.
+/// An attribute in its generic form, before its key gives it a meaning.
 #[derive(Clone, Debug)]
 pub(super) enum AnyAttr {
     Unit,
@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
         self.list(']', |p| p.typed_number())
     }
 
-    /// A number that is followed by its type, which says how to read it.
+    /// A number with its type after it, which determines how the number is read.
     fn typed_number(&mut self) -> Res<(DType, u64)> {
         if let Tok::Word(w @ ("true" | "false")) = self.tok {
             self.advance();
@@ -227,7 +227,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `{a = 1, b}`, the brace still ahead.
+    /// `{a = 1, b}`; the brace is the next token.
     pub(super) fn dict(&mut self) -> Res<Vec<(String, AnyAttr)>> {
         self.expect('{')?;
         self.nested(|p| p.list('}', |p| p.named_attr()))
@@ -329,7 +329,7 @@ impl<'a> Parser<'a> {
 
     /// `dense<[1.0, 2.0]> : tile<2xf32>`, after the word.
     fn dense(&mut self) -> Res<Elements> {
-        // The type, which says how to read the numbers, comes after them.
+        // The type, which determines how the numbers are read, comes after them.
         let body = self.span.start as usize;
         let mut depth = 0usize;
         loop {
@@ -469,7 +469,7 @@ fn hint_value(value: AnyAttr) -> Attr {
     }
 }
 
-/// Returns true if an attribute says the same as its absence.
+/// Returns true if an attribute means the same as its absence.
 pub(super) fn is_default(info: &AttrInfo, attr: &Attr) -> bool {
     match attr {
         Attr::Rounding(r) => r.word() == info.default,

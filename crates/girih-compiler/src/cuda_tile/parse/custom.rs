@@ -31,7 +31,7 @@ pub(super) struct Results<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// A use of a value, `%x` or `%x#1`. Without a number a name of several values is the first of them.
+    /// A use of a value, `%x` or `%x#1`. A name of several values, without a number, means the first of them.
     pub(super) fn operand(&mut self) -> Res<(ValueId, Span)> {
         let Tok::Percent(name) = self.tok else { return self.expected("a value, `%name`") };
         let mut span = self.span;
@@ -49,7 +49,7 @@ impl<'a> Parser<'a> {
             return self.error(Code::Syntax, span, "a value is used outside a function");
         };
         let Some(binding) = state.names.get(name) else {
-            // Looking for what was meant costs time that a file full of errors should not.
+            // The search for a similar name takes time, which a file full of errors should not cost.
             let look = name.len() > 1 && self.errors < MAX_ERRORS;
             let known = state.bound.iter().rev().take(if look { 2000 } else { 0 });
             let near = closest(name, known.copied());
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Operands separated by commas, none if no value is here.
+    /// Operands separated by commas; none if the next token is not a value.
     pub(super) fn operands(&mut self) -> Res<Vec<(ValueId, Span)>> {
         let mut out = vec![];
         if matches!(self.tok, Tok::Percent(_)) {
@@ -117,7 +117,7 @@ impl<'a> Parser<'a> {
         self.report(if used == span { d } else { d.label(used, "used here") });
     }
 
-    /// Reads what the format says; the type of a result not named there is a token's.
+    /// Reads an operation by its format; a result without a type in the format is a token.
     pub(super) fn custom(&mut self, info: &'static OpInfo, wanted: usize) -> Res<Draft> {
         let mut draft = Draft::new(info);
         let mut results: Vec<Option<Type>> = vec![None; info.results.len()];
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
                     }
                 },
                 Piece::Token(_) | Piece::Attr { optional: true, .. } => {
-                    // Whatever is optional here may be in any order.
+                    // Consecutive optional pieces may be in any order.
                     let run = info.pieces[i - 1..].iter();
                     let run: Vec<&Piece> =
                         run.take_while(|p| matches!(p, Piece::Token(_) | Piece::Attr { optional: true, .. })).collect();
@@ -262,7 +262,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A load's mask and padding are in one list, so a padding without a mask looks like a mask; its type tells.
+    /// A load's mask and padding are in one list, so a padding without a mask looks like a mask; its type tells them
+    /// apart.
     fn padding_alone(&self, draft: &mut Draft) {
         if let [_, mask, padding, ..] = &mut draft.groups[..]
             && padding.is_empty()
@@ -291,7 +292,7 @@ impl<'a> Parser<'a> {
         Ok(operand)
     }
 
-    /// `, type` for all the group's operands, or one for each; nothing when there are none.
+    /// `, type` for all the group's operands, or one for each; nothing if there are no operands.
     pub(super) fn splat_types(&mut self, group: &[(ValueId, Span)]) -> Res<()> {
         if group.is_empty() {
             return Ok(());
@@ -419,7 +420,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Gives a name its values; no values when its definition failed.
+    /// Binds a name to its values; to no values if its definition failed.
     pub(super) fn bind(&mut self, name: &'a str, values: Vec<ValueId>, span: Span) {
         let Some(state) = self.state.as_mut() else { return };
         if let Some(old) = state.names.get_mut(name) {

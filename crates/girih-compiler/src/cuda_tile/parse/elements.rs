@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `<f32: ...>`. The shape is that of the brackets, empty for a single number; the type decides later.
+    /// `<f32: ...>`. The shape is that of the brackets, empty for a single number; the type determines it later.
     pub(super) fn elements(&mut self) -> Res<Elements> {
         self.expect('<')?;
         let dtype = self.dtype()?;
@@ -158,7 +158,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Gives elements the shape of their tile type, or says why they do not fit it. A list of equal elements becomes
+    /// Gives elements the shape of their tile type, or reports why they do not fit it. A list of equal elements becomes
     /// a splat.
     pub(super) fn shape_elements(&mut self, e: &mut Elements, ty: &Type, span: Span) {
         let Some(tile) = ty.tile() else {

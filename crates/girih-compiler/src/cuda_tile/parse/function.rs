@@ -1,4 +1,4 @@
-//! Functions, regions and statements, and going on after an error.
+//! Functions, regions and statements, and recovery after an error.
 
 use super::custom::Results;
 use super::*;
@@ -42,7 +42,7 @@ impl<'a> Parser<'a> {
         state.map(|s| renumber(&s.func)).ok_or(Failed)
     }
 
-    /// `{ ... }` as a new region with the given arguments; `end` is inserted where the text has no terminator.
+    /// `{ ... }` as a new region with the given arguments; `end` is inserted if the text has no terminator.
     pub(super) fn region(&mut self, args: Vec<Arg<'a>>, end: Opcode) -> Res<RegionId> {
         if self.depth >= MAX_DEPTH && self.is('{') {
             let message = format!("the text nests deeper than {MAX_DEPTH} levels");
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
         if braces { self.expect('}') } else { Ok(()) }
     }
 
-    /// Statements up to the brace that closes the block; where none opened it, up to the next item, too.
+    /// Statements up to the brace that closes the block; if no brace opened it, at most up to the next item.
     fn statements(&mut self, region: RegionId, open: Option<Span>) -> Res<()> {
         loop {
             match self.tok {
@@ -153,8 +153,8 @@ impl<'a> Parser<'a> {
                         _ => false,
                     };
                     if body {
-                        // Names of the failed header are unknown here: the region is read and thrown away, and so are
-                        // complaints about names.
+                        // Names of the failed header are unknown here: the region is read and discarded, and so are
+                        // errors about names.
                         self.lenient += 1;
                         let read = self.region(vec![], Opcode::Yield);
                         self.lenient -= 1;
@@ -185,7 +185,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns true if a new line starts here that looks like a statement.
+    /// Returns true if this token begins a line and looks like a statement.
     fn starts_statement(&self) -> bool {
         let between = self.lex.text().get(self.last_end..self.span.start as usize).unwrap_or("");
         if !between.contains('\n') {
@@ -276,7 +276,7 @@ impl<'a> Parser<'a> {
         self.finish(region, info, draft, results, span, loc)
     }
 
-    /// The operation of a name, or an error with a suggestion.
+    /// The operation with a name, or an error with a suggestion.
     fn lookup(&mut self, name: &str) -> Res<&'static OpInfo> {
         if let Some(info) = ops::by_name(name) {
             return Ok(info);

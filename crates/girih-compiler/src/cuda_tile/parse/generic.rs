@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
         Ok(d)
     }
 
-    /// Deals the operands out to the groups.
+    /// Divides the operands among the groups.
     fn segment(
         &mut self,
         info: &OpInfo,
@@ -113,7 +113,7 @@ impl<'a> Parser<'a> {
             }
             return Ok(());
         }
-        // Without sizes a last operand that is a token belongs to the group of that name.
+        // Without sizes a last operand that is a token belongs to the group `token`.
         if let (Some(g), Some(last)) = (info.group("token"), operands.last().copied())
             && self.value_ty(last.0) == Type::Token
         {
@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns true if the generic form must spell an attribute out.
+/// Returns true if an attribute is required in the generic form.
 fn is_required(info: &OpInfo, attr: &AttrInfo) -> bool {
     let optional = info.pieces.iter().any(|p| match p {
         Piece::Attr { index, optional } => *optional && info.attrs[*index].key == attr.key,

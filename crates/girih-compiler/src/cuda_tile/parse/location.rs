@@ -10,12 +10,12 @@ use crate::cuda_tile::loc::{CompileUnit, File, Scope, ScopeKind, Subprogram};
 pub(super) enum DebugAttr {
     Loc(Loc),
     Scope(Scope),
-    /// Its definition is being read, or could not be.
+    /// Its definition is being read, or could not be read.
     Broken,
 }
 
 impl<'a> Parser<'a> {
-    /// Notes where `!name = ...` and `#name = ...` are: a line begins with them.
+    /// Notes the places of `!name = ...` and `#name = ...`, each at the beginning of a line.
     pub(super) fn find_aliases(&mut self) {
         let text = self.lex.text();
         let mut at = 0;
@@ -104,7 +104,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `"file":line:column`, perhaps with an end that is not kept, or `"name"`, perhaps of another location.
+    /// `"file":line:column`, perhaps with an end that is not kept, or `"name"`, perhaps with another location.
     fn place_or_name(&mut self) -> Res<Option<Loc>> {
         let text: Arc<str> = self.string()?.into();
         if self.eat('(') {
@@ -266,12 +266,12 @@ impl<'a> Parser<'a> {
         match self.debug_attr()? {
             DebugAttr::Scope(scope) => Ok(scope),
             DebugAttr::Loc(_) => self.error(Code::Syntax, start, "expected a scope, found a location"),
-            // Its definition has been complained of.
+            // The error in its definition has been reported.
             DebugAttr::Broken => Err(Failed),
         }
     }
 
-    /// A scope that may be without its name, `<...>`, where only one kind fits.
+    /// A scope, which may lack its name, `<...>`, where only one kind is possible.
     fn scope_as(&mut self, name: &str) -> Res<Scope> {
         let start = self.span;
         if !self.is('<') {
@@ -294,7 +294,7 @@ impl<'a> Parser<'a> {
     /// Returns true if an alias names a location or a debug attribute.
     fn is_debug_alias(&self, name: &str) -> bool {
         let mut name = name;
-        // An alias of an alias of an alias is as far as it goes.
+        // Aliases of aliases are followed for four steps.
         for _ in 0..4 {
             let Some(&at) = self.aliases.get(name) else { return false };
             let mut lex = self.lex.clone();
@@ -314,7 +314,7 @@ impl<'a> Parser<'a> {
         if let Tok::Hash(name) = self.tok
             && self.is_debug_alias(name)
         {
-            // The definition that counts is the first of the name; this one is read in its place too.
+            // Only the first definition of a name counts; this one is read in its place too, for its errors.
             self.advance();
             self.expect('=')?;
             if self.is_word("loc") {

@@ -14,9 +14,9 @@
 //! alias     := "!" name "=" type | "#" name "=" attribute | "#" name "=" "loc" "(" ... ")"
 //! ```
 //!
-//! Reading goes on after an error, at the next statement, so that all errors of a file are reported; a value whose
-//! definition failed is known by name and makes its uses fail silently. Spellings of older documents are accepted with
-//! a warning that names today's, extensions with a note. Nesting is bounded, and time is linear in the text.
+//! Reading continues after an error, at the next statement, so that all errors of a file are reported; a value whose
+//! definition failed has a name, and its uses fail without an error. Spellings of older documents are accepted with a
+//! warning that names today's, extensions with a note. Nesting is bounded, and time is linear in the text.
 //!
 //! A parsed function is numbered canonically: values, operations and regions in the order of [`renumber`].
 
@@ -46,9 +46,9 @@ use rustc_hash::FxHashMap;
 pub struct Parsed {
     /// `None` when there are errors.
     pub module: Option<Module>,
-    /// When there are errors: the statements that could be read, so that more can be said about them.
+    /// If there are errors: the statements that could be read, for further checks.
     pub partial: Option<Module>,
-    /// Every statement could be read; the only errors are statements that stand outside any entry.
+    /// True if every statement could be read, and the only errors are statements outside any entry.
     pub complete: bool,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -72,12 +72,12 @@ pub fn parse(text: &str) -> Parsed {
 }
 
 const MAX_TEXT: usize = 1 << 30;
-/// Regions, types and attributes may nest this deep.
+/// The deepest nesting of regions, types and attributes.
 const MAX_DEPTH: u32 = 200;
 const MAX_ERRORS: usize = 200;
 const MAX_EXPANDED: u32 = 1 << 16;
 
-/// The statement cannot be read on; the reason has been reported.
+/// The rest of the statement cannot be read; the reason has been reported.
 #[derive(Clone, Copy, Debug)]
 struct Failed;
 type Res<T> = Result<T, Failed>;
@@ -102,14 +102,14 @@ struct Parser<'a> {
     lex: Lexer<'a>,
     tok: Tok<'a>,
     span: Span,
-    /// Where the last token that was taken ended.
+    /// The end of the last token that was taken.
     last_end: usize,
     depth: u32,
     diagnostics: Vec<Diagnostic>,
     errors: usize,
-    /// How many of the errors are statements outside any entry.
+    /// The number of errors that are statements outside any entry.
     outside: usize,
-    /// Where the definition of each alias starts, after its `=`.
+    /// The place of the definition of each alias, after its `=`.
     aliases: FxHashMap<&'a str, usize>,
     types: FxHashMap<&'a str, Type>,
     debug: FxHashMap<&'a str, location::DebugAttr>,
@@ -117,14 +117,14 @@ struct Parser<'a> {
     reading: Vec<&'a str>,
     module: Module,
     state: Option<FuncState<'a>>,
-    /// Names of module-level symbols and where they are defined.
+    /// Names of module-level symbols and the places of their definitions.
     symbols: FxHashMap<String, Span>,
     modules: u32,
-    /// A module that is not `builtin.module` is being read.
+    /// True while a module other than `builtin.module` is being read.
     within: bool,
     /// Attributes read in aliases so far; bounded, since aliases of aliases can stand for any number.
     expanded: u32,
-    /// More than zero inside the body of a statement that failed: complaints about names are silent.
+    /// More than zero inside the body of a statement that failed: errors about names are not reported.
     lenient: u32,
 }
 

@@ -220,7 +220,7 @@ impl<'a> Parser<'a> {
         self.report(Diagnostic::note(Code::Extension, message).at(at));
     }
 
-    /// Statements that stand where only items may: one complaint for all of them, and then what is wrong with each.
+    /// Statements in a place for items only: reports one error for all of them, and then the errors in each.
     fn statements_outside(&mut self, message: String) -> Res<()> {
         let start = self.span;
         let d = Diagnostic::error(Code::NoModule, message).at(start);
@@ -228,7 +228,7 @@ impl<'a> Parser<'a> {
         self.outside += 1;
         let name = format!("the statements at byte {}", start.start);
         let func = empty(FuncKind::Function, name, vec![], Hints::default(), start);
-        // They may have belonged to the function before them, whose names they then use.
+        // They may have belonged to the function before them and use its names.
         let strayed = !self.module.funcs.is_empty();
         self.lenient += strayed as u32;
         let read = self.function(func, vec![], false);

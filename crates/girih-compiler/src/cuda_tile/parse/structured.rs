@@ -1,4 +1,4 @@
-//! Custom forms of the operations whose text no format describes.
+//! Custom forms of the operations that no format describes.
 
 use super::custom::Draft;
 use super::function::Arg;
@@ -7,7 +7,7 @@ use crate::cuda_tile::ops::OpInfo;
 use crate::num::DType;
 use crate::num::printf::unterminated;
 
-/// A carried value: its name in the region, and the value it starts from.
+/// A carried value: its name in the region, and its initial value.
 type Carried<'a> = ((&'a str, Span), (ValueId, Span));
 
 impl<'a> Parser<'a> {
@@ -205,7 +205,7 @@ impl<'a> Parser<'a> {
         self.expect(':')?;
         self.typed_list(&d.groups[0])?;
         self.expect_arrow()?;
-        // The results' types end where the parenthesis of the body's arguments begins.
+        // The result types end at the parenthesis of the body's arguments.
         d.results = if self.is('(') && !matches!(self.peek(), Tok::Percent(_)) {
             self.type_list()?
         } else {
@@ -247,7 +247,7 @@ impl<'a> Parser<'a> {
         self.expect(':')?;
         let mut at = self.span;
         let mut ty = self.ty()?;
-        // The base's type is here only where a pointer attribute makes it worth saying.
+        // The base's type is written only if it has a pointer attribute.
         if matches!(&ty, Type::Tile(TileType { elem: Elem::Ptr(_), .. })) {
             self.check(d.groups[0][0], &ty, self.since(at));
             if self.eat(',') {
@@ -395,8 +395,8 @@ fn conversion(rest: &str) -> Option<&str> {
     rest.strip_prefix(|c: char| "diuoxXeEfFgGaAcsSpn".contains(c))
 }
 
-/// The string with today's conversions where it has the bare `%` of older documents: one per argument in all, some of
-/// them no conversion.
+/// The string with one of today's conversions for each bare `%` of older documents; `None` unless it has a bare `%`,
+/// and one `%` per argument in all.
 fn fill_placeholders(text: &str, args: &[Type]) -> Option<String> {
     if unterminated(text) {
         return None;

@@ -109,8 +109,8 @@ impl<'a> Parser<'a> {
         Ok(dtype)
     }
 
-    /// `4x8x`, up to what does not start with a digit or `?`. The lexer cannot tell where a dimension ends, so the
-    /// digits are read here, one by one.
+    /// `4x8x`, up to a token that does not start with a digit or `?`. The lexer cannot tell where a dimension ends, so
+    /// the digits are read here, one by one.
     fn dims(&mut self, dynamic: bool) -> Res<Vec<Option<i64>>> {
         let mut dims = vec![];
         loop {

@@ -19,7 +19,8 @@ pub(super) fn number_text(dtype: DType, bits: u64, style: Style) -> String {
     if style == Style::Nvidia {
         return format_mlir(dtype, bits);
     }
-    // Infinities and NaN are written as bits, and an exponent gets a point before it: other readers want both.
+    // Infinities and NaN are written as bits, and an exponent gets a point before it, because other readers require
+    // both.
     let text = format_float(dtype, bits);
     match text.split_once('e') {
         _ if !text.ends_with(|c: char| c.is_ascii_digit()) => format_mlir(dtype, bits),
@@ -97,7 +98,7 @@ pub(super) fn assumption_text(a: &Assumption) -> String {
     }
 }
 
-/// An attribute as the custom form writes it.
+/// An attribute in the custom form.
 pub(super) fn attr_text(name: &str, attr: &Attr, style: Style) -> String {
     match attr {
         Attr::Unit => name.to_string(),
@@ -121,7 +122,7 @@ pub(super) fn attr_text(name: &str, attr: &Attr, style: Style) -> String {
                 "[{}]",
                 join(v, ", ", |(d, bits)| match d {
                     DType::I1 => number_text(*d, *bits, style),
-                    // A number without a type is taken for one of these; bits of a float need their type.
+                    // A number without a type is read as one of these; bits of a float need their type.
                     DType::I64 | DType::F64 if style == Style::Nvidia => match number_text(*d, *bits, style) {
                         text if text.starts_with("0x") => format!("{text} : {d}"),
                         text => text,

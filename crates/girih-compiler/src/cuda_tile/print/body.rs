@@ -15,12 +15,12 @@ pub(super) struct Body<'p, 'a, 'f> {
     names: Names,
 }
 
-/// A statement's text as it grows.
+/// The text of a statement while it is built.
 #[derive(Default)]
 struct Line(String);
 
 impl Line {
-    /// Adds a piece, with a blank before it where one belongs.
+    /// Adds a piece, with a blank before it if one is needed.
     fn word(&mut self, piece: &str) {
         let tight = piece == "," || piece == "[" || piece == "]" || self.0.ends_with('[');
         if !tight && !self.0.is_empty() {
@@ -91,7 +91,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
         join(v, ", ", |&v| format!("{}: {}", self.value(v), self.ty(v)))
     }
 
-    /// The statements of a region, one level deeper; a terminator that the reader inserts is left out.
+    /// The statements of a region, one level deeper, without a terminator that the reader inserts.
     fn region(&mut self, r: RegionId, end: Opcode) {
         let f = self.f;
         self.p.indent += 1;
@@ -137,7 +137,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
         self.p.after(op.span.end);
     }
 
-    /// The text after the name, by the table's format.
+    /// The text after the name, in the table's format.
     fn by_format(&self, info: &OpInfo, op: &Op) -> String {
         let mut line = Line("x".into());
         for piece in &info.pieces {
@@ -167,7 +167,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                             line.word(&symbol_text(name));
                         }
                         Some(value) => line.word(&attr_text(attr.name, value, self.p.style)),
-                        // Theirs leaves the blank of a rounding mode that is not written, and of these bounds.
+                        // NVIDIA's disassembler keeps the blank of an absent rounding mode, and of these absent bounds.
                         None if *optional && attr.name == "rounding_mode" && self.p.nvidia() => line.0.push(' '),
                         None if attr.key == AttrKey::Inbounds && is_multimem(op.opcode) && self.p.nvidia() => {
                             line.0.push(' ')
@@ -244,7 +244,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                         .collect::<Vec<_>>()
                         .join(", ")
                     };
-                // The type of the base says what kind of memory it is, that of the view the rest of it.
+                // The type of the base gives the kind of memory, that of the view everything else.
                 let base = op.group(0).iter().filter(|&&v| self.f.tile_ty(v).is_some_and(|t| t.ptr_attr.is_some()));
                 let dynamic = base.chain(op.group(1).first().or(op.group(2).first()));
                 let dynamic: Vec<ValueId> = dynamic.copied().collect();
@@ -388,7 +388,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
     }
 }
 
-/// Operations whose token is written with blanks around `=`.
+/// Returns true for operations whose token is written with blanks around `=`.
 fn is_view_access(op: Opcode) -> bool {
     is_multimem(op)
         || matches!(

@@ -9,7 +9,7 @@ use crate::base::lexer::{Lexer, Tok};
 struct Comment {
     start: usize,
     text: String,
-    /// Nothing but blanks comes before it on its line.
+    /// True if only blanks come before it on its line.
     own_line: bool,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Comments<'a> {
         }
     }
 
-    /// Returns true if the line above the one that holds a place is blank.
+    /// Returns true if the line above the line of a place is blank.
     fn blank_above(&self, at: usize) -> bool {
         let before = self.text.get(..at).unwrap_or("");
         let mut lines = before.rsplit('\n').skip(1);
@@ -133,7 +133,7 @@ impl Printer<'_> {
         self.before(at as u32);
     }
 
-    /// Writes the comments that are left.
+    /// Writes the remaining comments.
     pub fn rest(&mut self) {
         self.flush(usize::MAX);
     }

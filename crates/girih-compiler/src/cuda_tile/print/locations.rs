@@ -1,8 +1,8 @@
 //! Debug locations in text: `loc(...)` after a statement, and aliases at the end of the file.
 //!
-//! Aliases are numbered as MLIR numbers them. Every attribute is met in the order of the text, before what it is made
-//! of; then they are sorted, without changing that order otherwise, by the height of their trees and by name, and each
-//! name counts its own:
+//! Aliases are numbered in MLIR's way. The attributes are visited in the order of the text, each before its parts; then
+//! they are sorted by the height of their trees and by name, with a stable sort, and each name has a counter of its
+//! own:
 //!
 //! ```text
 //!   %0 = make_token : token loc(#loc1)
@@ -39,7 +39,7 @@ impl Attribute {
         }
     }
 
-    /// The attributes that its text names, in the order of the text.
+    /// The attributes in its text, in the order of the text.
     fn parts(&self) -> Vec<Attribute> {
         let loc = |l: &Loc| Attribute::Loc(l.clone());
         let file = |f: &crate::cuda_tile::loc::File| Attribute::Scope(Scope::file(f.clone()));
@@ -131,7 +131,7 @@ impl Locations {
         self.names.get(a).map_or("", String::as_str)
     }
 
-    /// The text an alias stands for. Its parts are lower trees, so they have their names already.
+    /// The definition of an alias. Its parts are lower trees, so they have their names already.
     fn text(&self, a: &Attribute) -> String {
         let loc = |l: &Loc| self.named(&Attribute::Loc(l.clone())).to_string();
         let scope = |s: &Scope| self.named(&Attribute::Scope(s.clone())).to_string();
@@ -172,7 +172,7 @@ impl Locations {
     }
 }
 
-/// The attributes met so far, each before its parts, with the heights of their trees.
+/// The attributes found so far, each before its parts, with the heights of their trees.
 #[derive(Default)]
 struct Found {
     order: Vec<(Attribute, u32)>,
@@ -193,7 +193,8 @@ impl Found {
     }
 }
 
-/// Every location that is written, in the order of the text; `implied` leaves out those of terminators that are not.
+/// Every location that is written, in the order of the text; `implied` leaves out those of terminators that are not
+/// written.
 fn each_location(m: &Module, implied: bool, meet: &mut impl FnMut(&Loc)) {
     m.globals.iter().for_each(|g| meet(&g.loc));
     for f in &m.funcs {

@@ -1,7 +1,6 @@
 //! Writes tile programs: a [`Module`] in, text out that reads back as the same module.
 //!
-//! [`print()`] is for people: values keep their names, nothing is written that says what its absence says,
-//! long statements are broken.
+//! [`print()`] is for people: values keep their names, defaults are left out, long statements are broken.
 //! [`print_nvidia`] equals the text of NVIDIA's disassembler: its value names, its number format, its blanks.
 //! [`format()`] reads a text and prints it with its comments where they were.
 //!
@@ -39,7 +38,7 @@ use body::Body;
 use comments::Comments;
 use locations::Locations;
 
-/// How a program is written.
+/// The style in which a program is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Style {
     Girih,
@@ -53,27 +52,27 @@ pub fn print(m: &Module) -> String {
     printer.module(m)
 }
 
-/// The same, with the line on which each operation begins, from 1: in order of the text, each by where it begins in the text or
-/// the bytecode that the program was read from.
+/// The same, with the line on which each operation begins, from 1: in order of the text, each operation by its offset
+/// in the text or the bytecode that the program was read from.
 pub fn print_numbered(m: &Module) -> (String, Vec<(SourceId, u32)>) {
     let mut printer = Printer::new(Style::Girih, None);
     printer.locations = Locations::girih(m);
     printer.written(m)
 }
 
-/// The program as NVIDIA's disassembler writes it, without debug locations.
+/// The program in the form of NVIDIA's disassembler, without debug locations.
 pub fn print_nvidia(m: &Module) -> String {
     Printer::new(Style::Nvidia, None).module(m)
 }
 
-/// The program as NVIDIA's disassembler writes it with `-g`: every statement with its debug location.
+/// The program in the form of NVIDIA's disassembler with `-g`: every statement has its debug location.
 pub fn print_nvidia_debug(m: &Module) -> String {
     let mut printer = Printer::new(Style::Nvidia, None);
     printer.locations = Locations::nvidia(m);
     printer.module(m)
 }
 
-/// The same program in our own style with its comments kept, or why it cannot be read.
+/// The same program in our own style with its comments kept, or the reasons why it cannot be read.
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let parsed = parse(text);
     match parsed.module {
@@ -89,13 +88,13 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
 /// The text before the producer on the first line of NVIDIA's text.
 pub(super) const PRODUCER: &str = "// Producer: ";
 
-/// The producer as it is, or as a string literal where it would not stay on its line or would read as one.
+/// The producer as it is, or as a string literal if it contains hidden characters or would be read as a literal.
 fn producer_text(producer: &str) -> String {
     let plain = !producer.starts_with('"') && !producer.contains(is_hidden);
     if plain { producer.to_string() } else { escape(producer) }
 }
 
-/// The producer that the first line of a text names.
+/// The producer in the first line of a text.
 pub(super) fn read_producer(text: &str) -> Option<String> {
     let producer = text.lines().next()?.strip_prefix(PRODUCER)?;
     match producer.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {
@@ -104,7 +103,7 @@ pub(super) fn read_producer(text: &str) -> Option<String> {
     }
 }
 
-/// A module of a file, and where it begins.
+/// A module of a file, and its beginning.
 struct Part<'m> {
     name: Option<&'m String>,
     producer: Option<&'m String>,
@@ -120,7 +119,7 @@ struct Printer<'a> {
     pub locations: Locations,
     pub lines: Vec<String>,
     pub indent: usize,
-    /// Where operations begin, and the lines on which they do.
+    /// The beginnings of operations, and their lines.
     pub starts: Vec<(SourceId, u32)>,
 }
 
@@ -137,7 +136,7 @@ impl<'a> Printer<'a> {
         self.lines.push(format!("{}{text}", "  ".repeat(self.indent)));
     }
 
-    /// A statement, or the head of one with regions; in our own style it is broken into several lines where it is too
+    /// A statement, or the head of one with regions; in our own style it is broken into several lines if it is too
     /// long.
     pub fn statement(&mut self, text: &str) {
         if self.nvidia() {
@@ -168,7 +167,7 @@ impl<'a> Printer<'a> {
             at: Some(l.span.start),
         });
         let mut parts: Vec<Part> = std::iter::once(first).chain(later).collect();
-        // The part before a file's first module has no module of its own; it is dropped if it is empty.
+        // The part before a file's first module belongs to no module; it is dropped if it is empty.
         if parts.len() > 1 && m.name.is_none() && m.later.first().is_some_and(|l| l.globals + l.funcs == 0) {
             parts.remove(0);
         }
@@ -248,7 +247,7 @@ impl<'a> Printer<'a> {
         format!("global{private}{constant} {}{alignment} {value} : {}", symbol_text(&g.name), type_text(&ty))
     }
 
-    /// ` loc(...)`, empty where it is not written.
+    /// ` loc(...)`, empty if locations are not written.
     pub fn loc(&self, loc: &Loc) -> String {
         self.locations.reference(loc)
     }
@@ -258,7 +257,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// `@name`, quoted where the name is not a plain word.
+/// `@name`, quoted if the name is not a plain word.
 pub(super) fn symbol_text(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
     let starts = |c: char| c.is_ascii_alphabetic() || c == '_';

@@ -1,13 +1,13 @@
-//! Our names of values: those of the source, made unique within their scope.
+//! The names of values in our own style: those of the source, made unique within their scope.
 
 use crate::cuda_tile::ir::*;
 use rustc_hash::FxHashMap;
 
-/// How a function's values are written.
+/// The text of a function's values.
 pub(super) struct Names {
-    /// The use of each value, without `%`.
+    /// The text of a use of each value, without `%`.
     pub uses: Vec<String>,
-    /// The names left of `=` for each operation, and how many values each stands for.
+    /// The names left of `=` for each operation, each with the number of its values.
     pub results: Vec<Vec<(String, usize)>>,
 }
 
@@ -40,7 +40,7 @@ struct Namer<'a> {
     names: Names,
 }
 
-/// A name the text can hold.
+/// The name with only characters that the text allows.
 fn plain(name: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.' | '-');
     let mut out: String = name.chars().map(|c| if keep(c) { c } else { '_' }).collect();

@@ -1,8 +1,8 @@
 //! The value names of NVIDIA's disassembler.
 //!
 //! A region's values are all named before those of the regions inside it. A name that is taken gets `_` and the next
-//! number of a counter that all names share; values without a name are numbered. Both counters go on in an inner
-//! region and fall back after it.
+//! number of a counter that all names share; values without a name are numbered. Both counters continue in an inner
+//! region and return to their old values after it.
 
 use super::names::Names;
 use crate::cuda_tile::ir::*;
@@ -97,7 +97,7 @@ impl Namer<'_> {
     }
 }
 
-/// Operations that name each of their results: those with several fixed ones.
+/// For operations with several fixed results, the name of each result.
 fn each_result_named(op: Opcode) -> Option<Vec<String>> {
     let results = &ops::info(op).results;
     let several = results.len() > 1;
@@ -123,11 +123,11 @@ fn result_name(f: &Func, op: &Op) -> Option<String> {
     })
 }
 
-/// Assumptions of assumptions whose names are still put one after the other.
+/// The longest chain of assumptions about assumptions whose names are still joined.
 const LONGEST_CHAIN: usize = 100;
 
-/// `assume`, and the name that what is assumed about was given, without the number that sets it apart. Operations with
-/// regions name at most their first result; the others leave an empty name, which shows as a `_` of its own.
+/// `assume`, and the name of the assumed value without the number that makes it unique. Operations with regions name at
+/// most their first result; their other results have an empty name, which shows as a `_` of its own.
 fn assume_name(f: &Func, op: &Op) -> String {
     let mut name = String::from("assume");
     let mut op = op;
@@ -170,7 +170,7 @@ fn constant_name(e: &Elements) -> String {
     if x.is_nan() {
         return format!("cst_NaN_{d}");
     }
-    // Whole numbers that 64 bits without a sign hold.
+    // Integers that fit 64 bits without a sign.
     let whole = x.fract() == 0.0 && x.is_sign_positive() && x < 18_446_744_073_709_551_616.0;
     if whole { format!("cst_{}_{d}", x as u64) } else { format!("cst_{d}") }
 }

@@ -1,6 +1,6 @@
 //! Breaks a statement that is too long for one line.
 //!
-//! In: a statement on one line and the columns there are. Out: its lines, those after the first [`INDENT`] deeper.
+//! In: a statement on one line and the number of columns. Out: its lines, all after the first [`INDENT`] deeper.
 //!
 //! ```text
 //! %x, %t0 = load_view_tko weak %x_tiles[%bx, %i0]
@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A line is broken before the values that a loop carries and before the arguments of a body, else before its types,
-//! else before the arrow, else after a comma, the outermost first. A line without such a place stays long. Nothing but
-//! blanks changes.
+//! else before the arrow, else after a comma, the outermost first. A line without such a place stays long. Only blanks
+//! change.
 
-/// Columns a line may have.
+/// The most columns of a line.
 pub(super) const WIDTH: usize = 110;
 
 /// Columns by which a continuation is indented from its statement.
@@ -32,12 +32,12 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Where a line that is too long is best broken.
+/// The best place to break a line that is too long.
 fn break_place(text: &str, room: usize) -> Option<usize> {
     let places = places(text);
     let best = places.iter().map(|&(rank, _)| rank).min()?;
     let fits = |at: usize| text[..at].trim_end().chars().count() <= room;
-    // The last of the best places that fits; where none fits, the next kind may.
+    // The last place of the best kind that fits; if none fits, the next kind is tried.
     let mut ranks: Vec<usize> = places.iter().map(|&(rank, _)| rank).collect();
     ranks.sort_unstable();
     ranks.dedup();
@@ -45,7 +45,7 @@ fn break_place(text: &str, room: usize) -> Option<usize> {
     ranks.into_iter().find_map(last).or_else(|| places.iter().find(|p| p.0 == best).map(|p| p.1))
 }
 
-/// The blanks at which a line may be broken: how good each is (less is better), and the place after it.
+/// The blanks at which a line may be broken: the rank of each (less is better), and the place after it.
 fn places(text: &str) -> Vec<(usize, usize)> {
     const COMMA: usize = 3;
     let bytes = text.as_bytes();

@@ -100,7 +100,7 @@ impl<'a> Verifier<'a> {
         self.same_shape(op, &[pointers, m])
     }
 
-    /// The first operand, a tile of pointers, and what it points to.
+    /// The first operand, a tile of pointers, and the type of the elements that it points to.
     fn pointees(&mut self, op: &'a Op) -> Checked<(&'a TileType, TileType)> {
         let p = self.tile(op, 0)?;
         self.kind(op, p, Kind::Pointer, "the pointers")?;
@@ -239,7 +239,8 @@ impl<'a> Verifier<'a> {
         self.result_token(op, if value.is_none() { 1 } else { 0 })
     }
 
-    /// Accesses to memory that several devices share: through partition views, of elements that can be combined there.
+    /// Checks accesses to memory that several devices share: they go through partition views, of elements that can be
+    /// combined there.
     fn multicast(&mut self, op: &Op, view: &TileViewType) -> Checked {
         let name = name(op);
         if view.kind != ViewKind::Partition {

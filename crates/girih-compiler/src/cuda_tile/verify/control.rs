@@ -50,8 +50,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// The values that leave a region must have the types that are expected outside. The complaint is about the holder
-    /// of the region, if one is given, and otherwise about the operation that hands them over.
+    /// The values that leave a region must have the types that are expected outside. The error is at the holder of the
+    /// region, if one is given, and otherwise at the operation that passes the values.
     fn handed(&mut self, op: &'a Op, want: &[ValueId], what: &str, holder: Option<&'a Op>) -> Checked {
         let have: Vec<&Type> = op.operands.iter().filter_map(|&v| self.ty(v)).collect();
         let want: Vec<&Type> = want.iter().filter_map(|&v| self.ty(v)).collect();
@@ -70,7 +70,7 @@ impl<'a> Verifier<'a> {
         None
     }
 
-    /// A complaint about an operation for what stands inside it.
+    /// Reports an error at an operation because of another one inside it.
     fn within(&mut self, holder: &Op, inner: &Op, code: Code, text: String) {
         self.out.push(Diagnostic::error(code, text).at(holder.span).label(inner.span, "here"));
     }
@@ -87,7 +87,7 @@ impl<'a> Verifier<'a> {
         match op.opcode {
             Opcode::Yield => match self.parent(id).and_then(|p| self.op(p)) {
                 Some(p) if p.opcode == Opcode::If => self.handed(op, &p.results, "the `if` gives", Some(p)),
-                // The bodies of folds are judged with their operation.
+                // The bodies of folds are checked with their operation.
                 Some(p) if matches!(p.opcode, Opcode::Reduce | Opcode::Scan | Opcode::ExpGenerate) => Some(()),
                 _ => wrong(self, "`yield` is allowed only in the regions of `if`, `reduce` and `scan`", None),
             },
@@ -187,7 +187,7 @@ impl<'a> Verifier<'a> {
         self.no_views(op)
     }
 
-    /// Structured control flow gives no views.
+    /// Structured control flow must not return views.
     fn no_views(&mut self, op: &'a Op) -> Checked {
         let views = op.results.iter().any(|&r| matches!(self.ty(r), Some(Type::View(_) | Type::TensorView(_))));
         if views {
@@ -254,7 +254,7 @@ impl<'a> Verifier<'a> {
         fine.then_some(())
     }
 
-    /// Nothing in the body may touch memory, print or trap; its tiles are scalars.
+    /// The body may not access memory, print or trap; its tiles are scalars.
     fn pure(&mut self, op: &'a Op) {
         let mut open: Vec<RegionId> = op.regions.clone();
         let mut seen = 0;
@@ -309,8 +309,8 @@ impl<'a> Verifier<'a> {
             if *r == want {
                 continue;
             }
-            // The official example of this operation names the result of reducing another dimension: it is accepted, but
-            // not run.
+            // The official example of this operation gives the result type of reducing another dimension: it is
+            // accepted, but not run.
             let other = |d| {
                 let mut shape = t.shape.clone();
                 shape.remove(d);

@@ -1,15 +1,15 @@
 //! The scopes of debug locations.
 //!
-//! A scope is a function of the source or a block inside one. The location of an entry lies in the function the entry
-//! is made from, not in a block and not at a call; what an operation comes from lies in the same function, or was
-//! called from it. Where the entry has no scope, nothing in it has; globals never have one.
+//! A scope is a function of the source or a block inside one. The location of an entry lies in the function that the
+//! entry is made from, not in a block and not at a call; the location of an operation lies in the same function, or in
+//! code that was called from it. If the entry has no scope, nothing in it may have one; globals never have one.
 
 use super::Verifier;
 use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::loc::{LocKind, Scope, ScopeKind, Subprogram};
 
-/// The scope that code lies in after inlining: that of the outermost caller.
+/// The scope of code after inlining: that of the outermost caller.
 fn outer_scope(loc: &Loc) -> Option<&Scope> {
     match loc.kind()? {
         LocKind::File(_) => None,
@@ -20,7 +20,7 @@ fn outer_scope(loc: &Loc) -> Option<&Scope> {
     }
 }
 
-/// A scope in the location that is neither a function nor in one.
+/// Returns true if the location contains a scope that is neither a function nor inside one.
 fn misplaced(loc: &Loc) -> bool {
     match loc.kind() {
         None | Some(LocKind::File(_)) => false,
@@ -71,7 +71,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// The function of the source that the location of this one lies in.
+    /// The function of the source that contains the location of this function.
     fn function_scope(&mut self) -> Option<&'a Subprogram> {
         let f = self.func;
         let scope = outer_scope(&f.loc)?;

@@ -1,4 +1,4 @@
-//! The verifier: what makes a module a legal tile program.
+//! The verifier: the rules for a legal tile program.
 //!
 //! In: a module as the parser built it, its operations holding the groups of operands the operation table gives them,
 //! but with any types and attributes. Out: every error (and a few warnings), each with a code, a place, and a help line
@@ -35,7 +35,7 @@ use crate::num::DType;
 pub use types::show;
 use types::show_tile;
 
-/// Every error of a module, and its warnings.
+/// All errors and warnings of a module.
 pub fn verify(module: &Module) -> Vec<Diagnostic> {
     let mut out = vec![];
     let mut names: BTreeMap<&str, Span> = BTreeMap::new();
@@ -155,7 +155,7 @@ impl<'a> Verifier<'a> {
         self.signature();
         self.locations();
         for (id, op) in self.func.ops.iter() {
-            // Operations of no region were dropped by whoever built the module.
+            // Operations in no region were dropped by the code that built the module.
             if self.home.get(id.index()).copied().flatten().is_some() {
                 self.operation(id, op);
             }
@@ -206,8 +206,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Duplicate keys and entries that are not dictionaries are errors; hints that mean nothing get a warning, as
-    /// NVIDIA's compiler gives it when asked to.
+    /// Duplicate keys and entries that are not dictionaries are errors; hints without a meaning get a warning, which
+    /// NVIDIA's compiler also gives on request.
     fn hints(&mut self, hints: &Hints, span: Span, known: &[Hint]) {
         let mut keys = BTreeSet::new();
         for (arch, entry) in &hints.0 {

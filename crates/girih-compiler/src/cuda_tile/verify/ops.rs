@@ -10,7 +10,7 @@ use crate::num::exact::Numbers;
 use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, printf};
 
-/// Which element types an operation takes.
+/// The element types that an operation takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// i1 i8 i16 i32 i64
@@ -48,7 +48,7 @@ impl Kind {
     }
 }
 
-/// A rule's verdict; an error has been reported where it is `None`, so later rules that build on it are left out.
+/// A rule's verdict; `None` means that an error has been reported, so later rules that need the value are skipped.
 pub(super) type Checked<T = ()> = Option<T>;
 
 impl<'a> Verifier<'a> {
@@ -197,7 +197,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// The number of operands, results and regions the table gives.
+    /// Checks the number of operands, results and regions against the table.
     fn arity(&mut self, op: &Op) -> Checked {
         use crate::cuda_tile::ops::{Arity, info};
         let info = info(op.opcode);
@@ -670,7 +670,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// The roundings that `ftof` takes: all where nothing is rounded, and where something is those that NVIDIA's GPUs have.
+/// The roundings that `ftof` takes: all if nothing is rounded, and otherwise those of NVIDIA's GPUs.
 fn roundings(from: DType, to: DType) -> &'static [Rounding] {
     use Rounding::*;
     let exact = Numbers::of(from).zip(Numbers::of(to)).is_some_and(|(from, to)| {

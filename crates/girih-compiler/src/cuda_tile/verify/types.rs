@@ -5,10 +5,10 @@ use crate::cuda_tile::ir::*;
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
-/// A code, a sentence, and perhaps a help line.
+/// The code, sentence and perhaps help line of an error.
 pub type Problem = (Code, String, Option<String>);
 
-/// A tile holds at most this many elements.
+/// The most elements of a tile.
 pub const MOST_ELEMENTS: u64 = 1 << 24;
 
 pub fn problems(ty: &Type) -> Vec<Problem> {
@@ -142,7 +142,7 @@ pub fn is_permutation(map: &[i32], rank: usize) -> bool {
     sorted.len() == rank && sorted.iter().enumerate().all(|(i, &m)| m == i as i32)
 }
 
-/// A type as messages show it.
+/// The text of a type in messages.
 pub fn show(ty: &Type) -> String {
     match ty {
         Type::Tile(t) => show_tile(t),

@@ -1,4 +1,4 @@
-//! Attributes: those that say by a tag what they are, and the values of enumerations.
+//! Attributes: those whose tag tells their kind, and the values of enumerations.
 
 use super::body::Depth;
 use super::cursor::Cursor;
@@ -12,7 +12,7 @@ use crate::cuda_tile::ops::AttrKind;
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
-/// An attribute as its tag says.
+/// An attribute whose tag tells its kind.
 pub(super) enum Tagged {
     Number(DType, u64),
     Bool(bool),
@@ -42,7 +42,7 @@ fn hints(entries: Vec<(String, Tagged)>) -> Option<Vec<(String, Attr)>> {
     entries.into_iter().map(|(key, value)| Some((key, value.hint()?))).collect()
 }
 
-/// The number that `width` bits in two's complement stand for.
+/// The number whose two's complement is these `width` bits.
 pub(super) fn signed(bits: u64, width: u32) -> i64 {
     let unused = 64 - width;
     ((bits << unused) as i64) >> unused
@@ -133,7 +133,7 @@ impl<'a> File<'a> {
         (0..n).map(entry).collect()
     }
 
-    /// Hints without a tag. That no key is there twice is for the verifier to say.
+    /// Hints without a tag. The verifier, not the reader, rejects a key that occurs twice.
     pub(super) fn hints(&self, c: &mut Cursor<'a>, depth: Depth) -> Res<Hints> {
         let start = c.at();
         self.as_hints(self.dictionary(c, depth.deeper(start)?)?, start, c)
@@ -214,7 +214,7 @@ pub(super) fn boolean(c: &mut Cursor) -> Res<bool> {
     }
 }
 
-/// A byte that says which of two numbers follow.
+/// A byte that tells which of two numbers follow.
 fn optional_pair(c: &mut Cursor, what: &str) -> Res<[Option<i64>; 2]> {
     let start = c.at();
     let flags = c.byte(what)?;

@@ -1,7 +1,7 @@
 //! The operations of a function.
 //!
-//! Values are numbered as they appear: parameters, then the results of each operation. Values of a region are forgotten
-//! after it, and an operation's own results come after those of its regions.
+//! Values are numbered in the order of their appearance: parameters, then the results of each operation. Values of a
+//! region go out of scope after it, and an operation's own results come after those of its regions.
 
 use super::attrs::{boolean, signed};
 use super::cursor::Cursor;
@@ -81,7 +81,7 @@ impl<'f, 'a> Body<'f, 'a> {
         }
         let (operands, groups) = self.operands(layout, flags)?;
         if numbered < layout.info.results.len() && !layout.info.has_variadic_results() {
-            // A version without the result of an operation prints no number for it.
+            // In a version without a result of the operation, the file gives the result no number.
             results = layout.info.results.iter().enumerate().map(|(i, _)| self.result(i, Type::Token, start)).collect();
         }
         let loc = self.locs.of_op(self.func.ops.len())?;
@@ -165,7 +165,7 @@ impl<'f, 'a> Body<'f, 'a> {
         Ok(flags)
     }
 
-    /// The value of an attribute; nothing where it is absent or what its absence means.
+    /// The value of an attribute; `None` if it is absent or is the default of its absence.
     fn attribute(&mut self, field: &Field, flags: u64, results: &[ValueId], depth: Depth) -> Res<Option<Attr>> {
         let present = match field.presence {
             Presence::Always => self.file.has(field.since),
@@ -218,7 +218,7 @@ impl<'f, 'a> Body<'f, 'a> {
         let declared = &layout.info.operands;
         let mut operands = Vec::with_capacity(declared.len());
         let mut groups = Vec::with_capacity(declared.len());
-        // With one count for all, those beyond the single ones are the one group that varies.
+        // With one count for all operands, all but the single ones belong to the one group that varies.
         let mut rest = 0;
         if layout.operands == Operands::Total {
             let n = self.c.count(1, "the number of operands")?;

@@ -11,7 +11,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Everything from `at` up to the end of `bytes`, which begin at the start of the file.
+    /// Everything from `at` to the end of `bytes`; `bytes` begins at the start of the file.
     pub fn new(bytes: &'a [u8], at: usize) -> Cursor<'a> {
         Cursor { bytes, at: at.min(bytes.len()) }
     }
@@ -25,7 +25,7 @@ impl<'a> Cursor<'a> {
         self.left() == 0
     }
 
-    /// The next bytes, which the cursor passes.
+    /// The next `n` bytes; the cursor moves behind them.
     pub fn take(&mut self, n: usize, what: &str) -> Res<&'a [u8]> {
         match self.bytes.get(self.at..).and_then(|rest| rest.get(..n)) {
             Some(taken) => {
@@ -43,7 +43,7 @@ impl<'a> Cursor<'a> {
         fail(Code::Truncated, self.at, self.bytes.len(), message)
     }
 
-    /// The next `n` bytes as a cursor of their own, which this one passes.
+    /// The next `n` bytes as a cursor of their own; this cursor moves behind them.
     pub fn part(&mut self, n: u64, what: &str) -> Res<Cursor<'a>> {
         let start = self.at;
         let len = usize::try_from(n).unwrap_or(usize::MAX);
@@ -61,7 +61,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number in groups of seven bits, the low ones first; the shortest form is the only one.
+    /// A number in groups of seven bits, the low ones first; only the shortest form is accepted.
     #[inline]
     pub fn varint(&mut self, what: &str) -> Res<u64> {
         match self.bytes.get(self.at) {
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number of up to 65 bits, one more than a word for the sign of [`Cursor::pattern`].
+    /// A number of up to 65 bits, one more than a word because [`Cursor::pattern`] has a sign.
     fn wide_varint(&mut self, what: &str) -> Res<u128> {
         let start = self.at;
         let mut value = 0u128;
@@ -104,7 +104,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// A signed number: zero, -1, 1, -2 and so on are 0, 1, 2, 3.
+    /// A signed number: zero, -1, 1, -2 and so on are written as 0, 1, 2, 3.
     pub fn signed(&mut self, what: &str) -> Res<i64> {
         let n = self.varint(what)?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number of things that take at least `each` bytes apiece, so that no more are announced than can follow.
+    /// A number of items that take at least `each` bytes, checked to be no more than the bytes left can hold.
     pub fn count(&mut self, each: usize, what: &str) -> Res<usize> {
         let start = self.at;
         let n = self.varint(what)?;
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         Ok(n as usize)
     }
 
-    /// A count, then as many little-endian numbers of `WIDTH` bytes.
+    /// A count, then this number of little-endian numbers of `WIDTH` bytes.
     pub fn numbers<const WIDTH: usize>(
         &mut self,
         most: usize,
@@ -150,13 +150,13 @@ impl<'a> Cursor<'a> {
         Ok(words::<WIDTH>(self.take(n * WIDTH, what)?).map(|n| n as i64 | sign::<WIDTH>(n)))
     }
 
-    /// Skips padding up to a multiple of `alignment` bytes behind `start`.
+    /// Skips padding up to a multiple of `alignment` bytes after `start`.
     pub fn align(&mut self, start: usize, alignment: usize, what: &str) -> Res<()> {
         let padding = (self.at - start).next_multiple_of(alignment) - (self.at - start);
         self.take(padding, what).map(drop)
     }
 
-    /// Complains if anything is left.
+    /// Fails if bytes are left.
     pub fn finish(&self, what: &str) -> Res<()> {
         match self.left() {
             0 => Ok(()),
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The bits above those of a negative number of `WIDTH` bytes.
+/// The bits above a number of `WIDTH` bytes that extend its sign.
 fn sign<const WIDTH: usize>(n: u64) -> i64 {
     match 8 * WIDTH {
         64.. => 0,

@@ -10,10 +10,10 @@ use crate::cuda_tile::loc::{CompileUnit, File as SourceFile, Scope, ScopeKind, S
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// The section, its locations built when they are first needed.
+/// The section; its locations are built when they are first needed.
 #[derive(Default)]
 pub(super) struct Debug<'a> {
-    /// The numbers of the locations of each function and its operations: their bytes, and where they are.
+    /// The numbers of the locations of each function and its operations: the bytes of the numbers, and their place.
     functions: Vec<(&'a [u8], usize)>,
     items: Vec<Cursor<'a>>,
     read: RefCell<Vec<Item>>,
@@ -23,7 +23,7 @@ pub(super) struct Debug<'a> {
 #[derive(Clone)]
 enum Item {
     Unread,
-    /// Being read; who refers to it refers to itself.
+    /// Being read; a reference to it now is a cycle.
     Reading,
     Loc(Loc),
     Scope(Scope),
@@ -66,7 +66,7 @@ impl<'a> File<'a> {
         let n = c.varint("the number of a function's locations")?;
         let numbers = match n.checked_sub(1) {
             None => None,
-            // A file without the section has no locations at all.
+            // A file without the section has no locations.
             Some(_) if self.debug.functions.is_empty() => None,
             Some(i) => match usize::try_from(i).ok().and_then(|i| self.debug.functions.get(i)) {
                 Some(&found) => Some(found),
@@ -100,7 +100,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The item of a number, read once.
+    /// The item with a number, read once.
     fn debug_item(&self, number: u64, at: usize, depth: u32) -> Res<Item> {
         let Some(i) = number.checked_sub(1) else { return Ok(Item::Loc(Loc::UNKNOWN)) };
         let i = usize::try_from(i).unwrap_or(usize::MAX);
@@ -198,13 +198,14 @@ impl<'a> File<'a> {
         };
         let scope_line = number(c, "a line")?;
         if self.has(tag::SUBPROGRAM_FLAGS) {
-            // None is defined yet.
+            // No flag is defined yet.
             c.varint("the flags of a function")?;
         }
         Ok(Subprogram { file, line, name, linkage_name, compile_unit, scope_line })
     }
 
-    /// A string that many locations share. Hashing a location takes the time of its strings, so each is paid for.
+    /// A string that many locations share. Hashing a location takes the time of its strings, so each is charged to the
+    /// budget.
     fn shared(&self, c: &mut Cursor<'a>, what: &str) -> Res<Arc<str>> {
         let mut peek = *c;
         let number = peek.varint(what)? as usize;
@@ -235,7 +236,7 @@ impl FunctionLocs<'_, '_> {
         let Some((numbers, at)) = self.numbers else { return Ok(Loc::UNKNOWN) };
         match numbers.get(8 * i..8 * i + 8).and_then(|b| b.try_into().ok()) {
             Some(number) => self.file.loc(u64::from_le_bytes(number), at + 8 * i, 0),
-            // Told by `finish`, when it is known how many are missing.
+            // `finish` reports this, when it is known how many are missing.
             None => Ok(Loc::UNKNOWN),
         }
     }
@@ -246,11 +247,11 @@ impl FunctionLocs<'_, '_> {
     pub fn of_op(&self, op: usize) -> Res<Loc> {
         self.get(op + 1)
     }
-    /// How many operations have locations.
+    /// The number of operations with locations.
     pub fn ops(&self) -> usize {
         self.numbers.map_or(0, |(numbers, _)| (numbers.len() / 8).saturating_sub(1))
     }
-    /// Complains unless there is a location for each operation.
+    /// Fails unless there is a location for each operation.
     pub fn finish(&self, ops: usize, span: Span) -> Res<()> {
         match self.numbers {
             Some((numbers, _)) if numbers.len() / 8 != ops + 1 => {

@@ -1,14 +1,14 @@
-//! Reads bytecode: bytes in, a [`Module`] out that equals the one its text gives, or a diagnostic that says at which
-//! byte the file is wrong.
+//! Reads bytecode: bytes in, a [`Module`] out that equals the module of the program's text, or a diagnostic with the
+//! byte at which the file is wrong.
 //!
 //! ```text
 //! 17 0a 14   exp, of type 10, of value 20   becomes   %1 = exp %tile : tile<16xf32>
 //! ```
 //!
-//! The input is hostile. Announced sizes are compared with the bytes that are left before memory is set aside; nesting
-//! is bounded; items that short numbers refer to over and over (strings, types, constants) are paid for from a
-//! [`Budget`], so memory stays within a fixed multiple of the file's length. Nothing is read twice, apart from types
-//! that others refer to. Spans are byte ranges of the file.
+//! The input is hostile. Announced sizes are compared with the bytes that are left before memory is allocated; nesting
+//! is bounded; items that short numbers refer to again and again (strings, types, constants) are charged to a
+//! [`Budget`], so memory stays within a fixed multiple of the file's length. Nothing is read twice, except types that
+//! others refer to. Spans are byte ranges of the file.
 
 mod attrs;
 mod body;
@@ -28,15 +28,15 @@ use crate::cuda_tile::ir::*;
 use cursor::Cursor;
 use std::cell::Cell;
 
-/// Regions, attributes and locations may nest this deeply.
+/// The deepest nesting of regions, attributes and locations.
 pub const MAX_DEPTH: u32 = 200;
-/// A tile or view may have this many dimensions.
+/// The most dimensions of a tile or view.
 pub const MAX_RANK: usize = 32;
-/// The memory that referenced strings, types and constants may take: this much, and [`EXPANSION`] times the file.
+/// The memory that referenced strings, types and constants may take: this amount, and [`EXPANSION`] times the file.
 pub const ALLOWANCE: u64 = 16 << 20;
 pub const EXPANSION: u64 = 64;
 
-/// A file that was read.
+/// The result of reading a file.
 #[derive(Debug)]
 pub struct Read {
     pub module: Module,
@@ -55,7 +55,7 @@ fn things(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The module of a file. It has yet to be verified, like one that was parsed.
+/// The module of a file. It is not verified yet, like a parsed one.
 pub fn read(bytes: &[u8]) -> Result<Read, Vec<Diagnostic>> {
     read_file(bytes).map_err(|d| vec![*d])
 }
@@ -117,7 +117,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Bytes of memory that may still be filled with what short numbers refer to.
+/// The bytes of memory that may still be filled with items that short numbers refer to.
 struct Budget(Cell<u64>);
 
 impl Budget {
@@ -142,7 +142,7 @@ const SECTION_NAMES: [&str; SECTIONS] =
 /// The alignment of each section is a multiple of this.
 const ALIGNMENTS: [u64; SECTIONS] = [1, 4, 8, 8, 8, 4, 1, 1];
 
-/// Where each section's contents start and end.
+/// The start and the end of each section's contents.
 type Sections = [Option<(usize, usize)>; SECTIONS];
 
 /// The version and the sections of a file.
@@ -194,7 +194,7 @@ fn version(c: &mut Cursor) -> Res<Version> {
     let b = c.take(4, "the version")?;
     let version = Version { major: b[0], minor: b[1], tag: u16::from_le_bytes([b[2], b[3]]) };
     let plain = Version { tag: 0, ..version };
-    // The lowest bit of the tag, which allows previews, means something since 13.4.
+    // The lowest bit of the tag, which allows previews, has a meaning since 13.4.
     let tags = u16::from(version.has((13, 4)));
     if !Version::ALL.contains(&plain) || version.tag > tags {
         let tag = if version.tag == 0 { String::new() } else { format!(" with tag {}", version.tag) };

@@ -8,7 +8,7 @@ use crate::cuda_tile::bytecode::tags::GLOBAL_FLAGS;
 use crate::cuda_tile::ir::*;
 use crate::num::DType;
 
-/// The bytes of a constant, and where they are.
+/// The bytes of a constant, and their place.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes<'a> {
     pub bytes: &'a [u8],
@@ -61,7 +61,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// A string by its number, at the cost of its length.
+    /// The string with a number, charged to the budget by its length.
     pub(super) fn text(&self, c: &mut Cursor<'a>, what: &str) -> Res<&'a str> {
         let start = c.at();
         let text = *self.item(&self.strings, c, what, "string")?;
@@ -170,7 +170,7 @@ fn flag(c: &mut Cursor, what: &str) -> Res<bool> {
     }
 }
 
-/// Bytes of one element in a constant: whole bytes of the bits that mean something.
+/// Bytes of one element in a constant: its significant bits, rounded up to whole bytes.
 fn stored_bytes(dtype: DType) -> usize {
     match dtype {
         DType::TF32 => 3,
@@ -182,7 +182,7 @@ fn element(dtype: DType, bytes: &[u8]) -> u64 {
     stored(dtype, bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)))
 }
 
-/// Our bits of a number as the format stores them: tf32 has 19 bits there.
+/// The bits of a number as the format stores them: for tf32 these are 19 bits.
 pub(super) fn stored(dtype: DType, bits: u64) -> u64 {
     match dtype {
         DType::TF32 => (bits & 0x7_ffff) << 13,

@@ -9,7 +9,7 @@ use crate::cuda_tile::ir::*;
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
-/// The meaning of a number of the table.
+/// The meaning of a number in the table.
 pub(super) enum Entry {
     Num(DType),
     Pointer,
@@ -59,7 +59,7 @@ impl<'a> File<'a> {
         Ok(())
     }
 
-    /// The type of a value, by its number.
+    /// The type of a value: that of the next number.
     #[inline]
     pub(super) fn value_type(&self, c: &mut Cursor<'a>, what: &str) -> Res<Type> {
         let start = c.at();
@@ -73,7 +73,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The element type of a number, by its number.
+    /// The element type: that of the next number.
     pub(super) fn number_type(&self, c: &mut Cursor<'a>) -> Res<DType> {
         let start = c.at();
         match &self.item(&self.types, c, "the type of a number", "type")?.entry {
@@ -83,8 +83,9 @@ impl<'a> File<'a> {
     }
 }
 
-/// The items of the table while it is read. A type may refer to one further on; what it refers to is read again, which
-/// ends after three steps at most: views hold tensor views, these and tiles hold numbers or pointers to numbers.
+/// The items of the table while it is read. A type may refer to a later one; the referenced type is then read again,
+/// which ends after at most three steps: views hold tensor views, and these and tiles hold numbers or pointers to
+/// numbers.
 struct Types<'f, 'a> {
     file: &'f File<'a>,
     items: &'f [Cursor<'a>],
@@ -122,7 +123,7 @@ impl<'a> Types<'_, 'a> {
         fail(Code::UnknownTag, start, end, format!("version {} has no type with tag {tag}", self.file.version))
     }
 
-    /// The item that the next number refers to, its tag read.
+    /// The item that the next number refers to, with its tag already read.
     fn refer(&self, c: &mut Cursor<'a>) -> Res<(u64, Cursor<'a>)> {
         let mut item = *self.file.item(self.items, c, "a type that another is made of", "type")?;
         let tag = item.varint("the tag of a type")?;

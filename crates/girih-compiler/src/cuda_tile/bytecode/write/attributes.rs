@@ -13,7 +13,7 @@ fn ordinal<T: Words>(value: T) -> u64 {
     T::WORDS.iter().position(|(_, v)| *v == value).unwrap_or(0) as u64
 }
 
-/// The bits as they are stored: tf32 has 19 of them.
+/// The stored form of the bits: for tf32 these are 19 bits.
 fn stored(d: DType, bits: u64) -> (u64, usize) {
     match d {
         DType::TF32 => (bits >> 13, 3),
@@ -26,7 +26,8 @@ impl<'m> Writer<'m> {
         self.strings.number(text.as_bytes())
     }
 
-    /// The number of a constant: its one element when it fills the tile, else all of them; truth values eight to a byte.
+    /// The number of a constant: only its one element if that fills the tile, else all elements; truth values eight to
+    /// a byte.
     pub fn elements(&mut self, e: &Elements) -> u64 {
         let data: Vec<u8> = match e.dtype {
             DType::I1 if e.is_splat() => vec![if e.get(0) & 1 == 1 { 0xff } else { 0 }],
@@ -48,7 +49,7 @@ impl<'m> Writer<'m> {
         self.constants.number(&item.0)
     }
 
-    /// An attribute in an operation, where its kind is known.
+    /// An attribute in an operation; its kind is known there.
     pub fn attr(&mut self, a: &'m Attr, at: Span, out: &mut Buffer) {
         match a {
             Attr::Unit => {}

@@ -7,11 +7,11 @@ use crate::cuda_tile::bytecode::tags::Since;
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::ops::{self, Arity, AttrKind};
 
-/// A function as it is written.
+/// A function while it is written.
 pub(super) struct Body<'w, 'm> {
     w: &'w mut Writer<'m>,
     f: &'m Func,
-    /// The number of each value; those of a region are given again after it.
+    /// The number of each value; the numbers of a region's values are used again after it.
     numbers: Vec<u64>,
     next: u64,
     /// The debug attribute of each operation, in the order of the bytes.
@@ -79,7 +79,7 @@ impl<'w, 'm> Body<'w, 'm> {
         self.dropped.extend(op.results[kept.len()..].iter().map(|&r| (r, layout)));
     }
 
-    /// One bit for each attribute and operand that may be absent and is there.
+    /// One bit for each attribute and operand that may be absent; it is set if that is present.
     fn flags(&mut self, layout: &Layout, since: Since, op: &Op, out: &mut Buffer) {
         let mut word = 0u64;
         for field in &layout.fields {
@@ -144,7 +144,7 @@ impl<'w, 'm> Body<'w, 'm> {
         }
     }
 
-    /// A region of one block, or of none where it is missing.
+    /// A region of one block, or of no block if it is missing.
     fn region(&mut self, region: Option<RegionId>, out: &mut Buffer) {
         let Some(region) = region.and_then(|r| self.f.regions.get(r)) else {
             out.varint(0);
@@ -166,12 +166,12 @@ impl<'w, 'm> Body<'w, 'm> {
     }
 }
 
-/// Returns true if an attribute means the same as its absence.
+/// Returns true if a value of an attribute means the same as its absence.
 fn says_nothing(field: &Field, value: &Attr) -> bool {
     field.is_default(value) || matches!(value, Attr::Bools(list) if !list.contains(&true))
 }
 
-/// The number of the word that an absent attribute means.
+/// The number of the default word, which an absent attribute stands for.
 fn default_number(field: &Field) -> u64 {
     let position = |words: Vec<&str>| words.iter().position(|w| *w == field.attr.default);
     field.attr.words().and_then(position).unwrap_or(0) as u64

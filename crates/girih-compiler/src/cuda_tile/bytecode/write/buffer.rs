@@ -1,4 +1,4 @@
-//! Bytes as they grow.
+//! A growing sequence of bytes.
 
 use crate::cuda_tile::bytecode::tags::PADDING;
 

@@ -1,8 +1,8 @@
-//! Debug attributes: where operations come from.
+//! Debug attributes: the origins of operations.
 //!
-//! Bytecode knows places in scopes, and calls. Other locations have no form there: a named location is written as its
-//! inner one, a fused location as the first one in it that has a place. A place without a scope lies in the scope of
-//! its function, which gets a scope of its own where it has none.
+//! Bytecode has places in scopes, and calls. Other locations have no form there: a named location is written as its
+//! inner one, a fused location as the first part that has a place. A place without a scope lies in the scope of its
+//! function; a function without a scope gets one of its own.
 
 use super::Writer;
 use super::buffer::Buffer;
@@ -12,7 +12,7 @@ use crate::cuda_tile::ir::*;
 use crate::cuda_tile::loc::{CompileUnit, File, LocKind, Scope, ScopeKind, Subprogram};
 
 impl<'m> Writer<'m> {
-    /// The location of a function, to be called before those of its operations are asked for.
+    /// The location of a function, to be called before the locations of its operations are requested.
     pub fn function_place(&mut self, f: &'m Func) -> u64 {
         self.places.clear();
         self.scope = f.loc.scope().and_then(Scope::function).cloned().map(Scope::subprogram);
@@ -120,7 +120,7 @@ impl<'m> Writer<'m> {
         })
     }
 
-    /// Counted from 1.
+    /// The number of a debug attribute, counted from 1.
     fn debug_item(&mut self, build: impl FnOnce(&mut Buffer)) -> u64 {
         let mut item = Buffer::default();
         build(&mut item);

@@ -1,5 +1,5 @@
-//! Writes bytecode: a verified [`Module`] and a [`Version`] in, the bytes of a file out, or what the version cannot
-//! express.
+//! Writes bytecode: a verified [`Module`] and a [`Version`] in, the bytes of a file out, or the list of features that
+//! the version cannot express.
 //!
 //! ```text
 //! %r = atan2 %x, %y : tile<f32>     --> error[E0710]: the operation `atan2` cannot be written as bytecode 13.1: it
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants: the same module gives the same bytes. Every string, type, constant and debug attribute is written once,
-//! in the order of its first use. A feature newer than the version is never left out, unless it says nothing: an
-//! attribute at its default, a result that nobody uses.
+//! in the order of its first use. A feature newer than the version is left out only if it carries no information: an
+//! attribute at its default, an unused result.
 
 mod attributes;
 mod body;
@@ -34,7 +34,7 @@ use table::Table;
 /// The versions that can be written, oldest first.
 pub const VERSIONS: [Version; 4] = [Version::V13_1, Version::V13_2, Version::V13_3, Version::V13_4];
 
-/// The bytecode of a module at a version. Errors name what the version, or any version, cannot express.
+/// The bytecode of a module at a version. Errors name the features that the version, or any version, cannot express.
 pub fn write(m: &Module, version: Version) -> Result<Vec<u8>, Vec<Diagnostic>> {
     if !VERSIONS.contains(&version) {
         let message = format!("bytecode version {version} cannot be written");
@@ -80,15 +80,15 @@ struct Writer<'m> {
     type_numbers: FxHashMap<&'m Type, u64>,
     /// Locations of the function that is being written.
     places: FxHashMap<Loc, u64>,
-    /// The scope of places that have none.
+    /// The scope for places without one.
     scope: Option<Scope>,
     errors: Vec<Diagnostic>,
-    /// Each thing is reported once, where it first appears.
+    /// The messages reported so far: each is reported once, where it first applies.
     said: BTreeSet<String>,
 }
 
 impl<'m> Writer<'m> {
-    /// Complains if the version does not have something.
+    /// Reports an error if the version does not have a feature.
     fn needs(&mut self, since: Since, at: Span, what: impl FnOnce() -> String) {
         if !self.version.has(since) {
             let (major, minor) = since;
@@ -99,7 +99,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// Complains that no version has something.
+    /// Reports that no version has a form for something.
     fn no_form(&mut self, at: Span, what: String) {
         self.error(Code::NotInBytecode, format!("{what} cannot be written as bytecode"), at);
     }

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::buffer::Buffer;
 
-/// Items in the order in which they were first asked for.
+/// Items in the order in which they were first requested.
 #[derive(Default)]
 pub(super) struct Table {
     numbers: FxHashMap<Vec<u8>, u64>,

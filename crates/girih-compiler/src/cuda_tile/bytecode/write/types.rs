@@ -9,7 +9,7 @@ use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
 impl<'m> Writer<'m> {
-    /// The number of a type used at a place.
+    /// The number of a type that is used at a place.
     pub fn ty(&mut self, ty: &'m Type, at: Span) -> u64 {
         if let Some(&n) = self.type_numbers.get(ty) {
             return n;
@@ -59,7 +59,7 @@ impl<'m> Writer<'m> {
         })
     }
 
-    /// The number of a pointer attribute, which a version must have.
+    /// The number of a pointer attribute; an error if the version has none.
     fn ptr_attr(&mut self, attr: Option<PtrAttr>, at: Span) -> Option<u64> {
         let attr = attr?;
         let since = if attr == PtrAttr::None { POINTER_FLAGS } else { POINTER_KINDS };
