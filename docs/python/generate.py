@@ -58,7 +58,7 @@ or divisible by 16, or ceases to be so.
 | `**` | floats, or any number to a constant 1 to 8 | |
 | `& \\| ^ ~ << >>` | integers, booleans | `>>` keeps the sign of a signed integer |
 | `< <= == != >= >` | numbers, addresses | int1; a NaN is unequal to all |
-| `and`, `or`, `not` | scalars and tiles | what Python gives for each element: `n or 5` is n, or 5 where n is 0; a right side that reads memory runs only where Python runs it, if both sides are scalars |
+| `and`, `or`, `not` | scalars and tiles | Python's result for each element: `n or 5` is n, or 5 where n is 0; a right side that reads memory runs only where Python runs it, if both sides are scalars |
 | `x[:, None]`, `x[None, :]`, `x[...]` | a tile | the same elements, with dimensions of extent 1 |
 | `x.to(dtype)`, `x.to(dtype, bitcast=True)` | a tile | the values, or the bits, as another dtype |
 | `x.T`, `x.shape`, `x.dtype`, `x.numel` | a tile | |
@@ -78,7 +78,7 @@ METHODS
 | | |
 |---|---|
 | statements | assignment (of tuples and with operators too), `if`, `for` over `range`, tuples and lists, `while`, `break`, `continue`, `return`, `pass`, `assert`, nested `def` |
-| expressions | arithmetic, comparisons (chained too), `and`, `or`, `not`, `x if c else y`, calls with names and defaults, tuples, lists, dictionaries, f-strings, `lambda`, comprehensions over what is known, `:=` |
+| expressions | arithmetic, comparisons (chained too), `and`, `or`, `not`, `x if c else y`, calls with names and defaults, tuples, lists, dictionaries, f-strings, `lambda`, comprehensions over constants, `:=` |
 | called | the language, `@girih.jit` functions, functions of `math` and the like with constants, `print`, `len`, `min`, `max`, `abs`, `zip`, `enumerate` |
 | read from outside | numbers, strings, dtypes, functions, modules, tuples of these; a change of a global compiles the kernel anew |
 | not supported | `try`, `with`, `import`, `global`, `nonlocal`, `class`, `del`, `match`, `async`, `yield`, `else` after loops, changing a part of a value in place, recursion without a constant end |

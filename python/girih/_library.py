@@ -1,7 +1,8 @@
 """Where the compiled parts of the package are.
 
 In an installed package they are beside this file. In a checkout (``PYTHONPATH=python``, or an editable install) they
-are what ``cargo build --release`` left last in ``target/release``. ``GIRIH_LIBRARY_DIR`` names a folder that goes first.
+are the latest build of ``cargo build --release`` in ``target/release``. ``GIRIH_LIBRARY_DIR`` names a folder that goes
+first.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
-# An installed file, and the name cargo gives to what becomes it.
+# Installed files, and cargo's names of the files that become them.
 _BUILT_AS = {"libcuda.so.1": "libcuda.so", "tileiras": "tileiras", "girih": "girih"}
 
 

@@ -1,7 +1,7 @@
-"""Tensors of PyTorch as memory: what they hold, or why their memory does not tell it.
+"""Tensors of PyTorch as memory: their elements, or why their memory does not hold them.
 
-In: a tensor. Out: for what writes where the tensor lies, the reason why it cannot (`problem`); for what only reads, an array of
-NumPy's with its elements (`elements`). Nothing here imports PyTorch: whoever gives a tensor has.
+In: a tensor. Out: for code that writes in place, the reason why it cannot (`problem`); for code that only reads, an
+array of NumPy's with the elements (`elements`). Nothing here imports PyTorch: the caller, who has a tensor, did.
 
 PyTorch negates and conjugates by a bit that says how memory is to be read (`z.conj().imag`), knows tensors without memory, and
 takes memory of others that begins anywhere. Whoever takes a tensor's address asks here first.
@@ -23,7 +23,8 @@ def is_tensor(value: Any) -> bool:
 
 
 def problem(tensor: Any) -> Optional[str]:
-    """Why a tensor's elements are not what lies at its address, and what to do, after "is a tensor that "; None where they are."""
+    """Why the memory at a tensor's address does not hold its elements, and the remedy, to follow "is a tensor that ";
+    None where it does."""
     if str(tensor.layout) != "torch.strided":
         return f"has the layout {tensor.layout}; pass `x.to_dense()`"
     if tensor.is_conj():

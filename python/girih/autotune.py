@@ -99,8 +99,8 @@ class Autotuner(Wrapped):
     """A kernel under `autotune`.
 
     Attributes:
-        configs: what is tried.
-        best_config: what the last launch ran under.
+        configs: the configurations to try.
+        best_config: the configuration of the last launch.
         timings: the seconds each configuration took when the last key was measured.
     """
 
@@ -119,7 +119,7 @@ class Autotuner(Wrapped):
         self.prune = prune_configs_by or {}
         self.cache_results = cache_results
         self.chosen: dict[tuple, Config] = {}
-        # The same by what costs less to look at: element types, the values of the key, and the arguments by name.
+        # The same with a cheaper key: element types, the values of the key, and the arguments by name.
         self.quick: dict[tuple, Config] = {}
         self.positions = [params.index(name) for name in self.key]
         self.choosing = threading.RLock()

@@ -92,7 +92,7 @@ def view(value: Any) -> Optional[View]:
         return None
     if _tensors.is_tensor(value) and value.device.type == "cuda" and (problem := _tensors.problem(value)):
         raise GirihError(f"an array is a tensor that {problem}")
-    # PyTorch refuses both for what has a gradient.
+    # PyTorch refuses both for tensors that require a gradient.
     value = value.detach() if getattr(value, "requires_grad", False) else value
     try:
         interface = getattr(value, "__cuda_array_interface__", None)
@@ -131,7 +131,7 @@ def of_dlpack(value, number) -> View:
 
 
 class Array:
-    """An array on the CUDA device: what a model gives for arrays that are there.
+    """An array on the CUDA device: a model returns it for arguments that are there.
 
     CuPy, Numba, PyTorch and JAX take it where it is (``cupy.asarray``, ``torch.from_dlpack``); ``numpy()`` copies it.
 
@@ -169,7 +169,7 @@ class Array:
         return CUDA, 0
 
     def __dlpack__(self, *, stream=None, **_asked):
-        # -1: whoever takes it waits by itself.
+        # -1: the consumer synchronises itself.
         if stream != -1:
             _girih.synchronize(self._stream)
         code = {name: code for code, name in TYPES.items()}.get(self.dtype.name)

@@ -114,7 +114,7 @@ class JITFunction:
         self._dispatcher.launch(grid, settings, args, kwargs)
 
     def _settings(self, kwargs: dict) -> tuple | None:
-        """Takes what is not an argument of the kernel out of `kwargs`."""
+        """Takes keywords that are not arguments of the kernel out of `kwargs`."""
         settings = []
         for name in SETTINGS:
             if name in kwargs and name not in self._roles:
@@ -129,7 +129,7 @@ class JITFunction:
     # ---- specialisations
 
     def _specialise(self, arguments: dict[str, tuple], settings: tuple | None) -> Any:
-        """The kernel for what arguments look like; the dispatcher keeps it."""
+        """The kernel for the arguments' key; the dispatcher keeps it."""
         builder = self._trace(arguments, is_checked(dict(settings or ())))
         options = {"printer": write_out, "warn": kernel_warning, "knobs": list(self._knobs.items()), **dict(settings or ())}
         device = options.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
@@ -224,7 +224,7 @@ class JITFunction:
         return self._kernel(args, kwargs).ir(language)
 
     def explain(self, *args: Any, full: bool = False, **kwargs: Any) -> str:
-        """The rules that were applied, a line each; with `full`, what each changed, and why others were not.
+        """The rules that were applied, a line each; with `full`, the changes of each, and why others were not.
 
         Example:
             >>> "vectorise" in add.explain(x, y, out, n, BLOCK=1024)
@@ -286,7 +286,7 @@ def constant_value(value: Any) -> Any:
 
 
 def runtime_type(kind: str, rest: list) -> tuple[Any, int]:
-    """The type of a run-time parameter, and what divides it."""
+    """The type of a run-time parameter, and its known divisor."""
     if kind == "ptr":
         name, divisible = rest
         return ty.PointerType(ty.BY_NAME[name]), divisible
@@ -378,7 +378,7 @@ def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | 
 
 def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None, int | None, Any]:
     stream = None
-    # Where programs for "cuda" run on the processor, a tensor's device is what they asked for, not where it is.
+    # Where programs for "cuda" run on the processor, a tensor's device is the one they asked for, not the real one.
     if value.device.type != "cpu" and (where := value.untyped_storage().device).type != "cpu":
         if where.type != "cuda":
             raise ValueError(f"the argument `{name}` is on {value.device}; kernels run in main memory or on CUDA devices")

@@ -91,7 +91,7 @@ class Profile:
         #: The median of whole runs.
         self.seconds: float = seconds
         self.steps: list[Step] = steps
-        #: Bytes of weights, of what is computed from them at load, and of temporary arrays.
+        #: Bytes of weights, of arrays computed from them at load, and of temporary arrays.
         self.weights, self.loaded, self.arena = memory
 
     def __str__(self):
@@ -135,7 +135,7 @@ class Model:
 
     def __init__(self, source, name, origin=None):
         self._source = source
-        #: The class method that makes it again and what that takes, where it is not made from what `save` writes.
+        #: The class method that makes it again and its arguments, where it is not made from a file of `save`.
         self._origin = origin
         #: For messages.
         self.name: str = name
@@ -185,7 +185,7 @@ class Model:
             inputs: the type of each name that the line does not define, as text, `"f32[4, 128]"`, or an array like it.
 
         Raises:
-            ProgramError: what is not supported, where it stands.
+            ProgramError: an unsupported function, with its place.
         """
         types = [(name, *type_of(name, given)) for name, given in inputs.items()]
         native = _girih.Model.from_expression(text, types, **known(options or {}))
@@ -398,7 +398,7 @@ class Model:
 
 
 def _again(cls, how, args, named):
-    """A model that was pickled as what it was made of."""
+    """A model that was pickled as its source."""
     return getattr(cls, how)(*args, **named)
 
 
@@ -693,7 +693,7 @@ def packed(array):
 
 
 def unpacked(nibbles, array):
-    """Writes what a model gave to an array of NumPy's."""
+    """Writes a model's output to an array of NumPy's."""
     count = array.size
     each = np.stack([nibbles[: (count + 1) // 2] & 15, nibbles[: (count + 1) // 2] >> 4], -1).reshape(-1)[:count]
     signed = (each ^ 8).astype(np.int8) - 8 if array.dtype.name == "int4" else each
@@ -754,7 +754,7 @@ class _Arrays(dict):
 
 
 def fitted(wanted: Port, given, extents, where, arrays=None):
-    """What is given for an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far, and
+    """The value of an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far, and
     `where` is the device of the run. `arrays` is told where one name has two extents, unless that is wrong."""
     dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
     found = device.view(given)

@@ -1,4 +1,4 @@
-"""``girih tune`` with its candidates spread over Ray or Dask, and what it found as a value.
+"""``girih tune`` with its candidates spread over Ray or Dask, and its result as a value.
 
     $ python -m girih.tune --jobs dask -c "torch.nn.Linear(512, 256)(torch.randn(128, 512))" --device sim
 
@@ -43,7 +43,7 @@ def command() -> str:
 
 
 def evaluate(arguments: Sequence[str], candidate: str) -> dict[str, Any]:
-    """One candidate in a process of its own, on whatever machine this runs."""
+    """One candidate in a process of its own, on the machine of this worker."""
     done = subprocess.run([command(), "tune", *arguments, f"--candidate={candidate}"], capture_output=True, text=True)
     try:
         return json.loads(done.stdout)
@@ -119,7 +119,7 @@ ENGINES = {"dask": with_dask, "ray": with_ray, "alone": alone}
 
 
 def drive(arguments: Sequence[str], batch: Batch, report: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Runs the search, which asks for batches; gives what it says at its end."""
+    """Runs the search, which asks for batches; returns its result."""
     asked = [command(), "tune", *arguments, "--batches"]
     with subprocess.Popen(asked, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as search:
         assert search.stdin is not None and search.stdout is not None

@@ -26,7 +26,7 @@ class Absent(Exception):
 
 
 class Runner:
-    """One that has been made ready: `run()` gives tensors, or what `results` makes them of."""
+    """A contestant that is ready: `run()` returns tensors, or values that `results` makes into tensors."""
 
     def __init__(self, run, results=lambda r: r):
         self.run = run
@@ -69,7 +69,7 @@ def eager(row, model, inputs, threads):
 
 
 def step(model, inputs, **options):
-    """A step of training whose model is compiled: gradients are taken outside of what Dynamo sees."""
+    """A step of training whose model is compiled: gradients are taken outside of the compiled function."""
     torch._dynamo.reset()
     function = networks.Step(torch.compile(model.model, **options))
     return Runner(lambda: function(*inputs))

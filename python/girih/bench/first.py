@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-#: Blocks of decoders and the number of tokens; what makes them is in `networks`.
+#: Blocks of decoders and the number of tokens; `networks` makes them.
 MODELS = {"tinyllama": (0, 32), "qwen": (1, 32)}
 
 

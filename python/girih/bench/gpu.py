@@ -1,6 +1,6 @@
 """The rows of the suite `gpu`: models on the first GPU, beside PyTorch there.
 
-A turn ends when the GPU has done what was begun. The limits are those that PyTorch's own products and copies reach on that GPU.
+A turn ends when the GPU has finished all its work. The limits are those that PyTorch's own products and copies reach on that GPU.
 """
 
 from __future__ import annotations

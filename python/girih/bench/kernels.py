@@ -1,4 +1,4 @@
-"""Kernels in Python that a row runs instead of an exported model, beside what libraries have for the same."""
+"""Kernels in Python that a row runs instead of an exported model, beside the libraries' functions for the same."""
 
 from __future__ import annotations
 

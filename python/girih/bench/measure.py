@@ -109,8 +109,8 @@ def expected_bytes(expected, inputs):
 
 
 def turns(runners, rounds, wait):
-    """Seconds of a run in each round; the first round, which warms up, tells how many runs make a turn and does not count. A turn
-    begins with a run that does not count, and ends with `wait`, after which what was begun is done, and a rest."""
+    """Seconds of a run in each round; the first round, which warms up, gives the number of runs of a turn and does not
+    count. A turn begins with a run that does not count, and ends with `wait`, which waits for all work, and a rest."""
     count = {}
     for name, runner in runners.items():
         once = min(timed(runner.run, 1, wait), timed(runner.run, 1, wait))
@@ -126,7 +126,7 @@ def turns(runners, rounds, wait):
 
 
 def rest(name):
-    """Waits until the threads of who ran have nothing more to wait for."""
+    """Waits until the threads of the last contestant sleep."""
     time.sleep(REST.get(name, USUAL_REST))
 
 

@@ -44,7 +44,7 @@ def resnet18():
 
 
 class Squeeze(nn.Module):
-    """Channels scaled by what their means say (squeeze and excitation)."""
+    """Channels scaled by a function of their means (squeeze and excitation)."""
 
     def __init__(self, c):
         super().__init__()
@@ -93,7 +93,7 @@ def perceptron():
 
 
 class Step(nn.Module):
-    """A step of training: the mean of the squares of what a model gives, and its gradient by all parameters, end to end: that by
+    """A step of training: the mean of the squares of a model's output, and its gradient by all parameters, end to end: that by
     one of them may be nothing but rounding, as that by a bias before a batch norm is."""
 
     def __init__(self, model):
@@ -142,6 +142,6 @@ class Block(nn.Module):
 
 
 def decoder_blocks():
-    """Names, what makes a block, and the width of its rows."""
+    """Names, the function that makes a block, and the width of its rows."""
     yield "TinyLlama block", lambda: Block(2048, 5632, 32, 4), 2048
     yield "Qwen2.5-7B block", lambda: Block(3584, 18944, 28, 4, bias=True), 3584

@@ -25,7 +25,7 @@ svg text { fill: currentColor; font: 12px system-ui, sans-serif } svg .faint { f
 
 
 def write(paths, output):
-    """Reads what suites wrote and draws it."""
+    """Reads the results of suites and draws them."""
     from girih.bench.__main__ import written
 
     reports = []

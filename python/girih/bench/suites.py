@@ -1,4 +1,4 @@
-"""The rows of the suites: what is computed, on which data, and how much work it is."""
+"""The rows of the suites: the computation, its data, and its amount of work."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Row:
 
 
 class Function(nn.Module):
-    """A function of tensors as a module, which is what is exported."""
+    """A function of tensors as a module, the form that is exported."""
 
     def __init__(self, function):
         super().__init__()

@@ -1,7 +1,7 @@
 """Which arguments of a launch are arrays in main memory, and how cuTile gets to see them.
 
-In: a type of argument. Out: what `girih._girih.prepare` does with arguments of that type. Arrays are passed where they
-lie: nothing is copied, and what a kernel writes is there after the launch.
+In: a type of argument. Out: the treatment of arguments of that type by `girih._girih.prepare`. Arrays are passed in
+place: nothing is copied, and a kernel's stores are in them after the launch.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The package's ``libcuda.so.1``: loading it, its options, what kernels print, and what its failures mean.
+"""The package's ``libcuda.so.1``: loading it, its options, kernels' prints, and the meaning of its failures.
 
 It is loaded under the name that cuTile, CuPy and the others ask the system for, so they find it without an environment
 variable. Everything it runs has ended when the driver's function returns.
@@ -16,7 +16,7 @@ from girih.cutile.errors import describe
 from girih.frontend.errors import BY_CODE, Frame, KernelError
 
 _driver = None
-# ctypes does not keep what a library was given to call.
+# ctypes does not keep callbacks alive that a library was given.
 _printer = None
 _Printer = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
 # Options given before the library is loaded.
@@ -66,7 +66,7 @@ def load():
 
 
 def _check_environment():
-    """Refuses what the library would warn of and ignore."""
+    """Refuses settings that the library would ignore with a warning."""
     try:
         _girih.check_environment()
     except ValueError as error:
@@ -211,7 +211,7 @@ def explain(error):
     block = failure.get("block")
     text = describe(_sentence(failure), frames, block)
     if kind == "assert":
-        # As a GPU's driver says it, whatever becomes of the exception.
+        # As a GPU's driver prints it, even if the exception is caught.
         with contextlib.suppress(Exception):
             print(failure.get("message", "assertion failed").removeprefix(f"error[{code}]: "), flush=True)
     return BY_CODE.get(code, KernelError)(text, code, frames, block)

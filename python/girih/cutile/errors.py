@@ -31,7 +31,7 @@ def _frame(frame):
 
 
 def describe(message, frames, block=None):
-    """The message of an exception: what, which block, and the lines."""
+    """The message of an exception: the error, the block, and the lines."""
     text = message
     if block is not None and any(block):
         text += f" (block {', '.join(str(b) for b in block)})"

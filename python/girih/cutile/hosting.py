@@ -67,7 +67,7 @@ def install(device=None, check=None, threads=None, children=False):
 
 
 def _hand_down(device, check, threads):
-    """Says to the Python processes that this one starts what was said here."""
+    """Passes the settings of this process to the Python processes that it starts."""
     given = {"GIRIH_CUTILE": True, "GIRIH_DEVICE": device, "GIRIH_CHECK": check, "GIRIH_THREADS": threads}
     for name, value in given.items():
         if value is not None:
@@ -164,7 +164,7 @@ def _host_compiler(module):
 
 
 def _names(compiled):
-    """The names of a kernel's parameters, of what cuTile compiles; none where they cannot be told."""
+    """The names of the parameters that cuTile compiles for a kernel; empty where they are unknown."""
     code = getattr(getattr(compiled[0] if compiled else None, "pyfunc", None), "__code__", None)
     return code.co_varnames[: code.co_argcount] if code is not None else ()
 

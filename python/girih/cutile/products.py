@@ -22,7 +22,7 @@ def rounded(torch):
         @staticmethod
         def forward(_context, x):
             bits = x.contiguous().view(torch.int32)
-            # Half a last place more, and the bits below it cut off; what is not finite stays.
+            # Adds half a last place and cuts off the bits below it; infinities and NaN stay.
             return torch.where(x.isfinite(), ((bits + 0x1000) & ~0x1FFF).view(torch.float32), x)
 
         @staticmethod
@@ -45,7 +45,8 @@ def rounded(torch):
         return func(*(each(change, a) for a in args), **{k: each(change, v) for k, v in kwargs.items()})
 
     def product(func, factors, summand):
-        """`factors` are the places of what is multiplied, for tf32; `summand` is the name of what is only added."""
+        """`factors` are the positions of the multiplied arguments, for tf32; `summand` is the name of the argument that
+        is only added."""
 
         @functools.wraps(func)
         def call(*args, **kwargs):

@@ -109,7 +109,7 @@ class _Redirect:
         return self.settle(func(*args, **kwargs), given, cuda, asked is not None)
 
     def settle(self, result, given, cuda, asked):
-        """Marks the tensors of a result that lie in memory of their own; what was asked for on the other side is a copy."""
+        """Marks the tensors of a result that lie in memory of their own; a tensor asked for on the other side is a copy."""
         for tensor in self.tensors((result,)):
             home = self.home(tensor)
             if not any(home is other for other in given):
@@ -420,7 +420,7 @@ class _Redirect:
                 return False
 
         class CUDAGraph:
-            """Launches, and what PyTorch did to the device's tensors between them, to be done again."""
+            """Launches, and PyTorch's operations on the device's tensors between them, to be replayed."""
 
             def __init__(self, keep_graph=False):
                 self._steps = []

@@ -68,7 +68,7 @@ def observe(tracer: Tracer) -> None:
 
 
 def stop(block: tuple[int, int, int], text: str) -> None:
-    """Starts the debugger for a block that reached a breakpoint; what it had printed before is written out first."""
+    """Starts the debugger for a block that reached a breakpoint; the block's earlier prints are written out first."""
     before, _, rest = text.partition(MARK)
     sys.stdout.write(before)
     number, *lines = rest.splitlines()

@@ -1,7 +1,7 @@
 """Tile IR under construction: values, operations, regions, and their text.
 
-The tracer and the language's functions append operations to the region in hand; `Builder.text` prints the finished
-kernel, leaving out what nothing uses:
+The tracer and the language's functions append operations to the current region; `Builder.text` prints the finished
+kernel without unused operations:
 
     entry @add(%x: tile<ptr<f32>>, ...) {
       %pid, %0, %1 = get_tile_block_id : tile<i32> loc(#loc1)
@@ -114,7 +114,7 @@ class Builder:
         return self.constants[key][0]
 
     def at_start(self, pieces: Sequence[str | Value], result: Value) -> None:
-        """An operation at the start of the kernel, whatever is being traced."""
+        """An operation at the start of the kernel, independent of the current region."""
         self.first.append(Op(tuple(pieces), (result,), (), self.place, True))
 
     # ---- memory order

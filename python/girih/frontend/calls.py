@@ -45,7 +45,7 @@ class Frame:
         self.source = source
         self.node = node
         self.env = env
-        # Where each name was assigned last, for what is found out later.
+        # The place where each name was assigned last, for later messages.
         self.assigned: dict[str, ast.Name] = {}
         self.parent = parent
         self.first_context = outside  # how many loops and branches are around the call

@@ -1,10 +1,10 @@
-"""Control flow: what is decided at compile time, and Tile IR's `if`, `for` and `loop` for the rest.
+"""Control flow: decisions at compile time, and Tile IR's `if`, `for` and `loop` for the rest.
 
 The types of carried variables follow from the body, so a loop is traced until they are stable: first with numbers as
 they are (a probe, thrown away), then with arguments of the types they met in. A loop that is left early becomes a
 `loop` with its counter among the carried values, since Tile IR's `for` has no `break`.
 
-Invariants: whatever an attempt appended is removed when it is thrown away; a region whose flow is not `NORMAL` already
+Invariants: operations that an attempt appended are removed when it is abandoned; a region whose flow is not `NORMAL` already
 ends in its terminator.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # A loop over constants is unrolled up to this many iterations, and this many in nested loops together.
 UNROLL = 8
 UNROLL_NESTED = 32
-# No loop is unrolled more often than this, whoever asks for it.
+# No loop is unrolled more often than this, even on request.
 UNROLL_MOST = 16384
 ATTEMPTS = 8
 
@@ -38,7 +38,7 @@ SEQUENCES = (tuple, list, range, dict, type({}.items()), type({}.keys()), type({
 
 
 class Flow(enum.Enum):
-    """How a statement ended: by going on, or by leaving what it is in."""
+    """How a statement ended: by going on, or by leaving its loop or function."""
 
     NORMAL = 0
     BREAK = 1
@@ -152,7 +152,7 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
             raise fail(f"`{name}` has no value here: {current.why}")
         parts = leaves(current)
         if name not in context.slots and name not in context.wanted:
-            # That result, where what it is turns out.
+            # That result, once it is known.
             if parts:
                 context.found[name], context.wanted[name] = current, [slot_of(p) for p in parts]
             continue
@@ -184,7 +184,7 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
 
 
 class Attempt:
-    """Remembers where the kernel stood, to take back what was appended since."""
+    """Records the state of the kernel, to remove operations appended since."""
 
     def __init__(self, tracer: Tracer):
         builder = tracer.builder
@@ -193,7 +193,7 @@ class Attempt:
         self.length = len(builder.regions[-1].ops)
         self.memory = (builder.written, list(builder.read))
         self.touched = [r.touches_memory for r in self.regions]
-        # A copy: what is traced next assigns to the same dictionary.
+        # A copy: the statements traced next assign to the same dictionary.
         self.env = dict(tracer.env)
         self.contexts = list(tracer.contexts)
         self.place = builder.place
@@ -610,7 +610,7 @@ def merge(outer: dict, envs: list[dict], place) -> tuple[dict, dict[str, list[Sl
             merged[name] = undefined
             continue
         parts = [leaves(f) for f in found]
-        # With one side left, what it computed is visible only inside it.
+        # If one side leaves, its values are visible only inside it.
         before = found[1:] or [outer.get(name)]
         if (
             all(same(found[0], f) for f in before)

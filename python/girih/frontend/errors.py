@@ -204,7 +204,7 @@ def outermost_first(frames: list) -> list[Frame]:
 
 
 def kernel_warning(code: str, message: str, notes: list[str], help: str | None, frames: list) -> None:
-    """Warns of what a launch noticed, at the user's line that launched it."""
+    """Warns of a launch's findings, at the user's line that launched it."""
     chain = outermost_first(frames)
     text = CompilationError("\n  ".join([f"{message} [{code}]", *notes]), place_of(chain), help).args[0]
     caller = sys._getframe(1)

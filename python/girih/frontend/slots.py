@@ -1,7 +1,7 @@
 """Values that control flow carries: how they are taken apart, what common type they get, and how they are put together.
 
 A variable holds a tensor, a Python number, or a tuple of such; its *leaves* are what `for`, `loop` and `if` of Tile IR
-carry. A number is weak: it takes the type of what it meets. Anything else, a function or a type, cannot be carried.
+carry. A number is weak: it takes the type of the other operand. Anything else, a function or a type, cannot be carried.
 """
 
 from __future__ import annotations

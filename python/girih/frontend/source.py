@@ -17,7 +17,7 @@ from .errors import CompilationError
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A function's tree and what its names mean.
+    """A function's tree and the meaning of its names.
 
     Attributes:
         node: the `def`; line numbers are those of the file.

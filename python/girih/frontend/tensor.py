@@ -1,4 +1,4 @@
-"""Values of a kernel as its author meets them: `tensor` for what is computed at run time, `constexpr` for the rest.
+"""Values of a kernel as its author uses them: `tensor` for values computed at run time, `constexpr` for the rest.
 
 A `tensor` is a scalar or a tile. Its operators and methods append operations to the kernel that is being traced, so
 library functions are plain Python over tensors. Numbers mixed in take the tensor's type where they fit it.
@@ -767,7 +767,7 @@ def bitwise(op: str, a, b) -> tensor:
 
 
 def shift(op: str, a, b) -> tensor:
-    """A shift; to the right, the left operand's own sign says what comes in."""
+    """A shift; to the right, the left operand's signedness decides which bits come in."""
     shifted = unwrap(a)
     signed = shifted.dtype.kind == "int" if isinstance(shifted, tensor) else None
     a, b = operands(a, b, "a shift")

@@ -76,7 +76,7 @@ class Tracer:
     # ---- places and errors
 
     def at(self, node: ast.AST | None) -> None:
-        """Makes `node` the place of what follows, if it is in the text."""
+        """Makes `node` the place of the operations that follow, if it is in the text."""
         if not hasattr(node, "lineno"):
             return
         frame = self.frame

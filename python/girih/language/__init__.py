@@ -1,4 +1,4 @@
-"""The language of kernels: what `import girih.language as tl` gives, and `girih` itself."""
+"""The language of kernels: the names of `import girih.language as tl`, and of `girih` itself."""
 
 from ..frontend import types as _types
 from ..frontend.tensor import constexpr, tensor

@@ -1,8 +1,8 @@
-"""Atomic updates of memory: each returns what stood there before.
+"""Atomic updates of memory: each returns the old value.
 
-All take `sem`, the memory order ("relaxed", "acquire", "release" or "acq_rel", the default), and `scope`, who is to see
-it ("cta" the block, "gpu" all blocks, the default, "sys"). Where the mask is false nothing happens and the result is
-undefined.
+All take `sem`, the memory order ("relaxed", "acquire", "release" or "acq_rel", the default), and `scope`, the
+observers ("cta" the block, "gpu" all blocks, the default, "sys"). Where the mask is false nothing happens and the
+result is undefined.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loads and stores: reading what is at addresses, and writing there."""
+"""Loads and stores: reading elements at addresses, and writing them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
         pointer: a scalar or a tile of addresses of elements of type T; or a block pointer.
         mask: booleans of a shape that broadcasts; where false nothing is read.
         other: the value there, 0 if not given (in Triton: undefined).
-        volatile: reads memory anew each time, and sees what another block wrote before its release: a loop that waits for
+        volatile: reads memory anew each time, and sees the stores of another block before its release: a loop that waits for
             another block needs it. The cache modifier ".cv" means the same; other modifiers and the policy change nothing.
         boundary_check, padding_option: for block pointers, the dimensions to check and "zero" or "nan".
 

@@ -20,7 +20,7 @@ IMPLICIT = 12288
 
 @builtin
 def shared(n, dtype=ty.float32):
-    """The address of `n` elements of `dtype` that belong to this block; what they hold at first is undefined.
+    """The address of `n` elements of `dtype` that belong to this block; their initial values are undefined.
 
     Example:
         >>> tile = girih.shared(4)
@@ -81,7 +81,7 @@ def shared_load(offsets, mask=None, other=None):
 
 @builtin
 def sync():
-    """All lanes of the block have done what comes before; the order of the program ensures that already.
+    """All lanes of the block have reached this point; the order of the program ensures that already.
 
     Example:
         >>> girih.sync()

@@ -1,4 +1,4 @@
-"""Operators as functions, and what Triton's standard library builds of others."""
+"""Operators as functions, and the functions of Triton's standard library that are built of others."""
 
 from __future__ import annotations
 

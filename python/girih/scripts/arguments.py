@@ -154,7 +154,7 @@ def addresses_of(kernel: JITFunction, seen: set[JITFunction]) -> set[str]:
             if p in inner and (r := root(value)):
                 found.add(r)
 
-    # Twice, since a loop may use what it sets further down.
+    # Twice, since a loop may use names that it sets further down.
     for _ in range(2):
         for part in src.walk(node.body):
             if isinstance(part, ast.Assign) and len(part.targets) == 1 and isinstance(part.targets[0], ast.Name):

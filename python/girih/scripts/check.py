@@ -30,7 +30,7 @@ SECONDS, TRIES = 2.0, 400
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """One message; lines and columns count from 1, `end_column` is behind what is marked, or 0."""
+    """One message; lines and columns count from 1, `end_column` is behind the marked text, or 0."""
 
     severity: str
     message: str
@@ -41,7 +41,7 @@ class Problem:
     help: str | None = None
     #: Where the function that the place is in was called, innermost first: file, line, column, function.
     calls: tuple[tuple[str, int, int, str], ...] = ()
-    #: `kernel` for what a kernel does wrong, `syntax` for a file that Python does not read.
+    #: `kernel` for an error in a kernel, `syntax` for a file that Python does not read.
     kind: str = "kernel"
 
     def to_json(self) -> dict[str, Any]:

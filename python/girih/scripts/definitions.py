@@ -1,4 +1,4 @@
-"""The definitions of a script, without what it does.
+"""The definitions of a script, without its other statements.
 
 In: a tree. Out: a scope, in which functions are made and names of constants have their values, and the kernels.
 
@@ -21,7 +21,7 @@ from typing import Any
 from ..autotune import Wrapped
 from ..kernel import JITFunction
 
-# Imported as they are. The rest of what scripts import is of no use to a kernel.
+# Imported as they are. Kernels do not use the other modules that scripts import.
 HARMLESS = ("__future__", "collections", "dataclasses", "enum", "functools", "girih", "math", "numpy", "operator", "typing")
 # Modules of Girih that import PyTorch or cuda-tile, or do more than define names.
 NOT_HARMLESS = ("girih.bench", "girih.cutile", "girih.scripts", "girih.torch", "girih.tune")
@@ -92,7 +92,7 @@ def of_tree(tree: ast.Module, file: str, loaded: dict | None = None) -> Definiti
     found.scope.update({"__builtins__": builtins, "__name__": Path(file).stem, "__file__": file})
     reader = _Reader(tree, file, found, {} if loaded is None else loaded)
     reader.body(tree.body, found.scope)
-    # Last, since functions see what is defined further down.
+    # Last, since functions see names that are defined further down.
     while reader.inner:
         reader.nested(*reader.inner.pop(0))
     return found
@@ -273,7 +273,7 @@ class _Reader:
 
 
 def is_arithmetic(value: Any) -> bool:
-    """NumPy's numbers, what it says of their types, and its elementwise functions."""
+    """NumPy's numbers, its functions on types, and its elementwise functions."""
     numpy = sys.modules.get("numpy")
     if numpy is None:
         return False
@@ -307,7 +307,7 @@ def _values(body: list[ast.stmt]) -> list[ast.expr]:
 
 
 def _assigned(body: list[ast.stmt]) -> list[str]:
-    """Names that statements assign, not in functions and not in the bodies of what they hold."""
+    """Names that statements assign, not in functions and not in nested bodies."""
     names = []
     for node in body:
         for part in ("targets", "target", "items", "names"):

@@ -1,7 +1,7 @@
 """A stand-in for CuPy where it is not installed: the same names over NumPy, on the processor.
 
 It is there for programs that prepare arrays with CuPy and compute with cuTile. Functions that it does not define are
-NumPy's; what compiles CUDA C++ (``RawKernel``, ``ElementwiseKernel``, ...) is not here.
+NumPy's; functions that compile CUDA C++ (``RawKernel``, ``ElementwiseKernel``, ...) are missing.
 """
 
 import numpy as _np
@@ -47,7 +47,7 @@ def _host(obj):
 
 
 def asnumpy(a, stream=None, order="C", out=None, blocking=True):
-    """A copy as a NumPy array; what is not an array of CuPy's becomes one as NumPy makes it."""
+    """A copy as a NumPy array; other values become arrays as in NumPy."""
     if isinstance(a, ndarray):
         return a.get(order=order, out=out)
     host = _np.asarray(a, order=order)

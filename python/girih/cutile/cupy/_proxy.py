@@ -41,7 +41,7 @@ class Ufunc:
 
 
 def falling_through(module, source):
-    """A module's ``__getattr__`` that takes what is missing from one of NumPy's."""
+    """A module's ``__getattr__`` that takes missing names from a module of NumPy's."""
 
     def __getattr__(name):
         if name.startswith("__"):

@@ -1,4 +1,4 @@
-"""``cupy.cuda.runtime``: what programs ask about the device."""
+"""``cupy.cuda.runtime``: programs' queries about the device."""
 
 import os
 
