@@ -22,7 +22,7 @@ from maturin import (  # noqa: F401
 )
 
 _ROOT = Path(__file__).resolve().parent.parent.parent
-# What cargo makes, and where the package has it: the library and the stand-in for a compiler inside the package, where
+# Cargo's outputs, and their places in the package: the library and the stand-in for a compiler inside the package, where
 # they replace nothing of the system's; the command among the scripts.
 _PLACES = {
     "libcuda.so": _ROOT / "python/girih/bin/libcuda.so.1",

@@ -37,7 +37,7 @@ fn a_child_runs_the_model_that_another_thread_was_running() {
     });
 }
 
-/// Whether a child in which `right` is called ends, and found it so.
+/// Returns true if a child that calls `right` ends, and `right` returned true in it.
 fn ends_well(right: &dyn Fn() -> bool) -> bool {
     // SAFETY: the child runs a model, which forks are provided for, and ends.
     let child = unsafe { libc::fork() };

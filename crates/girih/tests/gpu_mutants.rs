@@ -46,7 +46,7 @@ const GROUPED: &[(&str, &[&str])] = &[
         "torch.randn(70, 200, dtype=torch.float16) @ torch.randn(200, 64, dtype=torch.float16)",
         &["mc=64", "nc=32", "slots=2", "warp_specialize=1"],
     ),
-    // Of which one goes on while the next begins: slots that are filled again, by all or by a warp, and one for each iteration.
+    // Products that go on while the next begins: slots that are filled again, by all or by a warp, and one for each iteration.
     (
         "torch.randn(64, 200, dtype=torch.float16) @ torch.randn(200, 64, dtype=torch.float16)",
         &["mc=64", "nc=32", "kc=32", "slots=3", "overlap=1"],
@@ -249,18 +249,18 @@ fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> O
         (Stmt::WaitGroups { .. }, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::WaitGroups { .. }) => {
             Some("both only wait")
         }
-        _ if !touches(kernel, next) => Some("what it is exchanged with touches nothing that threads share"),
+        _ if !touches(kernel, next) => Some("the other statement touches nothing that threads share"),
         (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && of_first_thread(next) => {
-            Some("what is before and behind the barrier is done by one thread")
+            Some("one thread runs the statements before and behind the barrier")
         }
         (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && begins_copies(next) => {
-            Some("one thread does what is before the barrier, and the others only begin copies behind it")
+            Some("one thread runs the statements before the barrier, and the others only begin copies behind it")
         }
         _ => None,
     }
 }
 
-/// Whether an mbarrier counts those who have read a generation, which a warp for it fills in turn.
+/// Returns true if an mbarrier counts the readers of a generation, which a warp of its own fills in turn.
 fn of_readers(kernel: &Kernel, s: &Stmt) -> bool {
     let (Stmt::Arrive { on, bytes: None, .. } | Stmt::WaitPhase { on, .. }) = s else { return false };
     matches!(on, Address::Slot { buf, .. } if kernel.slots[*buf].name.to_string() == "free")
@@ -277,7 +277,7 @@ fn arrivals(body: &[Stmt]) -> usize {
     body.iter().map(of).sum()
 }
 
-/// Whether only the first thread of a block does anything.
+/// Returns true if only the first thread of a block does anything.
 fn of_first_thread(s: &Stmt) -> bool {
     match s {
         Stmt::If { mask, els, .. } => {
@@ -289,7 +289,7 @@ fn of_first_thread(s: &Stmt) -> bool {
     }
 }
 
-/// Whether threads other than the first do no more than begin copies.
+/// Returns true if threads other than the first only begin copies.
 fn begins_copies(s: &Stmt) -> bool {
     match s {
         Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::Index { .. } | Stmt::Let { .. } | Stmt::Test { .. } => true,
@@ -299,7 +299,7 @@ fn begins_copies(s: &Stmt) -> bool {
     }
 }
 
-/// Whether a statement waits, or touches memory that threads share.
+/// Returns true if a statement waits, or touches memory that threads share.
 fn touches(kernel: &Kernel, s: &Stmt) -> bool {
     let shared = |place: &Address| match place {
         Address::Mem { .. } => true,
@@ -324,7 +324,7 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
     }
 }
 
-/// Whether a kernel may write to an array.
+/// Returns true if a kernel may write to an array.
 fn stores(kernel: &Kernel, body: &[Stmt], array: ValId) -> bool {
     body.iter().any(|s| match s {
         Stmt::Store { place: Address::Mem { base, .. }, .. }

@@ -142,7 +142,7 @@ int main(void) {
 fn a_tile_program_runs_on_arrays_apart_and_in_place() {
     let lab = Lab::new("build-add");
     let (add, dir) = (lab.file("add.mlir", ADD), lab.path("add"));
-    // What the environment says of runs means nothing for a library.
+    // Environment variables about runs do not apply to a library.
     let runs = [("GIRIH_CHECK", "1"), ("GIRIH_DEVICE", "sim")];
     expect(&finish(lab.command(&["build", &add, "-o", &dir]).envs(runs)), 0, "");
     let main = compiled(&dir, "add", ADD_C);
@@ -172,7 +172,7 @@ fn kernels_that_trap_say_so() {
     assert_eq!(out(&o), "0 assertion failed: n is \"too\" large?\n, in k");
 }
 
-/// What a kernel writes to a global stays there, for the other entry too.
+/// Values that a kernel writes to a global stay there, for the other entry too.
 #[test]
 fn globals_keep_what_is_written() {
     let lab = Lab::new("build-global");

@@ -221,7 +221,7 @@ fn kernels_go_to_machines_without_a_compiler() {
     let further = lab.path("further.girih");
     expect(&finish(&mut elsewhere(&lab, &["cache", "export", &further])), 0, "");
     assert_eq!(fs::read(&further).unwrap().len(), fs::read(&file).unwrap().len());
-    // What is damaged afterwards is not run.
+    // An entry that is damaged afterwards is not run.
     for entry in fs::read_dir(lab.path("other/v1")).unwrap().map(|f| f.unwrap().path()).filter(|p| p.is_dir()) {
         fs::write(entry.join("k.so"), "nonsense").unwrap();
     }

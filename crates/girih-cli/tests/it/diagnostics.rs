@@ -80,7 +80,7 @@ fn case(path: &Path) -> Result<Case, String> {
         Some((exit, place)) => (exit, Some(place.to_string())),
         None => (outcome, None),
     };
-    let exit = exit.parse().map_err(|_| format!("{name}: `{exit}` is no exit code"))?;
+    let exit = exit.parse().map_err(|_| format!("{name}: `{exit}` is not an exit code"))?;
     Ok(Case { path: path.to_path_buf(), code, command, exit, place, name, text })
 }
 
@@ -163,7 +163,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// What reading an IR back says; 1 when it is refused.
+/// The diagnostics of reading an IR back; 1 when it is refused.
 fn read(case: &Case) -> (String, i32) {
     // The comments are not part of the IR; the lines keep their numbers.
     let body: Vec<&str> = case.text.lines().skip(2).collect();

@@ -125,7 +125,7 @@ fn rules_are_there_with_diffs_and_refusals() {
     let add = lab.file("add.mlir", ADD);
     let data = data(&page(&lab, &[&add, "--target", "x86-64-v4"]));
     let steps = data["steps"].as_array().unwrap();
-    // What the page has of the rules is what `-vv` prints.
+    // The page has the same rules as `-vv` prints.
     let printed = out(&lab.girih(&["compile", &add, "--target", "x86-64-v4", "-vv"]));
     let applied: usize = steps.iter().map(|s| s["applied"].as_array().unwrap().len()).sum();
     let skipped: usize = steps.iter().map(|s| s["skipped"].as_array().unwrap().len()).sum();
@@ -183,7 +183,7 @@ fn a_page_is_whole_or_not_there() {
     expect(&lab.girih(&["explain", &wrong, "--html", &lab.path("wrong.html")]), 1, "wrong.mlir");
     assert_eq!(lab.names(), ["add.mlir", "wrong.mlir"]);
     expect(&lab.girih(&["explain", &add]), 2, "--html FILE, or show it with --serve");
-    // Names of users are no markup.
+    // Users' names do not become markup.
     let text = page(&lab, &["-c", "torch.relu(torch.randn(4)) # </script><b>&"]);
     assert!(!text.contains("</script><b>"));
     // Nothing is loaded from anywhere.
@@ -223,7 +223,7 @@ fn in_a_browser_a_line_lights_up_its_counterparts() {
                    l.closest('.lines').getBoundingClientRect(); return r.top >= p.top && r.bottom <= p.bottom; })()";
     assert_eq!(b.eval(visible), true);
     assert!(b.number("document.querySelectorAll('[data-stage=source] .k').length") > 3.0);
-    // Of a stage that is folded the number of lines is shown; a click opens it.
+    // A folded stage shows the number of its lines; a click opens it.
     assert!(b.eval("document.querySelector('[data-stage=kernel] .count').textContent").as_str() >= Some("1"));
     b.click("document.querySelector('[data-stage=kernel]')");
     b.until(&format!("{} >= 1", lit("kernel")));
@@ -336,7 +336,7 @@ fn a_served_page_follows_its_file() {
     lab.file("add.mlir", &ADD.replace("addf %x", "mulf %x"));
     assert!(get(port, &own, &format!("/events?{version}")).contains("data: changed"));
     assert!(get(port, &own, "/").contains("mulf %x"));
-    // What is wrong with the file is shown.
+    // The file's errors are shown.
     lab.file("add.mlir", &ADD.replace("addf %x", "addf %nothing"));
     let wrong = get(port, &own, "/");
     assert!(

@@ -1,4 +1,4 @@
-//! What a program calls things decides nothing: names that would be C, shell or a terminal's commands are run, compiled,
+//! The names in a program decide nothing: names that would be C, shell or a terminal's commands are run, compiled,
 //! printed and complained about, and nothing of them is executed or reaches the terminal as it is.
 
 use crate::lab;
@@ -158,7 +158,7 @@ fn what_two_values_are_called_is_not_mixed_up_when_they_print() {
     }
 }
 
-/// What a terminal would obey, or would not show.
+/// A character that a terminal would obey, or would not show.
 fn obeyed(text: &str) -> Option<char> {
     text.chars().find(|&c| (c.is_control() && c != '\n' && c != '\t') || ('\u{202a}'..='\u{202e}').contains(&c))
 }

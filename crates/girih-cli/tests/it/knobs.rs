@@ -29,7 +29,7 @@ fn held(o: &Output, what: &str) {
 #[test]
 fn kernels_are_right_and_clean_with_every_knob_at_its_ends() {
     let lab = Lab::new("knobs-sim");
-    // Each knob meets each kernel, and each target in turn. What tf32 computes is another number: `sim.rs` has it.
+    // Each knob meets each kernel, and each target in turn. Results with tf32 differ: `sim.rs` tests it.
     let cases = ends().filter(|knob| knob != "tf32=1").flat_map(|knob| KERNELS.map(|kernel| (knob.clone(), kernel)));
     for ((knob, kernel), target) in cases.zip(TARGETS.into_iter().cycle()) {
         let o = lab.girih(&[

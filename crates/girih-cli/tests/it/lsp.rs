@@ -16,7 +16,7 @@ struct Editor {
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     next: u64,
-    /// What the server said of its own accord.
+    /// The server's unsolicited messages.
     notices: Vec<Value>,
 }
 
@@ -94,7 +94,7 @@ impl Editor {
 
     /// The diagnostics of the newest version.
     fn diagnostics(&mut self) -> Vec<Value> {
-        // An answer comes after what was said before it, and what is wrong is said when nothing else is to be done.
+        // An answer comes after earlier messages, and diagnostics are published when there is nothing else to do.
         let last = loop {
             match self.notices.pop() {
                 Some(n) => break n,
@@ -285,7 +285,7 @@ fn half_a_message_ends_the_server_with_a_sentence() {
             editor.to.write_all(half.as_bytes()).unwrap();
             let Editor { to, mut child, mut from, .. } = editor;
             drop(to);
-            // What it has said before stays in order.
+            // Its earlier output stays in order.
             from.read_to_end(&mut vec![]).unwrap();
             let mut said = String::new();
             child.stderr.take().unwrap().read_to_string(&mut said).unwrap();

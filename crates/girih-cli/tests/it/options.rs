@@ -146,10 +146,10 @@ fn a_missing_input_is_shown_as_it_would_be_given() {
         expect(&o, 1, &wanted);
         assert!(err(&o).contains("input `input` is not given"), "{}", err(&o));
         assert_eq!(err(&o).contains("1 stands for rows"), shape.contains("rows"), "{}", err(&o));
-        // What it says works.
+        // The suggestion works.
         let given = wanted.strip_prefix("--arg ").unwrap();
         expect(&lab.girih(&["run", &file, "--arg", given, "--arg", "other=ones:f32[3]"]), 0, "");
-        // All that is missing is said at once.
+        // One message names everything that is missing.
         let o = lab.girih(&["run", &file]);
         expect(&o, 1, &format!("`{wanted} --arg other=randn:f32[3]`"));
     }

@@ -1,4 +1,4 @@
-//! What commands say: all of it arrives or the command fails, and no word of it is longer than a reader takes in.
+//! The output of commands: all of it arrives or the command fails, and long words are shortened.
 
 use crate::lab;
 
@@ -206,7 +206,7 @@ fn a_run_that_was_asked_for_nothing_says_what_it_did() {
             expect(&o, 0, "");
             assert_eq!(err(&o), "", "{more:?}");
         }
-        // What prints and stores nothing has shown all there is.
+        // A kernel that prints and stores nothing has shown everything.
         let o = lab.girih(&["run", &two, "--entry", "first", "--device", device]);
         assert_eq!((out(&o), err(&o)), ("first\n".to_string(), String::new()));
     }

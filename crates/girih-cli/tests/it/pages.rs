@@ -82,7 +82,7 @@ fn grammar_in(path: &str) -> Vec<String> {
     block.chain(rows).collect()
 }
 
-/// What a command prints.
+/// The output of a command.
 fn printed(lab: &Lab, command: &str) -> String {
     let words: Vec<&str> = command
         .split('"')
@@ -137,7 +137,7 @@ fn refreshed<'a>(shown: &[&'a str], printed: &[&'a str]) -> Result<Vec<&'a str>,
     Ok(lines)
 }
 
-/// Whether two lines are the same, except for the numbers of rules in a trace.
+/// Returns true if two lines are the same, except for the numbers of rules in a trace.
 fn same(a: &str, b: &str) -> bool {
     let bare = |l: &str| -> String { l.chars().filter(|c| !c.is_ascii_digit()).collect() };
     let of_trace = [">>> ", "<<< ", "+++ ", "--- "].iter().any(|mark| a.starts_with(mark));

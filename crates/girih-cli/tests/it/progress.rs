@@ -18,7 +18,7 @@ fn slow(lab: &Lab) -> String {
     path
 }
 
-/// What a command writes to a standard error that is a terminal.
+/// The output of a command to a standard error that is a terminal.
 fn on_a_terminal(command: &mut Command) -> String {
     let (mut ours, mut theirs) = (0, 0);
     let null = std::ptr::null_mut();
@@ -37,7 +37,7 @@ fn on_a_terminal(command: &mut Command) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// Whether the line was taken away after it was last written.
+/// Returns true if the line was taken away after it was last written.
 fn is_gone(said: &str) -> bool {
     said.rsplit_once("\r\x1b[K").is_some_and(|(_, end)| !end.contains("compiling"))
 }

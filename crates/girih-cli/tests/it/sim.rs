@@ -40,7 +40,7 @@ fn a_clean_program_is_reported_with_its_counts() {
     assert_eq!(schedules, ["round-robin", "random", "newest", "reversed", "starve"]);
     let kernel = &runs[0]["kernels"][0];
     assert_eq!((kernel["clean"].as_bool(), kernel["global"]["sectors"].as_u64()), (Some(true), Some(375)));
-    // Of 4 blocks of 256 threads, those beyond the array masked off.
+    // 4 blocks of 256 threads; threads beyond the array are masked off.
     assert_eq!(kernel["instructions"]["global load"], 2 * 1024);
     assert_eq!(kernel["instructions"]["global store"], 1024);
     // The statement's line of the CUDA is the one that `--ir cuda` prints.
@@ -263,7 +263,7 @@ fn in_a_browser_statements_are_linked() {
     assert!(b.number("document.querySelectorAll('.lined tr.on').length") > 10.0);
     assert_eq!(b.errors, [""; 0]);
 
-    // Of a tile program, the user's own lines.
+    // For a tile program, the user's own lines.
     let add = lab.file("add.mlir", ADD);
     expect(&lab.girih(&["sim", &add, "--seed", "0", "--html", &file]), 0, "");
     let Some(mut b) = Browser::open_file(&lab, &file) else { return };
@@ -324,7 +324,7 @@ fn an_estimate_says_what_bounds_a_kernel() {
     assert!(seconds(&naive) > seconds(&chosen), "{naive}\n{chosen}");
     assert!(chosen["parts"].as_object().unwrap().contains_key("matrix unit"), "{chosen}");
 
-    // Of one block it is scaled to the grid.
+    // With one block, the estimate is scaled to the grid.
     let add = lab.file("add.mlir", ADD);
     let whole = estimate(&lab.girih(&["sim", &add, "--json", "--seed", "0"]));
     let one = estimate(&lab.girih(&["sim", &add, "--json", "--seed", "0", "--block", "0,0,0"]));
@@ -381,7 +381,7 @@ fn kernel_ir_by_hand() {
         expect(&o, 1, message);
         assert!(err(&o).contains(message), "{from}: {}", err(&o));
     }
-    // What is printed is read: the kernel of a model, by its arguments' names.
+    // Printed Kernel IR reads back: the kernel of a model, by its arguments' names.
     let o = lab.girih(&[
         "compile",
         "-c",
@@ -421,7 +421,7 @@ fn kernel_ir_is_a_program() {
     assert!(out(&o).contains(printed.trim_end()), "{}", out(&o));
     expect(&lab.girih(&["run", &file]), 0, "ran `reversed` on sim");
 
-    // What the simulator finds is an error of the run, and a wrong value shows beside another kernel.
+    // A finding of the simulator is an error of the run, and a wrong value shows beside another kernel.
     let racy = lab.file("racy.kir", &BY_HAND.replace("  barrier\n", ""));
     expect(&lab.girih(&["run", &racy]), 3, "race in shared memory");
     let same = lab.file("same.kir", &BY_HAND.replace("kernel reversed", "kernel again"));
@@ -448,7 +448,7 @@ fn kernel_ir_is_a_program() {
     expect(&lab.girih(&["sim", "-c", SUM, "--print", "x"]), 2, "are for Kernel IR");
 }
 
-/// What never ends on a GPU ends here, and says why.
+/// A kernel that never ends on a GPU ends here, with a reason.
 #[test]
 fn endless_runs_end() {
     let lab = Lab::new("sim-endless");

@@ -402,7 +402,7 @@ fn traps_are_errors_with_details_and_the_process_goes_on() {
 
     options(r#"{"check": true}"#);
     let gather = kernel(library, c"gather_Kt1_A1f32_1t1_Si32");
-    // A larger allocation, of which the kernel is given 8 elements.
+    // A larger allocation; the kernel is given 8 of its elements.
     let x = alloc(64 * 4);
     for (device, at, code) in [("cpu", 7i32, 0), ("cpu", 8, 700), ("cpu", -1, 700), ("eval", 7, 0), ("eval", 8, 700)] {
         options(&format!(r#"{{"device": "{device}"}}"#));
@@ -572,7 +572,7 @@ fn a_stream_under_capture_records() {
         let (n, stride, c) = (16i32, 1i32, 3f32);
         assert_eq!(launch(double, [1, 1, 1], &[pointer(&x), pointer(&n), pointer(&stride), pointer(&c)]), 0);
     }
-    // What no node does is refused there, and done on another stream.
+    // Calls that no node can do are refused there, and done on another stream.
     assert_eq!(call!(cuStreamSynchronize(0 => Handle)), 900);
     assert_eq!(call!(cuStreamSynchronize(other => Handle)), 0);
     assert_eq!(call!(cuStreamEndCapture(0 => Handle, &mut graph => *mut Handle)), 0, "{}", last());

@@ -68,8 +68,8 @@ fn what_is_missing_is_said() {
     assert_eq!(error(&[]), "none");
 }
 
-/// Each of so many calls fails once: the error names the call. Where a failure does no harm, as in asking whether an address is the
-/// device's, there is none.
+/// Each call of the driver fails once: the error names the call. A failure that does no harm, such as in asking if an
+/// address is the device's, raises no error.
 #[test]
 fn every_call_of_the_driver_may_fail() {
     let mut seen = std::collections::BTreeSet::new();

@@ -1,12 +1,12 @@
-//! Kernels written by hand. Those of `tests/cuda`, whose CUDA is compiled elsewhere, are right to begin with: the simulator
-//! finds nothing in them, under schedules that differ, and they print and read back.
+//! Kernels written by hand. The kernels of `tests/cuda`, whose CUDA is compiled elsewhere, are right: the simulator finds
+//! nothing in them, under different schedules, and they print and read back.
 //!
-//! The kernels of `tests/races` are wrong, or the mended form of one that is. Their first lines say what every schedule finds
-//! something of, and some schedule between two statements that begin so:
+//! The kernels of `tests/races` are wrong, or the mended form of one that is. Their first lines name the findings that
+//! every schedule makes, and the two statements between which some schedule makes them:
 //!
 //! ```text
 //! # finds: write-after-read            kinds of findings, or `nothing`
-//! # first: load left                   what the earlier statement does
+//! # first: load left                   the beginning of the earlier statement
 //! # then: copy async left              and the later one
 //! # resident: 200                      blocks that a GPU has at once
 //! ```

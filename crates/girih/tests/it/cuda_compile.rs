@@ -31,7 +31,7 @@ fn toolchain() -> Toolchain {
     Toolchain::find(&Places::from_environment()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Whether nothing is left to another run.
+/// Returns true if this run tests every target.
 fn every_target() -> bool {
     std::env::var("KERNELS").is_ok_and(|all| all == "all")
 }
@@ -40,7 +40,7 @@ fn files() -> Vec<KernelFile> {
     ["cuda", "races"].into_iter().flat_map(kernel_files::of).collect()
 }
 
-/// What NVRTC said, with the statements it said it of.
+/// The output of NVRTC, with the statements that it is about.
 fn compiled(tools: &Toolchain, kernels: &[&Kernel], target: &str) -> girih::cuda::Object {
     let unit = emit(kernels, &Target::named(target).expect("a target")).unwrap_or_else(|r| panic!("{}", r.message));
     match tools.compile(&unit, target) {
@@ -125,7 +125,7 @@ fn kernels_become_the_instructions_meant() {
     assert!(wrong.is_empty() && count >= 2 * 9, "{}", wrong.join("\n"));
 }
 
-/// What the rules make of models: instructions that must be there, nothing spilled, no array in local memory.
+/// The compiled kernels of models: instructions that must be there, nothing spilled, no array in local memory.
 #[test]
 #[ignore = "needs NVRTC and nvdisasm: `make cuda`"]
 fn models_become_the_instructions_meant() {
@@ -166,7 +166,7 @@ fn models_become_the_instructions_meant() {
         ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128", ""),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128", ""),
-        // Of the other blocks' shared memory by generic addresses.
+        // Loads of the other blocks' shared memory by generic addresses.
         ("torch.randn(6, 9001).sum(-1)", "SHFL.BFLY UCGABAR_ARV UCGABAR_WAIT LD.E", "cluster_rows=4"),
     ];
     let all = every_target();
@@ -306,7 +306,7 @@ fn a_missing_library_says_what_brings_it() {
     assert!(text.contains("pip install girih[cuda]") && text.contains("girih-no-such-folder"), "{text}");
 }
 
-/// What `girih compile --resources` prints, of a program and of a model of several kernels.
+/// The output of `girih compile --resources`, for a program and for a model of several kernels.
 #[test]
 #[ignore = "needs NVRTC: `make cuda`"]
 fn resources_of_programs_and_models() {
@@ -332,7 +332,7 @@ fn resources_of_programs_and_models() {
     }
 }
 
-/// What the stand-in for a driver reads behind machine code, of which nobody tells it the length.
+/// The IR that the stand-in for a driver reads behind machine code, whose length it is not told.
 #[test]
 #[ignore = "needs NVRTC: `make cuda`"]
 fn images_are_read_behind_their_machine_code() {

@@ -1,6 +1,6 @@
-//! Emitted CUDA executed without a GPU: the source that NVRTC gets is compiled by the system's C++ compiler, with stand-ins for
-//! CUDA's own functions (`cuda_on_host.h`) and for threads, shared memory and what is one instruction of PTX
-//! (`cuda_block_on_host.h`), and run. What it leaves in memory is what the simulator leaves, bit for bit.
+//! Emitted CUDA executed without a GPU: the source that NVRTC gets is compiled by the system's C++ compiler, with stand-ins
+//! for CUDA's own functions (`cuda_on_host.h`) and for threads, shared memory and single instructions of PTX
+//! (`cuda_block_on_host.h`), and run. It leaves the same memory as the simulator, bit for bit.
 //!
 //! Threads run in both orders, and asynchronous copies land at once or when they are waited for. `KERNELS=all` runs each
 //! program for every target.
@@ -81,7 +81,7 @@ fn tensors(kernel: &Kernel, args: &[u64]) -> Vec<[u64; 19]> {
     kernel.tensors.values().map(one).collect()
 }
 
-/// What the source leaves in memory; the error says what went wrong.
+/// The memory after the source has run; the error says why it failed.
 fn execute(program: &Program, kernel: &Kernel, object: &Path, mode: i32) -> Result<Vec<Vec<u8>>, String> {
     // Arrays begin where the simulator's do, at multiples of 64 bytes.
     let mut arrays: Vec<Vec<u8>> =
@@ -183,7 +183,7 @@ fn the_source_computes_what_the_simulator_does() {
     assert!(kernels >= 25, "{kernels}");
 }
 
-/// What is wrong in the source alone is noticed: a barrier or a wait that is not printed.
+/// Errors in the source alone are noticed: a barrier or a wait that is not printed.
 #[test]
 fn a_line_that_is_missing_is_noticed() {
     let Some(built) = compiler("cuda-missing") else { return };

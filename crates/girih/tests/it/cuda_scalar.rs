@@ -1,6 +1,6 @@
 //! Every scalar operation at every type in emitted CUDA against `num::eval::apply`, without a GPU: the source is compiled
-//! by the system's C++ compiler, with stand-ins for CUDA's own functions (`cuda_on_host.h`). What is one instruction of
-//! PTX cannot be compiled so and is replaced too, by what the PTX ISA says of it.
+//! by the system's C++ compiler, with stand-ins for CUDA's own functions (`cuda_on_host.h`). A function that is one
+//! instruction of PTX cannot be compiled so; it is replaced too, by the PTX ISA's definition.
 //!
 //! Overflow of signed integers, which C++ leaves undefined, stops the test.
 

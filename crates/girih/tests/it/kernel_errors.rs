@@ -1,4 +1,5 @@
-//! What rustc and `#[girih::kernel]` say of wrong kernels: each file of tests/kernel_errors is compiled, and each of its lines has
+//! The errors of rustc and `#[girih::kernel]` for wrong kernels: each file of tests/kernel_errors is compiled, and each of
+//! its lines has
 //! the errors that its comments `//~ text` name, and no others.
 
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ fn check(file: &Path, library: &Path, dependencies: &Path) -> Result<(), String>
         .unwrap();
     let said = String::from_utf8_lossy(&out.stderr).replace("girih::lang::", "");
     let name = file.file_name().unwrap().to_string_lossy();
-    // `path:line:column: error[E0277]: message`, each of which may go on in further lines.
+    // `path:line:column: error[E0277]: message`; a message may go on in further lines.
     let mut found: Vec<(usize, String)> = Vec::new();
     for line in said.lines() {
         if let Some((_, rest)) = line.split_once(&format!("{name}:"))

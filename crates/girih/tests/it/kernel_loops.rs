@@ -222,7 +222,7 @@ tile kernel reduce(X: ptr TY, Y: ptr TY, n: i32):
   store Y[bx] = r
 ";
 
-/// What a kernel that looks at the bits of floats sees of NaNs: those it loads as they are, those it computes canonical.
+/// The bits of NaNs in a kernel that looks at them: loaded ones as they are, computed ones canonical.
 const BITS: &str = "\
 tile kernel bits(X: ptr f32, Y: ptr i32):
   for i in 0..32: free vector(16)

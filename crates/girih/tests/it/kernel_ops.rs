@@ -61,7 +61,7 @@ fn sixteen_at_a_time() {
     compare(16, &Target::cpu(), &["-mavx2", "-mfma"], "v");
 }
 
-/// What has an instruction of its own there.
+/// Operations that have an instruction of their own there.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn in_the_instructions_of_avx512() {

@@ -164,7 +164,7 @@ fn an_index_that_wraps_takes_the_general_version() {
     }
 }
 
-/// Every block adds 1 to a global, the last element of which is copied out.
+/// Every block adds 1 to a global; its last element is copied out.
 const COUNTER: &str = r#"cuda_tile.module @m {
   global @counter <i32: [40, 2]> : tile<2xi32>
   entry @count(%out: tile<ptr<i32>>) {

@@ -76,7 +76,7 @@ impl Case {
         self.grid.unwrap_or_else(|| self.kernel.blocks(args).expect("a grid").map(|n| n as u32))
     }
 
-    /// What the kernel leaves in memory; `None` where the simulator finds something.
+    /// The memory after the kernel has run; `None` where the simulator finds something.
     fn simulated(&self, kernel: &Kernel) -> Option<Vec<Vec<u8>>> {
         let mut left = None;
         for seed in 0..SEEDS {
@@ -107,7 +107,7 @@ impl Case {
         let script = folder.join("k.sim");
         std::fs::write(&script, run).expect("it is written");
         let mut command = Command::new("oclgrind-kernel");
-        // A load of which nothing comes can race too.
+        // A load whose result is unused can race too.
         command.args(["--build-options", "-cl-opt-disable"]);
         command.args(["--data-races", "--uniform-writes", "--max-errors", "1", "--num-threads", "1"]).arg(&script);
         let done = command.output().expect("oclgrind-kernel, of Debian's package oclgrind");
@@ -149,7 +149,7 @@ fn cases() -> Vec<Case> {
     all
 }
 
-/// Deletes one barrier, the one with so many before it.
+/// Deletes one barrier: the one with `left` barriers before it.
 fn without(body: &mut Vec<Stmt>, left: &mut usize) -> bool {
     for at in 0..body.len() {
         let done = match &mut body[at] {

@@ -627,7 +627,7 @@ fn grown(x: &mut [f32], n: i32, #[constexpr] block: i32) {
 
 #[test]
 fn autotuners_choose_once_for_each_key() {
-    // Of these, 3 is no extent of a tile.
+    // The first, 3, cannot be an extent of a tile.
     static BLOCKS: Autotuner<i32> = Autotuner::new(&[3, 64, 512]);
     let mut runs = 0;
     for n in [100usize, 100, 700] {

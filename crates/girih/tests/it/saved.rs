@@ -74,7 +74,7 @@ fn another_version_or_processor_is_compiled_anew_and_told() {
     change(&path, &other, of_object);
     let error = Model::load(&other, Options::default()).err().unwrap().to_string();
     assert!(error.contains("is damaged: part") && error.contains("is not what was written"), "{error}");
-    // Code for this processor of which the plan differs: another number of threads makes other kernels, or packs otherwise.
+    // Code for this processor with another plan: another number of threads makes other kernels, or packs otherwise.
     assert_eq!(
         told(&|h| h["plan"] = "another".into()),
         "this machine compiles it otherwise: its processor, caches or threads are others"

@@ -1,4 +1,4 @@
-//! A model stopped after any number of rewrites computes the same: what is left undone is done as written.
+//! A model stopped after any number of rewrites computes the same: the part that is not rewritten runs as written.
 
 use girih::model::{Model, Tensor};
 use girih::{CachePolicy, Options};

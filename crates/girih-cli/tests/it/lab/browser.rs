@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Lab;
 
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// What keeps it from doing anything of its own accord.
+/// Flags that keep it from doing anything of its own accord.
 const FLAGS: [&str; 8] = [
     "--headless",
     "--no-sandbox",
@@ -34,7 +34,7 @@ pub struct Browser {
     from: Receiver<Value>,
     next: u64,
     session: Option<String>,
-    /// What went wrong in the page.
+    /// The errors of the page.
     pub errors: Vec<String>,
 }
 
@@ -155,7 +155,7 @@ impl Browser {
     /// A number that an expression gives.
     #[track_caller]
     pub fn number(&mut self, expression: &str) -> f64 {
-        self.eval(expression).as_f64().unwrap_or_else(|| panic!("{expression} is no number"))
+        self.eval(expression).as_f64().unwrap_or_else(|| panic!("{expression} is not a number"))
     }
 
     /// Waits until an expression is true.

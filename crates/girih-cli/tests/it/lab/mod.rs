@@ -80,7 +80,7 @@ pub const SPINS: &str = r#"cuda_tile.module @m {
 }
 "#;
 
-/// What would change what a test sees.
+/// Variables that would change a test's results.
 const VARIABLES: [&str; 11] = [
     "GIRIH_DEVICE",
     "GIRIH_CC",
@@ -150,8 +150,8 @@ impl Drop for Lab {
     }
 }
 
-/// What a process of a test needs: it can be interrupted, though the tests may run where SIGINT is ignored, and it ends
-/// with the thread that started it, whatever becomes of that.
+/// Prepares a process of a test: it can be interrupted, though the tests may run where SIGINT is ignored, and it ends with
+/// the thread that started it.
 fn alone(command: &mut Command) {
     let prepare = || {
         // SAFETY: both calls may be made between fork and exec.

@@ -74,7 +74,7 @@ pub fn build(name: &str, source: &str, more: &[&str]) -> Option<Unit> {
 
 type Entry = unsafe extern "C" fn(*const u64, *mut Ctx, i64, i64) -> i32;
 
-/// What a run left behind besides memory.
+/// The results of a run besides memory.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub code: i32,

@@ -15,7 +15,7 @@ use girih_compiler::tile::target::Target;
 
 pub const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
 
-/// Of each family of kernels some, small and of sizes that do not divide.
+/// Some kernels of each family, small and of sizes that blocks do not divide.
 const MODELS: &[&str] = &[
     "torch.nn.functional.gelu(torch.randn(5, 300))",
     "torch.randn(33, 65).transpose(0, 1) + 1",
@@ -81,7 +81,7 @@ const GROUPED: &[(&str, &[&str])] = &[
          dtype=torch.float8_e4m3fn).float())",
         &["fast_acc=1", "mc=64", "nc=64"],
     ),
-    // Of which one goes on while the next begins.
+    // Products that go on while the next begins.
     (
         "torch.randn(130, 400, dtype=torch.float16) @ torch.randn(400, 136, dtype=torch.float16)",
         &["mc=64", "nc=64", "kc=32", "slots=4"],
@@ -92,7 +92,7 @@ const GROUPED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Products whose blocks go in groups and take their turns, on so many multiprocessors of one target each, as
+/// Products whose blocks go in groups and take their turns, on the given number of multiprocessors of one target each, as
 /// their pipelines differ.
 pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
     (
@@ -157,7 +157,7 @@ pub const CLUSTERED: &[(&str, &[&str], &[&str])] = &[
         &["split_k=1", "mc=32", "nc=32", "kc=32", "slots=2", "warp_specialize=1", "cluster=4"],
         &["sm_90a", "sm_100a"],
     ),
-    // Rows, of which each block of a cluster has a part.
+    // Rows that the blocks of a cluster share.
     ("torch.nn.functional.layer_norm(torch.randn(3, 400), (400,))", &["cluster_rows=4"], &["sm_90a", "sm_100a"]),
     ("torch.randn(2, 600, dtype=torch.float16).sum(-1)", &["cluster_rows=8"], &["sm_90a"]),
     ("torch.randn(700).abs().max()", &["cluster_rows=2"], &["sm_100a"]),
@@ -192,7 +192,8 @@ pub fn suite(all: bool) -> impl Iterator<Item = (Program, &'static str)> {
     all.chain(in_turn).chain(clustered)
 }
 
-/// Kernels whose blocks take their turns on so many multiprocessors; on another target than the list's, those of which they do.
+/// Kernels whose blocks take their turns on `workers` multiprocessors; on another target than the list's, only the kernels
+/// whose blocks do.
 pub fn programs_in_turn(text: &str, target: &str, knobs: &[&str], workers: u32) -> Vec<Program> {
     let made = programs_on(text, Target::named(target).unwrap().with_workers(workers), knobs);
     let listed = IN_TURN.contains(&(text, knobs, target, workers));
@@ -212,7 +213,7 @@ impl Program {
         girih_compiler::kernel::print::print(&self.lowered.kernel).contains("wgmma")
     }
 
-    /// Whether a block takes several iterations of its nest.
+    /// Returns true if a block takes several iterations of its nest.
     pub fn takes_turns(&self) -> bool {
         girih_compiler::kernel::print::print(&self.lowered.kernel).contains("for round in ")
     }
@@ -257,7 +258,7 @@ pub fn fill(dtype: DType, count: u64, seed: u64) -> Vec<u8> {
     (0..count).flat_map(|i| one(i).to_le_bytes()[..dtype.bytes() as usize].to_vec()).collect()
 }
 
-/// What a run leaves in memory; `None` where the simulator found something.
+/// The memory after a run; `None` where the simulator found something.
 pub fn simulate(program: &Program, kernel: &Kernel, seed: u64) -> Option<Vec<Vec<u8>>> {
     let mut memory = VecMemory::new();
     let arrays = program.arrays.iter().enumerate();

@@ -19,10 +19,10 @@ pub struct KernelFile {
     pub args: Vec<Given>,
 }
 
-/// What a launch gives a parameter.
+/// The argument that a launch gives a parameter.
 #[derive(Clone, Copy)]
 pub enum Given {
-    /// So many elements.
+    /// An array of this number of elements.
     Array(DType, u64),
     Number(DType, u64),
 }
@@ -47,7 +47,7 @@ impl KernelFile {
         KernelFile { grid: launch.grid.expect("a grid"), args, name, text, kernel }
     }
 
-    /// What its lines say that begin so, in order.
+    /// The rest of each line that begins with `key`, in order.
     pub fn said(&self, key: &str) -> Vec<&str> {
         self.text.lines().filter_map(|l| l.strip_prefix("# ")?.strip_prefix(key).map(str::trim)).collect()
     }

@@ -59,7 +59,7 @@ pub fn source(kernel: &Kernel) -> Result<String, String> {
     Ok(text + &printer.out + "}\n")
 }
 
-/// What OpenCL calls a type. A truth value is held as a byte.
+/// OpenCL's name of a type. A truth value is held as a byte.
 fn word(d: DType) -> Result<&'static str, String> {
     Ok(match d {
         DType::I1 => "uchar",

@@ -1,4 +1,4 @@
-//! What the project promises of memory, undefined operations, blocks and traps, shown natively and on the evaluator.
+//! The project's promises on memory, undefined operations, blocks and traps, shown natively and on the evaluator.
 
 mod aliasing;
 mod blocks;

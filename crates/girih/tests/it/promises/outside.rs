@@ -96,9 +96,9 @@ fn part(access: &str) -> Case {
 
 type Verdict = Option<(Code, String, Option<Span>, [u32; 3])>;
 
-/// What the device says of a launch, and what it left.
+/// A device's verdict on a launch, and the results.
 fn launch(case: &Case, device: Device, x: usize, sizes: [i32; 2], at: [i64; 2]) -> (Verdict, Vec<i32>) {
-    // What lies after the part that is passed does not belong to another argument.
+    // Memory after the part that is passed does not belong to another argument.
     let (mut xs, mut ys) = ((0..4096).collect::<Vec<i32>>(), vec![-1i32; 32]);
     let number = |n: i64| match case.bits {
         8 => Arg::from(n as i8),
