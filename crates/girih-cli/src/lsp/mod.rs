@@ -252,7 +252,7 @@ impl Server {
                 let mut text = std::mem::take(&mut document.text);
                 for change in params["contentChanges"].as_array().into_iter().flatten() {
                     if text.change(change).is_none() {
-                        say!("girih lsp: a change of {uri} is none");
+                        say!("girih lsp: a change of {uri} is malformed");
                     }
                 }
                 *document = Document::new(text, version);

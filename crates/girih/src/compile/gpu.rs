@@ -15,7 +15,7 @@ pub(crate) fn text(stage: Stage, kernels: &[&Kernel], target: &Target) -> Result
         Stage::Cuda | Stage::Ptx | Stage::Sass if threads => {}
         Stage::Cuda | Stage::Ptx | Stage::Sass => {
             return Err(Error::argument(format!(
-                "the stage {} is of GPUs, and the target is {}; name one: --target sm_90a",
+                "stage `{}` needs a GPU target, but the target is `{}`; name one: --target sm_90a",
                 stage.name(),
                 target.name
             )));
@@ -63,7 +63,8 @@ fn object(toolchain: &Toolchain, unit: &Unit, kernels: &[&Kernel], target: &Targ
 /// The registers, memory and occupancy of each kernel on a multiprocessor, as a table.
 pub(crate) fn resources(kernels: &[&Kernel], target: &Target) -> Result<String> {
     if !target.has(Capability::Threads) {
-        let message = format!("`--resources` is of GPUs, and the target is {}; name one: --target sm_90a", target.name);
+        let message =
+            format!("`--resources` needs a GPU target, but the target is `{}`; name one: --target sm_90a", target.name);
         return Err(Error::argument(message));
     }
     let unit = pipeline::emit_cuda(kernels, target).map_err(|d| Error::Program(vec![d]))?;

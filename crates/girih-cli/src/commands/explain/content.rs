@@ -103,7 +103,7 @@ fn data(e: &Explained) -> Value {
         "steps": e.steps.iter().map(step).collect::<Vec<_>>(),
         "rules": rules(&e.steps),
         "kernels": kernels.collect::<Vec<_>>(),
-        "hint": "Click a line: what was made for the same operation lights up in every stage. Esc clears.",
+        "hint": "Click a line: the lines of the same operation light up in every stage. Esc clears.",
     })
 }
 
@@ -230,7 +230,7 @@ fn kernels(drawing: &Drawing, profile: Option<&Profile>) -> String {
             p.limits.bytes / 1e9,
             if p.measured { "measured here" } else { "as the GPU's maker gives them" }
         ),
-        None => "<p class=\"note\">With <code>--profile</code> the table has what each kernel takes.</p>".to_string(),
+        None => "<p class=\"note\">With <code>--profile</code> the table has the time of each kernel.</p>".to_string(),
     };
     out
 }
