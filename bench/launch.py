@@ -4,7 +4,7 @@
 
 Each row is a median over many launches of a compiled kernel with one block and nothing to do. "dispatcher" is cuTile's
 part alone: its `launch` on a driver whose functions return at once, built here with the C compiler. The rest is Girih's:
-turning NumPy arrays into what cuTile takes, its `launch` around cuTile's, and the driver's part of the launch.
+turning NumPy arrays into cuTile's arguments, its `launch` around cuTile's, and the driver's part of the launch.
 
 The compilations are those of a new elementwise kernel in a process that has compiled another before: cuTile's part,
 from Python to bytecode, and Girih's, from bytecode to loaded machine code, without and with the cache on disk.

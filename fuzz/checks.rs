@@ -45,8 +45,8 @@ pub fn read(bytes: &[u8]) -> Option<(Module, Version)> {
     }
 }
 
-/// What was read, verifies and has entries alone is written at its version, and reads back as the same program. Written again, it has the
-/// same locations too; the first time, those that no reader of NVIDIA's would take may become others.
+/// A program that was read, verifies and has only entries is written at its version, and reads back the same. Written
+/// again, it has the same locations too; the first time, locations that no reader of NVIDIA's would take may become others.
 pub fn roundtrip(bytes: &[u8]) {
     let Some((module, version)) = read(bytes) else { return };
     let functions = module.funcs.iter().any(|f| f.kind != FuncKind::Entry);

@@ -1,5 +1,5 @@
 //! How much memory a piece of work takes: an allocator that counts, for each thread, the bytes in use and their peak.
-//! Shared with the tests that replay what the fuzzer found.
+//! Shared with the tests that replay the fuzzer's findings.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

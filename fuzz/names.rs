@@ -4,7 +4,7 @@
 //! it (kernels, values, globals, files, functions, formats, messages), or are the program itself. Checked: the C of the
 //! program is that of the same program with plain names, token by token, except for identifiers, which correspond one to one.
 //! The C is read by a lexer of its own that takes no comment, literal or line for more than it is.
-//! The printed IRs read back as what they were printed from, and hold nothing that a terminal would not show.
+//! The printed IRs read back as what they were printed from, and hold only characters that a terminal shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -348,7 +348,7 @@ pub fn words_of(source: &str) -> Vec<&str> {
     words(&tokens(source)).into_iter().collect()
 }
 
-/// Key words of C11 and GNU C, and what <stdint.h> and compilers define.
+/// Key words of C11 and GNU C, and the names that <stdint.h> and compilers define.
 fn is_word_of_c(word: &str) -> bool {
     const WORDS: &str = "auto break case char const continue default do double else enum extern float for goto if inline \
         int long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile \

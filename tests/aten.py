@@ -154,7 +154,7 @@ def widened(case):
 
 
 def compare(case, found, wide, got):
-    """Nothing, or what is wrong with one result."""
+    """None, or the error of one result."""
     if case.unchecked:
         return None
     if tuple(found.shape) != tuple(got.shape):

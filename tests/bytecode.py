@@ -113,7 +113,7 @@ class Checker:
         run(self.compiler, "--gpu-name", "sm_100", "-O0", path, "-o", out)
 
     def check(self, module):
-        """Yields (check, complaint or None) for what applies to a module."""
+        """Yields (check, complaint or None) for the checks that apply to a module."""
         stem = module.name.replace("/", " ")
         text_file, written, cubin = (self.scratch / f"{stem}.{kind}" for kind in ("mlir", "again", "cubin"))
 

@@ -182,7 +182,7 @@ def girih(binary, device, path, feed, results, folder):
 
 
 def differs(got, want):
-    """What is wrong with a result; nothing if it is right."""
+    """The error of a result; nothing if it is right."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return f"{got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
     error = np.abs(got.astype(np.float64) - want.astype(np.float64)).max(initial=0)

@@ -44,7 +44,7 @@ def transposed(x, w, stride, padding, extra):
 
 
 def draw(rng):
-    """An expression of `x` and `w`, their shapes, and what gives the exact result."""
+    """An expression of `x` and `w`, their shapes, and a function that gives the exact result."""
     n = rng.choice([1, 2, 2, 2, 3])
     kind = rng.choice(["plain"] * 4 + ["transposed", "gradient", "gradient"])
     batch = rng.choice([1, 2, 3])

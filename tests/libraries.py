@@ -4,7 +4,7 @@
 
 The models are those of tests/models.py, for all their extents; the tile programs are examples/, on the arguments of their
 launch comments. The C is compiled with -Wall -Wextra -Werror and called on one thread and on several; a C program runs the
-ResNet. What is built for GPUs compiles against CUDA's headers, where the environment has them.
+ResNet. Libraries for GPUs compile against CUDA's headers, where the environment has them.
 """
 
 import argparse

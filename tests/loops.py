@@ -277,7 +277,7 @@ FAMILIES = [recurrent, scan, loop_count, loop_while, nested, branch]
 
 
 def run(girih, device, path, feed, outputs, folder):
-    """The results, or what girih says, and how many kernels it compiled."""
+    """The results, or girih's message, and the number of kernels it compiled."""
     command = [girih, "run", path, "--device", device]
     for name, array in feed.items():
         np.save(f"{folder}/{name}.npy", array)

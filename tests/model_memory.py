@@ -37,7 +37,7 @@ class Chain:
         return w, self.constant(f"w{i}", w)
 
     def scales(self, i, count):
-        # So that what goes through a layer stays of one size.
+        # So that the values between layers keep one size.
         s = (self.rng.uniform(0.5, 1.5, count) / (74 * self.n**0.5)).astype("f4")
         return s, self.constant(f"s{i}", s)
 
@@ -107,7 +107,7 @@ KINDS = {
 
 
 def run(girih, folder, name, *options):
-    """The exit code, what it says, and the peak memory in bytes of a run whose kernels are compiled."""
+    """The exit code, the output, and the peak memory in bytes of a run whose kernels are compiled."""
     command = [girih, "run", f"{folder}/m.onnx", "--arg", f"x={folder}/x.npy", "--save", f"{name}={folder}/y.npy", *options]
     peak_memory.run(command)
     code, _, said, peak = peak_memory.run(command)

@@ -317,7 +317,7 @@ def body(nodes, inputs, outputs):
 
 
 def recurrent():
-    """Loops over a length that is an input's, rounds that a condition ends, and a branch by what was computed."""
+    """Loops over a length that is an input's, rounds that a condition ends, and a branch by a computed value."""
     net = Net(11)
     y = net.op("LSTM", "x", net.weight(1, 20, 6), net.weight(1, 20, 5), hidden_size=5)
     rows = net.op("Squeeze", y, net.ints(1))
@@ -473,7 +473,7 @@ MOST_PAGE = 3 << 20
 
 
 def explained(binary, path, folder):
-    """What is wrong with the page of a model, if anything is: every model has one, of less than 3 MiB."""
+    """The error of a model's page, if any: every model has one, of less than 3 MiB."""
     page = os.path.join(folder, "page.html")
     done = subprocess.run([binary, "explain", path, "--html", page], capture_output=True, text=True)
     if done.returncode:
@@ -508,7 +508,7 @@ def main():
             classical = any(o.domain == "ai.onnx.ml" for o in model.opset_import)
             single = ReferenceEvaluator(model, new_ops=[DynamicQuantizeLSTM])
             double = single if classical else ReferenceEvaluator(in_double(model), new_ops=[DynamicQuantizeLSTM])
-            # What is compiled for the shapes that come has no page without them.
+            # A model that is compiled for given shapes has no page without them.
             if trouble := name != "shaped" and explained(args.binary, path, folder):
                 failed += 1
                 print(f"FAILED {name}: explain: {trouble}")

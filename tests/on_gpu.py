@@ -90,7 +90,7 @@ def cases(examples):
         yield f"{text} with {knobs}", ["-c", text, *(word for knob in knobs.split() for word in ("--knob", knob))]
     for name, launch in simulated.EXAMPLES.items():
         yield name, [os.path.join(examples, f"{name}.mlir"), *launch.split()]
-        # As the file itself says it is launched, for what prints nothing.
+        # Launched as the file itself says, for programs that print nothing.
         if name not in ("hello", "print_in_turn", "mutex"):
             yield f"{name}, whole", [os.path.join(examples, f"{name}.mlir")]
 

@@ -93,7 +93,7 @@ def read(path, text):
 
 
 def compare(case, expected, folder, types):
-    """Why the outputs are not what was expected; None where they are."""
+    """Why the outputs are not the expected ones; None where they are."""
     texts = types.split(";") if types else []
     if len(texts) != len(expected):
         return f"{len(texts)} outputs, not {len(expected)}"
@@ -146,7 +146,7 @@ def reason(text):
 
 
 def rows(refused):
-    """The page's table of what is refused: the number of tests, what, and why."""
+    """The page's table of refusals: the number of tests, the feature, and the reason."""
     counts = collections.Counter()
     for why, names in refused.items():
         kind = next((i for i, (word, _, _) in enumerate(OUTSIDE) if re.search(word, why)), None)

@@ -3,7 +3,7 @@
 with NumPy or worked out by hand, and natively against the evaluator, bit for bit. Fails too when an operation of the
 compiler's table, or an element type it admits, has no case. With GIRIH_CHECK=1 in the environment the native runs check
 every memory access. With `--target` a GPU on the simulator takes the place of native code, and with `--gpu` the GPU of this
-machine; what they refuse must be in the table of docs/gpu.md."""
+machine; refusals must be in the table of docs/gpu.md."""
 import argparse
 import concurrent.futures
 import pathlib
@@ -75,7 +75,7 @@ def main():
             folder.mkdir(parents=True, exist_ok=True)
             start = time.monotonic()
             results = []
-            # Where atomics meet, schedules may differ in what they leave: each is compared with what is expected.
+            # Where atomics meet, schedules may leave different values: each is compared with the expected ones.
             runs = options.schedules if "atomic" in program.text() else 1
             for seed in range(runs):
                 results = program.run(options.girih.resolve(), folder, seed, options.schedules // runs)

@@ -203,7 +203,7 @@ def judge(name, dtype, count, device):
         tried.append((sample, wanted, exact))
 
     def attempt(backend, **options):
-        """What is wrong with the first sample that differs: (verdict, why)."""
+        """The error of the first sample that differs: (verdict, why)."""
         torch._dynamo.reset()
         compiled = torch.compile(function, backend=backend, dynamic=None, **options)
         for number, (sample, wanted, exact) in enumerate(tried):
@@ -263,7 +263,7 @@ def child(args):
 
 # All of them, from the parent.
 
-# Pairs that one process judges, before a new one takes the next: Dynamo keeps what it compiled.
+# Pairs that one process judges, before a new one takes the next: Dynamo keeps its compiled code.
 CHUNK = 24
 
 

@@ -1,4 +1,4 @@
-"""Every crate that a user depends on, as it would be published: `cargo package`, then a project that depends on what was packaged, and
+"""Every crate that a user depends on, as it would be published: `cargo package`, then a project that depends on the packages, and
 the command as `cargo install` installs it. `make package` runs it."""
 
 import os
@@ -24,7 +24,7 @@ def main():
     run("cargo", "package", "--quiet", "--allow-dirty", *(word for crate in CRATES for word in ("-p", crate)))
     packages = {crate: ROOT / "target/package" / f"{crate}-{version()}" for crate in CRATES}
 
-    # The README's kernel, by somebody who has nothing of this checkout but the packages.
+    # The README's kernel, on a machine that has only the packages, not this checkout.
     readme = (ROOT / "README.md").read_text().split("## From Rust")[1]
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "project"

@@ -4,9 +4,9 @@
 
 A program is a few lines of Python over tensors and numbers, with two or three sets of arguments: other extents (0 and 1
 among them), other integers (negative ones too), other layouts. It is called with each set in turn, so that PyTorch
-compiles it anew with symbols for what changes. Results must be PyTorch's: values (integers and truth values exactly,
-floats exactly where no order of operations matters, else within what rounding costs), dtypes, shapes, strides of dense
-results, which results show which arguments and each other, what was written into arguments, and whether it raises.
+compiles it anew with symbols for the extents that change. Results must be PyTorch's: values (integers and truth values
+exactly, floats exactly where no order of operations matters, else within a bound on rounding), dtypes, shapes, strides of
+dense results, the results' views of arguments and of each other, writes to arguments, and exceptions.
 
 One in eight groups has functions under stacks of function transforms (`grad`, `vmap`, `jvp`, ...; torch_programs/transforms.py),
 and one has models whose weights are written to between calls, past PyTorch's count of writes too (torch_programs/weights.py).
@@ -258,7 +258,7 @@ class Worker:
 
 
 class Campaign:
-    """Seeds that are handed out, and what came of them."""
+    """Seeds that are handed out, and their outcomes."""
 
     def __init__(self, args):
         import threading

@@ -1,4 +1,4 @@
-"""The wheel as somebody has it who has nothing else of Girih: no Rust, no checkout, at last no C compiler.
+"""The wheel on a machine that has nothing else of Girih: no Rust, no checkout, at last no C compiler.
 
     tests/wheel.py dist/girih-0.1.0-cp310-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl
 

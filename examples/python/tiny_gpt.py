@@ -250,7 +250,7 @@ class GPT:
         norm_backward[(8,)](x, self.w[name][0], dout, dx, *self.g[name], len(x), D=self.D, device=self.device)
 
     def forward(self, tokens):
-        """Logits for every position; what the backward pass needs is kept."""
+        """Logits for every position; values that the backward pass needs are kept."""
         rows, sequences = tokens.size, tokens.size // self.T
         scale, head = (self.D // self.H) ** -0.5, self.D // self.H
         x = np.empty((rows, self.D), np.float32)

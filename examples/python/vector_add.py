@@ -1,6 +1,6 @@
 """The sum of two vectors: a first kernel.
 
-Shows: blocks of a grid, tiles of addresses, a mask for what lies beyond the end.
+Shows: blocks of a grid, tiles of addresses, a mask for elements beyond the end.
 """
 
 import numpy as np

@@ -1,5 +1,5 @@
-"""Modules written operation by operation with the encoder of the installed cuda-tile package, for what its compiler never
-emits. In: a version and a function that calls the encoder. Out: the bytes of a module.
+"""Modules written operation by operation with the encoder of the installed cuda-tile package, for modules that its
+compiler never emits. In: a version and a function that calls the encoder. Out: the bytes of a module.
 
     with module(version) as (m, data):
         with m.entry("k", ["f32"]) as (b, [x]):

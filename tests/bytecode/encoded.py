@@ -460,7 +460,7 @@ def assumptions(m):
 
 @writes(functions=2, producer="girih tests")
 def globals_and_entries(m):
-    """Two entries, globals of each visibility, hints of each kind, and the name of who wrote the module."""
+    """Two entries, globals of each visibility, hints of each kind, and the name of the module's producer."""
     section = m.writer.global_section
     section.define_global("table", m.type("4xf32"), b"".join(code.float_to_bits(v, code.SimpleType.F32).to_bytes(4, "little")
                                                              for v in (0.1, 0.2, 0.3, 0.4)), alignment=16)

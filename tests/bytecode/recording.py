@@ -104,7 +104,7 @@ def too_long(*_):
 
 
 def record(path, seconds=10):
-    """The launches of the script at `path`, and what ended it early, if anything did."""
+    """The launches of the script at `path`, and the exception that ended it early, if any."""
     launches = {}
 
     def launch(_stream, _grid, kernel, arguments, **_):

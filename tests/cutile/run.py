@@ -4,8 +4,8 @@
                                [--filter TEXT] [--jobs N]
 
 Each program is a script that checks itself against NumPy and knows nothing of Girih: it runs under
-`python -m girih.cutile` in a process of its own. One line per program, the tail of what a failed one printed, and one
-line of counts. Without a filter it also checks that the programs use every public name of cuda.tile that kernels have,
+`python -m girih.cutile` in a process of its own. One line per program, the end of a failed one's output, and one line
+of counts. Without a filter it also checks that the programs use every public name of cuda.tile that kernels have,
 every member of its enumerations, and every keyword-only argument: EXCEPTIONS lists what they leave out, and why.
 
 On the simulator of a GPU, which is slow, every second program runs, each for one target in turn; with `--all`, or a filter,
@@ -55,7 +55,7 @@ def programs(pattern, folders):
 
 
 def run(path, options, timeout):
-    """The exit code, what was printed and the seconds it took."""
+    """The exit code, the output and the seconds it took."""
     environment = dict(os.environ, CUDA_TILE_CACHE_DIR="off")
     if importlib.util.find_spec("girih") is None:
         paths = (str(ROOT / "python"), environment.get("PYTHONPATH"))

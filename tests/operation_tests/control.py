@@ -130,7 +130,7 @@ def endless():
             p.line(f"  continue {k}h, {k}t : tile<{d}>, tile<{d}>")
             p.line("}")
             p.expect(f"loop {d} from {start}", Tile(k, d, ()), steps)
-    # A loop without values, ended by what it stored; and a for inside a loop inside an if.
+    # A loop without values, ended by a value that it stored; and a for inside a loop inside an if.
     out = p.buffer("i32", F.bits_of("i32", [0]))
     one, ten, zero = p.constant("i32", 1), p.constant("i32", 10), p.constant("i32", 0)
     p.line("loop {")

@@ -194,7 +194,7 @@ def conversions(s):
             want = F.bits_of(t, whole)
             text = f"{x} {signed} saturating : {x.type} -> {tile(t, (N,))}"
             q.apply("ftoi", (s, t), text, t, (N,), want, f"{signed} saturating", inputs=[a])
-            # Out of range is undefined otherwise: the evaluator is shown what fits.
+            # Out of range is undefined otherwise: the evaluator gets only values that fit.
             fits = np.array([t == "i1" or e == e and abs(e) != F.inf and low <= int(e) <= high for e in v.tolist()])
             text = f"{x} {signed} : {x.type} -> {tile(t, (N,))}"
             if s == "f4E2M1FN" or not fits.any():

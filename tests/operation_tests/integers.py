@@ -130,7 +130,7 @@ def division(d):
 
 
 def poison(d):
-    """The evaluator refuses to store what the specification leaves undefined."""
+    """The evaluator refuses to store values that the specification leaves undefined."""
     width = F.BITS[d]
     ways = [("divi", 1, 0, " signed"), ("remi", 1, 0, " unsigned")]
     if d != "i1":

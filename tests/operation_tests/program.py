@@ -1,6 +1,6 @@
 """Small tile programs with an expectation for each of their outputs.
 
-A `Program` is written line by line; `expect` stores a value to a parameter of its own and says what must be found there.
+A `Program` is written line by line; `expect` stores a value to a parameter of its own and states the expected contents.
 `run` executes it on the evaluator, compares with the expectations, then natively, and compares with the evaluator.
 """
 
@@ -38,7 +38,7 @@ def tile(dtype, shape):
 
 @dataclass
 class Case:
-    """One output and what it must hold."""
+    """One output and its expected contents."""
 
     name: str
     param: str

@@ -1,4 +1,4 @@
-"""Kernels executed by Python itself, as what they are compared with.
+"""Kernels executed by Python itself, as the reference.
 
 The oracle runs a kernel's body, block by block, with NumPy in place of the language: loops, branches and calls are
 Python's own there.
@@ -39,7 +39,7 @@ class Cases(dict):
         return register
 
     def check(self, name, number, device):
-        """One launch does to memory what Python does."""
+        """One launch has the same effect on memory as Python."""
         kernel, runs = self[name]
         arguments, constants, grid = runs[number]
         data = np.arange(64, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""The pages on Python: made from what is there, and every example gives what it says."""
+"""The pages on Python: generated from the sources, and every example gives the stated result."""
 
 import contextlib
 import doctest
@@ -39,7 +39,7 @@ PAGES = ["../../README.md", "../afternoon.md", "guide.md", "from-triton.md", "fr
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_of_pages(page, tmp_path, monkeypatch):
-    """The Python of a page runs from top to bottom, and what a block of text after it says is what it prints or raises."""
+    """The Python of a page runs from top to bottom, and a block of text after it is its output or its exception."""
     monkeypatch.setenv("GIRIH_AUTOTUNE", "memory")
     monkeypatch.chdir(tmp_path)
     # Python's own debugger, and not pytest's.

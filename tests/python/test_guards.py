@@ -309,7 +309,7 @@ def test_random_models_serve_other_sizes(tmp_path, monkeypatch):
 
 
 def test_shapes_of_32_bits_are_shapes():
-    """Some exporters cast what `Shape` gives to 32 bits and back."""
+    """Some exporters cast the result of `Shape` to 32 bits and back."""
     nodes = [
         node("Shape", "x", "wide"),
         node("Cast", "wide", "narrow", to=TensorProto.INT32),

@@ -26,7 +26,7 @@ def cache(tmp_path, monkeypatch):
 
 
 class Clock:
-    """Advances when it is looked at, and by what a slow configuration takes."""
+    """Advances when it is looked at, and by the time of a slow configuration."""
 
     now = 0.0
 
@@ -56,7 +56,7 @@ def blocks(meta):
 
 
 def tuned(configs=None, **options):
-    """A kernel that adds `x` to what `out` holds, and the number of launches with each block."""
+    """A kernel that adds `x` to `out`, and the number of launches with each block."""
     launches = []
     options.setdefault("key", ["n"])
 

@@ -1,7 +1,7 @@
 """Comparisons, `and`, `or`, `not` and the bits of truths: what Python computes for each element, or a refusal.
 
 Random expressions are evaluated by Python itself, element by element, on NumPy's scalars. A kernel that gives a value gives
-that one; what looks like a mistake of precedence is refused.
+that one; likely mistakes of precedence are refused.
 """
 
 import ast

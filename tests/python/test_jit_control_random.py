@@ -1,4 +1,4 @@
-"""Random kernels of control flow do what Python does with the same functions."""
+"""Random kernels of control flow have the same effects as the same functions in Python."""
 
 import importlib.util
 

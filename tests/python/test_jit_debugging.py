@@ -12,7 +12,7 @@ import girih.language as tl
 
 
 class Stops:
-    """A breakpoint hook that keeps what the debugger would show."""
+    """A breakpoint hook that keeps the debugger's output."""
 
     def __init__(self, monkeypatch):
         self.frames = []

@@ -33,7 +33,7 @@ def kernel_of(text, name):
 
 
 def in_threads(work, count):
-    """Runs `work(i)` in threads at once, and raises what one of them raised."""
+    """Runs `work(i)` in threads at once, and raises the exception of one of them."""
     failures = []
 
     def guarded(i):

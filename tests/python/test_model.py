@@ -54,7 +54,7 @@ def feed(n, seed=0):
 
 
 def dropping():
-    """What can be compiled for some extents alone."""
+    """Models that can be compiled for some extents alone."""
     nodes = [helper.make_node("Squeeze", ["x", "axes"], ["s"]), helper.make_node("Reshape", ["s", "to"], ["y"])]
     inputs = [port("x", F, ["n", "one"]), port("to", I, ["rank"])]
     return file(nodes, inputs, [port("y", F, None)], [("axes", [1])])
@@ -181,7 +181,7 @@ def test_arrays_in_other_orders():
 
 
 def test_calls_that_look_alike():
-    """The second call on arrays that look alike goes the short way, and any other call does what it did."""
+    """The second call on arrays that look alike goes the short way, and any other call works as before."""
     model = girih.Model.from_onnx(dense().SerializeToString())
     wanted = {n: model(**feed(n)) for n in (1, 4)}
 
@@ -209,7 +209,7 @@ def test_calls_that_look_alike():
         same(4, x, ids)
     with pytest.raises(girih.ProgramError, match="`ids` is not given"):
         model(x)
-    # What is compiled for the elements of short inputs looks at them every time.
+    # A model that is compiled for the elements of short inputs looks at them every time.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         special = girih.Model.from_onnx(dropping().SerializeToString())
@@ -260,7 +260,7 @@ def test_other_devices(device):
 
 
 def at_once(work, items):
-    """Does the work for each item in a thread of its own, and raises what one of them raises."""
+    """Does the work for each item in a thread of its own, and raises the exception of one of them."""
     with ThreadPoolExecutor(len(items)) as threads:
         list(threads.map(work, items))
 
@@ -297,7 +297,7 @@ def test_threads_share_arrays_of_results():
             assert model(x=given, out=[shared]) is shared
 
     at_once(work, inputs)
-    # Runs of one model take turns, so what stays is the result of one of them, as a whole.
+    # Runs of one model take turns, so the remaining result is that of one run, as a whole.
     assert sum(np.array_equal(shared, result) for result in want) == 1
 
 

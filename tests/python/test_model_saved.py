@@ -46,7 +46,7 @@ def test_a_file_of_onnx(tmp_path):
         for a, b in zip(model(**feed(n)), again(**feed(n))):
             assert np.array_equal(a, b)
     assert again.ir("tensor") == model.ir("tensor") and "girih_0" in again.ir("c")
-    # What was loaded can be saved.
+    # A loaded model can be saved.
     again.save(path)
     assert np.array_equal(loaded(path)(**feed(3))[0], model(**feed(3))[0])
 

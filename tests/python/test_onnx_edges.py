@@ -62,7 +62,7 @@ def judged(node, arrays, constants):
 
 
 def right(found, want, tolerance, signs):
-    """For each element, whether it is the one that is wanted."""
+    """For each element, True if it is the wanted one."""
     if found.shape != want.shape or found.dtype != want.dtype:
         return np.zeros(found.shape, bool)
     if found.dtype.kind != "f":

@@ -42,7 +42,7 @@ def agree(found, wanted):
 
 
 def one_for_all(file, feeds, folder, device="cpu"):
-    """The first call compiles what all of them need, and nothing is said about it."""
+    """The first call compiles a model for all of them, without a warning."""
     model, judge, compiled = girih.Model.from_onnx(file.SerializeToString(), threads=1, device=device), runtime(file), None
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -213,7 +213,7 @@ def test_a_scan_over_batches_is_told():
 @pytest.mark.parametrize("mode", ["wrap", "reflect", "edge"])
 @pytest.mark.parametrize("pads", [[-1, 2], [2, -1], [-2, -1], [-1, 3], [3, -2], [-1, 0]])
 def test_padding_of_what_is_left_of_an_axis(mode, pads):
-    """ONNX Runtime cuts first; reflections do not reach what is cut off."""
+    """ONNX Runtime cuts first; reflections do not reach elements that are cut off."""
     x = np.arange(12, dtype=np.float32).reshape(2, 6)
     file = [helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)]
     amounts = np.array([0, pads[0], 0, pads[1]])

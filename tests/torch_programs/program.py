@@ -1,4 +1,4 @@
-"""A function as straight-line Python, its arguments, and what PyTorch computes.
+"""A function as straight-line Python, its arguments, and PyTorch's results.
 
 In: statements and several sets of arguments. Out: for each set the results of eager PyTorch, and for each result either
 "exact" or how far another order of rounding may lie from it.
@@ -27,7 +27,7 @@ DISTURBED = 2
 
 @dataclass(frozen=True)
 class View:
-    """A tensor among the arguments: elements of a storage. `whole` is false for what PyTorch knows as a view."""
+    """A tensor among the arguments: elements of a storage. `whole` is false for tensors that PyTorch knows as views."""
 
     storage: int
     size: tuple
@@ -163,7 +163,7 @@ class Run:
             self.storages[i].append(storages[-1])
 
     def step(self, statement: Statement):
-        """Runs a statement in every world; raises what PyTorch raises in the first."""
+        """Runs a statement in every world; raises the same exception as PyTorch in the first."""
         eager = self.eager
         known = {storage(v) for v in eager.values() if isinstance(v, torch.Tensor)}
         operands = [n for n in names(statement.text) if n in eager]

@@ -1,6 +1,6 @@
 """`torch.compile(backend="girih")` in processes that PyTorch's engines let work together, on this machine, over gloo.
 
-Two and four processes come to what one comes to. The collectives are PyTorch's; the pieces between them are Girih's.
+Two and four processes have the same results as one. The collectives are PyTorch's; the pieces between them are Girih's.
 """
 
 import subprocess

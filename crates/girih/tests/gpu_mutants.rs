@@ -143,7 +143,7 @@ fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
     does.then_some(s)
 }
 
-/// The mutants of a kernel: what was done to which statement, the kernel, and why it is equivalent if it is known to be.
+/// The mutants of a kernel: the change and its statement, the kernel, and why it is equivalent if it is known to be.
 fn mutants(kernel: &Kernel) -> Vec<(String, Kernel, Option<&'static str>)> {
     let mut out = vec![];
     for site in 0.. {

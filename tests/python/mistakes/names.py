@@ -1,4 +1,4 @@
-"""Names that are not known, and calls of what kernels cannot call."""
+"""Unknown names, and calls of functions that kernels cannot call."""
 
 import girih
 import girih.language as tl

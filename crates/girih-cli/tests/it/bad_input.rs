@@ -1,4 +1,4 @@
-//! What can be wrong around a program: launches, files, folders, compilers, other processes. Each with its exit code and
+//! Errors around a program: launches, files, folders, compilers, other processes. Each with its exit code and
 //! the words that tell a user what to do. (What can be wrong in a text: tests/diagnostics.)
 
 use crate::lab;

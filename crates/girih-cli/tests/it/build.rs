@@ -117,7 +117,7 @@ fn the_source_compiles_without_a_word_and_is_the_same_again() {
     }
 }
 
-/// Adds arrays, apart, in place and shifted into each other, and prints what the last element is each time.
+/// Adds arrays, apart, in place and shifted into each other, and prints the last element each time.
 const ADD_C: &str = r#"#include "add.h"
 #include <stdio.h>
 
@@ -289,7 +289,7 @@ fn a_folder_is_written_whole_and_only_builds_are_replaced() {
     let w = ["--arg", "w=ones:f32[32x64]", "--force"];
     expect(&build(&[&[&gate[..]], &w[..]].concat()), 0, "");
     assert_eq!(names(), ["build.json", "gate.c", "gate.h", "gate.weights", "libgate.a", "main.c"]);
-    // What was changed since is nobody's to replace, nor is a file in the way.
+    // A file that was changed since is not replaced, nor is a foreign file in its place.
     std::fs::write(format!("{dir}/gate.h"), "changed").unwrap();
     expect(&build(&[&[&gate[..]], &w[..]].concat()), 1, "gate.h: it was changed since it was built");
     std::fs::remove_file(format!("{dir}/gate.h")).unwrap();
@@ -353,7 +353,7 @@ fn other_processors_have_libraries_too() {
     assert!(source.lines().next().unwrap().contains(" -mavx512f ") && source.contains("f32x16"), "{source}");
 }
 
-/// Runs the commands of the page and compares what they print, numbers of bytes aside.
+/// Runs the commands of the page and compares their output, numbers of bytes aside.
 #[test]
 fn the_page_shows_what_happens() {
     let lab = Lab::new("build-page");

@@ -1,4 +1,4 @@
-//! The cache of compiled kernels, whatever is done to it: a run is right, the cache stays small, and nothing hangs.
+//! The cache of compiled kernels, under every kind of damage: a run is right, the cache stays small, and nothing hangs.
 
 use crate::lab;
 
@@ -134,7 +134,7 @@ fn the_cache_stays_within_its_size() {
     }
 }
 
-/// Each process compiles two kernels, and each removes what others have just compiled.
+/// Each process compiles two kernels, and each removes kernels that others have just compiled.
 #[test]
 fn processes_that_remove_each_others_kernels() {
     let lab = Lab::new("evict");
@@ -257,7 +257,7 @@ fn files_that_are_no_exported_caches() {
         bytes[at] ^= 1;
         refuse(&bytes, "its header is not what was written");
     }
-    // Parts, and what lies between them.
+    // Parts, and the bytes between them.
     let base = 56 + u64::from_le_bytes(whole[16..24].try_into().unwrap()) as usize;
     for at in [base, base + 10, base + 4095, base + 8192, whole.len() - 1] {
         let mut bytes = whole.clone();

@@ -136,7 +136,7 @@ fn binary(case: &Case, scratch: &Path) -> Option<PathBuf> {
     Some(file)
 }
 
-/// The text without what differs between machines and runs: the compiler's flags, the cache's keys, addresses.
+/// The text without the parts that differ between machines and runs: the compiler's flags, the cache's keys, addresses.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     for line in text.split_inclusive('\n') {

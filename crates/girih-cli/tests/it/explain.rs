@@ -81,7 +81,7 @@ fn most_lines_of_every_stage_are_linked_for_products_and_attention_too() {
                 if !matches!(name, "loop" | "tile" | "kernel") {
                     continue;
                 }
-                // Without heads of kernels, declarations of memory, closing lines, and what only orders threads.
+                // Without heads of kernels, declarations of memory, closing lines, and statements that only order threads.
                 let unlinked = [
                     "}",
                     "kernel ",
@@ -312,7 +312,7 @@ fn a_served_page_follows_its_file() {
     for other in ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: http://somebody.example"] {
         assert!(asked(port, "/", &format!("Host: {own}\r\n{other}")).starts_with("HTTP/1.1 403"), "{other}");
     }
-    // Half a request ends with its sender, and who sends slowly, however many they are, keeps nobody out.
+    // Half a request ends with its sender, and any number of slow senders shuts nobody out.
     TcpStream::connect(("127.0.0.1", port)).unwrap().write_all(b"GET / HT").unwrap();
     let slow = |_| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();

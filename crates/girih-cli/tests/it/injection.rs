@@ -12,7 +12,7 @@ fn literal(text: &str) -> String {
     format!("\"{}\"", text.bytes().map(|b| format!("\\{b:02X}")).collect::<String>())
 }
 
-/// C that makes the file `sign` when what holds it is loaded.
+/// C that makes the file `sign` when the object that holds it is loaded.
 fn payload(sign: &str) -> String {
     format!(
         "int creat(const char *, unsigned); __attribute__((constructor)) static void e(void) {{ creat(\"{sign}\", 384); }}"

@@ -1,4 +1,4 @@
-//! Flags and variables of the environment that choose how things run, and what is said about them.
+//! Flags and environment variables that choose how things run, and the messages about them.
 
 use crate::lab;
 

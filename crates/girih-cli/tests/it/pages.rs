@@ -1,5 +1,5 @@
-//! The pages of the IRs and of some operations show what the commands on them print, and the grammars of the source; what they
-//! show of an IR reads back. `BLESS=1` writes the pages anew.
+//! The pages of the IRs and of some operations show the output of their commands, and the grammars of the source; their
+//! listings of an IR read back. `BLESS=1` writes the pages anew.
 
 use crate::lab;
 

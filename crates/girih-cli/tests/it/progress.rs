@@ -1,4 +1,4 @@
-//! On a terminal a compilation that takes long says what it is at, on one line that is gone at the end; elsewhere it
+//! On a terminal a compilation that takes long shows its current step, on one line that is gone at the end; elsewhere it
 //! says nothing.
 
 use crate::lab;

@@ -1,4 +1,4 @@
-//! The pages in `docs/` that are made from tables are those tables, and the README shows what the command prints.
+//! The pages in `docs/` that are made from tables are those tables, and the README shows the command's output.
 //! `BLESS=1` writes the pages anew.
 
 use crate::lab;

@@ -122,7 +122,7 @@ fn a_kernel_without_end_is_stopped_and_says_where() {
 #[test]
 fn a_run_is_one_of_several_schedules_that_leave_the_same() {
     let lab = Lab::new("run-schedules");
-    // The second block takes what the first one has counted, or does not: under the last schedule blocks are mixed.
+    // The second block reuses the counts of the first one, or does not: under the last schedule blocks are mixed.
     let text = "cuda_tile.module @m {\n  entry @k(%y: tile<ptr<i32>>) {\n    %one = constant <i32: 1> : tile<i32>\n    \
                 %old, %t = atomic_rmw_tko relaxed device %y, add, %one : tile<ptr<i32>>, tile<i32> -> tile<i32>, token\n    \
                 print_tko \"once\\n\"\n    return\n  }\n}\n";
@@ -233,7 +233,7 @@ fn a_page_shows_what_a_knob_buys() {
     expect(&lab.girih(&["sim", "-c", column, "--html", file, "--against", "pad_sme=0"]), 2, "pad_smem");
 }
 
-/// The page in a browser: pictures, and statements that light up their CUDA and what they come from.
+/// The page in a browser: pictures, and statements that light up their CUDA and their source.
 #[test]
 fn in_a_browser_statements_are_linked() {
     let lab = Lab::new("sim-browser");
@@ -341,7 +341,7 @@ fn an_estimate_says_what_bounds_a_kernel() {
     assert!(std::fs::read_to_string(&page).unwrap().contains("estimate for sm_90a"));
 }
 
-/// Each thread stores what another one has put into shared memory.
+/// Each thread stores an element that another one has put into shared memory.
 const BY_HAND: &str = "# launch: grid=2 x=randn:f32[64] y=zeros:f32[64]
 kernel reversed(x: ptr<f32>, y: ptr<f32>) threads 64 scratch 0 shared 256 {
   shared s: f32[64] at 0
@@ -437,7 +437,7 @@ fn kernel_ir_is_a_program() {
         lab.file("other.kir", &std::fs::read_to_string(other).unwrap().replace("y[tx", "z[tx").replace("y=", "z="));
     expect(&lab.girih(&["sim", &file, "--compare", &other]), 2, "--compare needs the same parameters");
 
-    // A kernel of one thread, and what does not fit.
+    // A kernel of one thread, and arguments that do not fit.
     let one = "# launch: grid=4 y=zeros:i32[4]\nkernel count(y: ptr<i32>) scratch 0 {\n  v: i32 = index bx*3\n  store y[bx] = v\n}\n";
     let one = lab.file("one.kir", one);
     let o = lab.girih(&["run", &one, "--print", "y"]);

@@ -23,7 +23,7 @@ fn library() -> &'static Library {
 /// Calls a function by its symbol; every argument is an integer or a pointer.
 macro_rules! call {
     ($name:ident($($arg:expr => $ty:ty),* $(,)?)) => {{
-        // SAFETY: each test passes what the driver's documentation says the function takes.
+        // SAFETY: each test passes the arguments that the driver's documentation gives for the function.
         unsafe {
             let f = library().get::<unsafe extern "C" fn($($ty),*) -> c_int>(stringify!($name).as_bytes()).unwrap();
             f($($arg),*)

@@ -1,4 +1,4 @@
-//! Tests of what stands in for NVIDIA's driver and assembler. One program, which is linked once.
+//! Tests of the stand-ins for NVIDIA's driver and assembler. One program, which is linked once.
 
 mod driver;
 mod runtime;

@@ -1,4 +1,5 @@
-//! Emitted CUDA through NVRTC, for every target, and what the machine code holds. Kernels are the files of `tests/cuda` and
+//! Emitted CUDA through NVRTC, for every target, and the instructions of the machine code. Kernels are the files of
+//! `tests/cuda` and
 //! `tests/races`, Kernel IR; the first lines of each say what is expected:
 //!
 //! ```text
@@ -196,7 +197,7 @@ fn models_become_the_instructions_meant() {
             options.knobs = set.map(|(name, n)| (name.to_string(), n.parse().expect("a number"))).collect();
             let model = Model::from_expression(expression, &[]).expect("a model").with_options(options);
             let text = model.ir(Stage::Kernel).unwrap_or_else(|e| panic!("{expression}: {e}"));
-            // The last kernel, which is what the expression is about.
+            // The last kernel, which computes the expression's result.
             let at = text.rfind("\nkernel ").expect("a kernel");
             let kernel = parse(&text[at..]).unwrap_or_else(|d| panic!("{expression}: {}", d.message));
             let object = compiled(&tools, &[&kernel], target);

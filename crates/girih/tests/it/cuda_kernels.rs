@@ -114,7 +114,7 @@ fn execute(program: &Program, kernel: &Kernel, object: &Path, mode: i32) -> Resu
     if code == 0 { Ok(arrays) } else { Err("its threads wait for each other".to_string()) }
 }
 
-/// A compiler and a folder for what it makes, which goes with it.
+/// A compiler and a folder for its output, which is removed with it.
 struct Built {
     dir: std::path::PathBuf,
     cxx: String,

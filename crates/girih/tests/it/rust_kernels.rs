@@ -575,7 +575,7 @@ fn blocks_of_small_floats() {
     }
 }
 
-/// Rounds to eight bits what it reads, in blocks at the edges of an image, and turns the image.
+/// Rounds the elements that it reads to eight bits, in blocks at the edges of an image, and turns the image.
 #[girih::kernel]
 fn turned(x: &[f32], y: &mut [F8E5M2], rows: i32, columns: i32) {
     let from = make_tensor_descriptor(x, [rows, columns], (columns, 1), [8, 4]);

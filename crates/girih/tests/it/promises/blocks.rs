@@ -1,4 +1,4 @@
-//! Blocks that wait for each other, and what outlives a launch.
+//! Blocks that wait for each other, and state that outlives a launch.
 
 use super::common::*;
 use girih::{Arg, Device};

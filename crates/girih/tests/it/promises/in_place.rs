@@ -161,7 +161,7 @@ fn a_transpose_in_place() {
 
 #[test]
 fn atomics_stand_where_they_are_written() {
-    // y = 3; old = atomic add y, 4; z = y; y = 100: each sees what comes before it.
+    // y = 3; old = atomic add y, 4; z = y; y = 100: each sees the effects before it.
     let n = 16;
     let body = [
         spread("y", "ptr<i32>", n),

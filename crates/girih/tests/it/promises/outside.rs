@@ -1,4 +1,4 @@
-//! `--check` finds what the evaluator finds: tiles outside their view, broken `inbounds`, subtiles outside their tile,
+//! `--check` finds the same errors as the evaluator: tiles outside their view, broken `inbounds`, subtiles outside their tile,
 //! negative extents, and the accesses of `bounds.rs`. Programs are made from each kind of view and access; indices and
 //! extents then change from launch to launch, and the two verdicts are compared: whether it traps, why, and where.
 

@@ -107,7 +107,7 @@ fn an_undefined_element_that_is_not_chosen_is_no_error() {
     }
 }
 
-/// Operation, operands, what native code gives.
+/// Operation, operands, the result of native code.
 const TABLE: &[(&str, i32, i32, i32)] = &[
     ("divi signed", 7, 0, 0),
     ("divi signed", -7, 0, 0),
