@@ -1,9 +1,8 @@
 //! `girih explain`: a compilation as a page. Its stages side by side, linked line by line; each rule with its changes and
 //! refusals; the graph of a model with its kernels, and their times.
 //!
-//! In: the arguments of `girih compile`. Out: one file that needs nothing else, whole or not at all; or with `--serve` the
-//! page at a
-//! port of this machine, which follows the file.
+//! In: the arguments of `girih compile`. Out: one file that needs nothing else, whole or not at all; or with `--serve`
+//! the page at a port of this machine, which follows the file.
 //!
 //! * [`content`]: the page    * [`serve`]: the port
 

@@ -1,8 +1,7 @@
 //! `girih tune`: a faster schedule, found by trying, and kept for later runs.
 //!
 //! In: the arguments of `girih run`. Out: the knobs under which it is faster than by default, if there are any, in the
-//! records beside
-//! the cache, which `run`, `compile` and Python use from then on.
+//! records beside the cache, which `run`, `compile` and Python use from then on.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};

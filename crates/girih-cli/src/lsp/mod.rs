@@ -1,9 +1,8 @@
 //! `girih lsp`: a language server for tile programs, and for kernels in Python scripts, over standard input and output.
 //!
-//! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and of tile programs answers about names,
-//! operations and types.
-//! The library `lsp-server` of rust-analyzer handles messages and how a client begins and ends; the few structures of the
-//! protocol are written out where they are made.
+//! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and of tile programs answers about
+//! names, operations and types. The library `lsp-server` of rust-analyzer handles messages and how a client begins and
+//! ends; the few structures of the protocol are written out where they are made.
 //!
 //! * [`transport`]: bytes and messages    * [`text`]: places as the protocol counts them
 //! * [`names`]: which definition a name means    * [`answers`]: one function a request

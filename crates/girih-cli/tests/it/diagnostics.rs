@@ -8,14 +8,13 @@
 //! // exit 3, at 7:5
 //! ```
 //!
-//! Words `NAME=VALUE` before `girih` set environment variables; `{}` stands for the file where it is not the second word.
-//! The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of another
-//! extension (`.torch`, `.tensor`, `.loop`, `.tile`) are read back and verified as that IR; of them the command says `read`. A
-//! `.py` file holds an expression: its comments begin with `#`, and `{text}` in the command is what follows them. A
-//! `.hex` file holds bytecode, or a model where it is `.onnx.hex`: after the two comments its bytes in hexadecimal, each
-//! line perhaps with a comment.
-//! Standard error must be the `.txt` beside it; `BLESS=1` writes it, after the code, the place and the exit code have
-//! been found right.
+//! Words `NAME=VALUE` before `girih` set environment variables; `{}` stands for the file where it is not the second
+//! word. The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of
+//! another extension (`.torch`, `.tensor`, `.loop`, `.tile`) are read back and verified as that IR; of them the command
+//! says `read`. A `.py` file holds an expression: its comments begin with `#`, and `{text}` in the command is what
+//! follows them. A `.hex` file holds bytecode, or a model where it is `.onnx.hex`: after the two comments its bytes in
+//! hexadecimal, each line perhaps with a comment. Standard error must be the `.txt` beside it; `BLESS=1` writes it,
+//! after the code, the place and the exit code have been found right.
 
 #[allow(dead_code)]
 #[path = "../../src/render.rs"]

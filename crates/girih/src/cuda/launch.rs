@@ -1,9 +1,8 @@
 //! Kernels on the GPU, on arrays of the host and of the device.
 //!
 //! In: a kernel lowered for the device's target, a launch with addresses, and the memory that they point to. Out: the
-//! memory changed.
-//! Arrays of the host are copied to the device and back, each once however many arguments are parts of it; those of the device
-//! are taken as they are.
+//! memory changed. Arrays of the host are copied to the device and back, each once however many arguments are parts of
+//! it; those of the device are taken as they are.
 
 use std::ffi::c_void;
 

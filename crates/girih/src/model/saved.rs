@@ -244,8 +244,7 @@ impl Saved {
     }
 
     /// Memory with the arrays that the steps of load wrote, in the order of the plan's arrays, whose names and lengths
-    /// `arrays` gives;
-    /// `None` if the plan differs. It may be written, which changes no file.
+    /// `arrays` gives; `None` if the plan differs. It may be written, which changes no file.
     pub fn packed(&self, plan: &str, arrays: &[(&str, usize)]) -> Option<Vec<MmapMut>> {
         let same = |((name, _, length), (other, bytes)): (&(String, u64, u64), &(&str, usize))| {
             name == other && *length == *bytes as u64

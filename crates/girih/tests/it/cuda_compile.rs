@@ -1,6 +1,5 @@
 //! Emitted CUDA through NVRTC, for every target, and the instructions of the machine code. Kernels are the files of
-//! `tests/cuda` and
-//! `tests/races`, Kernel IR; the first lines of each say what is expected:
+//! `tests/cuda` and `tests/races`, Kernel IR; the first lines of each say what is expected:
 //!
 //! ```text
 //! # sass: LDG.E.128 STG.E.128        each of these instructions is there

@@ -1,6 +1,5 @@
-//! The errors of rustc and `#[girih::kernel]` for wrong kernels: each file of tests/kernel_errors is compiled, and each of
-//! its lines has
-//! the errors that its comments `//~ text` name, and no others.
+//! The errors of rustc and `#[girih::kernel]` for wrong kernels: each file of tests/kernel_errors is compiled, and each
+//! of its lines has the errors that its comments `//~ text` name, and no others.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

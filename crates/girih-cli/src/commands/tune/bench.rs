@@ -1,8 +1,8 @@
 //! A kernel or a model under other knobs: run, checked against the default, and timed beside it.
 //!
-//! In: the arguments of `girih run`, and knobs. Out: the time under them, that under the default being 1; or why there is
-//! none. On a
-//! processor the two run in turns; on the simulator the estimates of both are compared, and one run is enough.
+//! In: the arguments of `girih run`, and knobs. Out: the time under them, that under the default being 1; or why there
+//! is none. On a processor the two run in turns; on the simulator the estimates of both are compared, and one run is
+//! enough.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
