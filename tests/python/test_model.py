@@ -483,3 +483,17 @@ except OSError:
         done = subprocess.run([sys.executable, "-c", script, str(target)], capture_output=True, text=True)
         assert done.stdout == "refused\n", done.stderr
     assert path.read_text() == before and [p.name for p in tmp_path.iterdir()] == ["trace.json"]
+
+
+def gathered():
+    """Rows of a table, of which a run reads a few."""
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["rows"])]
+    table = np.random.default_rng(0).standard_normal((4096, 64)).astype("f4")
+    return file(nodes, [port("ids", I, [2])], [port("rows", F, [2, 64])], [("table", table)])
+
+
+def test_a_gather_is_counted_as_far_as_it_reads():
+    model = girih.Model.from_onnx(gathered().SerializeToString())
+    (step,) = model.profile(ids=np.array([3, 4000])).steps
+    # Two rows of 64 floats, read and written, and two indices.
+    assert step.bytes == 2 * 2 * 64 * 4 + 2 * 8

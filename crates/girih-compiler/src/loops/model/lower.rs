@@ -430,11 +430,14 @@ impl Lowering<'_> {
         let mut e = NestBuilder::new(graph, &name);
         let mut args: Vec<StepArg> = graph.symbols.keys().map(StepArg::Symbol).collect();
         let (mut reads, mut writes, mut outs) = (vec![], vec![], vec![]);
+        let mut bytes = Ix::Const(0);
         for v in read {
             e.array(v, &graph.values[v].name);
             let id = arrays[&v];
             args.push(StepArg::Array(id));
             reads.push(id);
+            let elem = plan.arrays[id].elem.dtype.bytes() as i64;
+            bytes = Ix::add(bytes, Ix::mul(elements_read(graph, v, &members), Ix::Const(elem)));
         }
         for root in roots {
             let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
@@ -467,7 +470,7 @@ impl Lowering<'_> {
             }
             _ => writes.iter().map(size).fold(Ix::Const(0), Ix::add),
         };
-        let bytes = Ix::add(reads.iter().map(size).fold(Ix::Const(0), Ix::add), written);
+        let bytes = Ix::add(bytes, written);
         let mut flops = Ix::Const(0);
         for root in roots {
             let inner = root.stream.as_ref().and_then(|s| s.inner.as_ref()).map(|(p, _)| p);
@@ -521,6 +524,29 @@ impl Lowering<'_> {
             product::write(&mut e, root.value, *out, &root.products, &root.places)?;
         }
         Ok(Kernel { open: true, ..e.finish() })
+    }
+}
+
+/// How many elements of a value the members of a kernel read, at most: where it is gathered or mapped alone, no more than the
+/// results have.
+fn elements_read(graph: &Graph, v: ValueId, members: &[ValueId]) -> Ix {
+    let all = graph.numel(&graph.values[v].shape);
+    let mut some = Ix::Const(0);
+    for (member, node) in members.iter().filter_map(|m| Some((*m, graph.def(*m)?.0))) {
+        let is = |a: &Arg| matches!(a, Arg::Value(value) if *value == v);
+        let used = node.args.iter().skip(usize::from(matches!(node.op, Op::Gather(_)))).any(is);
+        let first = node.args.first().is_some_and(is);
+        some = match &node.op {
+            Op::Gather(_) if first && !used => Ix::add(some, graph.numel(&graph.values[member].shape)),
+            Op::IndexMap(_) if used => Ix::add(some, graph.numel(&graph.values[member].shape)),
+            _ if used || first => return all,
+            _ => some,
+        };
+    }
+    match some {
+        // A leaf that no member names is read by what stands around them.
+        Ix::Const(0) => all,
+        some => Ix::min(all, some),
     }
 }
 

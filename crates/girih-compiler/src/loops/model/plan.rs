@@ -74,7 +74,7 @@ pub struct Step {
     pub origins: Vec<OriginId>,
     /// Multiplications and additions of its contractions, over symbols.
     pub flops: Ix,
-    /// The fewest bytes that it must move: each array read and written once, over symbols.
+    /// The fewest bytes that it must move, over symbols: each array read and written once, and of a gathered array the elements read.
     pub bytes: Ix,
     /// The innermost loop that it belongs to.
     pub within: Option<LoopId>,
