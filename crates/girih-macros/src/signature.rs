@@ -43,7 +43,7 @@ pub fn kernel(mut item: ItemFn) -> syn::Result<TokenStream> {
     errors.extend(rewrite::kernel(&mut item.block, known));
     combined(errors)?;
 
-    let ItemFn { attrs, vis, sig, block } = item;
+    let ItemFn { attrs, vis, sig, block, .. } = item;
     let (name, text) = (&sig.ident, sig.ident.to_string());
     let (_, turbofish, bounds) = sig.generics.split_for_impl();
     let turbofish = turbofish.as_turbofish();
@@ -118,7 +118,7 @@ pub fn function(mut item: ItemFn) -> syn::Result<TokenStream> {
     let returns = !matches!(item.sig.output, syn::ReturnType::Default);
     errors.extend(rewrite::function(&mut item.block, known, returns));
     combined(errors)?;
-    let ItemFn { attrs, vis, sig, block } = item;
+    let ItemFn { attrs, vis, sig, block, .. } = item;
     Ok(quote! {
         #(#attrs)*
         #[allow(unused_mut, unused_assignments, unused_labels, unreachable_code, unused_parens, non_snake_case, clippy::all)]
@@ -129,10 +129,14 @@ pub fn function(mut item: ItemFn) -> syn::Result<TokenStream> {
 /// Errors on qualifiers that a function over tiles cannot have.
 fn plain(item: &ItemFn, what: &str) -> Vec<syn::Error> {
     let sig = &item.sig;
+    let unsafety = match &sig.safety {
+        syn::Safety::Unsafe(word) => Some((word.span(), "unsafe")),
+        _ => None,
+    };
     let words = [
         sig.asyncness.map(|w| (w.span(), "async")),
         sig.constness.map(|w| (w.span(), "const")),
-        sig.unsafety.map(|w| (w.span(), "unsafe")),
+        unsafety,
         sig.abi.as_ref().map(|w| (w.span(), "extern")),
         sig.variadic.as_ref().map(|w| (w.span(), "variadic")),
     ];
