@@ -9,8 +9,6 @@ from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from girih import __version__, _girih
 from girih.frontend.errors import kernel_error
 
-TARGETS = ("girih", "cpu")
-
 
 @dataclass(frozen=True)
 class GirihOptions:
@@ -56,10 +54,11 @@ class GirihBackend(BaseBackend):
 
     supports_native_tensor_specialization = True
     binary_ext = "girih"
+    targets = ("girih",)
 
-    @staticmethod
-    def supports_target(target: GPUTarget):
-        return target.backend in TARGETS
+    @classmethod
+    def supports_target(cls, target: GPUTarget):
+        return target.backend in cls.targets
 
     def hash(self):
         return f"girih-{__version__}"
