@@ -153,6 +153,15 @@ def test_explain_and_compile_take_a_kernel_of_a_script(tmp_path):
     assert tile.returncode == 0 and "entry @scaled" in tile.stdout, tile.stderr
 
 
+def test_pointers_that_a_loop_advances_are_index_arithmetic():
+    kernels = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.py")
+    # `right` moves by a number of rows, which the loop computes.
+    signature = ("--signature", "*fp16:16, *fp16:16, *fp32:16, i32:16, i32:16, i32:16, 32, 32, 16")
+    loops = girih("compile", f"{kernels}:matmul", *signature, "--ir", "loop")
+    assert loops.returncode == 0, loops.stderr
+    assert "load a[" in loops.stdout and "load b[" in loops.stdout and "ptr f16[" not in loops.stdout, loops.stdout
+
+
 def test_children_run_with_the_pretence(tmp_path):
     program = tmp_path / "parent.py"
     child = "import json, girih.triton.hosting as h; print(json.dumps([h._installed, h.asked()]))"
