@@ -107,7 +107,7 @@ MODELS = {
 
 
 def kernels_of(model, x):
-    """What inductor wrote for a call, and what the call gave."""
+    """The result of a call, and the code that inductor wrote for it."""
     from torch._inductor.utils import run_and_get_code
 
     return run_and_get_code(torch.compile(model), x)

@@ -6,7 +6,7 @@ import triton.language as tl
 
 @triton.jit
 def rows_softmax(src, dst, src_stride, dst_stride, rows, columns, BLOCK: tl.constexpr):
-    """Each program takes every so-many-th row, as many programs as there are."""
+    """Each program takes a row, and then the row that is the number of programs further, until none is left."""
     at = tl.arange(0, BLOCK)
     inside = at < columns
     for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=2):

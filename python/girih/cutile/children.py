@@ -1,7 +1,7 @@
 """The Python processes that a program starts: redirecting them, and noticing them where they are not.
 
 `hand_down` sets a variable such as GIRIH_CUTILE=1 and puts the folder `SITE` on PYTHONPATH, whose ``sitecustomize`` puts Girih in
-place in every Python that starts. What `girih.cutile` and `girih.triton` share is here; each has its own variable.
+place in every Python that starts. `girih.cutile` and `girih.triton` share this; each has its own variable.
 """
 
 import os
@@ -12,7 +12,7 @@ SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
 
 
 def truth(variable):
-    """Whether a variable of the environment asks for something."""
+    """Returns True if a variable of the environment asks for something."""
     value = os.environ.get(variable, "")
     if value.lower() in ("1", "true", "yes", "on"):
         return True

@@ -36,7 +36,7 @@ class Given:
 
 
 def parse(text: str, names: list[str], defaults: dict[str, Any]) -> dict[str, Given]:
-    """What a signature says of each parameter."""
+    """The types and constants that a signature gives to each parameter."""
     found: dict[str, Given] = {}
     parts = [part.strip() for part in _split(text)] if text.strip() else []
     for at, part in enumerate(parts):
@@ -157,7 +157,7 @@ def main(argv: list[str]) -> int:
     if len(argv) != 3:
         print("usage: python -m girih.scripts.signatures SCRIPT.py KERNEL SIGNATURE", file=sys.stderr)
         return 2
-    # What the script prints is not the kernel.
+    # The script may print, too: standard output is for the kernel only.
     answer, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
     path, name, signature = argv

@@ -12,7 +12,7 @@ from girih.frontend.errors import kernel_error
 
 @dataclass(frozen=True)
 class GirihOptions:
-    """What a launch may say. Numbers of warps and the like change nothing."""
+    """The options that a launch may have. Numbers of warps and the like change nothing."""
 
     backend_name: str = "girih"
     num_warps: int = 4
@@ -37,7 +37,7 @@ class GirihOptions:
     enable_fp_fusion: bool = False
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
-    # What configurations for AMD's GPUs say.
+    # Options of configurations for AMD's GPUs.
     waves_per_eu: int = 0
     matrix_instr_nonkdim: int = 0
     kpack: int = 1

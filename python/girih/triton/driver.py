@@ -184,7 +184,7 @@ def _descriptor(value):
 
 
 class Utils:
-    """What Triton asks of a device."""
+    """Functions that Triton expects of a device."""
 
     def load_binary(self, name, kernel, shared, device):
         made = Loaded(kernel.decode(), name)

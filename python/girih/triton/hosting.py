@@ -18,7 +18,7 @@ _installed = False
 
 
 def asked():
-    """Whether the environment asks for Girih, or for something else; None where it says nothing."""
+    """Returns True if the environment asks for Girih, False if for something else, None where it says nothing."""
     value = os.environ.get("GIRIH_TRITON", "").lower()
     if value in ("1", "true", "yes", "on"):
         return True
@@ -30,12 +30,12 @@ def asked():
     return chosen == NAME if chosen else None
 
 
-# What the drivers of GPUs leave in the file system.
+# Files that the drivers of GPUs make.
 _DRIVERS = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/kfd", "/dev/dxg")
 
 
 def active():
-    """Whether kernels are to run on Girih: where it is asked for, else where no GPU's driver is."""
+    """Returns True if kernels are to run on Girih: where it is asked for, else where no GPU's driver is."""
     wanted = asked()
     return not any(map(os.path.exists, _DRIVERS)) if wanted is None else wanted
 
@@ -67,7 +67,7 @@ def _add(backends):
 
 
 def wanted():
-    """Whether GIRIH_TRITON_CHILDREN asks for Girih in every Python that starts."""
+    """Returns True if GIRIH_TRITON_CHILDREN asks for Girih in every Python that starts."""
     return truth(CHILDREN)
 
 

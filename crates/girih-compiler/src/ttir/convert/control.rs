@@ -25,12 +25,12 @@ struct Flow<'r> {
     depth: usize,
     /// The types of what the region gives; `None` where its ends leave the kernel.
     gives: Option<Vec<Type>>,
-    /// What it gives, once all is written.
+    /// The values that it gives, once all is written.
     given: Vec<ValueId>,
 }
 
 impl Flow<'_> {
-    /// Whether every way from a block to an end of the region goes through another.
+    /// Returns true if every way from a block to an end of the region goes through another.
     fn passes(&self, from: usize, through: usize) -> bool {
         let (mut seen, mut rest) = (BTreeSet::new(), vec![from]);
         while let Some(at) = rest.pop() {

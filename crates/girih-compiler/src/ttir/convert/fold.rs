@@ -376,7 +376,7 @@ impl Conv<'_> {
         self.reshaped(v, &half)
     }
 
-    /// What a function of scalars gives, written out here.
+    /// Writes a function of scalars out here; the values that it gives.
     fn applied(&mut self, body: &ast::Region, params: &[V], args: &[ValueId], gives: Vec<Type>) -> Res<Vec<ValueId>> {
         for (param, &v) in params.iter().zip(args) {
             self.values[param.index()] = Some(v);
@@ -384,7 +384,7 @@ impl Conv<'_> {
         self.region(body, Some(gives))
     }
 
-    /// Whether operations on scalars have counterparts on tiles.
+    /// Returns true if operations on scalars have counterparts on tiles.
     fn lifts(&self, ops: &[Op]) -> bool {
         ops.iter().rev().skip(1).all(is_elementwise)
     }
@@ -413,13 +413,13 @@ impl Conv<'_> {
     }
 }
 
-/// Whether a function of scalars only computes, in one block.
+/// Returns true if a function of scalars only computes, in one block.
 fn is_plain(region: &ast::Region) -> bool {
     let computes = |op: &Op| !op.row.effect && op.regions.is_empty();
     matches!(&region.blocks[..], [block] if block.ops.iter().all(computes))
 }
 
-/// Whether an operation works on each element alone.
+/// Returns true if an operation works on each element alone.
 fn is_elementwise(op: &Op) -> bool {
     let named = ["arith.", "math."].iter().any(|p| op.row.name.starts_with(p))
         || matches!(

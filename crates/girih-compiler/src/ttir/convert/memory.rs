@@ -201,7 +201,7 @@ pub fn atomic_store(c: &mut Conv, op: &Op) -> Res<()> {
     Ok(())
 }
 
-/// Reads until what is expected is there. There is no clock: a read takes at least a nanosecond, so a time limit is a number of reads,
+/// Reads until the expected number is there. Tile IR has no clock: a read takes at least a nanosecond, so a time limit is a number of reads,
 /// and is never cut short.
 pub fn atomic_poll(c: &mut Conv, op: &Op) -> Res<()> {
     c.count(op, 2..=3)?;
