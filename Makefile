@@ -8,13 +8,13 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
 # Longest first, so that nothing long is left alone at the end.
-test: lint readme unit cuda python operations-part cutile-part bytecode onnx models libraries gpu-coverage-part numeric simulated random hostile contrib
+test: lint readme unit cuda python operations-part cutile-part triton-part bytecode onnx models libraries gpu-coverage-part numeric simulated random hostile contrib
 
 # While you work: unit tests of one folder of the compiler, every diagnostic, and some random programs. `make quick LAYER=kernel`.
 LAYER ?= tile
@@ -51,12 +51,6 @@ dialect: build
 browser:
 	@command -v chromium > /dev/null || { echo "make browser needs Chromium: apt install chromium" >&2; exit 1; }
 	GIRIH_BROWSER=1 cargo test --quiet --workspace --test it in_a_browser
-
-# Kernels in Triton's words, natively, on the evaluator and on the simulator, beside NumPy and PyTorch.
-triton: .venv/ready
-	cargo build --release --quiet -p girih-py
-	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
-	PYTHONPATH=python .venv/bin/python -m pytest -q tests/triton
 
 # Every operation on every element type against NumPy, and natively against the evaluator.
 operations: build .venv/ready
@@ -250,6 +244,15 @@ cutile: python
 	.venv/bin/python tests/cutile/run.py
 	.venv/bin/python tests/cutile/run.py --device eval
 	.venv/bin/python tests/cutile/run.py --device sim
+
+# Kernels in Triton's words, on arrays of NumPy's, and the commands that take them.
+triton-part: python
+	.venv/bin/python -m pytest -q tests/triton/test_numpy.py tests/triton/test_races.py tests/triton/test_tools.py tests/triton/test_hostile.py
+
+# The same on PyTorch's tensors too, natively, on the evaluator and on the simulator, and what PyTorch's inductor writes.
+triton: python
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
+	.venv/bin/python -m pytest -q tests/triton
 
 # `girih tune` on clusters of Dask and Ray on this machine.
 test-tune: build .venv/ready

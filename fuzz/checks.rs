@@ -8,7 +8,7 @@ use girih_compiler::cuda_tile::parse::parse;
 use girih_compiler::cuda_tile::print::{print, print_nvidia, print_nvidia_debug};
 use girih_compiler::cuda_tile::verify;
 use girih_compiler::graph::Graph;
-use girih_compiler::{pipeline, source};
+use girih_compiler::{pipeline, source, ttir};
 
 use super::memory::peak_of;
 
@@ -83,6 +83,25 @@ pub fn text(bytes: &[u8]) {
     let module = again.module.unwrap_or_else(|| panic!("not parsed: {:?}\n{printed}", again.diagnostics));
     assert_eq!(print_nvidia_debug(&module), printed);
     print(&module);
+}
+
+/// TTIR is read in little memory, or refused with a reason; what it becomes, if that verifies, is printed and parsed as the same.
+pub fn ttir(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (result, peak) = peak_of(|| ttir::read(text));
+    // An operation may become a few dozen, and a block that several ways reach several.
+    let most = BASE + 64 * MULTIPLE * bytes.len();
+    assert!(peak <= most, "reading {} bytes took {peak}", bytes.len());
+    match result {
+        Ok(module) if !errors(&module) => {
+            let printed = print(&module);
+            let again = parse(&printed);
+            let module = again.module.unwrap_or_else(|| panic!("not parsed: {:?}\n{printed}", again.diagnostics));
+            assert_eq!(print(&module), printed);
+        }
+        Ok(_) => {}
+        Err(diagnostics) => assert!(!diagnostics.is_empty(), "refused without a word"),
+    }
 }
 
 /// An ONNX model becomes a graph or is refused with reasons, in little memory; a small graph becomes C.

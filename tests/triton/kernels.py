@@ -165,11 +165,136 @@ def precisions(a, b, out, N: tl.constexpr):
     tl.store(out + 4 * N * N + at, tl.dot(x, y, input_precision="bf16x6"))
 
 
-@triton.jit
+@triton.jit(debug=True)
 def messages(x, N: tl.constexpr):
     v = tl.load(x + tl.arange(0, N))
     tl.device_print("v", v)
-    tl.device_assert(v < 100, "too large")
+    tl.device_print("scalar", tl.load(x))
+    square = tl.reshape(v, (2, N // 2))
+    tl.device_print("", square, tl.full((2, N // 2), 1.5, tl.float32))
+    tl.device_print("hex", v, hex=True)
+    tl.device_print("done")
+    tl.device_assert(v < 1000, "too large")
+
+
+@triton.jit
+def _sign(x, y):
+    if x < y:
+        return -1
+    elif x == y:
+        return 0
+    else:
+        return 1
+
+
+@triton.jit
+def _steps(n):
+    steps = n * 0
+    if n > 0:
+        while n != 1:
+            if n % 2 == 0:
+                n = n // 2
+            else:
+                n = 3 * n + 1
+            steps += 1
+    return steps
+
+
+@triton.jit
+def _in_order(a, b):
+    if a > b:
+        return b, a, a + b, a + b
+    return a, b, b + a, b + a
+
+
+@triton.jit
+def elements(x, y, out, N: tl.constexpr):
+    i = tl.arange(0, N)
+    u, v = tl.load(x + i), tl.load(y + i)
+    tl.store(out + i, tl.map_elementwise(_sign, u, v))
+    tl.store(out + N + i, tl.map_elementwise(_steps, u))
+    low_or_high, sums = tl.map_elementwise(_in_order, u, pack=2)
+    tl.store(out + 2 * N + i, low_or_high)
+    tl.store(out + 3 * N + i, sums)
+
+
+@triton.jit
+def _checked_sum(a, b):
+    wide = a.to(tl.int64) + b.to(tl.int64)
+    tl.device_assert(wide < 1 << 31, "too large")
+    return a + b
+
+
+@triton.jit
+def _last_even(kept, v):
+    if v % 2 == 0:
+        kept = v
+    return kept
+
+
+@triton.jit(debug=True)
+def checked_folds(x, sums, scans, last, REVERSE: tl.constexpr):
+    at = tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    v = tl.load(x + at)
+    tl.store(sums + tl.arange(0, 8), tl.reduce(v, 0, _checked_sum))
+    tl.store(scans + at, tl.associative_scan(v, 1, _checked_sum, reverse=REVERSE))
+    tl.store(last + tl.arange(0, 4), tl.reduce(v, 1, _last_even))
+
+
+@triton.jit(noinline=True)
+def _grade(v):
+    if v < 0:
+        return -1
+    if v < 3:
+        return v * 10
+    return v + 100
+
+
+@triton.jit
+def graded(x, out):
+    i = tl.program_id(0)
+    tl.store(out + i, _grade(tl.load(x + i)))
+
+
+@triton.jit
+def half_sums(x, out, running, DTYPE: tl.constexpr):
+    i = tl.arange(0, 1024)
+    v = tl.load(x + i).to(DTYPE)
+    tl.store(out, tl.sum(v).to(tl.float32))
+    tl.store(running + i, tl.cumsum(v, 0).to(tl.float32))
+
+
+@triton.jit
+def swapped(x, n, N: tl.constexpr):
+    i = tl.minimum(tl.arange(0, N), n - 1)
+    zero = tl.zeros((N,), dtype=x.dtype.element_ty)
+    tl.atomic_cas(x + i, zero, zero + 2)
+
+
+@triton.jit
+def polled(flag, out, limit):
+    found = tl.atomic_poll(flag, 1, timeout_ns=limit)
+    tl.store(out, found.to(tl.int32))
+
+
+@triton.jit
+def doubles(out, value: tl.float64):
+    tl.store(out, value.to(tl.float64))
+
+
+@triton.jit
+def singles(out, value: tl.float32):
+    tl.store(out, value.to(tl.float64))
+
+
+@triton.jit
+def halves(out, value: tl.float16):
+    tl.store(out, value.to(tl.float64))
+
+
+@triton.jit
+def brains(out, value: tl.bfloat16):
+    tl.store(out, value.to(tl.float64))
 
 
 # The kernels with what Triton specialises them for: types, constants, and what 16 divides.
@@ -187,4 +312,8 @@ SIGNATURES = {
     functions: ({"x": "*fp32", "out": "*fp32"}, {"N": 64}),
     precisions: ({"a": "*fp32", "b": "*fp32", "out": "*fp32"}, {"N": 32}),
     messages: ({"x": "*i32"}, {"N": 4}),
+    elements: ({"x": "*i32", "y": "*i32", "out": "*i32"}, {"N": 64}),
+    checked_folds: ({"x": "*i32", "sums": "*i32", "scans": "*i32", "last": "*i32"}, {"REVERSE": True}),
+    graded: ({"x": "*i32", "out": "*i32"}, {}),
+    polled: ({"flag": "*i32", "out": "*i32", "limit": "i32"}, {}),
 }  # fmt: skip

@@ -84,9 +84,13 @@ pub struct ManArgs {
 /// Options of every command that compiles a kernel.
 #[derive(Args)]
 pub struct KernelArgs {
-    /// Tile text (.mlir), bytecode, or a model (.onnx, or .json as girih.torch saves it); `-` is standard input.
+    /// Tile text (.mlir, .ttir), bytecode, a model (.onnx, or .json as girih.torch saves it), or a kernel of a Python script,
+    /// `script.py:kernel`; `-` is standard input.
     #[arg(required_unless_present = "expression")]
     pub file: Option<PathBuf>,
+    /// For `script.py:kernel`: its parameters in order, `*fp32:16, i32, BLOCK=1024`. `*` is a pointer, `:16` says that 16 divides it.
+    #[arg(long, value_name = "TYPES", allow_hyphen_values = true)]
+    pub signature: Option<String>,
     /// A PyTorch model in one line: `torch.softmax(torch.randn(8,128), -1)`; `help` lists what is supported.
     #[arg(short = 'c', value_name = "EXPR", conflicts_with = "file", allow_hyphen_values = true)]
     pub expression: Option<String>,

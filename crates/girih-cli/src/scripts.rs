@@ -1,5 +1,5 @@
 //! Kernels in Python scripts, checked without running the script: `girih check` and the language server ask the Python
-//! package's `girih.scripts`.
+//! package's `girih.scripts`. The commands that take a program take one of them as a text, of a script that is imported.
 //!
 //! In: a script's path and text. Out: diagnostics, whose spans point into the text.
 //!
@@ -21,6 +21,25 @@ use crate::failure::Failure;
 /// Returns true if a path names a script.
 pub fn is_script(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "py")
+}
+
+/// A script and the name of a kernel in it, for `script.py:kernel`.
+pub fn kernel_of(path: &Path) -> Option<(&str, &str)> {
+    let (script, kernel) = path.to_str()?.rsplit_once(':')?;
+    let word = |part: &str| !part.is_empty() && !part.contains(|c: char| !(c.is_alphanumeric() || c == '_'));
+    (script.ends_with(".py") && kernel.split('.').all(word)).then_some((script, kernel))
+}
+
+/// A kernel of a script as Tile IR or TTIR, for a signature. What is wrong with it, Python has said.
+pub fn text(script: &str, kernel: &str, signature: &str) -> Result<String, Failure> {
+    let cannot = |e: std::io::Error| Failure::usage(format!("Python cannot be started: {e}"));
+    let mut command = package_command()?;
+    let command = command.args(["-m", "girih.scripts.signatures", script, kernel, signature]);
+    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(cannot)?;
+    match (output.status.success(), String::from_utf8(output.stdout)) {
+        (true, Ok(text)) => Ok(text),
+        _ => Err(Failure::Said(1)),
+    }
 }
 
 /// A Python that checks one script after another; it ends with the value.

@@ -14,6 +14,7 @@ use crate::cli::KernelArgs;
 use crate::commands::by_hand;
 use crate::failure::Failure;
 use crate::render::{self, Source};
+use crate::scripts;
 
 /// Reads a file, or standard input for `-`.
 pub fn read(path: &Path) -> Result<Source, Failure> {
@@ -57,6 +58,27 @@ pub fn program(path: &Path) -> Result<(Source, Program), Failure> {
         return Err(girih::Error::file(path, format!("it holds Kernel IR, not a tile program: {more}")).into());
     }
     let source = read(path)?;
+    let program = load(&source).map_err(Failure::within(&source))?;
+    render::all(&source, program.warnings());
+    Ok((source, program))
+}
+
+/// The program that a command was given: a file, or a kernel of a script.
+pub fn chosen(args: &KernelArgs) -> Result<(Source, Program), Failure> {
+    let path = file(args)?;
+    let Some((script, kernel)) = scripts::kernel_of(path) else {
+        if args.signature.is_some() {
+            return Err(Failure::usage("--signature is for a kernel of a Python script, `script.py:kernel`"));
+        }
+        return program(path);
+    };
+    let Some(signature) = &args.signature else {
+        let message =
+            "say for what arguments the kernel is compiled: --signature \"*fp32:16, *fp32:16, i32, BLOCK=1024\"";
+        return Err(Failure::usage(message));
+    };
+    let text = scripts::text(script, kernel, signature)?;
+    let source = Source { name: path.display().to_string(), text: text.into(), bytecode: None };
     let program = load(&source).map_err(Failure::within(&source))?;
     render::all(&source, program.warnings());
     Ok((source, program))

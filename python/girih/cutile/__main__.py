@@ -9,7 +9,7 @@ CUTILE = Product(
     distribution="cuda-tile",
     programs="cuTile programs",
     install=install,
-    children=True,
+    children="GIRIH_CUTILE",
     dumps=True,
 )
 

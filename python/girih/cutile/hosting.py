@@ -18,13 +18,16 @@ import os
 
 from girih import __version__, _girih, _library
 from girih.cutile import arrays, driver, standin, torch_cpu
+from girih.cutile.children import SITE, hand_down, truth
 from girih.cutile.hooks import when_imported
 
 # The newest bytecode that Girih reads, among those cuTile knows.
 _BYTECODE = ("13.4", "13.3", "13.2", "13.1")
 
-# On the path of a Python that starts, it puts Girih in place there.
-SITE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "site")
+# Asks for Girih in every Python that starts.
+CHILDREN = "GIRIH_CUTILE"
+
+__all__ = ["SITE", "UnsupportedVersion", "install", "wanted"]
 
 _installed = False
 
@@ -35,12 +38,7 @@ class UnsupportedVersion(ImportError):
 
 def wanted():
     """Returns True if GIRIH_CUTILE asks for Girih in every Python that starts."""
-    value = os.environ.get("GIRIH_CUTILE", "")
-    if value.lower() in ("1", "true", "yes", "on"):
-        return True
-    if value.lower() in ("", "0", "false", "no", "off"):
-        return False
-    raise ValueError(f"girih: GIRIH_CUTILE is `{value}`; it must be 1 or 0")
+    return truth(CHILDREN)
 
 
 def install(device=None, check=None, threads=None, children=False):
@@ -54,7 +52,7 @@ def install(device=None, check=None, threads=None, children=False):
     global _installed
     driver.configure(device=device, check=check, threads=threads)
     if children or wanted():
-        _hand_down(device, check, threads)
+        hand_down(CHILDREN, device, check, threads)
     if _installed:
         return
     driver.load()
@@ -64,17 +62,6 @@ def install(device=None, check=None, threads=None, children=False):
     when_imported("cuda.tile.tune._tune", _host_tuner)
     when_imported("torch", torch_cpu.redirect)
     _installed = True
-
-
-def _hand_down(device, check, threads):
-    """Passes the settings of this process to the Python processes that it starts."""
-    given = {"GIRIH_CUTILE": True, "GIRIH_DEVICE": device, "GIRIH_CHECK": check, "GIRIH_THREADS": threads}
-    for name, value in given.items():
-        if value is not None:
-            os.environ[name] = str(int(value) if isinstance(value, bool) else value)
-    path = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
-    if SITE not in path:
-        os.environ["PYTHONPATH"] = os.pathsep.join([SITE, *path])
 
 
 def _version():

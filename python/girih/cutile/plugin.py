@@ -6,13 +6,11 @@
 Girih is in place before the first conftest is read, so a suite written for a GPU imports what it always imports.
 """
 
-import os
-import sys
-
 import pytest
 
-#: Other Pythons that the test under way has started.
-_started = []
+from girih.cutile.children import Watch
+
+_watch = Watch("GIRIH_CUTILE")
 
 
 def pytest_addoption(parser):
@@ -42,48 +40,18 @@ def pytest_load_initial_conftests(early_config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure():
-    sys.addaudithook(_watch)
-    # `multiprocessing` starts its processes past the audited calls.
-    import multiprocessing.util as util
-
-    start = util.spawnv_passfds
-
-    def spawnv_passfds(path, args, passfds):
-        _started.append(os.fsdecode(path))
-        return start(path, args, passfds)
-
-    util.spawnv_passfds = spawnv_passfds
-
-
-def _watch(event, args):
-    """Notes a Python that is started."""
-    if event != "subprocess.Popen":
-        return
-    executable, arguments = args[0], args[1]
-    try:
-        first = executable or (arguments.split()[0] if isinstance(arguments, str) else arguments[0])
-        name = os.path.basename(os.fsdecode(first))
-    except (IndexError, TypeError):
-        return
-    if name.startswith(("python", "torchrun", "pytest")) or first == sys.executable:
-        _started.append(name)
+    _watch.begin()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup():
-    _started.clear()
+    _watch.started.clear()
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A failure that may be one of processes which ran without Girih says so."""
-    from girih.cutile.hosting import wanted
-
-    report = (yield).get_result()
-    if report.failed and _started and not wanted():
-        one = "another Python, which" if len(_started) == 1 else f"{len(_started)} other Pythons, which"
-        text = f"the test started {one} ran without Girih: --girih-children, or GIRIH_CUTILE=1, redirects such processes"
-        report.sections.append(("girih", text))
+    _watch.explain((yield).get_result())
 
 
 def pytest_report_header():

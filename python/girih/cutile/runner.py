@@ -23,7 +23,7 @@ class Product:
         package: what the programs import, of the `distribution`.
         programs: what they are called.
         install: puts Girih in place.
-        children: whether the processes that a program starts can be redirected, too.
+        children: the variable that asks for the processes that a program starts to be redirected, too; none where they cannot be.
         dumps: whether the bytecode of kernels can be written out.
     """
 
@@ -32,7 +32,7 @@ class Product:
     distribution: str
     programs: str
     install: Callable[..., None]
-    children: bool = False
+    children: str = ""
     dumps: bool = False
 
 
@@ -60,7 +60,7 @@ may grow, 1G by default.
 
 CHILDREN = """\
   --children            redirect the Python processes that the program starts, too
-                        [env: GIRIH_CUTILE=1]
+                        [env: {children}=1]
 """
 
 DUMPS = """\
@@ -74,7 +74,7 @@ def _usage(product):
         module=product.module,
         programs=product.programs,
         distribution=product.distribution,
-        children=CHILDREN if product.children else "",
+        children=CHILDREN.format(children=product.children) if product.children else "",
         dumps=DUMPS if product.dumps else "",
     )
 

@@ -38,7 +38,7 @@ def looks(defined: Defined, launches: list[ast.Call]) -> dict[str, list[tuple]]:
     out = {}
     for name, parameter in inspect.signature(kernel.fn).parameters.items():
         default = parameter.default
-        if is_constexpr(parameter.annotation):
+        if is_constexpr(parameter.annotation) or getattr(parameter.annotation, "__name__", "") == "constexpr":
             known = [defined.constants[name]] if name in defined.constants else given.get(name, [])
             known = known + ([default] if default is not parameter.empty else [])
             if not known:
@@ -91,7 +91,7 @@ def launches_of(tree: ast.AST) -> dict[str, list[ast.Call]]:
     return found
 
 
-def of_launches(kernel: JITFunction, calls: list[ast.Call], scope: Scope) -> dict[str, list[Any]]:
+def of_launches(kernel: Any, calls: list[ast.Call], scope: Scope) -> dict[str, list[Any]]:
     """The numbers and other constants that launches pass."""
     out: dict[str, list[Any]] = {}
     for call in calls:
@@ -116,7 +116,7 @@ def constant(node: ast.expr, scope: Scope) -> tuple[bool, Any]:
     return False, None
 
 
-def addresses_of(kernel: JITFunction, seen: set[JITFunction]) -> set[str]:
+def addresses_of(kernel: Any, seen: set) -> set[str]:
     """The parameters that the body uses as addresses."""
     seen.add(kernel)
     try:
@@ -166,9 +166,10 @@ def addresses_of(kernel: JITFunction, seen: set[JITFunction]) -> set[str]:
     return found
 
 
-def callee(node: ast.expr, kernel: JITFunction) -> JITFunction | None:
-    """The kernel of the script that is called."""
+def callee(node: ast.expr, kernel: Any) -> Any:
+    """The kernel of the script that is called; None for anything else."""
     from ..autotune import Wrapped
+    from . import triton_kernels
 
     scope = kernel.fn.__globals__
     try:
@@ -176,4 +177,7 @@ def callee(node: ast.expr, kernel: JITFunction) -> JITFunction | None:
     except Unknowable:
         return None
     value = value.innermost if isinstance(value, Wrapped) else value
-    return value if isinstance(value, JITFunction) else None
+    if isinstance(value, JITFunction):
+        return value
+    found = triton_kernels.of(value)
+    return found[0] if found else None

@@ -12,12 +12,14 @@ import dataclasses
 import itertools
 import linecache
 import re
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
 from .. import _library
 from ..frontend.errors import CompilationError, GirihError, Place, kernel_error
+from ..kernel import JITFunction
 from ..language.messages import STATIC_ASSERTION
 from .arguments import callee, launches_of, looks
 from .definitions import Defined, Definitions, Unknowable, of_tree
@@ -146,6 +148,8 @@ def changes(choices: dict[str, list], best: dict[str, tuple]) -> Iterator[dict[s
 
 def attempt(defined: Defined, arguments: dict[str, tuple]) -> Exception | None:
     """What is wrong with the kernel for these arguments."""
+    if not isinstance(defined.kernel, JITFunction):
+        return defined.kernel.attempt(arguments)
     try:
         builder = defined.kernel._trace(arguments)
         _girih.Kernel(builder.text(), defined.kernel.fn.__name__, {"knobs": []}, kernel_error)
@@ -190,6 +194,8 @@ def outermost(place: Place) -> Place:
 
 def depth(error: Exception, defined: Defined) -> int:
     """How far the kernel was read: the line of the kernel itself."""
+    if getattr(error, "whole", False):
+        return sys.maxsize
     place = getattr(error, "place", None)
     return outermost(place).line if place is not None else 0
 

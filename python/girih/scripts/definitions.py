@@ -22,10 +22,10 @@ from ..autotune import Wrapped
 from ..kernel import JITFunction
 
 # Imported as they are. Kernels do not use the other modules that scripts import.
-HARMLESS = ("__future__", "collections", "dataclasses", "enum", "functools", "girih", "math", "numpy", "operator", "typing")
-# Modules of Girih that import PyTorch or cuda-tile, or do more than define names.
-NOT_HARMLESS = ("girih.bench", "girih.cutile", "girih.scripts", "girih.torch", "girih.tune")
-CALLED = ("girih", "math", "collections", "typing", "operator")
+HARMLESS = ("__future__", "collections", "dataclasses", "enum", "functools", "girih", "math", "numpy", "operator", "triton", "typing")
+# Modules of Girih that import PyTorch, Triton or cuda-tile, or do more than define names.
+NOT_HARMLESS = ("girih.bench", "girih.cutile", "girih.scripts", "girih.torch", "girih.triton", "girih.tune")
+CALLED = ("girih", "math", "collections", "triton", "typing", "operator")
 CALLED_TYPES = ("bool", "dict", "float", "int", "len", "list", "max", "min", "range", "str", "tuple", "zip", "enumerate", "sorted")
 
 
@@ -61,8 +61,9 @@ class Beside(ModuleType):
 class Defined:
     """A kernel of the script."""
 
-    kernel: JITFunction
-    #: The constants that `girih.autotune` tries first.
+    #: A `JITFunction`, or a `TritonKernel`, which has the same names.
+    kernel: Any
+    #: The constants that `girih.autotune`, or Triton's, tries first.
     constants: dict[str, Any]
     scope: Scope
     #: The file, the function or the class that it is defined in, where its launches are.
@@ -189,6 +190,11 @@ class _Reader:
                     constants = {**configs[0].kwargs, **constants}
                 inner = inner.kernel
             self.found.kernels.append(Defined(inner, constants, scope, self.within))
+        elif kernel:
+            from . import triton_kernels
+
+            if found := triton_kernels.of(value):
+                self.found.kernels.append(Defined(*found, scope, self.within))
         if not kernel:
             self.inner.append((node, scope))
 

@@ -22,6 +22,7 @@ from girih.frontend.errors import (
 from girih.triton.hosting import install, offer
 
 __all__ = [
+    "Array",
     "AssumptionError",
     "CompilationError",
     "KernelAssertionError",
@@ -35,6 +36,16 @@ __all__ = [
 ]
 
 offer()
+
+
+def __getattr__(name):
+    # It brings NumPy, which Triton's programs need not have.
+    if name == "Array":
+        from girih.triton.arrays import Array
+
+        return Array
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # `pytest -p girih.triton` reads this.
 pytest_plugins = ["girih.triton.plugin"]

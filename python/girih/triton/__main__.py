@@ -9,6 +9,7 @@ TRITON = Product(
     distribution="triton",
     programs="Triton programs",
     install=install,
+    children="GIRIH_TRITON_CHILDREN",
 )
 
 sys.exit(main(sys.argv[1:], TRITON))

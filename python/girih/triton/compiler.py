@@ -9,12 +9,10 @@ from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from girih import __version__, _girih
 from girih.frontend.errors import kernel_error
 
-TARGETS = ("girih", "cpu")
-
 
 @dataclass(frozen=True)
 class GirihOptions:
-    """What a launch may say. Numbers of warps and the like change nothing."""
+    """The options that a launch may have. Numbers of warps and the like change nothing."""
 
     backend_name: str = "girih"
     num_warps: int = 4
@@ -39,7 +37,7 @@ class GirihOptions:
     enable_fp_fusion: bool = False
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
-    # What configurations for AMD's GPUs say.
+    # Options of configurations for AMD's GPUs.
     waves_per_eu: int = 0
     matrix_instr_nonkdim: int = 0
     kpack: int = 1
@@ -56,10 +54,11 @@ class GirihBackend(BaseBackend):
 
     supports_native_tensor_specialization = True
     binary_ext = "girih"
+    targets = ("girih",)
 
-    @staticmethod
-    def supports_target(target: GPUTarget):
-        return target.backend in TARGETS
+    @classmethod
+    def supports_target(cls, target: GPUTarget):
+        return target.backend in cls.targets
 
     def hash(self):
         return f"girih-{__version__}"

@@ -1,9 +1,10 @@
 """The driver that Triton calls: what the device is, and launches."""
 
-import functools
+import contextlib
 import operator
 import os
 import struct
+import sys
 import time
 
 from triton.backends.compiler import GPUTarget
@@ -17,14 +18,56 @@ from girih.triton import hosting
 
 def _describe(value, name):
     """What is passed for a tensor: its memory as it is, since a kernel that needs strides is given them."""
-    base = getattr(value, "base", None)
-    if base is not None and not hasattr(value, "untyped_storage") and hasattr(value, "data_ptr"):
-        value = base  # triton.runtime.jit.TensorWrapper: another element type of the same memory
+    if isinstance(value, sys.modules["triton.runtime.jit"].TensorWrapper):
+        value = value.base  # another element type of the same memory
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return _of_numpy(value, name)
     found = describe_array(value, name)
     if type(found) is tuple:
         address, spanned, writable, element, _layout, stream, owner = found
         return address, spanned, writable, element, None, stream, owner
     return found
+
+
+def _of_numpy(array, name):
+    from numpy.lib.array_utils import byte_bounds
+
+    address = array.ctypes.data
+    low, high = byte_bounds(array)
+    if low < address:
+        raise ValueError(f"the argument `{name}` runs backwards in memory; pass a copy of it")
+    return address, high - address if array.size else 0, array.flags.writeable, dtype_name(array.dtype)[0], None, None, array
+
+
+class Loaded:
+    """A kernel, and whether it is to be told where all tensors are: one that goes to addresses which it finds in memory, where
+    accesses are checked."""
+
+    def __init__(self, text, name):
+        self.kernel = _girih.Kernel(text, name, {"printer": write_out}, kernel_error)
+        native = os.environ.get("GIRIH_DEVICE", "cpu") in ("", "cpu") and os.environ.get("GIRIH_CHECK", "0") in ("", "0")
+        self.wanders = "tt.int_to_ptr" in text and not native
+
+
+def _of_all_tensors():
+    """Where the tensors of this process are, and how many bytes they have."""
+    import gc
+
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    found = set()
+    for value in gc.get_objects():
+        # Its type as it is: a module that is loaded when it is looked at stays as it is.
+        kind = type(value)
+        if torch is not None and issubclass(kind, torch.Tensor) and value.layout == torch.strided:
+            # A tensor without memory of its own says so in one of many ways.
+            with contextlib.suppress(RuntimeError, NotImplementedError):
+                storage = value.untyped_storage()
+                if storage.device.type == "cpu" and storage.nbytes():
+                    found.add((storage.data_ptr(), storage.nbytes()))
+        elif numpy is not None and issubclass(kind, numpy.ndarray) and value.size:
+            found.add((value.ctypes.data, value.nbytes))
+    return sorted(found)
 
 
 class Launcher:
@@ -35,6 +78,7 @@ class Launcher:
         for at, kind in enumerate(src.signature.values()):
             _plan(kind, (at,), plan)
         self.plan = plan
+        self.names = list(src.signature)
         # Where all arguments of the kernel are arguments of the call, or some of those, as they are.
         self.pick = None
         plain = all(len(path) == 1 and make is None for path, make in plan)
@@ -46,7 +90,10 @@ class Launcher:
         self.launch = None
 
     def _prepare(self, kernel, count):
-        parameters = [(f"argument {i}", "unspecialised", False, None) for i in range(count)]
+        names = [str(self.names[path[0]]) for path, _ in self.plan]
+        # A descriptor is several.
+        names = names if len(names) == count else [f"argument {i}" for i in range(count)]
+        parameters = [(name, "unspecialised", False, None) for name in names]
         dispatcher = _girih.Dispatcher(parameters, lambda *looks: kernel, _describe, dtype_name)
         self.launch = dispatcher.launch
 
@@ -58,8 +105,11 @@ class Launcher:
         elif self.pick is not None:
             args = self.pick(args)
         if self.launch is None:
-            self._prepare(kernel, len(args))
-        self.launch((x, y, z), None, args, {})
+            self._prepare(kernel.kernel, len(args))
+        if kernel.wanders:
+            self.launch((x, y, z), None, args, {}, _of_all_tensors())
+        else:
+            self.launch((x, y, z), None, args, {})
         if leave is not None:
             leave(metadata)
 
@@ -94,17 +144,32 @@ def _plan(kind, path, plan):
     elif kind.startswith("tensordesc"):
         plan.append((path, _descriptor))
     elif kind in _PACKED:
-        plan.append((path, functools.partial(_bits, *_PACKED[kind])))
+        plan.append((path, lambda value, bits=_PACKED[kind]: (bits(value),)))
     else:
         plan.append((path, None))
 
 
-# Floats whose bits are not those of a float32: how Python packs them, and an integer of their size.
-_PACKED = {"fp64": ("<d", "<q"), "fp16": ("<e", "<H")}
+def _half(value):
+    try:
+        return struct.unpack("<H", struct.pack("<e", value))[0]
+    except OverflowError:
+        return 0x7C00 if value > 0 else 0xFC00
 
 
-def _bits(form, integer, value):
-    return struct.unpack(integer, struct.pack(form, value))
+def _bfloat(value):
+    """Cut off, as Triton's launchers of GPUs do."""
+    try:
+        return struct.unpack("<I", struct.pack("<f", value))[0] >> 16
+    except OverflowError:
+        return 0x7F80 if value > 0 else 0xFF80
+
+
+def _double(value):
+    return struct.unpack("<q", struct.pack("<d", value))[0]
+
+
+# The bits of floats that are passed otherwise than a float32.
+_PACKED = {"fp64": _double, "fp16": _half, "bf16": _bfloat}
 
 
 def _descriptor(value):
@@ -119,11 +184,10 @@ def _descriptor(value):
 
 
 class Utils:
-    """What Triton asks of a device."""
+    """Functions that Triton expects of a device."""
 
     def load_binary(self, name, kernel, shared, device):
-        options = {"printer": write_out}
-        made = _girih.Kernel(kernel.decode(), name, options, kernel_error)
+        made = Loaded(kernel.decode(), name)
         # The module, which must be something, the function, registers, spills, and the most threads.
         return made, made, 0, 0, 1 << 20
 
@@ -177,6 +241,16 @@ class _Interface:
         pass
 
 
+def _exact_by_default():
+    """Makes products of f32 exact unless a kernel says otherwise, as on AMD's GPUs; Triton has no such choice for a backend that also
+    has tf32. It holds for the process, so not where a GPU's driver is in use too."""
+    from triton import knobs
+
+    language = getattr(knobs, "language", None)
+    if hosting.active() and language is not None and language.fp32_default is None:
+        language.fp32_default = "ieee"
+
+
 class GirihDriver(DriverBase):
     """The processor, as Triton sees it."""
 
@@ -184,6 +258,7 @@ class GirihDriver(DriverBase):
         self.utils = Utils()
         self.launcher_cls = Launcher
         super().__init__()
+        _exact_by_default()
 
     @staticmethod
     def is_active():

@@ -6,16 +6,19 @@
 
 import os
 
+from girih.cutile.children import hand_down, truth
 from girih.cutile.hooks import when_imported
 
 NAME = "girih"
+# Asks for Girih, and for the pretence of a device, in every Python that starts.
+CHILDREN = "GIRIH_TRITON_CHILDREN"
 
 _offered = False
 _installed = False
 
 
 def asked():
-    """Whether the environment asks for Girih, or for something else; None where it says nothing."""
+    """Returns True if the environment asks for Girih, False if for something else, None where it says nothing."""
     value = os.environ.get("GIRIH_TRITON", "").lower()
     if value in ("1", "true", "yes", "on"):
         return True
@@ -27,12 +30,12 @@ def asked():
     return chosen == NAME if chosen else None
 
 
-# What the drivers of GPUs leave in the file system.
+# Files that the drivers of GPUs make.
 _DRIVERS = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/kfd", "/dev/dxg")
 
 
 def active():
-    """Whether kernels are to run on Girih: where it is asked for, else where no GPU's driver is."""
+    """Returns True if kernels are to run on Girih: where it is asked for, else where no GPU's driver is."""
     wanted = asked()
     return not any(map(os.path.exists, _DRIVERS)) if wanted is None else wanted
 
@@ -51,8 +54,11 @@ def _add(backends):
     if known is None or NAME in known:
         return
     from girih.triton import compiler, driver
+    from girih.triton.cpu import compiler as cpu_compiler
+    from girih.triton.cpu import driver as cpu_driver
 
     known[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
+    known.setdefault("cpu", backends.Backend(cpu_compiler.CpuBackend, cpu_driver.CpuDriver))
     if asked():
         # Triton wants one active driver; where CUDA is pretended, NVIDIA's takes itself for active.
         for name, backend in known.items():
@@ -60,12 +66,18 @@ def _add(backends):
                 backend.driver.is_active = staticmethod(lambda: False)
 
 
-def install(device=None, check=None, threads=None, pretend=True):
+def wanted():
+    """Returns True if GIRIH_TRITON_CHILDREN asks for Girih in every Python that starts."""
+    return truth(CHILDREN)
+
+
+def install(device=None, check=None, threads=None, pretend=True, children=False):
     """Makes this process run Triton programs on Girih, before it imports Triton or PyTorch.
 
     ``device`` is ``"cpu"``, ``"eval"`` or ``"sim"``; ``check`` tests every memory access; ``threads`` is the number of worker
     threads. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. With ``pretend``, tensors that
-    ask for ``"cuda"`` are made in the host's memory.
+    ask for ``"cuda"`` are made in the host's memory. ``children`` does the same in the Python processes that this one starts, through
+    GIRIH_TRITON_CHILDREN=1 and a folder on PYTHONPATH in this process's environment.
     """
     global _installed
     for name, value in (("GIRIH_DEVICE", device), ("GIRIH_CHECK", check), ("GIRIH_THREADS", threads)):
@@ -73,6 +85,8 @@ def install(device=None, check=None, threads=None, pretend=True):
             os.environ[name] = str(int(value) if isinstance(value, bool) else value)
     if asked() is None:
         os.environ["GIRIH_TRITON"] = "1"
+    if children or wanted():
+        hand_down(CHILDREN, device, check, threads)
     offer()
     if pretend and not _installed:
         _installed = True

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::model::{self, Given};
 use crate::cli::BuildArgs;
 use crate::failure::Failure;
-use crate::source;
+use crate::{scripts, source};
 
 pub fn run(args: &BuildArgs) -> Result<(), Failure> {
     if args.kernel.check {
@@ -54,7 +54,8 @@ fn name(args: &BuildArgs) -> Result<String, Failure> {
         return Ok(name.clone());
     }
     let file = args.kernel.file.as_deref().filter(|f| *f != Path::new("-"));
-    let stem = file.and_then(Path::file_stem).map(|s| s.to_string_lossy().into_owned());
+    let kernel = file.and_then(scripts::kernel_of).map(|(_, kernel)| kernel.to_string());
+    let stem = kernel.or_else(|| Some(file?.file_stem()?.to_string_lossy().into_owned()));
     Ok(build::from_text(stem.as_deref().unwrap_or("model")))
 }
 
@@ -102,7 +103,7 @@ fn of_program(args: &BuildArgs, name: &str, cpu: Option<Cpu>, options: &Options)
             "--arg {argument}: arguments of a kernel are those of the library's functions"
         )));
     }
-    let (source, program) = source::program(source::file(&args.kernel)?)?;
+    let (source, program) = source::chosen(&args.kernel)?;
     let within = Failure::within(&source);
     let entries = program.entries();
     if let Some(entry) = args.kernel.entry.as_deref().filter(|e| !entries.contains(e)) {

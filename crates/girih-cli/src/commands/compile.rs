@@ -28,7 +28,7 @@ fn options(args: &CompileArgs) -> Result<Options, Failure> {
 }
 
 fn of_kernel(args: &CompileArgs) -> Result<(), Failure> {
-    let (source, program) = source::program(source::file(&args.kernel)?)?;
+    let (source, program) = source::chosen(&args.kernel)?;
     let within = Failure::within(&source);
     let options = options(args)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);

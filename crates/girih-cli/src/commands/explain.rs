@@ -57,7 +57,7 @@ fn explained(args: &ExplainArgs) -> Result<(Explained, Option<Profile>), Failure
             Ok((kernel.with_options(options).explain().map_err(Failure::within(&source))?, None))
         }
         (None, _) => {
-            let (source, program) = source::program(source::file(&args.kernel)?)?;
+            let (source, program) = source::chosen(&args.kernel)?;
             let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
             Ok((kernel.explain().map_err(Failure::within(&source))?, None))
         }

@@ -27,7 +27,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(file) = args.kernel.file.as_deref().filter(|file| by_hand::is_one(file)) {
         return by_hand::run(args, file);
     }
-    let (source, program) = source::program(source::file(&args.kernel)?)?;
+    let (source, program) = source::chosen(&args.kernel)?;
     let options = options(args)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
     let within = Failure::within(&source);

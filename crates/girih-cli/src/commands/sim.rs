@@ -82,7 +82,7 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
         (None, Some(file)) if by_hand::is_one(file) => {
             by_hand::read(file).map(|(s, k)| Subject::ByHand(s, Box::new(k)))?
         }
-        (None, _) => source::program(source::file(&args.kernel)?).map(|(s, p)| Subject::Program(s, p))?,
+        (None, _) => source::chosen(&args.kernel).map(|(s, p)| Subject::Program(s, p))?,
     };
     let once = |seed: u64, knobs: &[(String, i64)]| subject.simulate(args, seed, knobs);
     let kept = [!args.save.is_empty(), !args.print.is_empty(), args.compare.is_some()];

@@ -68,6 +68,8 @@ fn what_the_fuzzer_found() {
     each(&files("fuzz/corpus/read"), SECONDS, |bytes| drop(checks::read(bytes)));
     each(&files("fuzz/corpus/roundtrip"), SECONDS, checks::roundtrip);
     each(&files("fuzz/corpus/text"), SECONDS, checks::text);
+    each(&files("fuzz/corpus/ttir"), SECONDS, checks::ttir);
+    each(&files("tests/ttir"), SECONDS, checks::ttir);
     each(&files("fuzz/corpus/onnx"), SECONDS, checks::onnx);
     each(&files("fuzz/corpus/expr"), SECONDS, checks::expr);
     each(&files("fuzz/corpus/emit"), SECONDS, names::emit);

@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use girih::RawArgs;
 use girih::spec::MAX_GRID;
+use girih::{RawArgs, Reached};
 use girih_compiler::base::words::{did_you_mean, list, shorten};
 use pyo3::exceptions::{PyKeyError, PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -78,7 +78,9 @@ impl Dispatcher {
     }
 
     /// Runs the kernel over `grid`: one to three integers, an integer, or a function of the arguments by name.
-    /// `settings` (device, check, and so on; `None` for the defaults) are part of what tells specialisations apart.
+    /// `settings` (device, check, and so on; `None` for the defaults) are part of what tells specialisations apart. `live` is other
+    /// memory, addresses and bytes, that the kernel may find by addresses in memory; it stays alive until this returns.
+    #[pyo3(signature = (grid, settings, args, kwargs, live = vec![]))]
     fn launch(
         &self,
         py: Python<'_>,
@@ -86,6 +88,7 @@ impl Dispatcher {
         settings: &Bound<'_, PyAny>,
         args: &Bound<'_, PyTuple>,
         kwargs: &Bound<'_, PyDict>,
+        live: Vec<(u64, u64)>,
     ) -> PyResult<()> {
         let bound = self.bind(py, args, kwargs)?;
         let (collected, known) = self.find(py, settings, &bound)?;
@@ -120,8 +123,9 @@ impl Dispatcher {
         let checked = kernel.is_checked();
         let whole = if checked { arrays.iter().map(|a| a.is_some_and(|a| a.whole)).collect() } else { Vec::new() };
         let stream = on_device.map(|(_, stream)| stream);
+        let live = live.into_iter().map(|(start, bytes)| Reached { name: "a tensor".into(), start, bytes }).collect();
         // SAFETY: the arrays' owners say where their memory is, and the call's arguments keep them alive.
-        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, before, whole, stream, ..RawArgs::default() }) }
+        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, before, whole, stream, live, ..RawArgs::default() }) }
     }
 
     /// The specialisation a call would launch.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::{Device, Options, PrintOrder, Program, RawArgs, Stage};
-use girih_compiler::base::diag::Diagnostic;
 use girih_compiler::base::location::Frame;
+use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::Version;
 use girih_compiler::pipeline::trace::Trace;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
@@ -83,6 +83,14 @@ fn spelled(frames: &[Frame]) -> Vec<(String, u32, u32, Option<String>)> {
     frames.iter().map(one).collect()
 }
 
+/// The message of a diagnostic. A kernel that uses something Girih does not have learns what to write instead.
+fn told(d: &Diagnostic) -> String {
+    match (d.code, &d.help) {
+        (Code::UnknownOp | Code::UnknownType, Some(help)) => format!("{}; {help}", d.message),
+        _ => d.message.clone(),
+    }
+}
+
 /// An exception for a failure; `make` turns its parts into one.
 fn raise(py: Python<'_>, make: &Py<PyAny>, error: girih::Error) -> PyErr {
     if let girih::Error::Interrupted = error {
@@ -90,9 +98,7 @@ fn raise(py: Python<'_>, make: &Py<PyAny>, error: girih::Error) -> PyErr {
     }
     let frames = spelled(error.frames());
     let message = match &error {
-        girih::Error::Program(diagnostics) => {
-            diagnostics.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("\n")
-        }
+        girih::Error::Program(diagnostics) => diagnostics.iter().map(told).collect::<Vec<_>>().join("\n"),
         other => match other.help("check=True") {
             Some(help) => format!("{other}; {help}"),
             None => other.to_string(),

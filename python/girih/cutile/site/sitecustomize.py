@@ -1,9 +1,11 @@
-"""Makes each Python that starts with this folder on its path run cuTile programs on Girih, where GIRIH_CUTILE asks for it.
+"""Makes each Python that starts with this folder on its path run programs on Girih: cuTile's where GIRIH_CUTILE asks for it, Triton's
+where GIRIH_TRITON_CHILDREN does.
 
-`girih.cutile.hosting.install(children=True)` puts the folder first on PYTHONPATH, so that subprocesses, the processes that
+`install(children=True)` of `girih.cutile` and of `girih.triton` puts the folder first on PYTHONPATH, so that subprocesses, the processes that
 `multiprocessing` spawns and those of `torchrun` begin here. The module of this name that would have run instead runs after.
 """
 
+import importlib
 import importlib.machinery
 import importlib.util
 import os
@@ -12,17 +14,23 @@ import sys
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _install():
+# The variable that asks, the module that puts Girih in place, and the programs that then run on it.
+_PRODUCTS = [
+    ("GIRIH_CUTILE", "girih.cutile.hosting", "cuTile"),
+    ("GIRIH_TRITON_CHILDREN", "girih.triton.hosting", "Triton"),
+]
+
+
+def _install(variable, module, programs):
     root = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))
     if importlib.util.find_spec("girih") is None:
         sys.path.append(root)
-    from girih.cutile.hosting import install, wanted
-
     try:
-        if wanted():
-            install()
+        hosting = importlib.import_module(module)
+        if hosting.wanted():
+            hosting.install()
     except (ImportError, FileNotFoundError, ValueError) as error:
-        print(f"girih: GIRIH_CUTILE is set, but cuTile programs cannot be redirected: {error}", file=sys.stderr)
+        print(f"girih: {variable} is set, but {programs} programs cannot be redirected: {error}", file=sys.stderr)
 
 
 def _next():
@@ -33,6 +41,7 @@ def _next():
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-if os.environ.get("GIRIH_CUTILE"):
-    _install()
+for _product in _PRODUCTS:
+    if os.environ.get(_product[0]):
+        _install(*_product)
 _next()

@@ -165,7 +165,7 @@ fn of_program<T>(
     options: Options,
     then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let (source, program) = source::program(source::file(&args.kernel)?)?;
+    let (source, program) = source::chosen(&args.kernel)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?;
     let (grid, before) = launch(&source, kernel.name(), kernel.params(), &args.launch)?;
     let (name, key) = (kernel.name().to_string(), kernel.tuning_key());

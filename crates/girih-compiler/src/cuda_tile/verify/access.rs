@@ -170,7 +170,8 @@ impl<'a> Verifier<'a> {
         }
         let d = want.num()?;
         let fits = match op.attr(AttrKey::Mode) {
-            _ if cas => Self::mode_fits(AtomicMode::Xchg, d),
+            // GPUs have it for 16 bits, too, which the specification leaves out and Triton's programs use.
+            _ if cas => Self::mode_fits(AtomicMode::Xchg, d) || matches!(d, DType::I16 | DType::F16 | DType::BF16),
             Some(Attr::Mode(m)) => Self::mode_fits(*m, d),
             _ => return self.attribute(op, "`atomic_rmw_tko` needs a mode"),
         };

@@ -1,6 +1,8 @@
 //! A carried tile of addresses or integers that advances by the same amount in every iteration is a function of the
 //! iteration.
 
+use std::collections::BTreeMap;
+
 use super::nest::{is_bare, perfect};
 use super::producer::{Cost, Producer, cost, producer};
 use super::ranges::{range, signed_range};
@@ -25,8 +27,8 @@ for k in 0..n:                             for k in 0..n:
   for j: p[j] = ptradd p[j], 64
 ```
 
-The arithmetic wraps as before, so this is exact. Refused when the buffer is written elsewhere, when the loop may
-continue early, or when the amount changes.",
+The arithmetic wraps as before, so this is exact. An amount that the loop computes anew from what does not change (`n * 32`) is computed
+before it. Refused when the buffer is written elsewhere, when the loop may continue early, or when the amount changes.",
     run,
 };
 
@@ -72,6 +74,8 @@ struct Site {
     at: usize,
     update: usize,
     amount: Opnd,
+    /// The statements of the loop's body that compute the amount: they move before the loop.
+    hoisted: Vec<usize>,
 }
 
 fn may_be_derived(ty: Ty) -> bool {
@@ -113,8 +117,38 @@ fn find(kernel: &Kernel, body: &[Stmt], buf: BufId, places: &Uses) -> Option<Sit
     }
     let update = f.body.iter().position(writes)?;
     let read_later = f.body[update + 1..].iter().any(|s| walk::refs_of(s).bufs_read.contains(&buf));
-    let amount = advance(kernel, &f.body[update], buf, f)?;
-    (!read_later).then_some(Site { init, producer, at, update, amount })
+    let (amount, hoisted) = advance(kernel, &f.body[update], buf, f)?;
+    (!read_later).then_some(Site { init, producer, at, update, amount, hoisted })
+}
+
+/// The statements of a loop's body that compute a value from what the loop does not change, in order; `None` where it does.
+fn invariant(f: &For, v: ValId) -> Option<Vec<usize>> {
+    /// As many statements are moved at most.
+    const MOST: usize = 16;
+    let mut defined = BTreeMap::new();
+    for (at, s) in f.body.iter().enumerate() {
+        defined.extend(walk::refs_of(s).vals_defined.into_iter().map(|v| (v, at)));
+    }
+    let (mut found, mut rest) = (vec![], vec![v]);
+    while let Some(v) = rest.pop() {
+        let Some(&at) = defined.get(&v) else { continue };
+        if found.contains(&at) {
+            continue;
+        }
+        let plain = match &f.body[at] {
+            Stmt::Let { op: ScalarOp::AddI | ScalarOp::SubI | ScalarOp::MulI, .. } => true,
+            Stmt::Let { op: ScalarOp::ExtI { .. } | ScalarOp::TruncI { .. }, .. } => true,
+            Stmt::Index { ix, .. } => !ix.has_axis(f.axis),
+            _ => false,
+        };
+        if !plain || found.len() == MOST {
+            return None;
+        }
+        found.push(at);
+        rest.extend(walk::refs_of(&f.body[at]).vals_used);
+    }
+    found.sort_unstable();
+    Some(found)
 }
 
 /// Returns true if an iteration may end before the loop's last statement.
@@ -127,8 +161,8 @@ fn continues(body: &[Stmt]) -> bool {
     })
 }
 
-/// The amount in `for axes: buf[axes] = buf[axes] + amount`.
-fn advance(kernel: &Kernel, s: &Stmt, buf: BufId, f: &For) -> Option<Opnd> {
+/// The amount in `for axes: buf[axes] = buf[axes] + amount`, and what of the loop's body computes it.
+fn advance(kernel: &Kernel, s: &Stmt, buf: BufId, f: &For) -> Option<(Opnd, Vec<usize>)> {
     let (axes, inner) = perfect(s);
     // A rank-0 buffer is read where the iteration begins and written where it ends.
     let read = |v: ValId| {
@@ -166,11 +200,11 @@ fn advance(kernel: &Kernel, s: &Stmt, buf: BufId, f: &For) -> Option<Opnd> {
         Opnd::Const { dtype, bits } => {
             let (lo, hi) = signed_range(DType::I32);
             let value = crate::num::convert::sign_extend(dtype, bits) as i128;
-            (lo <= value && value <= hi).then_some(amount)
+            (lo <= value && value <= hi).then_some((amount, vec![]))
         }
         Opnd::Val(v) => {
-            let inside = walk::refs(&f.body).vals_defined.contains(&v);
-            (!inside && matches!(kernel.vals[v].ty, Ty::Num(d) if narrow(d))).then_some(amount)
+            let narrow = matches!(kernel.vals[v].ty, Ty::Num(d) if narrow(d));
+            Some((amount, invariant(f, v).filter(|_| narrow)?))
         }
     }
 }
@@ -178,6 +212,9 @@ fn advance(kernel: &Kernel, s: &Stmt, buf: BufId, f: &For) -> Option<Opnd> {
 fn derive(kernel: &mut Kernel, body: &mut Vec<Stmt>, buf: BufId, site: &Site) {
     let Stmt::For(f) = &mut body[site.at] else { return };
     f.body.remove(site.update);
+    let place = |at: usize| if at > site.update { at - 1 } else { at };
+    let mut hoisted: Vec<Stmt> = site.hoisted.iter().rev().map(|&at| f.body.remove(place(at))).collect();
+    hoisted.reverse();
     let span = Ix::sub(Ix::Axis(f.axis), f.lo.clone());
     let trip = Ix::floor_div(span, f.step.clone());
     let trips = Ix::max(Ix::ceil_div(Ix::sub(f.hi.clone(), f.lo.clone()), f.step.clone()), Ix::Const(0));
@@ -193,6 +230,7 @@ fn derive(kernel: &mut Kernel, body: &mut Vec<Stmt>, buf: BufId, site: &Site) {
     let mut rest = body.split_off(site.at + 1);
     elements(kernel, &mut rest, buf, site, &Ix::mul(trips, amount));
     body.append(&mut rest);
+    body.splice(site.at..site.at, hoisted);
     body.remove(site.init);
     body.retain(|s| !matches!(s, Stmt::Local { buf: b } if *b == buf));
 }

@@ -6,10 +6,14 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::num::op::Predicate;
 use crate::ttir::ast::{Block, Successor};
 
 /// Blocks that one function may be written out as, for each that it has.
 const COPIES: usize = 8;
+
+/// The place behind all blocks, where values that a region gives meet.
+const END: usize = usize::MAX;
 
 /// Blocks of a function that are written as `if`s.
 struct Flow<'r> {
@@ -17,11 +21,44 @@ struct Flow<'r> {
     /// The blocks that each block reaches, itself among them.
     reach: Vec<BTreeSet<usize>>,
     left: usize,
+    /// How many `if`s stand around what is being written.
+    depth: usize,
+    /// The types of what the region gives; `None` where its ends leave the kernel.
+    gives: Option<Vec<Type>>,
+    /// The values that it gives, once all is written.
+    given: Vec<ValueId>,
+}
+
+impl Flow<'_> {
+    /// Returns true if every way from a block to an end of the region goes through another.
+    fn passes(&self, from: usize, through: usize) -> bool {
+        let (mut seen, mut rest) = (BTreeSet::new(), vec![from]);
+        while let Some(at) = rest.pop() {
+            if at == through || !seen.insert(at) {
+                continue;
+            }
+            match self.region.blocks.get(at).and_then(|b| b.ops.last()) {
+                Some(last) if !last.successors.is_empty() => rest.extend(last.successors.iter().map(|(to, _)| to)),
+                _ => return false,
+            }
+        }
+        true
+    }
 }
 
 impl<'m> Conv<'m> {
     /// The body of the function.
     pub(super) fn body(&mut self, region: &ast::Region) -> Res<()> {
+        if self.func.results.is_empty() {
+            return self.region(region, None).map(drop);
+        }
+        let values = self.region(region, Some(self.func.results.clone()))?;
+        self.emit(Opcode::Return, &[&values], vec![], vec![]);
+        Ok(())
+    }
+
+    /// Writes a region's blocks here; the values that it gives, of these types.
+    pub(super) fn region(&mut self, region: &ast::Region, gives: Option<Vec<Type>>) -> Res<Vec<ValueId>> {
         let n = region.blocks.len();
         let next = |at: usize| region.blocks[at].ops.last().map(|op| op.successors.as_slice()).unwrap_or(&[]);
         let mut reach: Vec<BTreeSet<usize>> = (0..n).map(|i| BTreeSet::from([i])).collect();
@@ -51,8 +88,10 @@ impl<'m> Conv<'m> {
                 );
             }
         }
-        let mut flow = Flow { region, reach, left: COPIES * n + 64 };
-        self.flow(&mut flow, 0, None)
+        let stop = gives.as_ref().map(|_| END);
+        let mut flow = Flow { region, reach, left: COPIES * n + 64, depth: 0, gives, given: vec![] };
+        self.flow(&mut flow, 0, stop)?;
+        Ok(flow.given)
     }
 
     /// A block and those after it, up to a block whose arguments the enclosing `if` gives.
@@ -70,8 +109,11 @@ impl<'m> Conv<'m> {
         }
         self.at(last);
         match (last.row.name, &last.successors[..]) {
-            ("tt.return", []) => {
+            ("tt.return" | "tt.map_elementwise.return" | "tt.reduce.return" | "tt.scan.return", []) => {
                 let values = self.args(last)?;
+                if flow.gives.is_some() {
+                    return self.give(flow, last, &values);
+                }
                 self.emit(Opcode::Return, &[&values], vec![], vec![]);
                 Ok(())
             }
@@ -86,7 +128,7 @@ impl<'m> Conv<'m> {
     fn go(&mut self, flow: &mut Flow<'_>, op: &Op, to: &Successor, stop: Option<usize>) -> Res<()> {
         let values = to.1.iter().map(|&v| self.value(op, v)).collect::<Res<Vec<_>>>()?;
         if stop == Some(to.0) {
-            return self.give(&values);
+            return self.give(flow, op, &values);
         }
         self.enter(flow, op, to.0, &values)?;
         self.flow(flow, to.0, stop)
@@ -108,8 +150,15 @@ impl<'m> Conv<'m> {
         Ok(())
     }
 
-    /// Ends a region of an `if`, with its values and the token of what was done.
-    fn give(&mut self, values: &[ValueId]) -> Res<()> {
+    /// Ends a region of an `if`, with its values and the token of what was done; outside of them, the region of the flow.
+    fn give(&mut self, flow: &mut Flow<'_>, op: &Op, values: &[ValueId]) -> Res<()> {
+        if flow.depth == 0 {
+            if flow.gives.as_ref().map(Vec::len) != Some(values.len()) {
+                return self.error(op, Code::ResultCount, "the function gives another number of values");
+            }
+            flow.given = values.to_vec();
+            return Ok(());
+        }
         let token = self.after_all();
         self.emit(Opcode::Yield, &[&[values, &[token]].concat()], vec![], vec![]);
         Ok(())
@@ -129,8 +178,11 @@ impl<'m> Conv<'m> {
             _ => vec![],
         };
         // The first block that both reach: it reaches all others of those.
-        let first = both.iter().copied().find(|&j| both.iter().all(|k| flow.reach[j].contains(k)));
-        if first.is_none() && !both.is_empty() {
+        let mut first = both.iter().copied().find(|&j| both.iter().all(|k| flow.reach[j].contains(k)));
+        if flow.gives.is_some() {
+            // Where one side ends before that block, both are written to their ends.
+            first = first.filter(|&j| flow.passes(yes.0, j) && flow.passes(no.0, j));
+        } else if first.is_none() && !both.is_empty() {
             return self.refuse(op, "the branches of this function cannot be written as nested conditions");
         }
         let join = first.or(stop);
@@ -140,25 +192,21 @@ impl<'m> Conv<'m> {
             let mut regions = vec![];
             for side in [yes, no] {
                 let order = self.order.clone();
-                regions.push(self.side(|c| c.go(flow, op, side, None))?);
+                regions.push(self.within(flow, op, side, None)?);
                 self.order = order;
             }
             self.close(id, regions, vec![]);
-            if self.func.results.is_empty() {
-                self.emit(Opcode::Return, &[&[]], vec![], vec![]);
-                return Ok(());
-            }
-            return self.refuse_with(
-                op,
-                "a function that is not inlined returns a value from within a condition",
-                "assign the value in both branches, and return it once at the end",
-            );
+            self.emit(Opcode::Return, &[&[]], vec![], vec![]);
+            return Ok(());
         };
-        let args = flow.region.blocks.get(join).map(|b| b.args.clone()).unwrap_or_default();
-        let mut types = vec![];
-        for &v in &args {
-            types.push(Type::Tile(tile(&self.module.values[v].ty, op.span, &op.loc)?));
-        }
+        let mut types = match (join, &flow.gives) {
+            (END, Some(types)) => types.clone(),
+            _ => {
+                let args = flow.region.blocks.get(join).map(|b| b.args.as_slice()).unwrap_or_default();
+                let types = args.iter().map(|&v| tile(&self.module.values[v].ty, op.span, &op.loc).map(Type::Tile));
+                types.collect::<Res<Vec<_>>>()?
+            }
+        };
         types.push(Type::Token);
         let before = self.after_all();
         self.did_write(before);
@@ -166,17 +214,25 @@ impl<'m> Conv<'m> {
         let mut regions = vec![];
         for side in [yes, no] {
             let order = self.order.clone();
-            regions.push(self.side(|c| c.go(flow, op, side, Some(join)))?);
+            regions.push(self.within(flow, op, side, Some(join))?);
             self.order = order;
         }
         let made = self.close(id, regions, types);
         let Some((&token, values)) = made.split_last() else { return Ok(()) };
         self.did_write(token);
         if stop == Some(join) {
-            return self.give(values);
+            return self.give(flow, op, values);
         }
         self.enter(flow, op, join, values)?;
         self.flow(flow, join, stop)
+    }
+
+    /// One side of a branch, as a region of an `if`.
+    fn within(&mut self, flow: &mut Flow<'_>, op: &Op, to: &Successor, stop: Option<usize>) -> Res<RegionId> {
+        flow.depth += 1;
+        let done = self.side(|c| c.go(flow, op, to, stop));
+        flow.depth -= 1;
+        done
     }
 
     /// A new region, filled by `fill`.
@@ -329,6 +385,37 @@ impl<'m> Conv<'m> {
         self.bind_all(op, &made)
     }
 
+    /// A loop of `n` rounds. `body` is given the number of a round and what is carried, and gives what is carried on.
+    pub(super) fn rounds(
+        &mut self,
+        n: u64,
+        mut carried: Vec<ValueId>,
+        body: impl FnOnce(&mut Self, ValueId, &[ValueId]) -> Res<Vec<ValueId>>,
+    ) -> Res<Vec<ValueId>> {
+        let bounds = [0, n, 1].map(|i| self.fill(&[], DType::I32, i));
+        let mut types: Vec<Type> = carried.iter().map(|&v| Type::Tile(self.tile_ty(v).clone())).collect();
+        types.push(Type::Token);
+        let token = self.after_all();
+        carried.push(token);
+        let id = self.open(Opcode::For, &[&bounds[..1], &bounds[1..2], &bounds[2..], &carried], vec![]);
+        let region = self.func.regions.push(Region::default());
+        let outer = std::mem::replace(&mut self.region, region);
+        let round = self.argument(region, Type::scalar(DType::I32), None, self.span);
+        let args: Vec<ValueId> = types.iter().map(|ty| self.argument(region, ty.clone(), None, self.span)).collect();
+        if let Some((&token, args)) = args.split_last() {
+            self.did_write(token);
+            let values = body(self, round, args)?;
+            let values = self.with_token(values, true);
+            self.emit(Opcode::Continue, &[&values], vec![], vec![]);
+        }
+        self.region = outer;
+        let mut made = self.close(id, vec![region], types);
+        if let Some(token) = made.pop() {
+            self.did_write(token);
+        }
+        Ok(made)
+    }
+
     fn params(&mut self, op: &Op, region: RegionId, params: &[V]) -> Res<()> {
         for &v in params {
             let value = &self.module.values[v];
@@ -395,23 +482,44 @@ impl<'m> Conv<'m> {
         self.bind_all(op, &made)
     }
 
-    /// A loop that reads through pointers until all elements are those expected.
-    pub(super) fn poll(&mut self, ptr: ValueId, expected: ValueId, attrs: Vec<(AttrKey, Attr)>) {
+    /// A loop that reads through a pointer until it finds what is expected, or has read more often than `limit` says; whether it
+    /// found that.
+    pub(super) fn poll(
+        &mut self,
+        ptr: ValueId,
+        expected: ValueId,
+        limit: Option<ValueId>,
+        attrs: Vec<(AttrKey, Attr)>,
+    ) -> ValueId {
         let before = self.after_all();
-        let id = self.open(Opcode::Loop, &[&[before]], vec![]);
+        let inits = match limit {
+            Some(limit) => vec![limit, before],
+            None => vec![before],
+        };
+        let id = self.open(Opcode::Loop, &[&inits], vec![]);
         let region = self.func.regions.push(Region::default());
         let outer = std::mem::replace(&mut self.region, region);
+        let left = limit.map(|_| self.argument(region, Type::scalar(DType::I64), None, self.span));
         let token = self.argument(region, Type::Token, None, self.span);
         let ty = self.tile_ty(expected).clone();
         let groups: [&[ValueId]; 4] = [&[ptr], &[], &[], &[token]];
         let made = self.emit(Opcode::LoadPtrTko, &groups, attrs, vec![Type::Tile(ty.clone()), Type::Token]);
-        let mut equal = self.integers_compare(crate::num::op::Predicate::Equal, Signedness::Signed, made[0], expected);
+        let mut equal = self.integers_compare(Predicate::Equal, Signedness::Signed, made[0], expected);
         if !ty.shape.is_empty() {
             equal = self.reshaped(equal, &[ty.elements()]);
             equal = self.folded(Opcode::AndI, equal, 0);
         }
-        let test = self.open(Opcode::If, &[&[equal]], vec![]);
-        let sides = [(Opcode::Break, vec![made[1]]), (Opcode::Yield, vec![])].map(|(opcode, values)| {
+        let mut ends = equal;
+        let mut next = vec![made[1]];
+        if let Some(left) = left {
+            let (zero, one) = (self.fill(&[], DType::I64, 0), self.fill(&[], DType::I64, 1));
+            let over = self.integers_compare(Predicate::LessThanOrEqual, Signedness::Signed, left, zero);
+            ends = self.same(Opcode::OrI, &[equal, over]);
+            let less = self.same(Opcode::SubI, &[left, one]);
+            next.insert(0, less);
+        }
+        let test = self.open(Opcode::If, &[&[ends]], vec![]);
+        let sides = [(Opcode::Break, vec![equal, made[1]]), (Opcode::Yield, vec![])].map(|(opcode, values)| {
             let side = self.func.regions.push(Region::default());
             let inner = std::mem::replace(&mut self.region, side);
             self.emit(opcode, &[&values], vec![], vec![]);
@@ -419,10 +527,11 @@ impl<'m> Conv<'m> {
             side
         });
         self.close(test, sides.to_vec(), vec![]);
-        self.emit(Opcode::Continue, &[&[made[1]]], vec![], vec![]);
+        self.emit(Opcode::Continue, &[&next], vec![], vec![]);
         self.region = outer;
-        let after = self.close(id, vec![region], vec![Type::Token]);
-        self.did_write(after[0]);
+        let made = self.close(id, vec![region], vec![Type::scalar(DType::I1), Type::Token]);
+        self.did_write(made[1]);
+        made[0]
     }
 
     /// A call of a function that is not inlined: it is expanded where it is called.

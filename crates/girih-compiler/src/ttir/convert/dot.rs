@@ -34,7 +34,7 @@ impl Conv<'_> {
         let ty = self.tile_ty(acc).clone();
         self.tile(Opcode::MmaF, &[&[a], &[b], &[acc]], vec![], ty)
     }
-    fn float_of(&mut self, v: ValueId, dtype: DType) -> ValueId {
+    pub(super) fn float_of(&mut self, v: ValueId, dtype: DType) -> ValueId {
         if self.tile_ty(v).elem == Elem::Num(dtype) { v } else { self.converted(Opcode::FToF, v, dtype, vec![]) }
     }
     /// An f32 as a sum of numbers of a narrower type, the greatest first; each as an f32 that the type has too.

@@ -120,7 +120,7 @@ pub fn half(c: &mut Conv, v: ValueId, at: usize) -> ValueId {
 
 impl Conv<'_> {
     /// Memory of the block for a tile's elements, reserved once: a pointer to it.
-    fn scratch(&mut self, dtype: DType, elements: u64) -> ValueId {
+    pub(super) fn scratch(&mut self, dtype: DType, elements: u64) -> ValueId {
         let region = std::mem::replace(&mut self.region, Func::BODY);
         let ty = TileType::of(vec![], Elem::Ptr(dtype));
         let attrs = vec![(AttrKey::NumElem, Attr::Int(elements as i64)), (AttrKey::Alignment, Attr::Int(64))];
@@ -134,7 +134,7 @@ impl Conv<'_> {
     }
 
     /// Pointers to the elements at `index`.
-    fn pointers(&mut self, base: ValueId, index: ValueId) -> ValueId {
+    pub(super) fn pointers(&mut self, base: ValueId, index: ValueId) -> ValueId {
         let shape = self.tile_ty(index).shape.clone();
         let base = self.spread(base, &shape);
         let ty = self.tile_ty(base).clone();
@@ -154,7 +154,7 @@ impl Conv<'_> {
     }
 
     /// The row-major numbers of a tile's elements, those along `dim` taken from `index` where it is given.
-    fn numbers(&mut self, of: &[u64], shape: &[u64], index: Option<(usize, ValueId)>) -> ValueId {
+    pub(super) fn numbers(&mut self, of: &[u64], shape: &[u64], index: Option<(usize, ValueId)>) -> ValueId {
         let mut sum = None;
         for dim in 0..shape.len() {
             let stride: u64 = of[dim + 1..].iter().product();
