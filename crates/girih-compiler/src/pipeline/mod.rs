@@ -237,7 +237,7 @@ pub fn add_frames(module: &cuda_tile::ir::Module, diagnostics: &mut [Diagnostic]
 /// Returns true if an error in the readable part of a program would also be found in the whole program: it is about one
 /// statement, not about a thing that a missing statement might have defined or ended.
 fn holds_of_the_whole(d: &Diagnostic) -> bool {
-    let about_others = [Code::BadTerminator, Code::BadSymbol, Code::BadArity, Code::TypeMismatch];
+    let about_others = [Code::BadTerminator, Code::BadSymbol, Code::BadArity, Code::TypeMismatch, Code::UndefinedValue];
     d.is_error() && d.span.is_some_and(|s| s.start < s.end) && !about_others.contains(&d.code)
 }
 
