@@ -109,6 +109,9 @@ pub struct Options {
     pub assume: Assumptions,
     /// Bounds-check every memory access of the native code.
     pub check: bool,
+    /// The simulator runs the kernel: an access past the end of the block's memory stops it, as where accesses are checked. All
+    /// other memory the simulator watches itself.
+    pub simulated: bool,
     /// Stop rewriting after this many rewrites: the handle for bisecting a miscompile.
     pub stop_after: Option<usize>,
 }
@@ -120,6 +123,7 @@ impl Default for Options {
             knobs: Knobs::default(),
             assume: Assumptions { no_wrap: true, no_alias: true },
             check: false,
+            simulated: false,
             stop_after: None,
         }
     }
@@ -131,7 +135,12 @@ impl Options {
         Rewrites::at_most(self.stop_after)
     }
     fn context(&self) -> tile::Context {
-        tile::Context { target: self.target.clone(), knobs: self.knobs.clone(), check: self.check }
+        tile::Context {
+            target: self.target.clone(),
+            knobs: self.knobs.clone(),
+            check: self.check || self.simulated,
+            assume: self.assume,
+        }
     }
 }
 
