@@ -234,6 +234,44 @@ def test_a_block_without_a_boundary(kernel, n):
             kernel[grid](x, out, n, M=4, N=32, **how)
 
 
+@girih.jit
+def into_either(a, b, unused, x, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(tl.where(n > 500, a, b) + i, tl.load(x + i, mask=i < n), mask=i < n)
+
+
+@girih.jit
+def walked(x, out, unused, n, BLOCK: tl.constexpr):
+    q = out
+    for k in range(n // BLOCK):
+        tl.store(q + tl.arange(0, BLOCK), tl.load(x + k * BLOCK + tl.arange(0, BLOCK)))
+        q += BLOCK
+
+
+@girih.jit
+def through_numbers(x, out, unused, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    at = out.to(tl.int64, bitcast=True) + n * 0
+    tl.store(at.to(tl.pointer_type(tl.float32), bitcast=True) + i, tl.load(x + i))
+
+
+@pytest.mark.parametrize("n", [1000, 100])
+def test_an_array_that_is_one_of_several_may_be_left_alone(n):
+    x = np.arange(1000, dtype=np.float32)
+    a, b, unused = (np.zeros(1000, np.float32) for _ in range(3))
+    assert said(lambda: into_either[4](a, b, unused, x, n, BLOCK=256, check=True)) == []
+    assert ((a if n > 500 else b)[:n] == x[:n]).all()
+
+
+def test_addresses_that_are_computed_are_of_their_array():
+    x, out, unused = np.arange(512, dtype=np.float32), np.zeros(512, np.float32), np.zeros(512, np.float32)
+    assert said(lambda: walked[1](x, out, unused, 512, BLOCK=64, check=True)) == []
+    assert (out == x).all()
+    found = said(lambda: walked[1](x, out, unused, 448, BLOCK=64, check=True))
+    assert len(found) == 1 and "64 of the 512 elements of `out` were written by no block" in str(found[0])
+    assert said(lambda: through_numbers[1](x, out, unused, 512, BLOCK=512, check=True)) == []
+
+
 # ---- memory of the block
 
 
@@ -272,12 +310,31 @@ def shared_by_table(x, out, n):
     tl.store(out + 64 + i, tl.load(a + i))
 
 
+@girih.jit
+def shared_by_either(x, out, n):
+    i = tl.arange(0, 64)
+    a = girih.shared(64)
+    b = girih.shared(64)
+    tl.store(a + i, tl.load(x + i))
+    tl.store(b + i, 100.0)
+    # Now the one, now the other, and neither for a large n.
+    p = tl.where(n < 50, a, out)
+    tl.store(tl.where(n > -2, p, b) + i + n, -1.0, mask=(n < 50) | (i < 0))
+    tl.store(out + i, tl.load(a + i))
+    tl.store(out + 64 + i, tl.load(b + i))
+
+
 def left_by(kernel, n):
     """The kernel's result if an access outside of its memory does nothing, and a read there gives 0."""
     x = np.arange(64, dtype=np.float32)
     at = np.arange(64) + n
     inside = (at >= 0) & (at < 64)
     a = x.copy()
+    if kernel is shared_by_either:
+        b = np.full(64, 100, np.float32)
+        if n < 50:
+            (a if n > -2 else b)[at[inside]] = -1
+        return np.concatenate([a, b])
     if kernel is shared_by:
         a[at[inside]] = -1
         return np.concatenate([a, x + 100])
@@ -289,13 +346,13 @@ def left_by(kernel, n):
     return np.concatenate([np.where(inside, 5, 0).astype(np.float32), a])
 
 
-@pytest.mark.parametrize("kernel", [shared_by, shared_walked, shared_by_table], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [shared_by, shared_walked, shared_by_table, shared_by_either], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("n", [0, 5, 100, 100_000, -3])
 def test_nothing_outside_of_a_blocks_memory_is_touched(kernel, n):
     x, out = np.arange(64, dtype=np.float32), np.zeros(128, np.float32)
     kernel[1](x, out, n)
     assert (out == left_by(kernel, n)).all()
-    outside = n > 64 if kernel is shared_walked else n != 0
+    outside = {shared_walked: n > 64, shared_by_either: 0 != n < 50}.get(kernel, n != 0)
     for how in ({"check": True}, {"device": "eval"}):
         if outside:
             with pytest.raises(girih.OutOfBoundsError) as caught:
@@ -303,6 +360,20 @@ def test_nothing_outside_of_a_blocks_memory_is_touched(kernel, n):
             assert caught.value.function == kernel.__name__
         else:
             kernel[1](x, out, n, **how)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120"])
+@pytest.mark.parametrize("kernel", [shared_by, shared_by_table], ids=lambda k: k.__name__)
+def test_the_simulator_reports_what_leaves_a_blocks_memory(kernel, target, monkeypatch):
+    monkeypatch.setenv("GIRIH_TARGET", target)
+    for n in (0, 1, 5, 100, 100_000, -3):
+        x, out = np.arange(64, dtype=np.float32), np.zeros(128, np.float32)
+        if n:
+            with pytest.raises(girih.OutOfBoundsError, match="memory `\\w+`, which holds 64 elements"):
+                kernel[1](x, out, n, device="sim")
+        else:
+            kernel[1](x, out, n, device="sim")
+            assert (out == left_by(kernel, n)).all()
 
 
 def test_a_checked_kernel_names_the_blocks_memory():

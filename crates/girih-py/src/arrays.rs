@@ -14,14 +14,14 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple, PyType};
 
 /// How arguments of a type are handled.
 enum Kind {
     /// Nothing: a scalar, or something cuTile itself knows or refuses.
     Pass,
-    /// An array of main memory; the function makes a DLPack capsule of it.
-    Array(Py<PyAny>),
+    /// An array of main memory: the class of its stand-in, and the function that makes a DLPack capsule of the array.
+    Array(Py<PyAny>, Py<PyAny>),
     Tuple,
     List,
 }
@@ -88,8 +88,9 @@ pub fn untaken(capsule: &Bound<'_, PyAny>) -> PyResult<*mut Tensor> {
     Ok(tensor)
 }
 
-/// An array of main memory that says it is one of a CUDA device.
-#[pyclass(frozen, module = "girih._girih")]
+/// An array of main memory that says it is one of a CUDA device. Each class of arrays has a subclass of its own name, which is what
+/// messages about an argument show.
+#[pyclass(frozen, subclass, module = "girih._girih")]
 pub struct DeviceArray {
     array: Py<PyAny>,
     /// Makes the capsule.
@@ -98,6 +99,11 @@ pub struct DeviceArray {
 
 #[pymethods]
 impl DeviceArray {
+    #[new]
+    fn new(array: Py<PyAny>, export: Py<PyAny>) -> DeviceArray {
+        DeviceArray { array, export }
+    }
+
     #[pyo3(signature = (**_asked))]
     fn __dlpack__<'py>(&self, py: Python<'py>, _asked: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
         relabel(self.export.bind(py).call1((&self.array,))?, None)
@@ -130,11 +136,21 @@ impl Kind {
     fn clone_ref(&self, py: Python<'_>) -> Kind {
         match self {
             Kind::Pass => Kind::Pass,
-            Kind::Array(export) => Kind::Array(export.clone_ref(py)),
+            Kind::Array(stand_in, export) => Kind::Array(stand_in.clone_ref(py), export.clone_ref(py)),
             Kind::Tuple => Kind::Tuple,
             Kind::List => Kind::List,
         }
     }
+}
+
+/// A subclass of [`DeviceArray`] that is called as a class of arrays is.
+fn stand_in(class: &Bound<'_, PyType>) -> PyResult<Py<PyAny>> {
+    let py = class.py();
+    let body = PyDict::new(py);
+    body.set_item("__module__", class.module()?)?;
+    body.set_item("__slots__", PyTuple::empty(py))?;
+    let made = py.get_type::<PyType>().call1((class.name()?, (py.get_type::<DeviceArray>(),), body))?;
+    Ok(made.unbind())
 }
 
 /// How arguments of `of`'s type are handled; `classify` is asked about a type never seen.
@@ -147,7 +163,7 @@ fn kind(of: &Bound<'_, PyAny>, classify: &Bound<'_, PyAny>) -> PyResult<Kind> {
     }
     let (name, function): (String, Py<PyAny>) = classify.call1((&class,))?.extract()?;
     let kind = match &*name {
-        "array" => Kind::Array(function),
+        "array" => Kind::Array(stand_in(&class)?, function),
         "tuple" => Kind::Tuple,
         "list" => Kind::List,
         _ => Kind::Pass,
@@ -162,9 +178,7 @@ fn replaced<'py>(argument: &Bound<'py, PyAny>, classify: &Bound<'py, PyAny>) -> 
     let py = argument.py();
     Ok(match kind(argument, classify)? {
         Kind::Pass => None,
-        Kind::Array(export) => {
-            Some(Bound::new(py, DeviceArray { array: argument.clone().unbind(), export })?.into_any())
-        }
+        Kind::Array(stand_in, export) => Some(stand_in.bind(py).call1((argument, export))?),
         Kind::Tuple => {
             let items = argument.cast::<PyTuple>()?;
             let changed = items_replaced(items.iter(), items.len(), classify)?;

@@ -263,6 +263,7 @@ impl Options {
             knobs: self.all_knobs()?,
             assume,
             check: self.check,
+            simulated: self.device == Device::Sim,
             stop_after: self.stop_after,
         })
     }

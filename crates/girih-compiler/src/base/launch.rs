@@ -31,7 +31,7 @@ impl Launch {
 }
 
 /// The facts that may be assumed about a launch; the runtime tests them and picks the version that fits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Assumptions {
     /// Index arithmetic does not wrap (its obligations hold for this grid and these arguments).
     pub no_wrap: bool,

@@ -24,8 +24,8 @@ pub struct Sources {
     pub vals: Side<ValId>,
     pub axes: Side<AxisId>,
     pub slots: Side<BufId>,
-    /// Keyed by the pointer and the stored value; a constant has no value.
-    stores: BTreeMap<(ValId, Option<ValId>), SourceId>,
+    /// Of stores to global memory, which define nothing: by the whole statement, in order of the text where several are equal.
+    stores: BTreeMap<String, Vec<Option<SourceId>>>,
 }
 
 impl PartialEq for Sources {
@@ -35,65 +35,81 @@ impl PartialEq for Sources {
 }
 
 impl Sources {
-    /// The statement is made for an operation: remembers it where nothing that is defined says so.
+    /// The statement, behind all others so far, is made for an operation: remembers it where nothing that is defined says so.
     pub fn note(&mut self, stmt: &Stmt, source: Option<SourceId>) {
-        if let (Some(key), Some(source)) = (stored(stmt), source) {
-            self.stores.entry(key).or_insert(source);
+        if let Some(key) = stored(stmt) {
+            self.stores.entry(key).or_default().push(source);
         }
     }
 }
 
-/// The key of a store to global memory.
-fn stored(stmt: &Stmt) -> Option<(ValId, Option<ValId>)> {
-    match stmt {
-        Stmt::Store { place: Address::Mem { base, .. }, value, .. } => match value {
-            Opnd::Val(v) => Some((*base, Some(*v))),
-            Opnd::Const { .. } => Some((*base, None)),
-        },
-        _ => None,
-    }
+/// What identifies a store to global memory.
+fn stored(stmt: &Stmt) -> Option<String> {
+    let (mut stores, mut defines) = (false, false);
+    stmt.parts(&mut |part| match part {
+        Part::At(Address::Mem { .. }, Access::Writes) => stores = true,
+        Part::Defines(_) | Part::Updates(_) | Part::Body(_) => defines = true,
+        _ => {}
+    });
+    (stores && !defines).then(|| format!("{stmt:?}"))
 }
 
 /// The operation that each statement was made for, in order of the text.
 pub fn of_statements(kernel: &Kernel) -> OfStatements {
     let mut out = vec![];
-    block(kernel, &kernel.body, None, &mut out);
+    Walk { sources: &kernel.sources, met: BTreeMap::new() }.block(&kernel.body, None, &mut out);
     out
 }
 
-fn block(kernel: &Kernel, body: &[Stmt], around: Option<SourceId>, out: &mut OfStatements) {
-    for stmt in body {
-        let at = out.len();
-        out.push(vec![]);
-        let own = own(&kernel.sources, stmt);
-        let mut inner: Vec<&[Stmt]> = vec![];
-        stmt.parts(&mut |part| {
-            if let Part::Body(body) = part {
-                inner.push(body);
+/// A walk over the statements in order of the text.
+struct Walk<'a> {
+    sources: &'a Sources,
+    /// How many stores equal to this one came before.
+    met: BTreeMap<String, usize>,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, body: &[Stmt], around: Option<SourceId>, out: &mut OfStatements) {
+        for stmt in body {
+            let at = out.len();
+            out.push(vec![]);
+            let own = self.store(stmt).or_else(|| own(self.sources, stmt));
+            let mut inner: Vec<&[Stmt]> = vec![];
+            stmt.parts(&mut |part| {
+                if let Part::Body(body) = part {
+                    inner.push(body);
+                }
+            });
+            if inner.is_empty() {
+                let source = if orders(stmt) { None } else { own.or(around) };
+                out[at] = source.into_iter().collect();
+                continue;
             }
-        });
-        if inner.is_empty() {
-            let source = if orders(stmt) { None } else { own.or(around) };
-            out[at] = source.into_iter().collect();
-            continue;
+            inner.iter().for_each(|body| self.block(body, own.or(around), out));
+            let mut sources: Vec<SourceId> = match own {
+                Some(own) => vec![own],
+                None => out[at + 1..].iter().flatten().copied().collect(),
+            };
+            sources.sort();
+            sources.dedup();
+            out[at] = sources;
         }
-        inner.iter().for_each(|body| block(kernel, body, own.or(around), out));
-        let mut sources: Vec<SourceId> = match own {
-            Some(own) => vec![own],
-            None => out[at + 1..].iter().flatten().copied().collect(),
-        };
-        sources.sort();
-        sources.dedup();
-        out[at] = sources;
+    }
+
+    /// What was noted of a store. A copy that was made later is for the same operation as the last one noted.
+    fn store(&mut self, stmt: &Stmt) -> Option<SourceId> {
+        let key = stored(stmt)?;
+        let noted = self.sources.stores.get(&key)?;
+        let before = self.met.entry(key).or_default();
+        let source = noted.get(*before).or(noted.last()).copied().flatten();
+        *before += 1;
+        source
     }
 }
 
 /// The operation that the tables give for a statement: that of the value it defines or the loop it opens, or else that
 /// of the first array that it reads or writes.
 fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
-    if let Some(source) = stored(stmt).and_then(|key| s.stores.get(&key)) {
-        return Some(*source);
-    }
     let mut said: Option<Option<SourceId>> = None;
     stmt.parts(&mut |part| {
         let says = match part {
@@ -186,6 +202,47 @@ mod tests {
                 assert_eq!(of(sources), [want], "{stmt:?}");
             }
             assert!(seen.iter().all(|n| *n > 0), "{seen:?}");
+        }
+    }
+    /// Stores of constants to one array, equal ones among them, belong each to its own operation.
+    #[test]
+    fn stores_of_constants_belong_to_their_operations() {
+        let head = "cuda_tile.module @m {
+  entry @fill(%c: tile<ptr<f32>>) {
+    %z = constant <f32: 0.0> : tile<64xf32>
+    %o = constant <f32: 1.0> : tile<64xf32>
+    %i = iota : tile<64xi32>
+    %b = reshape %c : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %p = broadcast %b : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %p0 = offset %p, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %w = constant <i32: 64> : tile<64xi32>
+    %p1 = offset %p0, %w : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+";
+        // Every three stores of two values to two places.
+        for n in 0..64 {
+            let mut text = head.to_string();
+            let mut want = vec![];
+            for at in 0..3 {
+                let (place, value) = (n >> (2 * at) & 1, if n >> (2 * at + 1) & 1 == 0 { "z" } else { "o" });
+                text += "    ";
+                want.push(SourceId(text.len() as u32 + 6));
+                let token = if at == 0 { String::new() } else { format!(" token=%t{}", at - 1) };
+                text += &format!("%t{at} = store_ptr_tko weak %p{place}, %{value}{token} : ");
+                text += "tile<64xptr<f32>>, tile<64xf32> -> token\n";
+            }
+            text += "    return\n  }\n}\n";
+            let module = parse(&text).module.unwrap();
+            for target in ["x86-64-v4", "sm_80"] {
+                let options = Options { target: Target::named(target).unwrap_or_default(), ..Options::default() };
+                let lowered = pipeline::lower(&module, "fill", &options, &mut Silent).unwrap();
+                let mut stmts = vec![];
+                statements(&lowered.kernel.body, &mut |stmt| stmts.push(stmt));
+                let all = of_statements(&lowered.kernel);
+                let stores = stmts.iter().zip(&all).filter(|(stmt, _)| stored(stmt).is_some());
+                let mut found: Vec<SourceId> = stores.flat_map(|(_, sources)| sources.clone()).collect();
+                found.dedup();
+                assert_eq!(found, want, "{target}\n{text}");
+            }
         }
     }
 }

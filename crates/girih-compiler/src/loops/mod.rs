@@ -1,5 +1,6 @@
 //! Loop IR: loop nests over scalars, and the passes that make and improve them.
 
+pub mod addresses;
 pub mod eval;
 pub mod fuse;
 pub mod ir;

@@ -109,6 +109,9 @@ pub struct Options {
     pub assume: Assumptions,
     /// Bounds-check every memory access of the native code.
     pub check: bool,
+    /// The simulator runs the kernel: an access past the end of the block's memory stops it, as where accesses are checked. All
+    /// other memory the simulator watches itself.
+    pub simulated: bool,
     /// Stop rewriting after this many rewrites: the handle for bisecting a miscompile.
     pub stop_after: Option<usize>,
 }
@@ -120,6 +123,7 @@ impl Default for Options {
             knobs: Knobs::default(),
             assume: Assumptions { no_wrap: true, no_alias: true },
             check: false,
+            simulated: false,
             stop_after: None,
         }
     }
@@ -131,7 +135,12 @@ impl Options {
         Rewrites::at_most(self.stop_after)
     }
     fn context(&self) -> tile::Context {
-        tile::Context { target: self.target.clone(), knobs: self.knobs.clone(), check: self.check }
+        tile::Context {
+            target: self.target.clone(),
+            knobs: self.knobs.clone(),
+            check: self.check || self.simulated,
+            assume: self.assume,
+        }
     }
 }
 
@@ -237,7 +246,7 @@ pub fn add_frames(module: &cuda_tile::ir::Module, diagnostics: &mut [Diagnostic]
 /// Returns true if an error in the readable part of a program would also be found in the whole program: it is about one
 /// statement, not about a thing that a missing statement might have defined or ended.
 fn holds_of_the_whole(d: &Diagnostic) -> bool {
-    let about_others = [Code::BadTerminator, Code::BadSymbol, Code::BadArity, Code::TypeMismatch];
+    let about_others = [Code::BadTerminator, Code::BadSymbol, Code::BadArity, Code::TypeMismatch, Code::UndefinedValue];
     d.is_error() && d.span.is_some_and(|s| s.start < s.end) && !about_others.contains(&d.code)
 }
 

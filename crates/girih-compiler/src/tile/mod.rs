@@ -44,6 +44,7 @@ pub mod warp_rows;
 pub mod waves;
 pub mod wide;
 
+use crate::base::launch::Assumptions;
 use crate::base::rule::{Rule, Rules};
 use crate::loops::ir::Kernel;
 use crate::loops::model::Plan;
@@ -56,8 +57,10 @@ use target::{Capability, Target};
 pub struct Context {
     pub target: Target,
     pub knobs: Knobs,
-    /// Accesses of memory are checked, and wrong ones stop the kernel.
+    /// Wrong accesses of the block's memory stop the kernel: accesses are checked, or the simulator runs it.
     pub check: bool,
+    /// What may be taken as true of the launch.
+    pub assume: Assumptions,
 }
 
 /// What a machine must have for a rule: all of one of these sets.
@@ -79,6 +82,7 @@ const OF_PLANS: &[Entry<Plan>] = &[
 const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::bound_alloca::RULE, &[&[]]),
     (rules::promote_alloca::RULE, &[&[Threads]]),
+    (rules::reload_rows::RULE, &[&[Threads]]),
     (rules::unroll_batch::RULE, &[&[Threads]]),
     (rules::pair_terms::RULE, &[&[Caches, Workers]]),
     (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),

@@ -164,8 +164,8 @@ impl Candidate {
         {
             return Ok(Compiler { version: version.to_string(), flags, candidate: self });
         }
-        let compiler = self.ask(wanted)?;
-        if let Some(file) = file {
+        let (compiler, is_certain) = self.ask(wanted)?;
+        if let Some(file) = file.filter(|_| is_certain) {
             let text = format!("{}\n{}\n", compiler.version, compiler.flags.join(" "));
             // Without the note the next process asks again; nothing else depends on it.
             let _ = crate::system::files::replace(&file, text.as_bytes());
@@ -178,32 +178,34 @@ impl Candidate {
         flags.chain(flags_of(&machine::features())).collect()
     }
 
-    fn ask(self, wanted: Vec<String>) -> Result<Compiler> {
+    /// The compiler with the flags that it takes, and whether each of the others was its own refusal: where a limit of the
+    /// machine ended a trial, the flag is left out only this time.
+    fn ask(self, wanted: Vec<String>) -> Result<(Compiler, bool)> {
         let output = self.run(self.start().arg("--version"), None)?;
         if !output.status.success() {
             return Err(self.failed("--version", &output, None));
         }
         let version = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("unknown").trim().to_string();
-        let flags = if self.accepts(&wanted)? {
-            wanted
-        } else {
-            let mut kept: Vec<String> = REQUIRED.iter().map(|f| f.to_string()).collect();
-            for flag in wanted.into_iter().skip(REQUIRED.len()) {
-                kept.push(flag);
-                if !self.accepts(&kept)? {
-                    kept.pop();
-                }
+        if self.tries(&wanted)?.status.success() {
+            return Ok((Compiler { version, flags: wanted, candidate: self }, true));
+        }
+        let mut kept: Vec<String> = REQUIRED.iter().map(|f| f.to_string()).collect();
+        let mut is_certain = true;
+        for flag in wanted.into_iter().skip(REQUIRED.len()) {
+            kept.push(flag);
+            let output = self.tries(&kept)?;
+            if !output.status.success() {
+                is_certain &= kept.pop().is_some_and(|flag| refuses(&output, &flag));
             }
-            kept
-        };
-        Ok(Compiler { version, flags, candidate: self })
+        }
+        Ok((Compiler { version, flags: kept, candidate: self }, is_certain))
     }
 
-    /// Returns true if a small program compiles with these flags and without warnings.
-    fn accepts(&self, flags: &[String]) -> Result<bool> {
+    /// Compiles a small program with these flags; it succeeds only without warnings.
+    fn tries(&self, flags: &[String]) -> Result<Output> {
         let mut command = self.start();
         command.args(flags.iter().filter(|f| *f != "-w")).args(["-Werror", "-x", "c", "-S", "-o", "-", "-"]);
-        Ok(self.run(&mut command, Some(b"float girih_probe(float a) { return a + 1.0f; }\n"))?.status.success())
+        self.run(&mut command, Some(b"float girih_probe(float a) { return a + 1.0f; }\n"))
     }
 
     /// Runs the compiler to its end, or until Ctrl-C, and returns its output.
@@ -260,6 +262,13 @@ impl Candidate {
             source_file: source.map(Path::to_path_buf),
         }
     }
+}
+
+/// Whether a compiler ended by itself and complained of the flag, by its name.
+fn refuses(output: &Output, flag: &str) -> bool {
+    let name = flag.split('=').next().unwrap_or(flag);
+    let said = [&output.stderr, &output.stdout].map(|text| String::from_utf8_lossy(text).contains(name));
+    output.status.code().is_some() && said.contains(&true)
 }
 
 impl Compiler {

@@ -249,7 +249,7 @@ impl<'a> Prepared<'a> {
             Some((version, _)) => version.traffic.clone(),
             None => {
                 let pointers: Vec<bool> = self.bound.extents.iter().map(Option::is_some).collect();
-                Traffic { reads: pointers.clone(), writes: pointers }
+                Traffic { reads: pointers.clone(), fills: vec![false; pointers.len()], writes: pointers }
             }
         }
     }

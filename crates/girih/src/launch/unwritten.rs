@@ -17,10 +17,11 @@ const MOST: u64 = 1 << 30;
 pub(super) struct Notes(Vec<Option<Vec<u8>>>);
 
 impl Notes {
-    /// For the parameters whose memory is an array that the kernel writes and never reads.
+    /// For the parameters whose memory is an array that the kernel fills: nothing of it is read, and some stores are certainly
+    /// of it. An array that an address chosen at run time may lead to can be left alone on purpose.
     pub fn of(bound: &Bound<'_>, traffic: &Traffic) -> Notes {
         let whole = |i: usize| bound.whole.get(i) == Some(&true);
-        let output = |i: usize| traffic.writes.get(i) == Some(&true) && traffic.reads.get(i) == Some(&false);
+        let output = |i: usize| traffic.fills.get(i) == Some(&true);
         // Where parameters share memory, a write is noted for one of them only.
         let alone = !bound.overlap();
         let one = |(i, extent): (usize, &Option<_>)| {

@@ -211,6 +211,41 @@ fn a_compiler_that_is_none_is_reported() {
     assert!(matches!(error, Error::Compiler { .. }), "{error}");
 }
 
+/// A trial that the machine's limits ended says nothing about the flag, and is not remembered.
+#[test]
+fn what_a_limit_of_the_machine_refused_is_tried_again() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("limited");
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let (compiler, limited, notes) = (folder.0.join("fake-cc"), folder.0.join("limited"), folder.0.join("notes"));
+    std::fs::create_dir_all(&notes).unwrap();
+    // It knows no `-fno-finite-loops`, and says so.
+    let script = "#!/bin/sh
+for flag in \"$@\"; do
+  [ \"$flag\" = --version ] && { echo fake 1; exit 0; }
+done
+[ -e LIMITED ] && { echo 'fake: fatal error: vfork: Resource temporarily unavailable' >&2; exit 1; }
+for flag in \"$@\"; do
+  [ \"$flag\" = -fno-finite-loops ] && { echo \"fake: unknown option $flag\" >&2; exit 1; }
+done
+cat > /dev/null
+";
+    std::fs::write(&compiler, script.replace("LIMITED", &limited.display().to_string())).unwrap();
+    std::fs::set_permissions(&compiler, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let probe = || cc::find(compiler.to_str()).unwrap().probe(Some(&notes)).unwrap().flags;
+    let noted = || std::fs::read_dir(&notes).unwrap().count();
+    std::fs::write(&limited, "").unwrap();
+    let few = probe();
+    assert!(!few.contains(&"-Wno-psabi".to_string()) && noted() == 0, "{few:?}");
+    std::fs::remove_file(&limited).unwrap();
+    let all = probe();
+    assert!(all.contains(&"-Wno-psabi".to_string()) && noted() == 1, "{all:?}");
+    assert!(!all.contains(&"-fno-finite-loops".to_string()), "{all:?}");
+    // What is noted is not asked again.
+    std::fs::write(&limited, "").unwrap();
+    assert_eq!(probe(), all);
+}
+
 /// Run alone it does nothing; the next test starts two processes of it on one cache.
 #[test]
 fn one_of_two_processes() {

@@ -56,8 +56,7 @@ fn elements(d: DType, count: usize, seed: usize) -> Vec<u8> {
 fn compare(flags: &[&str], tag: &str) {
     use MatrixUnit::*;
     let units = vec![FloatPairs, IntegerPairs, ByteQuads, FloatTiles, IntegerTiles];
-    let ctx =
-        Context { target: Target { matrix_units: units, ..Target::cpu() }, knobs: Default::default(), check: false };
+    let ctx = Context { target: Target { matrix_units: units, ..Target::cpu() }, ..Context::default() };
     for (number, shape) in [[16, 16, 64], [48, 80, 128], [39, 64, 72], [66, 48, 136]].into_iter().enumerate() {
         let [m, n, k] = shape;
         for (ty, d) in [("bf16", DType::BF16), ("i8", DType::I8)] {

@@ -20,6 +20,7 @@ mod debug;
 mod ops;
 mod product;
 mod types;
+mod visible;
 
 #[cfg(test)]
 mod tests;
@@ -152,6 +153,7 @@ impl<'a> Verifier<'a> {
 
     fn function(&mut self) {
         self.types();
+        self.visibility();
         self.signature();
         self.locations();
         for (id, op) in self.func.ops.iter() {

@@ -1,6 +1,7 @@
 //! One refused program per rule, each with its code; and the programs that must pass.
 
 mod mutate;
+mod visible;
 
 use super::verify;
 use crate::base::{Code, Diagnostic};

@@ -76,6 +76,13 @@ fn op_cost(op: ScalarOp) -> Cost {
 }
 
 impl Producer {
+    /// The computation of one element as it is, for the only place that takes it, and the operand that holds the element.
+    pub fn moved_to(&self, idx: &[Ix]) -> (Vec<Stmt>, Opnd) {
+        let mut stmts = self.pure.clone();
+        walk::subst_axes(&mut stmts, &mut |a| position(self, a).and_then(|d| idx.get(d).cloned()));
+        (stmts, self.value)
+    }
+
     /// The computation of one element: fresh statements, and the operand that holds it.
     pub fn at(&self, kernel: &mut Kernel, idx: &[Ix]) -> (walk::Renaming, Vec<Stmt>, Opnd) {
         let renaming = walk::Renaming::fresh(kernel, &self.pure);

@@ -39,7 +39,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let applied = log.applied.len();
     let mut outer = Vec::new();
     let roots = Roots::of(&kernel, &body);
-    Splicer { kernel: &mut kernel, assume: *assume, log, roots }.list(&mut body, &mut outer);
+    Splicer { kernel: &mut kernel, assume: *assume, log, roots, once: false }.list(&mut body, &mut outer);
     kernel.body = body;
     (log.applied.len() > applied).then_some(kernel)
 }
@@ -51,6 +51,8 @@ struct Splicer<'a> {
     assume: Assumptions,
     log: &'a mut Log,
     roots: Roots,
+    /// The producer that is being spliced is read in one place.
+    once: bool,
 }
 
 /// Takes the place of a removed statement.
@@ -80,7 +82,8 @@ impl Splicer<'_> {
             {
                 let name = self.kernel.bufs[p.buf].name.clone();
                 match self.judge(body, at, &p, outer, &uses) {
-                    Ok(duties) => {
+                    Ok((duties, once)) => {
+                        self.once = once;
                         self.kernel.obligations.extend(duties);
                         self.log.applied(name);
                         gone.extend([at, local]);
@@ -131,7 +134,7 @@ impl Splicer<'_> {
         p: &Producer,
         outer: &[(AxisId, Ix, Ix)],
         uses: &Uses,
-    ) -> Result<Vec<Obligation>, Refusal> {
+    ) -> Result<(Vec<Obligation>, bool), Refusal> {
         let mut all = walk::BufUse::default();
         for (_, stmt) in uses.of(p.buf, body) {
             let here = walk::buffer_uses(std::slice::from_ref(stmt)).get(&p.buf).copied().unwrap_or_default();
@@ -153,10 +156,10 @@ impl Splicer<'_> {
         if readers.len() != all.reads as usize {
             return refuse("it is read before it is written");
         }
-        let Some(last) = readers.iter().map(|r| r.at).max() else { return Ok(Vec::new()) };
+        let Some(last) = readers.iter().map(|r| r.at).max() else { return Ok((Vec::new(), false)) };
         let duties = self.legal(body, at, last, p, &readers, outer, uses)?;
         self.pays(p, &readers)?;
-        Ok(duties)
+        Ok((duties, readers.len() == 1))
     }
 
     fn pays(&self, p: &Producer, readers: &[Reader]) -> Result<(), Refusal> {
@@ -382,10 +385,17 @@ impl Splicer<'_> {
             let value = match known.iter().find(|(at, _)| at == idx) {
                 Some((_, value)) => *value,
                 None => {
-                    let (renaming, mut copy, value) = p.at(self.kernel, idx);
-                    for (&from, &to) in &renaming.vals {
-                        self.roots.copied(from, to);
-                    }
+                    let (mut copy, value) = match self.once {
+                        // The producer itself is gone: a chain of many operations gets no values anew at each link.
+                        true => p.moved_to(idx),
+                        false => {
+                            let (renaming, copy, value) = p.at(self.kernel, idx);
+                            for (&from, &to) in &renaming.vals {
+                                self.roots.copied(from, to);
+                            }
+                            (copy, value)
+                        }
+                    };
                     out.append(&mut copy);
                     known.push((idx.clone(), value));
                     value

@@ -12,6 +12,7 @@ mod point;
 mod tests;
 pub mod work;
 
+use super::addresses::{Origin, Origins};
 use super::ir::{Kernel, Mem, Order, Stmt, Ty};
 use super::walk;
 
@@ -60,19 +61,23 @@ pub struct Traffic {
     pub reads: Vec<bool>,
     /// Per parameter: elements may be written.
     pub writes: Vec<bool>,
+    /// Per parameter: elements are not read, and a store can be of no other memory.
+    pub fills: Vec<bool>,
 }
 
-/// Reads and writes per parameter; an access whose address is computed counts against every pointer parameter.
+/// Reads and writes per parameter; an access counts against each parameter that its address may be made of.
 pub fn traffic(kernel: &Kernel) -> Traffic {
-    let pointer: Vec<bool> = kernel.params.iter().map(|p| matches!(p.ty, Ty::Ptr(_))).collect();
-    let mut t = Traffic { reads: vec![false; pointer.len()], writes: vec![false; pointer.len()] };
+    let origins = Origins::of(kernel);
+    let none = vec![false; kernel.params.len()];
+    let mut t = Traffic { reads: none.clone(), writes: none.clone(), fills: none };
     let mut note = |mem: &Mem, read: bool, write: bool| {
-        let direct = kernel.params.iter().position(|p| p.val == mem.base);
-        for (i, &is_pointer) in pointer.iter().enumerate() {
-            if is_pointer && direct.is_none_or(|d| d == i) {
+        let from = origins.val(mem.base);
+        for (i, param) in kernel.params.iter().enumerate().filter(|(_, p)| matches!(p.ty, Ty::Ptr(_))) {
+            if from.contains(&Origin::Of(param.val)) || from.contains(&Origin::Unknown) {
                 t.reads[i] |= read;
                 t.writes[i] |= write;
             }
+            t.fills[i] |= write && origins.only(mem.base) == Some(param.val);
         }
     };
     walk::visit(&kernel.body, &mut |stmt| match stmt {
@@ -81,5 +86,8 @@ pub fn traffic(kernel: &Kernel) -> Traffic {
         Stmt::Rmw { mem, .. } | Stmt::Cas { mem, .. } => note(mem, true, true),
         _ => {}
     });
+    for (fills, reads) in t.fills.iter_mut().zip(&t.reads) {
+        *fills &= !reads;
+    }
     t
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
 use crate::index::Facts;
+use crate::loops::addresses::{Origin, Origins};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -14,7 +15,7 @@ pub const RULE: Rule<Kernel, Context> = Rule {
     name: "bound_alloca",
     doc: "\
 Keeps a program within memory that it takes for its block: accesses past its end do nothing, so that they harm no one else's
-memory. Where accesses are checked, they stop the kernel.
+memory. Where accesses are checked, and on the simulator, they stop the kernel.
 
 ```text
 p: ptr f32 = alloca 512 align 64                 p: ptr f32 = alloca 512 align 64
@@ -23,8 +24,8 @@ for i in 0..128: free                            for i in 0..128: free
   store p[i + n] = v                      -->      store p[i + n] = v where 0 <= i + n and i + n < 128
 ```
 
-An address that was computed is compared as a number with that of the memory. Refuses addresses that may be of that memory or of
-something else.
+An address that was computed is compared as a number with that of the memory. Beside an address that may be of that memory or of
+something else goes where its memory begins, and how large it is. Refuses addresses that are chosen by other operations than `select`.
 ",
     run,
 };
@@ -39,20 +40,23 @@ fn run(p: &Kernel, cx: &Context, log: &mut Log) -> Option<Kernel> {
     if memories.is_empty() {
         return None;
     }
-    let sources = Sources::of(p, &memories);
     let mut kernel = p.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let facts = p.facts();
     let mut bound = Bound {
         kernel: &mut kernel,
         memories,
-        sources,
+        origins: Origins::of(p),
         facts,
         apart: distances(p),
+        mixed: None,
         check: cx.check,
         done: vec![],
         log,
     };
+    if bound.is_one_mixed(&body) {
+        bound.mixed = Some(Mixed::default());
+    }
     bound.list(&mut body);
     let done = bound.done;
     for name in &done {
@@ -62,77 +66,36 @@ fn run(p: &Kernel, cx: &Context, log: &mut Log) -> Option<Kernel> {
     (!done.is_empty()).then_some(kernel)
 }
 
-/// What the address in a value or a buffer may be of.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Source {
-    Alloca(ValId),
-    Other,
+/// Where the memory of an address begins, as a number, and how many bytes it has.
+#[derive(Clone, Copy)]
+struct Extent {
+    start: Opnd,
+    bytes: Opnd,
 }
 
-/// Of every address, found by following it through operations and buffers until nothing is new.
+/// The extents of addresses that may be of several memories.
 #[derive(Default)]
-struct Sources {
-    vals: BTreeMap<ValId, BTreeSet<Source>>,
-    bufs: BTreeMap<BufId, BTreeSet<Source>>,
+struct Mixed {
+    /// Where each memory of the block begins.
+    starts: BTreeMap<ValId, ValId>,
+    vals: BTreeMap<ValId, Extent>,
+    /// The buffers of starts and of bytes beside a buffer of addresses.
+    bufs: BTreeMap<BufId, (BufId, BufId)>,
 }
 
-impl Sources {
-    fn of(kernel: &Kernel, memories: &BTreeMap<ValId, u64>) -> Sources {
-        let mut found = Sources::default();
-        for &dst in memories.keys() {
-            found.vals.entry(dst).or_default().insert(Source::Alloca(dst));
-        }
-        let is_address = |v: ValId| matches!(kernel.vals[v].ty, Ty::Ptr(_));
-        loop {
-            let mut grew = false;
-            walk::visit(&kernel.body, &mut |s| match s {
-                Stmt::Let { dst, args, .. } if is_address(*dst) => {
-                    let addresses = args.iter().filter_map(|a| match a {
-                        Opnd::Val(v) if is_address(*v) => Some(*v),
-                        _ => None,
-                    });
-                    let mut from: Vec<_> = addresses.map(|v| found.val(v)).collect();
-                    if from.is_empty() {
-                        // A number became an address.
-                        from.push(BTreeSet::from([Source::Other]));
-                    }
-                    grew |= add(found.vals.entry(*dst).or_default(), from.into_iter().flatten());
-                }
-                Stmt::Read { dst, buf, .. } if is_address(*dst) => {
-                    let from = found.bufs.get(buf).cloned().unwrap_or_default();
-                    grew |= add(found.vals.entry(*dst).or_default(), from);
-                }
-                Stmt::Write { buf, value: Opnd::Val(v), .. } if is_address(*v) => {
-                    let from = found.val(*v);
-                    grew |= add(found.bufs.entry(*buf).or_default(), from);
-                }
-                _ => {}
-            });
-            if !grew {
-                return found;
-            }
-        }
-    }
-
-    /// Of a value that nothing above defines, such as a parameter: something else.
-    fn val(&self, v: ValId) -> BTreeSet<Source> {
-        self.vals.get(&v).cloned().unwrap_or_else(|| BTreeSet::from([Source::Other]))
-    }
-}
-
-fn add(to: &mut BTreeSet<Source>, from: impl IntoIterator<Item = Source>) -> bool {
-    let before = to.len();
-    to.extend(from);
-    to.len() > before
+fn whole(value: i64) -> Opnd {
+    Opnd::Const { dtype: DType::I64, bits: value as u64 }
 }
 
 struct Bound<'a> {
     kernel: &'a mut Kernel,
     memories: BTreeMap<ValId, u64>,
-    sources: Sources,
+    origins: Origins,
     facts: Facts,
     /// Distances between addresses that are computed already.
     apart: Vec<(ValId, ValId, ValId)>,
+    /// Where an access needs it: what is known of addresses that may be of several memories.
+    mixed: Option<Mixed>,
     check: bool,
     /// The memories some of whose accesses were bounded.
     done: Vec<String>,
@@ -150,7 +113,9 @@ impl Bound<'_> {
                 self.list(inner);
             }
             self.access(&mut s, &mut out);
+            let beside = self.beside(&s);
             out.push(s);
+            out.extend(beside);
         }
         *body = out;
     }
@@ -164,19 +129,20 @@ impl Bound<'_> {
         else {
             return;
         };
-        let from = self.sources.val(mem.base);
-        let mut memories = from.iter().filter_map(|s| if let Source::Alloca(v) = s { Some(*v) } else { None });
-        let Some(of) = memories.next() else { return };
-        let name = self.kernel.vals[of].name.clone();
-        if from.len() > 1 {
-            return self.log.skipped(name, "an address may be of this memory or of something else");
-        }
-        let bytes = self.memories.get(&of).copied().unwrap_or(0);
-        if self.is_bounded(mem, of, bytes, mask) {
+        let of = self.memories_of(&self.origins.val(mem.base));
+        let Some(&first) = of.first() else { return };
+        let names: Vec<&str> = of.iter().map(|v| self.kernel.vals[*v].name.as_str()).collect();
+        let name = names.join(" or ");
+        let bytes = self.memories.get(&first).copied().unwrap_or(0);
+        let is_one = self.origins.only(mem.base).is_some();
+        if if is_one { self.is_bounded(mem, first, bytes, mask) } else { self.is_measured(mem, mask) } {
             return;
         }
-        let (index, end, computed) = self.place(mem, of, bytes);
-        let inside = [Cond::new(Ix::Const(0), Cmp::Le, index.clone()), Cond::new(index, Cmp::Lt, Ix::Const(end))];
+        let placed = if is_one { Some(self.place(mem, first, bytes)) } else { self.mixed_place(mem) };
+        let Some((index, end, computed)) = placed else {
+            return self.log.skipped(name, "an address may be of this memory or of something else");
+        };
+        let inside = [Cond::new(Ix::Const(0), Cmp::Le, index.clone()), Cond::new(index, Cmp::Lt, end)];
         let open: Vec<Cond> =
             (inside.into_iter()).filter(|c| self.facts.decide(c) != Some(true) && !mask.conds.contains(c)).collect();
         if open.is_empty() {
@@ -186,8 +152,8 @@ impl Bound<'_> {
         let open = Mask { conds: open, vals: vec![] };
         if self.check {
             let elements = bytes * 8 / u64::from(mem.elem.bits().max(1));
-            let message =
-                format!("an index is outside of the block's memory `{name}`, which holds {elements} elements");
+            let holds = if of.len() == 1 { format!(", which holds {elements} elements") } else { String::new() };
+            let message = format!("an index is outside of the block's memory `{name}`{holds}");
             let cond = self.kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "inside".to_string() });
             let assert = vec![
                 Stmt::Test { dst: cond, mask: open.clone() },
@@ -205,21 +171,169 @@ impl Bound<'_> {
     }
 
     /// Where an access lies, from the start of the memory on; the end of that; and what computes it.
-    fn place(&mut self, mem: &Mem, of: ValId, bytes: u64) -> (Ix, i64, Vec<Stmt>) {
+    fn place(&mut self, mem: &Mem, of: ValId, bytes: u64) -> (Ix, Ix, Vec<Stmt>) {
         let bits = i64::from(mem.elem.bits()).max(1);
         let last = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX / 8);
         if mem.base == of {
-            return (mem.index.clone(), last(bytes) * 8 / bits, vec![]);
+            return (mem.index.clone(), Ix::Const(last(bytes) * 8 / bits), vec![]);
         }
-        let mut number = |name: &str, op, args| {
-            let dst = self.kernel.vals.push(Val { ty: Ty::Num(DType::I64), name: name.to_string() });
-            (dst, Stmt::Let { dst, op, args })
-        };
-        let (at, first) = number("at", ScalarOp::PtrToInt, vec![Opnd::Val(mem.base)]);
-        let (start, second) = number("start", ScalarOp::PtrToInt, vec![Opnd::Val(of)]);
-        let (apart, third) = number("apart", ScalarOp::SubI, vec![Opnd::Val(at), Opnd::Val(start)]);
+        let (at, first) = self.number("at", ScalarOp::PtrToInt, vec![Opnd::Val(mem.base)]);
+        let (start, second) = self.number("start", ScalarOp::PtrToInt, vec![Opnd::Val(of)]);
+        let (apart, third) = self.number("apart", ScalarOp::SubI, vec![Opnd::Val(at), Opnd::Val(start)]);
         let (index, end) = computed(mem, apart, bytes);
-        (index, end, vec![first, second, third])
+        (index, Ix::Const(end), vec![first, second, third])
+    }
+
+    /// A value that is computed.
+    fn number(&mut self, name: &str, op: ScalarOp, args: Vec<Opnd>) -> (ValId, Stmt) {
+        let dst = self.fresh(name);
+        (dst, Stmt::Let { dst, op, args })
+    }
+
+    fn fresh(&mut self, name: &str) -> ValId {
+        self.kernel.vals.push(Val { ty: Ty::Num(DType::I64), name: name.to_string() })
+    }
+
+    /// The memories of the block among what an address was made of.
+    fn memories_of(&self, from: &BTreeSet<Origin>) -> Vec<ValId> {
+        let of = |from: &Origin| match from {
+            Origin::Of(v) if self.memories.contains_key(v) => Some(*v),
+            _ => None,
+        };
+        from.iter().filter_map(of).collect()
+    }
+
+    /// Whether they are some memory of the block's, and something else.
+    fn is_mixed(&self, from: &BTreeSet<Origin>) -> bool {
+        from.len() > 1 && !self.memories_of(from).is_empty()
+    }
+
+    /// Whether an access through an address of several memories is not bounded yet.
+    fn is_one_mixed(&self, body: &[Stmt]) -> bool {
+        let mut found = false;
+        walk::visit(body, &mut |s| {
+            if let Stmt::Load { mem, mask, .. }
+            | Stmt::Store { mem, mask, .. }
+            | Stmt::Rmw { mem, mask, .. }
+            | Stmt::Cas { mem, mask, .. } = s
+            {
+                found |= self.is_mixed(&self.origins.val(mem.base)) && !self.is_measured(mem, mask);
+            }
+        });
+        found
+    }
+
+    /// Whether an access through an address of several memories was bounded before.
+    fn is_measured(&self, mem: &Mem, mask: &Mask) -> bool {
+        let of_these = self.apart.iter().filter(|(base, ..)| *base == mem.base);
+        of_these.into_iter().any(|(.., apart)| {
+            let mut counts = |leaf: &Ix| matches!(leaf, Ix::Val { val, .. } if val == apart);
+            mask.conds.iter().any(|c| c.lhs.any_leaf(&mut counts))
+        })
+    }
+
+    /// Where the memory of an address begins, and its bytes. What is not the block's own begins at 0 and has no end here.
+    fn extent(&self, v: ValId) -> Option<Extent> {
+        let mixed = self.mixed.as_ref()?;
+        if let Some(known) = mixed.vals.get(&v) {
+            return Some(*known);
+        }
+        let from = self.origins.val(v);
+        match (self.memories_of(&from).first(), self.origins.only(v)) {
+            (None, _) => Some(Extent { start: whole(0), bytes: whole(i64::MAX / 8) }),
+            (Some(of), Some(_)) => {
+                let bytes = self.memories.get(of).and_then(|bytes| i64::try_from(*bytes).ok())?;
+                Some(Extent { start: Opnd::Val(*mixed.starts.get(of)?), bytes: whole(bytes) })
+            }
+            _ => None,
+        }
+    }
+
+    /// What goes beside a statement, so that the extents of addresses are known behind it.
+    fn beside(&mut self, s: &Stmt) -> Vec<Stmt> {
+        if self.mixed.is_none() {
+            return vec![];
+        }
+        match s {
+            Stmt::Alloca { dst, .. } => {
+                let (start, made) = self.number("start", ScalarOp::PtrToInt, vec![Opnd::Val(*dst)]);
+                if let Some(mixed) = &mut self.mixed {
+                    mixed.starts.insert(*dst, start);
+                }
+                vec![made]
+            }
+            Stmt::Local { buf } if self.is_mixed(&self.origins.buf(*buf)) => {
+                let Buf { name, shape, .. } = self.kernel.bufs[*buf].clone();
+                let ty = Ty::Num(DType::I64);
+                let mut made =
+                    |part: &str| self.kernel.bufs.push(Buf::new(format!("{name}_{part}"), ty, shape.clone()));
+                let (start, bytes) = (made("start"), made("bytes"));
+                if let Some(mixed) = &mut self.mixed {
+                    mixed.bufs.insert(*buf, (start, bytes));
+                }
+                vec![Stmt::Local { buf: start }, Stmt::Local { buf: bytes }]
+            }
+            Stmt::Write { buf, idx, value: Opnd::Val(v) } => {
+                let Some((start, bytes)) = self.mixed.as_ref().and_then(|m| m.bufs.get(buf).copied()) else {
+                    return vec![];
+                };
+                let Some(extent) = self.extent(*v) else { return vec![] };
+                let write = |buf, value| Stmt::Write { buf, idx: idx.clone(), value };
+                vec![write(start, extent.start), write(bytes, extent.bytes)]
+            }
+            Stmt::Read { dst, buf, idx } => {
+                let Some((start, bytes)) = self.mixed.as_ref().and_then(|m| m.bufs.get(buf).copied()) else {
+                    return vec![];
+                };
+                let (first, second) = (self.fresh("start"), self.fresh("bytes"));
+                self.know(*dst, Extent { start: Opnd::Val(first), bytes: Opnd::Val(second) });
+                let read = |dst, buf| Stmt::Read { dst, buf, idx: idx.clone() };
+                vec![read(first, start), read(second, bytes)]
+            }
+            Stmt::Let { dst, op, args } if self.is_mixed(&self.origins.val(*dst)) => self.chosen(*dst, *op, args),
+            _ => vec![],
+        }
+    }
+
+    /// The extent of an address that an operation gives.
+    fn chosen(&mut self, dst: ValId, op: ScalarOp, args: &[Opnd]) -> Vec<Stmt> {
+        let of = |bound: &Self, arg: &Opnd| if let Opnd::Val(v) = arg { bound.extent(*v) } else { None };
+        match (op, args) {
+            (ScalarOp::PtrAdd | ScalarOp::Copy, [from, ..]) => {
+                if let Some(extent) = of(self, from) {
+                    self.know(dst, extent);
+                }
+                vec![]
+            }
+            (ScalarOp::Select, [cond, a, b]) => {
+                let (Some(a), Some(b)) = (of(self, a), of(self, b)) else { return vec![] };
+                let (start, first) = self.number("start", ScalarOp::Select, vec![*cond, a.start, b.start]);
+                let (bytes, second) = self.number("bytes", ScalarOp::Select, vec![*cond, a.bytes, b.bytes]);
+                self.know(dst, Extent { start: Opnd::Val(start), bytes: Opnd::Val(bytes) });
+                vec![first, second]
+            }
+            _ => vec![],
+        }
+    }
+
+    fn know(&mut self, v: ValId, extent: Extent) {
+        if let Some(mixed) = &mut self.mixed {
+            mixed.vals.insert(v, extent);
+        }
+    }
+
+    /// Where an access through an address of several memories lies, as [`Bound::place`] says it.
+    fn mixed_place(&mut self, mem: &Mem) -> Option<(Ix, Ix, Vec<Stmt>)> {
+        let extent = self.extent(mem.base)?;
+        let (at, first) = self.number("at", ScalarOp::PtrToInt, vec![Opnd::Val(mem.base)]);
+        let (apart, second) = self.number("apart", ScalarOp::SubI, vec![Opnd::Val(at), extent.start]);
+        let (index, _) = computed(mem, apart, 0);
+        let size = (i64::from(mem.elem.bits()) / 8).max(1);
+        let end = match extent.bytes {
+            Opnd::Val(bytes) => Ix::add(Ix::val(bytes), Ix::Const(1 - size)),
+            Opnd::Const { bits, .. } => Ix::Const((bits as i64) - (size - 1)),
+        };
+        Some((index, end, vec![first, second]))
     }
 
     /// Whether an access through a computed address was bounded before.
@@ -243,7 +357,7 @@ fn computed(mem: &Mem, apart: ValId, bytes: u64) -> (Ix, i64) {
     (Ix::add(Ix::val(apart), index), i64::try_from(bytes).unwrap_or(i64::MAX / 8) - (size - 1))
 }
 
-/// Differences of two addresses that the kernel computes: the address, what is subtracted, and the value.
+/// Differences that the kernel computes of an address: the address, what is subtracted (an address or a number), and the value.
 fn distances(p: &Kernel) -> Vec<(ValId, ValId, ValId)> {
     let (mut numbers, mut found) = (BTreeMap::new(), vec![]);
     walk::visit(&p.body, &mut |s| match s {
@@ -254,9 +368,9 @@ fn distances(p: &Kernel) -> Vec<(ValId, ValId, ValId)> {
         }
         Stmt::Let { dst, op: ScalarOp::SubI, args } => {
             if let [Opnd::Val(a), Opnd::Val(b)] = args.as_slice()
-                && let (Some(a), Some(b)) = (numbers.get(a), numbers.get(b))
+                && let Some(pointer) = numbers.get(a)
             {
-                found.push((*a, *b, *dst));
+                found.push((*pointer, numbers.get(b).copied().unwrap_or(*b), *dst));
             }
         }
         _ => {}
@@ -267,7 +381,7 @@ fn distances(p: &Kernel) -> Vec<(ValId, ValId, ValId)> {
 #[cfg(test)]
 mod tests {
     use crate::tile::Context;
-    use crate::tile::tests::{apply, context, gpu, kernel, refusals, text};
+    use crate::tile::tests::{apply, context, gpu, kernel, text};
 
     const SHIFTED: &str = r#"loop kernel k(x: ptr f32, y: ptr f32, n: i32):
   p: ptr f32 = alloca 512 align 64
@@ -311,14 +425,33 @@ mod tests {
         assert!(bounded.contains("0 <= ") && bounded.contains("apart") && bounded.contains("< 509"), "{text}");
     }
 
+    /// The memory that is chosen is the one that counts.
     #[test]
-    fn an_address_of_either_is_refused() {
+    fn an_address_of_either_goes_with_its_extent() {
         let alone = SHIFTED.replace("    store p[i + n] = v where i < n\n", "");
         let either = alone.replace(
             "    store y[j] = w\n",
-            "    c: i1 = test j < n\n    q: ptr f32 = select(c, p, y)\n    store q[0] = w\n",
+            "    c: i1 = test j < n\n    q: ptr f32 = select(c, p, y)\n    store q[j] = w\n",
         );
-        let why = "p: an address may be of this memory or of something else";
-        assert_eq!(refusals("bound_alloca", &either, &context()), [why]);
+        let (out, log) = apply("bound_alloca", &kernel(&either), &context());
+        assert_eq!(log.applied, ["p"]);
+        let made = text(&out);
+        assert!(made.contains("start_1: i64 = select(c, start, 0:i64)"), "{made}");
+        assert!(made.contains("bytes: i64 = select(c, 512:i64, "), "{made}");
+        assert!(made.contains("store q[j] = w where 0 <= apart + j*4 and apart + j*4 < bytes - 3"), "{made}");
+    }
+
+    #[test]
+    fn an_address_that_is_carried_takes_its_extent_along() {
+        let alone = SHIFTED.replace("    store p[i + n] = v where i < n\n", "");
+        let carried = alone.replace(
+            "    store y[j] = w\n",
+            "    local b: ptr f32\n    b = y\n    if n_0:\n      b = p\n    q: ptr f32 = b\n    store q[j] = w\n",
+        );
+        let carried = carried.replace("  for j in", "  n_0: i1 = test 0 < n\n  for j in");
+        let made = text(&apply("bound_alloca", &kernel(&carried), &context()).0);
+        for line in ["local b_start: i64", "b_start = start", "b_bytes = 512:i64", "bytes: i64 = b_bytes"] {
+            assert!(made.contains(line), "{line}\n{made}");
+        }
     }
 }

@@ -29,6 +29,7 @@ pub mod persist_blocks;
 pub mod prefetch;
 pub mod promote_alloca;
 pub mod register_tile;
+pub mod reload_rows;
 pub mod share_rows;
 pub mod sink_rows;
 pub mod split_blocks;

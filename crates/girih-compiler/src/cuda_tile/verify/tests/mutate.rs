@@ -79,7 +79,7 @@ fn mutate(f: &mut Func, rng: &mut Rng) {
     }
 }
 
-const PROGRAMS: &[&str] = &[
+pub(super) const PROGRAMS: &[&str] = &[
     "global @g <i32: [7, 8]> : tile<2xi32>
     entry @k(%p: tile<ptr<f32>>, %n: tile<i32>) {
       %z = constant <i32: 0> : tile<i32>
