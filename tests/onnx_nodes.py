@@ -116,7 +116,7 @@ def compare(case, expected, folder, types):
 
 
 def array(value):
-    """What a test gives or expects: an array, a list of arrays, or None."""
+    """An input or expected output of a test: an array, a list of arrays, or None."""
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
     if isinstance(value, onnx.SequenceProto):
@@ -142,7 +142,7 @@ def differ(case, got, want):
 
 
 def run_in_python(case, device):
-    """Of tests whose data are not tensors of numbers: `refused` or `failed` with the reason, or `ok`."""
+    """Runs a test whose data are not tensors of numbers: `refused` or `failed` with the reason, or `ok`."""
     import girih
 
     inputs, expected = case.data_sets[0]

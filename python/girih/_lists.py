@@ -35,7 +35,7 @@ def tensors(port, given):
 
 
 def gathered(port, results):
-    """What the tensors of a run, by name, are for an output."""
+    """The value of an output, from the tensors of a run by name."""
     if not (of := kind(port)):
         return results[port.name]
     if port.name in results:

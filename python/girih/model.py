@@ -151,7 +151,7 @@ class Model:
         strings = source.strings()
         ports = (*self.inputs, *self.outputs)
         self._words = _strings.Words(strings) if any("string" in p.dtype for p in ports) else None
-        #: Whether an input or output is several arrays, or perhaps none.
+        #: True if an input or output is several arrays, or perhaps none.
         self._lists = any(map(_lists.kind, ports))
         #: Runs the model on arrays that look as those of the last run did.
         self._quick = None
@@ -474,7 +474,7 @@ class _Compiled:
         self.guarded = native.guarded
 
     def surely_takes(self, arrays):
-        """Whether arrays have no extents that are too long for the integers that the model makes of them."""
+        """Returns True if no extent is too long for the integers that the model computes from it."""
         return not self.guarded or tuple(arrays[name].shape for name in self.taken) in self.known
 
     def prepare(self, arrays):

@@ -126,8 +126,8 @@ def test_positions_and_softmaxes(case):
 
 
 def test_pools(case):
-    """Numbers win over NaN. Of windows that hold NaN alone the judges say the least number, -inf or NaN: those are not drawn, nor those
-    of padding and -inf."""
+    """Numbers win over NaN. The judges give the least number, -inf or NaN for a window of NaN alone: it is not drawn, nor is a window of
+    padding and -inf."""
     rows = [[NAN, 1, 2, 3, -1, 5, NAN, -7], [INF, 1, -INF, 3, -1, -1, 2, -7], [0.0, -0.0] * 4, [-1e30, -3, -1e30, -5, -2, -8, -1, -1]]
     for op, pads, more in itertools.product(("MaxPool", "AveragePool", "LpPool"), ([0, 0], [1, 1]), ({}, {"ceil_mode": 1, "strides": [3]})):
         for row in rows[1 if op == "MaxPool" and pads[0] else 0 :]:

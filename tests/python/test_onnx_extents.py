@@ -149,7 +149,7 @@ def test_arithmetic_of_extents(part, folder):
 
 
 def lengths_of(expression):
-    """The same of the lengths of two inputs, of which only their first elements are read."""
+    """The same for the lengths of two inputs, whose elements nobody reads."""
     first = [node("Shape", "x", "xs"), node("Squeeze", "xs", "b"), node("Shape", "z", "zs"), node("Squeeze", "zs", "t")]
     last = [node("Max", f"{expression.result} zero", "above"), node("Min", "above most", "q"), node("Range", "zero q one", "numbers")]
     inputs, constants = [("x", TensorProto.UINT8, ["n"]), ("z", TensorProto.UINT8, ["m"])], {"zero": 0, "one": 1, "most": 40}

@@ -231,7 +231,7 @@ impl OnnxModel {
         described(py, self.model.defaults())
     }
 
-    /// The inputs and outputs that are no tensors, each as `seq`, `optional` or `optional(seq`.
+    /// The inputs and outputs that are not tensors, each as `seq`, `optional` or `optional(seq`.
     fn kinds(&self) -> Vec<(String, &'static str)> {
         let word = |kind: Kind| match kind {
             Kind::Tensor => "",
@@ -242,7 +242,7 @@ impl OnnxModel {
         self.model.kinds().map(|(name, kind)| (name.to_string(), word(kind))).collect()
     }
 
-    /// The outputs, likewise; one of which neither the file nor its nodes say the type is `unknown`.
+    /// The outputs, likewise; the type is `unknown` where neither the file nor its nodes say it.
     fn outputs(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
         let mut known = described(py, self.model.outputs())?.into_iter().peekable();
         let unknown = |name: &str| {
@@ -337,7 +337,7 @@ impl Model {
         self.model.graph().strings.clone()
     }
 
-    /// Whether it refuses some extents, though no shorter ones.
+    /// True if it refuses some extents that are long enough for their symbols.
     #[getter]
     fn guarded(&self) -> bool {
         self.model.graph().is_guarded()

@@ -14,7 +14,7 @@ pub struct Elem {
     pub unsigned: bool,
     /// An integer of two bits in a byte of its own; only with [`DType::I8`].
     pub two_bits: bool,
-    /// Of [`DType::I64`]: the number of a string; see [`super::Graph::strings`].
+    /// A [`DType::I64`] that is the number of a string; see [`super::Graph::strings`].
     pub text: bool,
 }
 

@@ -24,8 +24,8 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option
     let bounds = room(elem)?;
     let narrow = elem.bits() < 32;
     for ix in &ints {
-        // Models cast extents to 32 bits, which takes for granted that they fit. What they cast to fewer is to be cut, and
-        // below 0 unsigned integers begin anew.
+        // Models cast extents to 32 bits and take for granted that they fit. They cast to fewer bits to cut a number, and
+        // unsigned integers wrap below 0.
         let below = || elem.unsigned && facts.tight_range(ix).lo < 0;
         if narrow && !facts.range(ix).within(bounds) || below() {
             return None;

@@ -93,7 +93,7 @@ pub fn write_strings(path: &Path, words: &[&str], shape: &[u64]) -> Result<()> {
         .map_err(|e| Error::file(path, format!("cannot be written: {e}")))
 }
 
-/// What a header says, as it says it.
+/// The entries of a header.
 struct Head {
     descr: String,
     fortran: bool,

@@ -108,7 +108,7 @@ struct Call {
     shapes: BTreeMap<String, Vec<u64>>,
     given: BTreeSet<String>,
     inputs: Vec<Declared>,
-    /// Of inputs that are sequences or optional values, how many tensors are given.
+    /// The number of tensors given for each input that is a sequence or an optional value.
     lists: BTreeMap<String, usize>,
 }
 
@@ -254,7 +254,7 @@ impl OnnxModel {
         })
     }
 
-    /// The inputs and outputs that are no tensors: their names, and what they are.
+    /// The names and kinds of the inputs and outputs that are not tensors.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, Kind)> {
         let all = self.inputs.iter().chain(&self.outputs).filter(|d| d.kind != Kind::Tensor);
         all.map(|d| (d.name.as_str(), d.kind))

@@ -15,7 +15,7 @@ pub struct Arguments {
     pub tensors: Vec<(String, Tensor)>,
     /// `X=["red", "blue"]`, or a `.npy` file of strings.
     texts: Vec<(String, Texts)>,
-    /// What strings are in the model.
+    /// The numbers of strings in the model.
     pub strings: Strings,
     /// `N=32`.
     pub symbols: Vec<(String, i64)>,

@@ -17,7 +17,7 @@ pub struct Declared {
     pub shape: Option<Vec<Dimension>>,
 }
 
-/// What an input or output is.
+/// The kind of an input or output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Kind {
     #[default]

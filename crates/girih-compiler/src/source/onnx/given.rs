@@ -1,4 +1,4 @@
-//! The inputs of a file: a tensor each, as many as a run gives for a sequence, one or none for an optional value.
+//! The inputs of a file: one tensor, the tensors that a run gives for a sequence, one or none for an optional value.
 //!
 //! ```text
 //! s: seq(tensor(float)), and a run gives two      -->   `s[0]` and `s[1]` are inputs of the graph
@@ -20,7 +20,7 @@ pub fn item(name: &str, at: usize) -> String {
     format!("{name}[{at}]")
 }
 
-/// What kind of input or output a type is, and the type of its tensors.
+/// The kind of an input or output, and the type of its tensors.
 pub(super) fn kind(info: &ValueInfo) -> Option<(Kind, &Type)> {
     let outer = info.kind.as_ref()?;
     Some(match (&outer.sequence, &outer.optional) {
@@ -37,7 +37,7 @@ pub(super) fn kind(info: &ValueInfo) -> Option<(Kind, &Type)> {
 }
 
 impl Options {
-    /// What the extent of dimension `d` of an input is called, where one name may stand for several: for another extent of
+    /// The name of the extent of dimension `d` of an input, where one name may stand for several extents: for another one in
     /// each tensor of a sequence.
     pub(super) fn key(&self, input: &str, d: usize, dim: &Dim) -> String {
         let key = dim_key(input, d, dim);
@@ -67,14 +67,14 @@ impl Options {
 }
 
 impl<'m> Importer<'m> {
-    /// Defines an input that is no tensor; false where it is one, or of a kind that is not known.
+    /// Defines an input that is not a tensor; false if it is one, or its kind is unknown.
     pub(super) fn given(&mut self, info: &'m ValueInfo, origin: OriginId) -> bool {
         let Some((kind, of)) = kind(info).filter(|(kind, of)| *kind != Kind::Tensor && of.tensor.is_some()) else {
             return false;
         };
         let Some(names) = self.options.tensors(info) else {
             let what = format!(
-                "the input `{}` is {}, of which only a run says how many tensors it has",
+                "the input `{}` is {}, and only a run says how many tensors it has",
                 info.name,
                 kind.name()
             );

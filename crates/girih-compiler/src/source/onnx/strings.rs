@@ -18,7 +18,7 @@ use crate::graph::decompose::onnx::dtype::elem;
 use crate::graph::{Attr, Attrs, Elem};
 use crate::index::Ix;
 
-/// What `LabelEncoder` and `CategoryMapper` give for a key that they do not have, unless they say it.
+/// The default of `LabelEncoder` and `CategoryMapper` for a key that they do not have.
 const UNUSED: &str = "_Unused";
 
 /// Operators that move elements, count them, or compare them with others.
@@ -52,7 +52,7 @@ const MOVES: &[&str] = &[
     "ZipMap",
 ];
 
-/// Whether an operator takes strings as they come.
+/// Returns true if an operator takes strings as they come.
 pub(super) fn moves(op: &str) -> bool {
     MOVES.contains(&op)
 }
@@ -115,7 +115,7 @@ fn of_tensor(t: &Tensor, all: &mut BTreeSet<String>) {
     }
 }
 
-/// What a node turned out to do with strings.
+/// The strings among the operands and results of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Uses {
     /// Its first operand must be strings.
@@ -213,7 +213,7 @@ fn rename(attrs: &mut Attrs, names: &[&str], to: &str, words: &Words) -> bool {
     is
 }
 
-/// What is given for a key that there is not, as an integer.
+/// Makes the default for an unknown key an integer.
 fn default(attrs: &mut Attrs, names: &[&str], words: &Words) {
     let found = names.iter().find_map(|name| take_words(attrs, name, words)?.first().copied());
     let number = found.unwrap_or_else(|| words.number(UNUSED));

@@ -235,7 +235,7 @@ fn arithmetic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "onnx.Sub" => b.sub(x, y)?,
         "onnx.Mul" => b.mul(x, y)?,
         "onnx.Div" => b.div(x, y)?,
-        // Of extents, in the few steps that are followed.
+        // Remainders of extents take few steps, so that they are followed.
         _ if b.ints(x).is_some() && b.ints(y).is_some() && !call.flag("fmod", false)? => {
             let whole = ScalarOp::DivI { sign: b.elem(x).sign(), rounding: Rounding::NegativeInf };
             let whole = b.elementwise(whole, &[x, y])?;

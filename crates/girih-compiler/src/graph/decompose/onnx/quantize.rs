@@ -143,7 +143,7 @@ pub(in crate::graph::decompose) fn dynamic(b: &mut Builder<'_>, x: Arg) -> Resul
     let point = b.neg(low)?;
     let point = b.div(point, scale)?;
     let point = torch(b, "aten.round", &[point], &[])?;
-    // Of an infinite scale it is NaN, and taken as 255.
+    // An infinite scale makes it NaN, which counts as 255.
     let point = b.min_number(point, b.scalar_like(x, 255.0))?;
     let q = b.div(x, scale)?;
     let q = torch(b, "aten.round", &[q], &[])?;
