@@ -139,6 +139,7 @@ hostile: build .venv/ready
 # ONNX's own tests of its operators: all by the evaluator, and a part natively.
 onnx: .venv/ready
 	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
+	cargo build --release --quiet -p girih-py
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --page docs/models/onnx.md
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu --part
 
@@ -152,6 +153,7 @@ contrib: build .venv/ready
 # All of them natively: some minutes, most of them the C compiler's.
 onnx-native: .venv/ready
 	cargo build --release --quiet $(OURS) -p girih-onnx-nodes
+	cargo build --release --quiet -p girih-py
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu
 
 # Libraries of whole models and of all examples, called on one thread and on several, against girih run.

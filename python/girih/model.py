@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Union
 
 import numpy as np
 
-from girih import _library, _tensors, device
+from girih import _library, _lists, _strings, _tensors, device
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import GirihError
 
@@ -61,8 +61,10 @@ class Port(NamedTuple):
 
     @property
     def type(self) -> str:
-        """The type as ONNX Runtime writes it: `tensor(float)`."""
-        return f"tensor({RUNTIME.get(self.dtype, self.dtype)})"
+        """The type as ONNX Runtime writes it: `tensor(float)`, `seq(tensor(float))`."""
+        outer, _, inner = self.dtype.rpartition("(")
+        inner = inner.rstrip(")")
+        return f"{outer}({self._replace(dtype=inner).type}{')' * (outer.count('(') + 1)}" if outer else f"tensor({RUNTIME.get(inner, inner)})"
 
     def __str__(self):
         return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -146,6 +148,11 @@ class Model:
         #: Inputs that a file has a value for, by name.
         self._defaults: dict[str, Port] = {p[0]: port(p) for p in source.defaults()} if isinstance(source, _Onnx) else {}
         self._made = source.made()
+        strings = source.strings()
+        ports = (*self.inputs, *self.outputs)
+        self._words = _strings.Words(strings) if any("string" in p.dtype for p in ports) else None
+        #: True if an input or output is several arrays, or perhaps none.
+        self._lists = any(map(_lists.kind, ports))
         #: Runs the model on arrays that look as those of the last run did.
         self._quick = None
 
@@ -310,18 +317,27 @@ class Model:
         """The arrays of a run, by name and in order."""
         names = [port.name for port in self.inputs]
         problems = [unlike("input", name, names) for name in feed if name not in names and name not in self._defaults]
-        arrays, extents = _Arrays(), {}
+        arrays, extents = _Arrays(self._words), {}
         # For an ONNX file, the names of extents are hints.
         apart = arrays if isinstance(self._source, _Onnx) else None
-        for wanted in [*self.inputs, *(port for name, port in self._defaults.items() if name in feed)]:
-            if wanted.name in feed:
-                array, problem = fitted(wanted, feed[wanted.name], extents, self._source.device(), apart)
-            elif wanted.name in self._made:
-                array, problem = self._made[wanted.name], None
-            else:
-                array, problem = None, f"input `{wanted.name}` is not given: the model expects {wanted}"
-            arrays[wanted.name] = array
+        for port in [*self.inputs, *(port for name, port in self._defaults.items() if name in feed)]:
+            optional = _lists.kind(port).startswith("optional")
+            if port.name not in feed and port.name in self._made:
+                arrays[port.name] = self._made[port.name]
+                continue
+            if port.name not in feed and not optional:
+                problems.append(f"input `{port.name}` is not given: the model expects {port}")
+                continue
+            tensors, problem = _lists.tensors(port, feed.get(port.name))
             problems += [problem] if problem else []
+            for wanted, given in tensors:
+                if wanted.dtype == "string":
+                    array, problem = arrays.call.numbers(wanted, given)
+                    problem = problem or unlike_shape(wanted, array, extents, apart)
+                else:
+                    array, problem = fitted(wanted, given, extents, self._source.device(), apart)
+                arrays[wanted.name] = array
+                problems += [problem] if problem else []
         if problems:
             refuse(problems)
         return arrays
@@ -329,14 +345,29 @@ class Model:
     def _run(self, feed, out):
         arrays = self._fitting(feed)
         prepared = self._source.prepare(arrays)
+        if self._lists:
+            return self._gathered(prepared, arrays, out)
         results = self._given({} if out is None else out, prepared.results, arrays)
         prepared.run([place(array) for array in results])
         for array in filter(_tensors.is_tensor, results):
             _tensors.written(array)
+        if self._words is not None:
+            return [arrays.call.strings(a) if port.dtype == "string" else a for port, a in zip(self.outputs, results)]
         # All inputs were given, in the model's order.
         plain = len(feed) == len(self.inputs) and list(map(id, arrays.values())) == list(map(id, prepared.arrays))
         self._quick = self._source.quick(prepared) if plain else None
         return results
+
+    def _gathered(self, prepared, arrays, out):
+        if out is not None:
+            refuse(["a model that takes or gives sequences or optional values gives new arrays: leave `out` away"])
+        results = [np.empty(shape, dtype) for dtype, shape in prepared.results]
+        prepared.run(results)
+        named = dict(zip(self._source.given(), results))
+        if self._words is not None:
+            strings = {port.name for port in self.outputs if "string" in port.dtype}
+            named = {n: arrays.call.strings(a) if n.partition("[")[0] in strings else a for n, a in named.items()}
+        return [_lists.gathered(port, named) for port in self.outputs]
 
     def _given(self, out, types, arrays):
         names = [port.name for port in self.outputs]
@@ -349,8 +380,10 @@ class Model:
         results = []
         there = [array for array in arrays.values() if isinstance(array, device.View)]
         taken = list(arrays.values())
-        for name, (dtype, shape) in zip(names, types):
-            array = out.get(name)
+        for port, (dtype, shape) in zip(self.outputs, types):
+            name, array = port.name, out.get(port.name)
+            if array is not None and port.dtype == "string":
+                problems.append(f"`out` for `{name}`: strings are given as new arrays only")
             if array is None:
                 empty = device.Array(shape, dtype, there[0].stream) if there else np.empty(shape, dtype)
                 results.append(empty)
@@ -428,7 +461,7 @@ def written(path, text: str) -> None:
         beside.unlink(missing_ok=True)
 
 
-# The sources of models. Each has inputs, outputs, made, model, prepare and profile.
+# The sources of models. Each has inputs, outputs, made, strings, model, prepare and profile.
 
 
 class _Compiled:
@@ -438,6 +471,11 @@ class _Compiled:
         self.native = native
         self.taken = [name for name, _dtype, _shape, held in native.inputs() if not held]
         self.known: dict[tuple, list[tuple[np.dtype, tuple[int, ...]]]] = {}
+        self.guarded = native.guarded
+
+    def surely_takes(self, arrays):
+        """Returns True if no extent is too long for the integers that the model computes from it."""
+        return not self.guarded or tuple(arrays[name].shape for name in self.taken) in self.known
 
     def prepare(self, arrays):
         given = [arrays[name] for name in self.taken]
@@ -500,6 +538,9 @@ class _Graph:
     def device(self):
         return self.native.device
 
+    def strings(self):
+        return self.native.strings()
+
     def made(self):
         """Data of inputs that make their own; parameters are bound to theirs."""
         made = {n: np.frombuffer(data, dtype_of(elem)).reshape(shape) for n, elem, shape, data in self.native.made()}
@@ -537,30 +578,43 @@ class _Onnx:
         #: The model of the last run, which shapes it is for (None for all), and whether it is for elements of arrays too.
         self.last: tuple[_Compiled, str | None, bool] | None = None
         self.count = len(native.inputs())
+        self.kinds = dict(native.kinds())
 
     def inputs(self):
-        return self.native.inputs()
+        return self.spelled(self.native.inputs())
 
     def defaults(self):
         return self.native.defaults()
 
     def outputs(self):
-        return self.native.outputs()
+        return self.spelled(self.native.outputs())
+
+    def spelled(self, ports):
+        """With the types of sequences and optional values: `seq(f32)`."""
+        kinds = [(port, self.kinds.get(port[0])) for port in ports]
+        return [(p[0], f"{kind}({p[1]}{')' * (kind.count('(') + 1)}", *p[2:]) if kind else p for p, kind in kinds]
+
+    def given(self):
+        """The names of what the last model gives."""
+        return [p[0] for p in self.last[0].native.outputs()]
 
     def device(self):
         return self.native.device
+
+    def strings(self):
+        return self.native.strings()
 
     def made(self):
         return {}
 
     def unusual(self, arrays):
         """Returns True if a model that takes all shapes may not take these."""
-        more = len(arrays) > self.count or getattr(arrays, "apart", [])
+        more = len(arrays) > self.count or self.kinds or getattr(arrays, "apart", [])
         return more or any(0 in a.shape for a in arrays.values())
 
     def find(self, arrays):
         last = self.last
-        if last is not None and last[1] is None and not self.unusual(arrays):
+        if last is not None and last[1] is None and not self.unusual(arrays) and last[0].surely_takes(arrays):
             return last[0]
         held = {name: packed(a) for name, a in arrays.items()}
         described = [(name, (element(a.dtype), address(held[name]), a.shape)) for name, a in arrays.items()]
@@ -609,6 +663,9 @@ class _Torch:
         # PyTorch's tensors on a CUDA device are the business of `girih.torch.export`.
         return "cpu"
 
+    def strings(self):
+        return []
+
     def made(self):
         return {}
 
@@ -646,6 +703,9 @@ class _Done:
 
 
 def dtype_of(elem: str) -> np.dtype:
+    # A string is its number; see `_strings`.
+    if elem == "string":
+        return np.dtype(np.int64)
     name = NAMES.get(elem) or MORE.get(elem)
     if name is None:
         raise GirihError(f"NumPy has no {elem}")
@@ -723,7 +783,9 @@ def one_stream(arrays) -> int | None:
 
 def port(described) -> Port:
     name, elem, shape, _ = described
-    return Port(name, NAMES.get(elem, MORE.get(elem, elem)), tuple(shape))
+    outer, bracket, inner = elem.rpartition("(")
+    inner, close = inner.rstrip(")"), ")" * elem.count("(")
+    return Port(name, f"{outer}{bracket}{NAMES.get(inner, MORE.get(inner, inner))}{close}", tuple(shape))
 
 
 def type_of(name, given):
@@ -747,8 +809,10 @@ def known(options):
 class _Arrays(dict):
     """The arrays of a run, by name."""
 
-    def __init__(self):
+    def __init__(self, words=None):
         super().__init__()
+        #: Where strings get their numbers.
+        self.call = words and words.call()
         #: Which names of extents stand for several of them. Where that may be, a model shows whether it is wrong.
         self.apart = []
 
@@ -772,28 +836,35 @@ def fitted(wanted: Port, given, extents, where, arrays=None):
         return None, f"input `{wanted.name}` is not an array of {wanted.dtype}: {e}"
     if array.dtype != dtype:
         found, more = array.dtype.name, ""
-        if array.dtype.kind in "USO":
-            found = {"U": "an array of strings", "S": "an array of bytes", "O": "an array of Python objects"}[array.dtype.kind]
+        if array.dtype.kind in "USOT":
+            found = {"U": "an array of strings", "S": "an array of bytes", "O": "an array of Python objects", "T": "an array of strings"}[array.dtype.kind]
         elif array.dtype == np.uint16 and dtype.name == "bfloat16":
             more = "; where these are its bits, pass `array.view(ml_dtypes.bfloat16)`"
         return None, f"input `{wanted.name}` is {found}: the model expects {wanted}{more}"
-    any_rank = wanted.shape == ("...",)
-    if array.ndim != len(wanted.shape) and not any_rank:
-        return None, f"input `{wanted.name}` has shape {list(array.shape)}: the model expects {wanted}"
-    for axis, (have, want) in enumerate(() if any_rank else zip(array.shape, wanted.shape)):
-        known_extent = want if isinstance(want, int) else extents.setdefault(want, have) if want.isidentifier() else have
-        if have != known_extent:
-            name = "" if isinstance(want, int) else f", and {want} is {known_extent}"
-            problem = f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
-            if isinstance(want, int) or arrays is None:
-                return None, problem
-            arrays.apart.append(problem)
+    if problem := unlike_shape(wanted, array, extents, arrays):
+        return None, problem
     if found is None:
         fits = array.flags.c_contiguous and array.flags.aligned
         return array if fits else array.copy(order="C"), None
     if not found.contiguous:
         return None, f"input `{wanted.name}` is not C-contiguous: copy it, as `cupy.ascontiguousarray` does"
     return found, None
+
+
+def unlike_shape(wanted: Port, array, extents, arrays):
+    """Why an array does not have the shape of an input; None where it has. The rest is as of `fitted`."""
+    any_rank = wanted.shape == ("...",)
+    if array.ndim != len(wanted.shape) and not any_rank:
+        return f"input `{wanted.name}` has shape {list(array.shape)}: the model expects {wanted}"
+    for axis, (have, want) in enumerate(() if any_rank else zip(array.shape, wanted.shape)):
+        known_extent = want if isinstance(want, int) else extents.setdefault(want, have) if want.isidentifier() else have
+        if have != known_extent:
+            name = "" if isinstance(want, int) else f", and {want} is {known_extent}"
+            problem = f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
+            if isinstance(want, int) or arrays is None:
+                return problem
+            arrays.apart.append(problem)
+    return None
 
 
 def unlike(kind, name, names):

@@ -62,11 +62,11 @@ def folder(tmp_path, monkeypatch):
 
 
 class Expression:
-    """A random integer made of the extents `b` and `t`."""
+    """A random integer made of the extents `b` and `t`; with `kinds` besides, of 32 bits on the way."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, kinds=()):
         self.rng, self.nodes, self.constants, self.count = np.random.default_rng(seed), [], {}, 0
-        self.text = ""
+        self.kinds = ["sum", "less", "product", "times", "by", "by extent", "rest", "ceil", "up", "where", "most", "narrow", *kinds]
         self.result, self.text = self.grown(3)
 
     def name(self):
@@ -86,18 +86,19 @@ class Expression:
     def grown(self, depth):
         if depth == 0 or self.rng.random() < 0.1:
             return [("b", "b"), ("t", "t")][self.rng.integers(2)]
-        kind = ["sum", "less", "product", "times", "by", "by extent", "rest", "ceil", "up", "where", "most", "narrow"]
-        kind = kind[self.rng.integers(len(kind))]
+        kind = self.kinds[self.rng.integers(len(self.kinds))]
         x, text = self.grown(depth - 1)
         k = int(self.rng.integers(2, 5))
-        # The remainder of a choice may be one of a negative number, as far as ranges tell, and is too long to follow.
-        kind = "by" if kind == "rest" and "?" in text else kind
         if kind in ("sum", "less", "product", "most", "by extent"):
             y, other = self.grown(depth - 1)
             if kind == "by extent":
                 return self.op("Div", x, "t"), f"({text} / t)"
             op = {"sum": "Add", "less": "Sub", "product": "Mul", "most": "Max"}[kind]
             return self.op(op, x, y), f"{op}({text}, {other})"
+        if kind in ("Add", "Sub", "Mul"):
+            y, other = self.grown(depth - 1)
+            short = [self.op("Cast", v, to=I32) for v in (x, y)]
+            return self.op("Cast", self.op(kind, *short), to=I), f"{kind}32({text}, {other})"
         if kind == "times":
             return self.op("Mul", x, self.constant(k)), f"{text} * {k}"
         if kind == "by":
@@ -145,6 +146,65 @@ def test_arithmetic_of_extents(part, folder):
             one_for_all(file, [{"x": np.ones(s, "f4")} for s in SIZES], folder / str(seed), device="eval")
         except Exception as e:
             raise AssertionError(f"seed {seed}: {expression.text}") from e
+
+
+def lengths_of(expression):
+    """The same for the lengths of two inputs, whose elements nobody reads."""
+    first = [node("Shape", "x", "xs"), node("Squeeze", "xs", "b"), node("Shape", "z", "zs"), node("Squeeze", "zs", "t")]
+    last = [node("Max", f"{expression.result} zero", "above"), node("Min", "above most", "q"), node("Range", "zero q one", "numbers")]
+    inputs, constants = [("x", TensorProto.UINT8, ["n"]), ("z", TensorProto.UINT8, ["m"])], {"zero": 0, "one": 1, "most": 40}
+    return proto([*first, *expression.nodes, *last], inputs, [("numbers", I)], constants | expression.constants)
+
+
+LONG = [(3, 5), (65536, 65536), (7, 2), (50000, 70001), (1 << 24, 3), (1, 1)]
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_extents_that_a_type_has_no_room_for(part):
+    """Products of them wrap in 32 and 64 bits, and round as floats: each answer is ONNX Runtime's."""
+    memory = np.zeros(1 << 24, np.uint8)
+    for seed in range(part * 15, part * 15 + 15):
+        expression = Expression(seed, ["Add", "Sub", "Mul", "Mul"])
+        file = lengths_of(expression)
+        model, judge = girih.Model.from_onnx(file.SerializeToString(), threads=1, device="eval"), runtime(file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for b, t in LONG:
+                feed = {"x": memory[:b], "z": memory[:t]}
+                try:
+                    agree(model.run(None, feed), judge(feed))
+                except Exception as e:
+                    raise AssertionError(f"seed {seed} at {b}, {t}: {expression.text}") from e
+
+
+WRAPS = {
+    "int32(b*t)": ([node("Mul", "b t", "p"), node("Cast", "p", "n", to=I32), node("Cast", "n", "r", to=I)], {}),
+    "int32(b) * int32(t)": (
+        [node("Cast", "b", "c", to=I32), node("Cast", "t", "u", to=I32), node("Mul", "c u", "p"), node("Cast", "p", "r", to=I)], {}),
+    "b*t*b*t": ([node("Mul", "b t", "p"), node("Mul", "p p", "r")], {}),
+    "int32(b*t/2)": ([node("Mul", "b t", "p"), node("Div", "p two", "h"), node("Cast", "h", "n", to=I32), node("Cast", "n", "r", to=I)], {"two": 2}),
+    "int8(b)": ([node("Cast", "b", "n", to=TensorProto.INT8), node("Cast", "n", "r", to=I)], {}),
+    "uint8(t)": ([node("Cast", "t", "n", to=TensorProto.UINT8), node("Cast", "n", "r", to=I)], {}),
+    "uint32(b) - uint32(t)": (
+        [node("Cast", "b", "c", to=TensorProto.UINT32), node("Cast", "t", "u", to=TensorProto.UINT32), node("Sub", "c u", "p"), node("Cast", "p", "r", to=I)], {}),
+    "float(b*t + 1) - float(b*t)": (
+        [node("Mul", "b t", "p"), node("Add", "p one", "p1"), node("Cast", "p1", "f", to=F), node("Cast", "p", "g", to=F), node("Sub", "f g", "h"), node("Cast", "h", "r", to=I)], {}),
+    "sum of int32([b*t, 1])": (
+        [node("Mul", "b t", "p"), node("Unsqueeze", "p first", "l"), node("Concat", "l ones", "c", axis=0), node("Cast", "c", "n", to=I32), node("ReduceSum", "n first", "s", keepdims=0),
+         node("Cast", "s", "r", to=I)], {"first": [0], "ones": [1]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRAPS)
+def test_integers_of_extents_wrap(name):
+    file = lengths_of(Given(*WRAPS[name][0], constants=WRAPS[name][1]))
+    model, judge = girih.Model.from_onnx(file.SerializeToString(), threads=1, device="eval"), runtime(file)
+    memory = np.zeros(65536, np.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for b, t in ((2, 3), (65536, 65536), (3, 200), (65535, 65537 - 2), (46341, 46341), (5, 4)):
+            feed = {"x": memory[:b], "z": memory[:t]}
+            agree(model.run(None, feed), judge(feed))
 
 
 class Given:

@@ -11,6 +11,7 @@ use girih::model::{Extent, MOST_KNOWN, Model as Native, OnnxModel as NativeOnnx,
 use girih::{Device, Error, Options};
 use girih_compiler::graph::{Elem, Graph, Role, decompose};
 use girih_compiler::pipeline::trace::Trace;
+use girih_compiler::source::onnx::Kind;
 use girih_compiler::source::torch::{self, Failure};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -230,9 +231,31 @@ impl OnnxModel {
         described(py, self.model.defaults())
     }
 
-    /// The outputs, likewise.
+    /// The inputs and outputs that are not tensors, each as `seq`, `optional` or `optional(seq`.
+    fn kinds(&self) -> Vec<(String, &'static str)> {
+        let word = |kind: Kind| match kind {
+            Kind::Tensor => "",
+            Kind::Sequence => "seq",
+            Kind::Optional => "optional",
+            Kind::OptionalSequence => "optional(seq",
+        };
+        self.model.kinds().map(|(name, kind)| (name.to_string(), word(kind))).collect()
+    }
+
+    /// The outputs, likewise; the type is `unknown` where neither the file nor its nodes say it.
     fn outputs(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
-        described(py, self.model.outputs())
+        let mut known = described(py, self.model.outputs())?.into_iter().peekable();
+        let unknown = |name: &str| {
+            let any = "...".into_pyobject(py)?.into_any().unbind();
+            Ok((name.to_string(), "unknown".to_string(), vec![any], false))
+        };
+        let one = |name: &str| known.next_if(|port| port.0 == name).map_or_else(|| unknown(name), Ok);
+        self.model.output_names().map(one).collect()
+    }
+
+    /// The strings that elements of tensors of strings are places of.
+    fn strings(&self) -> Vec<String> {
+        self.model.strings().to_vec()
     }
 
     /// The model for arrays by name, which shapes it is for (None: it takes all), and whether it is for the elements of some
@@ -307,6 +330,17 @@ impl Model {
     /// Writes the model as it is compiled.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         host::run(py, |e| raised(py, e), || self.model.save(path))
+    }
+
+    /// The strings that elements of tensors of strings are places of.
+    fn strings(&self) -> Vec<String> {
+        self.model.graph().strings.clone()
+    }
+
+    /// True if it refuses some extents that are long enough for their symbols.
+    #[getter]
+    fn guarded(&self) -> bool {
+        self.model.graph().is_guarded()
     }
 
     /// The name of the graph.

@@ -5,12 +5,12 @@
 //! the shapes `[3, 2048]` and `[3, 4]` give `s0 = 3`. A symbol that is not an extent, an integer that the model computes with,
 //! may be negative; it has to be given.
 //!
-//! Invariant: what comes back satisfies every declared extent and the symbols' ranges.
+//! Invariant: what comes back satisfies every declared extent, the symbols' ranges and the graph's guards.
 
 use super::ir::{Graph, MAX_EXTENT, SymId, ValueId};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
-use crate::index::{AxisId, Ix, ValId};
+use crate::index::{AxisId, Ix, Mask, ValId};
 
 /// A symbol's value, and the input and the axis that it was taken from; `None` where it was given.
 struct Found {
@@ -111,6 +111,14 @@ pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>], given: &[Option<i64>]) -
             message = format!("{message}: {}", from.join(", "));
         }
         return Err(error(message));
+    }
+    for cond in &graph.guards {
+        let (lhs, rhs) = (eval_exact(&cond.lhs, &values), eval_exact(&cond.rhs, &values));
+        if !lhs.zip(rhs).is_some_and(|(lhs, rhs)| cond.cmp.holds(lhs, rhs)) {
+            let (text, known) = (graph.ix_text(&cond.lhs), lhs.map_or("beyond 64 bits".into(), |n| n.to_string()));
+            let wanted = graph.mask_text(&Mask { conds: vec![cond.clone()], vals: vec![] });
+            return Err(error(format!("{text} is {known}: the model is compiled for {wanted}")));
+        }
     }
     Ok(values)
 }

@@ -14,8 +14,9 @@ use super::ir::{
     self, Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, OriginId, ReduceOp, ScanOp, ScatterOp,
 };
 use super::symbolic_floats::{self, Quotient};
+use super::symbolic_ints::{self, Followed};
 use super::{Elem, ValueId, decompose};
-use crate::index::{AxisId, Cmp, Cond, Facts, Interval, Ix, Mask, Poly, simplify};
+use crate::index::{AxisId, Cmp, Cond, Facts, Ix, Mask, Poly, simplify};
 use crate::num::{DType, ScalarOp};
 
 /// Why operands do not fit an operation; one plain sentence.
@@ -187,7 +188,10 @@ impl<'g> Builder<'g> {
         let shape: Vec<Ix> = shape.iter().map(|d| self.simplify(d)).collect();
         let id = self.graph.add_node(op, args, vec![(name.into(), elem, shape)], self.origin);
         let v = self.graph.nodes[id].results[0];
-        self.graph.values[v].ints = super::symbolic_ints::ints(self.graph, id, &self.facts, &self.asked);
+        if let Some(Followed { ints, guards }) = symbolic_ints::ints(self.graph, id, &self.facts, &self.asked) {
+            self.graph.values[v].ints = Some(ints);
+            self.guard(guards);
+        }
         self.graph.values[v].quotients = symbolic_floats::quotients(self.graph, id, &self.facts, &self.asked);
         v
     }
@@ -276,45 +280,18 @@ impl<'g> Builder<'g> {
         self.facts = self.graph.facts();
     }
 
-    /// Narrows extents so that integers computed from them fit in 32 signed bits, which a model that casts shapes takes
-    /// for granted. The run refuses greater extents.
-    pub fn fit_32_bits(&mut self, x: Arg) {
-        self.fit(&self.ints(x).unwrap_or_default(), 32);
+    fn guard(&mut self, guards: Vec<Cond>) {
+        if !guards.is_empty() {
+            guards.into_iter().for_each(|cond| self.graph.guard(cond));
+            self.facts = self.graph.facts();
+        }
     }
 
-    /// Narrows extents so that floats computed from them are exact. Returns true if it could: then the floats of a
-    /// value are followed.
+    /// Guards the extents that floats are computed from, so that the floats are exact. Returns true if it could: then the
+    /// floats of a value are followed.
     pub fn fit_floats(&mut self, x: Arg) -> bool {
-        let elem = self.elem(x);
-        let Some((all, bits)) = self.quotients(x).zip(symbolic_floats::integer_bits(elem)) else { return false };
-        for q in &all {
-            self.fit(q.steps(), bits);
-        }
-        all.iter().all(|q| q.fits(elem, &self.facts))
-    }
-
-    fn fit(&mut self, all: &[Ix], bits: u32) {
-        for ix in all {
-            let symbols: Vec<ir::SymId> = ix.vals().iter().map(|v| ir::SymId(v.0)).collect();
-            let counts = |id: &ir::SymId| self.graph.symbols.get(*id).is_some_and(|s| s.lo >= 0);
-            if !symbols.iter().all(counts) || self.facts.range(ix).within(Interval::signed(bits)) {
-                continue;
-            }
-            let fits = |most: &i64| {
-                let mut facts = self.facts.clone();
-                for v in ix.vals() {
-                    let range = facts.range(&Ix::val(v));
-                    facts.vals.insert(v, Interval::new(range.lo, range.hi.min((*most).into())));
-                }
-                facts.range(ix).within(Interval::signed(bits))
-            };
-            // Tries halves of the greatest limit, as long as they are long extents: an extent that is multiplied has to
-            // be less.
-            let limits = std::iter::successors(Some((1i64 << (bits - 1)) - 1), |most| Some(most / 2));
-            if let Some(most) = limits.take_while(|most| *most >= 1 << 16).find(fits) {
-                symbols.iter().for_each(|id| self.at_most(*id, most));
-            }
-        }
+        let guards = self.quotients(x).and_then(|all| symbolic_floats::exact(&all, self.elem(x), &self.facts));
+        guards.map(|guards| self.guard(guards)).is_some()
     }
 
     /// The value with a shape it broadcasts to.
@@ -371,7 +348,8 @@ impl<'g> Builder<'g> {
         let from = args.get(op.typed_by()).map_or(Elem::F32, |a| self.elem(*a));
         let dtype = op.result(from.dtype);
         let unsigned = from.unsigned && dtype == from.dtype;
-        self.elementwise_to(op, args, Elem { unsigned, ..Elem::of(dtype) })
+        let text = from.text && dtype == from.dtype;
+        self.elementwise_to(op, args, Elem { unsigned, text, ..Elem::of(dtype) })
     }
 
     /// The same with the sign of the result stated.

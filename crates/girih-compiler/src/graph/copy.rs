@@ -19,6 +19,8 @@ impl<'g> Copying<'g> {
             symbols: from.symbols.clone(),
             constants: from.constants.clone(),
             origins: from.origins.clone(),
+            guards: from.guards.clone(),
+            strings: from.strings.clone(),
             listing: from.listing.clone(),
             ..Graph::default()
         };

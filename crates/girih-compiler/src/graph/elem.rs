@@ -14,6 +14,8 @@ pub struct Elem {
     pub unsigned: bool,
     /// An integer of two bits in a byte of its own; only with [`DType::I8`].
     pub two_bits: bool,
+    /// A [`DType::I64`] that is the number of a string; see [`super::Graph::strings`].
+    pub text: bool,
 }
 
 impl Elem {
@@ -30,6 +32,8 @@ impl Elem {
     pub const U4: Elem = Elem::unsigned(DType::I4);
     pub const I2: Elem = Elem { two_bits: true, ..Elem::I8 };
     pub const U2: Elem = Elem { two_bits: true, ..Elem::U8 };
+    /// A string, as its number.
+    pub const STRING: Elem = Elem { text: true, ..Elem::I64 };
     pub const F16: Elem = Elem::of(DType::F16);
     pub const BF16: Elem = Elem::of(DType::BF16);
     pub const F32: Elem = Elem::of(DType::F32);
@@ -37,7 +41,7 @@ impl Elem {
 
     /// The signed type of a format (for floats and booleans: the type).
     pub const fn of(dtype: DType) -> Elem {
-        Elem { dtype, unsigned: false, two_bits: false }
+        Elem { dtype, unsigned: false, two_bits: false, text: false }
     }
     /// The unsigned integer of a format.
     pub const fn unsigned(dtype: DType) -> Elem {
@@ -48,6 +52,7 @@ impl Elem {
     pub fn name(self) -> &'static str {
         match (self.dtype, self.unsigned) {
             (DType::I8, unsigned) if self.two_bits => ["i2", "u2"][usize::from(unsigned)],
+            (DType::I64, _) if self.text => "string",
             (DType::I1, _) => "bool",
             (DType::I4, true) => "u4",
             (DType::I8, true) => "u8",
@@ -61,6 +66,7 @@ impl Elem {
     pub fn from_name(name: &str) -> Option<Elem> {
         match name {
             "bool" => return Some(Elem::BOOL),
+            "string" => return Some(Elem::STRING),
             "i2" => return Some(Elem::I2),
             "u2" => return Some(Elem::U2),
             "u4" => return Some(Elem::U4),

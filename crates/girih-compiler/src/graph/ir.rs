@@ -37,7 +37,7 @@ use crate::base::IdMap;
 use crate::base::budget::{Budget, elements};
 use crate::base::location::Location;
 use crate::id_type;
-use crate::index::{AxisId, Ix, Mask, ValId};
+use crate::index::{AxisId, Cmp, Cond, Ix, Mask, Poly, ValId};
 use crate::num::op::Signedness;
 use crate::num::{DType, ScalarOp};
 
@@ -414,6 +414,12 @@ pub struct Graph {
     /// In topological order.
     pub nodes: IdMap<NodeId, Node>,
     pub outputs: Vec<Output>,
+    /// Conditions over symbols that the known integers of values rely on: `b*t <= 2147483647` where an integer of 32 bits
+    /// holds `b*t`. A binding that breaks one is refused.
+    pub guards: Vec<Cond>,
+    /// The strings of an ONNX file: an element of [`Elem::STRING`] is a place here, and a string that is not here has a number
+    /// behind them, which is another for each one of a run.
+    pub strings: Vec<String>,
     /// The remaining memory for what decompositions list element by element: tables of weights, positions, pieces.
     pub listing: Listing,
 }
@@ -509,6 +515,48 @@ impl Graph {
             own.lo = own.lo.max(found.lo);
             own.hi = own.hi.min(found.hi).or(own.hi).or(found.hi);
         }
+        other.guards.iter().for_each(|cond| self.guard(cond.clone()));
+    }
+
+    /// Takes a condition over symbols for granted, as the range of a symbol where it bounds only that.
+    pub fn guard(&mut self, cond: Cond) {
+        if !self.narrows(&cond) && !self.guards.contains(&cond) {
+            self.guards.push(cond);
+        }
+    }
+
+    /// Narrows the range of the one symbol that a condition bounds; false where it bounds another expression, or leaves
+    /// no value.
+    fn narrows(&mut self, cond: &Cond) -> bool {
+        let (l, r) = (Poly::expanded(&cond.lhs), Poly::expanded(&cond.rhs));
+        // At least 0: by*symbol + base.
+        let rest = match cond.cmp {
+            Cmp::Le => r.minus(&l),
+            Cmp::Ge => l.minus(&r),
+            _ => return false,
+        };
+        let [(factors, by)] = &rest.terms[..] else { return false };
+        let [Ix::Val { val, .. }] = &factors[..] else { return false };
+        let Some(symbol) = self.symbols.get(SymId(val.0)) else { return false };
+        let (mut lo, mut hi) = (symbol.lo, symbol.hi);
+        match *by > 0 {
+            true => lo = lo.max(i64::try_from(-rest.base.div_euclid(*by)).unwrap_or(i64::MAX)),
+            false => {
+                let most = i64::try_from(rest.base.div_euclid(-*by)).unwrap_or(i64::MAX);
+                hi = if most >= hi.unwrap_or(MAX_EXTENT) { hi } else { Some(most) };
+            }
+        }
+        let is_range = Symbol::is_range(lo, hi);
+        if is_range {
+            let symbol = &mut self.symbols[SymId(val.0)];
+            (symbol.lo, symbol.hi) = (lo, hi);
+        }
+        is_range
+    }
+
+    /// Returns true if it refuses some extents that are long enough for their symbols.
+    pub fn is_guarded(&self) -> bool {
+        !self.guards.is_empty() || self.symbols.values().any(|s| s.hi.is_some())
     }
 
     /// The facts about the symbols: their ranges.

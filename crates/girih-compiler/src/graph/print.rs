@@ -3,7 +3,9 @@
 //! name.
 //!
 //! ```text
-//! graph   := ("torch" | "tensor") "graph" NAME STRING? "(" symbol,* ")" ":" stmt*      statements are indented by 2
+//! graph   := ("torch" | "tensor") "graph" NAME STRING? "(" symbol,* ")" guards? strings? ":" stmt*     statements are indented by 2
+//! guards  := "where" ix CMP ix ("and" ix CMP ix)*            over symbols; values of symbols that break one are refused
+//! strings := "of" STRING,+                               an element of type `string` is a place among them
 //! symbol  := NAME STRING? "in" INT ".." INT?                 least and greatest value; STRING: the real name where NAME
 //!                                                            had to differ
 //! stmt    := NAME STRING? ":" type "=" ("input" | "parameter") fill?
@@ -58,7 +60,7 @@ use super::ir::{
 use super::names::{Names, is_name};
 use crate::base::IdMap;
 use crate::base::label::quote;
-use crate::index::Ix;
+use crate::index::{Ix, Mask};
 use crate::num::literal::const_text;
 use crate::num::spell::{Class, parse_op, spell};
 use crate::num::{DType, ScalarOp, format_float};
@@ -249,7 +251,12 @@ impl Printer<'_> {
             let hi = s.hi.map_or(String::new(), |h| h.to_string());
             self.put(&format!(" in {}..{hi}", s.lo));
         }
-        self.put("):\n");
+        let guards = Mask { conds: self.graph.guards.clone(), vals: vec![] };
+        let guards =
+            if guards.is_always() { String::new() } else { format!(" where {}", self.speller.mask_text(&guards)) };
+        let strings: Vec<String> = self.graph.strings.iter().map(|s| quote(s)).collect();
+        let strings = if strings.is_empty() { String::new() } else { format!(" of {}", strings.join(", ")) };
+        self.put(&format!("){guards}{strings}:\n"));
         self.statements();
     }
 

@@ -4,14 +4,14 @@
 //! if its operations are exact, or round once at the end: a quotient of two integers that the format represents lies on
 //! the same side of every integer after it is rounded, so its floor and its ceiling are exact.
 //!
-//! Invariant: a quotient is right if the format represents all integers among its steps. [`super::Builder::fit_floats`]
-//! narrows the symbols until it does.
+//! Invariant: a quotient is right if the format represents all integers among its steps, which
+//! [`super::Builder::fit_floats`] guards.
 
 use super::Elem;
 use super::assume::{Asked, Question};
 use super::build::{constant_bits, int_of, number_of};
 use super::ir::{Arg, Graph, NodeId, Op};
-use super::symbolic_ints::quotient;
+use super::symbolic_ints::{between, quotient};
 use crate::index::{Cmp, Cond, Facts, Interval, Ix};
 use crate::num::ScalarOp;
 use crate::num::op::Rounding;
@@ -57,11 +57,6 @@ impl Quotient {
     pub fn steps(&self) -> &[Ix] {
         &self.steps
     }
-    /// Returns true if a float of this type has all integers on the way.
-    pub fn fits(&self, elem: Elem, facts: &Facts) -> bool {
-        let bits = integer_bits(elem);
-        bits.is_some_and(|bits| self.steps.iter().all(|ix| facts.range(ix).within(Interval::signed(bits))))
-    }
     pub fn truncated(&self, facts: &Facts, asked: &Asked) -> Option<Ix> {
         quotient(&self.number, &self.divisor, Rounding::Zero, facts, asked)
     }
@@ -77,6 +72,14 @@ pub fn integer_bits(elem: Elem) -> Option<u32> {
         64 if elem.is_float() => Some(54),
         _ => None,
     }
+}
+
+/// The conditions under which floats of this type represent all integers on the way; `None` if they never do.
+pub fn exact(all: &[Quotient], elem: Elem, facts: &Facts) -> Option<Vec<Cond>> {
+    let bounds = Interval::signed(integer_bits(elem)?);
+    let mut guards = vec![];
+    all.iter().flat_map(|q| &q.steps).try_for_each(|ix| between(ix, bounds, facts, &mut guards))?;
+    Some(guards)
 }
 
 /// The `count` elements of an operand.

@@ -1,16 +1,70 @@
 //! Finds the integers that a value holds, if they are known at compile time: the arithmetic of models on shapes.
 
+use super::Elem;
 use super::assume::{Asked, Question};
 use super::build::{constant_bits, int_of};
 use super::ir::{Arg, Coord, Graph, MAX_KNOWN, NodeId, Op, ReduceOp};
-use super::symbolic_floats::{self, Quotient};
+use super::symbolic_floats;
 use crate::index::{Cmp, Cond, Facts, Interval, Ix, simplify};
 use crate::num::ScalarOp;
 use crate::num::op::{Predicate, Rounding};
 
-/// The elements of a node's first result in row-major order, if they are integers that symbols determine. Comparisons
-/// that the ranges do not decide become questions.
-pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option<Vec<Ix>> {
+/// The integers that a value holds, where the guards hold.
+pub struct Followed {
+    pub ints: Vec<Ix>,
+    pub guards: Vec<Cond>,
+}
+
+/// The elements of a node's first result in row-major order, if they are integers that symbols determine. They are exact:
+/// guards exclude values that the type has no room for. Comparisons that the ranges do not decide become questions.
+pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option<Followed> {
+    let mut guards = vec![];
+    let ints = exact(graph, node, facts, asked, &mut guards)?;
+    let elem = graph.values.get(*graph.nodes.get(node)?.results.first()?)?.elem;
+    let bounds = room(elem)?;
+    let narrow = elem.bits() < 32;
+    for ix in &ints {
+        // Models cast extents to 32 bits and take for granted that they fit. They cast to fewer bits to cut a number, and
+        // unsigned integers wrap below 0.
+        let below = || elem.unsigned && facts.tight_range(ix).lo < 0;
+        if narrow && !facts.range(ix).within(bounds) || below() {
+            return None;
+        }
+        between(ix, bounds, facts, &mut guards)?;
+    }
+    Some(Followed { ints, guards })
+}
+
+/// The integers of a type that are followed.
+fn room(elem: Elem) -> Option<Interval> {
+    let (lo, hi) = elem.bounds()?;
+    Some(Interval::new(lo, hi.min(i64::MAX.into())))
+}
+
+/// Guards that an integer lies between two others; `None` where it never does.
+pub(super) fn between(ix: &Ix, bounds: Interval, facts: &Facts, guards: &mut Vec<Cond>) -> Option<()> {
+    let range = facts.range(ix);
+    if range.within(bounds) {
+        return Some(());
+    }
+    let range = facts.tight_range(ix);
+    for (inside, cmp, bound) in
+        [(range.lo >= bounds.lo, Cmp::Ge, bounds.lo), (range.hi <= bounds.hi, Cmp::Le, bounds.hi)]
+    {
+        if !inside {
+            let cond = Cond::new(ix.clone(), cmp, Ix::Const(i64::try_from(bound).ok()?));
+            if facts.decide(&cond) == Some(false) {
+                return None;
+            }
+            if !guards.contains(&cond) {
+                guards.push(cond);
+            }
+        }
+    }
+    Some(())
+}
+
+fn exact(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked, guards: &mut Vec<Cond>) -> Option<Vec<Ix>> {
     let node = graph.nodes.get(node)?;
     let result = graph.values.get(*node.results.first()?)?;
     if !result.elem.dtype.is_int() {
@@ -119,9 +173,9 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked) -> Option
             let &[arg] = &node.args[..] else { return None };
             let Arg::Value(v) = arg else { return None };
             let from = graph.values.get(v)?.elem;
-            let whole = |x: &Quotient| x.fits(from, facts).then(|| x.truncated(facts, asked)).flatten();
             let numbers = symbolic_floats::of(graph, arg, count as usize)?;
-            numbers.iter().map(|x| whole(x).map(|x| simplify(&x, facts))).collect()
+            guards.extend(symbolic_floats::exact(&numbers, from, facts)?);
+            numbers.iter().map(|x| x.truncated(facts, asked).map(|x| simplify(&x, facts))).collect()
         }
         Op::Elementwise(op) => {
             let args = node.args.iter().map(|a| known(*a)).collect::<Option<Vec<_>>>()?;
@@ -166,12 +220,7 @@ fn elementwise(op: ScalarOp, args: &[&Ix], count: i64, facts: &Facts, asked: &As
     let logic = |x: &Ix| facts.range(x).within(Interval::new(0, 1));
     Some(match (op, args) {
         (ScalarOp::Copy | ScalarOp::ExtI { .. }, [a]) => (*a).clone(),
-        // Exporters cast extents to 32 bits, which takes for granted that they fit.
-        (ScalarOp::TruncI { to }, [a])
-            if facts.range(a).within(Interval::signed(to.bits())) || (to.bits() >= 32 && a.as_const().is_none()) =>
-        {
-            (*a).clone()
-        }
+        (ScalarOp::TruncI { .. }, [a]) => (*a).clone(),
         (ScalarOp::AddI, [a, b]) => Ix::add((*a).clone(), (*b).clone()),
         (ScalarOp::SubI, [a, b]) => Ix::sub((*a).clone(), (*b).clone()),
         (ScalarOp::MulI, [a, b]) => Ix::mul((*a).clone(), (*b).clone()),
@@ -199,7 +248,13 @@ fn elementwise(op: ScalarOp, args: &[&Ix], count: i64, facts: &Facts, asked: &As
             None if a == b => (*a).clone(),
             None if logic(c) => {
                 let apart = Ix::sub((*a).clone(), (*b).clone());
-                Ix::add((*b).clone(), Ix::mul((*c).clone(), apart))
+                let chosen = Ix::add((*b).clone(), Ix::mul((*c).clone(), apart));
+                // The sum does not show that it is no less than both.
+                let least = facts.range(a).lo.min(facts.range(b).lo);
+                match i64::try_from(least) {
+                    Ok(least) if least >= 0 => Ix::max(chosen, Ix::Const(least)),
+                    _ => chosen,
+                }
             }
             None => return None,
         },

@@ -68,6 +68,10 @@ impl Check<'_> {
                 self.say(format!("the range of symbol {} is empty, or not within -2^40 and 2^40", s.name));
             }
         }
+        let symbols = |ix: &Ix| !ix.any_leaf(&mut |l| !matches!(l, Ix::Const(_) | Ix::Val { .. }));
+        if !self.graph.guards.iter().all(|cond| symbols(&cond.lhs) && symbols(&cond.rhs)) {
+            self.say("a guard of the graph is over more than symbols".into());
+        }
         let mut defined = vec![false; self.graph.values.len()];
         for (i, input) in self.graph.inputs.iter().enumerate() {
             match self.graph.values.get(input.value) {

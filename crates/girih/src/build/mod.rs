@@ -27,7 +27,7 @@ use std::borrow::Cow;
 use girih_compiler::tile::target::Capability;
 
 use self::entry::Entry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Model, Tensor};
 use crate::options::Options;
 use crate::program::Program;
@@ -79,6 +79,11 @@ impl Library {
 /// Diagnostics of a model that cannot be compiled, a parameter that is missing, no C compiler.
 pub fn of_model(model: &Model, name: &str, cpu: Option<Cpu>, arrays: &[(&str, &Tensor)]) -> Result<Library> {
     let options = model.options();
+    if model.inputs().iter().chain(&model.outputs()).any(|port| port.elem.text) {
+        return Err(Error::argument(
+            "a library takes and gives numbers, and the model has strings as inputs or outputs",
+        ));
+    }
     let parts = model.parts(arrays)?;
     match options.resolved_target().has(Capability::Threads) {
         true => cuda::of_model(&parts, name, options),

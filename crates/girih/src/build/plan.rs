@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use girih_compiler::graph::{Elem, MAX_EXTENT, SymId};
-use girih_compiler::index::Ix;
+use girih_compiler::index::{Cmp, Cond, Ix};
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Part, Step, StepArg};
 
 use super::expr::{exact, literal};
@@ -271,6 +271,17 @@ impl<'a> Planned<'a> {
             out += &format!("  if ({symbol} < {} || {symbol} > {most}) return GIRIH_EXTENT;\n", literal(s.lo));
         }
         out += "  int bad = 0;\n";
+        for Cond { lhs, cmp, rhs } in &self.parts.graph.guards {
+            let sign = match cmp {
+                Cmp::Lt => "<",
+                Cmp::Le => "<=",
+                Cmp::Gt => ">",
+                Cmp::Ge => ">=",
+                Cmp::Eq => "==",
+                Cmp::Ne => "!=",
+            };
+            out += &format!("  if (!({} {sign} {}) || bad) return GIRIH_EXTENT;\n", self.ix(lhs)?, self.ix(rhs)?);
+        }
         for port in self.inputs.values().chain(&self.outputs).filter(|p| p.shape.iter().any(|d| d.as_const().is_none()))
         {
             out += &format!("  (void){};\n", self.elements(&port.shape)?);

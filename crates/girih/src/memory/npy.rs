@@ -34,8 +34,74 @@ pub fn read(path: &Path) -> Result<Buffer> {
     read_from(&mut file, size).map_err(fail)
 }
 
-/// Reads an array; `size` is how many bytes the source holds, 0 when that is not known.
-pub fn read_from(source: &mut dyn Read, size: u64) -> std::result::Result<Buffer, String> {
+/// The most bytes of an array of strings.
+const MOST_TEXT: u64 = 1 << 32;
+
+/// The strings in a file, and their shape; `None` where it holds numbers.
+pub fn read_strings(path: &Path) -> Result<Option<(Vec<u64>, Vec<String>)>> {
+    let fail = |message: String| Error::file(path, message);
+    let mut file = std::fs::File::open(path).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    let size = file.metadata().map(|m| m.len()).unwrap_or(0);
+    let (head, before) = head(&mut file).map_err(fail)?;
+    let Some((width, wide, big)) = text_descr(&head.descr) else { return Ok(None) };
+    let count = head.shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+    let bytes = count.and_then(|n| n.checked_mul(width)).filter(|n| *n <= MOST_TEXT);
+    let Some((count, bytes)) = count.zip(bytes).filter(|(_, n)| size.saturating_sub(before) >= *n) else {
+        return Err(fail(format!("it does not hold strings of its shape {:?}", head.shape)));
+    };
+    if head.fortran && head.shape.len() > 1 {
+        return Err(fail("its strings are in Fortran order: save `numpy.ascontiguousarray` of it".into()));
+    }
+    let mut data = vec![0u8; bytes as usize];
+    file.read_exact(&mut data).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    let letter = |four: &[u8]| {
+        let four: [u8; 4] = four.try_into().ok()?;
+        char::from_u32(if big { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) })
+    };
+    let word = |at: u64| {
+        let own = &data[(at * width) as usize..((at + 1) * width) as usize];
+        match wide {
+            true => own.chunks_exact(4).map(letter).collect::<Option<String>>(),
+            false => String::from_utf8(own.to_vec()).ok(),
+        }
+    };
+    let words = (0..count).map(|at| word(at).map(|w| w.trim_end_matches('\0').to_string())).collect::<Option<_>>();
+    let words = words.ok_or_else(|| fail("it holds strings that are not Unicode".into()))?;
+    Ok(Some((head.shape, words)))
+}
+
+/// Bytes of an element that is a string, whether they are four for each letter, and whether their order is turned.
+fn text_descr(descr: &str) -> Option<(u64, bool, bool)> {
+    let name = descr.trim_start_matches(['<', '>', '|', '=']);
+    let big = descr.starts_with('>') || cfg!(target_endian = "big") && !descr.starts_with('<');
+    let length = |rest: &str| rest.parse::<u64>().ok();
+    match name.strip_prefix('U') {
+        Some(rest) => Some((length(rest)?.checked_mul(4)?, true, big)),
+        None => Some((length(name.strip_prefix('S')?)?, false, big)),
+    }
+}
+
+/// Writes an array of strings, as long as the longest of them.
+pub fn write_strings(path: &Path, words: &[&str], shape: &[u64]) -> Result<()> {
+    let longest = words.iter().map(|w| w.chars().count()).max().unwrap_or(0).max(1);
+    let mut data = vec![];
+    for word in words {
+        let letters = word.chars().map(u32::from).chain(std::iter::repeat(0)).take(longest);
+        data.extend(letters.flat_map(u32::to_le_bytes));
+    }
+    files::write_parts(path, &[&header_of(&format!("<U{longest}"), shape), &data])
+        .map_err(|e| Error::file(path, format!("cannot be written: {e}")))
+}
+
+/// The entries of a header.
+struct Head {
+    descr: String,
+    fortran: bool,
+    shape: Vec<u64>,
+}
+
+/// The header of a file, and how many bytes it takes.
+fn head(source: &mut dyn Read) -> std::result::Result<(Head, u64), String> {
     let short = |_| "it ends within the .npy header".to_string();
     let mut start = [0u8; 8];
     source.read_exact(&mut start).map_err(|_| "it is not a .npy file (too short)".to_string())?;
@@ -61,13 +127,19 @@ pub fn read_from(source: &mut dyn Read, size: u64) -> std::result::Result<Buffer
     let mut text = vec![0u8; len];
     source.read_exact(&mut text).map_err(short)?;
     let text = std::str::from_utf8(&text).map_err(|_| "its .npy header is not text".to_string())?;
-    let header = parse_header(text)?;
+    Ok((parse_head(text)?, 8 + len_size + len as u64))
+}
+
+/// Reads an array; `size` is how many bytes the source holds, 0 when that is not known.
+pub fn read_from(source: &mut dyn Read, size: u64) -> std::result::Result<Buffer, String> {
+    let (head, before) = head(source)?;
+    let header = head.numbers()?;
     let width = header.dtype.bytes();
     let count = header.shape.iter().try_fold(1u64, |a, &b| a.checked_mul(b));
     let Some(bytes) = count.and_then(|c| c.checked_mul(width)).filter(|&b| b <= 1 << 46) else {
         return Err(format!("its shape {:?} is too large", header.shape));
     };
-    let have = size.saturating_sub(8 + len_size + len as u64);
+    let have = size.saturating_sub(before);
     if size > 0 && have < bytes {
         return Err(format!("it holds {have} bytes of data where its shape {:?} needs {bytes}", header.shape));
     }
@@ -132,16 +204,20 @@ fn header_text(dtype: DType, unsigned: bool, shape: &[u64]) -> Vec<u8> {
     } else {
         shape
     };
-    let dims = match shape {
-        [one] => format!("({one},)"),
-        _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
-    };
     let descr = match (unsigned, dtype) {
         (true, DType::I8) => "|u1",
         (true, DType::I16) => "<u2",
         (true, DType::I32) => "<u4",
         (true, DType::I64) => "<u8",
         _ => descr(dtype),
+    };
+    header_of(descr, shape)
+}
+
+fn header_of(descr: &str, shape: &[u64]) -> Vec<u8> {
+    let dims = match shape {
+        [one] => format!("({one},)"),
+        _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
     };
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}");
     // The data starts at a multiple of 64 bytes.
@@ -201,7 +277,7 @@ fn parse_descr(text: &str) -> std::result::Result<(DType, bool), String> {
 }
 
 /// Parses the header's dictionary: exactly the keys `descr`, `fortran_order` and `shape`, in any order.
-fn parse_header(text: &str) -> std::result::Result<Header, String> {
+fn parse_head(text: &str) -> std::result::Result<Head, String> {
     let mut p = Parser { rest: text };
     let (mut descr, mut fortran, mut shape) = (None, None, None);
     p.expect('{')?;
@@ -223,13 +299,18 @@ fn parse_header(text: &str) -> std::result::Result<Header, String> {
         return Err("its .npy header goes on after its end".to_string());
     }
     let missing = |key: &str| format!("its .npy header has no '{key}'");
-    let (dtype, big_endian) = parse_descr(descr.ok_or_else(|| missing("descr"))?)?;
-    Ok(Header {
-        dtype,
-        big_endian,
+    Ok(Head {
+        descr: descr.ok_or_else(|| missing("descr"))?.to_string(),
         fortran: fortran.ok_or_else(|| missing("fortran_order"))?,
         shape: shape.ok_or_else(|| missing("shape"))?,
     })
+}
+
+impl Head {
+    fn numbers(self) -> std::result::Result<Header, String> {
+        let (dtype, big_endian) = parse_descr(&self.descr)?;
+        Ok(Header { dtype, big_endian, fortran: self.fortran, shape: self.shape })
+    }
 }
 
 struct Parser<'a> {

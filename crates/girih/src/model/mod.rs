@@ -33,6 +33,7 @@ mod reference;
 mod saved;
 mod simulate;
 mod stages;
+mod strings;
 pub(crate) mod tensor;
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,7 @@ pub use prepared::Prepared;
 pub use profile::{Profile, StepProfile};
 pub use raw::Allocate;
 pub use reference::{Bound, Checked};
+pub use strings::Strings;
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 pub use verify_each::Verified;
 

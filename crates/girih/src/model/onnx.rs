@@ -20,7 +20,7 @@ use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::bind::bind_symbols;
 use girih_compiler::graph::ir::MAX_EXTENT;
 use girih_compiler::graph::{ConstData, Constant, Graph, Input, Role};
-use girih_compiler::source::onnx::{self, Declared, Dimension, Ports};
+use girih_compiler::source::onnx::{self, Declared, Dimension, Kind, Ports};
 
 pub use girih_compiler::source::onnx::MOST_KNOWN;
 
@@ -47,6 +47,7 @@ pub struct OnnxModel {
     /// Inputs that an initializer has a value for.
     defaults: Vec<Declared>,
     outputs: Vec<Declared>,
+    strings: Vec<String>,
     general: Built<General>,
     /// The one that was used last comes first.
     special: Brief<Vec<Special>>,
@@ -101,10 +102,14 @@ impl Special {
     }
 }
 
-/// The shapes of a run's arguments by name, and the names of the arguments that the file has a value for.
+/// The shapes of a run's arguments by name, the names of the arguments that a run may leave out, and the tensors that they
+/// are, as the file declares them.
 struct Call {
     shapes: BTreeMap<String, Vec<u64>>,
     given: BTreeSet<String>,
+    inputs: Vec<Declared>,
+    /// The number of tensors given for each input that is a sequence or an optional value.
+    lists: BTreeMap<String, usize>,
 }
 
 /// The values of the symbols for inputs of these shapes; `None` where one is missing.
@@ -173,11 +178,11 @@ impl OnnxModel {
     }
 
     fn new(bytes: Bytes, files: Files, folder: Option<&Path>) -> Result<OnnxModel> {
-        let Ports { inputs, defaults, outputs } = onnx::declared(&bytes).map_err(Error::Program)?;
+        let Ports { inputs, defaults, outputs, strings } = onnx::declared(&bytes).map_err(Error::Program)?;
         let folder = folder.map(Path::to_path_buf);
         let (options, dims) = Default::default();
         let (general, special) = (Built::default(), Brief::new(vec![]));
-        Ok(OnnxModel { bytes, folder, files, options, dims, inputs, defaults, outputs, general, special })
+        Ok(OnnxModel { bytes, folder, files, options, dims, inputs, defaults, outputs, strings, general, special })
     }
 
     pub fn options(&self) -> &Options {
@@ -233,6 +238,12 @@ impl OnnxModel {
         self.defaults.iter().filter_map(port).collect()
     }
 
+    /// The strings that the file has: an element of a tensor of strings is the place of one, or a number behind them for one
+    /// that the file does not have.
+    pub fn strings(&self) -> &[String] {
+        &self.strings
+    }
+
     /// The outputs of a run, likewise. Types and shapes that the file does not declare follow from its nodes, where one
     /// graph fits all shapes.
     pub fn outputs(&self) -> Vec<Port> {
@@ -241,6 +252,17 @@ impl OnnxModel {
             Ok(Ok(model)) => model.outputs(),
             _ => self.outputs.iter().filter_map(port).collect(),
         })
+    }
+
+    /// The names and kinds of the inputs and outputs that are not tensors.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, Kind)> {
+        let all = self.inputs.iter().chain(&self.outputs).filter(|d| d.kind != Kind::Tensor);
+        all.map(|d| (d.name.as_str(), d.kind))
+    }
+
+    /// The names of all that a run gives, in order.
+    pub fn output_names(&self) -> impl Iterator<Item = &str> {
+        self.outputs.iter().map(|output| output.name.as_str())
     }
 
     /// The model for these arrays. The first time shows whether there is one for all shapes.
@@ -277,12 +299,12 @@ impl OnnxModel {
             }
             Err(why) => why,
         };
+        let call = call();
         for (name, _) in shapes {
-            if !self.inputs.iter().chain(&self.defaults).any(|i| i.name == *name) {
+            if !call.inputs.iter().chain(&self.defaults).any(|i| i.name == *name) {
                 return Err(inputs::no_input(name, self.inputs.iter().map(|i| i.name.as_str())));
             }
         }
-        let call = call();
         let mut kept = self.special.lock();
         if let Some(at) = kept.iter().position(|s| s.fits(&call, short)) {
             kept[..=at].rotate_right(1);
@@ -301,11 +323,18 @@ impl OnnxModel {
     }
 
     fn call(&self, shapes: &[(&str, &[u64])]) -> Call {
-        let given = shapes.iter().filter(|(name, _)| self.defaults.iter().any(|d| d.name == *name));
-        Call {
-            given: given.map(|(name, _)| name.to_string()).collect(),
-            shapes: shapes.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect(),
+        let shapes: BTreeMap<String, Vec<u64>> =
+            shapes.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect();
+        let (mut inputs, mut lists) = (vec![], BTreeMap::new());
+        for input in &self.inputs {
+            let tensors = tensors(input, &shapes);
+            if input.kind != Kind::Tensor {
+                lists.insert(input.name.clone(), tensors.len());
+            }
+            inputs.extend(tensors);
         }
+        let plain = |name: &str| self.inputs.iter().any(|i| i.kind == Kind::Tensor && i.name == name);
+        Call { given: shapes.keys().filter(|name| !plain(name)).cloned().collect(), shapes, inputs, lists }
     }
 
     /// Runs the model on arrays by the names of its inputs, and waits for it.
@@ -328,20 +357,22 @@ impl OnnxModel {
         Ok((model, limits))
     }
 
-    /// Why a model for all shapes does not take these: it takes extents from 1 on, and one extent for each name.
+    /// Why a model for all shapes does not take these: it takes extents from 1 on, one extent for each name, and such as its
+    /// integers have room for.
     fn unlike_all(&self, model: &Model, shapes: &[(&str, &[u64])]) -> Option<Diagnostic> {
         let shapes = self.call(shapes).shapes;
-        if !shapes.values().any(|shape| shape.contains(&0)) && self.apart(&shapes).is_empty() {
+        let usual = !shapes.values().any(|shape| shape.contains(&0)) && self.apart(&self.inputs, &shapes).is_empty();
+        if usual && !(self.dims.is_empty() && model.graph().is_guarded()) {
             return None;
         }
         bound(model.graph(), &shapes)?.err()
     }
 
     /// The names of dimensions that stand for several extents.
-    fn apart(&self, shapes: &BTreeMap<String, Vec<u64>>) -> BTreeSet<String> {
+    fn apart(&self, inputs: &[Declared], shapes: &BTreeMap<String, Vec<u64>>) -> BTreeSet<String> {
         let mut extents = BTreeMap::new();
         let mut apart = BTreeSet::new();
-        for input in &self.inputs {
+        for input in inputs {
             let (Some(declared), Some(given)) = (&input.shape, shapes.get(&input.name)) else { continue };
             for (dim, n) in declared.iter().zip(given) {
                 if let Dimension::Named(name) = dim
@@ -372,6 +403,11 @@ impl OnnxModel {
         })
     }
 
+    /// Returns true if inputs are sequences or optional values: only a run says how many tensors they have.
+    fn has_lists(&self) -> bool {
+        self.inputs.iter().any(|i| i.kind != Kind::Tensor)
+    }
+
     /// Returns true if arrays can tell more than the file does: extents, ranks or small inputs that the file leaves
     /// open.
     fn is_open(&self) -> bool {
@@ -383,7 +419,7 @@ impl OnnxModel {
         };
         let few = |s: &[Dimension]| s.iter().try_fold(1, count).is_some_and(|n| n <= MOST_KNOWN);
         let short = |i: &Declared| i.shape.as_ref().is_some_and(|s| s.len() < 2 || few(s));
-        self.inputs.iter().any(|i| free(i) || short(i))
+        self.has_lists() || self.inputs.iter().any(|i| free(i) || short(i))
     }
 
     fn import_options(&self) -> onnx::Options {
@@ -399,11 +435,10 @@ impl OnnxModel {
     /// an input without a shape in the file has the rank of the array given here.
     fn like(&self, call: &Call) -> Option<Special> {
         let shapes = &call.shapes;
-        let (apart, given) = (self.apart(shapes), call.given.clone());
-        let mut options = onnx::Options { apart, given, ..self.import_options() };
-        let mut said: Vec<String> = call.given.iter().map(|name| format!("`{name}` is given")).collect();
+        let mut options = self.options_for(call);
+        let mut said: Vec<String> = self.overridden(call).map(|name| format!("`{name}` is given")).collect();
         said.extend(options.apart.iter().map(|name| format!("{name} may differ")));
-        for input in self.inputs.iter().chain(&self.defaults) {
+        for input in call.inputs.iter().chain(&self.defaults) {
             let Some(given) = shapes.get(&input.name) else { continue };
             let Some(declared) = &input.shape else {
                 let free = (0..given.len()).filter(|d| given[*d] == 0).map(|d| onnx::free_key(&input.name, d));
@@ -432,12 +467,20 @@ impl OnnxModel {
         Some(Special { model: Arc::new(model), takes: Takes::Like(said), given: call.given.clone() })
     }
 
+    fn overridden<'a>(&self, call: &'a Call) -> impl Iterator<Item = &'a String> {
+        call.given.iter().filter(|name| self.defaults.iter().any(|d| d.name == **name))
+    }
+
+    fn options_for(&self, call: &Call) -> onnx::Options {
+        let (given, lists) = (call.given.clone(), call.lists.clone());
+        onnx::Options { apart: self.apart(&call.inputs, &call.shapes), given, lists, ..self.import_options() }
+    }
+
     /// The model for these shapes alone.
     fn special(&self, call: &Call, arrays: &[(&str, &Tensor)]) -> Result<Special> {
-        let (shapes, given) = (call.shapes.clone(), call.given.clone());
-        let options = onnx::Options { shapes, given, apart: self.apart(&call.shapes), ..self.import_options() };
+        let options = onnx::Options { shapes: call.shapes.clone(), ..self.options_for(call) };
         let constant = |(name, t): &(&str, &Tensor)| {
-            let elem = self
+            let elem = call
                 .inputs
                 .iter()
                 .chain(&self.defaults)
@@ -477,6 +520,27 @@ impl OnnxModel {
 
     fn model(&self, graph: Graph) -> Result<Model> {
         Ok(Model::new(graph, self.files.clone(), self.folder.as_deref())?.with_options(self.options.clone()))
+    }
+}
+
+/// The tensors of an input for a run that gives these.
+fn tensors(input: &Declared, shapes: &BTreeMap<String, Vec<u64>>) -> Vec<Declared> {
+    // Each tensor of a sequence has extents of its own.
+    let of = |name: String| {
+        let dim = |(d, dim): (usize, &Dimension)| match dim {
+            Dimension::Named(_) => Dimension::Named(onnx::free_key(&name, d)),
+            known => known.clone(),
+        };
+        let shape = input.shape.as_ref().map(|shape| shape.iter().enumerate().map(dim).collect());
+        Declared { shape, kind: Kind::Tensor, name, ..input.clone() }
+    };
+    match input.kind {
+        Kind::Tensor => vec![input.clone()],
+        Kind::Optional => shapes.get(&input.name).map(|_| input.clone()).into_iter().collect(),
+        _ => {
+            let names = (0..).map(|at| onnx::item_of(&input.name, at));
+            names.take_while(|name| shapes.contains_key(name)).map(of).collect()
+        }
     }
 }
 

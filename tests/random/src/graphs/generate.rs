@@ -1,8 +1,8 @@
 //! Random graphs of primitives, with inputs for several runs.
 //!
 //! Symbols are extents or numbers. The runs of a case bind them to other values: extents to 0 and 1 too, numbers to
-//! negative ones. An operation that needs elements (a maximum, a place) is not drawn for an axis that is empty in some
-//! run.
+//! negative ones. Some extents are 0 in all runs, and some inputs are read transposed. An operation that needs elements
+//! (a maximum, a place) is not drawn for an axis that is empty in some run.
 //!
 //! Each float tensor has a budget: its elements are multiples of `2^-fine` below `2^big`. While `fine + big` fits the
 //! type's digits, sums are exact in every order; what exceeds it is `rough`, is compared within a bound, and is not used
@@ -180,7 +180,7 @@ impl Maker<'_> {
         })
     }
     fn extent(&mut self) -> Ix {
-        let fixed = Ix::Const(*self.rng.pick(&[1, 1, 2, 3, 4, 5, 7, 8, 16, 17]));
+        let fixed = Ix::Const(if self.rng.chance(3) { 0 } else { *self.rng.pick(&[1, 1, 2, 3, 4, 5, 7, 8, 16, 17]) });
         if self.rng.chance(55) {
             return fixed;
         }
@@ -226,7 +226,14 @@ impl Maker<'_> {
             data.fill(first);
         }
         let arg = self.given(elem, shape.clone(), role, data);
-        self.pool.push(Item { arg, shape, elem, digits: Digits { big: 1, fine: 2, rough: 0 } });
+        let digits = Digits { big: 1, fine: 2, rough: 0 };
+        // Some are used the other way around only.
+        let perm: Vec<usize> = (0..shape.len()).rev().collect();
+        if perm.len() > 1 && self.rng.chance(25) {
+            let turned = self.builder().transpose(arg, &perm);
+            return turned.map_or((), |turned| self.keep(turned, digits));
+        }
+        self.pool.push(Item { arg, shape, elem, digits });
     }
 
     /// An input with its tensor for each run.

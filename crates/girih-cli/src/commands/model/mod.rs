@@ -67,14 +67,19 @@ impl Given {
     pub fn open(&self, arguments: &mut Arguments, options: Options) -> girih::Result<Model> {
         let path = match self {
             Given::Expression(text) => {
+                arguments.number(&[])?;
                 return Ok(Model::from_expression(text, &arguments.types())?.with_options(options));
             }
-            Given::File(path) if !self.is_onnx() => return Ok(Model::from_file(path)?.with_options(options)),
+            Given::File(path) if !self.is_onnx() => {
+                arguments.number(&[])?;
+                return Ok(Model::from_file(path)?.with_options(options));
+            }
             Given::File(path) => path,
         };
         let extents = std::mem::take(&mut arguments.symbols);
         let dims: Vec<(&str, i64)> = extents.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         let open = OnnxModel::from_file(path)?.with_options(options).with_dims(&dims)?;
+        arguments.number(open.strings())?;
         let (model, limits) = open.into_fitting(&arguments.arrays())?;
         if let Some(limits) = limits {
             say!("note: {limits}");

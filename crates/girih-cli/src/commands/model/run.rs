@@ -63,7 +63,10 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     let results: Vec<(&str, &Tensor)> = names.iter().copied().zip(prepared.outputs()).collect();
     let found = |name: &str| results.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     for (name, file) in &args.save {
-        if let Some(tensor) = found(name) {
+        if let Some(tensor) = found(name).filter(|t| t.elem().text) {
+            let words = arguments.strings.words(tensor);
+            girih::npy::write_strings(Path::new(file), &words, tensor.shape()).map_err(&within)?;
+        } else if let Some(tensor) = found(name) {
             let unsigned = tensor.elem().unsigned;
             girih::npy::write_as(Path::new(file), tensor.buffer(), unsigned).map_err(&within)?;
         }
@@ -75,7 +78,8 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
         false => args.print.iter().filter_map(|n| Some((n.as_str(), found(n)?))).collect(),
     };
     for (name, tensor) in shown {
-        outln!("{name} = {}", show_as(tensor.buffer(), tensor.elem()))?;
+        let words = if tensor.elem().text { arguments.strings.words(tensor) } else { vec![] };
+        outln!("{name} = {}", show_as(tensor.buffer(), tensor.elem(), &words))?;
     }
     let mut summary = json!({
         "model": model.name(),

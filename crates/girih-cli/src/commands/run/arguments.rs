@@ -2,6 +2,7 @@
 
 use girih::spec::ArgSpec;
 use girih::{Arg, Buffer, Param, ParamKind, npy, values};
+use girih_compiler::base::label::visible;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::Elem;
 use girih_compiler::num::DType;
@@ -156,13 +157,13 @@ const EDGE: u64 = 3;
 
 /// A buffer of a kernel as nested lists; long axes are cut in the middle.
 pub fn show(buffer: &Buffer) -> String {
-    show_as(buffer, Elem::of(buffer.dtype()))
+    show_as(buffer, Elem::of(buffer.dtype()), &[])
 }
 
-/// The same of a model's tensor, whose integers may be unsigned.
-pub fn show_as(buffer: &Buffer, elem: Elem) -> String {
+/// The same of a model's tensor, whose integers may be unsigned, or stand for these words.
+pub fn show_as(buffer: &Buffer, elem: Elem, words: &[&str]) -> String {
     let mut out = String::new();
-    write_axis(&mut out, buffer, elem, 0, 0, buffer.elements() > 1000);
+    write_axis(&mut out, buffer, (elem, words), 0, 0, buffer.elements() > 1000);
     out + &format!("  ({elem}{})", shape_text(buffer))
 }
 
@@ -176,10 +177,14 @@ fn shape_text(buffer: &Buffer) -> String {
     format!("[{}]", shape.join("x"))
 }
 
-fn write_axis(out: &mut String, buffer: &Buffer, elem: Elem, axis: usize, offset: u64, cut: bool) {
+fn write_axis(out: &mut String, buffer: &Buffer, (elem, words): (Elem, &[&str]), axis: usize, offset: u64, cut: bool) {
     let Some(&n) = buffer.shape().get(axis) else {
         let bits = buffer.get(offset);
-        *out += &if elem.unsigned { bits.to_string() } else { values::text(buffer.dtype(), bits) };
+        *out += &match words.get(offset as usize) {
+            Some(word) => format!("\"{}\"", visible(&word.replace('\\', "\\\\").replace('"', "\\\""))),
+            None if elem.unsigned => bits.to_string(),
+            None => values::text(buffer.dtype(), bits),
+        };
         return;
     };
     let inner: u64 = buffer.shape()[axis + 1..].iter().product();
@@ -196,7 +201,7 @@ fn write_axis(out: &mut String, buffer: &Buffer, elem: Elem, axis: usize, offset
             *out += "..., ";
             i = n - EDGE;
         }
-        write_axis(out, buffer, elem, axis + 1, offset + i * inner, cut);
+        write_axis(out, buffer, (elem, words), axis + 1, offset + i * inner, cut);
         i += 1;
     }
     out.push(']');

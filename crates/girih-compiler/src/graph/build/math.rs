@@ -185,6 +185,16 @@ impl Builder<'_> {
         let sign = self.elem(a).sign();
         self.by_type(a, b, ScalarOp::MinF { nan: true, ftz: false }, ScalarOp::MinI { sign })
     }
+    /// Any number wins over NaN.
+    pub fn max_number(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        let sign = self.elem(a).sign();
+        self.by_type(a, b, ScalarOp::MaxF { nan: false, ftz: false }, ScalarOp::MaxI { sign })
+    }
+    /// Any number wins over NaN.
+    pub fn min_number(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        let sign = self.elem(a).sign();
+        self.by_type(a, b, ScalarOp::MinF { nan: false, ftz: false }, ScalarOp::MinI { sign })
+    }
     /// A bool; comparisons with NaN are false, except that it is not equal to anything.
     pub fn compare(&mut self, pred: Predicate, a: Arg, b: Arg) -> Result<Arg> {
         let ordered = pred != Predicate::NotEqual;

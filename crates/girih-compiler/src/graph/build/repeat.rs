@@ -25,6 +25,7 @@ pub fn open(around: &mut Graph) -> Graph {
     Graph {
         name: "round".into(),
         symbols: around.symbols.clone(),
+        guards: around.guards.clone(),
         origins: std::mem::take(&mut around.origins),
         listing: around.listing.clone(),
         ..Graph::default()
@@ -37,6 +38,7 @@ pub fn close(around: &mut Graph, body: &Graph) {
     around.listing = body.listing.clone();
     // Facts that the round found out about the symbols hold around it too.
     around.symbols = body.symbols.clone();
+    around.guards = body.guards.clone();
 }
 
 /// A tensor around a loop as one that all its rounds read, with the integers that are known to be in it.

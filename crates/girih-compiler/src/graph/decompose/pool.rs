@@ -11,8 +11,9 @@ pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "max_pool",
         handles: &["onnx.MaxPool"],
-        doc: "The greatest element of each window; the padding reads the least value of the type. NaN wins.\n\n\
-              `y = max_pool(x)` --> `xw = map x[n, c, o*stride + k*dilation - pad] else -inf`, `y = reduce max xw over k`",
+        doc: "The greatest number of each window; the padding reads the least value of the type, and so does NaN.\n\n\
+              `y = max_pool(x)` --> `x = max x, -inf`, `xw = map x[n, c, o*stride + k*dilation - pad] else -inf`, `y = reduce \
+              max xw over k`",
         run: max_pool,
     },
     Decomposition {
@@ -159,6 +160,7 @@ fn pooled(b: &Builder<'_>, call: &Call<'_>, x: Arg) -> Result<(Vec<Slide>, Vec<I
 fn max_pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (slides, counts) = pooled(b, call, x)?;
+    let x = if b.elem(x).is_float() { b.max_number(x, least(b.elem(x)))? } else { x };
     let y = max_windows(b, x, &slides, &counts)?;
     let places = max_places(b, x, &slides, &counts)?;
     // The second result numbers the elements of the whole input: row-major, or with the spatial axes reversed.

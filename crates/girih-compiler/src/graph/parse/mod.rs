@@ -152,6 +152,15 @@ impl<'t, 'a> Parser<'t, 'a> {
             }
         }
         self.facts = self.graph.facts();
+        if self.c.eat_word("where") {
+            self.graph.guards = self.mask()?.conds;
+        }
+        if self.c.eat_word("of") {
+            self.graph.strings.push(self.c.string()?);
+            while self.c.eat(",") {
+                self.graph.strings.push(self.c.string()?);
+            }
+        }
         self.c.punct(":")?;
         self.c.end_line()?;
         if !self.c.is(&Tok::Indent) {
@@ -325,7 +334,9 @@ impl<'t, 'a> Parser<'t, 'a> {
         let id = self.graph.add_node(op, args, types, origin);
         let values = self.graph.nodes[id].results.clone();
         if let Some(&v) = values.first() {
-            self.graph.values[v].ints = symbolic_ints::ints(&self.graph, id, &self.facts, &Asked::default());
+            let followed = symbolic_ints::ints(&self.graph, id, &self.facts, &Asked::default());
+            let known = followed.filter(|f| f.guards.iter().all(|cond| self.graph.guards.contains(cond)));
+            self.graph.values[v].ints = known.map(|f| f.ints);
         }
         for (v, (name, span, _)) in values.into_iter().zip(results) {
             self.define(name, span, Thing::Value(v))?;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::proto::{Attribute, Tensor};
+use super::strings::{self, Words};
 use super::tensor::{self, Trouble};
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::{constant_bits, int_of, number_of};
@@ -40,11 +41,11 @@ fn kind(a: &Attribute) -> i32 {
 }
 
 fn text(bytes: &[u8]) -> Attr {
-    Attr::Str(String::from_utf8_lossy(bytes).into_owned())
+    Attr::Str(strings::text(bytes))
 }
 
 /// Converts all attributes but graphs, which the importer follows itself. `Trouble::Type` names an unsupported type.
-pub(super) fn attrs<'m>(list: &'m [Attribute], bound: &Bound<'m>, node: &str) -> Result<Attrs, Trouble> {
+pub(super) fn attrs<'m>(list: &'m [Attribute], bound: &Bound<'m>, words: &Words, node: &str) -> Result<Attrs, Trouble> {
     let mut out = Attrs::new();
     for a in list {
         let Some(given) = resolve(a, bound) else { continue };
@@ -53,7 +54,7 @@ pub(super) fn attrs<'m>(list: &'m [Attribute], bound: &Bound<'m>, node: &str) ->
             2 => Attr::Int(Ix::Const(given.i)),
             3 => text(&given.s),
             4 => match &given.t {
-                Some(t) => tensor(t, node)?,
+                Some(t) => tensor(t, words, node)?,
                 None => Attr::None,
             },
             5 => continue,
@@ -70,8 +71,8 @@ pub(super) fn attrs<'m>(list: &'m [Attribute], bound: &Bound<'m>, node: &str) ->
     Ok(out)
 }
 
-fn tensor(t: &Tensor, node: &str) -> Result<Attr, Trouble> {
-    let constant = tensor::constant(t, node)?;
+fn tensor(t: &Tensor, words: &Words, node: &str) -> Result<Attr, Trouble> {
+    let constant = tensor::constant(t, node, words)?;
     let too_large = constant.shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).is_none_or(|n| n > MAX_TENSOR);
     let bits = constant_bits(&constant).filter(|_| !too_large);
     let Some(bits) = bits else {

@@ -3,6 +3,7 @@
 use super::attributes::resolve;
 use super::importer::{Body, Importer, Slot, node_text};
 use super::proto::{Attribute, Graph as GraphProto, Node};
+use super::strings::text;
 use super::tensor;
 use crate::base::Code;
 use crate::graph::build::repeat::{Rounds, number_inputs, state_or_row};
@@ -32,7 +33,7 @@ impl<'m> Importer<'m> {
                     return None;
                 };
                 let name = node.outputs.first().map_or(node.name.as_str(), String::as_str);
-                match tensor::constant(t, name) {
+                match tensor::constant(t, name, &self.words) {
                     Ok(constant) => constant,
                     Err(trouble) => {
                         self.trouble(trouble, node_text(node));
@@ -49,6 +50,11 @@ impl<'m> Importer<'m> {
             "value_ints" => {
                 let bytes = a.ints.iter().flat_map(|v| v.to_le_bytes()).collect();
                 of(Elem::I64, many(a.ints.len()), bytes)
+            }
+            "value_string" => of(Elem::STRING, vec![], self.words.number(&text(&a.s)).to_le_bytes().to_vec()),
+            "value_strings" => {
+                let bytes = a.strings.iter().flat_map(|s| self.words.number(&text(s)).to_le_bytes()).collect();
+                of(Elem::STRING, many(a.strings.len()), bytes)
             }
             other => {
                 self.unsupported(format!("attribute `{other}` of operator Constant"), node_text(node));

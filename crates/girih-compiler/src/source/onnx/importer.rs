@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 use super::attributes::{self, Bound};
 use super::lists::{self, List, ListId};
 use super::proto::{Attribute, Dim, Function, Graph as GraphProto, Model, Node, OpsetId, ValueInfo};
+use super::strings::{self, Words};
 use super::tensor::{self, Trouble};
-use super::{NEWEST_OPSET, OLDEST_OPSET, Options, fold};
+use super::{NEWEST_OPSET, OLDEST_OPSET, Options, fold, given};
 use crate::base::{Code, Diagnostic};
 use crate::graph::assume::Question;
 use crate::graph::build::{Refusal, repeat};
 use crate::graph::decompose::{self, onnx::dtype};
 use crate::graph::ir::MAX_EXTENT;
-use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Elem, Graph, Op, OriginId, Output, Role, SymId, ValueId};
-use crate::index::{Ix, ValId, simplify};
+use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Graph, Op, OriginId, Output, SymId, ValueId};
+use crate::index::{Ix, ValId};
 
 /// How many nodes functions and branches may expand to.
 const MOST_NODES: usize = 1 << 18;
@@ -99,12 +100,13 @@ impl From<Vec<Diagnostic>> for Refused {
 
 pub(super) struct Importer<'m> {
     pub graph: Graph,
-    options: &'m Options,
+    pub(super) options: &'m Options,
+    pub(super) words: Words,
     functions: BTreeMap<(&'m str, &'m str, &'m str), &'m Function>,
     scopes: Vec<Scope>,
     /// The graphs around `graph`, the outermost first.
     pub(super) around: Vec<Around>,
-    symbols: BTreeMap<String, Ix>,
+    pub(super) symbols: BTreeMap<String, Ix>,
     pub(super) lists: Vec<List>,
     /// The first nodes that were refused because of their operands, and the facts that would have helped each.
     open: Vec<Open>,
@@ -141,9 +143,13 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Refused> {
     if opsets.is_empty() {
         return Err(bad("the model does not say which operator set it uses").into());
     }
+    let words = Words::of(model);
+    let listing = options.listed.into();
+    let strings = words.list.clone();
     let mut importer = Importer {
-        graph: Graph { name: name_of(&graph.name, "model"), listing: options.listed.into(), ..Graph::default() },
+        graph: Graph { name: name_of(&graph.name, "model"), listing, strings, ..Graph::default() },
         options,
+        words,
         functions: BTreeMap::new(),
         scopes: vec![],
         around: vec![],
@@ -173,14 +179,13 @@ pub fn symbol_of(dimension: &str) -> String {
 /// The extents of the named dimensions of inputs that have these shapes.
 pub(super) fn extents(model: &Model, options: &Options, shapes: &BTreeMap<String, Vec<u64>>) -> BTreeMap<String, i64> {
     let mut extents = BTreeMap::new();
-    for input in model.graph.iter().flat_map(|g| &g.inputs) {
-        let declared = input.kind.as_ref().and_then(|k| k.tensor.as_ref()).and_then(|t| t.shape.as_ref());
-        let Some(shape) = shapes.get(&input.name) else { continue };
+    for (name, tensor) in model.graph.iter().flat_map(|g| &g.inputs).flat_map(|input| options.typed(input)) {
+        let Some(shape) = shapes.get(&name) else { continue };
         for (d, n) in shape.iter().enumerate() {
-            let key = match declared.map(|declared| declared.dims.get(d)) {
-                Some(Some(dim)) if extent(dim).is_none() => options.key(&input.name, d, dim),
+            let key = match tensor.shape.as_ref().map(|declared| declared.dims.get(d)) {
+                Some(Some(dim)) if extent(dim).is_none() => options.key(&name, d, dim),
                 Some(_) => continue,
-                None => free_key(&input.name, d),
+                None => free_key(&name, d),
             };
             if let Ok(n) = i64::try_from(*n) {
                 extents.entry(key).or_insert(n);
@@ -211,14 +216,6 @@ pub(super) fn extent(dim: &Dim) -> Option<u64> {
 pub(super) fn dim_key(input: &str, d: usize, dim: &Dim) -> String {
     let named = dim.param.chars().any(|c| c.is_alphanumeric() || c == '_');
     if named { dim.param.clone() } else { free_key(input, d) }
-}
-
-impl Options {
-    /// The name of the extent of dimension `d` of an input, where one name may stand for several extents.
-    fn key(&self, input: &str, d: usize, dim: &Dim) -> String {
-        let key = dim_key(input, d, dim);
-        if self.apart.contains(&key) { free_key(input, d) } else { key }
-    }
 }
 
 /// The name of the extent of dimension `d` of an input for which the file has no name.
@@ -369,15 +366,18 @@ impl<'m> Importer<'m> {
         self.push_scope(true);
         let origin = self.graph.add_origin("", "", None);
         self.initializers(graph, origin);
-        graph.inputs.iter().for_each(|input| self.fix(input));
+        let options = self.options;
+        for (name, tensor) in graph.inputs.iter().flat_map(|input| options.typed(input)) {
+            self.fix(&name, tensor);
+        }
         for input in &graph.inputs {
             // Before version 4 of the format, initializers were inputs too; since then, inputs with a default are.
-            if self.lookup(&input.name).is_none() {
+            if self.lookup(&input.name).is_none() && !self.given(input, origin) {
                 self.input(input, origin);
             }
         }
-        let names: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
-        for name in self.options.known.keys().filter(|k| !names.contains(&k.as_str())) {
+        let names: Vec<String> = graph.inputs.iter().filter_map(|i| options.tensors(i)).flatten().collect();
+        for name in options.known.keys().filter(|k| !names.contains(k)) {
             let message = format!("the model has no input `{name}`");
             let help = format!("its inputs are {}", names.join(", "));
             self.errors.push(Diagnostic::error(Code::ModelInput, message).help(help));
@@ -391,23 +391,22 @@ impl<'m> Importer<'m> {
         }
         for output in &graph.outputs {
             match self.lookup(&output.name) {
-                Some(Slot::Is(Arg::Absent)) => {
-                    self.unsupported("outputs that are optional values", format!("`{}`", output.name));
-                }
+                // An optional value that is not there.
+                Some(Slot::Is(Arg::Absent) | Slot::Refused) => {}
                 Some(Slot::Is(arg)) => {
                     self.compare(output, arg);
-                    let mut b = Builder::new(&mut self.graph, origin);
-                    let value = match arg {
-                        Arg::Value(v) => Some(v),
-                        _ => match b.full(arg, b.elem(arg), vec![]) {
-                            Arg::Value(v) => Some(v),
-                            _ => None,
-                        },
-                    };
-                    self.graph.outputs.extend(value.map(|value| Output { name: output.name.clone(), value }));
+                    self.output(&output.name, arg, origin);
                 }
-                Some(Slot::Refused) => {}
-                Some(Slot::List(_)) => self.unsupported("outputs that are sequences", format!("`{}`", output.name)),
+                Some(Slot::List(id)) => match self.listed(id).cloned() {
+                    Some(List::Items(all)) => {
+                        for (at, x) in all.into_iter().enumerate() {
+                            self.output(&given::item(&output.name, at), x, origin);
+                        }
+                    }
+                    // One tensor for each row of it.
+                    Some(List::Rows(x)) => self.output(&output.name, x, origin),
+                    _ => self.unsupported("outputs that are sequences of this kind", format!("`{}`", output.name)),
+                },
                 None => self.error(Code::BadModel, format!("the output `{}` is not computed", output.name)),
             }
         }
@@ -416,10 +415,17 @@ impl<'m> Importer<'m> {
         }
     }
 
+    fn output(&mut self, name: &str, x: Arg, origin: OriginId) {
+        let mut b = Builder::new(&mut self.graph, origin);
+        if let Ok(value) = b.tensor(x) {
+            self.graph.outputs.push(Output { name: name.into(), value });
+        }
+    }
+
     pub(super) fn initializers(&mut self, graph: &'m GraphProto, origin: OriginId) {
         let main = self.scopes.len() == 1 && self.around.is_empty();
         for t in graph.initializers.iter().filter(|t| !main || !self.options.given.contains(&t.name)) {
-            let slot = match tensor::constant(t, &t.name) {
+            let slot = match tensor::constant(t, &t.name, &self.words) {
                 Ok(constant) => self.constant(constant, origin),
                 Err(trouble) => {
                     self.trouble(trouble, format!("the tensor `{}`", t.name));
@@ -439,156 +445,6 @@ impl<'m> Importer<'m> {
             return Slot::Refused;
         }
         Slot::Is(Builder::new(&mut self.graph, origin).constant_of(constant))
-    }
-
-    /// Gives the named dimensions of an input the extents of its shape, where that is known.
-    fn fix(&mut self, info: &'m ValueInfo) {
-        let declared = info.kind.as_ref().and_then(|k| k.tensor.as_ref()).and_then(|t| t.shape.as_ref());
-        let (Some(shape), Some(declared)) = (self.options.shapes.get(&info.name), declared) else { return };
-        let wrong = |importer: &mut Self, message: String| {
-            let given: Vec<String> = shape.iter().map(u64::to_string).collect();
-            let message = format!("input `{}` has shape [{}], {message}", info.name, given.join(", "));
-            importer.error(Code::ModelInput, message);
-        };
-        if shape.len() != declared.dims.len() {
-            return wrong(self, format!("but the model declares {} axes", declared.dims.len()));
-        }
-        for (d, (dim, given)) in declared.dims.iter().zip(shape).enumerate() {
-            let Some(extent) = i64::try_from(*given).ok().filter(|n| *n <= MAX_EXTENT) else {
-                return wrong(self, format!("whose axis {d} is too long"));
-            };
-            let wanted = match dim.value.filter(|n| *n >= 0) {
-                Some(n) => Some((Ix::Const(n), "it".to_string())),
-                None => {
-                    let key = self.options.key(&info.name, d, dim);
-                    let before = self.symbols.insert(key.clone(), Ix::Const(extent));
-                    before.map(|b| (b, format!("`{key}`")))
-                }
-            };
-            if let Some((wanted, name)) = wanted.filter(|(w, _)| *w != Ix::Const(extent)) {
-                let wanted = wanted.as_const().map_or("another".to_string(), |n| n.to_string());
-                return wrong(self, format!("but along axis {d} {name} is {wanted}"));
-            }
-        }
-    }
-
-    fn input(&mut self, info: &'m ValueInfo, origin: OriginId) {
-        let name = &info.name;
-        let slot = match self.input_type(info) {
-            Some((elem, shape)) => match self.options.known.get(name) {
-                Some(constant) => self.known_input(name, elem, &shape, constant, origin),
-                None => match self.graph.unfit(elem, &shape) {
-                    None => Slot::Is(self.graph.add_input(name, elem, shape, Role::Argument).into()),
-                    Some(why) => {
-                        self.error(Code::BadModel, format!("input `{name}`: {why}"));
-                        Slot::Refused
-                    }
-                },
-            },
-            None => Slot::Refused,
-        };
-        self.define(name, slot);
-    }
-
-    fn known_input(&mut self, name: &str, elem: Elem, shape: &[Ix], constant: &Constant, origin: OriginId) -> Slot {
-        let given: Vec<Ix> = constant.shape.iter().map(|d| Ix::Const(*d as i64)).collect();
-        let fits = given.len() == shape.len() && given.iter().zip(shape).all(|(g, s)| g == s || s.as_const().is_none());
-        if !fits || elem != constant.elem {
-            let b = Builder::new(&mut self.graph, origin);
-            let (given, wanted) = (b.shape_text(&given), b.shape_text(shape));
-            let message =
-                format!("the input `{name}` is {elem} {wanted}, but {} {given} is given for it", constant.elem);
-            self.error(Code::ModelInput, message);
-            return Slot::Refused;
-        }
-        self.constant(Constant { name: name.into(), ..constant.clone() }, origin)
-    }
-
-    fn input_type(&mut self, info: &'m ValueInfo) -> Option<(Elem, Vec<Ix>)> {
-        let input = format!("the input `{}`", info.name);
-        let Some(kind) = &info.kind else {
-            self.error(Code::BadModel, format!("{input} has no type"));
-            return None;
-        };
-        let Some(tensor) = &kind.tensor else {
-            let what = match (kind.sequence, kind.map, kind.sparse, kind.optional) {
-                (true, ..) => "sequences of tensors",
-                (_, true, ..) => "maps",
-                (_, _, true, _) => "sparse tensors",
-                (.., true) => "optional values",
-                _ => "values that are not tensors",
-            };
-            self.unsupported(what, input);
-            return None;
-        };
-        let elem = match dtype::elem(tensor.elem) {
-            Ok(elem) => elem,
-            Err(name) => {
-                self.unsupported(format!("element type {name}"), input);
-                return None;
-            }
-        };
-        let Some(shape) = &tensor.shape else {
-            // A known input has the shape of its value.
-            let known = self.options.known.get(&info.name).map(|c| &c.shape);
-            if let Some(shape) = known.or(self.options.shapes.get(&info.name)) {
-                return Some((elem, shape.iter().map(|d| Ix::Const(*d as i64)).collect()));
-            }
-            if let Some(rank) = self.options.ranks.get(&info.name) {
-                let dims = (0..*rank).map(|d| self.dimension(free_key(&info.name, d)));
-                return Some((elem, dims.collect()));
-            }
-            self.unsupported("inputs of unknown rank", input);
-            return None;
-        };
-        let dims = shape.dims.iter().enumerate().map(|(d, dim)| self.dim(&info.name, d, dim));
-        Some((elem, dims.collect::<Option<Vec<Ix>>>()?))
-    }
-
-    /// The extent of dimension `d` of an input.
-    fn dim(&mut self, input: &str, d: usize, dim: &Dim) -> Option<Ix> {
-        match dim.value {
-            Some(n) if n > MAX_EXTENT => {
-                self.error(Code::BadModel, format!("dimension {d} of the input `{input}` is too long: {n}"));
-                return None;
-            }
-            // Some exporters write -1 for a dimension that is not known.
-            Some(n) if n >= 0 => return Some(Ix::Const(n)),
-            _ => {}
-        }
-        Some(self.dimension(self.options.key(input, d, dim)))
-    }
-
-    /// The extent that a dimension has, or is assumed to have.
-    fn dimension(&mut self, key: String) -> Ix {
-        if let Some(ix) = self.symbols.get(&key) {
-            return ix.clone();
-        }
-        let assumed = &self.options.assumed;
-        let ix = match assumed.meaning(&key) {
-            Some(meaning) => {
-                let meaning = meaning.subst_vals(&mut |v, _| Some(self.dimension(assumed.name(v)?.to_string())));
-                simplify(&meaning, &self.graph.facts())
-            }
-            None => {
-                let (lo, hi) = assumed.range(&key).unwrap_or_else(|| self.options.range(&key));
-                if hi == Some(lo) { Ix::Const(lo) } else { self.symbol(&key, lo, hi) }
-            }
-        };
-        self.symbols.insert(key, ix.clone());
-        ix
-    }
-
-    fn symbol(&mut self, text: &str, lo: i64, hi: Option<i64>) -> Ix {
-        let mut name = symbol_of(text);
-        let axis = name.len() > 1 && name.starts_with(['i', 'b', 'g']) && name[1..].bytes().all(|b| b.is_ascii_digit());
-        if axis || matches!(name.as_str(), "in" | "min" | "max" | "and") {
-            name.push('_');
-        }
-        while self.graph.symbols.values().any(|s| s.name == name) {
-            name.push('_');
-        }
-        self.graph.add_symbol(&name, lo, hi).ix()
     }
 
     /// Reports an element type that the file states for a value and that contradicts its operands. Stated shapes may
@@ -662,7 +518,8 @@ impl<'m> Importer<'m> {
             return self.call(node, function, &inputs, body);
         }
         if set.is_empty()
-            && (lists::handles(&node.op) || (node.op == "Identity" && matches!(inputs[..], [Slot::List(_)])))
+            && (lists::handles(&node.op)
+                || (node.op == "Identity" && matches!(inputs[..], [Slot::List(_) | Slot::Is(Arg::Absent)])))
         {
             return self.list_node(node, &inputs, body);
         }
@@ -696,7 +553,9 @@ impl<'m> Importer<'m> {
         }
         // ONNX's own sets share no names; other sets keep theirs.
         let ours = set.is_empty() || set.starts_with("ai.onnx.");
-        let name = format!("{}.{}", if ours { "onnx" } else { set }, node.op);
+        // The older operator is the other with less said.
+        let op = if node.op == "CategoryMapper" { "LabelEncoder" } else { &node.op };
+        let name = format!("{}.{op}", if ours { "onnx" } else { set });
         let old = set.is_empty() && CHANGED.iter().any(|(op, since)| *op == node.op && version < *since);
         if old || decompose::rule(&name).is_none() {
             let of = if set.is_empty() { String::new() } else { format!(" of `{set}`") };
@@ -709,11 +568,55 @@ impl<'m> Importer<'m> {
         if node.outputs.len() > 1 {
             attrs.insert("outputs".into(), Attr::Int(Ix::Const(node.outputs.len() as i64)));
         }
-        self.append(node, &name, args?, attrs)
+        let (args, gives) = self.without_strings(node, args?, &mut attrs, ours)?;
+        let results = self.append(node, &name, args, attrs)?;
+        if !gives {
+            return Some(results);
+        }
+        let Some((Slot::Is(first), rest)) = results.split_first() else { return Some(results) };
+        let mut strings = self.append(node, "girih.strings", vec![*first], Attrs::new())?;
+        strings.extend(rest);
+        Some(strings)
+    }
+
+    /// The operands of a node and its attributes with numbers for strings, and whether its first result is strings.
+    fn without_strings(
+        &mut self,
+        node: &Node,
+        mut args: Vec<Arg>,
+        attrs: &mut Attrs,
+        ours: bool,
+    ) -> Option<(Vec<Arg>, bool)> {
+        let b = Builder::new(&mut self.graph, OriginId(0));
+        let comes = args.iter().any(|x| b.elem(*x).text);
+        let uses = match strings::numbered(&node.op, attrs, &self.words, comes).filter(|_| ours) {
+            Some(Ok(uses)) => uses,
+            Some(Err(what)) => {
+                self.refuse(node, Refusal::new(format!("{what}, which is not supported")));
+                return None;
+            }
+            None if comes && !(ours && strings::moves(&node.op)) => {
+                self.unsupported(format!("operator {} of strings", node.op), node_text(node));
+                return None;
+            }
+            None => return Some((args, false)),
+        };
+        if uses.takes != comes {
+            let (wants, has) = if uses.takes { ("strings", "numbers") } else { ("numbers", "strings") };
+            self.refuse(node, Refusal::new(format!("it looks for {wants}, but its operand holds {has}")));
+            return None;
+        }
+        if let Some(first) = args.first_mut().filter(|_| comes) {
+            match self.append(node, "girih.numbers", vec![*first], Attrs::new())?.first() {
+                Some(Slot::Is(numbers)) => *first = *numbers,
+                _ => return None,
+            }
+        }
+        Some((args, uses.gives))
     }
 
     pub(super) fn attrs(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<Attrs> {
-        match attributes::attrs(&node.attributes, body.bound, &node_text(node)) {
+        match attributes::attrs(&node.attributes, body.bound, &self.words, &node_text(node)) {
             Ok(attrs) => Some(attrs),
             Err(trouble) => {
                 self.trouble(trouble, node_text(node));

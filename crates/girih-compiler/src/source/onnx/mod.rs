@@ -21,10 +21,12 @@ mod control;
 mod counted;
 mod declared;
 mod fold;
+mod given;
 mod importer;
 mod lists;
 mod loops;
 mod proto;
+mod strings;
 mod tensor;
 #[cfg(test)]
 mod tests;
@@ -40,7 +42,8 @@ use crate::graph::ir::MAX_EXTENT;
 use crate::graph::{Constant, Graph};
 use crate::index::ValId;
 
-pub use declared::{Declared, Dimension, Ports};
+pub use declared::{Declared, Dimension, Kind, Ports};
+pub use given::item as item_of;
 pub use importer::{free_key, symbol_of};
 
 /// The newest version of the main set of operators that is read.
@@ -66,6 +69,8 @@ pub struct Options {
     pub apart: BTreeSet<String>,
     /// Inputs with an initializer for which a run gives another value.
     pub given: BTreeSet<String>,
+    /// How many tensors are given for inputs that are sequences or optional values, by name.
+    pub lists: BTreeMap<String, usize>,
     /// The assumptions about named dimensions; see [`import_assuming`].
     pub assumed: Assumptions,
     /// The bytes that decompositions may list element by element; see [`crate::graph::ir::LISTED`], the default.
@@ -154,7 +159,9 @@ fn decode(bytes: &Bytes) -> Result<proto::Model, Vec<Diagnostic>> {
 
 /// The inputs and outputs that the file declares.
 pub fn declared(bytes: &Bytes) -> Result<Ports, Vec<Diagnostic>> {
-    Ok(decode(bytes)?.graph.as_ref().map(declared::of).unwrap_or_default())
+    let model = decode(bytes)?;
+    let ports = model.graph.as_ref().map(declared::of).unwrap_or_default();
+    Ok(Ports { strings: strings::Words::of(&model).list, ..ports })
 }
 
 /// The most elements of an argument that [`import_for`] makes a constant.
@@ -192,10 +199,13 @@ pub fn read_tensor(bytes: &Bytes) -> Result<Constant, Diagnostic> {
         let message = format!("the tensor cannot be read at byte {}: {}", fault.at, fault.what);
         Diagnostic::error(Code::BadModel, message)
     })?;
-    tensor::constant(&proto, &proto.name).map_err(|trouble| match trouble {
-        tensor::Trouble::Error(d) => d,
-        tensor::Trouble::Type(name) => {
-            Diagnostic::error(Code::UnsupportedOperator, format!("the element type {name} is not supported"))
-        }
-    })
+    let unsupported =
+        |name: &str| Diagnostic::error(Code::UnsupportedOperator, format!("the element type {name} is not supported"));
+    let constant =
+        tensor::constant(&proto, &proto.name, &strings::Words::default()).map_err(|trouble| match trouble {
+            tensor::Trouble::Error(d) => d,
+            tensor::Trouble::Type(name) => unsupported(&name),
+        })?;
+    // A string has a number only beside a model.
+    if constant.elem.text { Err(unsupported("string")) } else { Ok(constant) }
 }

@@ -89,6 +89,8 @@ message! {
         4 => floats: Vec<f32> = |f, to| f.floats(to)?;
         // int32_data
         5 => ints: Vec<i64> = |f, to| f.ints(to)?;
+        // string_data
+        6 => strings: Vec<Bytes> = |f, to| to.push(f.bytes()?);
         // int64_data
         7 => longs: Vec<i64> = |f, to| f.ints(to)?;
         8 => name: String = |f, to| *to = f.text()?;
@@ -119,10 +121,17 @@ message! {
 message! {
     Type, "a type" {
         1 => tensor: Option<TensorType> = |f, to| *to = Some(f.message()?);
-        4 => sequence: bool = |f, to| { f.bytes()?; *to = true };
+        4 => sequence: Option<Of> = |f, to| *to = Some(f.message()?);
         5 => map: bool = |f, to| { f.bytes()?; *to = true };
         8 => sparse: bool = |f, to| { f.bytes()?; *to = true };
-        9 => optional: bool = |f, to| { f.bytes()?; *to = true };
+        9 => optional: Option<Of> = |f, to| *to = Some(f.message()?);
+    }
+}
+
+message! {
+    /// The type of what a sequence or an optional value holds.
+    Of, "the type of an element" {
+        1 => kind: Option<Box<Type>> = |f, to| *to = Some(Box::new(f.message()?));
     }
 }
 

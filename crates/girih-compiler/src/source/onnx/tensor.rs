@@ -8,6 +8,7 @@
 use bytes::Bytes;
 
 use super::proto::Tensor;
+use super::strings::{self, Words};
 use crate::base::{Code, Diagnostic};
 use crate::graph::decompose::onnx::dtype::{Field, data_type, elem};
 use crate::graph::{ConstData, Constant, Elem};
@@ -33,7 +34,7 @@ fn byte_len(elem: Elem, shape: &[u64]) -> Option<u64> {
     }
 }
 
-pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
+pub(super) fn constant(t: &Tensor, name: &str, words: &Words) -> Result<Constant, Trouble> {
     let elem = elem(t.data_type).map_err(Trouble::Type)?;
     let shape: Vec<u64> = t
         .dims
@@ -46,6 +47,9 @@ pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
     if t.segments > 0 {
         return Err(bad(name, "is stored in segments, which ONNX no longer has"));
     }
+    if elem.text && (t.location == 1 || t.raw.is_some()) {
+        return Err(bad(name, "has strings as raw bytes, which ONNX does not allow"));
+    }
     let data = if t.location == 1 && elem.two_bits {
         return Err(Trouble::Type(format!("{elem} in a file beside the model")));
     } else if t.location == 1 {
@@ -53,7 +57,7 @@ pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
     } else {
         let bytes = match &t.raw {
             Some(raw) => raw.clone(),
-            None => typed(t, elem, name)?,
+            None => typed(t, elem, name, words)?,
         };
         if bytes.len() as u64 != len {
             let what = format!("holds {} bytes where its shape and type need {len}", bytes.len());
@@ -77,7 +81,7 @@ fn unpacked(bytes: &[u8], elem: Elem, shape: &[u64]) -> Bytes {
 }
 
 /// The elements that a field of numbers holds, as in memory.
-fn typed(t: &Tensor, elem: Elem, name: &str) -> Result<Bytes, Trouble> {
+fn typed(t: &Tensor, elem: Elem, name: &str, words: &Words) -> Result<Bytes, Trouble> {
     let width = elem.dtype.bytes() as usize;
     let narrow =
         |list: &[i64]| -> Bytes { list.iter().flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect() };
@@ -88,13 +92,15 @@ fn typed(t: &Tensor, elem: Elem, name: &str) -> Result<Bytes, Trouble> {
         (Field::Longs, t.longs.len()),
         (Field::Doubles, t.doubles.len()),
         (Field::Unsigned, t.unsigned.len()),
+        (Field::Strings, t.strings.len()),
     ];
     let bytes = match field {
         Field::Floats => t.floats.iter().flat_map(|v| v.to_le_bytes()).collect(),
         Field::Longs => narrow(&t.longs),
         Field::Doubles => t.doubles.iter().flat_map(|v| v.to_le_bytes()).collect(),
         Field::Unsigned => narrow(&t.unsigned),
-        Field::Ints | Field::Strings => narrow(&t.ints),
+        Field::Ints => narrow(&t.ints),
+        Field::Strings => t.strings.iter().flat_map(|s| words.number(&strings::text(s)).to_le_bytes()).collect(),
     };
     match all.iter().any(|(other, n)| *other != field && *n > 0) {
         true => Err(bad(name, "has its elements in a field of another type")),

@@ -51,7 +51,7 @@ const TABLE: [DataType; 27] = [
     row("int16", Some(Elem::I16), Field::Ints),
     row("int32", Some(Elem::I32), Field::Ints),
     row("int64", Some(Elem::I64), Field::Longs),
-    row("string", None, Field::Strings),
+    row("string", Some(Elem::STRING), Field::Strings),
     row("bool", Some(Elem::BOOL), Field::Ints),
     row("float16", Some(Elem::F16), Field::Ints),
     row("double", Some(Elem::F64), Field::Doubles),
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(elem(11), Ok(Elem::F64));
         assert_eq!(elem(16), Ok(Elem::BF16));
         assert_eq!(elem(24), Ok(Elem::of(DType::F8E8M0FNU)));
-        assert_eq!(elem(8), Err("string".into()));
+        assert_eq!(elem(8), Ok(Elem::STRING));
         assert_eq!(elem(14), Err("complex64".into()));
         assert_eq!(elem(18), Ok(Elem::of(DType::F8E4M3FNUZ)));
         assert_eq!(elem(26), Ok(Elem::I2));

@@ -9,7 +9,7 @@ use crate::graph::decompose::{Call, Decomposition, rule};
 use crate::graph::ir::{self, Arg};
 use crate::graph::{Attr, Attrs, Elem};
 use crate::num::ScalarOp;
-use crate::num::op::Predicate;
+use crate::num::op::{Predicate, Rounding};
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
@@ -235,6 +235,13 @@ fn arithmetic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "onnx.Sub" => b.sub(x, y)?,
         "onnx.Mul" => b.mul(x, y)?,
         "onnx.Div" => b.div(x, y)?,
+        // Remainders of extents take few steps, so that they are followed.
+        _ if b.ints(x).is_some() && b.ints(y).is_some() && !call.flag("fmod", false)? => {
+            let whole = ScalarOp::DivI { sign: b.elem(x).sign(), rounding: Rounding::NegativeInf };
+            let whole = b.elementwise(whole, &[x, y])?;
+            let less = b.mul(whole, y)?;
+            b.sub(x, less)?
+        }
         _ => {
             let r = b.rem(x, y)?;
             if call.flag("fmod", false)? || b.elem(x).unsigned {

@@ -227,8 +227,8 @@ fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let (zero, last) = (ir::scalar(elem, 0.0), b.sub(n, one)?);
         match outside {
             Outside::Zeros => {}
-            // PyTorch moves the neighbours inside, not the position.
-            Outside::Border if mode.ends_with("cubic") && call.name.starts_with("aten.") => {}
+            // PyTorch and ONNX Runtime move the neighbours inside, not the position.
+            Outside::Border if mode.ends_with("cubic") => {}
             Outside::Border => {
                 at = b.max(at, zero)?;
                 at = b.min(at, last)?;
@@ -336,6 +336,8 @@ fn affine_grid(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         // -1..1 between the centres of the corners, or between their outer edges.
         let at = if align {
             let last = b.sub(n, c(1.0))?;
+            // One centre is the first corner.
+            let last = b.max(last, c(1.0))?;
             let twice = b.mul(i, c(2.0))?;
             let part = b.div(twice, last)?;
             b.sub(part, c(1.0))?

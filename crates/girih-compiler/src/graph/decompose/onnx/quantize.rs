@@ -91,10 +91,14 @@ fn quantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let zero = b.convert(zero, b.elem(y))?;
         y = b.add(y, zero)?;
     }
-    if let Some((low, high)) = to.bounds().filter(|_| to.bits() < 8) {
-        let (low, high) = (b.scalar_like(y, low as f64), b.scalar_like(y, high as f64));
-        y = b.max(y, low)?;
-        y = b.min(y, high)?;
+    if let Some((low, high)) = to.bounds() {
+        // NaN is the least integer.
+        if low < 0 || to.bits() < 8 {
+            y = b.max_number(y, b.scalar_like(y, low as f64))?;
+        }
+        if to.bits() < 8 {
+            y = b.min(y, b.scalar_like(y, high as f64))?;
+        }
     }
     // What the type cannot hold is its nearest number.
     if to.is_int() && to.bits() >= 8 {
@@ -139,7 +143,8 @@ pub(in crate::graph::decompose) fn dynamic(b: &mut Builder<'_>, x: Arg) -> Resul
     let point = b.neg(low)?;
     let point = b.div(point, scale)?;
     let point = torch(b, "aten.round", &[point], &[])?;
-    let point = b.min(point, b.scalar_like(x, 255.0))?;
+    // An infinite scale makes it NaN, which counts as 255.
+    let point = b.min_number(point, b.scalar_like(x, 255.0))?;
     let q = b.div(x, scale)?;
     let q = torch(b, "aten.round", &[q], &[])?;
     let q = b.add(q, point)?;

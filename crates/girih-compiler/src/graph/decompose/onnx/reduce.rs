@@ -98,7 +98,9 @@ fn reduce(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         _ => log_sum_exp(b, x, &axes, keep)?,
     };
-    Ok(vec![b.convert(y, narrow)?])
+    // The logarithm of a sum below 0 is NaN.
+    let is_log = call.name.contains("Log") && narrow.is_int();
+    Ok(vec![if is_log { b.truncated(y, narrow)? } else { b.convert(y, narrow)? }])
 }
 
 fn floating(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {

@@ -23,11 +23,21 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         doc: "The same bits as another type of the same width.\n\n`y = BitCast(x)` --> `y = bitcast x`",
         run: bit_cast,
     },
+    Decomposition {
+        name: "onnx_strings",
+        handles: &["girih.numbers", "girih.strings"],
+        doc: "The numbers that strings have in a graph, and the strings of numbers.\n\n`y = girih.numbers(x)` --> `y = to x`",
+        run: |b, call| {
+            let to = if call.name == "girih.numbers" { Elem::I64 } else { Elem::STRING };
+            Ok(vec![b.convert(call.arg(0)?, to)?])
+        },
+    },
 ];
 
 /// The element type with a number of ONNX's (TensorProto.DataType).
 pub(in crate::graph::decompose) fn elem_of(number: i64) -> Result<Elem> {
-    elem(number).map_err(|name| Refusal::new(format!("the element type {name} is not supported")))
+    let elem = elem(number).map_err(|name| Refusal::new(format!("the element type {name} is not supported")))?;
+    if elem.text { Err(Refusal::new("it makes strings, which is not supported")) } else { Ok(elem) }
 }
 
 /// The operand as a float that is computed with: narrow formats and integers become f32.
@@ -89,9 +99,6 @@ fn cast_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "nearest" => Rounding::NearestEven,
         other => return Err(Refusal::new(format!("unknown rounding `{other}`"))),
     };
-    if to == Elem::I32 {
-        b.fit_32_bits(x);
-    }
     Ok(vec![cast(b, x, to, call.flag("saturate", true)?, rounding)?])
 }
 
