@@ -136,12 +136,14 @@ def classifier(kind, labels, transform="NONE"):
         return node(kind, "x", "label scores", ML, kernel_type="RBF", kernel_params=[0.4, 0.0, 0.0], vectors_per_class=[2] * n,
                     support_vectors=rng.standard_normal(2 * n * 3).tolist(), rho=rng.standard_normal(n * (n - 1) // 2).tolist(),
                     coefficients=rng.standard_normal((n - 1) * 2 * n).tolist(), **names)  # fmt: skip
+    # One score for two classes, as converters write it.
+    scores = 1 if n == 2 else n
     return node(
         kind, "x", "label scores", ML, nodes_treeids=[0] * 5, nodes_nodeids=list(range(5)), nodes_featureids=[0, 1, 0, 0, 0],
         nodes_modes=["BRANCH_LEQ", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF"], nodes_values=[0.1, -0.2, 0.0, 0.0, 0.0],
-        nodes_truenodeids=[1, 3, 0, 0, 0], nodes_falsenodeids=[2, 4, 0, 0, 0], class_treeids=[0] * 3 * n,
-        class_nodeids=[2, 3, 4] * n, class_ids=np.repeat(range(n), 3).tolist(), class_weights=rng.uniform(0, 1, 3 * n).tolist(),
-        **names)  # fmt: skip
+        nodes_truenodeids=[1, 3, 0, 0, 0], nodes_falsenodeids=[2, 4, 0, 0, 0], class_treeids=[0] * 3 * scores,
+        class_nodeids=[2, 3, 4] * scores, class_ids=np.repeat(range(scores), 3).tolist(),
+        class_weights=rng.uniform(0, 1, 3 * scores).tolist(), **names)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"])
