@@ -436,8 +436,8 @@ mod tests {
         let (out, log) = apply("bound_alloca", &kernel(&either), &context());
         assert_eq!(log.applied, ["p"]);
         let made = text(&out);
-        assert!(made.contains("start_1: i64 = select(c, start, 0:i64)"), "{made}");
-        assert!(made.contains("bytes: i64 = select(c, 512:i64, "), "{made}");
+        assert!(made.contains("start_1: i64 = select(c, start, 0)"), "{made}");
+        assert!(made.contains("bytes: i64 = select(c, 512, "), "{made}");
         assert!(made.contains("store q[j] = w where 0 <= apart + j*4 and apart + j*4 < bytes - 3"), "{made}");
     }
 
@@ -450,7 +450,7 @@ mod tests {
         );
         let carried = carried.replace("  for j in", "  n_0: i1 = test 0 < n\n  for j in");
         let made = text(&apply("bound_alloca", &kernel(&carried), &context()).0);
-        for line in ["local b_start: i64", "b_start = start", "b_bytes = 512:i64", "bytes: i64 = b_bytes"] {
+        for line in ["local b_start: i64", "b_start = start", "b_bytes = 512", "bytes: i64 = b_bytes"] {
             assert!(made.contains(line), "{line}\n{made}");
         }
     }
