@@ -16,6 +16,6 @@ for wrong, name in [(x, "Tensor"), (torch.nn.Parameter(x), "Parameter"), ([x], "
     except TypeError as error:
         assert f"'{name}'" in str(error), error
     else:
-        raise AssertionError(f"{name} is no constant")
+        raise AssertionError(f"a {name} was taken as a constant")
 ct.launch(stream, (1,), filled, (x, 3))
 assert (x == 3).all()

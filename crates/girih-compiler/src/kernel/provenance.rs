@@ -24,7 +24,8 @@ pub struct Sources {
     pub vals: Side<ValId>,
     pub axes: Side<AxisId>,
     pub slots: Side<BufId>,
-    /// Of stores to global memory, which define nothing: by the whole statement, in order of the text where several are equal.
+    /// The operations of stores to global memory, which define nothing: keyed by the whole statement, in order of the text where
+    /// several are equal.
     stores: BTreeMap<String, Vec<Option<SourceId>>>,
 }
 
@@ -43,7 +44,7 @@ impl Sources {
     }
 }
 
-/// What identifies a store to global memory.
+/// The key of a store to global memory.
 fn stored(stmt: &Stmt) -> Option<String> {
     let (mut stores, mut defines) = (false, false);
     stmt.parts(&mut |part| match part {

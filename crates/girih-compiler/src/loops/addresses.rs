@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::ir::*;
 use super::walk;
 
-/// What an address was made of.
+/// The base of an address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Origin {
     /// A parameter, or what an allocation or a global gives.
@@ -72,17 +72,17 @@ impl Origins {
         }
     }
 
-    /// Of a value that nothing above defines, such as one that was loaded: anything.
+    /// The origins of an address. A value without a definition above, such as one that was loaded, may be of anything.
     pub fn val(&self, v: ValId) -> BTreeSet<Origin> {
         self.vals.get(&v).cloned().unwrap_or_else(|| BTreeSet::from([Origin::Unknown]))
     }
 
-    /// Of the addresses in a buffer.
+    /// The origins of the addresses in a buffer.
     pub fn buf(&self, buf: BufId) -> BTreeSet<Origin> {
         self.bufs.get(&buf).cloned().unwrap_or_default()
     }
 
-    /// What the address can only have been made of.
+    /// The only origin of an address, if it has one.
     pub fn only(&self, v: ValId) -> Option<ValId> {
         let from = self.vals.get(&v)?;
         match from.first() {

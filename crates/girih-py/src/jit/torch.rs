@@ -119,7 +119,7 @@ impl Torch {
     }
 }
 
-/// What runs when a method in C that takes no arguments is called: a call costs a tenth of one through Python.
+/// The C function of a method without arguments: calling it costs a tenth of a call through Python.
 fn without_arguments(method: &Bound<'_, PyAny>) -> Option<ffi::PyCFunction> {
     // SAFETY: the flags and the function are asked for of a function in C only.
     unsafe {

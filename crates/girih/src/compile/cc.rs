@@ -264,7 +264,7 @@ impl Candidate {
     }
 }
 
-/// Whether a compiler ended by itself and complained of the flag, by its name.
+/// Returns true if the compiler ended by itself and its message names the flag.
 fn refuses(output: &Output, flag: &str) -> bool {
     let name = flag.split('=').next().unwrap_or(flag);
     let said = [&output.stderr, &output.stdout].map(|text| String::from_utf8_lossy(text).contains(name));

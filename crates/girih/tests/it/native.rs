@@ -241,7 +241,7 @@ cat > /dev/null
     let all = probe();
     assert!(all.contains(&"-Wno-psabi".to_string()) && noted() == 1, "{all:?}");
     assert!(!all.contains(&"-fno-finite-loops".to_string()), "{all:?}");
-    // What is noted is not asked again.
+    // A note is not asked for again.
     std::fs::write(&limited, "").unwrap();
     assert_eq!(probe(), all);
 }

@@ -108,11 +108,21 @@ fn scalars() -> [(&'static str, fn(usize) -> String); 4] {
     ]
 }
 
-/// Numbers that tiles of the same list take.
+/// The values that the tables of the lowered kernel hold.
+fn values(text: &str) -> usize {
+    let module = pipeline::front(text).unwrap_or_else(|d| panic!("{d:#?}")).module;
+    let lowered = pipeline::lower(&module, "k", &Options::default(), &mut Silent).unwrap_or_else(|d| panic!("{d:#?}"));
+    lowered.loops.vals.len()
+}
+
+/// Numbers that tiles of the same list take. A link of the chain of tiles gets no values for the links before it.
 #[test]
 fn scalars_in_tiles() {
     for (what, scalar) in scalars() {
-        proportional(what, &|n| program(n, |k| scalar(k) + &spread(k)));
+        let text = |n| program(n, |k| scalar(k) + &spread(k));
+        proportional(what, &text);
+        let (small, large) = (values(&text(100)), values(&text(400)));
+        assert!(large <= 5 * small, "{what}: {small} values for 100 operations, {large} for 400");
     }
 }
 

@@ -203,12 +203,12 @@ impl Bound<'_> {
         from.iter().filter_map(of).collect()
     }
 
-    /// Whether they are some memory of the block's, and something else.
+    /// Returns true for some memory of the block's and something else.
     fn is_mixed(&self, from: &BTreeSet<Origin>) -> bool {
         from.len() > 1 && !self.memories_of(from).is_empty()
     }
 
-    /// Whether an access through an address of several memories is not bounded yet.
+    /// Returns true if an access through an address of several memories is not bounded yet.
     fn is_one_mixed(&self, body: &[Stmt]) -> bool {
         let mut found = false;
         walk::visit(body, &mut |s| {
@@ -223,7 +223,7 @@ impl Bound<'_> {
         found
     }
 
-    /// Whether an access through an address of several memories was bounded before.
+    /// Returns true if an access through an address of several memories was bounded before.
     fn is_measured(&self, mem: &Mem, mask: &Mask) -> bool {
         let of_these = self.apart.iter().filter(|(base, ..)| *base == mem.base);
         of_these.into_iter().any(|(.., apart)| {
@@ -249,7 +249,7 @@ impl Bound<'_> {
         }
     }
 
-    /// What goes beside a statement, so that the extents of addresses are known behind it.
+    /// The statements beside a statement that make the extents of its addresses known.
     fn beside(&mut self, s: &Stmt) -> Vec<Stmt> {
         if self.mixed.is_none() {
             return vec![];
@@ -336,7 +336,7 @@ impl Bound<'_> {
         Some((index, end, vec![first, second]))
     }
 
-    /// Whether an access through a computed address was bounded before.
+    /// Returns true if an access through a computed address was bounded before.
     fn is_bounded(&self, mem: &Mem, of: ValId, bytes: u64, mask: &Mask) -> bool {
         let of_these = |(base, start, _): &&(ValId, ValId, ValId)| (*base, *start) == (mem.base, of);
         self.apart.iter().filter(of_these).any(|(.., apart)| {
@@ -403,7 +403,7 @@ mod tests {
         assert!(bounded.len() == 1 && bounded[0].contains("store p[i + n] = v where "), "{made}");
         assert!(bounded[0].contains("i < n") && bounded[0].contains("i + n < 128"), "{made}");
         assert!(made.contains("    store p[i] = v\n") && made.contains("load p[127 - j]\n"), "{made}");
-        // What is bounded stays as it is.
+        // A bounded access stays unchanged.
         assert!(apply("bound_alloca", &out, &gpu(&[])).1.applied.is_empty());
     }
 
@@ -436,8 +436,8 @@ mod tests {
         let (out, log) = apply("bound_alloca", &kernel(&either), &context());
         assert_eq!(log.applied, ["p"]);
         let made = text(&out);
-        assert!(made.contains("start_1: i64 = select(c, start, 0:i64)"), "{made}");
-        assert!(made.contains("bytes: i64 = select(c, 512:i64, "), "{made}");
+        assert!(made.contains("start_1: i64 = select(c, start, 0)"), "{made}");
+        assert!(made.contains("bytes: i64 = select(c, 512, "), "{made}");
         assert!(made.contains("store q[j] = w where 0 <= apart + j*4 and apart + j*4 < bytes - 3"), "{made}");
     }
 
@@ -450,7 +450,7 @@ mod tests {
         );
         let carried = carried.replace("  for j in", "  n_0: i1 = test 0 < n\n  for j in");
         let made = text(&apply("bound_alloca", &kernel(&carried), &context()).0);
-        for line in ["local b_start: i64", "b_start = start", "b_bytes = 512:i64", "bytes: i64 = b_bytes"] {
+        for line in ["local b_start: i64", "b_start = start", "b_bytes = 512", "bytes: i64 = b_bytes"] {
             assert!(made.contains(line), "{line}\n{made}");
         }
     }

@@ -108,10 +108,10 @@ struct Row<'a> {
     gpu: &'a Gpu,
     /// Values that only a part of the list has.
     inner: BTreeSet<ValId>,
-    /// What a value of a copy was copied from.
+    /// The original of each copied value.
     copied: BTreeMap<ValId, ValId>,
     chains: Vec<Chain>,
-    /// Of the pass at hand: its place, whether it has written, and where it reads.
+    /// The pass at hand: its place, the element that it has written, and the places that it reads.
     at: usize,
     written: Option<(Vec<Ix>, Opnd)>,
     read_at: Vec<Vec<Ix>>,
@@ -280,7 +280,7 @@ impl<'a> Row<'a> {
         Ok(out)
     }
 
-    /// What a statement costs, in bytes moved.
+    /// The cost of a statement, in bytes moved.
     fn cost_of(&self, s: &Stmt) -> f64 {
         match s {
             Stmt::Load { mem, .. } => mem.elem.bytes() as f64,
@@ -290,7 +290,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// What elements are made of stays as it is from the pass that writes them to the last one that reads them.
+    /// Refuses a row whose operands change between the pass that writes it and the last one that reads it.
     fn stays(&self, kernel: &Kernel, list: &[Stmt]) -> Result<(), String> {
         for chain in &self.chains {
             if chain.last == chain.at {
@@ -316,7 +316,7 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
-    /// Whether no access of one address can touch what one of the other does.
+    /// Returns true if no access through one address can touch memory that the other reaches.
     fn are_apart(&self, a: ValId, b: ValId) -> bool {
         let original = |mut v: ValId| {
             while let Some(&from) = self.copied.get(&v) {
