@@ -563,3 +563,74 @@ impl<'g> ops::Not for Tensor<'g> {
         self.cx.made(&[self], |b| b.not(self.arg))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::{Graph, OriginId, Role};
+
+    /// The outcome of `rule` on an input `x: f32[2, 3]`, and the names of the nodes that it appends.
+    fn ran(rule: impl for<'s> FnOnce(Tensor<'s>) -> Result<Tensor<'s>>) -> (Result<Arg>, Vec<String>) {
+        let mut graph = Graph::default();
+        let x = graph.add_input("x", Elem::F32, vec![Ix::Const(2), Ix::Const(3)], Role::Argument);
+        let outcome = Cx::one(&mut Builder::new(&mut graph, OriginId(0)), |cx| rule(cx.tensor(x.into())));
+        let names = graph.nodes.values().flat_map(|n| &n.results).map(|v| graph.values[*v].name.clone());
+        let names = names.collect();
+        (outcome, names)
+    }
+
+    #[test]
+    fn operators_append_from_left_to_right() {
+        let (outcome, names) = ran(|x| Ok(1.0 / ((-x).exp() + 1.0) - x.abs()));
+        assert!(outcome.is_ok());
+        assert_eq!(names, ["neg", "exp", "add", "div", "abs", "sub"]);
+    }
+
+    #[test]
+    fn the_first_mistake_is_the_refusal_and_nothing_follows_it() {
+        let (outcome, names) = ran(|x| {
+            let below = x.below(0.0);
+            // Bools cannot be subtracted; an integer axis out of range and a missing operand come later.
+            let wrong = below - below;
+            Ok(wrong.sum(&[7], false) + x.cx.tensor(Arg::Absent) * 2.0)
+        });
+        assert_eq!(outcome.unwrap_err().message, "bools cannot be subtracted");
+        assert_eq!(names, ["cmp"]);
+    }
+
+    #[test]
+    fn a_poisoned_value_has_no_shape() {
+        let (outcome, _) = ran(|x| {
+            let wrong = x.reshape(&[Ix::Const(5)]);
+            assert_eq!(wrong.shape().unwrap_err().message, wrong.rank().unwrap_err().message);
+            let rank = wrong.rank()?;
+            Ok(wrong.squeeze(&[rank - 1]))
+        });
+        assert!(outcome.unwrap_err().message.contains("[2, 3]"), "the refusal is that of the reshape");
+    }
+
+    #[test]
+    fn a_number_takes_the_type_of_the_tensor_beside_it() {
+        let (outcome, _) = ran(|x| {
+            let whole = x.to(Elem::I32);
+            assert_eq!(((whole + 1).elem(), (2.0 * whole).elem(), (x + 1).elem()), (Elem::I32, Elem::I32, Elem::F32));
+            Ok(whole.equals(3).select(x, 0.5))
+        });
+        assert!(outcome.is_ok());
+    }
+
+    #[test]
+    fn a_round_may_look_at_tensors_around_its_loop() {
+        let (outcome, _) = ran(|x| {
+            let (carried, rounds) = ([x.cx.int(0), x], Ix::Const(3));
+            let of = Loop { rounds, conditional: false, carried: &carried, rows: &[], read: &[], given: &[] };
+            let results = x.cx.repeat(&of, |_, round| {
+                let [k, y] = round.state()?;
+                assert_eq!(y.shape()?, x.shape()?);
+                Ok((vec![k + 1, y * 2.0], vec![]))
+            })?;
+            Ok(results[1])
+        });
+        assert!(outcome.is_ok());
+    }
+}

@@ -14,8 +14,8 @@ rules! {
         "aten.cross_entropy_loss" => cross_entropy,
     }
     nll_loss "From logarithms of probabilities and class numbers.\n\n`y = nll_loss(x, t)` --> `y = mean(-gather x[t])`" {
-        "aten.nll_loss" | "aten.nll_loss_nd" | "aten.nll_loss2d" => |c| nll_loss(c).map(|[y, _]| y),
-        "aten.nll_loss_forward" | "aten.nll_loss2d_forward" => nll_loss,
+        "aten.nll_loss" | "aten.nll_loss_nd" | "aten.nll_loss2d" => |c| nll_loss(c).map(|(y, _)| y),
+        "aten.nll_loss_forward" | "aten.nll_loss2d_forward" => |c| nll_loss(c).map(|(y, total)| [y, total.to(y.elem())]),
     }
     pointwise_loss "A function of two tensors, then the mean, the sum, or nothing (`reduction` 1, 2, 0).\n\n\
          `y = mse_loss(a, b)` --> `d = a - b`, `y = mean(d*d)`" {
@@ -181,7 +181,7 @@ fn cross_entropy<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
 }
 
 /// `(input, target, weight?)`; the total weight too.
-fn nll_loss<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
+fn nll_loss<'g>(c: &Call<'g>) -> Result<(Tensor<'g>, Tensor<'g>)> {
     let (x, rank) = (c.x(0), c.x(0).rank()?);
     if rank == 0 {
         return Err(Refusal::new("the loss needs an axis of classes"));
@@ -192,7 +192,7 @@ fn nll_loss<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
     let (y, of_weights) = weighted(loss, &chosen, how)?;
     // PyTorch gives no total where nothing is reduced.
     let of_weights = if how == Reduction::None { y.like(0.0) } else { of_weights };
-    Ok([y.to(x.elem()), of_weights.to(x.elem())])
+    Ok((y.to(x.elem()), of_weights))
 }
 
 /// A function of two tensors of one type, reduced.

@@ -42,15 +42,17 @@ rules! {
     }
     torch_layer_norm "Rows with mean 0 and variance 1, then a weight and a bias; computed in f32 where narrower, rounded once.\n\n\
          `y = layer_norm(x, w, c)` --> `d = x - mean(x)`, `y = d * rsqrt(mean(d*d) + eps) * w + c`" {
-        "aten.layer_norm" => |c| torch_layer_norm(c).map(|[y, ..]| y),
-        "aten.native_layer_norm" => torch_layer_norm,
+        "aten.layer_norm" => |c| torch_layer_norm(c).map(|(y, _)| y),
+        "aten.native_layer_norm" => |c| torch_layer_norm(c).map(|(y, s)| [y, s.mean.to(y.elem()), s.inverse.to(y.elem())]),
     }
     torch_group_norm "Groups of channels of each element of the batch.\n\n\
          `y = group_norm(x, w, c)` --> `x` as `[n, groups, c / groups, ..]`, standardized over the axes after the \
          groups, `* w + c`\n\nRefuses instance norm with running statistics." {
         "aten.group_norm" => |c| torch_group_norm(c, "num_groups").map(|(y, _)| y),
         "aten.native_group_norm" => |c| {
-            let (y, [mean, inverse]) = torch_group_norm(c, "group")?;
+            let (y, s) = torch_group_norm(c, "group")?;
+            let groups: Vec<Ix> = s.mean.shape()?.into_iter().take(2).collect();
+            let [mean, inverse] = [s.mean, s.inverse].map(|x| x.reshape(&groups)).map(|x| x.to(y.elem()));
             Ok::<_, Refusal>([y, mean, inverse])
         },
         "aten.instance_norm" => torch_instance_norm,
@@ -257,15 +259,15 @@ fn rms_norm<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     Ok(affine((x * scale).to(narrow), c.maybe(1), None))
 }
 
-/// Three results: the value, the mean and the inverse deviation.
-fn torch_layer_norm<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
-    let (narrow, rank) = (c.x(0).elem(), c.x(0).rank()?);
+/// The value, and the statistics.
+fn torch_layer_norm<'g>(c: &Call<'g>) -> Result<(Tensor<'g>, Standard<'g>)> {
+    let rank = c.x(0).rank()?;
     let normalized = c.extents("normalized_shape")?.unwrap_or_else(|| vec![Ix::Const(-1)]);
     let Some(first) = rank.checked_sub(normalized.len()).filter(|_| !normalized.is_empty()) else {
         return Err(Refusal::new(format!("{} axes of a tensor of rank {rank} cannot be normalized", normalized.len())));
     };
     let s = standardize(c.x(0).wide(), &(first..rank).collect::<Vec<_>>(), c.float("eps", 1e-5)?);
-    Ok([affine(s.y, c.maybe(1), c.maybe(2)), s.mean, s.inverse].map(|x| x.to(narrow)))
+    Ok((affine(s.y, c.maybe(1), c.maybe(2)).to(c.x(0).elem()), s))
 }
 
 /// The weight and the bias of the channels, where given.
@@ -274,16 +276,12 @@ fn torch_affine<'g>(c: &Call<'g>, y: Tensor<'g>, rank: usize) -> Tensor<'g> {
     affine(y, weight, bias).to(c.x(0).elem())
 }
 
-/// The value, and the mean and the inverse deviation of each group.
-fn torch_group_norm<'g>(c: &Call<'g>, groups: &str) -> Result<(Tensor<'g>, [Tensor<'g>; 2])> {
+/// The value, and the statistics of each group.
+fn torch_group_norm<'g>(c: &Call<'g>, groups: &str) -> Result<(Tensor<'g>, Standard<'g>)> {
     let rank = with_channels(c)?;
     let (x, eps) = (c.x(0).wide(), c.float("eps", 1e-5)?);
-    let groups = c.int(groups, 1)?;
-    let (s, _) = standardize_groups(x, groups, eps)?;
-    let shape = x.shape()?;
-    let y = torch_affine(c, s.y.reshape(&shape), rank);
-    let flat = [shape[0].clone(), Ix::Const(groups)];
-    Ok((y, [s.mean, s.inverse].map(|x| x.reshape(&flat)).map(|x| x.to(c.x(0).elem()))))
+    let (s, _) = standardize_groups(x, c.int(groups, 1)?, eps)?;
+    Ok((torch_affine(c, s.y.reshape(&x.shape()?), rank), s))
 }
 
 fn torch_instance_norm<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {

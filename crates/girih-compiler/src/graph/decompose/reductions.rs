@@ -20,10 +20,8 @@ rules! {
     }
     variance "Around the mean, which is computed first.\n\n\
          `y = var(x)` --> `d = x - mean(x)`, `y = (reduce sum d*d) / max(n - correction, 0)`" {
-        "aten.var" => |c| variance(c, |x| x).map(|[y, _]| y),
-        "aten.std" => |c| variance(c, Tensor::sqrt).map(|[y, _]| y),
-        "aten.var_mean" => |c| variance(c, |x| x),
-        "aten.std_mean" => |c| variance(c, Tensor::sqrt),
+        "aten.var" | "aten.var_mean" => |c| variance(c, |x| x),
+        "aten.std" | "aten.std_mean" => |c| variance(c, Tensor::sqrt),
     }
     greatest "Extrema, NaN wins; with an axis, `max` gives the first position too.\n\n`y = amax(x)` --> `y = reduce max x`" {
         "aten.amax" => |c| greatest(c, true).map(|x| x.y),
@@ -114,8 +112,8 @@ fn mean<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     })
 }
 
-/// The variance as `f` makes it, and the mean.
-fn variance<'g>(c: &Call<'g>, f: fn(Tensor<'g>) -> Tensor<'g>) -> Result<[Tensor<'g>; 2]> {
+/// The variance as `f` makes it, and the mean where the operation gives it.
+fn variance<'g>(c: &Call<'g>, f: fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Tensor<'g>>> {
     let (axes, keep) = axes_and_keep(c)?;
     let x = c.x(0).floating();
     let (narrow, wide) = (x.elem(), x.wide_elem());
@@ -130,8 +128,11 @@ fn variance<'g>(c: &Call<'g>, f: fn(Tensor<'g>) -> Tensor<'g>) -> Result<[Tensor
     let n = c.cx.extent(&count(x, &axes)?, wide);
     let n = if correction.is(0.0) { n } else { n - correction };
     let y = f(sum / n.max(0.0)).to(narrow);
-    let mean = if keep || axes.is_empty() || !c.name.ends_with("_mean") { mean } else { mean.squeeze(&axes) };
-    Ok([y, mean.to(narrow)])
+    if !c.name.ends_with("_mean") {
+        return Ok(vec![y]);
+    }
+    let mean = if keep || axes.is_empty() { mean } else { mean.squeeze(&axes) };
+    Ok(vec![y, mean.to(narrow)])
 }
 
 fn greater<'g>(c: &Call<'g>) -> Result<Vec<Tensor<'g>>> {
