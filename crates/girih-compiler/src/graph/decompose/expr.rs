@@ -232,7 +232,7 @@ impl<'g> Cx<'g> {
         self.read(|b| b.graph.ix_text(ix))
     }
 
-    /// A loop: see [`Builder::repeat`]. The tensors of a round are of a graph of its own, and cannot meet those around it.
+    /// A loop: see [`Rounds`]. The tensors of a round are of a graph of its own, and cannot meet those around it.
     pub fn repeat(
         &'g self,
         of: &Loop<'_, 'g>,
@@ -381,7 +381,6 @@ impl<'g> Tensor<'g> {
         tan ScalarOp::Tan;
         sinh ScalarOp::Sinh;
         cosh ScalarOp::Cosh;
-        as_is ScalarOp::Copy;
     }
     comparisons! {
         equals Equal;

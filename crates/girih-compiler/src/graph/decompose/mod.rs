@@ -2,7 +2,8 @@
 //!
 //! A rule is a function over types and attributes. It serves three purposes: it lowers Torch IR to Tensor IR, it infers
 //! the types of a source operation when a front end appends one, and it says why operands do not fit. One file each
-//! subject; [`RULES`] is the list that `girih rules` prints.
+//! subject, whose table `rules!` (`rules.rs`) has a row for each meaning; the functions are expressions over tensors
+//! (`expr.rs`). [`RULES`] is the list that `girih rules` prints.
 
 #[macro_use]
 mod rules;
