@@ -374,7 +374,7 @@ impl<'g> Tensor<'g> {
     }
 
     unary! { exp log sqrt rsqrt tanh erf sin cos floor ceil round_even log1p expm1 abs }
-    binary! { max min pow matmul }
+    binary! { max min max_number min_number pow matmul }
     applied! {
         exp2 ScalarOp::Exp2 { ftz: false };
         log2 ScalarOp::Log2;

@@ -9,8 +9,9 @@ use crate::graph::ir::{self, Arg, Coord, ReduceOp, ScatterOp, axis};
 use crate::index::Ix;
 
 rules! {
-    max_pool "The greatest element of each window; the padding reads the least value of the type. NaN wins.\n\n\
-         `y = max_pool(x)` --> `xw = map x[n, c, o*stride + k*dilation - pad] else -inf`, `y = reduce max xw over k`" {
+    max_pool "The greatest number of each window; the padding reads the least value of the type, and so does NaN.\n\n\
+         `y = max_pool(x)` --> `x = max x, -inf`, `xw = map x[n, c, o*stride + k*dilation - pad] else -inf`, `y = reduce \
+         max xw over k`" {
         "onnx.MaxPool" => max_pool,
     }
     average_pool "The mean of each window; its count follows from the position.\n\n\
@@ -148,8 +149,10 @@ fn spatial_axes(c: &Call<'_>) -> Result<Vec<usize>> {
 
 fn max_pool<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
     let (slides, counts) = pooled(c)?;
-    let y = max_windows(c.x(0), &slides, &counts)?;
-    let places = max_places(c.x(0), &slides, &counts)?;
+    let x = c.x(0);
+    let x = if x.elem().is_float() { x.max_number(c.cx.tensor(least(x.elem()))) } else { x };
+    let y = max_windows(x, &slides, &counts)?;
+    let places = max_places(x, &slides, &counts)?;
     // The second result numbers the elements of the whole input: row-major, or with the spatial axes reversed.
     let from = c.x(0).shape()?;
     let plane = Ix::add(Ix::mul(axis(0), from[1].clone()), axis(1));

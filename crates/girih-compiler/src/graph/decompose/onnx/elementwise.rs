@@ -6,6 +6,7 @@ use super::common::lone;
 use crate::graph::build::{Refusal, Result};
 use crate::graph::decompose::Call;
 use crate::graph::decompose::activations::sigmoid;
+use crate::graph::decompose::arithmetic::divide_rounded;
 use crate::graph::decompose::expr::Tensor;
 use crate::graph::{Attr, Elem};
 use crate::num::ScalarOp;
@@ -131,8 +132,13 @@ fn two<'g>(c: &Call<'g>) -> Result<(Tensor<'g>, Tensor<'g>)> {
 
 fn modulo<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let (x, y) = two(c)?;
+    let fmod = c.flag("fmod", false)?;
+    if x.ints().is_some() && y.ints().is_some() && !fmod {
+        // Remainders of extents take few steps, so that they are followed.
+        return Ok(x - divide_rounded(x, y, true) * y);
+    }
     let r = x % y;
-    if c.flag("fmod", false)? || x.elem().unsigned {
+    if fmod || x.elem().unsigned {
         return Ok(r);
     }
     // Cut towards 0 so far; a remainder of the other sign than the divisor's moves by the divisor.

@@ -14,11 +14,11 @@ rules! {
          `y = grid_sample(x, grid)` --> `p = (grid + 1) * n/2 - 1/2`, gathers of the neighbours of `p`, weighted" {
         "onnx.GridSample" => |c| {
             let modes = (c.text("mode")?.unwrap_or("linear"), c.text("padding_mode")?.unwrap_or("zeros"));
-            grid_sample(c, modes, true)
+            grid_sample(c, modes)
         },
         "aten.grid_sampler_2d" | "aten.grid_sampler_3d" => |c| {
             let mode = numbered(c, "interpolation_mode", ["linear", "nearest", "cubic"])?;
-            grid_sample(c, (mode, numbered(c, "padding_mode", ["zeros", "border", "reflection"])?), false)
+            grid_sample(c, (mode, numbered(c, "padding_mode", ["zeros", "border", "reflection"])?))
         },
     }
     affine_grid "Positions of an image under affine maps.\n\n`g = affine_grid(theta, size)` --> `g = dot theta, (x, y, 1)`" {
@@ -132,7 +132,7 @@ fn numbered(c: &Call<'_>, name: &str, words: [&'static str; 3]) -> Result<&'stat
 }
 
 /// `(x [n, c, d..], grid [n, o.., r])`
-fn grid_sample<'g>(c: &Call<'g>, (mode, padding): (&str, &str), onnx: bool) -> Result<Tensor<'g>> {
+fn grid_sample<'g>(c: &Call<'g>, (mode, padding): (&str, &str)) -> Result<Tensor<'g>> {
     let (x, grid, cx) = (c.x(0), c.x(1), c.cx);
     let extents = cx.read(|b| spatial(b, x.arg))?;
     let r = extents.len();
@@ -169,8 +169,8 @@ fn grid_sample<'g>(c: &Call<'g>, (mode, padding): (&str, &str), onnx: bool) -> R
         let last = n - 1.0;
         match outside {
             Outside::Zeros => {}
-            // PyTorch moves the neighbours inside, not the position.
-            Outside::Border if mode.ends_with("cubic") && !onnx => {}
+            // PyTorch and ONNX Runtime move the neighbours inside, not the position.
+            Outside::Border if mode.ends_with("cubic") => {}
             Outside::Border => at = at.max(0.0).min(last),
             Outside::Reflection => {
                 let (low, high) = ends(last, align);
@@ -243,7 +243,8 @@ fn affine_grid<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         let n = number(cx, &size[2 + d], theta.elem());
         // -1..1 between the centres of the corners, or between their outer edges.
         let at = if align {
-            let last = n - 1.0;
+            // One centre is the first corner.
+            let last = (n - 1.0).max(1.0);
             i * 2.0 / last - 1.0
         } else {
             (i * 2.0 + 1.0) / n - 1.0

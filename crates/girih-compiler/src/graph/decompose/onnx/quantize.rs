@@ -74,8 +74,10 @@ fn quantize<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     if let Some(zero) = c.maybe(2) {
         y = y + spread(c, x, zero)?.to(y.elem());
     }
-    if let Some((low, high)) = to.bounds().filter(|_| to.bits() < 8) {
-        y = y.max(low as f64).min(high as f64);
+    if let Some((low, high)) = to.bounds() {
+        // NaN is the least integer.
+        y = if low < 0 || to.bits() < 8 { y.max_number(low as f64) } else { y };
+        y = if to.bits() < 8 { y.min(high as f64) } else { y };
     }
     // A number that the type cannot hold becomes its nearest one.
     if to.is_int() && to.bits() >= 8 {
@@ -108,7 +110,8 @@ pub(in crate::graph::decompose) fn dynamic(x: Tensor<'_>) -> Result<[Tensor<'_>;
     let scale = (high - low) / 255.0;
     // Zeros alone are zeros by any scale; ONNX Runtime takes 1.
     let scale = scale.equals(0.0).select(1.0, scale);
-    let point = rounded(-low / scale).min(255.0);
+    // An infinite scale makes it NaN, which counts as 255.
+    let point = rounded(-low / scale).min_number(255.0);
     let q = rounded(x / scale) + point;
     Ok([q.to(Elem::U8), scale, point.to(Elem::U8)])
 }

@@ -23,8 +23,8 @@ rules! {
         "onnx.ReduceL1" => |c| reduce(c, |x, over| over.sum(x.abs())),
         "onnx.ReduceL2" => |c| reduce(c, |x, over| floating(over.sum(x * x)).sqrt()),
         "onnx.ReduceSumSquare" => |c| reduce(c, |x, over| over.sum(x * x)),
-        "onnx.ReduceLogSum" => |c| reduce(c, |x, over| floating(over.sum(x)).log()),
-        "onnx.ReduceLogSumExp" => |c| reduce(c, |x, over| over.log_sum_exp(floating(x))),
+        "onnx.ReduceLogSum" => |c| logarithm(c, |x, over| floating(over.sum(x)).log()),
+        "onnx.ReduceLogSumExp" => |c| logarithm(c, |x, over| over.log_sum_exp(floating(x))),
     }
     onnx_arg "The position of the greatest or least element: the first of equals, or the last.\n\n\
          `y = ArgMax(x)` --> `y = reduce argmax x`" {
@@ -64,6 +64,13 @@ fn over(c: &Call<'_>) -> Result<Over> {
 fn reduce<'g>(c: &Call<'g>, f: fn(Tensor<'g>, &Over) -> Tensor<'g>) -> Result<Tensor<'g>> {
     let over = over(c)?;
     Ok(c.x(0).in_wide(|x| f(x, &over)))
+}
+
+/// The same; the logarithm of a sum below 0 is NaN.
+fn logarithm<'g>(c: &Call<'g>, f: fn(Tensor<'g>, &Over) -> Tensor<'g>) -> Result<Tensor<'g>> {
+    let (over, narrow) = (over(c)?, c.x(0).elem());
+    let y = f(c.x(0).wide(), &over);
+    Ok(if narrow.is_int() { c.cx.made(&[y], |b| b.truncated(y.arg, narrow)) } else { y.to(narrow) })
 }
 
 fn floating(x: Tensor<'_>) -> Tensor<'_> {

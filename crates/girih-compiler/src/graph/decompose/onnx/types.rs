@@ -17,6 +17,10 @@ rules! {
     onnx_bit_cast "The same bits as another type of the same width.\n\n`y = BitCast(x)` --> `y = bitcast x`" {
         "onnx.BitCast" => old(bit_cast),
     }
+    onnx_strings "The numbers that strings have in a graph, and the strings of numbers.\n\n`y = girih.numbers(x)` --> `y = to x`" {
+        "girih.numbers" => |c| c.x(0).to(Elem::I64),
+        "girih.strings" => |c| c.x(0).to(Elem::STRING),
+    }
 }
 
 /// The element type with a number of ONNX's (TensorProto.DataType).
