@@ -213,8 +213,8 @@ def handles():
     """The operations of ATen that the decomposition rules declare to handle."""
     names = set()
     for path in sorted((ROOT / "crates/girih-compiler/src/graph/decompose").rglob("*.rs")):
-        for block in re.findall(r"handles: &\[(.*?)\]", path.read_text(), re.S):
-            names |= set(re.findall(r'"aten\.([A-Za-z0-9_]+)"', block))
+        for table in re.findall(r"^rules! \{(.*?)^\}", path.read_text(), re.S | re.M):
+            names |= set(re.findall(r'"aten\.([A-Za-z0-9_]+)"\s*(?:\||=>)', table))
     return names
 
 

@@ -52,6 +52,19 @@ impl<'g> Builder<'g> {
         Builder { graph, origin, facts, asked: Asked::default() }
     }
 
+    /// A builder of the same graph for a while; [`Builder::restore`] gives back what it knows.
+    pub fn lend(&mut self) -> Builder<'_> {
+        let (facts, asked) = self.state();
+        Builder { graph: self.graph, origin: self.origin, facts, asked }
+    }
+    /// Takes its facts about the symbols, and the questions about them.
+    pub fn state(&mut self) -> (Facts, Asked) {
+        (std::mem::take(&mut self.facts), std::mem::take(&mut self.asked))
+    }
+    pub fn restore(&mut self, (facts, asked): (Facts, Asked)) {
+        (self.facts, self.asked) = (facts, asked);
+    }
+
     pub fn elem(&self, x: Arg) -> Elem {
         match x {
             Arg::Value(v) => self.graph.values[v].elem,

@@ -211,6 +211,9 @@ impl Builder<'_> {
     pub fn or(&mut self, a: Arg, b: Arg) -> Result<Arg> {
         self.elementwise(ScalarOp::Or, &[a, b])
     }
+    pub fn xor(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        self.elementwise(ScalarOp::Xor, &[a, b])
+    }
     /// The negation of bools.
     pub fn not(&mut self, a: Arg) -> Result<Arg> {
         let one = Arg::Scalar { elem: self.elem(a), bits: self.elem(a).dtype.mask() };

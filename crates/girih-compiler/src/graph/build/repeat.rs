@@ -64,6 +64,28 @@ pub fn number_inputs(body: &mut Graph) {
     }
 }
 
+/// A loop whose round is not made yet.
+pub struct Begun {
+    body: Graph,
+    args: Vec<ValueId>,
+    /// The state and the rows, as inputs of the body.
+    inner: Vec<Arg>,
+    all_read: Vec<Arg>,
+}
+
+impl Begun {
+    /// The values that `round` makes of the state, the rows and the tensors that all rounds read.
+    pub fn round<T>(
+        &mut self,
+        origin: OriginId,
+        of: &Rounds<'_>,
+        round: impl FnOnce(&mut Builder<'_>, &[Arg], &[Arg], &[Arg]) -> Result<T>,
+    ) -> Result<T> {
+        let (state, rows) = self.inner.split_at(of.carried.len());
+        round(&mut Builder::new(&mut self.body, origin), state, rows, &self.all_read)
+    }
+}
+
 impl Builder<'_> {
     /// The operand as a tensor; a scalar becomes one without axes.
     pub fn tensor(&mut self, x: Arg) -> Result<ValueId> {
@@ -77,13 +99,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Appends a loop. `round` gets the state, the rows and the values that all rounds read, and returns the state
-    /// after the round and the rows that it makes.
-    pub fn repeat(
-        &mut self,
-        of: &Rounds<'_>,
-        round: impl FnOnce(&mut Builder<'_>, &[Arg], &[Arg], &[Arg]) -> Result<(Vec<Arg>, Vec<Arg>)>,
-    ) -> Result<Vec<Arg>> {
+    /// Begins the graph of a round, which the builder knows nothing of until [`Builder::end`].
+    pub fn begin(&mut self, of: &Rounds<'_>) -> Result<Begun> {
         let mut args = vec![];
         for x in of.carried.iter().chain(of.rows.iter().map(|(x, _)| x)) {
             args.push(self.tensor(*x)?);
@@ -103,12 +120,15 @@ impl Builder<'_> {
                 other => *other,
             });
         }
-        let (state, rows) = inner.split_at(of.carried.len());
-        let made = round(&mut Builder::new(&mut body, self.origin), state, rows, &all_read);
-        close(self.graph, &body);
+        Ok(Begun { body, args, inner, all_read })
+    }
+
+    /// Appends the loop whose round [`Begun::round`] made.
+    pub fn end(&mut self, begun: Begun, of: &Rounds<'_>, made: Result<(Vec<Arg>, Vec<Arg>)>) -> Result<Vec<Arg>> {
+        close(self.graph, &begun.body);
         self.facts = self.graph.facts();
         let (state, rows) = made?;
-        self.repeated(body, of, args, &state, &rows)
+        self.repeated(begun.body, of, begun.args, &state, &rows)
     }
 
     /// Appends a loop whose round was built: `args` are the inputs of the body, in order.

@@ -1,4 +1,4 @@
-//! What a rule is given: the operation's name, its operands and its attributes.
+//! The input of a rule: the operation's name, its operands and its attributes.
 //!
 //! An attribute is absent, known, symbolic (an integer that depends on a size of the run) or of a kind that the rule does
 //! not expect, and an accessor keeps these apart: absent is the default or `None`, known is the value, and the last two
@@ -6,24 +6,105 @@
 //! with which the rule computes. No accessor gives the default for an attribute that is there, and there is no other way
 //! to read one.
 
+use super::expr::{Cx, Results, Tensor};
+use super::{rule, types};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, Attr, Attrs};
 use crate::index::Ix;
 
 /// A source operation to be replaced.
-pub struct Call<'a> {
-    pub name: &'a str,
-    pub args: &'a [Arg],
-    attrs: &'a Attrs,
+pub struct Call<'g> {
+    pub name: &'g str,
+    pub args: &'g [Arg],
+    attrs: &'g Attrs,
+    /// Attributes that count as absent.
+    hidden: &'static [&'static str],
+    pub cx: &'g Cx<'g>,
+}
+
+/// Runs a row of [`rules!`] on an operation: its results, or the first mistake.
+pub fn run(
+    b: &mut Builder<'_>,
+    row: fn(&Call<'_>) -> Result<Vec<Arg>>,
+    name: &str,
+    args: &[Arg],
+    attrs: &Attrs,
+) -> Result<Vec<Arg>> {
+    let (outcome, state) = {
+        let cx = Cx::new(b);
+        let outcome = row(&Call { name, args, attrs, hidden: &[], cx: &cx });
+        cx.ended(outcome)
+    };
+    b.restore(state);
+    outcome
+}
+
+/// The results of a row's function.
+pub fn applied<'g, R: Results<'g>>(call: &Call<'g>, f: impl FnOnce(&Call<'g>) -> R) -> Result<Vec<Arg>> {
+    Ok(f(call).results()?.into_iter().map(|x| x.arg).collect())
+}
+
+/// A rule that is written over the builder.
+pub fn old<'g>(
+    f: fn(&mut Builder<'_>, &Call<'_>) -> Result<Vec<Arg>>,
+) -> impl FnOnce(&Call<'g>) -> Result<Vec<Tensor<'g>>> {
+    move |c| Ok(c.cx.build(|b| f(b, c))?.into_iter().map(|x| c.cx.tensor(x)).collect())
 }
 
 /// A tensor that is an attribute: its element type, shape and elements, each an integer or a float.
 type TensorAttr<'a> = (Elem, Vec<i64>, &'a [Attr]);
 
 impl<'a> Call<'a> {
-    pub fn new(name: &'a str, args: &'a [Arg], attrs: &'a Attrs) -> Call<'a> {
-        Call { name, args, attrs }
+    /// Operand `i`, which must be there.
+    pub fn x(&self, i: usize) -> Tensor<'a> {
+        self.maybe(i).unwrap_or_else(|| self.cx.poison(Refusal::new(format!("operand {} is missing", i + 1))))
+    }
+    /// Operand `i`, where it was given.
+    pub fn maybe(&self, i: usize) -> Option<Tensor<'a>> {
+        self.opt(i).map(|x| self.cx.tensor(x))
+    }
+    /// The first result of another operation.
+    pub fn other(&self, name: &str, args: &[Tensor<'a>], attrs: &[(&str, Attr)]) -> Tensor<'a> {
+        let attrs: Attrs = attrs.iter().map(|(k, v)| ((*k).to_string(), v.clone())).collect();
+        self.cx.made(args, |b| {
+            let Some(rule) = rule(name) else { return Err(Refusal::new(format!("there is no rule for {name}"))) };
+            let results = rule.run(b, name, &args.iter().map(|x| x.arg).collect::<Vec<_>>(), &attrs)?;
+            results.first().copied().ok_or_else(|| Refusal::new(format!("{name} has no result")))
+        })
+    }
+    /// The number that an attribute gives: see [`Call::number`].
+    pub fn given_number(&self, name: &str) -> Result<Option<Tensor<'a>>> {
+        Ok(self.cx.build(|b| self.number(b, name))?.map(|x| self.cx.tensor(x)))
+    }
+    /// Operand `i`, or the number given as an attribute.
+    pub fn operand(&self, i: usize, name: &str) -> Result<Option<Tensor<'a>>> {
+        Ok(self.given_number(name)?.or_else(|| self.maybe(i)))
+    }
+    /// The same, where it must be there.
+    pub fn needed(&self, i: usize, name: &str) -> Tensor<'a> {
+        let missing = || Refusal::new(format!("operand {name} is missing"));
+        self.cx.good(self.operand(i, name).and_then(|x| x.ok_or_else(missing)))
+    }
+    /// A number that becomes elements of a tensor of that type, 0 unless given: see [`types::element`].
+    pub fn element(&self, name: &str, elem: Elem) -> Tensor<'a> {
+        self.cx.made(&[], |b| types::element_attr(b, self, name, elem))
+    }
+    /// `x` times the number that an attribute gives, where it gives one.
+    pub fn scaled(&self, x: Tensor<'a>, name: &str) -> Tensor<'a> {
+        self.cx.made(&[x], |b| types::scaled(b, self, x.arg, name))
+    }
+    /// The same, 0 where the number is 0, whatever `x` holds.
+    pub fn scaled_or_none(&self, x: Tensor<'a>, name: &str) -> Tensor<'a> {
+        self.cx.made(&[x], |b| types::scaled_or_none(b, self, x.arg, name))
+    }
+    /// The same in a type, or a default.
+    pub fn number_or(&self, name: &str, default: f64, elem: Elem) -> Tensor<'a> {
+        match self.given_number(name) {
+            Ok(Some(x)) => x.to(elem),
+            Ok(None) => self.cx.number(elem, default),
+            Err(refusal) => self.cx.poison(refusal),
+        }
     }
 
     /// Operand `i`, which must be there.
@@ -35,11 +116,11 @@ impl<'a> Call<'a> {
         self.args.get(i).copied().filter(|a| *a != Arg::Absent)
     }
 
-    /// Whether the attribute is there, whatever it is.
+    /// Returns true if the attribute is there, of any kind.
     pub fn has(&self, name: &str) -> bool {
         self.found(name).is_some()
     }
-    /// Whether the attribute is a float.
+    /// Returns true if the attribute is a float.
     pub fn is_float(&self, name: &str) -> bool {
         matches!(self.found(name), Some(Attr::Float(_)))
     }
@@ -47,20 +128,24 @@ impl<'a> Call<'a> {
     pub fn without(&self, names: &[&str]) -> Attrs {
         self.attrs.iter().filter(|(k, _)| !names.contains(&k.as_str())).map(|(k, v)| (k.clone(), v.clone())).collect()
     }
+    /// The same operation without some attributes.
+    pub fn hiding(&self, hidden: &'static [&'static str]) -> Call<'a> {
+        Call { hidden, ..*self }
+    }
 
-    /// The first of these attributes that is there, of which the source has one; the first where there is none.
+    /// The first of these attributes that is there, since the source has one of them; the first where there is none.
     pub fn given<'n>(&self, names: &[&'n str]) -> &'n str {
         names.iter().find(|n| self.has(n)).or(names.first()).copied().unwrap_or_default()
     }
-    /// Whether the attribute is a list.
+    /// Returns true if the attribute is a list.
     pub fn is_list(&self, name: &str) -> bool {
         matches!(self.found(name), Some(Attr::List(_)))
     }
 
     fn found(&self, name: &str) -> Option<&'a Attr> {
-        self.attrs.get(name).filter(|a| **a != Attr::None)
+        self.attrs.get(name).filter(|a| **a != Attr::None && !self.hidden.contains(&name))
     }
-    /// What `read` makes of the attribute, where it is there.
+    /// Applies `read` to the attribute, where it is there.
     fn read<T>(&self, name: &str, expected: &str, read: impl Fn(&'a Attr) -> Known<T>) -> Result<Option<T>> {
         let Some(attr) = self.found(name) else { return Ok(None) };
         match read(attr) {
@@ -162,12 +247,12 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What an attribute that is there comes to.
+/// The value of an attribute that is there, or the reason that it has none.
 enum Known<T> {
     Is(T),
-    /// Of the kind expected, but known only when the model runs.
+    /// A value of the expected kind, known only when the model runs.
     Symbolic,
-    /// Of another kind.
+    /// A value of another kind.
     Strange,
 }
 
@@ -222,7 +307,7 @@ fn each<'a, T>(list: &'a [Attr], one: impl Fn(&'a Attr) -> Known<T>) -> Known<Ve
     Known::Is(out)
 }
 
-/// What an attribute is, for messages.
+/// The kind of an attribute, for messages.
 fn kind(a: &Attr) -> &'static str {
     match a {
         Attr::None => "nothing",
@@ -256,7 +341,11 @@ mod tests {
         ];
         for attr in kinds {
             let attrs = Attrs::from([("a".to_string(), attr.clone()), ("none".to_string(), Attr::None)]);
-            let call = Call::new("test", &[], &attrs);
+            let mut graph = Graph::default();
+            graph.add_symbol("k", 0, None);
+            let mut b = Builder::new(&mut graph, OriginId(0));
+            let cx = Cx::new(&mut b);
+            let call = Call { name: "test", args: &[], attrs: &attrs, hidden: &[], cx: &cx };
             for absent in ["none", "missing"] {
                 assert_eq!((call.int(absent, 7), call.float(absent, 7.0)), (Ok(7), Ok(7.0)));
                 assert_eq!(
@@ -278,9 +367,7 @@ mod tests {
             assert_eq!(call.choice("a", &["y", "z"]).ok(), None, "{attr:?}");
             // A symbol is computed with, where the accessor gives an expression.
             assert_eq!(call.index("a").is_ok(), matches!(attr, Attr::Int(_) | Attr::Bool(_)), "{attr:?}");
-            let mut graph = Graph::default();
-            graph.add_symbol("k", 0, None);
-            let number = call.number(&mut Builder::new(&mut graph, OriginId(0)), "a");
+            let number = cx.build(|b| call.number(b, "a"));
             assert_eq!(number.is_ok(), matches!(attr, Attr::Int(_) | Attr::Bool(_) | Attr::Float(_)), "{attr:?}");
         }
     }

@@ -2,36 +2,31 @@
 //!
 //! The mathematics is in [`conv`] and [`conv_transpose`], which rules of several sources call.
 
+use super::expr::Tensor;
 use super::types::bounded;
 use super::window::{Slide, masked, masked_by, onnx_slides, spatial};
-use super::{Call, Decomposition};
+use super::{Call, old};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{Arg, Attrs, MapSource, axis, scalar};
+use crate::graph::ir::{Arg, MapSource, axis, scalar};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
-pub(super) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "conv",
-        handles: &["onnx.Conv"],
-        doc: "A sum of products over windows; padding is a mask that reads 0, and groups are an axis of their own.\n\n\
-              `y = conv(x, w, b)` --> `xw = map x[n, c, o*stride + k*dilation - pad] else 0`, `y = dot xw, w over c, k`, \
-              `y + b`\n\n\
-              Refuses channels that the groups do not divide.",
-        run: onnx_conv,
-    },
-    Decomposition {
-        name: "conv_transpose",
-        handles: &["onnx.ConvTranspose"],
-        doc: "The adjoint of a convolution, as a sum of products over the windows that reach an output position.\n\n\
-              Positions of one remainder by the stride, a phase, are reached through the same taps, so phases are an axis, or, \
-              where their numbers of taps differ and they are few, products of their own: none is made only to be masked.\n\n\
-              `y = conv_transpose(x, w, b)` --> `xw = map x[n, c, q + (r + pad)//stride - t] else 0`, `ww = map \
-              w[c, m, t*stride + (r + pad)%stride]`, `z = dot xw, ww over c, t`, `y = map z[n, o%stride, m, o//stride]`, \
-              `y + b`",
-        run: onnx_conv_transpose,
-    },
-];
+rules! {
+    conv "A sum of products over windows; padding is a mask that reads 0, and groups are an axis of their own.\n\n\
+         `y = conv(x, w, b)` --> `xw = map x[n, c, o*stride + k*dilation - pad] else 0`, `y = dot xw, w over c, k`, \
+         `y + b`\n\n\
+         Refuses channels that the groups do not divide." {
+        "onnx.Conv" => old(onnx_conv),
+    }
+    conv_transpose "The adjoint of a convolution, as a sum of products over the windows that reach an output position.\n\n\
+         Positions of one remainder by the stride, a phase, are reached through the same taps, so phases are an axis, or, \
+         where their numbers of taps differ and they are few, products of their own: none is made only to be masked.\n\n\
+         `y = conv_transpose(x, w, b)` --> `xw = map x[n, c, q + (r + pad)//stride - t] else 0`, `ww = map \
+         w[c, m, t*stride + (r + pad)%stride]`, `z = dot xw, ww over c, t`, `y = map z[n, o%stride, m, o//stride]`, \
+         `y + b`" {
+        "onnx.ConvTranspose" => old(onnx_conv_transpose),
+    }
+}
 
 /// `x [n, c, d..]` with `w [m, c / groups, k..]`, giving `[n, m, o..]`. Sums are made in `wide`, the type of the result.
 pub fn conv(b: &mut Builder<'_>, x: Arg, w: Arg, slides: &[Slide], groups: i64, wide: Elem) -> Result<Arg> {
@@ -149,7 +144,7 @@ pub fn conv_transpose(
         sources.push(MapSource { arg: args.len() as u32, coords, when: Mask { conds, vals: vec![] } });
         args.push(of.product(b, Some(phase))?);
     }
-    // What no tap reaches.
+    // Positions that no tap reaches.
     sources.push(MapSource { arg: args.len() as u32, coords: vec![], when: Mask::default() });
     args.push(scalar(wide, 0.0));
     Ok(b.map_sources("phases", args, out, sources))
@@ -265,13 +260,13 @@ impl Transposed<'_> {
     }
 }
 
-/// How the positions of a result are reached along an axis of a transposed convolution. Those of one remainder by the stride,
+/// How the positions of a result are reached along an axis of a transposed convolution. Positions of one remainder by the stride,
 /// a phase, are reached through the same taps, each `stride` after the one before: of the others the products are never made.
 struct Phases {
     count: i64,
-    /// What a remainder is multiplied by to tell the first tap.
+    /// The factor of a remainder that gives the first tap.
     step: i64,
-    /// Whether the stride divides what is left of a position without its tap.
+    /// True if the stride divides the rest of a position without its tap.
     divides: bool,
 }
 
@@ -304,7 +299,7 @@ impl Phases {
     fn from(&self, slide: &Slide, phase: Ix, place: Ix, at: Ix) -> Ix {
         let dilation = Ix::Const(slide.dilation);
         let past = Ix::add(phase.clone(), slide.before.clone());
-        // Of neighbouring taps the first is the remainder.
+        // The first of neighbouring taps is the remainder.
         let first = || Ix::mul(self.first(slide, phase), dilation.clone());
         let offset = if slide.dilation == 1 { past } else { Ix::sub(past, first()) };
         Ix::sub(Ix::add(place, Ix::floor_div(offset, Ix::Const(self.count))), Ix::mul(at, dilation))
@@ -325,8 +320,13 @@ pub fn finish(b: &mut Builder<'_>, mut y: Arg, bias: Option<Arg>, narrow: Elem) 
     b.convert(y, narrow)
 }
 
+/// See [`per_channel`].
+pub(super) fn by_channel(v: Tensor<'_>, rank: usize) -> Tensor<'_> {
+    v.cx.made(&[v], |b| per_channel(b, v.arg, rank))
+}
+
 /// A vector over channels as `[c, 1, ..]`, which broadcasts against a tensor of that rank.
-pub fn per_channel(b: &mut Builder<'_>, v: Arg, rank: usize) -> Result<Arg> {
+fn per_channel(b: &mut Builder<'_>, v: Arg, rank: usize) -> Result<Arg> {
     if b.rank(v) != 1 {
         return Err(Refusal::new(format!("{} is not a vector over channels", b.shape_text(&b.shape(v)))));
     }
@@ -373,7 +373,7 @@ fn onnx_conv_transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>>
     }
     let wanted = wanted.map(|w| w.get(w.len() - n..).unwrap_or_default().to_vec());
     let auto = call.text("auto_pad")?.unwrap_or("NOTSET").to_string();
-    let mut slides = onnx_slides(b, &Call::new(call.name, call.args, &explicit_padding(call)?), &inputs, &sizes)?;
+    let mut slides = onnx_slides(b, &explicit_padding(call)?, &inputs, &sizes)?;
     let mut extents = vec![];
     for (d, slide) in slides.iter_mut().enumerate() {
         let last = Ix::mul(Ix::sub(inputs[d].clone(), Ix::Const(1)), Ix::Const(slide.stride));
@@ -401,8 +401,8 @@ fn onnx_conv_transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>>
     Ok(vec![finish(b, y, call.opt(2), narrow)?])
 }
 
-/// The attributes with explicit padding only: automatic padding means something else for transposed convolutions.
-fn explicit_padding(call: &Call<'_>) -> Result<Attrs> {
+/// The operation with explicit padding only: automatic padding means something else for transposed convolutions.
+fn explicit_padding<'g>(call: &Call<'g>) -> Result<Call<'g>> {
     let automatic = call.text("auto_pad")?.is_some_and(|a| !matches!(a, "NOTSET" | ""));
-    Ok(call.without(if automatic { &["auto_pad", "pads"] } else { &["auto_pad"] }))
+    Ok(call.hiding(if automatic { &["auto_pad", "pads"] } else { &["auto_pad"] }))
 }

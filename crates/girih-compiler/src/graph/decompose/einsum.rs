@@ -1,19 +1,18 @@
 //! Sums of products by labels.
 
 use super::types::together;
-use super::{Call, Decomposition};
+use super::{Call, old};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, ReduceOp};
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
-    name: "einsum",
-    handles: &["aten.einsum", "onnx.Einsum"],
-    doc: "Each operand's axes have labels; labels missing from the result are summed over. Operands are taken from left \
-          to right, two at a time.\n\n`y = einsum(ij,jk->ik, a, b)` --> `y[i, k] = reduce dot a[i, j], b[j, k] over j`\n\n\
-          Refuses labels that stand for different extents.",
-    run: einsum,
-}];
+rules! {
+    einsum "Each operand's axes have labels; labels missing from the result are summed over. Operands are taken from left \
+         to right, two at a time.\n\n`y = einsum(ij,jk->ik, a, b)` --> `y[i, k] = reduce dot a[i, j], b[j, k] over j`\n\n\
+         Refuses labels that stand for different extents." {
+        "aten.einsum" | "onnx.Einsum" => old(einsum),
+    }
+}
 
 /// A label: a letter, or the number of an axis under the ellipsis counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -120,7 +119,7 @@ fn einsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     while !later.is_empty() {
         let next = later.remove(0);
         let needed = |l: &Label| wanted.contains(l) || later.iter().any(|t| t.labels.contains(l));
-        // What only one of the two has and nobody needs is summed first.
+        // Labels that only one of the two has and nobody needs are summed first.
         let keep = |own: &Term, other: &Term| -> Vec<Label> {
             own.labels.iter().filter(|l| needed(l) || other.labels.contains(l)).copied().collect()
         };

@@ -2,7 +2,11 @@
 //!
 //! A rule is a function over types and attributes. It serves three purposes: it lowers Torch IR to Tensor IR, it infers
 //! the types of a source operation when a front end appends one, and it says why operands do not fit. One file each
-//! subject; [`RULES`] is the list that `girih rules` prints.
+//! subject, whose table `rules!` (`rules.rs`) has a row for each meaning; the functions are expressions over tensors
+//! (`expr.rs`). [`RULES`] is the list that `girih rules` prints.
+
+#[macro_use]
+mod rules;
 
 mod activations;
 mod arithmetic;
@@ -11,6 +15,7 @@ mod call;
 mod conv;
 mod creation;
 mod einsum;
+mod expr;
 mod indexing;
 mod linalg;
 mod losses;
@@ -22,7 +27,6 @@ mod products;
 mod reductions;
 mod recurrent;
 mod resize;
-mod rms_norm;
 mod scans;
 mod search;
 mod slices;
@@ -32,7 +36,6 @@ mod taps;
 mod torch_attention;
 mod torch_backward;
 mod torch_conv;
-mod torch_norm;
 mod torch_pool;
 mod torch_resize;
 mod torch_rnn;
@@ -42,6 +45,7 @@ mod views;
 mod window;
 
 pub use call::Call;
+use call::old;
 
 use super::assume::Asked;
 use super::build::{Builder, Refusal, Result};
@@ -57,8 +61,14 @@ pub struct Decomposition {
     pub handles: &'static [&'static str],
     /// Markdown: what it does, before `-->` after, when it refuses.
     pub doc: &'static str,
-    /// Appends what the operation means, and gives its results.
-    pub run: fn(&mut Builder<'_>, &Call<'_>) -> Result<Vec<Arg>>,
+    /// The function for each of them.
+    pub rows: &'static [Row],
+}
+
+/// Handles, and the function that appends what their operation means and gives its results.
+pub struct Row {
+    pub handles: &'static [&'static str],
+    pub run: fn(&Call<'_>) -> Result<Vec<Arg>>,
 }
 
 /// Every decomposition.
@@ -80,7 +90,6 @@ pub const RULES: &[&[Decomposition]] = &[
     scans::RULES,
     search::RULES,
     torch_attention::RULES,
-    torch_norm::RULES,
     torch_conv::RULES,
     torch_pool::RULES,
     torch_backward::RULES,
@@ -118,12 +127,21 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx::ngrams::RULES,
     pool::RULES,
     resize::RULES,
-    rms_norm::RULES,
 ];
 
 /// The rule for a source operation.
 pub fn rule(name: &str) -> Option<&'static Decomposition> {
     RULES.iter().flat_map(|list| list.iter()).find(|r| r.handles.contains(&name))
+}
+
+impl Decomposition {
+    /// Appends what an operation that it handles means, and gives its results.
+    pub fn run(&self, b: &mut Builder<'_>, name: &str, args: &[Arg], attrs: &Attrs) -> Result<Vec<Arg>> {
+        match self.rows.iter().find(|row| row.handles.contains(&name)) {
+            Some(row) => call::run(b, row.run, name, args, attrs),
+            None => Err(Refusal::new(format!("operation {name} is not supported"))),
+        }
+    }
 }
 
 /// An axis counted from the end when negative.
@@ -136,7 +154,7 @@ pub fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
     }
 }
 
-/// Whether tensors can have the shapes of the values from `first` on, those that a rule made on the way included.
+/// Checks that tensors can have the shapes of the values from `first` on, those that a rule made on the way included.
 fn fits(graph: &Graph, first: usize) -> Result<()> {
     match graph.values.values().skip(first).find_map(|v| graph.unfit(v.elem, &v.shape)) {
         Some(why) => Err(Refusal::new(why)),
@@ -144,8 +162,8 @@ fn fits(graph: &Graph, first: usize) -> Result<()> {
     }
 }
 
-/// Appends a source operation to Torch IR. Its results get the types that its decomposition gives. What that asks of the
-/// symbols is `asked`.
+/// Appends a source operation to Torch IR. Its results get the types that its decomposition gives. Its questions about the
+/// symbols go to `asked`.
 pub fn append(
     graph: &mut Graph,
     origin: OriginId,
@@ -160,7 +178,7 @@ pub fn append(
     let (values, nodes, constants) = (graph.values.len(), graph.nodes.len(), graph.constants.len());
     let listing = graph.listing.clone();
     let mut b = Builder::new(graph, origin);
-    let outcome = (rule.run)(&mut b, &Call::new(name, &args, &attrs));
+    let outcome = rule.run(&mut b, name, &args, &attrs);
     b.take_asked().into_iter().for_each(|question| asked.add(question));
     let outcome = outcome.and_then(|results| fits(graph, values).map(|()| results));
     let types = outcome.map(|results| {
@@ -257,8 +275,7 @@ fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Resul
         let (first, values) = (copy.out.nodes.len(), copy.out.values.len());
         let outcome = match rule(name) {
             Some(rule) => {
-                let call = Call::new(name, &args, attrs);
-                let results = (rule.run)(&mut Builder::new(&mut copy.out, node.origin), &call);
+                let results = rule.run(&mut Builder::new(&mut copy.out, node.origin), name, &args, attrs);
                 results.and_then(|results| fits(&copy.out, values).map(|()| (rule.name, results)))
             }
             None => Err(Refusal::new(format!("operation {name} is not supported"))),
@@ -274,7 +291,7 @@ fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Resul
             Err(refusal) => {
                 let origin = graph.origins.get(node.origin).cloned().unwrap_or_default();
                 failures.push(Failure { refusal, origin, op: name.clone() });
-                // What depends on it keeps a place to point to, so that the other failures are found too.
+                // Its readers keep a place to point to, so that the other failures are found too.
                 copy.node(node);
             }
         }
@@ -282,7 +299,7 @@ fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Resul
     if failures.is_empty() { Ok(copy.finish()) } else { Err(failures) }
 }
 
-/// What a value is called that an operation computes.
+/// The name of a value that an operation computes.
 pub(super) fn short_name(op: ScalarOp) -> &'static str {
     use ScalarOp::*;
     match op {

@@ -6,21 +6,20 @@
 
 use bytes::Bytes;
 
+use super::expr::{Cx, Tensor, along};
 use super::taps::{Coords, Kernel, Mode, Nearest, Taps};
-use super::{Call, Decomposition, normal_axis};
+use super::{Call, normal_axis, old};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, Coord, axis};
 use crate::index::Ix;
-use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
-    name: "resize",
-    handles: &["onnx.Resize", "onnx.Upsample"],
-    doc: "Resamples axis by axis.\n\n`y = resize(x)` --> for each axis `y = sum over t of x[neighbour(o, t)] * weight(o, t)`\
-          \n\nRefuses scales of symbolic axes that are not small fractions, and antialiasing of symbolic axes.",
-    run: resize,
-}];
+rules! {
+    resize "Resamples axis by axis.\n\n`y = resize(x)` --> for each axis `y = sum over t of x[neighbour(o, t)] * weight(o, t)`\
+         \n\nRefuses scales of symbolic axes that are not small fractions, and antialiasing of symbolic axes." {
+        "onnx.Resize" | "onnx.Upsample" => old(resize),
+    }
+}
 
 /// Resamples one axis of `x` (of a type that sums may be made in, unless every weight is 1).
 pub fn resample(b: &mut Builder<'_>, x: Arg, at: usize, taps: &Taps, extrapolation: f64) -> Result<Arg> {
@@ -133,139 +132,92 @@ pub fn float_constant(b: &mut Builder<'_>, elem: Elem, shape: &[u64], values: &[
 
 /// Resamples an axis whose extent is symbolic, by an expression over positions in f64. `scale` is a scalar or a tensor
 /// of rank 0.
-fn resample_symbolic(b: &mut Builder<'_>, x: Arg, at: usize, out: &Ix, scale: Arg, kernel: &Kernel) -> Result<Arg> {
+fn resample_symbolic<'g>(x: Tensor<'g>, at: usize, out: &Ix, scale: Tensor<'g>, kernel: &Kernel) -> Result<Tensor<'g>> {
     if kernel.antialias || kernel.exclude_outside || matches!(kernel.coords, Coords::Crop(..)) {
         return Err(Refusal::new(
             "Resize along an axis of symbolic extent with antialias, exclude_outside or tf_crop_and_resize is not supported",
         ));
     }
-    let mut shape = b.shape(x);
-    let rank = shape.len();
-    let len = shape[at].clone();
-    let mut line = vec![Ix::Const(1); rank];
+    let (mut shape, cx) = (x.shape()?, x.cx);
+    let len = std::mem::replace(&mut shape[at], out.clone());
+    let mut line = vec![Ix::Const(1); shape.len()];
     line[at] = out.clone();
-    shape[at] = out.clone();
-    let number = |b: &mut Builder<'_>, ix: Ix, shape: Vec<Ix>| -> Result<Arg> {
-        let i = b.index(ix, Elem::I64, shape);
-        b.convert(i, Elem::F64)
-    };
-    let f64s = |x: f64| ir::scalar(Elem::F64, x);
-    let o = number(b, axis(at), line.clone())?;
-    let n = number(b, len.clone(), vec![])?;
-    let half = |b: &mut Builder<'_>| -> Result<Arg> {
-        let o = b.add(o, f64s(0.5))?;
-        let x = b.div(o, scale)?;
-        b.sub(x, f64s(0.5))
-    };
+    let number = |ix: Ix, shape: Vec<Ix>| cx.index(ix, Elem::I64, shape).to(Elem::F64);
+    let o = number(axis(at), line);
+    let n = number(len.clone(), vec![]);
+    let half = || (o + 0.5) / scale - 0.5;
     let pos = match kernel.coords {
-        Coords::HalfPixel => half(b)?,
-        Coords::PytorchHalfPixel | Coords::HalfPixelSymmetric => {
-            let wide = b.mul(n, scale)?;
-            let usual = half(b)?;
-            if kernel.coords == Coords::PytorchHalfPixel {
-                let single = b.compare(Predicate::Equal, wide, f64s(1.0))?;
-                b.select(single, f64s(-0.5), usual)?
-            } else {
-                let whole = number(b, out.clone(), vec![])?;
-                let adjust = b.div(whole, wide)?;
-                let rest = b.sub(f64s(1.0), adjust)?;
-                let centre = b.mul(n, f64s(0.5))?;
-                let offset = b.mul(centre, rest)?;
-                b.add(usual, offset)?
-            }
+        Coords::HalfPixel => half(),
+        Coords::PytorchHalfPixel => {
+            let wide = n * scale;
+            let usual = half();
+            wide.equals(1.0).select(-0.5, usual)
+        }
+        Coords::HalfPixelSymmetric => {
+            let wide = n * scale;
+            let usual = half();
+            let rest = 1.0 - number(out.clone(), vec![]) / wide;
+            usual + n * 0.5 * rest
         }
         Coords::AlignCorners => {
-            let wide = b.mul(n, scale)?;
-            let (above, below) = (b.sub(n, f64s(1.0))?, b.sub(wide, f64s(1.0))?);
-            let top = b.mul(o, above)?;
-            let usual = b.div(top, below)?;
-            let single = b.compare(Predicate::Equal, wide, f64s(1.0))?;
-            b.select(single, f64s(0.0), usual)?
+            let wide = n * scale;
+            let (above, below) = (n - 1.0, wide - 1.0);
+            let usual = o * above / below;
+            wide.equals(1.0).select(0.0, usual)
         }
-        Coords::TfHalfPixel => {
-            let o = b.add(o, f64s(0.5))?;
-            b.div(o, scale)?
-        }
-        Coords::Asymmetric | Coords::Crop(..) => b.div(o, scale)?,
+        Coords::TfHalfPixel => (o + 0.5) / scale,
+        Coords::Asymmetric | Coords::Crop(..) => o / scale,
     };
-    let floor = b.floor(pos)?;
-    let ratio = b.sub(pos, floor)?;
-    let base = b.convert(floor, Elem::I64)?;
-    let last = b.index(Ix::sub(len, Ix::Const(1)), Elem::I64, vec![]);
-    let near = |b: &mut Builder<'_>, offset: Arg| -> Result<Arg> {
-        let i = b.add(base, offset)?;
-        let i = b.max(i, ir::int_scalar(Elem::I64, 0))?;
-        let i = b.min(i, last)?;
-        gather_along(b, x, at, i, shape.clone())
+    let floor = pos.floor();
+    let ratio = pos - floor;
+    let base = floor.to(Elem::I64);
+    let last = cx.index(Ix::sub(len, Ix::Const(1)), Elem::I64, vec![]);
+    let near = |offset: Tensor<'g>| {
+        let i = (base + offset).max(0).min(last);
+        x.gather(&[i], along(at, shape.len()), shape.clone())
     };
-    let elem = b.elem(x);
     let weighted = match kernel.mode {
         Mode::Nearest(mode) => {
             let up = match mode {
-                Nearest::PreferFloor => b.compare(Predicate::GreaterThan, ratio, f64s(0.5))?,
-                Nearest::PreferCeil => b.compare(Predicate::GreaterThanOrEqual, ratio, f64s(0.5))?,
-                Nearest::Floor => return near(b, ir::int_scalar(Elem::I64, 0)),
-                Nearest::Ceil => b.compare(Predicate::GreaterThan, ratio, f64s(0.0))?,
+                Nearest::PreferFloor => ratio.above(0.5),
+                Nearest::PreferCeil => ratio.at_least(0.5),
+                Nearest::Floor => return Ok(near(cx.int(0))),
+                Nearest::Ceil => ratio.above(0.0),
             };
-            let up = b.select(up, ir::int_scalar(Elem::I64, 1), ir::int_scalar(Elem::I64, 0))?;
-            return near(b, up);
+            return Ok(near(up.select(cx.int(1), 0)));
         }
-        Mode::Linear => {
-            let rest = b.sub(f64s(1.0), ratio)?;
-            vec![(0, rest), (1, ratio)]
-        }
+        Mode::Linear => vec![(0, 1.0 - ratio), (1, ratio)],
         Mode::Cubic => {
             let a = kernel.a;
-            // ((c3 * t + c2) * t + c1) * t + c0 at the distance t.
-            let polynomial = |b: &mut Builder<'_>, t: Arg, c: [f64; 4]| -> Result<Arg> {
-                let mut v = b.mul(t, f64s(c[3]))?;
-                for c in [c[2], c[1]] {
-                    v = b.add(v, f64s(c))?;
-                    v = b.mul(v, t)?;
-                }
-                b.add(v, f64s(c[0]))
-            };
             let (inner, outer) = ([1.0, 0.0, -(a + 3.0), a + 2.0], [-4.0 * a, 8.0 * a, -5.0 * a, a]);
-            let rest = b.sub(f64s(1.0), ratio)?;
-            let (before, after) = (b.add(ratio, f64s(1.0))?, b.add(rest, f64s(1.0))?);
+            let rest = 1.0 - ratio;
+            let (before, after) = (ratio + 1.0, rest + 1.0);
             vec![
-                (-1, polynomial(b, before, outer)?),
-                (0, polynomial(b, ratio, inner)?),
-                (1, polynomial(b, rest, inner)?),
-                (2, polynomial(b, after, outer)?),
+                (-1, polynomial(before, outer)),
+                (0, polynomial(ratio, inner)),
+                (1, polynomial(rest, inner)),
+                (2, polynomial(after, outer)),
             ]
         }
     };
-    let mut y = None;
-    for (offset, weight) in weighted {
-        let value = near(b, ir::int_scalar(Elem::I64, offset))?;
-        let weight = b.convert(weight, elem)?;
-        let term = b.mul(value, weight)?;
-        y = Some(match y {
-            Some(sum) => b.add(sum, term)?,
-            None => term,
-        });
-    }
-    y.ok_or_else(|| Refusal::new("an interpolation has no neighbours"))
+    let terms = weighted.into_iter().map(|(offset, weight)| near(cx.int(offset)) * weight.to(x.elem()));
+    terms.reduce(|sum, term| sum + term).ok_or_else(|| Refusal::new("an interpolation has no neighbours"))
 }
 
-/// Rounds to the nearest integer, ties to even.
-pub(super) fn round_even(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
-    let (half, two, one) = (b.scalar_like(x, 0.5), b.scalar_like(x, 2.0), b.scalar_like(x, 1.0));
-    let shifted = b.add(x, half)?;
-    let up = b.floor(shifted)?;
-    let over = b.sub(up, x)?;
-    let tie = b.compare(Predicate::Equal, over, half)?;
-    let halved = b.mul(up, half)?;
-    let even = b.floor(halved)?;
-    let even = b.mul(even, two)?;
-    let odd = b.compare(Predicate::NotEqual, even, up)?;
-    let down = b.and(tie, odd)?;
-    let less = b.sub(up, one)?;
-    b.select(down, less, up)
+/// The nearest integer, ties to even.
+pub(super) fn nearest_even(x: Tensor<'_>) -> Tensor<'_> {
+    let up = (x + 0.5).floor();
+    let tie = (up - x).equals(0.5);
+    let even = (up * 0.5).floor() * 2.0;
+    (tie & even.differs(up)).select(up - 1.0, up)
 }
 
-/// Whether it is `Upsample`, or `Resize` before version 11: `(x, scales)` by the positions `o / scale`.
+/// `((c3 * t + c2) * t + c1) * t + c0`.
+pub(super) fn polynomial(t: Tensor<'_>, c: [f64; 4]) -> Tensor<'_> {
+    ((t * c[3] + c[2]) * t + c[1]) * t + c[0]
+}
+
+/// Returns true for `Upsample`, and for `Resize` before version 11: `(x, scales)` by the positions `o / scale`.
 fn is_old(call: &Call<'_>) -> Result<bool> {
     Ok(call.name == "onnx.Upsample" || call.int("opset", 11)? < 11)
 }
@@ -393,7 +345,7 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if scale.is_some_and(|s| !s.is_finite() || s <= 0.0) {
             return Err(Refusal::new(format!("Resize has a scale of {}", scale.unwrap_or(0.0))));
         }
-        // Of old, shrinking took the neighbour after the position.
+        // In old versions, shrinking took the neighbour after the position.
         if let (true, Mode::Nearest(_), Some(s)) = (old, kernel.mode, scale)
             && s < 1.0
         {
@@ -434,18 +386,20 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                     coords[at] = Ix::floor_div(axis(at), Ix::Const(k));
                     b.map("nearest", y, shape, coords)
                 }
-                (None, Some(s)) => resample_symbolic(b, y, at, &out, ir::scalar(Elem::F64, s), &kernel)?,
-                (None, None) => {
-                    let (to, from) = (b.index(out.clone(), Elem::I64, vec![]), b.index(len, Elem::I64, vec![]));
-                    let (to, from) = (b.convert(to, Elem::F64)?, b.convert(from, Elem::F64)?);
-                    let scale = b.div(to, from)?;
-                    resample_symbolic(b, y, at, &out, scale, &kernel)?
-                }
+                (None, scale) => Cx::one(b, |cx| {
+                    let number = |n: &Ix| cx.index(n.clone(), Elem::I64, vec![]);
+                    let quotient = || {
+                        let (to, from) = (number(&out), number(&len));
+                        to.to(Elem::F64) / from.to(Elem::F64)
+                    };
+                    let scale = scale.map_or_else(quotient, |scale| cx.number(Elem::F64, scale));
+                    resample_symbolic(cx.tensor(y), at, &out, scale, &kernel)
+                })?,
             },
         };
     }
     if !narrow.is_float() && !exact {
-        y = round_even(b, y)?;
+        y = Cx::one(b, |cx| Ok(nearest_even(cx.tensor(y))))?;
     }
     Ok(vec![b.convert(y, narrow)?])
 }

@@ -1,51 +1,28 @@
 //! Parts of tensors of PyTorch: slices, splits, and their replacement.
 
+use super::expr::Tensor;
 use super::types::{cast, same_place};
-use super::{Call, Decomposition, normal_axis};
+use super::{Call, normal_axis, old};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, MapSource};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
-pub(super) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "slice",
-        handles: &[
-            "aten.slice",
-            "aten.narrow",
-            "aten.narrow_copy",
-            "aten.select",
-            "aten.unbind",
-            "aten.unbind_copy",
-            "aten.unfold",
-        ],
-        doc: "A range of an axis, or one position of it. Ends are cut to the extent, negative ones count from it.\n\n\
-              `y = slice(x [9], 2, 7, 2)` --> `y [3] = map x[i0*2 + 2]`\n\n\
-              Refuses symbolic ends and positions whose sign is not known.",
-        run: slice,
-    },
-    Decomposition {
-        name: "split",
-        handles: &[
-            "aten.split",
-            "aten.split_with_sizes",
-            "aten.chunk",
-            "aten.tensor_split",
-            "aten.unsafe_split",
-            "aten.unsafe_chunk",
-            "aten.hsplit",
-            "aten.vsplit",
-        ],
-        doc: "Consecutive parts of an axis.\n\n`a, b = split(x [5], 3)` --> `a [3] = map x[i0]`, `b [2] = map x[i0 + 3]`",
-        run: split,
-    },
-    Decomposition {
-        name: "slice_scatter",
-        handles: &["aten.slice_scatter", "aten.select_scatter", "aten.diagonal_scatter"],
-        doc: "A copy with a part replaced.\n\n\
-              `y = slice_scatter(x, part, 2, 4)` --> `y = map part[i0 - 2] where 2 <= i0 and i0 < 4 else x[i0]`",
-        run: scatter,
-    },
-];
+rules! {
+    slice "A range of an axis, or one position of it. Ends are cut to the extent, negative ones count from it.\n\n\
+         `y = slice(x [9], 2, 7, 2)` --> `y [3] = map x[i0*2 + 2]`\n\n\
+         Refuses symbolic ends and positions whose sign is not known." {
+        "aten.slice" | "aten.narrow" | "aten.narrow_copy" | "aten.select" | "aten.unbind" | "aten.unbind_copy" |
+        "aten.unfold" => old(slice),
+    }
+    split "Consecutive parts of an axis.\n\n`a, b = split(x [5], 3)` --> `a [3] = map x[i0]`, `b [2] = map x[i0 + 3]`" {
+        "aten.split" | "aten.split_with_sizes" | "aten.chunk" | "aten.tensor_split" | "aten.unsafe_split" |
+        "aten.unsafe_chunk" | "aten.hsplit" | "aten.vsplit" => old(split),
+    }
+    slice_scatter "A copy with a part replaced.\n\n\
+         `y = slice_scatter(x, part, 2, 4)` --> `y = map part[i0 - 2] where 2 <= i0 and i0 < 4 else x[i0]`" {
+        "aten.slice_scatter" | "aten.select_scatter" | "aten.diagonal_scatter" => old(scatter),
+    }
+}
 
 /// Start, step and count of a slice of an axis of extent `n`, as in Python.
 pub(super) fn range(b: &Builder<'_>, n: &Ix, start: Option<&Ix>, end: Option<&Ix>, step: i64) -> Result<(Ix, Ix)> {
@@ -98,7 +75,7 @@ pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
 }
 
 /// The tensor at one position of an axis, which goes away.
-pub(super) fn select(b: &mut Builder<'_>, x: Arg, axis: usize, at: Ix) -> Result<Arg> {
+fn select(b: &mut Builder<'_>, x: Arg, axis: usize, at: Ix) -> Result<Arg> {
     let mut shape = b.shape(x);
     if axis >= shape.len() {
         return Err(Refusal::new(format!("axis {axis} is out of range for a tensor of rank {}", shape.len())));
@@ -111,6 +88,13 @@ pub(super) fn select(b: &mut Builder<'_>, x: Arg, axis: usize, at: Ix) -> Result
     });
     let coords = coords.collect();
     Ok(b.map("select", x, shape, coords))
+}
+
+impl<'g> Tensor<'g> {
+    /// The element of an axis at a position, for each other place.
+    pub fn entry(self, axis: usize, at: Ix) -> Tensor<'g> {
+        self.cx.made(&[self], |b| select(b, self.arg, axis, at))
+    }
 }
 
 fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

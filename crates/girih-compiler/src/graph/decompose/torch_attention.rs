@@ -1,118 +1,90 @@
 //! Attention as PyTorch has it.
 
-use super::onnx::attention::{Masking, attend};
-use super::types::head_scale;
-use super::{Call, Decomposition};
+use super::Call;
+use super::expr::Tensor;
+use super::onnx::attention::{Attended, Masking, attend, scale_of};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::Arg;
+use crate::graph::build::{Refusal, Result};
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
-    name: "scaled_dot_product_attention",
-    handles: &[
-        "aten.scaled_dot_product_attention",
-        "aten._scaled_dot_product_flash_attention_for_cpu",
-        "aten._scaled_dot_product_attention_math",
-    ],
-    doc: "Softmax of scaled products of queries and keys, times values. Fewer heads of keys than of queries are read by \
-          `head // group`; nothing is repeated in memory. Scores and softmax of f16 and bf16 are f32.\n\n\
-          `y = sdpa(q, k, v)` --> `s = (dot q, k over d) * scale`, `s = select(allowed, s + mask, -inf)`, \
-          `p = softmax(s)`, `y = dot p, v over keys`\n\n\
-          A row whose keys are all masked gives 0, as in PyTorch. Refuses dropout.",
-    run: attention,
-}];
+rules! {
+    scaled_dot_product_attention "Softmax of scaled products of queries and keys, times values. Fewer heads of keys than of queries are read by \
+         `head // group`; nothing is repeated in memory. Scores and softmax of f16 and bf16 are f32.\n\n\
+         `y = sdpa(q, k, v)` --> `s = (dot q, k over d) * scale`, `s = select(allowed, s + mask, -inf)`, \
+         `p = softmax(s)`, `y = dot p, v over keys`\n\n\
+         A row whose keys are all masked gives 0, as in PyTorch. Refuses dropout." {
+        "aten.scaled_dot_product_attention" => |c| attention(c).map(|(y, _)| y),
+        "aten._scaled_dot_product_flash_attention_for_cpu" => |c| {
+            let (y, a) = attention(c)?;
+            Ok::<_, Refusal>([y, (a.max + a.sum.log()).squeeze(&[3])])
+        },
+        "aten._scaled_dot_product_attention_math" => |c| attention(c).map(|(y, a)| [y, a.weights.to(y.elem())]),
+    }
+}
 
 /// `(query, key, value, attn_mask?)`, each `[.., heads, length, size]`.
-fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (q, k, v) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
-    if call.float("dropout_p", 0.0)? != 0.0 {
+fn attention<'g>(c: &Call<'g>) -> Result<(Tensor<'g>, Attended<'g>)> {
+    let (q, k, v, cx) = (c.x(0), c.x(1), c.x(2), c.cx);
+    if c.float("dropout_p", 0.0)? != 0.0 {
         return Err(Refusal::new("attention with dropout draws random numbers").help("call model.eval()"));
     }
-    let rank = b.rank(q);
-    if rank < 2 || b.rank(k) != rank || b.rank(v) != rank {
+    let rank = q.rank()?;
+    if rank < 2 || k.rank()? != rank || v.rank()? != rank {
         return Err(Refusal::new(format!(
             "queries {}, keys {} and values {} must have the same rank, 2 or more",
-            b.shape_text(&b.shape(q)),
-            b.shape_text(&b.shape(k)),
-            b.shape_text(&b.shape(v))
+            q.shape_text(),
+            k.shape_text(),
+            v.shape_text()
         )));
     }
-    let out_shape = {
-        let mut s = b.shape(q);
-        s[rank - 1] = b.shape(v)[rank - 1].clone();
-        s
-    };
-    let (q, k, v) = (four(b, q)?, four(b, k)?, four(b, v)?);
-    let (heads, groups) = (b.shape(q)[1].clone(), b.shape(k)[1].clone());
+    let mut out_shape = q.shape()?;
+    out_shape[rank - 1] = v.shape()?[rank - 1].clone();
+    let (q, k, v) = (four(q)?, four(k)?, four(v)?);
     // Keys and values may broadcast, and with enable_gqa have fewer heads.
-    let batch = b.shape(q)[0].clone();
-    let same = b.same(&heads, &groups);
-    if !same && !groups.is_const(1) && !call.flag("enable_gqa", false)? {
+    let (qs, groups) = (q.shape()?, k.shape()?[1].clone());
+    let same = cx.same(&qs[1], &groups);
+    if !same && !groups.is_const(1) && !c.flag("enable_gqa", false)? {
         return Err(Refusal::new(format!(
             "{} heads of queries do not fit {} heads of keys",
-            b.graph.ix_text(&heads),
-            b.graph.ix_text(&groups)
+            cx.ix_text(&qs[1]),
+            cx.ix_text(&groups)
         ))
         .help("pass enable_gqa=True where groups of query heads share keys"));
     }
-    let spread = |b: &mut Builder<'_>, x: Arg| {
-        let mut want = b.shape(x);
-        want[0] = batch.clone();
-        b.broadcast_to(x, &want)
+    let spread = |x: Tensor<'g>| {
+        let mut want = x.shape()?;
+        want[0] = qs[0].clone();
+        Ok(x.broadcast_to(&want))
     };
-    let (k, v) = (spread(b, k)?, spread(b, v)?);
-    let mask = match call.opt(3) {
+    let (k, v) = (spread(k)?, spread(v)?);
+    let mask = match c.maybe(3) {
         // [queries, keys] or with heads and batch in front; three axes are those of three operand axes.
-        Some(m) if b.rank(m) == 3 && rank == 3 => Some(b.unsqueeze(m, &[0])?),
+        Some(m) if m.rank()? == 3 && rank == 3 => Some(m.unsqueeze(&[0])),
         other => other,
     };
-    let masking = Masking { causal: call.flag("is_causal", false)?, mask, ..Masking::default() };
-    let (scale, q) = scaled_by_head(b, call.float_of("scale")?, q)?;
-    let wide = b.wide(q);
-    let a = attend(b, [q, k, v], scale, 0.0, &masking, wide)?;
-    let y = b.reshape(a.y, &out_shape)?;
-    match call.name {
-        "aten.scaled_dot_product_attention" => Ok(vec![y]),
-        "aten._scaled_dot_product_attention_math" => {
-            let weights = b.convert(a.weights, b.elem(y))?;
-            Ok(vec![y, weights])
-        }
-        _ => {
-            let log = b.log(a.sum)?;
-            let lse = b.add(a.max, log)?;
-            Ok(vec![y, b.squeeze(lse, &[3])?])
-        }
-    }
+    let masking = Masking { causal: c.flag("is_causal", false)?, mask, ..Masking::default() };
+    let (scale, q) = scaled_by_head(c.float_of("scale")?, q)?;
+    let a = attend([q, k, v], scale, 0.0, &masking, q.wide_elem())?;
+    Ok((a.y.reshape(&out_shape), a))
 }
 
 /// The scale of scores, and the queries; these are scaled where the size of a head is not known.
-fn scaled_by_head(b: &mut Builder<'_>, stated: Option<f64>, q: Arg) -> Result<(f64, Arg)> {
-    let size = b.shape(q).get(3).cloned().unwrap_or(Ix::Const(1));
+fn scaled_by_head<'g>(stated: Option<f64>, q: Tensor<'g>) -> Result<(f64, Tensor<'g>)> {
+    let size = q.shape()?.get(3).cloned().unwrap_or(Ix::Const(1));
     if stated.is_some() || size.as_const().is_some() {
-        return Ok((head_scale(b, stated, q)?, q));
+        return Ok((scale_of(q, stated)?, q));
     }
-    let wide = b.wide(q);
-    let size = super::reductions::extent(b, Ix::max(size, Ix::Const(1)), Elem::F64)?;
-    let root = b.sqrt(size)?;
-    let scale = b.div(crate::graph::ir::scalar(Elem::F64, 1.0), root)?;
-    let scale = b.convert(scale, wide)?;
-    let (narrow, x) = (b.elem(q), b.convert(q, wide)?);
-    let x = b.mul(x, scale)?;
-    Ok((1.0, b.convert(x, narrow)?))
+    let size = q.cx.extent(&Ix::max(size, Ix::Const(1)), Elem::F64);
+    let scale = (1.0 / size.sqrt()).to(q.wide_elem());
+    Ok((1.0, q.in_wide(|q| q * scale)))
 }
 
 /// `[batch, heads, length, size]`: leading axes are added, or more than two made one.
-fn four(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
-    let shape = b.shape(x);
-    let rank = shape.len();
-    match rank {
-        4 => Ok(x),
-        2 | 3 => b.unsqueeze(x, &(0..4 - rank).collect::<Vec<_>>()),
-        _ => {
-            let mut to: Vec<Ix> = vec![b.numel(&shape[..rank - 3])];
-            to.extend_from_slice(&shape[rank - 3..]);
-            b.reshape(x, &to)
-        }
-    }
+fn four(x: Tensor<'_>) -> Result<Tensor<'_>> {
+    let shape = x.shape()?;
+    Ok(match shape.len() {
+        4 => x,
+        rank @ (2 | 3) => x.unsqueeze(&(0..4 - rank).collect::<Vec<_>>()),
+        rank => x.reshape(&[&[x.cx.numel(&shape[..rank - 3])], &shape[rank - 3..]].concat()),
+    })
 }

@@ -1,51 +1,42 @@
-//! Gradients that PyTorch has as operations of their own: of convolutions, poolings and attention. Those of everything
-//! else PyTorch takes apart.
+//! Gradients that PyTorch has as operations of their own: of convolutions, poolings and attention. PyTorch takes all
+//! other gradients apart.
 
 use super::conv::{conv, conv_transpose};
-use super::onnx::attention::{Masking, apply_mask};
-use super::types::{head_scale, numbers};
+use super::expr::Tensor;
+use super::onnx::attention::{Masking, apply_mask, scale_of};
+use super::types::numbers;
 use super::window::{Slide, masked, spatial};
-use super::{Call, Decomposition};
+use super::{Call, old};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, ScatterOp, axis};
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "convolution_backward",
-        handles: &["aten.convolution_backward"],
-        doc: "The gradients of a convolution's input, weight and bias.\n\n\
-              `dx, dw, dc = convolution_backward(dy, x, w)` --> `dx = conv_transpose(dy, w)`, \
-              `xw = map x[n, c, o*stride + k*dilation - padding] else 0`, `dw = dot dy, xw over n, o`, \
-              `dc = reduce sum dy over n, o`\n\n\
-              Of a transposed convolution, `dx = conv(dy, w)`, and `x` and `dy` change places in `dw`.",
-        run: convolution_backward,
-    },
-    Decomposition {
-        name: "max_pool_backward",
-        handles: &["aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward"],
-        doc: "Each gradient goes to the element that was the greatest of its window.\n\n\
-              `dx = max_pool2d_with_indices_backward(dy, x, at)` --> `dx = scatter add zeros[n, c, at] with dy`",
-        run: max_pool_backward,
-    },
-    Decomposition {
-        name: "avg_pool_backward",
-        handles: &["aten.avg_pool2d_backward", "aten.avg_pool3d_backward"],
-        doc: "Each gradient, divided by the count of its window, goes to all elements of the window: a transposed \
-              convolution with ones.\n\n`dx = avg_pool2d_backward(dy, x)` --> `dx = conv_transpose(dy / count(o), ones)`",
-        run: avg_pool_backward,
-    },
-    Decomposition {
-        name: "attention_backward",
-        handles: &["aten._scaled_dot_product_flash_attention_for_cpu_backward"],
-        doc: "Gradients of queries, keys and values, from the logarithms of the sums that the forward function kept.\n\n\
-              `dq, dk, dv = backward(dy, q, k, v, y, lse)` --> `p = exp(s - lse)`, \
-              `ds = p * ((dot dy, v over d) - (reduce sum dy*y over d)) * scale`, `dq = dot ds, k over keys`, \
-              `dk = dot ds, q over queries`, `dv = dot p, dy over queries`\n\nRefuses dropout.",
-        run: attention_backward,
-    },
-];
+rules! {
+    convolution_backward "The gradients of a convolution's input, weight and bias.\n\n\
+         `dx, dw, dc = convolution_backward(dy, x, w)` --> `dx = conv_transpose(dy, w)`, \
+         `xw = map x[n, c, o*stride + k*dilation - padding] else 0`, `dw = dot dy, xw over n, o`, \
+         `dc = reduce sum dy over n, o`\n\n\
+         Of a transposed convolution, `dx = conv(dy, w)`, and `x` and `dy` change places in `dw`." {
+        "aten.convolution_backward" => old(convolution_backward),
+    }
+    max_pool_backward "Each gradient goes to the element that was the greatest of its window.\n\n\
+         `dx = max_pool2d_with_indices_backward(dy, x, at)` --> `dx = scatter add zeros[n, c, at] with dy`" {
+        "aten.max_pool2d_with_indices_backward" => |c| max_pool_backward(c, 2),
+        "aten.max_pool3d_with_indices_backward" => |c| max_pool_backward(c, 3),
+    }
+    avg_pool_backward "Each gradient, divided by the count of its window, goes to all elements of the window: a transposed \
+         convolution with ones.\n\n`dx = avg_pool2d_backward(dy, x)` --> `dx = conv_transpose(dy / count(o), ones)`" {
+        "aten.avg_pool2d_backward" => |c| avg_pool_backward(c, 2),
+        "aten.avg_pool3d_backward" => |c| avg_pool_backward(c, 3),
+    }
+    attention_backward "Gradients of queries, keys and values, from the logarithms of the sums that the forward function kept.\n\n\
+         `dq, dk, dv = backward(dy, q, k, v, y, lse)` --> `p = exp(s - lse)`, \
+         `ds = p * ((dot dy, v over d) - (reduce sum dy*y over d)) * scale`, `dq = dot ds, k over keys`, \
+         `dk = dot ds, q over queries`, `dv = dot p, dy over queries`\n\nRefuses dropout." {
+        "aten._scaled_dot_product_flash_attention_for_cpu_backward" => attention_backward,
+    }
+}
 
 /// A result that nobody reads.
 fn unread(b: &mut Builder<'_>, elem: Elem) -> Arg {
@@ -148,39 +139,37 @@ fn weight_gradient(
     b.reshape(y, &shape)
 }
 
+/// How many of the axes of `(grad_output, input)` stand before the spatial ones.
+fn planes(c: &Call<'_>, n: usize) -> Result<usize> {
+    let (shape, from) = (c.x(0).rank()?, c.x(1).rank()?);
+    let lead = from.checked_sub(n).filter(|lead| *lead > 0 && shape == from);
+    lead.ok_or_else(|| Refusal::new(format!("{} is not a tensor of planes", c.x(1).shape_text())))
+}
+
 /// `(grad_output, input, indices)`
-fn max_pool_backward(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (grad, x, at) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
-    let n = if call.name.contains("2d") { 2 } else { 3 };
-    let (from, shape) = (b.shape(x), b.shape(grad));
-    let Some(lead) = from.len().checked_sub(n).filter(|lead| *lead > 0 && shape.len() == from.len()) else {
-        return Err(Refusal::new(format!("{} is not a tensor of planes", b.shape_text(&from))));
-    };
-    let flat = |b: &Builder<'_>, s: &[Ix]| vec![b.numel(&s[..lead]), b.numel(&s[lead..])];
-    let (planes, windows) = (flat(b, &from), flat(b, &shape));
-    let (grad, at) = (b.reshape(grad, &windows)?, b.reshape(at, &windows)?);
-    let (narrow, wide) = (b.elem(grad), b.wide(grad));
-    let grad = b.convert(grad, wide)?;
-    let zeros = b.full(ir::scalar(wide, 0.0), wide, planes);
-    let y = b.scatter(zeros, &[at], grad, vec![Coord::Ix(axis(0)), Coord::Arg(1)], ScatterOp::Add)?;
-    let y = b.convert(y, narrow)?;
-    Ok(vec![b.reshape(y, &from)?])
+fn max_pool_backward<'g>(c: &Call<'g>, n: usize) -> Result<Tensor<'g>> {
+    let lead = planes(c, n)?;
+    let from = c.x(1).shape()?;
+    let flat = |s: &[Ix]| vec![c.cx.numel(&s[..lead]), c.cx.numel(&s[lead..])];
+    let (planes, windows) = (flat(&from), flat(&c.x(0).shape()?));
+    let (grad, at) = (c.x(0).reshape(&windows), c.x(2).reshape(&windows));
+    let y = grad.in_wide(|grad| {
+        let zeros = grad.like(0.0).fill(planes);
+        zeros.scatter(&[at], grad, vec![Coord::Ix(axis(0)), Coord::Arg(1)], ScatterOp::Add)
+    });
+    Ok(y.reshape(&from))
 }
 
 /// `(grad_output, input)`
-fn avg_pool_backward(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (grad, x) = (call.arg(0)?, call.arg(1)?);
-    let n = if call.name.contains("2d") { 2 } else { 3 };
-    let (from, shape) = (b.shape(x), b.shape(grad));
-    let Some(lead) = from.len().checked_sub(n).filter(|lead| *lead > 0 && shape.len() == from.len()) else {
-        return Err(Refusal::new(format!("{} is not a tensor of planes", b.shape_text(&from))));
-    };
-    let sizes = numbers(call, "kernel_size", n, 1)?;
-    let stride = match call.ints("stride")? {
-        Some(s) if !s.is_empty() => numbers(call, "stride", n, 1)?,
+fn avg_pool_backward<'g>(c: &Call<'g>, n: usize) -> Result<Tensor<'g>> {
+    let lead = planes(c, n)?;
+    let (from, cx) = (c.x(1).shape()?, c.cx);
+    let sizes = numbers(c, "kernel_size", n, 1)?;
+    let stride = match c.ints("stride")? {
+        Some(s) if !s.is_empty() => numbers(c, "stride", n, 1)?,
         _ => sizes.clone(),
     };
-    let padding = numbers(call, "padding", n, 0)?;
+    let padding = numbers(c, "padding", n, 0)?;
     if sizes.iter().chain(&stride).any(|s| !(1..=1 << 31).contains(s)) {
         return Err(Refusal::new("windows and strides of a pooling must be positive"));
     }
@@ -194,19 +183,13 @@ fn avg_pool_backward(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         })
         .collect();
     // [planes, 1, o..]: every plane is an image of one channel.
-    let planes = |b: &Builder<'_>, s: &[Ix]| {
-        let mut all = vec![b.numel(&s[..lead]), Ix::Const(1)];
-        all.extend(s[lead..].iter().cloned());
-        all
-    };
-    let (images, windows) = (planes(b, &from), planes(b, &shape));
-    let (narrow, wide) = (b.elem(grad), b.wide(grad));
-    let grad = b.convert(grad, wide)?;
-    let grad = b.reshape(grad, &windows)?;
-    let count = match call.float_of("divisor_override")? {
-        Some(divisor) => ir::scalar(wide, divisor),
+    let planes = |s: &[Ix]| [&[cx.numel(&s[..lead]), Ix::Const(1)], &s[lead..]].concat();
+    let (images, windows) = (planes(&from), planes(&c.x(0).shape()?));
+    let grad = c.x(0).wide().reshape(&windows);
+    let count = match c.float_of("divisor_override")? {
+        Some(divisor) => grad.like(divisor),
         None => {
-            let padded = call.flag("count_include_pad", true)?;
+            let padded = c.flag("count_include_pad", true)?;
             let mut count = Ix::Const(1);
             for (d, slide) in slides.iter().enumerate() {
                 let extent = images[2 + d].clone();
@@ -217,57 +200,37 @@ fn avg_pool_backward(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 };
                 count = Ix::mul(count, slide.inside(axis(2 + d), lo, hi));
             }
-            let count = b.index(count, Elem::I64, windows);
-            b.convert(count, wide)?
+            cx.index(count, Elem::I64, windows).to(grad.elem())
         }
     };
-    let each = b.div(grad, count)?;
-    let mut kernel = vec![Ix::Const(1); 2];
-    kernel.extend(sizes.into_iter().map(Ix::Const));
-    let ones = b.full(ir::scalar(wide, 1.0), wide, kernel);
-    let y = conv_transpose(b, each, ones, &slides, &images[2..], 1, wide)?;
-    let y = b.reshape(y, &from)?;
-    Ok(vec![b.convert(y, narrow)?])
+    let each = grad / count;
+    let kernel = [vec![Ix::Const(1); 2], sizes.into_iter().map(Ix::Const).collect()].concat();
+    let ones = grad.like(1.0).fill(kernel);
+    let wide = grad.elem();
+    let y = cx.made(&[each, ones], |b| conv_transpose(b, each.arg, ones.arg, &slides, &images[2..], 1, wide));
+    Ok(y.reshape(&from).to(c.x(0).elem()))
 }
 
 /// `(grad_out, query, key, value, out, logsumexp, attn_mask?)`, each `[batch, heads, length, size]`.
-fn attention_backward(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    if call.float("dropout_p", 0.0)? != 0.0 {
+fn attention_backward<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
+    if c.float("dropout_p", 0.0)? != 0.0 {
         return Err(Refusal::new("attention with dropout draws random numbers").help("call model.eval()"));
     }
-    let mut given = vec![];
-    let narrow = b.elem(call.arg(1)?);
-    let wide = b.wide(call.arg(1)?);
-    for i in 0..6 {
-        let x = call.arg(i)?;
-        given.push(b.convert(x, wide)?);
+    let wide = c.x(1).wide_elem();
+    let [grad, q, k, v, y, lse] = [0, 1, 2, 3, 4, 5].map(|i| c.x(i).to(wide));
+    for (x, rank) in [(grad, 4), (q, 4), (k, 4), (v, 4), (y, 4), (lse, 3)] {
+        if x.rank()? != rank {
+            return Err(Refusal::new("attention takes tensors of rank 4, and logarithms of sums of rank 3"));
+        }
     }
-    let &[grad, q, k, v, y, lse] = &given[..] else { return Err(Refusal::new("operands are missing")) };
-    if [grad, q, k, v, y].iter().any(|x| b.rank(*x) != 4) || b.rank(lse) != 3 {
-        return Err(Refusal::new("attention takes tensors of rank 4, and logarithms of sums of rank 3"));
-    }
-    let scale = head_scale(b, call.float_of("scale")?, q)?;
-    let scale = ir::scalar(wide, scale);
-    let flipped = |b: &mut Builder<'_>, x: Arg| b.swap_axes(x, 2, 3);
-    let keys = flipped(b, k)?;
-    let scores = b.matmul(q, keys)?;
-    let scores = b.mul(scores, scale)?;
-    let masking = Masking { causal: call.flag("is_causal", false)?, mask: call.opt(6), ..Masking::default() };
-    let (scores, seen) = apply_mask(b, scores, &masking)?;
-    let lse = b.unsqueeze(lse, &[3])?;
-    let less = b.sub(scores, lse)?;
-    let mut p = b.exp(less)?;
-    if let Some(seen) = seen {
-        p = b.select(seen, p, ir::scalar(wide, 0.0))?;
-    }
-    let values = flipped(b, v)?;
-    let dp = b.matmul(grad, values)?;
-    let both = b.mul(grad, y)?;
-    let delta = b.reduce(ReduceOp::Sum, both, &[3], true)?;
-    let ds = b.sub(dp, delta)?;
-    let ds = b.mul(p, ds)?;
-    let ds = b.mul(ds, scale)?;
-    let (pt, dst) = (flipped(b, p)?, flipped(b, ds)?);
-    let results = [b.matmul(ds, k)?, b.matmul(dst, q)?, b.matmul(pt, grad)?];
-    results.into_iter().map(|x| b.convert(x, narrow)).collect()
+    let scale = scale_of(q, c.float_of("scale")?)?;
+    let scores = q.matmul(k.transposed()) * scale;
+    let masking = Masking { causal: c.flag("is_causal", false)?, mask: c.maybe(6), ..Masking::default() };
+    let (scores, seen) = apply_mask(scores, &masking)?;
+    let p = (scores - lse.unsqueeze(&[3])).exp();
+    let p = seen.map_or(p, |seen| seen.select(p, 0.0));
+    let dp = grad.matmul(v.transposed());
+    let ds = p * (dp - (grad * y).sum(&[3], true)) * scale;
+    let (pt, dst) = (p.transposed(), ds.transposed());
+    Ok([ds.matmul(k), dst.matmul(q), pt.matmul(grad)].map(|x| x.to(c.x(1).elem())))
 }

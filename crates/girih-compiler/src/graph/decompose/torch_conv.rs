@@ -3,28 +3,19 @@
 use super::conv::{conv, conv_transpose, finish};
 use super::types::numbers;
 use super::window::{Slide, spatial};
-use super::{Call, Decomposition};
+use super::{Call, old};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::Arg;
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
-    name: "convolution",
-    handles: &[
-        "aten.convolution",
-        "aten._convolution",
-        "aten.conv1d",
-        "aten.conv2d",
-        "aten.conv3d",
-        "aten.conv_transpose1d",
-        "aten.conv_transpose2d",
-        "aten.conv_transpose3d",
-    ],
-    doc: "A sum of products over windows, or its adjoint (`transposed`); an operand without a batch gets one.\n\n\
-          `y = conv2d(x, w, c)` --> `xw = map x[n, ch, o*stride + k*dilation - padding] else 0`, \
-          `y = dot xw, w over ch, k`, `y + c`\n\nRefuses channels that the groups do not divide.",
-    run: convolution,
-}];
+rules! {
+    convolution "A sum of products over windows, or its adjoint (`transposed`); an operand without a batch gets one.\n\n\
+         `y = conv2d(x, w, c)` --> `xw = map x[n, ch, o*stride + k*dilation - padding] else 0`, \
+         `y = dot xw, w over ch, k`, `y + c`\n\nRefuses channels that the groups do not divide." {
+        "aten.convolution" | "aten._convolution" | "aten.conv1d" | "aten.conv2d" | "aten.conv3d" | "aten.conv_transpose1d" |
+        "aten.conv_transpose2d" | "aten.conv_transpose3d" => old(convolution),
+    }
+}
 
 /// `(input, weight, bias?)`.
 fn convolution(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

@@ -3,52 +3,27 @@
 use super::resize::resample;
 use super::taps::{Coords, Kernel, Mode, Nearest};
 use super::types::{element_attr, same_place};
-use super::{Call, Decomposition};
+use super::{Call, old};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg};
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "upsample",
-        handles: &[
-            "aten.upsample_nearest1d",
-            "aten.upsample_nearest2d",
-            "aten.upsample_nearest3d",
-            "aten._upsample_nearest_exact1d",
-            "aten._upsample_nearest_exact2d",
-            "aten._upsample_nearest_exact3d",
-            "aten.upsample_linear1d",
-            "aten.upsample_bilinear2d",
-            "aten.upsample_trilinear3d",
-            "aten.upsample_bicubic2d",
-            "aten._upsample_bilinear2d_aa",
-            "aten._upsample_bicubic2d_aa",
-        ],
-        doc: "Other extents of the spatial axes: the nearest element, or a weighted sum of neighbours, one axis after the \
-              other.\n\n`y = upsample_nearest2d(x, twice)` --> `y = map x[i0, i1, i2 // 2, i3 // 2]`\n\n\
-              Refuses symbolic extents, except whole multiples of the nearest, and `align_corners` with antialiasing.",
-        run: upsample,
-    },
-    Decomposition {
-        name: "pad",
-        handles: &[
-            "aten.pad",
-            "aten.constant_pad_nd",
-            "aten.reflection_pad1d",
-            "aten.reflection_pad2d",
-            "aten.reflection_pad3d",
-            "aten.replication_pad1d",
-            "aten.replication_pad2d",
-            "aten.replication_pad3d",
-            "aten._pad_circular",
-        ],
-        doc: "More elements (or fewer) around the last axes: a constant, a reflection, the border, or the other end.\n\n\
-              `y = pad(x [3], [1, 1])` --> `y [5] = map x[i0 - 1] where 1 <= i0 and i0 < 4 else 0`\n\n\
-              `y = reflection_pad1d(x [3], [1, 1])` --> `y [5] = map x[2 - abs(2 - abs(i0 - 1))]`",
-        run: pad,
-    },
-];
+rules! {
+    upsample "Other extents of the spatial axes: the nearest element, or a weighted sum of neighbours, one axis after the \
+         other.\n\n`y = upsample_nearest2d(x, twice)` --> `y = map x[i0, i1, i2 // 2, i3 // 2]`\n\n\
+         Refuses symbolic extents, except whole multiples of the nearest, and `align_corners` with antialiasing." {
+        "aten.upsample_nearest1d" | "aten.upsample_nearest2d" | "aten.upsample_nearest3d" |
+        "aten._upsample_nearest_exact1d" | "aten._upsample_nearest_exact2d" | "aten._upsample_nearest_exact3d" |
+        "aten.upsample_linear1d" | "aten.upsample_bilinear2d" | "aten.upsample_trilinear3d" | "aten.upsample_bicubic2d" |
+        "aten._upsample_bilinear2d_aa" | "aten._upsample_bicubic2d_aa" => old(upsample),
+    }
+    pad "More elements (or fewer) around the last axes: a constant, a reflection, the border, or the other end.\n\n\
+         `y = pad(x [3], [1, 1])` --> `y [5] = map x[i0 - 1] where 1 <= i0 and i0 < 4 else 0`\n\n\
+         `y = reflection_pad1d(x [3], [1, 1])` --> `y [5] = map x[2 - abs(2 - abs(i0 - 1))]`" {
+        "aten.pad" | "aten.constant_pad_nd" | "aten.reflection_pad1d" | "aten.reflection_pad2d" | "aten.reflection_pad3d" |
+        "aten.replication_pad1d" | "aten.replication_pad2d" | "aten.replication_pad3d" | "aten._pad_circular" => old(pad),
+    }
+}
 
 /// Scales as the operation gives them: one list, or one attribute for each axis.
 fn scales(call: &Call<'_>, n: usize) -> Result<Vec<Option<f64>>> {

@@ -1,72 +1,63 @@
 //! Recurrent layers as PyTorch has them: several layers, both directions, as loops over time.
 
-use super::recurrent::{Activation, Cell, Layer, Order, Sequence, Weights, with_biases};
-use super::{Call, Decomposition};
-use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::Arg;
+use super::Call;
+use super::expr::Tensor;
+use super::recurrent::{Activation, Cell, Layer, Order, Sequence, State, Weights, with_biases};
+use crate::graph::build::{Refusal, Result};
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
-    name: "torch_recurrent",
-    handles: &["aten.lstm", "aten.gru", "aten.rnn_tanh", "aten.rnn_relu"],
-    doc: "Layers of an LSTM, a GRU or an RNN, each a loop over time in one or two directions; up to four steps are written \
-          out. What f16 and bf16 add up is f32.\n\n\
-          `y = lstm(x, h, c, w, r, ..)` --> `g = x @ w^T`, and in each round `g[t] + h @ r^T`, gates, new state\n\n\
-          Refuses packed sequences, dropout between layers, and weights that do not fit.",
-    run: recurrent,
-}];
+rules! {
+    torch_recurrent "Layers of an LSTM, a GRU or an RNN, each a loop over time in one or two directions; up to four steps are written \
+         out. What f16 and bf16 add up is f32.\n\n\
+         `y = lstm(x, h, c, w, r, ..)` --> `g = x @ w^T`, and in each round `g[t] + h @ r^T`, gates, new state\n\n\
+         Refuses packed sequences, dropout between layers, and weights that do not fit." {
+        "aten.lstm" => |c| recurrent(c, Cell::Lstm, Cell::Lstm.activations()),
+        "aten.gru" => |c| recurrent(c, Cell::Gru, Cell::Gru.activations()),
+        "aten.rnn_tanh" => |c| recurrent(c, Cell::Rnn, Cell::Rnn.activations()),
+        "aten.rnn_relu" => |c| recurrent(c, Cell::Rnn, &["Relu"]),
+    }
+}
 
 /// The weights of one direction of one layer: of the input, of the state, both biases, the projection.
-struct Parameters {
-    w: Arg,
-    r: Arg,
-    biases: Option<[Arg; 2]>,
-    projection: Option<Arg>,
+struct Parameters<'g> {
+    w: Tensor<'g>,
+    r: Tensor<'g>,
+    biases: Option<[Tensor<'g>; 2]>,
+    projection: Option<Tensor<'g>>,
 }
 
 /// `(input, h0, c0 of an LSTM, parameters..)` to `(output, h, c of an LSTM)`.
-fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (cell, activations) = match call.name {
-        "aten.lstm" => (Cell::Lstm, Cell::Lstm.activations()),
-        "aten.gru" => (Cell::Gru, Cell::Gru.activations()),
-        "aten.rnn_relu" => (Cell::Rnn, &["Relu"][..]),
-        _ => (Cell::Rnn, Cell::Rnn.activations()),
-    };
-    let lstm = cell == Cell::Lstm;
-    if !call.has("batch_first") {
+fn recurrent<'g>(c: &Call<'g>, cell: Cell, activations: &[&str]) -> Result<Vec<Tensor<'g>>> {
+    let (lstm, cx) = (cell == Cell::Lstm, c.cx);
+    if !c.has("batch_first") {
         return Err(Refusal::new("a packed sequence has another batch at each step").help("pad the sequences instead"));
     }
-    let layers = call.int("num_layers", 1)?;
-    if call.flag("train", false)? && call.float("dropout", 0.0)? != 0.0 && layers > 1 {
+    let layers = c.int("num_layers", 1)?;
+    if c.flag("train", false)? && c.float("dropout", 0.0)? != 0.0 && layers > 1 {
         return Err(Refusal::new("dropout between layers draws random numbers").help("call model.eval()"));
     }
-    let directions = if call.flag("bidirectional", false)? { 2 } else { 1 };
+    let directions = if c.flag("bidirectional", false)? { 2 } else { 1 };
     let first = if lstm { 3 } else { 2 };
-    let weights = parameters(call, first, layers, directions)?;
-
-    let (narrow, wide) = (b.elem(call.arg(0)?), b.wide(call.arg(0)?));
-    let mut x = call.arg(0)?;
-    if b.rank(x) != 3 {
-        return Err(Refusal::new(format!("a recurrent layer needs an input of rank 3, not {}", b.rank(x))));
+    let weights = parameters(c, first, layers, directions)?;
+    let mut x = c.x(0);
+    if x.rank()? != 3 {
+        return Err(Refusal::new(format!("a recurrent layer needs an input of rank 3, not {}", x.rank()?)));
     }
-    let batch_first = call.flag("batch_first", false)?;
-    if batch_first {
-        x = b.transpose(x, &[1, 0, 2])?;
-    }
-    x = b.convert(x, wide)?;
-    let batch = b.shape(x)[1].clone();
+    let batch_first = c.flag("batch_first", false)?;
+    let turned = |x: Tensor<'g>| if batch_first { x.transpose(&[1, 0, 2]) } else { x };
+    x = turned(x).wide();
+    let batch = x.shape()?[1].clone();
     let mut states = vec![];
     for at in 1..first {
-        let state = call.arg(at)?;
-        let shape = b.shape(state);
-        if shape.len() != 3 || !b.same(&shape[0], &Ix::Const(weights.len() as i64)) || !b.same(&shape[1], &batch) {
+        let shape = c.x(at).shape()?;
+        if shape.len() != 3 || !cx.same(&shape[0], &Ix::Const(weights.len() as i64)) || !cx.same(&shape[1], &batch) {
             return Err(Refusal::new(format!(
                 "a state {} does not fit {layers} layers in {directions} directions over the input {}",
-                b.shape_text(&shape),
-                b.shape_text(&b.shape(x))
+                cx.shape_text(&shape),
+                x.shape_text()
             )));
         }
-        states.push(b.convert(state, wide)?);
+        states.push(c.x(at).to(x.elem()));
     }
     let each: Vec<Activation> =
         activations.iter().map(|name| Activation { name: (*name).into(), alpha: None, beta: None }).collect();
@@ -75,72 +66,62 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let mut ys = vec![];
         for (direction, own) in of_layer.iter().enumerate() {
             let place = Ix::Const((at * directions as usize + direction) as i64);
-            let initial = |b: &mut Builder<'_>, state: Arg| {
-                let one = b.slice(state, 0, place.clone(), 1, Ix::Const(1))?;
-                b.squeeze(one, &[0])
-            };
-            let h = initial(b, states[0])?;
-            let c = states.get(1).map(|c| initial(b, *c)).transpose()?;
-            let (layer, products) = layer(b, cell, own, &each, x, h, c)?;
+            let initial = |state: Tensor<'g>| state.slice(0, place.clone(), 1, Ix::Const(1)).squeeze(&[0]);
+            let state = (initial(states[0]), states.get(1).map(|c| initial(*c)));
+            let (layer, products) = layer(cell, own, &each, x, state)?;
             let over = Sequence { products, running: None, back: direction == 1 };
-            let (y, h, c) = layer.run(b, &over, h, c)?;
+            let (y, (h, c)) = layer.run(&over, state)?;
             ys.push(y);
-            hs.push(b.unsqueeze(h, &[0])?);
-            if let Some(c) = c {
-                cs.push(b.unsqueeze(c, &[0])?);
-            }
+            hs.push(h.unsqueeze(&[0]));
+            cs.extend(c.map(|c| c.unsqueeze(&[0])));
         }
-        x = b.concat(&ys, 2)?;
+        x = cx.concat(&ys, 2);
     }
-    if batch_first {
-        x = b.transpose(x, &[1, 0, 2])?;
-    }
-    let mut out = vec![x, b.concat(&hs, 0)?];
+    let mut out = vec![turned(x), cx.concat(&hs, 0)];
     if lstm {
-        out.push(b.concat(&cs, 0)?);
+        out.push(cx.concat(&cs, 0));
     }
-    out.into_iter().map(|v| b.convert(v, narrow)).collect()
+    Ok(out.into_iter().map(|x| x.to(c.x(0).elem())).collect())
 }
 
 /// One direction of a layer, and the products of its input.
-fn layer(
-    b: &mut Builder<'_>,
+fn layer<'g>(
     cell: Cell,
-    own: &Parameters,
+    own: &Parameters<'g>,
     activations: &[Activation],
-    x: Arg,
-    h: Arg,
-    c: Option<Arg>,
-) -> Result<(Layer, Arg)> {
-    let wide = b.elem(x);
-    let (w, r) = (b.convert(own.w, wide)?, b.convert(own.r, wide)?);
-    let hidden = b.shape(c.unwrap_or(h)).last().and_then(Ix::as_const).unwrap_or_default();
+    x: Tensor<'g>,
+    (h, c): State<'g>,
+) -> Result<(Layer<'g>, Tensor<'g>)> {
+    let (wide, cx) = (x.elem(), x.cx);
+    let (w, r) = (own.w.to(wide), own.r.to(wide));
+    let last = |x: Tensor<'g>| Ok(x.shape()?.last().cloned().unwrap_or(Ix::Const(1)));
+    let hidden = last(c.unwrap_or(h))?.as_const().unwrap_or_default();
     let rows = Ix::Const(cell.gates() * hidden);
-    let last = |b: &Builder<'_>, x: Arg| b.shape(x).last().cloned().unwrap_or(Ix::Const(1));
-    for (weight, columns) in [(w, last(b, x)), (r, last(b, h))] {
-        if !b.same_shape(&b.shape(weight), &[rows.clone(), columns.clone()]) {
+    for (weight, columns) in [(w, last(x)?), (r, last(h)?)] {
+        if !cx.same_shape(&weight.shape()?, &[rows.clone(), columns.clone()]) {
             return Err(Refusal::new(format!(
                 "a weight {} does not fit {} columns and a state of {hidden}",
-                b.shape_text(&b.shape(weight)),
-                b.graph.ix_text(&columns)
+                weight.shape_text(),
+                cx.ix_text(&columns)
             )));
         }
     }
-    let weights = Weights::Float(w);
-    let mut products = weights.product(b, x, 0, cell.gates() * hidden)?;
+    let mut products = Weights::Float(w).product(x, 0, cell.gates() * hidden)?;
     let mut inner_bias = None;
-    if let Some([of_input, of_state]) = own.biases {
-        let biases = [b.convert(of_input, wide)?, b.convert(of_state, wide)?];
-        if biases.iter().any(|x| !b.same_shape(&b.shape(*x), std::slice::from_ref(&rows))) {
-            return Err(Refusal::new(format!("a bias does not fit a state of {hidden}")));
+    if let Some(biases) = own.biases {
+        let biases = biases.map(|x| x.to(wide));
+        for x in biases {
+            if !cx.same_shape(&x.shape()?, std::slice::from_ref(&rows)) {
+                return Err(Refusal::new(format!("a bias does not fit a state of {hidden}")));
+            }
         }
-        (products, inner_bias) = with_biases(b, products, biases, cell == Cell::Gru, hidden)?;
+        (products, inner_bias) = with_biases(products, biases, cell == Cell::Gru, hidden);
     }
-    let projection = own.projection.map(|p| b.convert(p, wide)).transpose()?;
+    let projection = own.projection.map(|p| p.to(wide));
     if let Some(p) = projection
-        && !b.same_shape(&b.shape(p), &[last(b, h), Ix::Const(hidden)])
+        && !cx.same_shape(&p.shape()?, &[last(h)?, Ix::Const(hidden)])
     {
-        return Err(Refusal::new(format!("a projection {} does not fit its layer", b.shape_text(&b.shape(p)))));
+        return Err(Refusal::new(format!("a projection {} does not fit its layer", p.shape_text())));
     }
     let layer = Layer {
         cell,
@@ -158,9 +139,9 @@ fn layer(
     Ok((layer, products))
 }
 
-/// What stands behind the states, for each direction of each layer.
-fn parameters(call: &Call<'_>, first: usize, layers: i64, directions: i64) -> Result<Vec<Parameters>> {
-    let given = call.args.get(first..).unwrap_or_default();
+/// The operands behind the states, for each direction of each layer.
+fn parameters<'g>(call: &Call<'g>, first: usize, layers: i64, directions: i64) -> Result<Vec<Parameters<'g>>> {
+    let given: Vec<Tensor<'g>> = (first..call.args.len()).map(|i| call.x(i)).collect();
     let biased = call.flag("has_biases", true)?;
     let least = if biased { 4 } else { 2 };
     let count = layers.checked_mul(directions).filter(|n| *n > 0).and_then(|n| usize::try_from(n).ok());

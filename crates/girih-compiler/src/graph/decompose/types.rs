@@ -1,8 +1,9 @@
-//! What decompositions share: type promotion, operands that may be attributes, axes.
+//! Helpers that decompositions share: type promotion, operands that may be attributes, axes.
 //!
 //! Types combine as in PyTorch: operands with dimensions count before tensors of rank 0, and these before scalars; one
 //! that counts later changes the result only when its kind (bool, integer, float) is higher.
 
+use super::expr::Tensor;
 use super::unary::largest;
 use super::{Call, normal_axis};
 use crate::graph::Elem;
@@ -72,38 +73,6 @@ pub(super) fn together(b: &mut Builder<'_>, args: &[Arg]) -> Result<Vec<Arg>> {
     args.iter().map(|x| b.convert(*x, elem)).collect()
 }
 
-/// Two operands in the type they promote to.
-pub(super) fn pair(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg)> {
-    let elem = promote(b, &[x, y]);
-    Ok((b.convert(x, elem)?, b.convert(y, elem)?))
-}
-
-/// Two operands in the float type they promote to. Where that is no float each becomes f32 from what it is: a number that
-/// the other's integer type cannot hold keeps its value, as in PyTorch, where a uint8 divided by -2 is negative.
-pub(super) fn pair_of_floats(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg)> {
-    let elem = promote(b, &[x, y]);
-    let elem = if elem.is_float() { elem } else { Elem::F32 };
-    Ok((b.convert(x, elem)?, b.convert(y, elem)?))
-}
-
-/// The operand, as f32 where it is not a float.
-pub(super) fn floating(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
-    if b.elem(x).is_float() { Ok(x) } else { b.convert(x, Elem::F32) }
-}
-
-/// Computes in f32 where the operand is narrower, and rounds once. Integers become f32.
-pub(super) fn widened(
-    b: &mut Builder<'_>,
-    x: Arg,
-    f: impl FnOnce(&mut Builder<'_>, Arg) -> Result<Arg>,
-) -> Result<Arg> {
-    let x = floating(b, x)?;
-    let (narrow, wide) = (b.elem(x), b.wide(x));
-    let x = b.convert(x, wide)?;
-    let y = f(b, x)?;
-    b.convert(y, narrow)
-}
-
 /// A tensor in another type, as PyTorch's processor code has it: an integer type takes the last bits of a number that it cannot
 /// hold, which is first rounded to an integer of 32 bits (of 64, where that or `u8` or `u32` is asked for); the least of
 /// those stands for what they cannot hold.
@@ -129,24 +98,6 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem) -> Result<Arg> {
     let far = b.convert(x, to)?;
     let far = b.select(all, far, ir::int_scalar(to, 0))?;
     b.select(high, far, near)
-}
-
-/// Operand `i`, or the number given as an attribute.
-pub(super) fn operand(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Result<Option<Arg>> {
-    Ok(call.number(b, name)?.or_else(|| call.opt(i)))
-}
-
-/// The same, where it must be there.
-pub(super) fn needed(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Result<Arg> {
-    operand(b, call, i, name)?.ok_or_else(|| Refusal::new(format!("operand {name} is missing")))
-}
-
-/// The number that an attribute gives, in a type.
-pub(super) fn number_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, default: f64, elem: Elem) -> Result<Arg> {
-    match call.number(b, name)? {
-        Some(x) => b.convert(x, elem),
-        None => Ok(ir::scalar(elem, default)),
-    }
 }
 
 /// The same, where it becomes elements of the result, 0 unless given: see [`element`].
@@ -203,7 +154,43 @@ pub(super) fn bound(x: Arg, elem: Elem, low: bool) -> Result<Arg> {
     }
 }
 
-/// Whether the operand is known to be this number.
+impl<'g> Tensor<'g> {
+    /// See [`cast`].
+    pub fn cast(self, to: Elem) -> Tensor<'g> {
+        self.cx.made(&[self], |b| cast(b, self.arg, to))
+    }
+    /// See [`element`].
+    pub fn element_of(self, elem: Elem) -> Tensor<'g> {
+        self.cx.made(&[self], |b| element(b, self.arg, elem))
+    }
+    /// Returns true if it is known to be this number.
+    pub fn is(self, value: f64) -> bool {
+        self.known() == Some(value)
+    }
+    /// It and another operand in the type they promote to.
+    pub fn with(self, y: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+        let elem = promoted(&[self, y]);
+        (self.to(elem), y.to(elem))
+    }
+    /// The same in a float type: see [`pair_of_floats`].
+    pub fn with_as_floats(self, y: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+        let elem = promoted(&[self, y]);
+        let elem = if elem.is_float() { elem } else { Elem::F32 };
+        (self.to(elem), y.to(elem))
+    }
+    /// The extent of an axis, which must be known.
+    pub fn known_extent(self, axis: usize, what: &str) -> Result<i64> {
+        self.cx.read(|b| known_extent(b, self.arg, axis, what))
+    }
+}
+
+/// The type that an operation of PyTorch on these operands computes in.
+pub(super) fn promoted(xs: &[Tensor<'_>]) -> Elem {
+    let args: Vec<Arg> = xs.iter().map(|x| x.arg).collect();
+    xs.first().map_or(Elem::F32, |x| x.cx.read(|b| promote(b, &args)))
+}
+
+/// Returns true if the operand is known to be this number.
 pub(super) fn is_number(x: Arg, value: f64) -> bool {
     matches!(x, Arg::Scalar { elem, bits } if number_of(elem, bits) == value)
 }
@@ -259,7 +246,7 @@ pub(super) fn axes_attr(call: &Call<'_>, rank: usize) -> Result<Vec<usize>> {
     distinct(given.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<usize>>>()?)
 }
 
-/// The axes, each of which may be given once.
+/// The axes; each may be given once.
 pub(super) fn distinct(axes: Vec<usize>) -> Result<Vec<usize>> {
     match axes.iter().enumerate().find(|(i, a)| axes[..*i].contains(a)) {
         Some((_, twice)) => Err(Refusal::new(format!("axis {twice} is given twice"))),

@@ -1,319 +1,173 @@
 //! Functions of each element. f16 and bf16 are computed in f32 and rounded once; integers become f32 where the function
 //! gives no integers.
 
+use std::f64::consts::{LN_2, LOG10_E, PI};
+
+use super::Call;
 use super::arithmetic::trunc;
-use super::types::{cast as cast_to, number_attr, widened};
-use super::{Call, Decomposition};
+use super::expr::Tensor;
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result, number_of};
-use crate::graph::ir::{self, Arg};
-use crate::num::ScalarOp;
+use crate::graph::build::{Refusal, Result};
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "function",
-        handles: &[
-            "aten.exp",
-            "aten.exp2",
-            "aten.expm1",
-            "aten.log",
-            "aten.log2",
-            "aten.log10",
-            "aten.log1p",
-            "aten.sqrt",
-            "aten.rsqrt",
-            "aten.reciprocal",
-            "aten.sin",
-            "aten.cos",
-            "aten.tan",
-            "aten.sinh",
-            "aten.cosh",
-            "aten.tanh",
-            "aten.asin",
-            "aten.acos",
-            "aten.atan",
-            "aten.asinh",
-            "aten.acosh",
-            "aten.atanh",
-            "aten.erf",
-            "aten.erfc",
-            "aten.logit",
-            "aten.sinc",
-            "aten.deg2rad",
-            "aten.rad2deg",
-            "aten.angle",
-        ],
-        doc: "Transcendental functions: one operation, or a short formula over them.\n\n\
-              `y = log1p(x)` --> `u = 1 + x`, `y = select(u == 1, x, log(u) * x / (u - 1))`\n\n\
-              `y = asin(x)` --> `y = atan2(x, sqrt((1 - x)*(1 + x)))`",
-        run: function,
-    },
-    Decomposition {
-        name: "rounding",
-        handles: &["aten.floor", "aten.ceil", "aten.round", "aten.trunc", "aten.fix", "aten.frac"],
-        doc: "`y = trunc(x)` --> `y = select(x < 0, ceil(x), floor(x))`; integers stay as they are",
-        run: rounding,
-    },
-    Decomposition {
-        name: "sign",
-        handles: &[
-            "aten.neg",
-            "aten.negative",
-            "aten.abs",
-            "aten.absolute",
-            "aten.sign",
-            "aten.sgn",
-            "aten.square",
-            "aten.positive",
-        ],
-        doc: "`y = sign(x)` --> `y = select(x > 0, 1, select(x < 0, -1, 0))`",
-        run: sign,
-    },
-    Decomposition {
-        name: "classify",
-        handles: &["aten.isnan", "aten.isinf", "aten.isfinite", "aten.isposinf", "aten.isneginf", "aten.signbit"],
-        doc: "`y = isnan(x)` --> `y = cmp ne x, x`",
-        run: classify,
-    },
-    Decomposition {
-        name: "nan_to_num",
-        handles: &["aten.nan_to_num"],
-        doc: "`y = nan_to_num(x)` --> `y = select(x != x, nan, select(x == inf, posinf, select(x == -inf, neginf, x)))`",
-        run: nan_to_num,
-    },
-    Decomposition {
-        name: "cast",
-        handles: &[
-            "aten.to",
-            "aten._to_copy",
-            "aten.type_as",
-            "prims.convert_element_type",
-            "aten.float",
-            "aten.half",
-            "aten.bfloat16",
-            "aten.double",
-            "aten.int",
-            "aten.long",
-            "aten.bool",
-        ],
-        doc: "Another element type. Floats to integers truncate; of a number that the type cannot hold, it has the last \
-              bits, as in PyTorch's code for processors: -2.18 is 254 as u8.\n\n`y = to(x, f16)` --> `y = ftof x`",
-        run: cast,
-    },
-];
-
-fn function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let y = widened(b, x, |b, x| {
-        let c = |b: &Builder<'_>, v: f64| b.scalar_like(x, v);
-        let one = c(b, 1.0);
-        Ok(match call.name.trim_start_matches("aten.") {
-            "exp" => b.exp(x)?,
-            "exp2" => b.elementwise(ScalarOp::Exp2 { ftz: false }, &[x])?,
-            "expm1" => b.expm1(x)?,
-            "log" => b.log(x)?,
-            "log2" => b.elementwise(ScalarOp::Log2, &[x])?,
-            "log10" => {
-                let l = b.log(x)?;
-                b.mul(l, c(b, std::f64::consts::LOG10_E))?
-            }
-            "log1p" => b.log1p(x)?,
-            "sqrt" => b.sqrt(x)?,
-            "rsqrt" => b.rsqrt(x)?,
-            "reciprocal" => b.div(one, x)?,
-            "sin" => b.sin(x)?,
-            "cos" => b.cos(x)?,
-            "tan" => b.elementwise(ScalarOp::Tan, &[x])?,
-            "sinh" => b.elementwise(ScalarOp::Sinh, &[x])?,
-            "cosh" => b.elementwise(ScalarOp::Cosh, &[x])?,
-            "tanh" => b.tanh(x)?,
-            "atan" => b.elementwise(ScalarOp::Atan2, &[x, one])?,
-            name @ ("asin" | "acos") => {
-                let (p, q) = (b.sub(one, x)?, b.add(one, x)?);
-                let square = b.mul(p, q)?;
-                let root = b.sqrt(square)?;
-                b.elementwise(ScalarOp::Atan2, &if name == "asin" { [x, root] } else { [root, x] })?
-            }
-            "asinh" => asinh(b, x)?,
-            "acosh" => {
-                // log1p(t + sqrt(t*(t + 2))) with t = x - 1
-                let t = b.sub(x, one)?;
-                let s = b.add(x, one)?;
-                let (p, q) = (b.sqrt(t)?, b.sqrt(s)?);
-                let root = b.mul(p, q)?;
-                let sum = b.add(t, root)?;
-                b.log1p(sum)?
-            }
-            "atanh" => {
-                let size = b.abs(x)?;
-                let d = b.sub(one, size)?;
-                let twice = b.add(size, size)?;
-                let q = b.div(twice, d)?;
-                let l = b.log1p(q)?;
-                let half = b.mul(l, c(b, 0.5))?;
-                with_sign(b, half, x)?
-            }
-            "erf" => b.erf(x)?,
-            "erfc" => {
-                let e = b.erf(x)?;
-                b.sub(one, e)?
-            }
-            "logit" => {
-                let eps = number_attr(b, call, "eps", -1.0, b.elem(x))?;
-                let x = match eps {
-                    Arg::Scalar { elem, bits } if number_of(elem, bits) < 0.0 => x,
-                    _ => {
-                        // Of an eps above a half, the lower bound counts first, as in PyTorch.
-                        let high = b.sub(one, eps)?;
-                        let above = b.compare(Predicate::GreaterThan, x, high)?;
-                        let inside = b.select(above, high, x)?;
-                        let below = b.compare(Predicate::LessThan, x, eps)?;
-                        let inside = b.select(below, eps, inside)?;
-                        let unbounded = b.compare(Predicate::LessThan, eps, c(b, 0.0))?;
-                        b.select(unbounded, x, inside)?
-                    }
-                };
-                let rest = b.sub(one, x)?;
-                let q = b.div(x, rest)?;
-                b.log(q)?
-            }
-            "sinc" => {
-                let p = b.mul(x, c(b, std::f64::consts::PI))?;
-                let s = b.sin(p)?;
-                let q = b.div(s, p)?;
-                let zero = b.compare(Predicate::Equal, x, c(b, 0.0))?;
-                b.select(zero, one, q)?
-            }
-            "angle" => {
-                let low = b.compare(Predicate::LessThan, x, c(b, 0.0))?;
-                let angle = b.select(low, c(b, std::f64::consts::PI), c(b, 0.0))?;
-                let nan = b.compare(Predicate::NotEqual, x, x)?;
-                b.select(nan, x, angle)?
-            }
-            "deg2rad" => b.mul(x, c(b, std::f64::consts::PI / 180.0))?,
-            "rad2deg" => b.mul(x, c(b, 180.0 / std::f64::consts::PI))?,
-            other => return Err(Refusal::new(format!("{other} is not a function of this rule"))),
-        })
-    })?;
-    Ok(vec![y])
+rules! {
+    function "Transcendental functions: one operation, or a short formula over them.\n\n\
+         `y = log1p(x)` --> `u = 1 + x`, `y = select(u == 1, x, log(u) * x / (u - 1))`\n\n\
+         `y = asin(x)` --> `y = atan2(x, sqrt((1 - x)*(1 + x)))`" {
+        "aten.exp" => |c| c.x(0).widened(Tensor::exp),
+        "aten.exp2" => |c| c.x(0).widened(Tensor::exp2),
+        "aten.expm1" => |c| c.x(0).widened(Tensor::expm1),
+        "aten.log" => |c| c.x(0).widened(Tensor::log),
+        "aten.log2" => |c| c.x(0).widened(Tensor::log2),
+        "aten.log10" => |c| c.x(0).widened(|x| x.log() * LOG10_E),
+        "aten.log1p" => |c| c.x(0).widened(Tensor::log1p),
+        "aten.sqrt" => |c| c.x(0).widened(Tensor::sqrt),
+        "aten.rsqrt" => |c| c.x(0).widened(Tensor::rsqrt),
+        "aten.reciprocal" => |c| c.x(0).widened(|x| 1.0 / x),
+        "aten.sin" => |c| c.x(0).widened(Tensor::sin),
+        "aten.cos" => |c| c.x(0).widened(Tensor::cos),
+        "aten.tan" => |c| c.x(0).widened(Tensor::tan),
+        "aten.sinh" => |c| c.x(0).widened(Tensor::sinh),
+        "aten.cosh" => |c| c.x(0).widened(Tensor::cosh),
+        "aten.tanh" => |c| c.x(0).widened(Tensor::tanh),
+        "aten.asin" => |c| c.x(0).widened(|x| x.atan2(((1.0 - x) * (x.like(1.0) + x)).sqrt())),
+        "aten.acos" => |c| c.x(0).widened(|x| ((1.0 - x) * (x.like(1.0) + x)).sqrt().atan2(x)),
+        "aten.atan" => |c| c.x(0).widened(|x| x.atan2(1.0)),
+        "aten.asinh" => |c| c.x(0).widened(asinh),
+        // log1p(t + sqrt(t*(t + 2))) with t = x - 1
+        "aten.acosh" => |c| c.x(0).widened(|x| {
+            let (t, s) = (x - 1.0, x + 1.0);
+            (t + t.sqrt() * s.sqrt()).log1p()
+        }),
+        "aten.atanh" => |c| c.x(0).widened(|x| {
+            let size = x.abs();
+            let rest = 1.0 - size;
+            with_sign(((size + size) / rest).log1p() * 0.5, x)
+        }),
+        "aten.erf" => |c| c.x(0).widened(Tensor::erf),
+        "aten.erfc" => |c| c.x(0).widened(|x| 1.0 - x.erf()),
+        "aten.logit" => |c| c.x(0).widened(|x| logit(x, c.number_or("eps", -1.0, x.elem()))),
+        "aten.sinc" => |c| c.x(0).widened(|x| {
+            let p = x * PI;
+            let y = p.sin() / p;
+            x.equals(0.0).select(1.0, y)
+        }),
+        "aten.deg2rad" => |c| c.x(0).widened(|x| x * (PI / 180.0)),
+        "aten.rad2deg" => |c| c.x(0).widened(|x| x * (180.0 / PI)),
+        "aten.angle" => |c| c.x(0).widened(|x| {
+            let angle = x.below(0.0).select(x.like(PI), 0.0);
+            x.is_nan().select(x, angle)
+        }),
+    }
+    rounding "`y = trunc(x)` --> `y = select(x < 0, ceil(x), floor(x))`; integers stay as they are" {
+        "aten.floor" => |c| of_floats(c.x(0), Tensor::floor),
+        "aten.ceil" => |c| of_floats(c.x(0), Tensor::ceil),
+        "aten.round" => round,
+        "aten.trunc" | "aten.fix" => |c| of_floats(c.x(0), trunc),
+        "aten.frac" => |c| of_floats(c.x(0), |x| x - trunc(x)),
+    }
+    sign "`y = sign(x)` --> `y = select(x > 0, 1, select(x < 0, -1, 0))`" {
+        "aten.neg" | "aten.negative" => |c| -c.x(0),
+        "aten.abs" | "aten.absolute" => |c| c.x(0).abs(),
+        "aten.sign" | "aten.sgn" => |c| sign(c.x(0)),
+        "aten.square" => |c| c.x(0) * c.x(0),
+        "aten.positive" => |c| c.x(0),
+    }
+    classify "`y = isnan(x)` --> `y = cmp ne x, x`" {
+        // Integers are finite, and have no sign of a zero.
+        "aten.isnan" => |c| c.x(0).is_nan(),
+        "aten.isinf" => |c| classified(c.x(0), Predicate::NotEqual, |x| x.abs().equals(f64::INFINITY)),
+        "aten.isfinite" => |c| classified(c.x(0), Predicate::Equal, |x| x.abs().below(f64::INFINITY)),
+        "aten.isposinf" => |c| classified(c.x(0), Predicate::NotEqual, |x| x.equals(f64::INFINITY)),
+        "aten.isneginf" => |c| classified(c.x(0), Predicate::NotEqual, |x| x.equals(f64::NEG_INFINITY)),
+        "aten.signbit" => |c| if c.x(0).elem().is_float() { signbit(c.x(0)) } else { c.x(0).below(0.0) },
+    }
+    nan_to_num "`y = nan_to_num(x)` --> `y = select(x != x, nan, select(x == inf, posinf, select(x == -inf, neginf, x)))`" {
+        "aten.nan_to_num" => |c| of_floats(c.x(0), |x| nan_to_num(c, x)),
+    }
+    cast "Another element type. Floats to integers truncate; of a number that the type cannot hold, it has the last \
+         bits, as in PyTorch's code for processors: -2.18 is 254 as u8.\n\n`y = to(x, f16)` --> `y = ftof x`" {
+        // Another tensor's type is taken too (`Tensor.to(other)`).
+        "aten.to" | "aten._to_copy" | "prims.convert_element_type" => |c| {
+            let to = c.elem("dtype")?.or(c.maybe(1).map(Tensor::elem));
+            Ok::<_, Refusal>(to.map_or(c.x(0), |to| c.x(0).cast(to)))
+        },
+        "aten.type_as" => |c| c.x(0).cast(c.x(1).elem()),
+        "aten.float" => |c| c.x(0).cast(Elem::F32),
+        "aten.half" => |c| c.x(0).cast(Elem::F16),
+        "aten.bfloat16" => |c| c.x(0).cast(Elem::BF16),
+        "aten.double" => |c| c.x(0).cast(Elem::F64),
+        "aten.int" => |c| c.x(0).cast(Elem::I32),
+        "aten.long" => |c| c.x(0).cast(Elem::I64),
+        "aten.bool" => |c| c.x(0).cast(Elem::BOOL),
+    }
 }
 
 /// `log1p(a + a*a / (1 + sqrt(a*a + 1)))` of the size; `log(a) + log 2` where the square overflows.
-fn asinh(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
-    let one = b.scalar_like(x, 1.0);
-    let size = b.abs(x)?;
-    let square = b.mul(size, size)?;
-    let sum = b.add(square, one)?;
-    let root = b.sqrt(sum)?;
-    let d = b.add(root, one)?;
-    let q = b.div(square, d)?;
-    let s = b.add(size, q)?;
-    let near = b.log1p(s)?;
-    let log = b.log(size)?;
-    let ln2 = b.scalar_like(x, std::f64::consts::LN_2);
-    let far = b.add(log, ln2)?;
-    let limit = b.scalar_like(x, 1e15);
-    let is_far = b.compare(Predicate::GreaterThan, size, limit)?;
-    let y = b.select(is_far, far, near)?;
-    with_sign(b, y, x)
+fn asinh(x: Tensor<'_>) -> Tensor<'_> {
+    let size = x.abs();
+    let square = size * size;
+    let near = (size + square / ((square + 1.0).sqrt() + 1.0)).log1p();
+    let far = size.log() + LN_2;
+    with_sign(size.above(1e15).select(far, near), x)
 }
 
 /// A value that is not negative, with the sign of `x`; `x` itself where it is 0.
-fn with_sign(b: &mut Builder<'_>, y: Arg, x: Arg) -> Result<Arg> {
-    let zero = b.scalar_like(x, 0.0);
-    let low = b.compare(Predicate::LessThan, x, zero)?;
-    let none = b.compare(Predicate::Equal, x, zero)?;
-    let minus = b.neg(y)?;
-    let y = b.select(low, minus, y)?;
-    b.select(none, x, y)
+fn with_sign<'g>(y: Tensor<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    let (low, none) = (x.below(0.0), x.equals(0.0));
+    none.select(x, low.select(-y, y))
 }
 
-fn rounding(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    if !b.elem(x).is_float() {
-        return Ok(vec![x]);
-    }
-    let y = match call.name {
-        "aten.floor" => b.floor(x)?,
-        "aten.ceil" => b.ceil(x)?,
-        "aten.round" => {
-            let decimals = call.int("decimals", 0)?;
-            if decimals == 0 {
-                b.round_even(x)?
-            } else {
-                let ten = 10f64.powi(decimals.unsigned_abs().min(300) as i32);
-                widened(b, x, |b, x| {
-                    let f = b.scalar_like(x, ten);
-                    let y = if decimals > 0 { b.mul(x, f)? } else { b.div(x, f)? };
-                    let y = b.round_even(y)?;
-                    if decimals > 0 { b.div(y, f) } else { b.mul(y, f) }
-                })?
-            }
-        }
-        "aten.frac" => {
-            let t = trunc(b, x)?;
-            b.sub(x, t)?
-        }
-        _ => trunc(b, x)?,
+fn logit<'g>(x: Tensor<'g>, eps: Tensor<'g>) -> Tensor<'g> {
+    let x = if eps.known().is_some_and(|eps| eps < 0.0) {
+        x
+    } else {
+        // The lower bound counts first where eps is above a half, as in PyTorch.
+        let high = 1.0 - eps;
+        let inside = x.above(high).select(high, x);
+        let inside = x.below(eps).select(eps, inside);
+        eps.below(0.0).select(x, inside)
     };
-    Ok(vec![y])
+    (x / (1.0 - x)).log()
 }
 
-fn sign(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    Ok(vec![match call.name {
-        "aten.neg" | "aten.negative" => b.neg(x)?,
-        "aten.abs" | "aten.absolute" => b.abs(x)?,
-        "aten.square" => b.mul(x, x)?,
-        "aten.positive" => x,
-        _ if b.elem(x).is_bool() => x,
-        _ => {
-            let elem = b.elem(x);
-            let (zero, one) = (ir::scalar(elem, 0.0), ir::scalar(elem, 1.0));
-            let minus = if elem.unsigned { zero } else { ir::scalar(elem, -1.0) };
-            let above = b.compare(Predicate::GreaterThan, x, zero)?;
-            let below = b.compare(Predicate::LessThan, x, zero)?;
-            let low = b.select(below, minus, zero)?;
-            b.select(above, one, low)?
-        }
-    }])
+/// `f` of floats; integers stay as they are.
+fn of_floats<'g>(x: Tensor<'g>, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+    if x.elem().is_float() { f(x) } else { x }
 }
 
-fn classify(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let elem = b.elem(x);
-    if !elem.is_float() {
-        let zero = ir::scalar(elem, 0.0);
-        let pred = match call.name {
-            "aten.signbit" => Predicate::LessThan,
-            "aten.isfinite" => Predicate::Equal,
-            _ => Predicate::NotEqual,
-        };
-        let other = if call.name == "aten.signbit" { zero } else { x };
-        return Ok(vec![b.compare(pred, x, other)?]);
+fn round<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
+    if !c.x(0).elem().is_float() {
+        return Ok(c.x(0));
     }
-    let inf = ir::scalar(elem, f64::INFINITY);
-    Ok(vec![match call.name {
-        "aten.isnan" => b.compare(Predicate::NotEqual, x, x)?,
-        "aten.isposinf" => b.compare(Predicate::Equal, x, inf)?,
-        "aten.isneginf" => {
-            let low = ir::scalar(elem, f64::NEG_INFINITY);
-            b.compare(Predicate::Equal, x, low)?
-        }
-        "aten.signbit" => {
-            let (zero, one) = (ir::scalar(elem, 0.0), ir::scalar(elem, 1.0));
-            let inverse = b.div(one, x)?;
-            let below = b.compare(Predicate::LessThan, x, zero)?;
-            let zero_below = b.compare(Predicate::LessThan, inverse, zero)?;
-            b.or(below, zero_below)?
-        }
-        name => {
-            let size = b.abs(x)?;
-            let pred = if name == "aten.isinf" { Predicate::Equal } else { Predicate::LessThan };
-            b.compare(pred, size, inf)?
-        }
-    }])
+    let decimals = c.int("decimals", 0)?;
+    let ten = 10f64.powi(decimals.unsigned_abs().min(300) as i32);
+    Ok(match decimals {
+        0 => c.x(0).round_even(),
+        1.. => c.x(0).widened(|x| (x * ten).round_even() / ten),
+        _ => c.x(0).widened(|x| (x / ten).round_even() * ten),
+    })
+}
+
+fn sign(x: Tensor<'_>) -> Tensor<'_> {
+    let elem = x.elem();
+    if elem.is_bool() {
+        return x;
+    }
+    let (above, below) = (x.above(0.0), x.below(0.0));
+    let low = below.select(x.like(if elem.unsigned { 0.0 } else { -1.0 }), 0.0);
+    above.select(1.0, low)
+}
+
+/// `f` of floats. An integer's answer is the same for all: how it compares with itself.
+fn classified<'g>(x: Tensor<'g>, integers: Predicate, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+    if x.elem().is_float() { f(x) } else { x.compare(integers, x) }
+}
+
+/// True for negative floats: the sign of a zero shows in its reciprocal.
+pub(super) fn signbit(x: Tensor<'_>) -> Tensor<'_> {
+    let inverse = 1.0 / x;
+    x.below(0.0) | inverse.below(0.0)
 }
 
 /// The greatest finite number of a float type.
@@ -326,41 +180,11 @@ pub(super) fn largest(elem: Elem) -> f64 {
     }
 }
 
-fn nan_to_num(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let elem = b.elem(x);
-    if !elem.is_float() {
-        return Ok(vec![x]);
-    }
-    let max = largest(elem);
-    let nan = number_attr(b, call, "nan", 0.0, elem)?;
-    let high = number_attr(b, call, "posinf", max, elem)?;
-    let low = number_attr(b, call, "neginf", -max, elem)?;
-    let (inf, minus) = (ir::scalar(elem, f64::INFINITY), ir::scalar(elem, f64::NEG_INFINITY));
-    let is_low = b.compare(Predicate::Equal, x, minus)?;
-    let y = b.select(is_low, low, x)?;
-    let is_high = b.compare(Predicate::Equal, x, inf)?;
-    let y = b.select(is_high, high, y)?;
-    let is_nan = b.compare(Predicate::NotEqual, x, x)?;
-    Ok(vec![b.select(is_nan, nan, y)?])
-}
-
-fn cast(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let to = match call.name {
-        "aten.type_as" => Some(b.elem(call.arg(1)?)),
-        "aten.float" => Some(Elem::F32),
-        "aten.half" => Some(Elem::F16),
-        "aten.bfloat16" => Some(Elem::BF16),
-        "aten.double" => Some(Elem::F64),
-        "aten.int" => Some(Elem::I32),
-        "aten.long" => Some(Elem::I64),
-        "aten.bool" => Some(Elem::BOOL),
-        // Another tensor whose type is taken (`Tensor.to(other)`).
-        _ => call.elem("dtype")?.or(call.opt(1).map(|o| b.elem(o))),
-    };
-    Ok(vec![match to {
-        Some(to) => cast_to(b, x, to)?,
-        None => x,
-    }])
+fn nan_to_num<'g>(c: &Call<'g>, x: Tensor<'g>) -> Tensor<'g> {
+    let (elem, max) = (x.elem(), largest(x.elem()));
+    let nan = c.number_or("nan", 0.0, elem);
+    let (high, low) = (c.number_or("posinf", max, elem), c.number_or("neginf", -max, elem));
+    let y = x.equals(f64::NEG_INFINITY).select(low, x);
+    let y = x.equals(f64::INFINITY).select(high, y);
+    x.is_nan().select(nan, y)
 }

@@ -2,137 +2,65 @@
 //! has made writes through views explicit.
 
 use super::types::{axes_attr, axis_attr, cast, distinct, same_place};
-use super::{Call, Decomposition, normal_axis};
+use super::{Call, normal_axis, old};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, Coord, MapSource, ScatterOp};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
-pub(super) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "identity",
-        handles: &[
-            "aten.contiguous",
-            "aten.clone",
-            "aten.detach",
-            "aten.alias",
-            "aten.lift_fresh",
-            "aten.lift_fresh_copy",
-            "aten.lift",
-            "aten.resolve_conj",
-            "aten.resolve_neg",
-            "aten.cpu",
-            "prims.view_of",
-            "aten.copy",
-        ],
-        doc: "Copies vanish: values are immutable. `copy(a, b)` is `b` in the type and shape of `a`.\n\n`y = clone(x)` --> `y = x`",
-        run: identity,
-    },
-    Decomposition {
-        name: "reshape",
-        handles: &[
-            "aten.view",
-            "aten.reshape",
-            "aten._unsafe_view",
-            "aten._reshape_alias",
-            "aten.view_as",
-            "aten.reshape_as",
-            "aten.flatten",
-            "aten.ravel",
-            "aten.unflatten",
-            "aten.view_copy",
-        ],
-        doc: "The same elements in row-major order in another shape; one extent may be -1.\n\n\
-              `y = view(x [6], [2, 3])` --> `y [2, 3] = map x[i0*3 + i1]`\n\nRefuses a different number of elements.",
-        run: reshape,
-    },
-    Decomposition {
-        name: "as_strided",
-        handles: &["aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"],
-        doc: "Elements of a row-major tensor by their distance from its first one.\n\n\
-              `y = as_strided(x [6], [2, 3], [1, 2], 1)` --> `y [2, 3] = map x[i0 + i1*2 + 1]`\n\n\
-              `y = as_strided_scatter(x, part, ..)` is `x` with the elements of `part` there. Refuses what may reach beyond \
-              the tensor.",
-        run: as_strided,
-    },
-    Decomposition {
-        name: "axes",
-        handles: &["aten.unsqueeze", "aten.squeeze", "aten.atleast_1d", "aten.atleast_2d", "aten.atleast_3d"],
-        doc: "Adds or drops axes of extent 1.\n\n`y = unsqueeze(x [3], 0)` --> `y [1, 3] = map x[i1]`",
-        run: axes,
-    },
-    Decomposition {
-        name: "permute",
-        handles: &[
-            "aten.permute",
-            "aten.permute_copy",
-            "aten.transpose",
-            "aten.t",
-            "aten.numpy_T",
-            "aten.mT",
-            "aten.swapaxes",
-            "aten.swapdims",
-            "aten.movedim",
-            "aten.moveaxis",
-            "aten.adjoint",
-        ],
-        doc: "Another order of the axes.\n\n`y = t(x [2, 3])` --> `y [3, 2] = map x[i1, i0]`",
-        run: permute,
-    },
-    Decomposition {
-        name: "expand",
-        handles: &["aten.expand", "aten.expand_as", "aten.broadcast_to", "aten.broadcast_tensors"],
-        doc: "Stretches extents of 1; -1 keeps an extent.\n\n`y = expand(x [3, 1], [3, 4])` --> `y [3, 4] = map x[i0, 0]`",
-        run: expand,
-    },
-    Decomposition {
-        name: "repeat",
-        handles: &["aten.repeat", "aten.tile", "aten.repeat_interleave"],
-        doc: "Copies of a tensor one after the other, or of each element.\n\n\
-              `y = repeat(x [3], [2])` --> `y [6] = map x[i0 % 3]`\n\n\
-              `y = repeat_interleave(x [3], 2)` --> `y [6] = map x[i0 // 2]`\n\nRefuses a count for each element: the shape depends on data.",
-        run: repeat,
-    },
-    Decomposition {
-        name: "flip",
-        handles: &["aten.flip", "aten.roll", "aten.rot90"],
-        doc: "`y = flip(x [3])` --> `y = map x[2 - i0]`\n\n`y = roll(x [3], 1)` --> `y = map x[(i0 + 2) % 3]`",
-        run: flip,
-    },
-    Decomposition {
-        name: "cat",
-        handles: &["aten.cat", "aten.concat", "aten.concatenate", "aten.stack", "aten.hstack", "aten.vstack"],
-        doc: "One after the other along an axis, or along a new one.\n\n\
-              `y = cat(a [2], b [3])` --> `y [5] = map a[i0] where i0 < 2 else b[i0 - 2]`",
-        run: cat,
-    },
-    Decomposition {
-        name: "triangle",
-        handles: &["aten.tril", "aten.triu"],
-        doc: "One side of a diagonal, zeros on the other.\n\n\
-              `y = tril(x)` --> `y = map x[i0, i1] where i1 <= i0 else 0`",
-        run: triangle,
-    },
-    Decomposition {
-        name: "diagonal",
-        handles: &["aten.diagonal", "aten.trace", "aten.diag", "aten.diag_embed"],
-        doc: "`y = diagonal(x)` --> `y = map x[i0, i0]`",
-        run: diagonal,
-    },
-    Decomposition {
-        name: "meshgrid",
-        handles: &["aten.meshgrid"],
-        doc: "`y, z = meshgrid(a, b)` --> `y = map a[i0]`, `z = map b[i1]`",
-        run: meshgrid,
-    },
-    Decomposition {
-        name: "pixels",
-        handles: &["aten.pixel_shuffle", "aten.pixel_unshuffle", "aten.channel_shuffle"],
-        doc: "Channels become space, or space becomes channels.\n\n\
-              `y = pixel_shuffle(x, r)` --> reshape, permute, reshape",
-        run: pixels,
-    },
-];
+rules! {
+    identity "Copies vanish: values are immutable. `copy(a, b)` is `b` in the type and shape of `a`.\n\n`y = clone(x)` --> `y = x`" {
+        "aten.contiguous" | "aten.clone" | "aten.detach" | "aten.alias" | "aten.lift_fresh" | "aten.lift_fresh_copy" |
+        "aten.lift" | "aten.resolve_conj" | "aten.resolve_neg" | "aten.cpu" | "prims.view_of" | "aten.copy" => old(identity),
+    }
+    reshape "The same elements in row-major order in another shape; one extent may be -1.\n\n\
+         `y = view(x [6], [2, 3])` --> `y [2, 3] = map x[i0*3 + i1]`\n\nRefuses a different number of elements." {
+        "aten.view" | "aten.reshape" | "aten._unsafe_view" | "aten._reshape_alias" | "aten.view_as" | "aten.reshape_as" |
+        "aten.flatten" | "aten.ravel" | "aten.unflatten" | "aten.view_copy" => old(reshape),
+    }
+    as_strided "Elements of a row-major tensor by their distance from its first one.\n\n\
+         `y = as_strided(x [6], [2, 3], [1, 2], 1)` --> `y [2, 3] = map x[i0 + i1*2 + 1]`\n\n\
+         `y = as_strided_scatter(x, part, ..)` is `x` with the elements of `part` there. Refuses what may reach beyond \
+         the tensor." {
+        "aten.as_strided" | "aten.as_strided_copy" | "aten.as_strided_scatter" => old(as_strided),
+    }
+    axes "Adds or drops axes of extent 1.\n\n`y = unsqueeze(x [3], 0)` --> `y [1, 3] = map x[i1]`" {
+        "aten.unsqueeze" | "aten.squeeze" | "aten.atleast_1d" | "aten.atleast_2d" | "aten.atleast_3d" => old(axes),
+    }
+    permute "Another order of the axes.\n\n`y = t(x [2, 3])` --> `y [3, 2] = map x[i1, i0]`" {
+        "aten.permute" | "aten.permute_copy" | "aten.transpose" | "aten.t" | "aten.numpy_T" | "aten.mT" | "aten.swapaxes" |
+        "aten.swapdims" | "aten.movedim" | "aten.moveaxis" | "aten.adjoint" => old(permute),
+    }
+    expand "Stretches extents of 1; -1 keeps an extent.\n\n`y = expand(x [3, 1], [3, 4])` --> `y [3, 4] = map x[i0, 0]`" {
+        "aten.expand" | "aten.expand_as" | "aten.broadcast_to" | "aten.broadcast_tensors" => old(expand),
+    }
+    repeat "Copies of a tensor one after the other, or of each element.\n\n\
+         `y = repeat(x [3], [2])` --> `y [6] = map x[i0 % 3]`\n\n\
+         `y = repeat_interleave(x [3], 2)` --> `y [6] = map x[i0 // 2]`\n\nRefuses a count for each element: the shape depends on data." {
+        "aten.repeat" | "aten.tile" | "aten.repeat_interleave" => old(repeat),
+    }
+    flip "`y = flip(x [3])` --> `y = map x[2 - i0]`\n\n`y = roll(x [3], 1)` --> `y = map x[(i0 + 2) % 3]`" {
+        "aten.flip" | "aten.roll" | "aten.rot90" => old(flip),
+    }
+    cat "One after the other along an axis, or along a new one.\n\n\
+         `y = cat(a [2], b [3])` --> `y [5] = map a[i0] where i0 < 2 else b[i0 - 2]`" {
+        "aten.cat" | "aten.concat" | "aten.concatenate" | "aten.stack" | "aten.hstack" | "aten.vstack" => old(cat),
+    }
+    triangle "One side of a diagonal, zeros on the other.\n\n\
+         `y = tril(x)` --> `y = map x[i0, i1] where i1 <= i0 else 0`" {
+        "aten.tril" | "aten.triu" => old(triangle),
+    }
+    diagonal "`y = diagonal(x)` --> `y = map x[i0, i0]`" {
+        "aten.diagonal" | "aten.trace" | "aten.diag" | "aten.diag_embed" => old(diagonal),
+    }
+    meshgrid "`y, z = meshgrid(a, b)` --> `y = map a[i0]`, `z = map b[i1]`" {
+        "aten.meshgrid" => old(meshgrid),
+    }
+    pixels "Channels become space, or space becomes channels.\n\n\
+         `y = pixel_shuffle(x, r)` --> reshape, permute, reshape" {
+        "aten.pixel_shuffle" | "aten.pixel_unshuffle" | "aten.channel_shuffle" => old(pixels),
+    }
+}
 
 fn identity(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;

@@ -2,26 +2,20 @@
 
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::{Call, Decomposition, normal_axis};
+use crate::graph::decompose::{Call, normal_axis, old};
 use crate::graph::ir::{self, Arg, Coord};
 use crate::index::Ix;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "onnx_non_max_suppression",
-        handles: &["onnx.NonMaxSuppression"],
-        doc: "Boxes by falling scores, without those that overlap a better one; of known boxes and scores.\n\n\
-              `y = NonMaxSuppression(boxes, scores)` --> `y = constant [[batch, class, box], ..]`",
-        run: non_max_suppression,
-    },
-    Decomposition {
-        name: "onnx_unique",
-        handles: &["onnx.Unique"],
-        doc: "Elements or slices without repetitions, of which the numbers are known.\n\n\
-              `y, first, inverse, counts = Unique(x)` --> `y = gather x[first]`, and constants",
-        run: unique,
-    },
-];
+rules! {
+    onnx_non_max_suppression "Boxes by falling scores, without those that overlap a better one; of known boxes and scores.\n\n\
+         `y = NonMaxSuppression(boxes, scores)` --> `y = constant [[batch, class, box], ..]`" {
+        "onnx.NonMaxSuppression" => old(non_max_suppression),
+    }
+    onnx_unique "Elements or slices without repetitions, of which the numbers are known.\n\n\
+         `y, first, inverse, counts = Unique(x)` --> `y = gather x[first]`, and constants" {
+        "onnx.Unique" => old(unique),
+    }
+}
 
 /// The most elements that are compared with one another.
 const MOST: usize = 4096;

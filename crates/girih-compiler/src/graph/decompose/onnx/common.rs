@@ -1,4 +1,4 @@
-//! What the rules for ONNX operators share: operands that must be known when the model is compiled, axes that are an
+//! Helpers that the rules for ONNX operators share: operands that must be known when the model is compiled, axes that are an
 //! attribute or an operand, indices that count from the end.
 
 use crate::graph::Elem;

@@ -3,70 +3,46 @@
 use super::common::{from_start, known_ints};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::{Call, Decomposition, normal_axis};
+use crate::graph::decompose::{Call, normal_axis, old};
 use crate::graph::ir::{self, Arg, Coord, ScatterOp};
 use crate::index::{Cmp, Ix};
 use crate::num::op::Predicate;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "onnx_gather",
-        handles: &["onnx.Gather"],
-        doc: "Slices of an axis at indices; negative ones count from the end. One known index is a map.\n\n\
-              `y = Gather(x, i)` --> `y = gather x[i, i1, ..]`",
-        run: gather,
-    },
-    Decomposition {
-        name: "onnx_gather_elements",
-        handles: &["onnx.GatherElements"],
-        doc: "One element for each index.\n\n`y = GatherElements(x, i)` --> `y = gather x[i, i1, ..]`",
-        run: gather_elements,
-    },
-    Decomposition {
-        name: "onnx_gather_nd",
-        handles: &["onnx.GatherND"],
-        doc: "Slices at tuples of indices, which are in the last axis.\n\n\
-              `y = GatherND(x, i)` --> `y = gather x[i[.., 0], i[.., 1], ..]`",
-        run: gather_nd,
-    },
-    Decomposition {
-        name: "onnx_scatter",
-        handles: &["onnx.ScatterElements", "onnx.Scatter", "onnx.ScatterND"],
-        doc: "A copy in which elements at indices are replaced by updates or combined with them, in their order.\n\n\
-              `y = ScatterElements(x, i, u)` --> `y = scatter x[i, i1, ..] u`",
-        run: scatter,
-    },
-    Decomposition {
-        name: "onnx_one_hot",
-        handles: &["onnx.OneHot"],
-        doc: "A new axis that is `on` at the index, `off` elsewhere.\n\n\
-              `y = OneHot(i, depth, v)` --> `y = select(i == index, v[1], v[0])`",
-        run: one_hot,
-    },
-    Decomposition {
-        name: "onnx_compress",
-        handles: &["onnx.Compress"],
-        doc: "The slices where a condition holds, which must be known when the model is compiled.\n\n\
-              `y = Compress(x, c)` --> `y = gather x[constant, ..]`",
-        run: compress,
-    },
-    Decomposition {
-        name: "onnx_non_zero",
-        handles: &["onnx.NonZero"],
-        doc: "The positions of what is not 0, of a tensor known when the model is compiled.\n\n\
-              `y = NonZero(x)` --> `y = constant`",
-        run: non_zero,
-    },
-    Decomposition {
-        name: "onnx_reverse_sequence",
-        handles: &["onnx.ReverseSequence"],
-        doc: "Reverses the first so many elements along the time axis, for each batch another number.\n\n\
-              `y = ReverseSequence(x, n)` --> `y = gather x[select(i0 < n, n - 1 - i0, i0), i1, ..]`",
-        run: reverse_sequence,
-    },
-];
+rules! {
+    onnx_gather "Slices of an axis at indices; negative ones count from the end. One known index is a map.\n\n\
+         `y = Gather(x, i)` --> `y = gather x[i, i1, ..]`" {
+        "onnx.Gather" => old(gather),
+    }
+    onnx_gather_elements "One element for each index.\n\n`y = GatherElements(x, i)` --> `y = gather x[i, i1, ..]`" {
+        "onnx.GatherElements" => old(gather_elements),
+    }
+    onnx_gather_nd "Slices at tuples of indices, which are in the last axis.\n\n\
+         `y = GatherND(x, i)` --> `y = gather x[i[.., 0], i[.., 1], ..]`" {
+        "onnx.GatherND" => old(gather_nd),
+    }
+    onnx_scatter "A copy in which elements at indices are replaced by updates or combined with them, in their order.\n\n\
+         `y = ScatterElements(x, i, u)` --> `y = scatter x[i, i1, ..] u`" {
+        "onnx.ScatterElements" | "onnx.Scatter" | "onnx.ScatterND" => old(scatter),
+    }
+    onnx_one_hot "A new axis that is `on` at the index, `off` elsewhere.\n\n\
+         `y = OneHot(i, depth, v)` --> `y = select(i == index, v[1], v[0])`" {
+        "onnx.OneHot" => old(one_hot),
+    }
+    onnx_compress "The slices where a condition holds, which must be known when the model is compiled.\n\n\
+         `y = Compress(x, c)` --> `y = gather x[constant, ..]`" {
+        "onnx.Compress" => old(compress),
+    }
+    onnx_non_zero "The positions of what is not 0, of a tensor known when the model is compiled.\n\n\
+         `y = NonZero(x)` --> `y = constant`" {
+        "onnx.NonZero" => old(non_zero),
+    }
+    onnx_reverse_sequence "Reverses the first so many elements along the time axis, for each batch another number.\n\n\
+         `y = ReverseSequence(x, n)` --> `y = gather x[select(i0 < n, n - 1 - i0, i0), i1, ..]`" {
+        "onnx.ReverseSequence" => old(reverse_sequence),
+    }
+}
 
-/// `indices` with so many axes of extent 1 behind its own.
+/// `indices` with `count` axes of extent 1 behind its own.
 fn trailing(b: &mut Builder<'_>, indices: Arg, count: usize) -> Result<Arg> {
     let rank = b.rank(indices);
     let axes: Vec<usize> = (rank..rank + count).collect();
@@ -131,7 +107,7 @@ fn check_elements(b: &Builder<'_>, from: &[Ix], shape: &[Ix], axis: usize) -> Re
     Err(Refusal::new(format!("indices of shape {shape} do not fit a tensor of shape {from}")))
 }
 
-/// The index tensors of tuples that stand in the last axis, each with so many axes of extent 1 behind.
+/// The index tensors of tuples that stand in the last axis, each with axes of extent 1 behind.
 fn tuples(b: &mut Builder<'_>, indices: Arg, into: &[Ix], behind: usize) -> Result<Vec<Arg>> {
     let last = b.rank(indices) - 1;
     let mut out = vec![];

@@ -2,26 +2,20 @@
 
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::window::{masked, onnx_slides};
-use crate::graph::decompose::{Call, Decomposition, normal_axis};
+use crate::graph::decompose::{Call, normal_axis, old};
 use crate::graph::ir::{Arg, MapSource, ReduceOp, axis};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "col2im",
-        handles: &["onnx.Col2Im"],
-        doc: "Adds overlapping blocks into an image: each element sums the blocks that cover it.\n\n\
-              `y = col2im(x)` --> `y = reduce sum (map x[.., k, (i + pad - k*dilation) / stride] else 0) over k`",
-        run: col2im,
-    },
-    Decomposition {
-        name: "center_crop_pad",
-        handles: &["onnx.CenterCropPad"],
-        doc: "Cuts from both ends, or pads them with zeros.\n\n\
-              `y = center_crop_pad(x)` --> `y = map x[i + start] else 0`",
-        run: center_crop_pad,
-    },
-];
+rules! {
+    col2im "Adds overlapping blocks into an image: each element sums the blocks that cover it.\n\n\
+         `y = col2im(x)` --> `y = reduce sum (map x[.., k, (i + pad - k*dilation) / stride] else 0) over k`" {
+        "onnx.Col2Im" => old(col2im),
+    }
+    center_crop_pad "Cuts from both ends, or pads them with zeros.\n\n\
+         `y = center_crop_pad(x)` --> `y = map x[i + start] else 0`" {
+        "onnx.CenterCropPad" => old(center_crop_pad),
+    }
+}
 
 /// `(x [n, c * blocks, l], image_shape, block_shape)` to `[n, c, image..]`.
 fn col2im(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

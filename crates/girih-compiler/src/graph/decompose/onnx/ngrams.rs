@@ -2,20 +2,19 @@
 
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::{Call, Decomposition};
+use crate::graph::decompose::{Call, old};
 use crate::graph::ir::{Arg, Coord, MAX_EXTENT, ReduceOp, ScatterOp, axis};
 use crate::index::{Cmp, Cond, Ix};
 use crate::num::op::Predicate;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
-    name: "onnx_ngrams",
-    handles: &["onnx.TfIdfVectorizer"],
-    doc: "How often each n-gram of a list stands in a row: its elements at equal distances, of one more than the skips that are allowed \
-          at most; single elements count once. Counts, whether there are any, or counts, by a weight of the n-gram.\n\n\
-          `y = TfIdfVectorizer(x)` --> for each length and distance `sum over p of and over k (x[p + k * distance] == pool[.., k])`, \
-          scattered to `ngram_indexes`\n\nRefuses strings, and an n-gram that is listed twice.",
-    run: ngrams,
-}];
+rules! {
+    onnx_ngrams "How often each n-gram of a list stands in a row: its elements at equal distances, of one more than the skips that are allowed \
+         at most; single elements count once. Counts, whether there are any, or counts, by a weight of the n-gram.\n\n\
+         `y = TfIdfVectorizer(x)` --> for each length and distance `sum over p of and over k (x[p + k * distance] == pool[.., k])`, \
+         scattered to `ngram_indexes`\n\nRefuses strings, and an n-gram that is listed twice." {
+        "onnx.TfIdfVectorizer" => old(ngrams),
+    }
+}
 
 /// The n-grams of one length: where they begin in the list, and how many there are.
 struct Length {

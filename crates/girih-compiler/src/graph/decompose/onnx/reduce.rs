@@ -1,202 +1,162 @@
 //! ONNX reductions. f16 and bf16 are summed in f32.
 
-use super::common::{axes_either, known_ints, normal_axes};
+use super::common::{axes_either, known, known_ints, normal_axes};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::{Call, Decomposition, normal_axis};
-use crate::graph::ir::{self, Arg, ReduceOp, ScanOp};
+use crate::graph::build::{Refusal, Result};
+use crate::graph::decompose::expr::{Tensor, all};
+use crate::graph::decompose::{Call, normal_axis};
+use crate::graph::ir::{Arg, ReduceOp, ScanOp};
 use crate::index::Ix;
-use crate::num::op::Predicate;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "onnx_reduce",
-        handles: &[
-            "onnx.ReduceSum",
-            "onnx.ReduceMean",
-            "onnx.ReduceProd",
-            "onnx.ReduceMax",
-            "onnx.ReduceMin",
-            "onnx.ReduceL1",
-            "onnx.ReduceL2",
-            "onnx.ReduceSumSquare",
-            "onnx.ReduceLogSum",
-            "onnx.ReduceLogSumExp",
-        ],
-        doc: "Over axes, by default all. An empty list means all too, or none where `noop_with_empty_axes`; the function \
-              of the elements and of the result is applied all the same.\n\n\
-              `y = ReduceL2(x)` --> `s = reduce sum x*x`, `y = sqrt s`",
-        run: reduce,
-    },
-    Decomposition {
-        name: "onnx_arg",
-        handles: &["onnx.ArgMax", "onnx.ArgMin"],
-        doc: "The position of the greatest or least element: the first of equals, or the last.\n\n\
-              `y = ArgMax(x)` --> `y = reduce argmax x`",
-        run: arg,
-    },
-    Decomposition {
-        name: "onnx_cumulative",
-        handles: &["onnx.CumSum", "onnx.CumProd"],
-        doc: "Running sums or products along an axis.\n\n`y = CumSum(x, axis)` --> `y = scan sum x`",
-        run: cumulative,
-    },
-    Decomposition {
-        name: "onnx_top_k",
-        handles: &["onnx.TopK"],
-        doc: "The greatest or least k along an axis in order, and their positions; of equals the first comes first.\n\n\
-              `v, i = TopK(x, k)` --> `s, o = sort x`, `v = map s[..k]`, `i = map o[..k]`",
-        run: top_k,
-    },
-];
+rules! {
+    onnx_reduce "Over axes, by default all. An empty list means all too, or none where `noop_with_empty_axes`; the function \
+         of the elements and of the result is applied all the same.\n\n\
+         `y = ReduceL2(x)` --> `s = reduce sum x*x`, `y = sqrt s`" {
+        "onnx.ReduceSum" => |c| reduce(c, |x, over| over.sum(x)),
+        "onnx.ReduceMean" => |c| reduce(c, |x, over| match over.axes.is_empty() {
+            true => x,
+            false => if x.elem().is_float() { x } else { x.to(Elem::F64) }.mean(&over.axes, over.keep),
+        }),
+        "onnx.ReduceProd" => |c| reduce(c, |x, over| over.fold(ReduceOp::Prod, x)),
+        "onnx.ReduceMax" => |c| over(c).map(|over| over.fold(ReduceOp::Max, c.x(0))),
+        "onnx.ReduceMin" => |c| over(c).map(|over| over.fold(ReduceOp::Min, c.x(0))),
+        "onnx.ReduceL1" => |c| reduce(c, |x, over| over.sum(x.abs())),
+        "onnx.ReduceL2" => |c| reduce(c, |x, over| floating(over.sum(x * x)).sqrt()),
+        "onnx.ReduceSumSquare" => |c| reduce(c, |x, over| over.sum(x * x)),
+        "onnx.ReduceLogSum" => |c| logarithm(c, |x, over| floating(over.sum(x)).log()),
+        "onnx.ReduceLogSumExp" => |c| logarithm(c, |x, over| over.log_sum_exp(floating(x))),
+    }
+    onnx_arg "The position of the greatest or least element: the first of equals, or the last.\n\n\
+         `y = ArgMax(x)` --> `y = reduce argmax x`" {
+        "onnx.ArgMax" => |c| arg(c, ReduceOp::ArgMax { last: c.flag("select_last_index", false)? }),
+        "onnx.ArgMin" => |c| arg(c, ReduceOp::ArgMin { last: c.flag("select_last_index", false)? }),
+    }
+    onnx_cumulative "Running sums or products along an axis.\n\n`y = CumSum(x, axis)` --> `y = scan sum x`" {
+        "onnx.CumSum" => |c| cumulative(c, ScanOp::Sum),
+        "onnx.CumProd" => |c| cumulative(c, ScanOp::Prod),
+    }
+    onnx_top_k "The greatest or least k along an axis in order, and their positions; of equals the first comes first.\n\n\
+         `v, i = TopK(x, k)` --> `s, o = sort x`, `v = map s[..k]`, `i = map o[..k]`" {
+        "onnx.TopK" => top_k,
+    }
+}
 
-fn reduce(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let rank = b.rank(x);
-    let given = axes_either(b, call, 1)?.unwrap_or_default();
+/// The axes that a reduction folds.
+struct Over {
+    axes: Vec<usize>,
+    keep: bool,
+}
+
+fn over(c: &Call<'_>) -> Result<Over> {
+    let rank = c.x(0).rank()?;
+    let given = c.cx.read(|b| axes_either(b, c, 1))?.unwrap_or_default();
     let axes = if !given.is_empty() {
         normal_axes(&given, rank)?
-    } else if call.flag("noop_with_empty_axes", false)? {
+    } else if c.flag("noop_with_empty_axes", false)? {
         vec![]
     } else {
-        (0..rank).collect()
+        all(rank)
     };
-    let keep = call.flag("keepdims", true)?;
-    let narrow = b.elem(x);
-    let wide = b.wide(x);
-    let sums = !matches!(call.name, "onnx.ReduceMax" | "onnx.ReduceMin");
-    let x = if sums { b.convert(x, wide)? } else { x };
-    let y = match call.name {
-        "onnx.ReduceMax" => fold(b, ReduceOp::Max, x, &axes, keep)?,
-        "onnx.ReduceMin" => fold(b, ReduceOp::Min, x, &axes, keep)?,
-        "onnx.ReduceProd" => fold(b, ReduceOp::Prod, x, &axes, keep)?,
-        "onnx.ReduceSum" => fold(b, ReduceOp::Sum, x, &axes, keep)?,
-        "onnx.ReduceMean" if axes.is_empty() => x,
-        "onnx.ReduceMean" if wide.is_float() => b.mean(x, &axes, keep)?,
-        "onnx.ReduceMean" => {
-            let x = b.convert(x, Elem::F64)?;
-            b.mean(x, &axes, keep)?
-        }
-        "onnx.ReduceL1" => {
-            let x = b.abs(x)?;
-            fold(b, ReduceOp::Sum, x, &axes, keep)?
-        }
-        "onnx.ReduceSumSquare" => {
-            let x = b.mul(x, x)?;
-            fold(b, ReduceOp::Sum, x, &axes, keep)?
-        }
-        "onnx.ReduceL2" => {
-            let x = b.mul(x, x)?;
-            let s = fold(b, ReduceOp::Sum, x, &axes, keep)?;
-            let s = floating(b, s)?;
-            b.sqrt(s)?
-        }
-        "onnx.ReduceLogSum" => {
-            let s = fold(b, ReduceOp::Sum, x, &axes, keep)?;
-            let s = floating(b, s)?;
-            b.log(s)?
-        }
-        _ => log_sum_exp(b, x, &axes, keep)?,
-    };
-    // The logarithm of a sum below 0 is NaN.
-    let is_log = call.name.contains("Log") && narrow.is_int();
-    Ok(vec![if is_log { b.truncated(y, narrow)? } else { b.convert(y, narrow)? }])
+    Ok(Over { axes, keep: c.flag("keepdims", true)? })
 }
 
-fn floating(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
-    if b.elem(x).is_float() { Ok(x) } else { b.convert(x, Elem::F64) }
+/// `f` in the type that sums are made in.
+fn reduce<'g>(c: &Call<'g>, f: fn(Tensor<'g>, &Over) -> Tensor<'g>) -> Result<Tensor<'g>> {
+    let over = over(c)?;
+    Ok(c.x(0).in_wide(|x| f(x, &over)))
 }
 
-/// No axes leave the tensor as it is, an axis without elements gives the operation's neutral element.
-fn fold(b: &mut Builder<'_>, op: ReduceOp, x: Arg, axes: &[usize], keep: bool) -> Result<Arg> {
-    let elem = b.elem(x);
-    let op = match op {
-        ReduceOp::Max if elem.is_bool() => ReduceOp::Or,
-        ReduceOp::Min if elem.is_bool() => ReduceOp::And,
-        op => op,
-    };
-    if axes.is_empty() {
-        return Ok(x);
+/// The same; the logarithm of a sum below 0 is NaN.
+fn logarithm<'g>(c: &Call<'g>, f: fn(Tensor<'g>, &Over) -> Tensor<'g>) -> Result<Tensor<'g>> {
+    let (over, narrow) = (over(c)?, c.x(0).elem());
+    let y = f(c.x(0).wide(), &over);
+    Ok(if narrow.is_int() { c.cx.made(&[y], |b| b.truncated(y.arg, narrow)) } else { y.to(narrow) })
+}
+
+fn floating(x: Tensor<'_>) -> Tensor<'_> {
+    if x.elem().is_float() { x } else { x.to(Elem::F64) }
+}
+
+impl Over {
+    fn sum<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
+        self.fold(ReduceOp::Sum, x)
     }
-    let mut shape = b.shape(x);
-    if axes.iter().any(|a| shape.get(*a).is_some_and(|n| n.is_const(0))) {
+
+    /// No axes leave the tensor as it is, an axis without elements gives the operation's neutral element.
+    fn fold<'g>(&self, op: ReduceOp, x: Tensor<'g>) -> Tensor<'g> {
+        let elem = x.elem();
+        let op = match op {
+            ReduceOp::Max if elem.is_bool() => ReduceOp::Or,
+            ReduceOp::Min if elem.is_bool() => ReduceOp::And,
+            op => op,
+        };
+        let mut shape = match x.shape() {
+            Ok(shape) if !self.axes.is_empty() => shape,
+            _ => return x,
+        };
+        if !self.axes.iter().any(|a| shape.get(*a).is_some_and(|n| n.is_const(0))) {
+            return x.reduce(op, &self.axes, self.keep);
+        }
         let value = match op {
-            ReduceOp::Prod => ir::scalar(elem, 1.0),
-            ReduceOp::And => Arg::Scalar { elem, bits: 1 },
-            ReduceOp::Max if elem.is_float() => ir::scalar(elem, f64::NEG_INFINITY),
-            ReduceOp::Min if elem.is_float() => ir::scalar(elem, f64::INFINITY),
+            ReduceOp::Prod | ReduceOp::And => x.like(1.0),
+            ReduceOp::Max if elem.is_float() => x.like(f64::NEG_INFINITY),
+            ReduceOp::Min if elem.is_float() => x.like(f64::INFINITY),
             ReduceOp::Max | ReduceOp::Min => {
                 let mask = elem.dtype.mask();
                 let highest = if elem.unsigned { mask } else { mask >> 1 };
-                Arg::Scalar { elem, bits: if op == ReduceOp::Min { highest } else { !highest & mask } }
+                let bits = if op == ReduceOp::Min { highest } else { !highest & mask };
+                x.cx.tensor(Arg::Scalar { elem, bits })
             }
-            _ => ir::scalar(elem, 0.0),
+            _ => x.like(0.0),
         };
-        for &a in axes {
+        for &a in &self.axes {
             shape[a] = Ix::Const(1);
         }
-        let y = b.full(value, elem, shape);
-        return if keep { Ok(y) } else { b.squeeze(y, axes) };
+        let y = value.fill(shape);
+        if self.keep { y } else { y.squeeze(&self.axes) }
     }
-    b.reduce(op, x, axes, keep)
-}
 
-/// `m + log(sum exp(x - m))` with the greatest element `m`, or 0 where that is infinite.
-fn log_sum_exp(b: &mut Builder<'_>, x: Arg, axes: &[usize], keep: bool) -> Result<Arg> {
-    let x = floating(b, x)?;
-    if axes.is_empty() {
-        return Ok(x);
+    /// `m + log(sum exp(x - m))` with the greatest element `m`, or 0 where that is infinite.
+    fn log_sum_exp<'g>(&self, x: Tensor<'g>) -> Tensor<'g> {
+        if self.axes.is_empty() {
+            return x;
+        }
+        let kept = Over { axes: self.axes.clone(), keep: true };
+        let m = kept.fold(ReduceOp::Max, x);
+        let m = m.abs().equals(f64::INFINITY).select(0.0, m);
+        let y = kept.sum((x - m).exp()).log() + m;
+        if self.keep { y } else { y.squeeze(&self.axes) }
     }
-    let m = fold(b, ReduceOp::Max, x, axes, true)?;
-    let size = b.abs(m)?;
-    let infinite = b.scalar_like(m, f64::INFINITY);
-    let infinite = b.compare(Predicate::Equal, size, infinite)?;
-    let zero = b.scalar_like(m, 0.0);
-    let m = b.select(infinite, zero, m)?;
-    let shifted = b.sub(x, m)?;
-    let e = b.exp(shifted)?;
-    let s = fold(b, ReduceOp::Sum, e, axes, true)?;
-    let l = b.log(s)?;
-    let y = b.add(l, m)?;
-    if keep { Ok(y) } else { b.squeeze(y, axes) }
 }
 
-fn arg(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let axis = normal_axis(call.int("axis", 0)?, b.rank(x))?;
-    let last = call.flag("select_last_index", false)?;
-    let op = if call.name == "onnx.ArgMax" { ReduceOp::ArgMax { last } } else { ReduceOp::ArgMin { last } };
-    Ok(vec![b.reduce(op, x, &[axis], call.flag("keepdims", true)?)?])
+fn arg<'g>(c: &Call<'g>, op: ReduceOp) -> Result<Tensor<'g>> {
+    let axis = normal_axis(c.int("axis", 0)?, c.x(0).rank()?)?;
+    Ok(c.x(0).reduce(op, &[axis], c.flag("keepdims", true)?))
 }
 
-fn cumulative(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let axis = match known_ints(b, call, 1, "axis")?[..] {
-        [axis] => normal_axis(axis, b.rank(x))?,
+fn cumulative<'g>(c: &Call<'g>, op: ScanOp) -> Result<Tensor<'g>> {
+    let axis = match c.cx.read(|b| known_ints(b, c, 1, "axis"))?[..] {
+        [axis] => normal_axis(axis, c.x(0).rank()?)?,
         _ => return Err(Refusal::new("its axis must be one number")),
     };
-    let op = if call.name == "onnx.CumSum" { ScanOp::Sum } else { ScanOp::Prod };
-    let (narrow, wide) = (b.elem(x), b.wide(x));
-    let x = b.convert(x, wide)?;
-    let y = b.scan(op, x, axis, call.flag("exclusive", false)?, call.flag("reverse", false)?)?;
-    Ok(vec![b.convert(y, narrow)?])
+    let (exclusive, reverse) = (c.flag("exclusive", false)?, c.flag("reverse", false)?);
+    Ok(c.x(0).in_wide(|x| c.cx.made(&[x], |b| b.scan(op, x.arg, axis, exclusive, reverse))))
 }
 
-fn top_k(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let axis = normal_axis(call.int("axis", -1)?, b.rank(x))?;
-    let k = match call.int_of("k")? {
+fn top_k<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
+    let (x, shape) = (c.x(0), c.x(0).shape()?);
+    let axis = normal_axis(c.int("axis", -1)?, shape.len())?;
+    let k = match c.int_of("k")? {
         Some(k) => Ix::Const(k),
-        None => match &super::common::known(b, call, 1, "k")?[..] {
+        None => match &c.cx.read(|b| known(b, c, 1, "k"))?[..] {
             [k] => k.clone(),
             _ => return Err(Refusal::new("its k must be one number")),
         },
     };
-    if let (Some(k), Some(n)) = (k.as_const(), b.shape(x)[axis].as_const())
+    if let (Some(k), Some(n)) = (k.as_const(), shape[axis].as_const())
         && !(0..=n).contains(&k)
     {
         return Err(Refusal::new(format!("its k is {k}, but the axis has {n} elements")));
     }
-    let (values, places) = b.sort_first(x, axis, call.flag("largest", true)?, k)?;
-    Ok(vec![values, places])
+    x.sort_first(axis, c.flag("largest", true)?, k)
 }

@@ -2,90 +2,57 @@
 
 use super::common::{axes_either, known, known_ints, normal_axes};
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::{Call, Decomposition, normal_axis};
+use crate::graph::decompose::{Call, normal_axis, old};
 use crate::graph::ir::{self, Arg};
 use crate::graph::{Attr, Elem};
 use crate::index::{Cmp, Ix};
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "onnx_shape",
-        handles: &["onnx.Shape", "onnx.Size"],
-        doc: "The extents of a tensor, or their product, as i64: known when the model is compiled up to its symbols.\n\n\
-              `y = Shape(x)` --> `y = constant or index of the extents`",
-        run: shape,
-    },
-    Decomposition {
-        name: "onnx_reshape",
-        handles: &["onnx.Reshape", "onnx.Flatten"],
-        doc: "The elements in another shape; 0 keeps an extent (unless `allowzero`), -1 is what is left.\n\n\
-              `y = Reshape(x, shape)` --> `y = map x`\n\n\
-              Refuses a shape that depends on the elements of an input.",
-        run: reshape,
-    },
-    Decomposition {
-        name: "onnx_transpose",
-        handles: &["onnx.Transpose"],
-        doc: "Permutes axes, by default reverses them.\n\n`y = Transpose(x)` --> `y = map x`",
-        run: transpose,
-    },
-    Decomposition {
-        name: "onnx_squeeze",
-        handles: &["onnx.Squeeze", "onnx.Unsqueeze"],
-        doc: "Removes or inserts axes of extent 1; without axes, all of extent 1 are removed.\n\n\
-              `y = Squeeze(x)` --> `y = map x`",
-        run: squeeze,
-    },
-    Decomposition {
-        name: "onnx_expand",
-        handles: &["onnx.Expand"],
-        doc: "Broadcasts with a shape.\n\n`y = Expand(x, shape)` --> `y = map x`",
-        run: |b, call| {
+rules! {
+    onnx_shape "The extents of a tensor, or their product, as i64: known when the model is compiled up to its symbols.\n\n\
+         `y = Shape(x)` --> `y = constant or index of the extents`" {
+        "onnx.Shape" | "onnx.Size" => old(shape),
+    }
+    onnx_reshape "The elements in another shape; 0 keeps an extent (unless `allowzero`), -1 is what is left.\n\n\
+         `y = Reshape(x, shape)` --> `y = map x`\n\n\
+         Refuses a shape that depends on the elements of an input." {
+        "onnx.Reshape" | "onnx.Flatten" => old(reshape),
+    }
+    onnx_transpose "Permutes axes, by default reverses them.\n\n`y = Transpose(x)` --> `y = map x`" {
+        "onnx.Transpose" => old(transpose),
+    }
+    onnx_squeeze "Removes or inserts axes of extent 1; without axes, all of extent 1 are removed.\n\n\
+         `y = Squeeze(x)` --> `y = map x`" {
+        "onnx.Squeeze" | "onnx.Unsqueeze" => old(squeeze),
+    }
+    onnx_expand "Broadcasts with a shape.\n\n`y = Expand(x, shape)` --> `y = map x`" {
+        "onnx.Expand" => old(|b, call| {
             let x = call.arg(0)?;
             let shape = known(b, call, 1, "shape")?;
             let to = b.broadcast_shape(&[b.shape(x), shape])?;
             Ok(vec![b.broadcast_to(x, &to)?])
-        },
-    },
-    Decomposition {
-        name: "onnx_tile",
-        handles: &["onnx.Tile"],
-        doc: "Repeats along each axis.\n\n`y = Tile(x, n)` --> `y = map x[i0 % extent, ..]`",
-        run: tile,
-    },
-    Decomposition {
-        name: "onnx_identity",
-        handles: &["onnx.Identity", "onnx.OptionalGetElement"],
-        doc: "`y = Identity(x)` --> `y = x`",
-        run: |_, call| Ok(vec![call.arg(0)?]),
-    },
-    Decomposition {
-        name: "onnx_has_element",
-        handles: &["onnx.OptionalHasElement"],
-        doc: "Whether an optional operand is there.\n\n`y = OptionalHasElement(x)` --> `y = constant`",
-        run: |b, call| Ok(vec![b.int_constant(Elem::BOOL, &[], &[call.opt(0).is_some().into()])]),
-    },
-    Decomposition {
-        name: "onnx_blocks",
-        handles: &["onnx.DepthToSpace", "onnx.SpaceToDepth"],
-        doc: "Moves blocks of pixels between channels and the plane.\n\n\
-              `y = SpaceToDepth(x)` --> `r = reshape x`, `t = transpose r`, `y = reshape t`",
-        run: blocks,
-    },
-    Decomposition {
-        name: "onnx_fill",
-        handles: &["onnx.ConstantOfShape"],
-        doc: "A tensor of one value.\n\n`y = ConstantOfShape(shape)` --> `y = full value`",
-        run: constant_of_shape,
-    },
-    Decomposition {
-        name: "onnx_range",
-        handles: &["onnx.Range"],
-        doc: "Numbers at equal distances.\n\n`y = Range(start, limit, delta)` --> `y = index start + i0*delta`\n\n\
-              Refuses operands that depend on the elements of an input.",
-        run: range,
-    },
-];
+        }),
+    }
+    onnx_tile "Repeats along each axis.\n\n`y = Tile(x, n)` --> `y = map x[i0 % extent, ..]`" {
+        "onnx.Tile" => old(tile),
+    }
+    onnx_identity "`y = Identity(x)` --> `y = x`" {
+        "onnx.Identity" | "onnx.OptionalGetElement" => old(|_, call| Ok(vec![call.arg(0)?])),
+    }
+    onnx_has_element "Whether an optional operand is there.\n\n`y = OptionalHasElement(x)` --> `y = constant`" {
+        "onnx.OptionalHasElement" => old(|b, call| Ok(vec![b.int_constant(Elem::BOOL, &[], &[call.opt(0).is_some().into()])])),
+    }
+    onnx_blocks "Moves blocks of pixels between channels and the plane.\n\n\
+         `y = SpaceToDepth(x)` --> `r = reshape x`, `t = transpose r`, `y = reshape t`" {
+        "onnx.DepthToSpace" | "onnx.SpaceToDepth" => old(blocks),
+    }
+    onnx_fill "A tensor of one value.\n\n`y = ConstantOfShape(shape)` --> `y = full value`" {
+        "onnx.ConstantOfShape" => old(constant_of_shape),
+    }
+    onnx_range "Numbers at equal distances.\n\n`y = Range(start, limit, delta)` --> `y = index start + i0*delta`\n\n\
+         Refuses operands that depend on the elements of an input." {
+        "onnx.Range" => old(range),
+    }
+}
 
 fn shape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let dims = b.shape(call.arg(0)?);

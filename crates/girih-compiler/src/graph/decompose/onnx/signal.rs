@@ -6,38 +6,26 @@ use super::types::elem_of;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::resize::float_constant;
-use crate::graph::decompose::{Call, Decomposition, normal_axis};
+use crate::graph::decompose::{Call, normal_axis, old};
 use crate::graph::ir::{self, Arg, axis};
 use crate::index::Ix;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "dft",
-        handles: &["onnx.DFT"],
-        doc: "A discrete Fourier transform along one axis, as a product.\n\n\
-              `y = dft(x)` --> `c = cos(2 pi (k*n mod N) / N)`, `s = sin(..)`, `re = dot re, c + dot im, s`, ..",
-        run: dft,
-    },
-    Decomposition {
-        name: "stft",
-        handles: &["onnx.STFT"],
-        doc: "Fourier transforms of overlapping frames.\n\n\
-              `y = stft(x, w)` --> `f = map x[frame * step + n] * w[n]`, `y = dft(f)`",
-        run: stft,
-    },
-    Decomposition {
-        name: "window_function",
-        handles: &["onnx.HannWindow", "onnx.HammingWindow", "onnx.BlackmanWindow"],
-        doc: "Window functions, in f64 and rounded once.\n\n`w = hamming(n)` --> `w = a - (1 - a) * cos(2 pi i / n)`",
-        run: window_function,
-    },
-    Decomposition {
-        name: "mel_weights",
-        handles: &["onnx.MelWeightMatrix"],
-        doc: "Triangles on the mel scale, as a constant.\n\nRefuses operands that are not constant.",
-        run: mel_weights,
-    },
-];
+rules! {
+    dft "A discrete Fourier transform along one axis, as a product.\n\n\
+         `y = dft(x)` --> `c = cos(2 pi (k*n mod N) / N)`, `s = sin(..)`, `re = dot re, c + dot im, s`, .." {
+        "onnx.DFT" => old(dft),
+    }
+    stft "Fourier transforms of overlapping frames.\n\n\
+         `y = stft(x, w)` --> `f = map x[frame * step + n] * w[n]`, `y = dft(f)`" {
+        "onnx.STFT" => old(stft),
+    }
+    window_function "Window functions, in f64 and rounded once.\n\n`w = hamming(n)` --> `w = a - (1 - a) * cos(2 pi i / n)`" {
+        "onnx.HannWindow" | "onnx.HammingWindow" | "onnx.BlackmanWindow" => old(window_function),
+    }
+    mel_weights "Triangles on the mel scale, as a constant.\n\nRefuses operands that are not constant." {
+        "onnx.MelWeightMatrix" => old(mel_weights),
+    }
+}
 
 /// Cosines and sines of `2 pi (i*j mod n) / n`, `[rows, columns]`.
 fn circle(b: &mut Builder<'_>, rows: &Ix, columns: &Ix, n: &Ix, elem: Elem) -> Result<(Arg, Arg)> {

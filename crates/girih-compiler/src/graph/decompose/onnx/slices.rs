@@ -3,53 +3,38 @@
 use super::common::{axes_either, known, known_ints, lone, normal_axes, tame};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::{Call, Decomposition, normal_axis};
+use crate::graph::decompose::{Call, normal_axis, old};
 use crate::graph::ir::{self, Arg, MapSource};
 use crate::index::{Cmp, Cond, Ix, Mask};
 use crate::num::op::Predicate;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "onnx_concat",
-        handles: &["onnx.Concat"],
-        doc: "Tensors one after the other along an axis.\n\n`y = Concat(a, b)` --> `y = map a where .., else b`",
-        run: |b, call| {
+rules! {
+    onnx_concat "Tensors one after the other along an axis.\n\n`y = Concat(a, b)` --> `y = map a where .., else b`" {
+        "onnx.Concat" => old(|b, call| {
             let first = call.arg(0)?;
             let axis = normal_axis(call.int("axis", 0)?, b.rank(first))?;
             let xs = (0..call.args.len()).map(|i| call.arg(i)).collect::<Result<Vec<Arg>>>()?;
             Ok(vec![b.concat(&xs, axis)?])
-        },
-    },
-    Decomposition {
-        name: "onnx_split",
-        handles: &["onnx.Split"],
-        doc: "Consecutive pieces of an axis, of given lengths or as equal as they can be.\n\n\
-              `y0, y1 = Split(x)` --> `y0 = map x[..]`, `y1 = map x[.. + n0]`",
-        run: split,
-    },
-    Decomposition {
-        name: "onnx_slice",
-        handles: &["onnx.Slice"],
-        doc: "Every step-th element of ranges, which may run backwards and are cut to what is there.\n\n\
-              `y = Slice(x)` --> `y = map x[start + i0*step, ..]`\n\n\
-              Refuses bounds that depend on the elements of an input, and symbolic ones of unknown sign.",
-        run: slice,
-    },
-    Decomposition {
-        name: "onnx_pad",
-        handles: &["onnx.Pad"],
-        doc: "A border of one value, of the nearest elements, or of elements mirrored or repeated.\n\n\
-              `y = Pad(x)` --> `y = map x[i0 - before, ..] where inside, else value`",
-        run: pad,
-    },
-    Decomposition {
-        name: "onnx_triangle",
-        handles: &["onnx.Trilu", "onnx.EyeLike"],
-        doc: "The part of matrices above or below a diagonal, the rest 0; or ones on a diagonal.\n\n\
-              `y = Trilu(x)` --> `y = map x where i1 >= i0 + k, else 0`",
-        run: triangle,
-    },
-];
+        }),
+    }
+    onnx_split "Consecutive pieces of an axis, of given lengths or as equal as they can be.\n\n\
+         `y0, y1 = Split(x)` --> `y0 = map x[..]`, `y1 = map x[.. + n0]`" {
+        "onnx.Split" => old(split),
+    }
+    onnx_slice "Every step-th element of ranges, which may run backwards and are cut to what is there.\n\n\
+         `y = Slice(x)` --> `y = map x[start + i0*step, ..]`\n\n\
+         Refuses bounds that depend on the elements of an input, and symbolic ones of unknown sign." {
+        "onnx.Slice" => old(slice),
+    }
+    onnx_pad "A border of one value, of the nearest elements, or of elements mirrored or repeated.\n\n\
+         `y = Pad(x)` --> `y = map x[i0 - before, ..] where inside, else value`" {
+        "onnx.Pad" => old(pad),
+    }
+    onnx_triangle "The part of matrices above or below a diagonal, the rest 0; or ones on a diagonal.\n\n\
+         `y = Trilu(x)` --> `y = map x where i1 >= i0 + k, else 0`" {
+        "onnx.Trilu" | "onnx.EyeLike" => old(triangle),
+    }
+}
 
 fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;

@@ -1,242 +1,175 @@
 //! ONNX's operations on sequences with a state that a model carries from run to run, and dropout.
 
-use super::attention::{merge_heads, split_heads};
+use super::attention::{extent_or_none, merge_heads, scale_of, split_heads};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::build::{Refusal, Result};
 use crate::graph::decompose::activations::sigmoid;
-use crate::graph::decompose::types::head_scale;
+use crate::graph::decompose::expr::{Tensor, along};
 use crate::graph::decompose::window::Slide;
-use crate::graph::decompose::{Call, Decomposition, conv, normal_axis};
-use crate::graph::ir::{self, Arg, Coord, axis};
+use crate::graph::decompose::{Call, conv, normal_axis};
+use crate::graph::ir::axis;
 use crate::index::Ix;
-use crate::num::op::Predicate;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "onnx_dropout",
-        handles: &["onnx.Dropout"],
-        doc: "Nothing is dropped: the operand, and a mask of true.\n\n`y, m = dropout(x)` --> `y = x`, `m = true`\n\n\
-              Refuses training with a ratio above 0, which is random.",
-        run: dropout,
-    },
-    Decomposition {
-        name: "swiglu",
-        handles: &["onnx.SwiGLU"],
-        doc: "A gate times a value.\n\n`y = swiglu(a, b)` --> `y = a * sigmoid(alpha * a) * b`",
-        run: swiglu,
-    },
-    Decomposition {
-        name: "causal_conv_with_state",
-        handles: &["onnx.CausalConvWithState"],
-        doc: "A depthwise convolution along a sequence that sees the past only, and the end of the sequence as the next \
-              state.\n\n`y, s = causal_conv(x, w, b, past)` --> `z = concat(past, x)`, `y = conv(z, w) + b`, \
-              `s = the last k - 1 of z`",
-        run: causal_conv,
-    },
-    Decomposition {
-        name: "linear_attention",
-        handles: &["onnx.LinearAttention"],
-        doc: "Attention as a recurrence over a matrix of state, step by step.\n\n\
-              `s[t] = exp(g) * s[t-1] + k (beta * (v - s^T k))^T`, `y[t] = scale * q^T s[t]`\n\n\
-              Refuses a sequence length that is not known, or more than 256. Source: Yang et al., Gated Delta Networks, \
-              2024.",
-        run: linear_attention,
-    },
-    Decomposition {
-        name: "tensor_scatter",
-        handles: &["onnx.TensorScatter"],
-        doc: "Writes new entries of a cache, each element of the batch at its own place.\n\n\
-              `y = tensor_scatter(past, new, at)` --> `i = position - at`, `y = select(0 <= i < n, gather new[i], past)`",
-        run: tensor_scatter,
-    },
-];
+rules! {
+    onnx_dropout "Nothing is dropped: the operand, and a mask of true.\n\n`y, m = dropout(x)` --> `y = x`, `m = true`\n\n\
+         Refuses training with a ratio above 0, which is random." {
+        "onnx.Dropout" => dropout,
+    }
+    swiglu "A gate times a value.\n\n`y = swiglu(a, b)` --> `y = a * sigmoid(alpha * a) * b`" {
+        "onnx.SwiGLU" => |c| {
+            let alpha = c.float("alpha", 1.0)?;
+            let (a, v) = (c.x(0).wide(), c.x(1).to(c.x(0).wide_elem()));
+            Ok::<_, Refusal>((a * sigmoid(a * alpha) * v).to(c.x(0).elem()))
+        },
+    }
+    causal_conv_with_state "A depthwise convolution along a sequence that sees the past only, and the end of the sequence as the next \
+         state.\n\n`y, s = causal_conv(x, w, b, past)` --> `z = concat(past, x)`, `y = conv(z, w) + b`, \
+         `s = the last k - 1 of z`" {
+        "onnx.CausalConvWithState" => causal_conv,
+    }
+    linear_attention "Attention as a recurrence over a matrix of state, step by step.\n\n\
+         `s[t] = exp(g) * s[t-1] + k (beta * (v - s^T k))^T`, `y[t] = scale * q^T s[t]`\n\n\
+         Refuses a sequence length that is not known, or more than 256. Source: Yang et al., Gated Delta Networks, \
+         2024." {
+        "onnx.LinearAttention" => linear_attention,
+    }
+    tensor_scatter "Writes new entries of a cache, each element of the batch at its own place.\n\n\
+         `y = tensor_scatter(past, new, at)` --> `i = position - at`, `y = select(0 <= i < n, gather new[i], past)`" {
+        "onnx.TensorScatter" => tensor_scatter,
+    }
+}
 
-fn dropout(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    if let Some(training) = call.opt(2) {
-        let on = b.floats(training).and_then(|t| t.first().copied());
-        let ratio = match call.opt(1) {
-            Some(r) => b.floats(r).and_then(|r| r.first().copied()),
-            None => Some(0.5),
-        };
-        if on != Some(0.0) && ratio != Some(0.0) {
+fn dropout<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
+    let first = |x: Tensor<'g>| c.cx.read(|b| b.floats(x.arg)).and_then(|x| x.first().copied());
+    if let Some(training) = c.maybe(2) {
+        let ratio = c.maybe(1).map_or(Some(0.5), first);
+        if first(training) != Some(0.0) && ratio != Some(0.0) {
             return Err(Refusal::new("Dropout in training mode is random").help("export the model for inference"));
         }
     }
-    let shape = b.shape(x);
-    let yes = ir::int_scalar(Elem::BOOL, 1);
-    let mask = b.full(yes, Elem::BOOL, shape);
-    Ok(vec![x, mask])
-}
-
-fn swiglu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (a, v) = (call.arg(0)?, call.arg(1)?);
-    let (narrow, wide) = (b.elem(a), b.wide(a));
-    let (a, v) = (b.convert(a, wide)?, b.convert(v, wide)?);
-    let alpha = b.scalar_like(a, call.float("alpha", 1.0)?);
-    let scaled = b.mul(a, alpha)?;
-    let gate = sigmoid(b, scaled)?;
-    let swish = b.mul(a, gate)?;
-    let y = b.mul(swish, v)?;
-    Ok(vec![b.convert(y, narrow)?])
+    Ok([c.x(0), c.cx.full(Elem::BOOL, 1.0, c.x(0).shape()?)])
 }
 
 /// `(x [b, c, l], w [c, 1, k], bias?, past? [b, c, k - 1])`
-fn causal_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (x, w) = (call.arg(0)?, call.arg(1)?);
-    let (narrow, wide) = (b.elem(x), b.wide(x));
-    let (xs, ws) = (b.shape(x), b.shape(w));
+fn causal_conv<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
+    let (x, w) = (c.x(0), c.x(1));
+    let (xs, ws, wide) = (x.shape()?, w.shape()?, x.wide_elem());
     let (3, 3, Some(channels), Some(k)) =
         (xs.len(), ws.len(), ws.first().and_then(Ix::as_const), ws.get(2).and_then(Ix::as_const).filter(|k| *k >= 1))
     else {
         return Err(Refusal::new("CausalConvWithState needs an input [b, c, l] and a known weight [c, 1, k]"));
     };
-    let padded = match call.opt(3) {
-        Some(past) => b.concat(&[past, x], 2)?,
+    let padded = match c.maybe(3) {
+        Some(past) => c.cx.concat(&[past, x], 2),
         None => {
-            let zero = b.scalar_like(x, 0.0);
-            let none = vec![Ix::Const(0); 3];
-            b.pad(x, &[Ix::Const(0), Ix::Const(0), Ix::Const(k - 1)], &none, zero)?
+            let none = || Ix::Const(0);
+            x.pad(&[none(), none(), Ix::Const(k - 1)], &[none(), none(), none()], x.like(0.0))
         }
     };
     let slide = Slide { size: Ix::Const(k), stride: 1, dilation: 1, before: Ix::Const(0), after: Ix::Const(0) };
-    let y = conv::conv(b, padded, w, &[slide], channels, wide)?;
-    let mut y = conv::finish(b, y, call.opt(2), wide)?;
-    match call.text("activation")?.unwrap_or("none") {
-        "none" => {}
+    let y = c.cx.made(&[padded, w], |b| {
+        let y = conv::conv(b, padded.arg, w.arg, &[slide], channels, wide)?;
+        conv::finish(b, y, c.opt(2), wide)
+    });
+    let y = match c.text("activation")?.unwrap_or("none") {
+        "none" => y,
         "silu" | "swish" => {
             // The convolution's result is of the operand's type before the activation.
-            y = b.convert(y, narrow)?;
-            y = b.convert(y, wide)?;
-            let gate = sigmoid(b, y)?;
-            y = b.mul(y, gate)?;
+            let y = y.to(x.elem()).to(wide);
+            y * sigmoid(y)
         }
         other => return Err(Refusal::new(format!("activation is {other:?}, which ONNX does not define"))),
-    }
-    let start = b.simplify(&Ix::sub(b.shape(padded)[2].clone(), Ix::Const(k - 1)));
-    let state = b.slice(padded, 2, start, 1, Ix::Const(k - 1))?;
-    Ok(vec![b.convert(y, narrow)?, state])
+    };
+    let start = c.cx.simplify(&Ix::sub(padded.shape()?[2].clone(), Ix::Const(k - 1)));
+    let state = padded.slice(2, start, 1, Ix::Const(k - 1));
+    Ok([y.to(x.elem()), state])
 }
 
 /// `(q, k, v, past?, decay?, beta?)`, packed `[b, t, heads * size]`.
-fn linear_attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let narrow = b.elem(call.arg(0)?);
+fn linear_attention<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
+    let (cx, narrow) = (c.cx, c.x(0).elem());
     let wide = if narrow.dtype.bits() == 64 { Elem::F64 } else { Elem::F32 };
-    let (heads, kv_heads) = (call.int("q_num_heads", 0)?, call.int("kv_num_heads", 0)?);
+    let (heads, kv_heads) = (c.int("q_num_heads", 0)?, c.int("kv_num_heads", 0)?);
     if heads < 1 || kv_heads < 1 || heads % kv_heads != 0 {
         return Err(Refusal::new(format!("{heads} query heads cannot share {kv_heads} heads of keys")));
     }
-    let packed = |b: &mut Builder<'_>, x: Arg, heads: i64| -> Result<Arg> {
-        let x = split_heads(b, x, heads)?;
-        b.convert(x, wide)
-    };
-    let (q, k, v) =
-        (packed(b, call.arg(0)?, heads)?, packed(b, call.arg(1)?, kv_heads)?, packed(b, call.arg(2)?, kv_heads)?);
-    let (qs, ks, vs) = (b.shape(q), b.shape(k), b.shape(v));
+    let packed = |i: usize, heads: i64| Ok(split_heads(c.x(i), heads)?.to(wide));
+    let (q, k, v) = (packed(0, heads)?, packed(1, kv_heads)?, packed(2, kv_heads)?);
+    let (qs, ks, vs) = (q.shape()?, k.shape()?, v.shape()?);
     let steps = qs[2].as_const().filter(|t| *t <= 256).ok_or_else(|| {
-        let text = b.graph.ix_text(&qs[2]);
+        let text = cx.ix_text(&qs[2]);
         Refusal::new(format!("LinearAttention over {text} steps: the number must be known and at most 256"))
     })?;
-    let rule = call.text("update_rule")?.unwrap_or("gated_delta").to_string();
-    let (gated, delta) = match rule.as_str() {
+    let (gated, delta) = match c.text("update_rule")?.unwrap_or("gated_delta") {
         "linear" => (false, false),
         "gated" => (true, false),
         "delta" => (false, true),
         "gated_delta" => (true, true),
         other => return Err(Refusal::new(format!("update_rule is {other:?}, which ONNX does not define"))),
     };
-    let decay = if gated { Some(packed(b, call.arg(4)?, kv_heads)?) } else { None };
-    let beta = if delta {
-        let x = call.arg(5)?;
-        let one = b.shape(x).get(2).is_some_and(|n| n.is_const(1));
-        Some(packed(b, x, if one { 1 } else { kv_heads })?)
-    } else {
-        None
-    };
-    let scale = head_scale(b, call.float_of("scale")?.filter(|s| *s != 0.0), q)?;
+    let decay = if gated { Some(packed(4, kv_heads)?) } else { None };
+    let one_beta = || c.x(5).shape().map(|s| s.get(2).is_some_and(|n| n.is_const(1)));
+    let beta = if delta { Some(packed(5, if one_beta()? { 1 } else { kv_heads })?) } else { None };
+    let scale = scale_of(q, c.float_of("scale")?.filter(|s| *s != 0.0))?;
     let state_shape = vec![qs[0].clone(), Ix::Const(kv_heads), ks[3].clone(), vs[3].clone()];
-    let (mut state, state_elem) = match call.opt(3) {
-        Some(past) => (b.convert(past, wide)?, b.elem(past)),
-        None => (b.full(ir::scalar(wide, 0.0), wide, state_shape), narrow),
-    };
+    let mut state = c.maybe(3).map_or_else(|| cx.full(wide, 0.0, state_shape), |past| past.to(wide));
     // Entry `t` of [b, h, t, n], as [b, h, n, 1] or [b, h, 1, n].
-    let at = |b: &mut Builder<'_>, x: Arg, t: i64, column: bool| -> Result<Arg> {
-        let row = b.slice(x, 2, Ix::Const(t), 1, Ix::Const(1))?;
-        if column { b.swap_axes(row, 2, 3) } else { Ok(row) }
-    };
-    let group = heads / kv_heads;
-    let factor = ir::scalar(wide, scale);
+    let row = |x: Tensor<'g>, t: i64| x.slice(2, Ix::Const(t), 1, Ix::Const(1));
+    let column = |x: Tensor<'g>, t: i64| row(x, t).transposed();
+    let head = Ix::floor_div(axis(1), Ix::Const(heads / kv_heads));
     let mut outputs = vec![];
     for t in 0..steps {
         if let Some(decay) = decay {
-            let g = at(b, decay, t, true)?;
-            let g = b.exp(g)?;
-            state = b.mul(state, g)?;
+            state = state * column(decay, t).exp();
         }
-        let (key, mut value) = (at(b, k, t, true)?, at(b, v, t, false)?);
+        let (key, mut value) = (column(k, t), row(v, t));
         if let Some(beta) = beta {
-            let read = b.dot(state, key, wide, &[2], true)?;
-            let error = b.sub(value, read)?;
-            let rate = at(b, beta, t, false)?;
-            value = b.mul(rate, error)?;
+            let error = value - state.dot_kept(key, wide, 2);
+            value = row(beta, t) * error;
         }
-        let write = b.mul(key, value)?;
-        state = b.add(state, write)?;
-        let query = at(b, q, t, true)?;
-        let mut shape = b.shape(state);
+        state = state + key * value;
+        let query = column(q, t);
+        let mut shape = state.shape()?;
         shape[1] = Ix::Const(heads);
-        let head = Ix::floor_div(axis(1), Ix::Const(group));
-        let shared = b.map("state", state, shape, vec![axis(0), head, axis(2), axis(3)]);
-        let y = b.dot(query, shared, wide, &[2], true)?;
-        outputs.push(b.mul(y, factor)?);
+        let shared = state.map("state", shape, vec![axis(0), head.clone(), axis(2), axis(3)]);
+        outputs.push(query.dot_kept(shared, wide, 2) * scale);
     }
     let y = if outputs.is_empty() {
-        let shape = vec![qs[0].clone(), Ix::Const(heads), Ix::Const(0), vs[3].clone()];
-        b.full(ir::scalar(wide, 0.0), wide, shape)
+        cx.full(wide, 0.0, vec![qs[0].clone(), Ix::Const(heads), Ix::Const(0), vs[3].clone()])
     } else {
-        b.concat(&outputs, 2)?
+        cx.concat(&outputs, 2)
     };
-    let y = merge_heads(b, y)?;
-    Ok(vec![b.convert(y, narrow)?, b.convert(state, state_elem)?])
+    Ok([merge_heads(y)?.to(narrow), state.to(c.maybe(3).map_or(narrow, Tensor::elem))])
 }
 
 /// `(past, new, at? [batch])`
-fn tensor_scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (past, new) = (call.arg(0)?, call.arg(1)?);
-    let shape = b.shape(past);
+fn tensor_scatter<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
+    let (past, new, cx) = (c.x(0), c.x(1), c.cx);
+    let shape = past.shape()?;
     let rank = shape.len();
-    let d = normal_axis(call.int("axis", -2)?, rank)?;
-    let count = b.shape(new).get(d).cloned().unwrap_or(Ix::Const(0));
+    let d = normal_axis(c.int("axis", -2)?, rank)?;
+    let count = extent_or_none(new, d)?;
     let mut line = vec![Ix::Const(1); rank];
     line[d] = shape[d].clone();
-    let mut i = b.index(axis(d), Elem::I64, line);
-    if let Some(at) = call.opt(2) {
-        let at = b.convert(at, Elem::I64)?;
-        let at = b.unsqueeze(at, &(1..rank).collect::<Vec<_>>())?;
-        i = b.sub(i, at)?;
+    let mut i = cx.index(axis(d), Elem::I64, line);
+    if let Some(at) = c.maybe(2) {
+        i = i - at.to(Elem::I64).unsqueeze(&(1..rank).collect::<Vec<_>>());
     }
-    let zero = ir::int_scalar(Elem::I64, 0);
-    match call.text("mode")?.unwrap_or("linear") {
+    match c.text("mode")?.unwrap_or("linear") {
         "linear" => {}
         "circular" => {
             // The remainder that is not negative.
-            let n = b.index(shape[d].clone(), Elem::I64, vec![]);
-            let r = b.rem(i, n)?;
-            let negative = b.compare(Predicate::LessThan, r, zero)?;
-            let up = b.add(r, n)?;
-            i = b.select(negative, up, r)?;
+            let n = cx.index(shape[d].clone(), Elem::I64, vec![]);
+            let r = i % n;
+            i = r.below(0).select(r + n, r);
         }
         other => return Err(Refusal::new(format!("mode is {other:?}, which ONNX does not define"))),
     }
-    let n = b.index(count.clone(), Elem::I64, vec![]);
-    let (low, high) = (b.compare(Predicate::GreaterThanOrEqual, i, zero)?, b.compare(Predicate::LessThan, i, n)?);
-    let inside = b.and(low, high)?;
+    let n = cx.index(count.clone(), Elem::I64, vec![]);
+    let inside = i.at_least(0) & i.below(n);
     if count.is_const(0) {
-        return Ok(vec![past]);
+        return Ok(past);
     }
     // Where nothing is written, any element may be read.
-    let safe = b.select(inside, i, zero)?;
-    let coords = (0..rank).map(|k| if k == d { Coord::Arg(1) } else { Coord::Ix(axis(k)) }).collect();
-    let written = b.gather(new, &[safe], coords, shape)?;
-    Ok(vec![b.select(inside, written, past)?])
+    Ok(inside.select(new.gather(&[inside.select(i, 0)], along(d, rank), shape), past))
 }

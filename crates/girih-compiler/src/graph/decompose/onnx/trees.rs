@@ -2,24 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use super::ml::{labels_of, numbers, post_transform, rows, tensor_elem};
+use super::ml::{as_float, labels_of, line, numbers, post_transform, rows, tensor_elem};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::resize::float_constant;
-use crate::graph::decompose::{Call, Decomposition};
-use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
+use crate::graph::build::{Refusal, Result};
+use crate::graph::decompose::Call;
+use crate::graph::decompose::expr::{Tensor, along};
+use crate::graph::ir::{Coord, ReduceOp, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
-    name: "ml_trees",
-    handles: &["onnx.TreeEnsemble", "onnx.TreeEnsembleRegressor", "onnx.TreeEnsembleClassifier"],
-    doc: "The nodes of all trees are in tables; a row keeps one node of each tree.\n\n\
-          `y = trees(x)` --> for each level `at = select(gather x[feature[at]] <= split[at], yes[at], no[at])`, then \
-          `y = reduce sum weight[at] over trees`\n\n\
-          Refuses trees deeper than 64, and labels that are strings.",
-    run: trees,
-}];
+rules! {
+    ml_trees "The nodes of all trees are in tables; a row keeps one node of each tree.\n\n\
+         `y = trees(x)` --> for each level `at = select(gather x[feature[at]] <= split[at], yes[at], no[at])`, then \
+         `y = reduce sum weight[at] over trees`\n\n\
+         Refuses trees deeper than 64, and labels that are strings." {
+        "onnx.TreeEnsemble" => |c| {
+            let how = ["AVERAGE", "SUM", "MIN", "MAX"].get(c.int("aggregate_function", 1)? as usize);
+            let transforms = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"];
+            let transform = transforms.get(c.int("post_transform", 0)? as usize);
+            let (how, transform) = (how.copied().unwrap_or("?"), transform.copied().unwrap_or("?"));
+            Ok::<_, Refusal>(regressor(c, new_forest(c)?, how, transform)?.to(as_float(c.x(0)).elem()))
+        },
+        "onnx.TreeEnsembleRegressor" => |c| {
+            let (how, transform) = (c.text("aggregate_function")?.unwrap_or("SUM"), c.text("post_transform")?.unwrap_or("NONE"));
+            Ok::<_, Refusal>(regressor(c, old_forest(c, "target", "target_ids")?, how, transform)?.to(Elem::F32))
+        },
+        "onnx.TreeEnsembleClassifier" => classifier,
+    }
+}
 
 const DEEPEST: usize = 64;
 const MOST_NODES: usize = 1 << 20;
@@ -249,62 +259,52 @@ fn depth(forest: &Forest) -> Result<usize> {
 }
 
 /// `[rows, trees]`: the leaf that each row reaches in each tree.
-fn walk(b: &mut Builder<'_>, x: Arg, forest: &Forest) -> Result<Arg> {
-    let (count, elem) = (forest.nodes.len() as u64, b.elem(x));
+fn walk<'g>(x: Tensor<'g>, forest: &Forest) -> Result<Tensor<'g>> {
+    let (count, cx) = (forest.nodes.len() as u64, x.cx);
     let trees = Ix::Const(forest.roots.len() as i64);
-    let shape = vec![b.shape(x)[0].clone(), trees];
+    let shape = vec![x.shape()?[0].clone(), trees];
     let roots: Vec<i64> = forest.roots.iter().map(|r| *r as i64).collect();
-    let roots = b.int_constant(Elem::I64, &[roots.len() as u64], &roots);
-    let mut at = b.broadcast_to(roots, &shape)?;
-    let table = |b: &mut Builder<'_>, f: &dyn Fn(&Node) -> i64, elem: Elem| {
-        let values: Vec<i64> = forest.nodes.iter().map(f).collect();
-        b.int_constant(elem, &[count], &values)
+    let mut at = cx.ints(Elem::I64, &[roots.len() as u64], &roots).broadcast_to(&shape);
+    let table = |elem: Elem, f: &dyn Fn(&Node) -> i64| {
+        cx.ints(elem, &[count], &forest.nodes.iter().map(f).collect::<Vec<i64>>())
     };
-    let features = table(b, &|n| n.feature, Elem::I64);
-    let (yes, no) = (table(b, &|n| n.yes as i64, Elem::I64), table(b, &|n| n.no as i64, Elem::I64));
+    let features = table(Elem::I64, &|n| n.feature);
+    let (yes, no) = (table(Elem::I64, &|n| n.yes as i64), table(Elem::I64, &|n| n.no as i64));
     let splits: Vec<f64> = forest.nodes.iter().map(|n| n.split).collect();
-    let splits = float_constant(b, elem, &[count], &splits);
+    let splits = cx.floats(x.elem(), &[count], &splits);
     let mut modes: Vec<Mode> =
         forest.nodes.iter().enumerate().filter(|(i, n)| n.yes != *i).map(|(_, n)| n.mode).collect();
     modes.sort_unstable();
     modes.dedup();
-    let kinds = table(b, &|n| n.mode as i64, Elem::I64);
+    let kinds = table(Elem::I64, &|n| n.mode as i64);
     let missing = forest.nodes.iter().any(|n| n.nan_is_yes);
-    let tracks = table(b, &|n| n.nan_is_yes.into(), Elem::BOOL);
-    let read = |b: &mut Builder<'_>, table: Arg, at: Arg| b.gather(table, &[at], vec![Coord::Arg(1)], shape.clone());
+    let tracks = table(Elem::BOOL, &|n| n.nan_is_yes.into());
+    let read = |table: Tensor<'g>, at: Tensor<'g>| table.gather(&[at], vec![Coord::Arg(1)], shape.clone());
     for _ in 0..depth(forest)? {
-        let feature = read(b, features, at)?;
-        let value = b.gather(x, &[feature], vec![Coord::Ix(axis(0)), Coord::Arg(1)], shape.clone())?;
-        let split = read(b, splits, at)?;
+        let feature = read(features, at);
+        let value = x.gather(&[feature], along(1, 2), shape.clone());
+        let split = read(splits, at);
         let mut hit = None;
         for mode in &modes {
-            let holds = b.compare(mode.predicate(), value, split)?;
+            let holds = value.compare(mode.predicate(), split);
             hit = Some(match hit {
                 None => holds,
-                Some(other) => {
-                    let kind = read(b, kinds, at)?;
-                    let this = b.compare(Predicate::Equal, kind, ir::int_scalar(Elem::I64, *mode as i64))?;
-                    b.select(this, holds, other)?
-                }
+                Some(other) => read(kinds, at).equals(*mode as i64).select(holds, other),
             });
         }
         let mut hit = hit.ok_or_else(|| bad("has no comparison"))?;
         if missing || modes.contains(&Mode::Ne) {
-            let nan = b.compare(Predicate::NotEqual, value, value)?;
-            let mut track = read(b, tracks, at)?;
-            if forest.nan_differs {
-                track = b.or(track, hit)?;
-            }
-            hit = b.select(nan, track, hit)?;
+            let nan = value.is_nan();
+            let track = read(tracks, at);
+            hit = nan.select(if forest.nan_differs { track | hit } else { track }, hit);
         }
-        let (a, z) = (read(b, yes, at)?, read(b, no, at)?);
-        at = b.select(hit, a, z)?;
+        at = hit.select(read(yes, at), read(no, at));
     }
     Ok(at)
 }
 
 /// The weights of the leaves, folded over the trees: `[rows, targets]`.
-fn fold(b: &mut Builder<'_>, at: Arg, forest: &Forest, how: &str, elem: Elem) -> Result<Arg> {
+fn fold<'g>(at: Tensor<'g>, forest: &Forest, how: &str, elem: Elem) -> Result<Tensor<'g>> {
     let (op, identity) = match how {
         "SUM" | "AVERAGE" => (ReduceOp::Sum, 0.0),
         "MIN" => (ReduceOp::Min, f64::INFINITY),
@@ -315,7 +315,7 @@ fn fold(b: &mut Builder<'_>, at: Arg, forest: &Forest, how: &str, elem: Elem) ->
     if forest.nodes.len().saturating_mul(targets) > 1 << 24 {
         return Err(bad("has too many targets"));
     }
-    b.list((forest.nodes.len() * targets) as u64, 16)?;
+    at.cx.build(|b| b.list((forest.nodes.len() * targets) as u64, 16))?;
     let mut table = vec![identity; forest.nodes.len() * targets];
     for &(node, target, weight) in &forest.weights {
         let slot = table.get_mut(node * targets + target).filter(|_| target < targets);
@@ -326,91 +326,68 @@ fn fold(b: &mut Builder<'_>, at: Arg, forest: &Forest, how: &str, elem: Elem) ->
             _ => *slot + weight,
         };
     }
-    let table = float_constant(b, elem, &[forest.nodes.len() as u64, targets as u64], &table);
-    let mut shape = b.shape(at);
-    shape.push(Ix::Const(targets as i64));
-    let at = b.unsqueeze(at, &[2])?;
-    let votes = b.gather(table, &[at], vec![Coord::Arg(1), Coord::Ix(axis(2))], shape)?;
-    let mut y = b.reduce(op, votes, &[1], false)?;
-    if how == "AVERAGE" {
-        y = b.div(y, ir::scalar(elem, forest.roots.len() as f64))?;
-    }
-    if identity != 0.0 {
-        // What no tree votes for: the greatest or least number.
-        let bound = if elem == Elem::F64 { f64::MAX } else { f64::from(f32::MAX) };
-        let bound = ir::scalar(elem, if how == "MIN" { bound } else { -bound });
-        y = if how == "MIN" { b.min(y, bound)? } else { b.max(y, bound)? };
-    }
-    Ok(y)
+    let table = at.cx.floats(elem, &[forest.nodes.len() as u64, targets as u64], &table);
+    let shape = [at.shape()?, vec![Ix::Const(targets as i64)]].concat();
+    let votes = table.gather(&[at.unsqueeze(&[2])], vec![Coord::Arg(1), Coord::Ix(axis(2))], shape);
+    let y = votes.reduce(op, &[1], false);
+    // A target that no tree votes for has the greatest or least number.
+    let bound = if elem == Elem::F64 { f64::MAX } else { f64::from(f32::MAX) };
+    Ok(match how {
+        "AVERAGE" => y / forest.roots.len() as f64,
+        "MIN" => y.min(bound),
+        "MAX" => y.max(-bound),
+        _ => y,
+    })
 }
 
-fn trees(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (x, features) = rows(b, call)?;
-    let classifier = call.name == "onnx.TreeEnsembleClassifier";
-    let mut forest = match call.name {
-        "onnx.TreeEnsemble" => new_forest(call)?,
-        "onnx.TreeEnsembleRegressor" => old_forest(call, "target", "target_ids")?,
-        _ => old_forest(call, "class", "class_ids")?,
-    };
+/// The element type that weights are summed in, and the leaves of each row.
+fn leaves<'g>(c: &Call<'g>, forest: &Forest) -> Result<(Tensor<'g>, Elem)> {
+    let (x, features) = rows(c.x(0))?;
     if forest.nodes.iter().any(|n| !(0..features).contains(&n.feature)) {
         return Err(bad(format!("uses a feature that is not one of the {features} given")));
     }
-    let at = walk(b, x, &forest)?;
-    let doubles = ["nodes_values_as_tensor", "target_weights_as_tensor", "class_weights_as_tensor", "leaf_weights"];
-    let mut exact = false;
-    for name in doubles {
-        exact |= tensor_elem(call, name)? == Some(Elem::F64);
+    let at = walk(x, forest)?;
+    let mut exact = x.elem() == Elem::F64;
+    for name in ["nodes_values_as_tensor", "target_weights_as_tensor", "class_weights_as_tensor", "leaf_weights"] {
+        exact |= tensor_elem(c, name)? == Some(Elem::F64);
     }
-    let elem = if exact || b.elem(x) == Elem::F64 { Elem::F64 } else { Elem::F32 };
-    let base = either(call, "base_values", "base_values_as_tensor")?;
-    let add_base = |b: &mut Builder<'_>, y: Arg| -> Result<Arg> {
-        let Some(base) = &base else { return Ok(y) };
-        let base = float_constant(b, elem, &[base.len() as u64], base);
-        b.add(y, base)
-    };
-    if !classifier {
-        forest.targets = call.int("n_targets", 1)?.max(1) as usize;
-        let (how, transform) = if call.name == "onnx.TreeEnsemble" {
-            let how = ["AVERAGE", "SUM", "MIN", "MAX"].get(call.int("aggregate_function", 1)? as usize);
-            let transforms = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"];
-            (
-                how.copied().unwrap_or("?"),
-                transforms.get(call.int("post_transform", 0)? as usize).copied().unwrap_or("?"),
-            )
-        } else {
-            (call.text("aggregate_function")?.unwrap_or("SUM"), call.text("post_transform")?.unwrap_or("NONE"))
-        };
-        let y = fold(b, at, &forest, how, elem)?;
-        let y = add_base(b, y)?;
-        let y = post_transform(b, y, transform)?;
-        let out = if call.name == "onnx.TreeEnsemble" { b.elem(x) } else { Elem::F32 };
-        return Ok(vec![b.convert(y, out)?]);
-    }
-    let labels = numbers(call, "classlabels_int64s")?.ok_or_else(|| bad("has labels that are strings"))?;
+    Ok((at, if exact { Elem::F64 } else { Elem::F32 }))
+}
+
+/// Scores and the base values, where there are some.
+fn with_base<'g>(c: &Call<'g>, y: Tensor<'g>) -> Result<Tensor<'g>> {
+    let base = either(c, "base_values", "base_values_as_tensor")?;
+    Ok(base.map_or(y, |base| y + line(c.cx, y.elem(), &base)))
+}
+
+fn regressor<'g>(c: &Call<'g>, mut forest: Forest, how: &str, transform: &str) -> Result<Tensor<'g>> {
+    let (at, elem) = leaves(c, &forest)?;
+    forest.targets = c.int("n_targets", 1)?.max(1) as usize;
+    post_transform(with_base(c, fold(at, &forest, how, elem)?)?, transform)
+}
+
+fn classifier<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
+    let mut forest = old_forest(c, "class", "class_ids")?;
+    let (at, elem) = leaves(c, &forest)?;
+    let labels = numbers(c, "classlabels_int64s")?.ok_or_else(|| bad("has labels that are strings"))?;
     let mut classes: Vec<usize> = forest.weights.iter().map(|w| w.1).collect();
     classes.sort_unstable();
     classes.dedup();
-    let transform = call.text("post_transform")?.unwrap_or("NONE").to_string();
-    let binary = classes.len() == 1 && labels.len() <= 2;
+    let transform = c.text("post_transform")?.unwrap_or("NONE");
     // One score for two classes: the other follows from it.
-    if binary {
+    let scores = if classes.len() == 1 && labels.len() <= 2 {
         forest.targets = 1;
         forest.weights.iter_mut().for_each(|w| w.1 = 0);
+        let scores = fold(at, &forest, "SUM", elem)?;
+        let base = either(c, "base_values", "base_values_as_tensor")?.and_then(|b| b.last().copied());
+        let scores = base.map_or(scores, |base| scores + base);
+        let other = if transform == "NONE" { 1.0 - scores } else { -scores };
+        c.cx.concat(&[other, scores], 1)
     } else {
         forest.targets = labels.len();
-    }
-    let mut scores = fold(b, at, &forest, "SUM", elem)?;
-    if binary {
-        if let Some(base) = base.as_ref().and_then(|b| b.last().copied()) {
-            scores = b.add(scores, ir::scalar(elem, base))?;
-        }
-        let other = if transform == "NONE" { b.sub(ir::scalar(elem, 1.0), scores)? } else { b.neg(scores)? };
-        scores = b.concat(&[other, scores], 1)?;
-    } else {
-        scores = add_base(b, scores)?;
-    }
-    let scores = post_transform(b, scores, &transform)?;
+        with_base(c, fold(at, &forest, "SUM", elem)?)?
+    };
+    let scores = post_transform(scores, transform)?;
     let labels = if labels.len() == 1 { vec![0.0, labels[0]] } else { labels };
-    let label = labels_of(b, scores, &labels)?;
-    Ok(vec![label, b.convert(scores, Elem::F32)?])
+    Ok([labels_of(scores, &labels)?, scores.to(Elem::F32)])
 }

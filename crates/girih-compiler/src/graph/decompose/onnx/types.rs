@@ -3,46 +3,30 @@
 use super::dtype::elem;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::decompose::{Call, Decomposition};
+use crate::graph::decompose::{Call, old};
 use crate::graph::ir::Arg;
 use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp};
 
-pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
-    Decomposition {
-        name: "onnx_cast",
-        handles: &["onnx.Cast", "onnx.CastLike"],
-        doc: "Another element type: floats round to nearest even. To integers they are truncated in 32 or 64 bits, and narrower \
-              ones take the last bits: -1 is 255 of eight, infinity and NaN are the least integer. 8-bit floats stay within \
-              their range unless `saturate = 0`.\n\n`y = Cast(x)` --> `y = to x`",
-        run: cast_call,
-    },
-    Decomposition {
-        name: "onnx_bit_cast",
-        handles: &["onnx.BitCast"],
-        doc: "The same bits as another type of the same width.\n\n`y = BitCast(x)` --> `y = bitcast x`",
-        run: bit_cast,
-    },
-    Decomposition {
-        name: "onnx_strings",
-        handles: &["girih.numbers", "girih.strings"],
-        doc: "The numbers that strings have in a graph, and the strings of numbers.\n\n`y = girih.numbers(x)` --> `y = to x`",
-        run: |b, call| {
-            let to = if call.name == "girih.numbers" { Elem::I64 } else { Elem::STRING };
-            Ok(vec![b.convert(call.arg(0)?, to)?])
-        },
-    },
-];
+rules! {
+    onnx_cast "Another element type: floats round to nearest even. To integers they are truncated in 32 or 64 bits, and narrower \
+         ones take the last bits: -1 is 255 of eight, infinity and NaN are the least integer. 8-bit floats stay within \
+         their range unless `saturate = 0`.\n\n`y = Cast(x)` --> `y = to x`" {
+        "onnx.Cast" | "onnx.CastLike" => old(cast_call),
+    }
+    onnx_bit_cast "The same bits as another type of the same width.\n\n`y = BitCast(x)` --> `y = bitcast x`" {
+        "onnx.BitCast" => old(bit_cast),
+    }
+    onnx_strings "The numbers that strings have in a graph, and the strings of numbers.\n\n`y = girih.numbers(x)` --> `y = to x`" {
+        "girih.numbers" => |c| c.x(0).to(Elem::I64),
+        "girih.strings" => |c| c.x(0).to(Elem::STRING),
+    }
+}
 
 /// The element type with a number of ONNX's (TensorProto.DataType).
 pub(in crate::graph::decompose) fn elem_of(number: i64) -> Result<Elem> {
     let elem = elem(number).map_err(|name| Refusal::new(format!("the element type {name} is not supported")))?;
     if elem.text { Err(Refusal::new("it makes strings, which is not supported")) } else { Ok(elem) }
-}
-
-/// The operand as a float that is computed with: narrow formats and integers become f32.
-pub(super) fn base_float(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
-    if b.dtype(x).is_base_float() { Ok(x) } else { b.convert(x, Elem::F32) }
 }
 
 /// The greatest finite value of the formats that `saturate` is about.
@@ -66,7 +50,7 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
     if narrow(from.dtype) || (narrow(to.dtype) && !from.is_float()) {
         x = b.convert(x, Elem::F32)?;
     }
-    // What 2 or 4 bits cannot hold wraps, and a format without NaN takes 0 for it.
+    // A number that 2 or 4 bits cannot hold wraps, and a format without NaN takes 0 for it.
     if b.elem(x).is_float() && to.is_int() && to.bits() < 8 {
         x = b.truncated(x, Elem::I32)?;
     }
