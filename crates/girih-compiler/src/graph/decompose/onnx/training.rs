@@ -34,7 +34,7 @@ fn each<'g, const N: usize, const M: usize>(c: &Call<'g>, step: Step<'g, N, M>) 
         return Err(Refusal::new(format!("the number of steps is an integer, not {}", steps.elem())));
     }
     let given = c.args.len().saturating_sub(2);
-    if given == 0 || given % N != 0 {
+    if given == 0 || !given.is_multiple_of(N) {
         return Err(Refusal::new(format!("it takes {N} operands for each tensor beside its first two, not {given}")));
     }
     let tensors = given / N;
