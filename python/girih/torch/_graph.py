@@ -673,10 +673,10 @@ def is_row_major(value) -> bool:
     return True
 
 
-def has_rows_strides(value) -> bool:
-    """Whether the strides of a fake tensor are those of a new row-major tensor, along axes of one element too."""
+def are_rows(shape, strides) -> bool:
+    """Whether strides are those of a new row-major tensor of a shape, along axes of one element too."""
     step = 1
-    for size, stride in zip(reversed(value.shape), reversed(value.stride())):
+    for size, stride in zip(reversed(shape), reversed(strides)):
         if not statically_known_true(stride == step):
             return False
         if not statically_known_true(size == 0):
