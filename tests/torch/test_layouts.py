@@ -18,7 +18,7 @@ import torch_layouts  # noqa: E402
 NAMES = (
     "ldexp", "copysign", "heaviside", "logaddexp", "logical_xor", "floor_divide", "special.xlog1py", "xlogy", "__rpow__",
     "nn.functional.gelu", "nn.functional.prelu", "native_dropout_backward", "sigmoid", "lerp", "addcmul", "where", "clamp", "native_batch_norm",
-    "normal", "roll", "einsum", "cumsum",
+    "normal", "roll", "einsum", "cumsum", "split", "unbind",
 )  # fmt: skip
 
 

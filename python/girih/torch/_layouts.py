@@ -10,6 +10,7 @@ operation that it traces itself.
 from __future__ import annotations
 
 import contextlib
+import operator
 import threading
 
 import torch
@@ -221,17 +222,21 @@ def gives_new(op) -> bool:
 def strides_of_view(node, viewed):
     """The strides of a node's result; of a view, those that PyTorch's own view operations give, which along axes of one element are
     others than those of fake tensors. `viewed` says what a node is a view of."""
-    value = node.meta["val"]
-    if viewed(node) is None or not is_static([node.args[1:], node.kwargs, value.shape]):
+    value, source = node.meta["val"], viewed(node)
+    # An element of a list of views.
+    at = node.args[1] if node.target is operator.getitem else None
+    view = node if at is None else node.args[0]
+    if source is None or not is_static([view.args[1:], view.kwargs, value.shape]):
         return value.stride()
-    source = viewed(node)
     try:
         size, strides = source.meta["val"].shape, strides_of_view(source, viewed)
         with kernels_alone():
-            return node.target(torch.empty_strided(size, strides, device="meta"), *node.args[1:], **node.kwargs).stride()
+            results = view.target(torch.empty_strided(size, strides, device="meta"), *view.args[1:], **view.kwargs)
+        result = results if at is None else results[at]
     except Exception:
-        # A list of views, symbols.
+        # What holds for symbols alone.
         return value.stride()
+    return result.stride() if result.shape == value.shape else value.stride()
 
 
 def is_static(values) -> bool:
