@@ -156,7 +156,8 @@ def compare(run, given, wanted_of):
         for m, t in zip(mine, theirs):
             if place(m) != place(t):
                 found.append(f"{name}: {place(m)}, not {place(t)}")
-            elif not torch.allclose(m.double(), t.double(), rtol=1e-4, atol=1e-5):
+            # Which of equal elements `topk` takes, nothing says.
+            elif not (name == "topk" and t.dtype == torch.int64) and not torch.allclose(m.double(), t.double(), rtol=1e-4, atol=1e-5):
                 found.append(f"{name}: another value")
         if shared(mine) != shared(theirs):
             found.append(f"{name}: shares {shared(mine)}, not {shared(theirs)}")

@@ -184,3 +184,15 @@ def test_a_copy_of_a_model_has_weights_of_its_own():
 def test_random_models(seed):
     case = weights.make(random.Random(seed))
     assert not weights.differences(case, options={"device": "eval"}), case.text()
+
+
+def test_weights_that_lie_otherwise_are_looked_at_and_not_left_to_pytorch():
+    torch._dynamo.reset()
+    girih.torch.report(clear=True)
+    model = torch.nn.Conv2d(8, 8, 3, padding=1).to(memory_format=torch.channels_last).eval()
+    run, x = torch.compile(model, backend="girih", options={"device": "eval"}), torch.randn(2, 8, 6, 6)
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(run(x), model(x), rtol=1e-4, atol=1e-5)
+            model.weight.data.mul_(2)
+    assert girih.torch.report().native, girih.torch.report()

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from . import _complex, _draws, _graph, _layouts, _options, _partition, _recurrent, _report, _whole
+from . import _complex, _dependence, _draws, _graph, _layouts, _options, _partition, _recurrent, _report, _whole
 from ._compiled import Compiled
 
 __all__ = ["girih", "pieces"]
@@ -92,17 +92,46 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
 
     options = _options.taken(options, **other)
     _draws.free_order(module)
-    backend = aot_autograd(
-        fw_compiler=functools.partial(compile_graph, options, "forward"),
-        bw_compiler=functools.partial(compile_graph, options, "backward"),
-        inference_compiler=functools.partial(compile_graph, options, "inference"),
-        decompositions=traced(),
-    )
+    compilers = {kind: functools.partial(compile_graph, options, kind) for kind in ("forward", "backward", "inference")}
+
+    def backend(inference):
+        return aot_autograd(
+            fw_compiler=compilers["forward"], bw_compiler=compilers["backward"], inference_compiler=inference,
+            decompositions=traced(),
+        )  # fmt: skip
+
     trains = torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
     if trains:
-        return backend(module, inputs)
+        return backend(compilers["inference"])(module, inputs)
+
+    def looked_at(traced, example):
+        _dependence.look(module.graph, traced.graph)
+        return compilers["inference"](traced, example)
+
+    try:
+        with _whole.kept():
+            return backend(looked_at)(module, inputs)
+    except _dependence.Doubtful as doubtful:
+        if lost(doubtful.found, backend, module, inputs):
+            record = _report.begin("inference")
+            problem = "an internal error of girih: results that depend on inputs were traced as constants"
+            record.misfit(problem)
+            _partition.warn(f"a graph runs in PyTorch: {problem}")
+            return module.forward
     with _whole.kept():
-        return backend(module, inputs)
+        return backend(compilers["inference"])(module, inputs)
+
+
+def lost(found, backend, module, inputs) -> bool:
+    """Whether PyTorch's own trace of a graph reads more inputs than that in which operations were kept whole."""
+    pieces = []
+
+    def looking(traced, _inputs):
+        pieces.append(_dependence.reads(traced.graph))
+        return boxed(traced.forward)
+
+    backend(looking)(module, inputs)
+    return any(_dependence.lost(found, of) for of in pieces)
 
 
 _recurrent.watch(girih)

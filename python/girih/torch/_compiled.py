@@ -20,13 +20,12 @@ import math
 from typing import Any
 
 import torch
-from torch import _prims_common
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from girih import _library
 from girih.frontend.errors import GirihError
 
-from . import _extents, _graph, _scalars
+from . import _extents, _graph, _layouts, _scalars
 
 __all__ = ["Compiled", "Misfit"]
 
@@ -349,7 +348,7 @@ class Copy:
     def __init__(self, tensor, made):
         self.tensor, self.made = tensor, made
         #: Whether its elements fill a stretch of the host's memory, which can be looked at; and what that held.
-        self.dense = tensor.device.type == "cpu" and _prims_common.is_non_overlapping_and_dense(tensor)
+        self.dense = tensor.device.type == "cpu" and _layouts.is_dense(tensor)
         self.seen: Any = None
 
     def follow(self, model) -> bool:
@@ -445,9 +444,10 @@ def unusual_strides(node, scalars):
     if not isinstance(value, torch.Tensor) or _graph.gives_row_major(node):
         return None
     try:
-        if _graph.has_rows_strides(value) or overlaps(value):
+        strides = _layouts.strides_of_view(node, _graph.viewed)
+        if _graph.are_rows(value.shape, strides) or overlaps(value):
             return None
-        return tuple(_scalars.Text(scalars.text(s)) for s in value.stride())
+        return tuple(_scalars.Text(scalars.text(s)) for s in strides)
     except RuntimeError:
         return None
 

@@ -429,7 +429,7 @@ class Writer:
             raise Unsupported("a view by strides follows, and PyTorch's result keeps the offset of what it is a copy of")
         if target._opname in STRIDED:
             self.strided(node.args[0])
-        args, attrs = [], {}
+        args, attrs, of_float = [], {}, None
         dtype = getattr(node.meta.get("val"), "dtype", None)
         positional = list(node.args)
         for i, parameter in enumerate(schema.arguments):
@@ -461,12 +461,17 @@ class Writer:
                 else:
                     args.append(self.operand(value))
             else:
-                value = self.attribute(value)
-                if value is not None:
+                if parameter.name in ELEMENTS.get(target._opname, ()) and is_changing_float(value):
+                    args.append(self.operand(value))
+                    of_float = {"dtype": DTYPES.get(dtype)}
+                elif (value := self.attribute(value)) is not None:
                     attrs[parameter.name] = value
+        if of_float is not None:
+            # As a tensor it has a type of its own.
+            attrs.setdefault("dtype", of_float)
         if target._opname in SPLITS and node.meta["val"]:
             op, at = "aten.split_with_sizes", attrs.get("dim", 0)
-            attrs = {"dim": at, "split_sizes": [self.extent(part.shape[at]) for part in node.meta["val"]]}
+            attrs = {"dim": at, "split_sizes": [self.attribute(part.shape[at]) for part in node.meta["val"]]}
         if op == "aten.slice" and (part := self.sliced(node)):
             op, attrs = part
         if target._opname in DIVISIONS and self.document.device != CPU:
@@ -598,6 +603,10 @@ class Writer:
             self.names[node] = names[0]
 
 
+def is_changing_float(value) -> bool:
+    return isinstance(value.meta.get("val") if isinstance(value, torch.fx.Node) else value, torch.SymFloat)
+
+
 def static(numbers) -> list[int]:
     """Those of some numbers that do not change."""
     return [n for n in numbers or () if isinstance(n, int)]
@@ -673,10 +682,10 @@ def is_row_major(value) -> bool:
     return True
 
 
-def has_rows_strides(value) -> bool:
-    """Whether the strides of a fake tensor are those of a new row-major tensor, along axes of one element too."""
+def are_rows(shape, strides) -> bool:
+    """Whether strides are those of a new row-major tensor of a shape, along axes of one element too."""
     step = 1
-    for size, stride in zip(reversed(value.shape), reversed(value.stride())):
+    for size, stride in zip(reversed(shape), reversed(strides)):
         if not statically_known_true(stride == step):
             return False
         if not statically_known_true(size == 0):

@@ -9,12 +9,18 @@ operation that it traces itself.
 
 from __future__ import annotations
 
+import contextlib
+import operator
 import threading
 
 import torch
+from torch._dispatch.python import no_python_dispatcher
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch._subclasses.functional_tensor import disable_functional_mode
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+from torch.utils import _pytree as pytree
 
-__all__ = ["as_eager"]
+__all__ = ["as_eager", "is_dense", "strides_of_view"]
 
 aten = torch.ops.aten
 
@@ -27,28 +33,23 @@ def rows(size) -> tuple:
     return tuple(reversed(strides))
 
 
-def like_if_channels_last(x, *_rest):
+def like_if_channels_last(result, x, *_rest):
     """Channels-last where the operand is; else rows."""
     if x.dim() in (4, 5) and torch._prims_common.suggest_memory_format(x) is not torch.contiguous_format:
         return torch.empty_like(x).stride()
-    return rows(x.shape)
+    return rows(result.shape)
 
 
-def rolled(x, _shifts, dims=()):
+def of_rows(result, *_operands, **_named):
+    return rows(result.shape)
+
+
+def rolled(result, x, _shifts, dims=()):
     """Channels-last where the operand is; rolled over all elements, rows."""
-    return like_if_channels_last(x) if dims else rows(x.shape)
+    return like_if_channels_last(result, x) if dims else rows(x.shape)
 
 
-def elementwise(*operands, **_named):
-    """As of a sum, whose shapes and strides PyTorch computes in C++, by the rules of its kernels."""
-    tensors = [x for x in operands if isinstance(x, torch.Tensor)]
-    total = tensors[0]
-    for other in tensors[1:]:
-        total = torch.add(total, other)
-    return torch.add(total, 1).stride()
-
-
-#: What gives the strides of the first result, by operation.
+#: What gives the strides of the first result, of operations of which PyTorch's own prediction is not what its kernels do.
 STRIDES = {
     "roll": rolled,
     "channel_shuffle": like_if_channels_last,
@@ -56,19 +57,89 @@ STRIDES = {
     "native_batch_norm": like_if_channels_last,
     "_native_batch_norm_legit": like_if_channels_last,
     "_native_batch_norm_legit_no_training": like_if_channels_last,
-    **dict.fromkeys(
-        ("logaddexp", "logaddexp2", "logical_and", "logical_or", "logical_xor", "heaviside", "xlogy", "ldexp", "copysign",
-         "floor_divide", "div"),
-        elementwise,
-    ),
+    "_native_batch_norm_legit_functional": like_if_channels_last,
+    "_batch_norm_with_update": like_if_channels_last,
+    "_batch_norm_with_update_functional": like_if_channels_last,
+    "_batch_norm_no_update": like_if_channels_last,
+    **dict.fromkeys(("normal", "upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d"), of_rows),
 }  # fmt: skip
+
+#: Operations that work element by element and do not say so.
+ELEMENTWISE = ("floor_divide",)
+
+
+def of_kernels(op, *args, **kwargs) -> list:
+    """The strides of the results by the operation's own kernel, on small tensors that lie as the operands: `small`."""
+    operands = [x for x in pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, torch.Tensor)]
+    if all(x.is_contiguous() for x in operands if x.dim()):
+        return []
+    shrunk = iter(small([lying(x) for x in operands]))
+
+    def stand_in(value):
+        if isinstance(value, torch.Tensor):
+            size, stride = next(shrunk)
+            reach = 1 + sum((n - 1) * step for n, step in zip(size, stride)) if 0 not in size else 0
+            return torch.ones(reach, dtype=value.dtype).as_strided(size, stride)
+        return value.node.hint if isinstance(value, (torch.SymInt, torch.SymFloat)) else value
+
+    with kernels_alone():
+        results = op(*pytree.tree_map(stand_in, args), **pytree.tree_map(stand_in, kwargs))
+    return [r.stride() for r in (results if isinstance(results, tuple) else (results,))]
+
+
+@contextlib.contextmanager
+def kernels_alone():
+    """A context in which operations are those of C++, on real tensors, though a graph is being traced."""
+    with unset_fake_temporarily(), disable_functional_mode(), no_python_dispatcher(), torch.no_grad():
+        yield
+
+
+def is_dense(tensor) -> bool:
+    """Whether the elements fill a stretch of memory, each once."""
+    step = 1
+    for stride, size in sorted((stride, n) for stride, n in zip(tensor.stride(), tensor.shape) if n != 1):
+        if stride != step:
+            return False
+        step *= size
+    return True
+
+
+def lying(x) -> tuple[list[int], list[int]]:
+    """The shape and the strides of a tensor; of symbols, their values."""
+    return [hint(n) for n in x.shape], [hint(n) for n in x.stride()]
+
+
+def small(tensors) -> list[tuple[list[int], list[int]]]:
+    """Shapes and strides of few elements, of which all that kernels ask is as of these: which extents are 1 and which are equal, the
+    order of extents and of steps, where elements are dense and where they repeat.
+
+        [100, 1, 50] with steps 1, 100, 100    -->    [3, 1, 2] with steps 1, 3, 3
+    """
+    extents = sorted({n for size, _ in tensors for n in size if n > 1})
+    number = {0: 0, 1: 1, **{n: 2 + at for at, n in enumerate(extents)}}
+    found = []
+    for size, stride in tensors:
+        steps = [0] * len(size)
+        # The last axis as it was and as it is: its step, and how far it reaches.
+        was, reached, now, reaches = 0, 1, 0, 1
+        for axis in sorted(range(len(size)), key=lambda d: (stride[d], size[d])):
+            step, n = stride[axis], size[axis]
+            if step == 0:
+                continue
+            if step != was:
+                now = reaches if step == reached else max(now + 1, reaches + 1 if step > reached else now + 1)
+            steps[axis] = now
+            was, reached, reaches = step, step * max(n, 1), now * max(number[n], 1)
+        found.append(([number[n] for n in size], steps))
+    return found
 
 
 class AsEager:
-    """An operation, and what its result should lie like."""
+    """An operation whose results lie as in eager mode."""
 
     def __init__(self, op, strides, pieces):
-        """`pieces` decomposes the operation, where PyTorch must."""
+        """`strides` gives those of the first result, of it and of the operands; where it is None, the kernel does. `pieces` decomposes
+        the operation, where PyTorch must."""
         self.op, self.strides, self.pieces = op, strides, pieces
         self.inner = threading.local()
 
@@ -77,23 +148,41 @@ class AsEager:
             return NotImplemented
         self.inner.asked = True
         try:
-            result = (self.pieces or self.op)(*args, **kwargs)
+            results = (self.pieces or self.op)(*args, **kwargs)
+            if results is NotImplemented:
+                return results
+            with disable_proxy_modes_tracing(), torch.no_grad():
+                wanted = self._wanted(results, args, kwargs)
         finally:
             self.inner.asked = False
-        first = result[0] if isinstance(result, tuple) else result
-        with disable_proxy_modes_tracing(), torch.no_grad():
-            wanted = self.strides(*args, **kwargs)
-        lies = placed(first, wanted)
-        return (lies, *result[1:]) if isinstance(result, tuple) else lies
+        if isinstance(results, tuple):
+            return (*map(placed, results, wanted), *results[len(wanted) :])
+        return placed(results, wanted[0]) if wanted else results
+
+    def _wanted(self, results, args, kwargs) -> list:
+        """The strides of the first results."""
+        if self.strides is not None:
+            return [self.strides(results[0] if isinstance(results, tuple) else results, *args, **kwargs)]
+        try:
+            return of_kernels(self.op, *args, **kwargs)
+        except Exception:
+            # What the kernel refuses is not for this to say.
+            return []
 
 
 def placed(tensor, strides):
-    """The tensor itself where it has these strides, else a copy."""
-    if all(torch.fx.experimental.symbolic_shapes.statically_known_true(a == b) for a, b in zip(tensor.stride(), strides)):
+    """The tensor itself where it has these strides, or strides in their order, else a copy."""
+    size, found = lying(tensor)
+    if 0 in size or order_of(found, size) == order_of(strides, size):
         return tensor
     order = sorted(range(tensor.dim()), key=lambda axis: (-hint(strides[axis]), axis))
     copy = torch.ops.aten.clone.default(tensor.permute(order), memory_format=torch.contiguous_format)
     return copy.permute([order.index(axis) for axis in range(tensor.dim())])
+
+
+def order_of(strides, size) -> list[int]:
+    """The axes from the widest step to the narrowest."""
+    return sorted(range(len(size)), key=lambda axis: (-hint(strides[axis]), axis))
 
 
 def hint(n) -> int:
@@ -101,16 +190,54 @@ def hint(n) -> int:
 
 
 def as_eager(pieces) -> dict:
-    """The functions by operation; `pieces` are PyTorch's decompositions."""
+    """The functions by operation: of those in `STRIDES`, and of all that work element by element and of which PyTorch predicts the
+    results in Python; `pieces` are PyTorch's decompositions."""
+    from torch._decomp import global_decomposition_table
+
+    predicted = {op for table in ("meta", "post_autograd", "pre_autograd") for op in global_decomposition_table[table]}
     found = {}
-    for name, strides in STRIDES.items():
-        packet = getattr(aten, name)
-        for overload in packet.overloads():
-            op = getattr(packet, overload)
-            tensors = [a for a in op._schema.arguments if isinstance(a.type, torch.TensorType)]
-            if "out" in overload or op._schema.is_mutable or not tensors or op._schema.arguments[0].name != tensors[0].name:
-                continue
-            if name == "div" and overload not in ("Tensor_mode",):
-                continue
-            found[op] = AsEager(op, strides, pieces.get(op))
+    elementwise = {op for op in predicted if torch.Tag.pointwise in getattr(op, "tags", ()) and not is_drawn(op)}
+    for op in elementwise | overloads(ELEMENTWISE) | overloads(STRIDES):
+        if gives_new(op):
+            found[op] = AsEager(op, STRIDES.get(op._opname), pieces.get(op))
     return found
+
+
+def overloads(names) -> set:
+    return {getattr(packet, overload) for packet in (getattr(aten, name) for name in names) for overload in packet.overloads()}
+
+
+def is_drawn(op) -> bool:
+    return torch.Tag.nondeterministic_seeded in op.tags
+
+
+def gives_new(op) -> bool:
+    """Whether an operation writes to nothing, and gives new tensors of a tensor."""
+    schema = op._schema
+    aliases = any(value.alias_info is not None for value in (*schema.arguments, *schema.returns))
+    tensors = any(isinstance(a.type, torch.TensorType) for a in schema.arguments)
+    return tensors and not aliases and "out" not in op._overloadname
+
+
+def strides_of_view(node, viewed):
+    """The strides of a node's result; of a view, those that PyTorch's own view operations give, which along axes of one element are
+    others than those of fake tensors. `viewed` says what a node is a view of."""
+    value, source = node.meta["val"], viewed(node)
+    # An element of a list of views.
+    at = node.args[1] if node.target is operator.getitem else None
+    view = node if at is None else node.args[0]
+    if source is None or not is_static([view.args[1:], view.kwargs, value.shape]):
+        return value.stride()
+    try:
+        size, strides = source.meta["val"].shape, strides_of_view(source, viewed)
+        with kernels_alone():
+            results = view.target(torch.empty_strided(size, strides, device="meta"), *view.args[1:], **view.kwargs)
+        result = results if at is None else results[at]
+    except Exception:
+        # What holds for symbols alone.
+        return value.stride()
+    return result.stride() if result.shape == value.shape else value.stride()
+
+
+def is_static(values) -> bool:
+    return not any(isinstance(v, (torch.SymInt, torch.fx.Node)) for v in pytree.tree_leaves(values))

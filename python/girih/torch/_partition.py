@@ -69,7 +69,7 @@ def refusals(
     where it is otherwise.
     """
     document, refused = examined(module, parameters, ranges=ranges)
-    for propose in (values, equalities, both, factors, multiples) if fix else ():
+    for propose in (values, equalities, both, factors, multiples, multiples_of_values) if fix else ():
         proposed = {node: propose(node) for node in refused}
         trial = {expr: to for facts in proposed.values() for expr, (to, _) in facts.items()}
         if not trial:
@@ -112,8 +112,9 @@ def equalities(node) -> dict[sympy.Expr, tuple]:
     return found
 
 
-def multiples(node) -> dict[sympy.Expr, tuple]:
-    """The symbols that shapes of a node and of its operands divide by numbers, and that are multiples of these now."""
+def multiples(node, known=None) -> dict[sympy.Expr, tuple]:
+    """The symbols that shapes of a node and of its operands divide by numbers, and that are multiples of these now; `known` says which
+    symbols are numbers."""
     from torch.utils._sympy.functions import FloorDiv, Mod
 
     found = {}
@@ -121,10 +122,17 @@ def multiples(node) -> dict[sympy.Expr, tuple]:
         env = extent.node.shape_env
         for quotient in extent.node.expr.atoms(FloorDiv):
             symbol, by = quotient.args
+            by = by.subs(known or {})
             if symbol.is_Symbol and by.is_Integer and by > 1 and _scalars.example(Mod(symbol, by), env) == 0:
                 rest = env.create_symintnode(Mod(symbol, by), hint=0)
                 found[Mod(symbol, by)] = sympy.Integer(0), functools.partial(lambda rest: bool(rest == 0), rest)
     return found
+
+
+def multiples_of_values(node) -> dict[sympy.Expr, tuple]:
+    """As `values`, and the multiples of these."""
+    found = values(node)
+    return {**found, **multiples(node, {symbol: to for symbol, (to, _) in found.items()})} if found else {}
 
 
 def solution(left: sympy.Expr, right: sympy.Expr, known=()) -> tuple[sympy.Symbol, sympy.Expr] | None:

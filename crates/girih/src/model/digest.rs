@@ -30,6 +30,8 @@ const STRIPE: usize = LANES * 8;
 const BLOCK: usize = 16;
 /// Bytes that one thread takes at a time.
 const PIECE: usize = 256 << 10;
+/// Bytes for which it is worth to wake another thread.
+const SHARE: usize = 1 << 20;
 
 type Lanes = [u64; LANES];
 
@@ -68,14 +70,43 @@ pub unsafe fn of(stretches: &[(u64, usize)], threads: usize) -> Digest {
             high.store(b, Ordering::Relaxed);
         }
     };
-    pool::global().run(threads.min(pieces.len()), &job, &|| {});
+    let bytes: usize = stretches.iter().map(|(_, bytes)| bytes).sum();
+    pool::global().run(threads.min(bytes.div_ceil(SHARE)), &job, &|| {});
     let words: Vec<u8> = results.iter().flatten().flat_map(|w| w.load(Ordering::Relaxed).to_le_bytes()).collect();
     let lengths: Vec<u8> = stretches.iter().flat_map(|(_, bytes)| (*bytes as u64).to_le_bytes()).collect();
     mixed(&[words, lengths].concat(), keys)
 }
 
-/// The digest of one piece.
-fn mixed(bytes: &[u8], Keys(keys): &Keys) -> Digest {
+/// The digest of one piece, by the widest vectors that the processor has: all give the same bits.
+fn mixed(bytes: &[u8], keys: &Keys) -> Digest {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { by_avx512(bytes, keys) };
+        }
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { by_avx2(bytes, keys) };
+        }
+    }
+    by_lanes(bytes, keys)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn by_avx512(bytes: &[u8], keys: &Keys) -> Digest {
+    by_lanes(bytes, keys)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn by_avx2(bytes: &[u8], keys: &Keys) -> Digest {
+    by_lanes(bytes, keys)
+}
+
+#[inline(always)]
+fn by_lanes(bytes: &[u8], Keys(keys): &Keys) -> Digest {
     let mut lanes: Lanes = std::array::from_fn(|lane| PRIMES[lane % 4].wrapping_add(bytes.len() as u64));
     let mut blocks = bytes.chunks_exact(STRIPE * BLOCK);
     for block in &mut blocks {
@@ -132,6 +163,19 @@ fn folded(lanes: &Lanes, keys: &Lanes) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vectors_of_every_width_give_the_same_bits() {
+        for n in [0, 1, 63, 64, 1024, 5000] {
+            let bytes: Vec<u8> = (0..n).map(|i| (i * 31 + i / 97) as u8).collect();
+            assert_eq!(mixed(&bytes, keys()), by_lanes(&bytes, keys()), "{n}");
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has these instructions.
+                assert_eq!(unsafe { by_avx2(&bytes, keys()) }, by_lanes(&bytes, keys()), "{n}");
+            }
+        }
+    }
 
     fn of_slice(bytes: &[u8], threads: usize) -> Digest {
         // SAFETY: the slice is borrowed.

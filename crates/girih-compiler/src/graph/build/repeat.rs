@@ -99,6 +99,17 @@ impl Builder<'_> {
         }
     }
 
+    /// Appends a loop, whose round `round` makes as in [`Begun::round`].
+    pub fn repeat(
+        &mut self,
+        of: &Rounds<'_>,
+        round: impl FnOnce(&mut Builder<'_>, &[Arg], &[Arg], &[Arg]) -> Result<(Vec<Arg>, Vec<Arg>)>,
+    ) -> Result<Vec<Arg>> {
+        let mut begun = self.begin(of)?;
+        let made = begun.round(self.origin, of, round);
+        self.end(begun, of, made)
+    }
+
     /// Begins the graph of a round, which the builder knows nothing of until [`Builder::end`].
     pub fn begin(&mut self, of: &Rounds<'_>) -> Result<Begun> {
         let mut args = vec![];

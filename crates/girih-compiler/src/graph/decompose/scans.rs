@@ -32,7 +32,7 @@ rules! {
         "aten.kthvalue" | "aten.median" | "aten.nanmedian" => ranked,
     }
     logcumsumexp "Logarithms of running sums of exponentials.\n\n`y = logcumsumexp(x)` --> `y = logaddexp(x[i - 1], x)`, then of \
-         `y[i - 2]`, `y[i - 4]`, ...\n\nRefuses an axis whose extent is not known." {
+         `y[i - 2]`, `y[i - 4]`, ..., up to the greatest extent that the axis may have." {
         "aten.logcumsumexp" => logcumsumexp,
     }
     mode "The most frequent element of an axis, the least of several, and where it stands last.\n\n\
@@ -61,10 +61,10 @@ fn logcumsumexp<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     if shape.is_empty() {
         return Ok(x);
     }
-    let n = x.known_extent(axis, "the extent of the axis")?;
+    let most = c.cx.range(&shape[axis]).hi.min(ir::MAX_EXTENT.into());
     let mut y = x.wide();
     let mut step = 1;
-    while step < n {
+    while i128::from(step) < most {
         let mut coords = same_place(shape.len());
         coords[axis] = Ix::sub(ir::axis(axis), Ix::Const(step));
         let there = Cond::new(ir::axis(axis), Cmp::Ge, Ix::Const(step));

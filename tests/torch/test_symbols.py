@@ -1,0 +1,99 @@
+"""Graphs whose extents are symbols from the first call on: nothing of them is left to PyTorch."""
+
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import girih.torch
+
+
+@pytest.fixture(autouse=True)
+def whole():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    girih.torch._partition._warned.clear()
+    girih.torch.report(clear=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="girih: ")
+        yield
+
+
+def r(*size):
+    return torch.randn(size)
+
+
+def i(*size):
+    return torch.randint(-20, 20, size)
+
+
+def patches(x, p):
+    b, c, h, w = x.shape
+    return x.reshape(b, c, h // p, p, w // p, p).permute(0, 2, 4, 1, 3, 5).reshape(b, (h // p) * (w // p), -1)
+
+
+def of_equal_extents(x, y):
+    """A guard of PyTorch's makes them equal."""
+    s = x.shape[1]
+    return x.new_ones(x.shape[0], s // 8 * (s // 8), 32) * x.sum() + y
+
+
+def attention(*args, **kwargs):
+    return F.scaled_dot_product_attention(*args, **kwargs)
+
+
+# Functions, each with two sets of arguments.
+FUNCTIONS = {
+    "split": (lambda x: [a * 2 for a in x.split(3, 1)], (r(2, 8),), (r(3, 9),)),
+    "split by a symbol": (lambda x: [a * 2 for a in x.split(x.shape[1] // 2, 1)], (r(2, 8),), (r(3, 12),)),
+    "chunk": (lambda x: [a * 2 for a in x.chunk(3, -1)], (r(2, 9),), (r(3, 12),)),
+    "tensor_split": (lambda x: [a * 2 for a in torch.tensor_split(x, 3, 1)], (r(2, 8),), (r(3, 10),)),
+    "logcumsumexp": (lambda x: x.logcumsumexp(1), (r(4, 5),), (r(3, 70),)),
+    "mode": (lambda x: torch.mode(x, 1), (i(4, 5),), (i(3, 7),)),
+    "shifts": (lambda x, k: (x << k, x >> k), (i(4, 5), i(4, 5).abs() % 5), (i(3, 7), i(3, 7).abs() % 5)),
+    "gcd": (lambda x, y: (torch.gcd(x, y), torch.lcm(x, y)), (i(4, 5), i(4, 5)), (i(3, 7), i(3, 7))),
+    "frexp": (torch.frexp, (r(4, 5),), (r(3, 7),)),
+    "nextafter": (torch.nextafter, (r(4, 5), r(4, 5)), (r(3, 7), r(3, 7))),
+    "pixel_shuffle": (lambda x: F.pixel_shuffle(x, 2), (r(2, 8, 3, 4),), (r(3, 12, 5, 2),)),
+    "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), (r(2, 8, 6, 4),), (r(3, 12, 4, 2),)),
+    "channel_shuffle": (lambda x: F.channel_shuffle(x, 2), (r(2, 8, 3, 4),), (r(3, 12, 5, 2),)),
+    "group_norm": (lambda x: F.group_norm(x, 4), (r(2, 8, 3, 4),), (r(3, 12, 5, 2),)),
+    "diagonal": (lambda x: x.diagonal(1) * 2, (r(5, 8),), (r(7, 4),)),
+    "attention": (attention, (r(2, 3, 5, 8), r(2, 3, 6, 8), r(2, 3, 6, 8)), (r(1, 2, 4, 16), r(1, 2, 7, 16), r(1, 2, 7, 16))),
+    "patches": (patches, (r(2, 3, 8, 8), 4), (r(3, 3, 16, 8), 4)),
+    "equal extents": (of_equal_extents, (r(2, 32), r(1, 16, 32)), (r(3, 32), r(1, 16, 32))),
+    "(n*16)//16": (lambda x, p: x.reshape(x.shape[0], x.shape[1] * p // p, 1, -1) * 2, (r(2, 4, 6), 16), (r(3, 9, 6), 16)),
+    "the last ones": (lambda x, y: x[:, -y.shape[1] :] * 2, (r(2, 8), r(1, 3)), (r(2, 9), r(1, 5))),
+    "scalar_tensor": (lambda x: x + torch.scalar_tensor(x.shape[0]), (r(2, 8),), (r(3, 9),)),
+    "floats of extents": (lambda x: torch.where(x > 0, x, torch.tensor(x.shape[1] * 1.5)), (r(2, 8),), (r(3, 9),)),
+    "full of a float": (lambda x: torch.full((3, 2), x.shape[0] / 4) + torch.full_like(x[0, 0], x.shape[1] ** 0.5), (r(2, 8),), (r(3, 9),)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_nothing_is_left(name):
+    function, *sets = FUNCTIONS[name]
+    compiled = torch.compile(function, backend="girih", dynamic=True, options={"device": "eval"})
+    with torch.no_grad():
+        for arguments in sets:
+            torch.testing.assert_close(compiled(*arguments), function(*arguments), rtol=1e-4, atol=1e-5)
+    assert girih.torch.report().native
+
+
+def test_parts_know_the_symbols():
+    """Behind an operation that PyTorch runs, everything is compiled."""
+    warnings.filterwarnings("ignore", message="girih: ")
+
+    def function(x, w):
+        y = torch.linalg.eigvalsh(x @ x.T)[:, None] * x
+        n = x.shape[0]
+        return (y @ w).relu().reshape(n * 2, -1).softmax(-1), torch.arange(n) * y.shape[1]
+
+    compiled = torch.compile(function, backend="girih", dynamic=True, options={"device": "eval"})
+    with torch.no_grad():
+        for n in (4, 5):
+            x, w = r(n, 6), r(6, 6)
+            for given, wanted in zip(compiled(x, w), function(x, w)):
+                torch.testing.assert_close(given, wanted, rtol=1e-3, atol=1e-4)
+    assert {left.operation for left in girih.torch.report().left} == {"aten._linalg_eigh"}
