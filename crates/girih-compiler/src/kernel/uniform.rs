@@ -526,7 +526,7 @@ mod tests {
                 Varies::NOT,
                 Varies { across: Across::Nothing, lanes: 31 },
                 Varies::BY_WARP,
-                Varies::BY_THREAD,
+                Varies { across: Across::Warps, lanes: 31 },
                 Varies::BY_WARP
             ]
         );
