@@ -39,6 +39,7 @@ pub mod reuse;
 pub mod rounds;
 pub mod rows;
 pub mod rules;
+pub mod schedule;
 pub mod sharing;
 pub mod steps;
 pub mod target;

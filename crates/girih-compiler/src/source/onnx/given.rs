@@ -73,11 +73,8 @@ impl<'m> Importer<'m> {
             return false;
         };
         let Some(names) = self.options.tensors(info) else {
-            let what = format!(
-                "the input `{}` is {}, and only a run says how many tensors it has",
-                info.name,
-                kind.name()
-            );
+            let what =
+                format!("the input `{}` is {}, and only a run says how many tensors it has", info.name, kind.name());
             self.error(Code::ModelInput, what);
             self.define(&info.name, Slot::Refused);
             return true;
