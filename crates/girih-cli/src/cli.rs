@@ -113,6 +113,9 @@ pub struct KernelArgs {
     /// Ignore the schedule that `girih tune` has found [env: GIRIH_TUNED=0].
     #[arg(long)]
     pub no_tuned: bool,
+    /// Follow the schedule of a file in place of the rules' choices; `girih compile --ir schedule` prints one.
+    #[arg(long, value_name = "FILE")]
+    pub schedule: Option<PathBuf>,
     /// Refuse a model whose weights, temporary arrays and results take more, such as 500M or 2G.
     #[arg(long, value_name = "SIZE", value_parser = girih::options::bytes, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
@@ -322,7 +325,7 @@ fn positive(text: &str) -> Result<usize, String> {
 pub struct CompileArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
-    /// The stage to print: cuda_tile (for a model: torch, tensor), loop, tile, kernel, then c, or for a GPU cuda, ptx, sass.
+    /// The stage to print: cuda_tile (for a model: torch, tensor), loop, schedule, tile, kernel, then c, or for a GPU cuda, ptx, sass.
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub ir: Option<girih::Stage>,
     /// For a model: an input, or in one line the type of a name that it does not define, `x=randn:f32[4x128]`.

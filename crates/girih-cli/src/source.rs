@@ -8,6 +8,7 @@ use girih::{Kernel, Options, Program, build};
 pub use girih_compiler::base::words::suggestion;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::is_bytecode;
+use girih_compiler::tile::schedule::{self, Schedule};
 use girih_compiler::tile::target::Target;
 
 use crate::cli::KernelArgs;
@@ -140,6 +141,13 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     options.check |= args.check;
     options.tuned &= !args.no_tuned;
     options.knobs = args.knobs.clone();
+    if let Some(path) = &args.schedule {
+        let schedule = schedule(path)?;
+        // What it was made with, but for what the command line says.
+        options.tuned = false;
+        options.knobs.splice(0..0, schedule.knobs().iter().cloned());
+        options.schedule = Some(std::sync::Arc::new(schedule));
+    }
     options.max_memory = args.max_memory;
     options.printer = Some(std::sync::Arc::new(|_, text| crate::output::print(text)));
     // Repeated runs, of schedules or of a measurement, announce once.
@@ -150,6 +158,22 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
         }
     }));
     Ok(options)
+}
+
+/// Reads a schedule. What is no such file may be long, and is not read to its end.
+fn schedule(path: &Path) -> Result<Schedule, Failure> {
+    let fail = |message: String| Failure::from(girih::Error::file(path, message));
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    file.take(schedule::LONGEST as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| fail(format!("cannot be read: {e}")))?;
+    let text = String::from_utf8(bytes).map_err(|e| fail(format!("it is not UTF-8 text ({})", e.utf8_error())))?;
+    let name = path.display().to_string();
+    Schedule::parse(&name, &text).map_err(|diagnostics| {
+        render::all(&Source { name, ..Source::default() }, &diagnostics);
+        Failure::Said(1)
+    })
 }
 
 /// Says under `-v` which schedule is used, once.

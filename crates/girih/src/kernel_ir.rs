@@ -139,7 +139,7 @@ impl Inspect for KernelIr {
         let target = self.options.resolved_target();
         match stage {
             Stage::Kernel => Ok(print::print(&self.kernel)),
-            Stage::Torch | Stage::Tensor | Stage::CudaTile | Stage::Loop | Stage::Tile => {
+            Stage::Torch | Stage::Tensor | Stage::CudaTile | Stage::Loop | Stage::Schedule | Stage::Tile => {
                 Err(Error::argument(format!("Kernel IR has no stage {}", stage.name())))
             }
             Stage::C if self.kernel.threads > 1 && !target.has(Capability::Threads) => Err(Error::argument(format!(

@@ -9,8 +9,10 @@ use girih_compiler::base::launch::Assumptions;
 use girih_compiler::num::DType;
 use girih_compiler::pipeline;
 use girih_compiler::tile::knobs::Knobs;
+use girih_compiler::tile::schedule::Schedule;
 use girih_compiler::tile::target::Target;
 
+use crate::compile::version::{FAST, PLANNED};
 use crate::compile::widen;
 use crate::cuda;
 use crate::error::Error;
@@ -118,6 +120,8 @@ pub struct Options {
     pub block: Option<[u32; 3]>,
     /// Stop rewriting after this many rewrites, to find the one that breaks something.
     pub stop_after: Option<usize>,
+    /// A schedule to follow in place of the rules' choices; `--ir schedule` prints one.
+    pub schedule: Option<Arc<Schedule>>,
     /// Order in which the evaluator runs blocks; 0 is round-robin. On the simulator, the schedule of the threads.
     pub seed: u64,
     /// Simulate every launch under as many schedules, from the seed on, which must leave the same bits; 1 when absent.
@@ -163,9 +167,10 @@ impl Options {
             || self.estimates.is_some()
             || self.announce.is_some();
         let Options { device, check, threads, target, simulated, knobs, tuned, cache, compiler, .. } = self;
-        let Options { print_order, block, stop_after, seed, steps, record, max_memory, .. } = self;
+        let Options { print_order, block, stop_after, seed, steps, record, max_memory, schedule, .. } = self;
+        let schedule = schedule.as_ref().map(|s| s.text());
         let first = format!("{:?}", (device, check, threads, target, simulated, knobs, tuned, cache, compiler));
-        let second = format!("{:?}", (print_order, block, stop_after, seed, steps, record, max_memory));
+        let second = format!("{:?}", (print_order, block, stop_after, seed, steps, record, max_memory, schedule));
         (!functions).then(|| first + &second)
     }
 
@@ -265,6 +270,8 @@ impl Options {
             check: self.check,
             simulated: self.device == Device::Sim,
             stop_after: self.stop_after,
+            // It is of the version that is compiled first.
+            schedule: self.schedule.clone().filter(|_| assume == FAST || assume == PLANNED),
         })
     }
 

@@ -13,6 +13,7 @@ use girih_compiler::loops::launch_facts::work;
 use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
+use girih_compiler::tile::schedule::Writer;
 
 use crate::compile::explain::{self, Explained, StageText, Steps};
 use crate::compile::gpu;
@@ -227,6 +228,11 @@ impl<'p> Kernel<'p> {
                 return Err(Error::argument(format!("a tile program has no stage {}", stage.name())));
             }
             Stage::CudaTile => cuda_tile::print::print(&self.program.module),
+            Stage::Schedule => {
+                let mut writer = Writer::new(self.options.pipeline(FAST)?.context());
+                self.lower(FAST, &mut writer)?;
+                writer.finish()
+            }
             Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Dialect::Loop),
             Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Dialect::Tile),
             Stage::Kernel => kernel::print::print(&lowered()?.kernel),

@@ -61,6 +61,7 @@ codes! {
     UnknownIrName = "E0302", "A name in a printed IR is not defined, defined twice, or of the wrong kind.";
     InvalidIr = "E0303", "A loop or tile kernel breaks a rule of its stage.";
     CannotLower = "E0304", "A program cannot be lowered for this target.";
+    BadSchedule = "E0305", "A schedule cannot be read, or a step of it is not legal.";
     InternalBug = "E0390", "A pass of the compiler went wrong: a bug of Girih.";
 
     // 04: launches and arguments

@@ -40,6 +40,9 @@ pub struct Log {
     /// Requests of knobs that the target cannot satisfy: the number that is needed, and the limit. They end the
     /// compilation.
     pub impossible: Vec<String>,
+    /// Where `record` asks for it: the primitives that the rule is made of, one a line.
+    pub steps: Vec<String>,
+    pub record: bool,
 }
 
 /// The reason why a rule leaves a site as it is.
@@ -97,6 +100,8 @@ pub struct Rules<P: 'static, C: 'static> {
     /// The most runs of the list: more than one where the rules enable each other.
     pub rounds: usize,
     pub list: Vec<&'static Rule<P, C>>,
+    /// Logs state the primitives that rules are made of.
+    pub record: bool,
 }
 
 /// The events that a list reports while it runs.
@@ -145,7 +150,7 @@ impl<P, C> Rules<P, C> {
                     return Ok(now);
                 }
                 see(Step::Begin(&name))?;
-                let mut log = Log::default();
+                let mut log = Log { record: self.record, ..Log::default() };
                 let after = (rule.run)(&now, cx, &mut log);
                 if after.is_none() && round > 0 {
                     continue;

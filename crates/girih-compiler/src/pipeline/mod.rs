@@ -12,12 +12,15 @@ mod model;
 mod reference;
 pub mod trace;
 
+use std::sync::Arc;
+
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Ran, Rewrites, Rules, Step};
 use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
 use crate::loops::model::Plan;
 use crate::tile::knobs::Knobs;
+use crate::tile::schedule::{Entry, Schedule, Writer};
 use crate::tile::target::{Capability, MemoryKind, Target};
 use crate::{cuda_tile, emit, kernel, loops, tile, ttir};
 
@@ -34,6 +37,8 @@ pub enum Stage {
     /// A tile program.
     CudaTile,
     Loop,
+    /// The steps that make Tile IR of Loop IR.
+    Schedule,
     Tile,
     Kernel,
     /// The source for a CPU.
@@ -46,11 +51,12 @@ pub enum Stage {
 
 impl Stage {
     /// All stages.
-    pub const ALL: [Stage; 10] = [
+    pub const ALL: [Stage; 11] = [
         Stage::Torch,
         Stage::Tensor,
         Stage::CudaTile,
         Stage::Loop,
+        Stage::Schedule,
         Stage::Tile,
         Stage::Kernel,
         Stage::C,
@@ -87,6 +93,7 @@ impl Stage {
             Stage::Tensor => "tensor",
             Stage::CudaTile => "cuda_tile",
             Stage::Loop => "loop",
+            Stage::Schedule => "schedule",
             Stage::Tile => "tile",
             Stage::Kernel => "kernel",
             Stage::C => "c",
@@ -114,6 +121,8 @@ pub struct Options {
     pub simulated: bool,
     /// Stop rewriting after this many rewrites: the handle for bisecting a miscompile.
     pub stop_after: Option<usize>,
+    /// Is replayed in place of the rules' choices.
+    pub schedule: Option<Arc<Schedule>>,
 }
 
 impl Default for Options {
@@ -125,6 +134,7 @@ impl Default for Options {
             check: false,
             simulated: false,
             stop_after: None,
+            schedule: None,
         }
     }
 }
@@ -134,7 +144,7 @@ impl Options {
     pub fn rewrites(&self) -> Rewrites {
         Rewrites::at_most(self.stop_after)
     }
-    fn context(&self) -> tile::Context {
+    pub fn context(&self) -> tile::Context {
         tile::Context {
             target: self.target.clone(),
             knobs: self.knobs.clone(),
@@ -170,6 +180,30 @@ pub enum Event<'a> {
 pub trait Observer {
     /// An error stops the compilation: the observer found that the answer changed.
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic>;
+    /// Whether logs are to state the primitives that rules are made of.
+    fn wants_steps(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that writes the schedule.
+impl Observer for Writer {
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        match event {
+            Event::Plan(ran) => self.plan(bare(ran.name), ran.log, ran.after.is_some()),
+            Event::Tile(ran) => self.rule(bare(ran.name), ran),
+            _ => {}
+        }
+        Ok(())
+    }
+    fn wants_steps(&self) -> bool {
+        true
+    }
+}
+
+/// `blockify` of `t:003_blockify`.
+fn bare(name: &str) -> &str {
+    name.split_once('_').map_or(name, |(_, name)| name)
 }
 
 /// Observes nothing.
@@ -273,6 +307,9 @@ pub fn lower(
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
     tell(observer, Event::Begin("lift"))?;
+    if let Some(schedule) = &options.schedule {
+        schedule.check(&options.target, std::iter::once(entry))?;
+    }
     let lift = loops::lift::Options { check: options.check };
     let lifted = loops::lift::lift_with(module, entry, lift).map_err(|mut diagnostics| {
         add_frames(module, &mut diagnostics);
@@ -307,7 +344,14 @@ fn lower_kernel(
     let loops =
         run(&loops::fuse::rules(), kernel, &options.assume, rewrites, observer, Form::Loop, |r| Event::Loop(r))?;
     let cx = options.context();
-    let tile = run(&tile::rules(&cx.target), loops.clone(), &cx, rewrites, observer, Form::Tile, |r| Event::Tile(r))?;
+    let entries = options.schedule.as_ref().and_then(|schedule| schedule.of(&loops.name));
+    let tile = match entries {
+        Some(entries) => replay(entries, loops.clone(), &cx, rewrites, observer)?,
+        None => {
+            let rules = Rules { record: observer.wants_steps(), ..tile::rules(&cx.target) };
+            run(&rules, loops.clone(), &cx, rewrites, observer, Form::Tile, |r| Event::Tile(r))?
+        }
+    };
     tell(observer, Event::Begin("legalise"))?;
     let shared = options.target.bytes_of(MemoryKind::Shared);
     let warp = match options.target.axes.lanes {
@@ -322,6 +366,33 @@ fn lower_kernel(
     }
     tell(observer, Event::Legalised { placed: &tile, kernel: &kernel })?;
     Ok(Lowered { loops, tile, kernel })
+}
+
+/// Does what a schedule says in place of the rules' choices.
+fn replay(
+    entries: &[Entry],
+    kernel: loops::ir::Kernel,
+    cx: &tile::Context,
+    rewrites: &mut Rewrites,
+    observer: &mut dyn Observer,
+) -> Result<loops::ir::Kernel, Vec<Diagnostic>> {
+    let mut now = kernel;
+    for entry in entries {
+        if rewrites.is_over() {
+            break;
+        }
+        let (name, mut log) = (entry.name(), Log { record: observer.wants_steps(), ..Log::default() });
+        tell(observer, Event::Begin(&name))?;
+        let after = entry.replay(&now, cx, &mut log).map_err(|d| vec![d])?;
+        if let Some(first) = loops::verify::verify(&after, loops::print::Dialect::Tile).first() {
+            return Err(vec![entry.wrong(format!("it makes a kernel that breaks a rule: {}", first.message))]);
+        }
+        let number = rewrites.count();
+        tell(observer, Event::Tile(&Ran { name: &name, before: &now, after: Some(&after), log: &log, number }))?;
+        possible(&log)?;
+        now = after;
+    }
+    Ok(now)
 }
 
 /// Runs the rules of a stage on a kernel. A rule whose result does not verify is a bug of ours, named by the rule.

@@ -4,13 +4,14 @@
 //! [`super::lower_loops`] lowers each kernel further.
 
 use super::{Event, Observer, Options, tell};
-use crate::base::rule::{Log, Rewrites, Step};
+use crate::base::rule::{Log, Ran, Rewrites, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::build::repeat::lift_all;
 use crate::graph::decompose::{self, Failure};
 use crate::graph::{Graph, long_sorts, signed_bytes, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
+use crate::tile::schedule::Entry;
 use crate::tile::target::Capability;
 
 /// A model at the stages above its kernels.
@@ -50,6 +51,10 @@ pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer
     }
     let plan = outcome?;
     let scheduled = schedule(&plan, options, &mut rewrites, observer)?;
+    if let Some(schedule) = &options.schedule {
+        let kernels = scheduled.load.iter().chain(&scheduled.steps).map(|step| step.kernel.name.as_str());
+        schedule.check(&options.target, kernels)?;
+    }
     Ok(Model { tensor, plan, scheduled, rewrites })
 }
 
@@ -61,10 +66,37 @@ pub fn schedule(
     observer: &mut dyn Observer,
 ) -> Result<Plan, Vec<Diagnostic>> {
     let cx = options.context();
+    if let Some(entries) = options.schedule.as_ref().and_then(|schedule| schedule.model()) {
+        return replay(entries, plan, &cx, rewrites, observer);
+    }
     tile::plan_rules(&cx.target).run(plan.clone(), &cx, rewrites, &mut |step| match step {
         Step::Begin(name) => tell(observer, Event::Begin(name)),
         Step::Ran(ran) => tell(observer, Event::Plan(&ran)),
     })
+}
+
+/// Runs the rules that a schedule names.
+fn replay(
+    entries: &[Entry],
+    plan: &Plan,
+    cx: &tile::Context,
+    rewrites: &mut Rewrites,
+    observer: &mut dyn Observer,
+) -> Result<Plan, Vec<Diagnostic>> {
+    let mut now = plan.clone();
+    for entry in entries.iter() {
+        if rewrites.is_over() {
+            break;
+        }
+        let (name, mut log) = (entry.name(), Log::default());
+        tell(observer, Event::Begin(&name))?;
+        let rule = entry.plan_rule(cx).map_err(|d| vec![d])?;
+        let after = (rule.run)(&now, cx, &mut log).ok_or_else(|| vec![entry.idle(rule.name, &log)])?;
+        let number = rewrites.count();
+        tell(observer, Event::Plan(&Ran { name: &name, before: &now, after: Some(&after), log: &log, number }))?;
+        now = after;
+    }
+    Ok(now)
 }
 
 /// Torch IR to Tensor IR, simplified. All operations that cannot be lowered are reported together.

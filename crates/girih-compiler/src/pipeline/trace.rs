@@ -20,6 +20,8 @@ pub struct Step {
     pub number: Option<usize>,
     /// The sites where it applied.
     pub applied: Vec<String>,
+    /// The primitives that it is made of, where it is made of these.
+    pub steps: Vec<String>,
     /// The sites that it left alone, with the reasons.
     pub skipped: Vec<(String, String)>,
     /// Its changes, as hunks of a unified diff; empty if nothing changed, or if diffs are not wanted.
@@ -33,8 +35,9 @@ impl Step {
     fn sites(&self) -> String {
         let name = &self.name;
         let applied = self.applied.iter().map(|site| format!("+++ {name} applied at {site}\n"));
+        let steps = self.steps.iter().map(|step| format!("+++ {name} makes `{step}`\n"));
         let skipped = self.skipped.iter().map(|(site, why)| format!("--- {name} skipped at {site}: {why}\n"));
-        applied.chain(skipped).collect()
+        applied.chain(steps).chain(skipped).collect()
     }
 
     /// The step as `-vv` prints it, or as `-v` does.
@@ -71,6 +74,7 @@ impl Steps {
             name: name.to_string(),
             number,
             applied: log.applied.clone(),
+            steps: log.steps.clone(),
             skipped: log.skipped.clone(),
             ..Step::default()
         }
@@ -125,6 +129,9 @@ impl Observer for Steps {
         self.list.extend(self.step(event));
         Ok(())
     }
+    fn wants_steps(&self) -> bool {
+        self.full
+    }
 }
 
 /// An observer that writes the trace into a string.
@@ -158,6 +165,9 @@ impl Observer for Trace {
             self.text.push_str(&step.text(self.full));
         }
         Ok(())
+    }
+    fn wants_steps(&self) -> bool {
+        self.full
     }
 }
 

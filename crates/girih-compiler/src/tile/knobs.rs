@@ -165,6 +165,11 @@ impl Knobs {
         Ok((name, number))
     }
 
+    /// The knobs that were set.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
+        self.given.iter().filter_map(|name| Some((*name, self.value(name)?)))
+    }
+
     /// Every knob with its value and who chose it, one a line: `kc = 128 (given)`.
     pub fn listing(&self) -> String {
         let mut text = String::new();

@@ -22,13 +22,13 @@ use crate::num::{DType, ScalarOp, eval};
 use crate::tile::target::{MatrixUnit, MemoryKind, Target};
 
 /// What to run a kernel on: elements per pointer parameter, and the scalars, in the order of the parameters.
-struct Case {
+pub(crate) struct Case {
     loops: String,
     grid: [u32; 3],
     args: Vec<u64>,
 }
 
-fn case(loops: &str, grid: [u32; 3], args: &[u64]) -> Case {
+pub(crate) fn case(loops: &str, grid: [u32; 3], args: &[u64]) -> Case {
     Case { loops: loops.to_string(), grid, args: args.to_vec() }
 }
 
@@ -69,7 +69,7 @@ fn contents(memory: &VecMemory, buffers: &[u64]) -> Vec<Vec<u8>> {
     buffers.iter().map(|b| memory.bytes(*b).unwrap().to_vec()).collect()
 }
 
-fn evaluate(k: &Kernel, case: &Case) -> Vec<Vec<u8>> {
+pub(crate) fn evaluate(k: &Kernel, case: &Case) -> Vec<Vec<u8>> {
     let (mut memory, launch, buffers) = place(k, case);
     if let Err(trap) = run(k, &launch, &mut memory, &mut Silent) {
         panic!("{}\n{}", trap.message, text(k));

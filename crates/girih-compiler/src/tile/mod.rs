@@ -33,10 +33,13 @@ pub mod knobs;
 pub mod matrix;
 pub mod numbered;
 pub mod open;
+pub mod primitives;
 pub mod reach;
 pub mod reuse;
 pub mod rounds;
+pub mod rows;
 pub mod rules;
+pub mod schedule;
 pub mod sharing;
 pub mod steps;
 pub mod target;
@@ -140,13 +143,13 @@ fn applicable<P>(entries: &'static [Entry<P>], target: &Target) -> Vec<&'static 
 
 /// The rules for a target that look at all kernels of a model together; they run first.
 pub fn plan_rules(target: &Target) -> Rules<Plan, Context> {
-    Rules { letter: 't', first: 1, rounds: 1, list: applicable(OF_PLANS, target) }
+    Rules { letter: 't', first: 1, rounds: 1, list: applicable(OF_PLANS, target), record: false }
 }
 
 /// The rules for a target that place single kernels. Placement is decided once: the list runs in one round.
 pub fn rules(target: &Target) -> Rules<Kernel, Context> {
     let first = 1 + plan_rules(target).list.len();
-    Rules { letter: 't', first, rounds: 1, list: applicable(OF_KERNELS, target) }
+    Rules { letter: 't', first, rounds: 1, list: applicable(OF_KERNELS, target), record: false }
 }
 
 #[cfg(test)]

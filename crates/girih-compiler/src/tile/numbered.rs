@@ -19,16 +19,6 @@ pub struct Numbered {
     pub total: Ix,
 }
 
-/// A block for each iteration of perfectly nested loops, which does what they did in it.
-pub fn a_block_each<'a>(kernel: &mut Kernel, loops: impl IntoIterator<Item = &'a For>, mut body: Vec<Stmt>) -> Stmt {
-    let mut facts = kernel.facts();
-    let numbered = Numbered::new(loops, &facts);
-    let b = kernel.axes.push(Axis { name: "b".into(), from: None });
-    facts.set_axis(b, &Ix::Const(0), &numbered.total);
-    numbered.place(&mut body, &Ix::Axis(b), &facts);
-    edit::block_loop(b, 0, numbered.total, body)
-}
-
 impl Numbered {
     pub fn new<'a>(loops: impl IntoIterator<Item = &'a For>, facts: &Facts) -> Numbered {
         let (loops, extents): (Vec<_>, Vec<_>) =
@@ -59,13 +49,18 @@ impl Numbered {
         let at = self.loops.iter().zip(number.unravel(&self.extents));
         let places: BTreeMap<AxisId, Ix> = at.map(|((axis, lo), ix)| (*axis, Ix::add(lo.clone(), ix))).collect();
         walk::subst_axes(body, &mut |a| places.get(&a).cloned());
-        walk::visit_mut(body, &mut |s| {
-            if let Stmt::For(f) = s
-                && f.contraction.as_ref().is_some_and(|c| c.m.iter().chain(&c.n).any(|a| places.contains_key(a)))
-            {
-                f.contraction = None;
-            }
-        });
+        forget_roles(body, &|a| places.contains_key(&a));
         walk::map_ixs(body, &mut |ix| *ix = simplify(ix, facts));
     }
+}
+
+/// What loops over these axes were to a contraction they are no longer.
+pub fn forget_roles(body: &mut [Stmt], gone: &dyn Fn(AxisId) -> bool) {
+    walk::visit_mut(body, &mut |s| {
+        if let Stmt::For(f) = s
+            && f.contraction.as_ref().is_some_and(|c| c.m.iter().chain(&c.n).any(|a| gone(*a)))
+        {
+            f.contraction = None;
+        }
+    });
 }

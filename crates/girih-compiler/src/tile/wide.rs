@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{self, Stride};
 use super::numbered::Numbered;
+use super::primitives::sink;
 use super::{Context, edit};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
@@ -139,7 +140,7 @@ pub fn numbered(
     if lanes == 1 || !enough(whole.total.as_const().map(|n| n / lanes as i64)) {
         return Some((whole, innermost.body.clone()));
     }
-    let alike = shared(innermost);
+    let alike = sink::alike(innermost);
     let groups = in_groups(kernel, innermost, lanes, |lane, mut body| {
         let own = body.split_off(alike);
         body.push(edit::loop_with(lane, Ix::Const(lanes as i64), own, |f| f.place = Place::Unroll));
@@ -149,23 +150,14 @@ pub fn numbered(
     Some((numbered, groups.body))
 }
 
-/// How many statements at the beginning of a body are the same for all iterations.
-fn shared(f: &For) -> usize {
-    let same = |s: &&Stmt| {
-        let moves = matches!(s, Stmt::Assert { .. }) || edit::is_pure(s) && !matches!(s, Stmt::Read { .. });
-        moves && !walk::refs_of(s).axes_used.contains(&f.axis)
-    };
-    f.body.iter().take_while(same).count()
-}
-
 /// How many elements along the innermost loop of a nest one thread may do at once: those that all stores of its body, and
 /// all loads that take several, take together. 1 where there is no gain.
-fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
+pub fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
     let Some(extent) = edit::const_trip(f) else { return 1 };
     if f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return 1;
     }
-    let varying = walk::refs(&f.body[shared(f)..]).vals_defined;
+    let varying = walk::refs(&f.body[sink::alike(f)..]).vals_defined;
     let of = |s: &Stmt| lanes(kernel, ctx, s, f.axis, extent, &varying);
     let of_tile = |s: &Stmt| matches!(s, Stmt::Write { buf, .. } if !kernel.bufs[*buf].shape.is_empty());
     let tiles = f.body.iter().filter(|s| of_tile(s)).map(|s| shared_lanes(kernel, ctx, s, f.axis, extent));

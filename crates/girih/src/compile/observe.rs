@@ -47,6 +47,9 @@ impl Observer for TimedTrace {
         }
         Ok(())
     }
+    fn wants_steps(&self) -> bool {
+        self.trace.full
+    }
 }
 
 /// How far a rule that reassociates a float reduction may move a result, in units of the type's epsilon times the

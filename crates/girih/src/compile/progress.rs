@@ -173,4 +173,7 @@ impl Observer for Shown<'_> {
         }
         self.0.see(event)
     }
+    fn wants_steps(&self) -> bool {
+        self.0.wants_steps()
+    }
 }

@@ -8,6 +8,7 @@ use girih_compiler::kernel;
 use girih_compiler::loops::model::{ArrayId, Part, Plan, Step};
 use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
+use girih_compiler::tile::schedule::Writer;
 
 use super::explained::OfModel;
 use super::kernels::nameless;
@@ -47,6 +48,11 @@ impl Model {
                 return Ok(text(&tensor));
             }
             _ => {}
+        }
+        if stage == Stage::Schedule {
+            let mut writer = Writer::new(self.options.pipeline(PLANNED)?.context());
+            self.observe(&mut writer)?;
+            return Ok(writer.finish());
         }
         let model = self.lower(&mut Silent)?;
         let mut out = String::new();

@@ -41,7 +41,7 @@ pub fn rules() -> Rules<Graph, ()> {
         &dead_code::RULE,
         &loop_bodies::RULE,
     ];
-    Rules { letter: 'n', first: 1, rounds: 12, list }
+    Rules { letter: 'n', first: 1, rounds: 12, list, record: false }
 }
 
 /// The name of a node in the trace: that of its first result.

@@ -47,5 +47,5 @@ pub fn rules() -> Rules<Kernel, Assumptions> {
         &reuse_buffers::RULE,
         &simplify::RULE,
     ];
-    Rules { letter: 'l', first: 1, rounds: 4, list }
+    Rules { letter: 'l', first: 1, rounds: 4, list, record: false }
 }

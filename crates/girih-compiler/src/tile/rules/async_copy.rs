@@ -3,7 +3,7 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
-use crate::tile::edit::{self, Visit};
+use crate::tile::primitives::{self, Step, fill};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "async_copy",
@@ -27,48 +27,23 @@ that are something else than 0.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        if !matches!(f.place, Place::Pipeline { .. }) {
-            return Visit::Into;
-        }
-        let mut new = f.clone();
-        // Stages behind other statements are filled when they are needed.
-        let ahead = f.stages().0.len();
-        for s in &mut new.body[..ahead] {
-            let Stmt::Stage { buf, filled: filled @ Filled::Copied, body } = s else { continue };
-            let name = &kernel.bufs[*buf].name;
-            let checked = if ctx.knobs.async_copy { copies(body, 1) } else { Err("knob off") };
-            match checked {
-                Ok(()) => {
-                    log.applied(name);
-                    *filled = Filled::Async;
-                }
-                Err(why) => log.skipped(name, why),
-            }
-        }
-        if new == *f { Visit::Into } else { Visit::Replace(vec![Stmt::For(new)]) }
-    })
+    primitives::run(p, ctx, log, policy)
 }
 
-/// Whether statements only copy; `lanes` elements at once.
-fn copies(body: &[Stmt], lanes: u64) -> Result<(), &'static str> {
-    if let Some(copy) = edit::Copy::of(body, lanes) {
-        return copy.map(drop);
-    }
-    match body {
-        [Stmt::For(f)] => {
-            let lanes = match f.place {
-                Place::Vector { lanes } if edit::const_trip(f) == Some(lanes.into()) => u64::from(lanes),
-                Place::Vector { .. } => return Err("it moves more than one vector"),
-                _ => lanes,
-            };
-            copies(&f.body, lanes)
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let mut bufs = vec![];
+    for (buf, body) in fill::stages(p) {
+        let name = &p.bufs[buf].name;
+        let checked = if ctx.knobs.async_copy { fill::copies(body, 1) } else { Err("knob off") };
+        match checked {
+            Ok(()) => {
+                log.applied(name);
+                bufs.push(buf);
+            }
+            Err(why) => log.skipped(name, why),
         }
-        // The threads that have an element.
-        [Stmt::Test { .. }, Stmt::If { then, els, .. }] if els.is_empty() => copies(then, lanes),
-        _ => Err("it computes what it stores"),
     }
+    if bufs.is_empty() { vec![] } else { vec![Step::Fill { bufs }] }
 }
 
 #[cfg(test)]

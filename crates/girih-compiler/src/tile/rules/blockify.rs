@@ -1,14 +1,12 @@
 //! `blockify`
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::base::rule::{Log, Rule};
-use crate::index::simplify;
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::numbered::Numbered;
+use crate::tile::primitives::bind::{self, To};
+use crate::tile::primitives::{self, LoopRef, Script, Step};
 use crate::tile::rules::interchange;
 use crate::tile::rules::site_of;
 
@@ -53,92 +51,62 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         log.skipped("grid", "the launch gives it");
         return None;
     }
-    if let Err(why) = check(p) {
+    if let Err(why) = bind::nests_apart(p) {
         log.skipped("grid", why);
         return None;
     }
-    let mut kernel = p.clone();
+    let mut script = Script::new(p, ctx, log);
     let mut changed = false;
     // Small nests that are waiting for others, and their elements.
-    let (mut out, mut small, mut waiting): (Vec<Stmt>, Vec<Stmt>, i64) = (vec![], vec![], 0);
-    let several = p.body.iter().filter(|s| is_nest(s)).count() > 1;
+    let (mut small, mut waiting): (Vec<LoopRef>, i64) = (vec![], 0);
+    let several = p.body.iter().filter(|s| bind::is_nest(s)).count() > 1;
     for s in &p.body {
         let f = match s {
-            Stmt::For(f) if is_nest(s) && f.place == Place::None => f,
-            _ => {
-                out.push(s.clone());
-                continue;
-            }
+            Stmt::For(f) if bind::is_nest(s) && f.place == Place::None => f,
+            _ => continue,
         };
+        let Some(at) = primitives::names_of(p, &[f]).first().copied() else { continue };
         if several {
             let elements = elements(f).filter(|n| *n <= SMALL);
             if elements.is_none_or(|n| waiting + n > SMALL) {
-                out.extend(together(&mut kernel, std::mem::take(&mut small)));
+                together(&mut script, &mut small);
                 waiting = 0;
             }
             if let Some(n) = elements {
-                small.push(s.clone());
+                small.push(at);
                 waiting += n;
                 changed = true;
                 continue;
             }
         }
         let site = site_of(p, s);
-        match share(&mut kernel, f, ctx.target.axes.workers) {
-            Some(shared) => {
-                log.applied(site);
-                out.push(shared);
+        match script.attempt(|script| share(script, at)) {
+            Ok(true) => {
+                script.log.applied(site);
                 changed = true;
             }
-            None if several => out.extend(together(&mut kernel, vec![s.clone()])),
-            None => {
-                log.skipped(site, "it is one block's work");
-                out.push(s.clone());
-            }
+            Ok(false) if several => together(&mut script, &mut vec![at]),
+            Ok(false) => script.log.skipped(site, "it is one block's work"),
+            Err(why) => script.log.skipped(site, why),
         }
     }
-    out.extend(together(&mut kernel, small));
-    kernel.body = out;
-    changed.then_some(kernel)
+    together(&mut script, &mut small);
+    script.done().filter(|_| changed)
+}
+
+/// Nests that one block does.
+fn together(script: &mut Script<'_>, loops: &mut Vec<LoopRef>) {
+    let loops = std::mem::take(loops);
+    if !loops.is_empty()
+        && let Err(why) = script.step(Step::Enclose { loops, name: "b".into() })
+    {
+        script.log.skipped("small nests", why);
+    }
 }
 
 /// Columns that a block folds at most: what it has of each lies in a cache. Runs of 4096 elements of a row are read half as
 /// fast again as those of 1024, and twice as fast as those of 512, where they do not begin with a page.
 const MOST_COLUMNS: i64 = 4096;
-
-fn is_nest(s: &Stmt) -> bool {
-    matches!(s, Stmt::For(f) if f.kind == LoopKind::Free)
-}
-
-/// Whether the nests may run in any order, each in blocks.
-pub(super) fn check(p: &Kernel) -> Result<(), String> {
-    if !p.body.iter().any(is_nest) {
-        return Err("the outermost loop is not free".to_string());
-    }
-    let (mut loaded, mut stored, mut narrow) = (BTreeSet::new(), BTreeSet::new(), false);
-    walk::visit(&p.body, &mut |s| match s {
-        Stmt::Load { mem, .. } => _ = loaded.insert(mem.base),
-        Stmt::Store { mem, .. } => {
-            stored.insert(mem.base);
-            narrow |= mem.elem.bits() < 8 && mem.elem.bits() > 1;
-        }
-        _ => {}
-    });
-    if narrow {
-        return Err("two of its elements share a byte".to_string());
-    }
-    let nests = p.body.iter().filter(|s| is_nest(s)).count();
-    if nests > 1 && loaded.intersection(&stored).next().is_some() {
-        return Err("a nest loads what another one stores".to_string());
-    }
-    for s in p.body.iter().filter(|s| !is_nest(s)) {
-        let alone = edit::is_pure(s) || matches!(s, Stmt::Local { .. } | Stmt::Write { .. } | Stmt::Assert { .. });
-        if !alone {
-            return Err("every block would repeat the statements beside the free loops".to_string());
-        }
-    }
-    Ok(())
-}
 
 /// The elements that a nest computes, where that is known.
 fn elements(f: &For) -> Option<i64> {
@@ -149,45 +117,28 @@ fn elements(f: &For) -> Option<i64> {
     }
 }
 
-/// Small nests as the work of one block.
-pub(super) fn together(kernel: &mut Kernel, body: Vec<Stmt>) -> Option<Stmt> {
-    if body.is_empty() {
-        return None;
-    }
-    let axis = kernel.axes.push(Axis { name: "b".into(), from: None });
-    Some(edit::block_loop(axis, 0, Ix::Const(1), body))
-}
-
-/// A nest with its outer loops shared among blocks; `None` where one block is enough.
-fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
-    let (mut chain, mut inner) = (vec![], nest.clone());
-    let inner = loop {
-        match inner.body.pop() {
-            Some(Stmt::For(next))
-                if inner.body.is_empty() && next.kind == LoopKind::Free && inner.contraction.is_none() =>
-            {
-                chain.push(inner);
-                inner = *next;
-            }
-            last => {
-                inner.body.extend(last);
-                break inner;
-            }
-        }
-    };
-    let folds = interchange::column_folds(kernel, &inner);
+/// Shares the outer loops of a nest among blocks; `false` where one block is enough.
+fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
+    const GONE: &str = "the loop stands there no more";
+    let threads = i64::from(script.ctx.target.axes.workers.max(1));
+    let outer = script.find(nest).ok_or(GONE)?;
+    let chain = edit::free_chain(&outer);
+    let (inner, around) = chain.split_last().ok_or(GONE)?;
+    let folds = interchange::column_folds(&script.kernel, inner);
     let columns = folds > 0;
-    let across = interchange::runs_across(kernel, &chain, &inner);
-    let (mut chain, mut inner) = (chain, inner);
+    let across = interchange::runs_across(&script.kernel, around, inner);
+    let mut rows: Vec<LoopRef> = chain.iter().map(|f| LoopRef { axis: f.axis, nth: 0 }).collect();
+    rows[0] = nest;
+    let mut inside = rows.pop().ok_or(GONE)?;
     if let Some(t) = across {
         // A block has a square piece, which is walked along both axes.
-        let of = chain.remove(t);
-        let (tiles, rows) = cut(kernel, of, PIECE_ROWS, &mut inner.body);
-        chain.insert(t, tiles);
-        let mut body = std::mem::take(&mut inner.body);
-        let (pieces, columns) = cut(kernel, inner, PIECE_COLUMNS, &mut body);
-        chain.push(pieces);
-        inner = For { body: vec![Stmt::For(Box::new(For { body, ..columns }))], ..rows };
+        let [tiles, within] = cut(script, rows[t], PIECE_ROWS)?;
+        let [pieces, columns] = cut(script, inside, PIECE_COLUMNS)?;
+        rows[t] = tiles;
+        rows.push(pieces);
+        let order = rows.iter().copied().chain([within, columns]).collect();
+        script.step(Step::Reorder { loops: order })?;
+        inside = within;
     }
     let leaf = across.is_some() || columns || !inner.body.iter().any(|s| matches!(s, Stmt::For(_)));
     let guess = |ix: &Ix| {
@@ -197,107 +148,67 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
         })
     };
     // The loop that stays in the block as a vector; without one, everything but the loop's body is rows.
-    let (rows, vector) = if leaf { (chain, Some(inner)) } else { (chain.into_iter().chain([inner]).collect(), None) };
-    let each = match &vector {
-        Some(f) => work_of(&f.body, &guess),
-        None => 1,
-    };
+    let vector = if leaf { Some(script.find(inside).ok_or(GONE)?) } else { None };
+    let each = vector.as_ref().map_or(1, |f| work_of(&f.body, &guess));
     let width = vector.as_ref().map_or(1, |f| guess(&f.hi).max(1));
-    let work: i64 = match &vector {
-        Some(_) => width.saturating_mul(each),
-        None => rows.last().map_or(1, |f| work_of(&f.body, &guess)),
-    };
-    if rows.iter().any(|f| f.hi.is_const(0)) {
-        return None;
+    let work = if leaf { width.saturating_mul(each) } else { work_of(&inner.body, &guess) };
+    if !leaf {
+        rows.push(inside);
     }
-    let mut facts = kernel.facts();
-    let numbered = Numbered::new(&rows, &facts);
-    let total = numbered.total.clone();
-    let count = guess(&total).max(1);
-    let wanted = i64::from(threads.max(1)) * 4;
-
-    let mut blocks: Vec<(AxisId, u8, Ix)> = vec![];
+    let over: Vec<For> = rows.iter().map(|at| script.find(*at)).collect::<Option<_>>().ok_or(GONE)?;
+    if over.iter().any(|f| f.hi.is_const(0)) {
+        return Ok(false);
+    }
+    let count = guess(&Numbered::new(&over, &script.kernel.facts()).total).max(1);
+    let wanted = threads * 4;
     // A power of two, so that blocks are even where the rows are.
     let per_block = (BLOCK_WORK / work).clamp(1, (count / wanted).max(1));
     let per_block = 1 << per_block.ilog2();
-    let mut body = match vector {
-        Some(mut f) => {
-            // Few rows of many elements: blocks share them.
-            let wide = columns && width > MOST_COLUMNS;
-            // Rows that are gone through once are read in runs as long as can be.
-            let shares = if folds == 1 { i64::from(threads.max(1)) } else { wanted };
-            let chunk = ((width * count / shares).clamp(1, width) + 255) / 256 * 256;
-            let chunk = if columns { chunk.min(MOST_COLUMNS) } else { chunk.max(BLOCK_WORK / 4) };
-            let several = f.hi.as_const().is_none_or(|n| n > chunk);
-            if several && (wide || across.is_none() && work >= SPLIT_FROM && count < wanted) {
-                let chunks = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(chunk)), &facts);
-                let part = edit::new_axis(kernel, f.axis, "b");
-                let start = Ix::mul(Ix::Axis(part), Ix::Const(chunk));
-                let left = Ix::sub(f.hi.clone(), start.clone());
-                f.hi = match f.hi.as_const() {
-                    Some(n) if n % chunk == 0 => Ix::Const(chunk),
-                    _ => Ix::min(Ix::Const(chunk), left),
-                };
-                let axis = f.axis;
-                let moved = Ix::add(start, Ix::Axis(axis));
-                f.body = edit::place_axes(&f.body, &[(axis, moved)].into(), &BTreeMap::from([(axis, chunk)]));
-                blocks.push((part, 1, chunks));
-            }
-            vec![Stmt::For(Box::new(f))]
+    let mut part = None;
+    if let Some(f) = &vector {
+        // Few rows of many elements: blocks share them.
+        let wide = columns && width > MOST_COLUMNS;
+        // Rows that are gone through once are read in runs as long as can be.
+        let shares = if folds == 1 { threads } else { wanted };
+        let chunk = ((width * count / shares).clamp(1, width) + 255) / 256 * 256;
+        let chunk = if columns { chunk.min(MOST_COLUMNS) } else { chunk.max(BLOCK_WORK / 4) };
+        let several = f.hi.as_const().is_none_or(|n| n > chunk);
+        if several && (wide || across.is_none() && work >= SPLIT_FROM && count < wanted) {
+            let name = &script.kernel.axes[f.axis].name;
+            let names = [format!("{name}b"), name.clone()];
+            part = script.step(Step::Split { at: inside, size: chunk as u32, names, guard: false })?.first().copied();
         }
-        None => rows.last().map_or(vec![], |f| f.body.clone()),
-    };
+    }
+    let made = part.is_some() || !rows.is_empty();
     if !rows.is_empty() {
-        let count = match per_block {
-            1 => total.clone(),
-            _ => simplify(&Ix::ceil_div(total.clone(), Ix::Const(per_block)), &facts),
-        };
-        let b = kernel.axes.push(Axis { name: "b".into(), from: None });
-        facts.set_axis(b, &Ix::Const(0), &count);
-        let row_axis = (per_block > 1).then(|| kernel.axes.push(Axis { name: "r".into(), from: None }));
-        let first = Ix::mul(Ix::Axis(b), Ix::Const(per_block));
-        let row = match row_axis {
-            Some(axis) => Ix::add(first.clone(), Ix::Axis(axis)),
-            None => Ix::Axis(b),
-        };
-        if let Some(axis) = row_axis {
-            facts.set_axis(axis, &Ix::Const(0), &Ix::Const(per_block));
+        let name = if per_block > 1 { "n" } else { "b" };
+        let mut b = *script.step(Step::Fuse { loops: rows, name: name.into() })?.first().ok_or(GONE)?;
+        if per_block > 1 {
+            let names = ["b", "r"].map(String::from);
+            let made = script.step(Step::Split { at: b, size: per_block as u32, names, guard: false })?;
+            let [over, row] = made[..] else { return Err(GONE.into()) };
+            if let Some(part) = part {
+                script.step(Step::Reorder { loops: vec![part, row] })?;
+            }
+            b = over;
         }
-        numbered.place(&mut body, &row, &facts);
-        if let Some(axis) = row_axis {
-            let hi = match total.as_const() {
-                Some(n) if n % per_block == 0 => Ix::Const(per_block),
-                _ => Ix::min(Ix::Const(per_block), Ix::sub(total, first)),
-            };
-            body = vec![edit::free_loop(axis, hi, body)];
-        }
-        blocks.push((b, 0, count));
+        script.step(Step::Bind { loops: vec![b], to: To::Block(0) })?;
     }
-    if blocks.is_empty() {
-        return None;
+    if let Some(part) = part {
+        script.step(Step::Bind { loops: vec![part], to: To::Block(1) })?;
     }
-    for (axis, dim, count) in blocks {
-        body = vec![edit::block_loop(axis, dim, count, body)];
-    }
-    body.pop()
+    Ok(made)
 }
 
-/// A loop cut into pieces of at most so many iterations: the loop over the pieces, and the loop within one. `body` is what stands in
-/// it.
-fn cut(kernel: &mut Kernel, f: For, most: i64, body: &mut [Stmt]) -> (For, For) {
-    let [outer, inner] = ["1", "2"].map(|suffix| edit::new_axis(kernel, f.axis, suffix));
+/// Cuts a loop into pieces of at most so many iterations: the loop over the pieces, and the loop within one.
+fn cut(script: &mut Script<'_>, at: LoopRef, most: i64) -> Result<[LoopRef; 2], String> {
+    let f = script.find(at).ok_or("the loop stands there no more")?;
     // A piece that divides the loop leaves no shorter one at its end.
     let even = f.hi.as_const().and_then(|n| [most, most / 2, most / 4].into_iter().find(|size| n % size == 0));
-    let size = even.unwrap_or(most);
-    let start = Ix::mul(Ix::Axis(outer), Ix::Const(size));
-    let hi = match even {
-        Some(_) => Ix::Const(size),
-        None => Ix::min(Ix::Const(size), Ix::sub(f.hi.clone(), start.clone())),
-    };
-    let count = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(size)), &kernel.facts());
-    let moved = Ix::add(start, Ix::Axis(inner));
-    body.clone_from_slice(&edit::place_axes(body, &[(f.axis, moved)].into(), &BTreeMap::from([(inner, size)])));
-    (For { axis: outer, hi: count, body: vec![], ..f.clone() }, For { axis: inner, hi, body: vec![], ..f })
+    let size = even.unwrap_or(most) as u32;
+    let names = ["1", "2"].map(|suffix| format!("{}{suffix}", script.kernel.axes[f.axis].name));
+    let made = script.step(Step::Split { at, size, names, guard: false })?;
+    made.try_into().map_err(|_| "the loop stands there no more".to_string())
 }
 
 /// Iterations of the loops in a body, roughly.

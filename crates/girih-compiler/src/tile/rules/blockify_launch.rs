@@ -1,14 +1,15 @@
 //! `blockify_launch`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
+use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
-use crate::tile::rules::{blockify, site_of, spread_threads};
+use crate::tile::primitives::bind::{self, To};
+use crate::tile::primitives::{self, LoopRef, Script, Step, sink};
+use crate::tile::rules::{site_of, spread_threads};
 use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -45,101 +46,105 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if p.body.iter().any(placed) && !p.body.iter().any(is_open) {
         return None;
     }
-    let mut kernel = p.clone();
-    if let Err(why) = blockify::check(p) {
-        log.skipped("grid", format!("{why}: one block does all"));
-        kernel.body = Vec::from_iter(blockify::together(&mut kernel, p.body.clone()));
-        return Some(kernel);
+    let mut script = Script::new(p, ctx, log);
+    if let Err(why) = bind::nests_apart(p) {
+        script.log.skipped("grid", format!("{why}: one block does all"));
+        script.step(Step::Enclose { loops: vec![], name: "b".into() }).ok()?;
+        return script.done();
     }
     // Blocks of one kernel have as many threads, whatever they do.
     let fixed = p.body.iter().any(placed).then(|| spread_threads::threads(p, ctx));
-    let body = std::mem::take(&mut kernel.body);
-    for s in body {
-        let Stmt::For(f) = &s else {
-            kernel.body.push(s);
-            continue;
-        };
-        if !is_open(&s) {
-            kernel.body.push(s);
-            continue;
-        }
-        let site = site_of(p, &s);
-        let made = match share(&mut kernel, f, ctx, fixed) {
-            Ok(made) => {
-                log.applied(site + &priced(ctx, &made));
-                Some(made)
+    let nests: Vec<(LoopRef, String)> = p.body.iter().filter(|s| is_open(s)).filter_map(|s| named(p, s)).collect();
+    for (at, site) in nests {
+        match script.attempt(|script| share(script, at, fixed)) {
+            Ok(blocks) => {
+                let price = script.find(blocks).map_or(String::new(), |f| priced(ctx, &f));
+                script.log.applied(site + &price);
             }
             Err(why) => {
-                log.skipped(site, format!("{why}: one block does it"));
-                blockify::together(&mut kernel, vec![s])
+                script.log.skipped(site, format!("{why}: one block does it"));
+                script.step(Step::Enclose { loops: vec![at], name: "b".into() }).ok()?;
             }
-        };
-        kernel.body.extend(made);
+        }
     }
-    Some(kernel)
+    script.done()
 }
 
-/// A nest with an element for each thread, of as many as a block has.
-fn share(kernel: &mut Kernel, nest: &For, ctx: &Context, fixed: Option<i64>) -> Result<Stmt, String> {
+fn named(p: &Kernel, s: &Stmt) -> Option<(LoopRef, String)> {
+    let Stmt::For(f) = s else { return None };
+    Some((*primitives::names_of(p, &[f]).first()?, site_of(p, s)))
+}
+
+/// Gives each element of a nest a thread, of as many as a block has; the loop over the blocks.
+fn share(script: &mut Script<'_>, nest: LoopRef, fixed: Option<i64>) -> Result<LoopRef, String> {
     // A small nest needs fewer threads than a block may have, and fewer elements for each than one access takes.
+    let ctx = script.ctx;
     let most = ctx.knobs.threads;
     let busy = i64::from(most) * i64::from(ctx.target.axes.workers);
-    let sunk = sunk(nest, busy);
-    let chain = edit::free_chain(sunk.as_ref().unwrap_or(nest));
+    let gone = "the loop stands there no more";
+    let mut f = script.find(nest).ok_or(gone)?;
+    while let Some(inner) = sunk(&f, busy) {
+        script.step(Step::Sink { at: LoopRef { axis: inner, nth: 0 } })?;
+        f = script.find(nest).ok_or(gone)?;
+    }
+    let chain = edit::free_chain(&f);
     check_bounds(&chain)?;
-    let mut facts: Facts = kernel.facts();
-    let enough = |n: Option<i64>| n.is_none_or(|n| n >= busy);
-    let (numbered, body) = wide::numbered(kernel, ctx, &chain, &facts, &enough).ok_or("it is empty")?;
-    let total = &numbered.total;
+    let facts = script.kernel.facts();
+    let total = Numbered::new(chain.iter().copied(), &facts).total;
+    let mut loops: Vec<LoopRef> = chain.iter().map(|f| LoopRef { axis: f.axis, nth: 0 }).collect();
+    loops[0] = nest;
+    // What one access takes is one thread's, where as many threads are left to go round.
+    let innermost = chain[chain.len() - 1];
+    let lanes = wide::of_body(&script.kernel, ctx, innermost);
+    let groups = total.as_const().map(|n| n / lanes as i64);
+    if lanes > 1 && groups.is_none_or(|n| n >= busy) {
+        let name = script.kernel.axes[innermost.axis].name.clone();
+        let names = ["1", "2"].map(|suffix| format!("{name}{suffix}"));
+        let at = loops.pop().ok_or(gone)?;
+        let alike = sink::alike(innermost);
+        let made = script.step(Step::Split { at, size: lanes as u32, names, guard: false })?;
+        let [over, lane] = made[..] else { return Err(gone.into()) };
+        if alike > 0 {
+            script.step(Step::Hoist { at: lane })?;
+        }
+        script.step(Step::Unroll { loops: vec![lane] })?;
+        loops.push(over);
+    }
+    let fused = script.step(Step::Fuse { loops, name: "n".into() })?;
+    let all = *fused.first().ok_or(gone)?;
+    let total = script.find(all).ok_or(gone)?.hi;
     let threads = match total.as_const() {
         Some(n) => (n.clamp(1, most.into()) as u32).next_multiple_of(ctx.target.axes.lanes).min(most),
         None => most,
     };
-    let threads = fixed.unwrap_or(i64::from(threads));
-    let blocks = simplify(&Ix::ceil_div(total.clone(), Ix::Const(threads)), &facts);
-    let b = kernel.axes.push(Axis { name: "b".into(), from: None });
-    let t = kernel.axes.push(Axis { name: "t".into(), from: None });
-    facts.set_axis(b, &Ix::Const(0), &blocks);
-    facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
-    let own = Ix::add(Ix::mul(Ix::Axis(b), Ix::Const(threads)), Ix::Axis(t));
-    let body = numbered.body(kernel, body, &own, threads, &facts);
-    let thread = edit::loop_with(t, Ix::Const(threads), body, |f| f.place = Place::Thread);
-    Ok(edit::block_loop(b, 0, blocks, vec![thread]))
+    let size = fixed.and_then(|n| u32::try_from(n).ok()).unwrap_or(threads);
+    let made = script.step(Step::Split { at: all, size, names: ["b".into(), "t".into()], guard: true })?;
+    let [b, t] = made[..] else { return Err(gone.into()) };
+    script.step(Step::Bind { loops: vec![b], to: To::Block(0) })?;
+    script.step(Step::Bind { loops: vec![t], to: To::Threads })?;
+    Ok(b)
 }
 
-/// The nest with what stands before a loop over the elements of its few rows inside that loop; `None` where it has no such loop. Where
-/// it is not known how many rows there are, they may be few.
-fn sunk(nest: &For, busy: i64) -> Option<For> {
+/// The loop over the elements of few rows, into which what stands before it goes. Where it is not known how many rows there are,
+/// they may be few.
+fn sunk(nest: &For, busy: i64) -> Option<AxisId> {
     let chain = edit::free_chain(nest);
     let rows = chain.iter().filter_map(|f| i64::try_from(const_trip(f)?).ok()).fold(1, i64::saturating_mul);
-    let (Stmt::For(inner), before) = chain.last()?.body.split_last()? else { return None };
-    let stored = walk::effects(&nest.body).stores;
-    let again = |s: &Stmt| edit::is_pure(s) && !matches!(s, Stmt::Load { mem, .. } if stored.contains(&mem.base));
-    let moves = inner.kind == LoopKind::Free && inner.place == Place::None && rows < busy && before.iter().all(again);
-    let ends = [&inner.lo, &inner.hi, &inner.step];
-    let defined = |v: &ValId| before.iter().any(|s| walk::def(s) == Some(*v));
-    let follows = ends.iter().any(|ix| ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if defined(val))));
-    if before.is_empty() || !moves || follows {
-        return None;
-    }
-    let mut out = (**inner).clone();
-    out.body.splice(0..0, before.iter().cloned());
-    for f in chain.iter().rev() {
-        let body = vec![Stmt::For(Box::new(out))];
-        out = For { body, ..(*f).clone() };
-    }
-    // The loop inside may have rows of its own.
-    self::sunk(&out, busy).or(Some(out))
+    let last = chain.last()?;
+    let (Stmt::For(inner), before) = last.body.split_last()? else { return None };
+    let moves = rows < busy && before.iter().all(edit::is_pure) && sink::legal(last).is_ok();
+    moves.then_some(inner.axis)
 }
 
 /// What loops over blocks cost, for the trace.
-fn priced(ctx: &Context, blocks: &Stmt) -> String {
-    let Stmt::For(f) = blocks else { return String::new() };
+fn priced(ctx: &Context, f: &For) -> String {
     let threads = f.body.iter().find_map(|s| match s {
         Stmt::For(f) => const_trip(f),
         _ => None,
     });
-    threads.and_then(|n| Cost::of_nest(&ctx.target, blocks, n)).map_or(String::new(), |cost| format!(": {cost}"))
+    threads
+        .and_then(|n| Cost::of_nest(&ctx.target, &Stmt::For(Box::new(f.clone())), n))
+        .map_or(String::new(), |cost| format!(": {cost}"))
 }
 
 #[cfg(test)]

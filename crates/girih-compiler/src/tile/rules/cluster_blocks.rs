@@ -1,14 +1,10 @@
 //! `cluster_blocks`
 
-use crate::base::id::Id;
-use crate::base::rule::{Log, Refusal, Rule};
-use crate::index::Facts;
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
-use crate::tile::boxes::BoxCopy;
-use crate::tile::edit::const_trip;
-use crate::tile::rounds::GoesOn;
-use crate::tile::rules::{axis_site, spread_threads};
+use crate::tile::primitives::{self, Step, blocks};
+use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cluster_blocks",
@@ -36,103 +32,25 @@ have the same; grids and groups of blocks that are not made of whole clusters.
     run,
 };
 
-/// Threads of the blocks of a cluster, and mbarriers, that Kernel IR counts together.
-const MOST_THREADS: u64 = 1024;
-const MOST_MBARRIERS: u64 = 64;
-/// Threads of a warpgroup, which may fill.
-const FILLERS: u64 = 128;
-
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let blocks = ctx.knobs.cluster.filter(|n| *n > 1)?;
-    let over = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { cluster: 0, .. }));
-    let at = p.body.iter().position(over)?;
-    let Stmt::For(nest) = &p.body[at] else { return None };
-    let mut inner = &**nest;
-    while let [Stmt::For(f)] = &inner.body[..]
-        && matches!(f.place, Place::Block { .. })
-    {
-        inner = f;
-    }
-    if !matches!(inner.place, Place::Block { cluster: 0, .. }) {
-        return None;
-    }
-    let site = axis_site(p, inner.axis);
-    let fits = match GoesOn::of(&inner.body) {
-        // What has no pipeline is not worth a word.
-        Ok(None) => return None,
-        Ok(Some(_)) if p.body.iter().filter(|s| over(s)).count() > 1 => {
-            Err("the kernel has several nests of blocks".into())
-        }
-        Ok(Some(found)) => fits(p, ctx, inner, found, blocks),
-        Err(why) => Err(why.into()),
-    };
-    match fits {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let Some(blocks) = ctx.knobs.cluster.filter(|n| *n > 1) else { return vec![] };
+    // What has no pipeline is not worth a word.
+    let Some((over, alike)) = blocks::alike(p, ctx, blocks) else { return vec![] };
+    let Some((at, innermost)) = over.last() else { return vec![] };
+    let site = axis_site(p, innermost.axis);
+    match alike {
         Ok(alike) => {
             log.applied(format!("{site}: {blocks} blocks have the same {}", alike.join(" and ")));
-            let mut out = p.clone();
-            set(&mut out.body[at], blocks);
-            Some(out)
+            vec![Step::Cluster { at: *at, blocks }]
         }
         Err(why) => {
             log.refused(site, why);
-            None
+            vec![]
         }
-    }
-}
-
-/// Sets the clusters of the innermost loop over blocks.
-fn set(s: &mut Stmt, blocks: u32) {
-    let Stmt::For(f) = s else { return };
-    let inner = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
-    if let Some(s) = f.body.iter_mut().find(|s| inner(s)) {
-        set(s, blocks);
-    } else if let Place::Block { cluster, .. } = &mut f.place {
-        *cluster = blocks;
-    }
-}
-
-/// The operands that are alike in the blocks of a cluster.
-fn fits(p: &Kernel, ctx: &Context, x: &For, found: GoesOn<'_>, blocks: u32) -> Result<Vec<String>, Refusal> {
-    let Place::Block { dim, group, takers, .. } = x.place else { return Err("it is no loop over blocks".into()) };
-    if ctx.target.axes.cluster < blocks {
-        return Err(Refusal::impossible(format!(
-            "{} has clusters of at most {}",
-            ctx.target.name, ctx.target.axes.cluster
-        )));
-    }
-    if !found.roles {
-        return Err("no warp of its own fills the pipeline".into());
-    }
-    let whole = |n: u64| n.is_multiple_of(blocks.into());
-    if dim != 0 || takers > 0 || const_trip(x).is_none_or(|n| !whole(n)) {
-        return Err(format!("its blocks are not known to make whole clusters of {blocks}").into());
-    }
-    if !whole(group.into()) {
-        return Err(format!("groups of {group} blocks do not make whole clusters of {blocks}").into());
-    }
-    let threads = spread_threads::threads(p, ctx).max(1) as u64 + FILLERS;
-    if threads * u64::from(blocks) > MOST_THREADS || 2 * found.depth as u64 * u64::from(blocks) > MOST_MBARRIERS {
-        return Err(format!("{blocks} of its blocks have more threads or mbarriers than a cluster may have").into());
-    }
-    let mut facts = Facts::new();
-    facts.set_axis(x.axis, &x.lo, &x.hi);
-    facts.set_axis(found.pipeline.axis, &found.pipeline.lo, &found.pipeline.hi);
-    let mut alike = vec![];
-    for stage in found.pipeline.stages().0 {
-        let Stmt::Stage { buf, body, .. } = stage else { continue };
-        let copy = BoxCopy::of(p, &facts, body).map_err(Refusal::from)?;
-        let of_block = |leaf: &Ix| match leaf {
-            Ix::Axis(axis) => *axis == x.axis,
-            Ix::Val { val, .. } => val.index() >= p.params.len(),
-            _ => false,
-        };
-        if !copy.dims.iter().any(|d| d.from.any_leaf(&mut |leaf| of_block(leaf))) {
-            alike.push(p.bufs[*buf].name.clone());
-        }
-    }
-    match alike.is_empty() {
-        true => Err("no two of its blocks have the same of an operand".into()),
-        false => Ok(alike),
     }
 }
 

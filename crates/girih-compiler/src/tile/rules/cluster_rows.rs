@@ -9,6 +9,8 @@ use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
+use crate::tile::primitives::split::Pieces;
+use crate::tile::rows::Around;
 use crate::tile::rules::cooperative_reduce;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -103,22 +105,13 @@ struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// `None` where a kernel does anything else.
     fn of(p: &'a Kernel, ctx: &Context) -> Option<Rows<'a>> {
-        if !p.open || ctx.target.axes.cluster < 2 {
+        if ctx.target.axes.cluster < 2 {
             return None;
         }
-        let over = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None);
         let reduced = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce);
-        let mut nests = p.body.iter().enumerate().filter(|(_, s)| over(s));
-        let (at, free, body) = match (nests.next(), nests.next()) {
-            _ if p.body.iter().any(reduced) => (None, vec![], &p.body[..]),
-            (Some((at, Stmt::For(f))), None) if p.body.iter().enumerate().all(|(n, s)| n == at || edit::is_pure(s)) => {
-                let chain = edit::free_chain(f);
-                let body = &chain.last()?.body[..];
-                (Some(at), chain, body)
-            }
-            _ => return None,
-        };
-        let count = free.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?))?;
+        let around = Around::of(p, &reduced)?;
+        let count = around.count()?;
+        let Around { at, free, body } = around;
         let mut rows = Rows { at, free, body, count, length: 0, reductions: 0, others: 0 };
         let scalar = |buf: &BufId| p.bufs.get(*buf).is_some_and(|b| b.shape.is_empty());
         for s in body {
@@ -234,17 +227,12 @@ fn part(kernel: &mut Kernel, f: &For, blocks: u32) -> Stmt {
     let even = each.next_multiple_of(16);
     let each = if even * (count - 1) < length { even } else { each } as i64;
     let m = member(kernel);
-    let from = Ix::mul(Ix::Axis(m), Ix::Const(each));
-    let mut own = f.clone();
     let mut facts = kernel.facts();
     facts.set_axis(m, &Ix::Const(0), &Ix::Const(blocks.into()));
-    if each * i64::from(blocks) == length as i64 {
-        own.hi = Ix::Const(each);
-    } else {
-        let left = Ix::max(Ix::sub(Ix::Const(length as i64), from.clone()), Ix::Const(0));
-        own.hi = simplify(&Ix::min(Ix::Const(each), left), &facts);
-    }
-    walk::subst_axes(&mut own.body, &mut |a| (a == f.axis).then(|| Ix::add(from.clone(), Ix::Axis(a))));
+    let pieces = Pieces::of(f, each);
+    let mut own = For { hi: simplify(&pieces.length_or_none(m, blocks.into()), &facts), ..f.clone() };
+    let at = pieces.at(m, f.axis);
+    walk::subst_axes(&mut own.body, &mut |a| (a == f.axis).then(|| at.clone()));
     let combine = f.combine.clone().map(|c| Combine { ways: blocks, ..c });
     edit::loop_with(m, Ix::Const(blocks.into()), vec![Stmt::For(Box::new(own))], |over| {
         (over.kind, over.place, over.combine) = (f.kind, Place::Member, combine);

@@ -8,11 +8,13 @@ use crate::loops::{members, walk};
 use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Cost};
-use crate::tile::edit::{self, Visit};
+use crate::tile::edit;
 use crate::tile::knobs::Knobs;
-use crate::tile::numbered::a_block_each;
 use crate::tile::open::check_bounds;
-use crate::tile::rules::{axis_site, blockify, cluster_rows};
+use crate::tile::primitives::bind::{self, To};
+use crate::tile::primitives::{self, Script, Step};
+use crate::tile::rows;
+use crate::tile::rules::{axis_site, cluster_rows};
 use crate::tile::target::MemoryKind;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -61,40 +63,42 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         Some(blocks) => threads.min(prev_power(cluster_rows::MOST_THREADS / blocks)).max(lanes),
         None => cheapest(p, ctx, threads),
     };
-    let rows = if p.open && clusters.is_none() { Some(rows_to_blocks(p, lanes, log)?) } else { None };
-    let out = edit::rewrite(rows.as_ref().unwrap_or(p), &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
+    let mut script = Script::new(p, ctx, log);
+    if p.open && clusters.is_none() && !rows_to_blocks(&mut script, p, lanes) {
+        return None;
+    }
+    let (kernel, log) = (script.kernel.clone(), &mut *script.log);
+    let mut loops = vec![];
+    primitives::look(&kernel, &mut |at, f| {
         match (f.kind, f.place) {
             (LoopKind::Reduce, Place::None) => {}
             // Each iteration is one thread's.
-            (LoopKind::Free, Place::None) | (_, Place::Thread) => return Visit::Leave,
-            _ => return Visit::Into,
+            (LoopKind::Free, Place::None) | (_, Place::Thread) => return false,
+            _ => return true,
         }
-        let site = axis_site(kernel, f.axis);
+        let site = axis_site(&kernel, f.axis);
         match refusal(f, lanes) {
-            Some(why) => {
-                log.skipped(site, why);
-                Visit::Leave
-            }
+            Some(why) => log.skipped(site, why),
             None => {
                 log.applied(site);
-                let mut new = f.clone();
-                new.place = Place::Thread;
-                if let Some(c) = &mut new.combine {
-                    c.ways = threads;
-                }
-                Visit::Replace(vec![Stmt::For(new)])
+                loops.push(at);
             }
         }
+        false
     });
-    if let Some(done) = out.as_ref().filter(|k| k.open) {
-        for s in &done.body {
-            if let Some(cost) = Cost::of_nest(&ctx.target, s, threads.into()).filter(|_| is_blocks(s)) {
-                log.applied(cost.to_string());
+    if loops.is_empty() {
+        return script.done();
+    }
+    if let Err(why) = script.step(Step::Bind { loops, to: To::Shared(threads) }) {
+        script.log.skipped("threads", why);
+    } else if script.kernel.open {
+        for s in script.kernel.body.iter().filter(|s| is_blocks(s)) {
+            if let Some(cost) = Cost::of_nest(&ctx.target, s, threads.into()) {
+                script.log.applied(cost.to_string());
             }
         }
     }
-    out.or(rows)
+    script.done()
 }
 
 /// Whether rows of that many elements, and the tiles that are made of them, leave a multiprocessor no room for a second block.
@@ -149,14 +153,8 @@ fn is_blocks(s: &Stmt) -> bool {
 
 /// Why one thread does a reduction alone.
 pub(super) fn refusal(f: &For, lanes: u32) -> Option<&'static str> {
-    if f.combine.is_none() {
-        return Some("the order of its reduction is fixed");
-    }
-    if f.contraction.is_some() || f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
-        return Some("it holds more than what it folds");
-    }
-    if f.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Assert { .. })) {
-        return Some("it holds more than loads and arithmetic");
+    if let Err(why) = bind::can_share(f) {
+        return Some(why);
     }
     (extent(f) < SHORTEST * i64::from(lanes)).then_some("it is shorter than two warps")
 }
@@ -193,41 +191,27 @@ fn longest(body: &[Stmt], lanes: u32) -> i64 {
     most
 }
 
-/// Each nest of free loops around such a reduction as a loop over blocks; `None` where there is none.
-fn rows_to_blocks(p: &Kernel, lanes: u32, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
+/// Gives each row of the nests of free loops around such a reduction a block; whether there is one.
+fn rows_to_blocks(script: &mut Script<'_>, p: &Kernel, lanes: u32) -> bool {
     if let Some(f) = alone(p, lanes) {
-        log.applied(format!("{}, one block", axis_site(p, f.axis)));
-        kernel.body = Vec::from_iter(blockify::together(&mut kernel, p.body.clone()));
-        return Some(kernel);
+        script.log.applied(format!("{}, one block", axis_site(p, f.axis)));
+        return script.step(Step::Enclose { loops: vec![], name: "b".into() }).is_ok();
     }
-    blockify::check(p).ok()?;
-    let body = std::mem::take(&mut kernel.body);
-    let mut changed = false;
-    for s in body {
-        let Stmt::For(f) = &s else {
-            kernel.body.push(s);
-            continue;
-        };
+    rows::to_blocks(script, p, &mut |chain, body, log| {
         let reduces = |s: &Stmt| matches!(s, Stmt::For(r) if r.kind == LoopKind::Reduce && refusal(r, lanes).is_none());
-        let chain = edit::free_chain(f);
-        let inner = chain.last().map_or(&[][..], |f| &f.body[..]);
-        if f.kind != LoopKind::Free || f.place != Place::None || !inner.iter().any(reduces) {
-            kernel.body.push(s);
-            continue;
+        if !body.iter().any(reduces) {
+            return false;
         }
-        if let Err(why) = check_bounds(&chain) {
-            log.skipped(axis_site(p, f.axis), why);
-            kernel.body.push(s);
-            continue;
+        let site = axis_site(p, chain[0].axis);
+        match check_bounds(chain) {
+            Ok(()) => log.applied(format!("{site}, a block each")),
+            Err(why) => {
+                log.skipped(site, why);
+                return false;
+            }
         }
-        let body = inner.to_vec();
-        log.applied(format!("{}, a block each", axis_site(p, f.axis)));
-        let blocks = a_block_each(&mut kernel, chain, body);
-        kernel.body.push(blocks);
-        changed = true;
-    }
-    changed.then_some(kernel)
+        true
+    })
 }
 
 #[cfg(test)]

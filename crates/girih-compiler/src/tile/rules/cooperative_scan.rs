@@ -10,9 +10,10 @@ use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Scans};
 use crate::tile::edit::{self, Visit, const_trip};
-use crate::tile::numbered::a_block_each;
 use crate::tile::open::check_bounds;
-use crate::tile::rules::{axis_site, blockify};
+use crate::tile::primitives::{Script, Step};
+use crate::tile::rows;
+use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_scan",
@@ -100,6 +101,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
     });
+    if out.is_some() {
+        // It is more than its rows' primitives.
+        log.steps.clear();
+    }
     out.or(rows)
 }
 
@@ -551,45 +556,31 @@ fn at(row: &[Ix], own: &[Ix]) -> Vec<Ix> {
     row.iter().chain(own).cloned().collect()
 }
 
-/// Each nest of free loops around a scan as a loop over blocks, where that takes less than a thread for each row; `None` where
-/// there is none.
+/// Gives each row of the nests of free loops around a scan a block, where that takes less than a thread for each row.
 fn rows_to_blocks(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let shares = |kernel: &Kernel, s: &Stmt| {
-        let (f, scan) = scanned(kernel, s)?;
+    let shares = |s: &Stmt| {
+        let (f, scan) = scanned(p, s)?;
         Shares::of(ctx, f, &scan.ok()?, 1).ok().map(|shares| (f.clone(), shares))
     };
-    if let Some((f, _)) = p.body.iter().find_map(|s| shares(p, s)) {
-        log.applied(format!("{}, one block", axis_site(p, f.axis)));
-        kernel.body = Vec::from_iter(blockify::together(&mut kernel, p.body.clone()));
-        return Some(kernel);
+    let mut script = Script::new(p, ctx, log);
+    if let Some((f, _)) = p.body.iter().find_map(&shares) {
+        script.log.applied(format!("{}, one block", axis_site(p, f.axis)));
+        script.step(Step::Enclose { loops: vec![], name: "b".into() }).ok()?;
+        return script.done();
     }
-    blockify::check(p).ok()?;
-    let mut changed = false;
-    for s in std::mem::take(&mut kernel.body) {
-        let Stmt::For(f) = &s else {
-            kernel.body.push(s);
-            continue;
+    rows::to_blocks(&mut script, p, &mut |chain, body, log| {
+        let Some((scan, shares)) = body.iter().find_map(&shares).filter(|_| check_bounds(chain).is_ok()) else {
+            return false;
         };
-        let chain = edit::free_chain(f);
-        let inner = chain.last().map_or(&[][..], |f| &f.body[..]);
-        let open = f.kind == LoopKind::Free && f.place == Place::None && check_bounds(&chain).is_ok();
-        let Some((scan, shares)) = inner.iter().find_map(|s| shares(&kernel, s)).filter(|_| open) else {
-            kernel.body.push(s);
-            continue;
-        };
-        if let Err(why) = pays(ctx, &chain, &scan, &shares) {
-            log.skipped(axis_site(p, f.axis), why);
-            kernel.body.push(s);
-            continue;
+        let site = axis_site(p, chain[0].axis);
+        if let Err(why) = pays(ctx, chain, &scan, &shares) {
+            log.skipped(site, why);
+            return false;
         }
-        let body = inner.to_vec();
-        log.applied(format!("{}, a block each", axis_site(p, f.axis)));
-        let blocks = a_block_each(&mut kernel, chain, body);
-        kernel.body.push(blocks);
-        changed = true;
-    }
-    changed.then_some(kernel)
+        log.applied(format!("{site}, a block each"));
+        true
+    });
+    script.done()
 }
 
 /// Whether a block for each row takes less than a thread for each.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, effects, refs};
+use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::edit::{self, Visit};
+use crate::tile::edit;
+use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::reuse;
 use crate::tile::rules::{axis_site, spread_threads};
 use crate::tile::target::MemoryKind;
@@ -42,36 +43,37 @@ computes, and stages of which shared memory does not hold two.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let all = reuse::bytes(p);
     let busy = BUSY.div_ceil(spread_threads::threads(p, ctx).max(1) as u64).max(2);
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
+    let mut steps = vec![];
+    primitives::look(p, &mut |at, f| {
         let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
         if f.kind != LoopKind::Serial || f.place != Place::None || !staged {
-            return Visit::Into;
+            return true;
         }
-        let site = axis_site(kernel, f.axis);
-        match pipelined(kernel, ctx, f, all, if folds_rows(f) { busy } else { 2 }) {
-            Ok((new, depth, size)) => {
+        let site = axis_site(p, f.axis);
+        let depth = match depth(p, ctx, f, all, if folds_rows(f) { busy } else { 2 }) {
+            Ok((depth, size)) => {
                 log.applied(format!("{site}: {depth} slots of {size} bytes"));
-                Visit::Replace(vec![Stmt::For(Box::new(new))])
+                depth as u32
             }
             Err(why) => {
                 log.refused(site, why);
                 // What TMA fills is a pipeline, if only of one slot.
                 if !f.body.iter().any(|s| s.filled(Filled::Tensor)) {
-                    return Visit::Into;
+                    return true;
                 }
-                let (stages, rest) = apart(f);
-                let body = stages.into_iter().chain(rest).collect();
-                Visit::Replace(vec![Stmt::For(Box::new(For {
-                    place: Place::Pipeline { depth: 1, roles: false, overlap: false },
-                    body,
-                    ..(**f).clone()
-                }))])
+                1
             }
-        }
-    })
+        };
+        steps.push(Step::Pipeline { at, depth, roles: false, overlap: false });
+        false
+    });
+    steps
 }
 
 /// Whether lanes fold rows of what a product makes, as in attention: they compute as long as the matrix unit, and blocks take turns at it.
@@ -86,41 +88,23 @@ const BUSY: u64 = 512;
 /// The most slots that are chosen: the latency of memory is some iterations long.
 const MOST: u64 = 4;
 
-/// The loop as a pipeline, its depth, and the bytes of a slot. `all` is what shared memory holds with one slot each, `behind` what may
+/// The depth of a pipeline, and the bytes of a slot. `all` is what shared memory holds with one slot each, `behind` what may
 /// have the bytes of all slots, and `blocks` how many blocks should share a multiprocessor.
-fn pipelined(
+fn depth(
     kernel: &Kernel,
     ctx: &Context,
     f: &For,
     (all, behind): (u64, u64),
     blocks: u64,
-) -> Result<(For, u64, u64), Refusal> {
+) -> Result<(u64, u64), Refusal> {
     if ctx.knobs.slots == Some(1) {
         return Err("knob off".into());
     }
-    if !f.lo.is_const(0) || !f.step.is_const(1) {
-        return Err("it does not count from 0 in steps of 1".into());
-    }
-    if edit::at_most(&f.hi).is_some_and(|n| n < 2) {
-        return Err("it has one iteration".into());
-    }
-    let (stages, rest) = apart(f);
-    let of_rest = effects(&rest);
-    if !of_rest.stores.is_empty() || of_rest.ordered || of_rest.atomic {
-        return Err("it stores to global memory".into());
-    }
-    if stages.is_empty() || rest.first().and_then(staged).is_some() {
-        return Err("its stages read what the loop computes".into());
-    }
-    let own: BTreeSet<BufId> = stages.iter().filter_map(staged).collect();
-    if own.iter().any(|b| kernel.bufs[*b].space != Space::Shared) {
-        return Err("its stages are not in shared memory".into());
-    }
+    let stages = pipeline::ahead(kernel, f)?;
+    let own: BTreeSet<BufId> = stages.iter().filter_map(pipeline::staged).collect();
     let size: u64 = own.iter().map(|b| kernel.bufs[*b].bytes()).sum();
     let room = ctx.target.bytes_of(MemoryKind::Shared);
-    // The places of boxes are multiples of up to 1024 bytes, and TMA counts bytes in shared memory too.
-    let all = all + stages.iter().filter(|s| s.filled(Filled::Tensor)).count() as u64 * 1024;
-    let needed = |depth: u64| all + (depth - 1) * size + behind.saturating_sub(depth * size);
+    let needed = |depth: u64| pipeline::needed(&stages, size, depth, (all, behind));
     let fits = |depth: u64, room: u64| needed(depth) <= room;
     // No more than there are iterations.
     let most = edit::at_most(&f.hi).map_or(MOST, |n| MOST.min(n as u64));
@@ -137,57 +121,7 @@ fn pipelined(
             chosen().ok_or_else(|| format!("two slots of {size} bytes are more than shared memory has room for"))?
         }
     };
-    let body = stages.into_iter().chain(rest).collect();
-    Ok((
-        For { place: Place::Pipeline { depth: depth as u32, roles: false, overlap: false }, body, ..f.clone() },
-        depth,
-        size,
-    ))
-}
-
-/// The stages of a body that can be filled ahead, and what else it does: a stage that reads what the loop computes stays where
-/// it is.
-fn apart(f: &For) -> (Vec<Stmt>, Vec<Stmt>) {
-    let mut ahead: Vec<bool> = f.body.iter().map(|s| staged(s).is_some()).collect();
-    let all: BTreeSet<BufId> = f.body.iter().filter_map(staged).collect();
-    loop {
-        let (stages, rest) = divided(&f.body, &ahead);
-        let defined: BTreeSet<ValId> = refs(&rest).vals_defined.into_iter().collect();
-        let made: BTreeSet<BufId> =
-            effects(&rest).bufs_written.into_iter().chain(rest.iter().filter_map(declared)).collect();
-        let waits = |s: &Stmt| {
-            let others = |b: &BufId| made.contains(b) || all.contains(b) && staged(s) != Some(*b);
-            effects(std::slice::from_ref(s)).bufs_read.iter().any(others)
-                || refs(std::slice::from_ref(s)).vals_used.iter().any(|v| defined.contains(v))
-        };
-        let next: Vec<bool> = f.body.iter().zip(&ahead).map(|(s, ahead)| *ahead && !waits(s)).collect();
-        if next == ahead {
-            return (stages, rest);
-        }
-        ahead = next;
-    }
-}
-
-/// The statements that are marked, and the others.
-fn divided(body: &[Stmt], marked: &[bool]) -> (Vec<Stmt>, Vec<Stmt>) {
-    let (yes, no): (Vec<_>, Vec<_>) = body.iter().zip(marked).partition(|(_, marked)| **marked);
-    let cloned = |of: Vec<(&Stmt, &bool)>| of.into_iter().map(|(s, _)| s.clone()).collect();
-    (cloned(yes), cloned(no))
-}
-
-/// The buffer that a statement begins.
-fn declared(s: &Stmt) -> Option<BufId> {
-    match s {
-        Stmt::Local { buf } | Stmt::Stage { buf, .. } => Some(*buf),
-        _ => None,
-    }
-}
-
-fn staged(s: &Stmt) -> Option<BufId> {
-    match s {
-        Stmt::Stage { buf, .. } => Some(*buf),
-        _ => None,
-    }
+    Ok((depth, size))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use crate::tile::Context;
 use crate::tile::affine::{Stride, stride};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::numbered::Numbered;
+use crate::tile::primitives::rfactor::Parts;
 use crate::tile::rules::split_reduction::Rows;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -127,23 +128,18 @@ impl<'a> Columns<'a> {
 
     fn folded(&self, p: &Kernel, warps: u64) -> Kernel {
         let mut kernel = p.clone();
-        let Rows { acc, dtype, op, identity, length, reduce, before, after, .. } = self.rows;
+        let Rows { fold, length, reduce, before, after, .. } = self.rows;
         let (lanes, warps, length) = (self.lanes as i64, warps as i64, *length as i64);
-        let name = kernel.bufs[*acc].name.clone();
-        let ty = Ty::Num(*dtype);
+        let name = kernel.bufs[fold.acc].name.clone();
+        let ty = Ty::Num(fold.dtype);
         let shape = vec![warps as u64, self.lanes];
         let parts = kernel.bufs.push(Buf { space: Space::Shared, ..Buf::new(format!("{name}_parts"), ty, shape) });
         let part = kernel.bufs.push(Buf::new(format!("{name}_part"), ty, vec![]));
         let [b, t, e, first, r] =
             ["b", "t", "e", "t", "r"].map(|n| kernel.axes.push(Axis { name: n.into(), from: None }));
-        let value = |kernel: &mut Kernel, name: String| kernel.vals.push(Val { ty, name });
 
         // What a thread folds.
         let mut body = reduce.body.clone();
-        walk::visit_mut(&mut body, &mut |s| match s {
-            Stmt::Read { buf, .. } | Stmt::Write { buf, .. } if buf == acc => *buf = part,
-            _ => {}
-        });
         let warp = Ix::floor_div(Ix::Axis(t), Ix::Const(lanes));
         let k = Ix::add(Ix::mul(Ix::Axis(e), Ix::Const(warps)), warp.clone());
         walk::subst_axes(&mut body, &mut |a| (a == reduce.axis).then(|| Ix::add(reduce.lo.clone(), k.clone())));
@@ -152,30 +148,13 @@ impl<'a> Columns<'a> {
             _ => Ix::floor_div(Ix::sub(Ix::Const(length + warps - 1), warp.clone()), Ix::Const(warps)),
         };
         let pure = before.iter().filter(|s| edit::is_pure(s)).cloned();
-        let own = value(&mut kernel, format!("{name}_part"));
-        let fold = edit::loop_with(e, trips, body, |f| f.kind = LoopKind::Reduce);
-        let each: Vec<Stmt> = pure
-            .chain([
-                Stmt::Local { buf: part },
-                Stmt::Write { buf: part, idx: vec![], value: Opnd::Const { dtype: *dtype, bits: *identity } },
-                fold,
-                Stmt::Read { dst: own, buf: part, idx: vec![] },
-                Stmt::Write {
-                    buf: parts,
-                    idx: vec![warp, Ix::modulo(Ix::Axis(t), Ix::Const(lanes))],
-                    value: Opnd::Val(own),
-                },
-            ])
-            .collect();
+        let one = edit::loop_with(e, trips, body, |f| f.kind = LoopKind::Reduce);
+        let own = Parts::Buffer { buf: parts, idx: vec![warp, Ix::modulo(Ix::Axis(t), Ix::Const(lanes))] };
+        let each: Vec<Stmt> = pure.chain(fold.into_part(&mut kernel, part, one, own)).collect();
 
         // What the first warp combines.
-        let [one, old, new] = ["part", "acc", "v"].map(|n| value(&mut kernel, n.into()));
-        let combine = vec![
-            Stmt::Read { dst: one, buf: parts, idx: vec![Ix::Axis(r), Ix::Axis(first)] },
-            Stmt::Read { dst: old, buf: *acc, idx: vec![] },
-            Stmt::Let { dst: new, op: *op, args: vec![Opnd::Val(one), Opnd::Val(old)] },
-            Stmt::Write { buf: *acc, idx: vec![], value: Opnd::Val(new) },
-        ];
+        let from = Parts::Buffer { buf: parts, idx: vec![Ix::Axis(r), Ix::Axis(first)] };
+        let combine = fold.add_part(&mut kernel, vec![], from);
         let all = edit::loop_with(r, Ix::Const(warps), combine, |f| f.kind = LoopKind::Reduce);
         let whole: Vec<Stmt> = before.iter().cloned().chain([all]).chain(after.iter().cloned()).collect();
         let whole = walk::clone_fresh(&mut kernel, &whole);
@@ -206,7 +185,8 @@ impl<'a> Columns<'a> {
         };
         let each = placed(&mut kernel, t, lanes * warps, each);
         let whole = placed(&mut kernel, first, lanes, whole);
-        kernel.body[self.rows.at] = edit::block_loop(b, 0, blocks, vec![Stmt::Local { buf: parts }, each, whole]);
+        kernel.body[self.rows.at.unwrap_or(0)] =
+            edit::block_loop(b, 0, blocks, vec![Stmt::Local { buf: parts }, each, whole]);
         kernel
     }
 }

@@ -7,6 +7,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::numbered::Numbered;
+use crate::tile::primitives::rfactor::Parts;
 use crate::tile::rules::split_reduction::Rows;
 use crate::tile::wide;
 
@@ -97,54 +98,33 @@ impl<'a> Short<'a> {
 
     fn folded(&self, p: &Kernel) -> Kernel {
         let mut kernel = p.clone();
-        let Rows { acc, dtype, op, identity, length, reduce, before, after, .. } = self.rows;
-        let name = kernel.bufs[*acc].name.clone();
-        let ty = Ty::Num(*dtype);
+        let Rows { fold, length, reduce, before, after, .. } = self.rows;
+        let name = kernel.bufs[fold.acc].name.clone();
+        let ty = Ty::Num(fold.dtype);
         let threads = self.lanes * self.together;
         let parts = Buf { space: Space::Private, ..Buf::new(format!("{name}_parts"), ty, vec![threads]) };
         let parts = kernel.bufs.push(parts);
         let part = kernel.bufs.push(Buf::new(format!("{name}_part"), ty, vec![]));
         let [b, t, e, v, last, q] =
             ["b", "t", "e", "v", "t", "q"].map(|n| kernel.axes.push(Axis { name: n.into(), from: None }));
-        let value = |kernel: &mut Kernel, name: String| kernel.vals.push(Val { ty, name });
         let [lanes, wide] = [self.lanes, self.wide].map(|n| Ix::Const(n as i64));
 
         // What a lane folds.
         let mut body = reduce.body.clone();
-        walk::visit_mut(&mut body, &mut |s| match s {
-            Stmt::Read { buf, .. } | Stmt::Write { buf, .. } if buf == acc => *buf = part,
-            _ => {}
-        });
         let lane = Ix::modulo(Ix::Axis(t), lanes.clone());
         let group = Ix::add(Ix::mul(Ix::Axis(e), lanes.clone()), lane);
         let k = Ix::add(Ix::mul(group, wide.clone()), Ix::Axis(v));
         walk::subst_axes(&mut body, &mut |a| (a == reduce.axis).then(|| k.clone()));
         let some = edit::loop_with(v, wide, body, |f| (f.kind, f.place) = (LoopKind::Reduce, Place::Unroll));
         let trips = (length / (self.lanes * self.wide)) as i64;
-        let fold = edit::loop_with(e, Ix::Const(trips), vec![some], |f| f.kind = LoopKind::Reduce);
-        let own = value(&mut kernel, format!("{name}_part"));
-        let each: Vec<Stmt> = before
-            .iter()
-            .filter(|s| edit::is_pure(s))
-            .cloned()
-            .chain([
-                Stmt::Local { buf: part },
-                Stmt::Write { buf: part, idx: vec![], value: Opnd::Const { dtype: *dtype, bits: *identity } },
-                fold,
-                Stmt::Read { dst: own, buf: part, idx: vec![] },
-                Stmt::Write { buf: parts, idx: vec![Ix::Axis(t)], value: Opnd::Val(own) },
-            ])
-            .collect();
+        let one = edit::loop_with(e, Ix::Const(trips), vec![some], |f| f.kind = LoopKind::Reduce);
+        let own = Parts::Buffer { buf: parts, idx: vec![Ix::Axis(t)] };
+        let pure = before.iter().filter(|s| edit::is_pure(s)).cloned();
+        let each: Vec<Stmt> = pure.chain(fold.into_part(&mut kernel, part, one, own)).collect();
 
         // What the lanes of a row combine.
-        let [one, old, new] = ["part", "acc", "v"].map(|n| value(&mut kernel, n.into()));
         let neighbour = Ix::add(Ix::mul(Ix::floor_div(Ix::Axis(last), lanes.clone()), lanes.clone()), Ix::Axis(q));
-        let combine = vec![
-            Stmt::Read { dst: one, buf: parts, idx: vec![neighbour] },
-            Stmt::Read { dst: old, buf: *acc, idx: vec![] },
-            Stmt::Let { dst: new, op: *op, args: vec![Opnd::Val(one), Opnd::Val(old)] },
-            Stmt::Write { buf: *acc, idx: vec![], value: Opnd::Val(new) },
-        ];
+        let combine = fold.add_part(&mut kernel, vec![], Parts::Buffer { buf: parts, idx: vec![neighbour] });
         let all = edit::loop_with(q, lanes.clone(), combine, |f| {
             (f.kind, f.place) = (LoopKind::Reduce, Place::Lanes);
             f.combine = reduce.combine.clone().map(|c| Combine { ways: self.lanes as u32, ..c });
@@ -173,7 +153,7 @@ impl<'a> Short<'a> {
             edit::loop_with(axis, Ix::Const(threads as i64), body, |f| f.place = Place::Thread)
         };
         let body = vec![Stmt::Local { buf: parts }, of_thread(t, each), of_thread(last, whole)];
-        kernel.body[self.rows.at] = edit::block_loop(b, 0, blocks, body);
+        kernel.body[self.rows.at.unwrap_or(0)] = edit::block_loop(b, 0, blocks, body);
         kernel
     }
 }

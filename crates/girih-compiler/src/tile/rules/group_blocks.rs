@@ -11,6 +11,7 @@ use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost, Product};
 use crate::tile::edit::{const_trip, most_trips};
 use crate::tile::matrix;
+use crate::tile::primitives::{self, LoopRef, Step};
 use crate::tile::rules::site_of;
 use crate::tile::waves::Waves;
 
@@ -45,33 +46,24 @@ only the launch knows how far they go.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for s in &mut kernel.body {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let mut steps = vec![];
+    for s in &p.body {
         let Some(nest) = Nest::of(s) else { continue };
         let site = site_of(p, s);
         match nest.group(p, ctx) {
-            Ok((group, why)) => {
+            Ok((rows, why)) => {
                 log.applied(format!("{site}: {why}"));
-                set_group(s, group);
-                changed = true;
+                let innermost = nest.over.last().map(|f| f.axis);
+                steps.extend(innermost.map(|axis| Step::Group { at: LoopRef { axis, nth: 0 }, rows }));
             }
             Err(why) => log.skipped(site, why),
         }
     }
-    changed.then_some(kernel)
-}
-
-/// Sets the group of the innermost loop over blocks.
-fn set_group(s: &mut Stmt, rows: u32) {
-    let Stmt::For(f) = s else { return };
-    if let [inner @ Stmt::For(_)] = &mut f.body[..]
-        && over_blocks(inner)
-    {
-        set_group(inner, rows);
-    } else if let Place::Block { group, .. } = &mut f.place {
-        *group = rows;
-    }
+    steps
 }
 
 fn over_blocks(s: &Stmt) -> bool {

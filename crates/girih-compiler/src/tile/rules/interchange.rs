@@ -8,6 +8,7 @@ use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, Visit, at_most, new_axis};
+use crate::tile::primitives::split::Pieces;
 use crate::tile::rules::axis_site;
 use crate::tile::rules::split_digits::digits_tested;
 
@@ -125,7 +126,7 @@ fn strides(
 
 /// The axis of `around` along which a load of a free loop walks memory, where the loop itself walks it far apart and stores side
 /// by side: such loops are best run in square pieces.
-pub(super) fn runs_across(kernel: &Kernel, around: &[For], f: &For) -> Option<usize> {
+pub(super) fn runs_across(kernel: &Kernel, around: &[&For], f: &For) -> Option<usize> {
     if f.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Store { .. })) {
         return None;
     }
@@ -138,7 +139,7 @@ pub(super) fn runs_across(kernel: &Kernel, around: &[For], f: &For) -> Option<us
     let big = |f: &For| f.lo.is_const(0) && at_most(&f.hi).is_none_or(|n| n > BLOCK);
     let t =
         (own.stores.first() == Some(&Stride::Unit)).then(|| (0..own.loads.len()).filter(far).find_map(across))??;
-    (big(f) && big(&around[t])).then_some(t)
+    (big(f) && big(around[t])).then_some(t)
 }
 
 /// `Ok(None)`: it is fine as it is.
@@ -207,37 +208,33 @@ struct Cut {
     inner: For,
     /// Where the first block starts.
     first: i64,
+    pieces: Pieces,
 }
 
 impl Cut {
     /// How many parts a loop has.
     fn parts(f: &For) -> usize {
-        if matches!(f.hi, Ix::Const(n) if n > BLOCK && n % BLOCK != 0) { 2 } else { 1 }
+        let rest = Pieces::of(f, BLOCK).rest();
+        if rest.is_some_and(|(first, _)| first > 0) { 2 } else { 1 }
     }
 
     fn new(kernel: &mut Kernel, f: &For, part: usize) -> Cut {
         let inner = new_axis(kernel, f.axis, "2");
-        let along = |axis, hi| For { axis, hi, body: vec![], ..f.clone() };
-        let whole = f.hi.as_const().map(|n| n / BLOCK).filter(|_| part > 0);
-        if let (Some(whole), Some(n)) = (whole, f.hi.as_const()) {
-            let first = whole * BLOCK;
-            return Cut { axis: f.axis, outer: None, inner: along(inner, Ix::Const(n - first)), first };
+        let pieces = Pieces::of(f, BLOCK);
+        if let Some((first, rest)) = pieces.rest().filter(|_| part > 0) {
+            let inner = For { axis: inner, hi: Ix::Const(rest), body: vec![], ..f.clone() };
+            return Cut { axis: f.axis, outer: None, inner, first, pieces };
         }
         let outer = new_axis(kernel, f.axis, "1");
-        let (blocks, size) = match f.hi {
-            Ix::Const(n) if n >= BLOCK => (Ix::Const(n / BLOCK), Ix::Const(BLOCK)),
-            _ => {
-                let left = Ix::sub(f.hi.clone(), Ix::Axis(outer) * Ix::Const(BLOCK));
-                (Ix::ceil_div(f.hi.clone(), Ix::Const(BLOCK)), Ix::min(Ix::Const(BLOCK), left))
-            }
-        };
-        Cut { axis: f.axis, outer: Some(along(outer, blocks)), inner: along(inner, size), first: 0 }
+        let pieces = if Cut::parts(f) > 1 { pieces.whole().unwrap_or(pieces) } else { pieces };
+        let [outer, inner] = pieces.loops(f, [outer, inner], &kernel.facts());
+        Cut { axis: f.axis, outer: Some(outer), inner, first: 0, pieces }
     }
 
     /// The position that the loop's axis stood for, at an offset in the block.
     fn position(&self, offset: AxisId) -> Ix {
         match &self.outer {
-            Some(outer) => Ix::Axis(outer.axis) * Ix::Const(BLOCK) + Ix::Axis(offset),
+            Some(outer) => self.pieces.at(outer.axis, offset),
             None => Ix::add(Ix::Const(self.first), Ix::Axis(offset)),
         }
     }

@@ -4,7 +4,7 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::primitives::{self, Step, unroll};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -28,33 +28,35 @@ or hold a loop whose trip count is not a constant.
 const MOST_STATEMENTS: u64 = 96;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let f = match s {
-            Stmt::For(f) => f,
-            // What it says is one copy.
-            Stmt::Stage { filled: Filled::Tensor, .. } => return Visit::Leave,
-            _ => return Visit::Into,
-        };
-        let Some(copies) = copies(s) else { return Visit::Into };
-        if f.place != Place::None {
-            return Visit::Into;
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let mut loops = vec![];
+    // What fills a box says one copy.
+    let enter = |s: &Stmt| !s.filled(Filled::Tensor);
+    primitives::look_where(p, &enter, &mut |at, f| {
+        let Some(copies) = unroll::copies(f).filter(|_| f.place == Place::None) else { return true };
+        let site = axis_site(p, f.axis);
+        match is_little(f, copies, ctx) {
+            Ok(()) => {
+                log.applied(site);
+                loops.push(at);
+                false
+            }
+            Err(why) => {
+                log.skipped(site, why);
+                true
+            }
         }
-        let site = axis_site(kernel, f.axis);
-        if let Err(why) = is_little(f, copies, ctx) {
-            log.skipped(site, why);
-            return Visit::Into;
-        }
-        log.applied(site);
-        let mut new = f.clone();
-        mark(&mut new);
-        Visit::Replace(vec![Stmt::For(new)])
-    })
+    });
+    if loops.is_empty() { vec![] } else { vec![Step::Unroll { loops }] }
 }
 
 /// Whether a loop will be written out.
 pub(super) fn is_short(s: &Stmt, ctx: &Context) -> bool {
     let Stmt::For(f) = s else { return false };
-    copies(s).is_some_and(|n| is_little(f, n, ctx).is_ok())
+    unroll::copies(f).is_some_and(|n| is_little(f, n, ctx).is_ok())
 }
 
 /// Whether so many copies of a loop's body are few enough to be written out.
@@ -66,32 +68,6 @@ fn is_little(f: &For, copies: u64, ctx: &Context) -> Result<(), String> {
     match walk::size(&f.body) as u64 * copies > MOST_STATEMENTS {
         true => Err("its body is long".to_string()),
         false => Ok(()),
-    }
-}
-
-/// The copies of the body that unrolling a nest makes; `None` when some loop in it cannot be unrolled.
-fn copies(s: &Stmt) -> Option<u64> {
-    let Stmt::For(f) = s else { return if walk::bodies(s).is_empty() { Some(1) } else { None } };
-    let trip = match (f.kind, f.place) {
-        (LoopKind::Serial, _) => return None,
-        (_, Place::Vector { lanes }) => const_trip(f)?.div_ceil(lanes.max(1) as u64),
-        _ => const_trip(f)?,
-    };
-    let mut inner = 1u64;
-    for s in &f.body {
-        inner = inner.max(copies(s)?);
-    }
-    trip.checked_mul(inner)
-}
-
-fn mark(f: &mut For) {
-    if f.place == Place::None {
-        f.place = Place::Unroll;
-    }
-    for s in &mut f.body {
-        if let Stmt::For(inner) = s {
-            mark(inner);
-        }
     }
 }
 

@@ -2,10 +2,9 @@
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::verify::is_product;
 use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::edit::{self, Visit};
+use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -38,36 +37,34 @@ const ENOUGH: u32 = 4;
 const LEAST: u32 = 3;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        let Place::Pipeline { depth, roles, overlap: false } = f.place else { return Visit::Into };
-        let (stages, rest) = f.stages();
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let mut steps = vec![];
+    primitives::look(p, &mut |at, f| {
+        let Place::Pipeline { depth, roles, overlap: false } = f.place else { return true };
         let mut grouped = false;
-        walk::visit(rest, &mut |s| grouped |= s.is_placed(Place::Warpgroup));
+        walk::visit(f.stages().1, &mut |s| grouped |= s.is_placed(Place::Warpgroup));
         if !grouped {
-            return Visit::Into;
+            return true;
         }
         let own = f.hi.as_const().is_some_and(|n| n <= i64::from(depth));
         let least = if ctx.knobs.overlap == Some(true) { LEAST } else { ENOUGH };
-        let why = match () {
-            _ if ctx.knobs.overlap == Some(false) => Some("knob off".to_string()),
-            _ if !is_product(rest) => Some("its iterations do more than multiply".to_string()),
-            _ if !stages.iter().all(|s| s.filled(Filled::Tensor)) => Some("threads fill a stage of it".to_string()),
-            _ if depth < least && !own => Some(format!("it has {depth} slots; {least} are enough")),
-            _ => None,
+        let why = match pipeline::can_overlap(f) {
+            _ if ctx.knobs.overlap == Some(false) => "knob off".to_string(),
+            Err(why) => why.to_string(),
+            Ok(()) if depth < least && !own => format!("it has {depth} slots; {least} are enough"),
+            Ok(()) => {
+                log.applied(axis_site(p, f.axis));
+                steps.push(Step::Pipeline { at, depth, roles, overlap: true });
+                return false;
+            }
         };
-        match why {
-            Some(why) => {
-                log.skipped(axis_site(kernel, f.axis), why);
-                Visit::Into
-            }
-            None => {
-                log.applied(axis_site(kernel, f.axis));
-                let place = Place::Pipeline { depth, roles, overlap: true };
-                Visit::Replace(vec![Stmt::For(Box::new(For { place, ..(**f).clone() }))])
-            }
-        }
-    })
+        log.skipped(axis_site(p, f.axis), why);
+        true
+    });
+    steps
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::conflicts;
-use crate::tile::target::MemoryKind;
+use crate::tile::primitives::{self, Step, layout};
 use crate::tile::{Context, boxes};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -31,11 +31,13 @@ padding that shared memory has no room for.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let filled = boxes::filled(p);
-    let used: u64 = p.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum();
-    let mut room = ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(used);
-    let mut kernel = p.clone();
-    let mut changed = false;
+    let mut room = layout::room(p, ctx);
+    let mut steps = vec![];
     for (buf, accesses) in conflicts::accesses(p).into_iter().filter(|(buf, _)| !filled.contains(buf)) {
         let b = &p.bufs[buf];
         let Some((width, rows)) = b.shape.split_last().filter(|(_, rows)| rows.iter().product::<u64>() > 1) else {
@@ -64,12 +66,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         }
         room -= more;
         log.applied(format!("{}: {passes} passes instead of {now}", b.name));
-        if let Some(last) = kernel.bufs[buf].shape.last_mut() {
-            *last += pad;
-        }
-        changed = true;
+        steps.push(Step::Pad { buf, elements: pad as u32 });
     }
-    changed.then_some(kernel)
+    steps
 }
 
 /// Bytes of the widest access, of which padded rows are multiples.

@@ -5,6 +5,7 @@ use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::cost::{OTHER_REGISTERS, room};
 use crate::tile::edit::const_trip;
+use crate::tile::primitives::{self, LoopRef, Step};
 use crate::tile::reuse;
 use crate::tile::rounds::GoesOn;
 use crate::tile::rules::{axis_site, spread_threads};
@@ -39,6 +40,10 @@ pipelines of unknown length, and those that fetch what the block computes; and w
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    primitives::run(p, ctx, log, |p, ctx, log| Vec::from_iter(policy(p, ctx, log)))
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Step> {
     let nests = p.body.iter().filter(|s| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))).count();
     let at =
         p.body.iter().position(|s| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { takers: 0, .. })))?;
@@ -63,13 +68,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     match made {
         Ok((takers, why)) => {
             log.applied(format!("{site}: {why}"));
-            let mut out = p.clone();
-            if let Stmt::For(f) = &mut out.body[at]
-                && let Place::Block { takers: own, .. } = &mut f.place
-            {
-                *own = takers;
-            }
-            Some(out)
+            Some(Step::Persist { at: LoopRef { axis: nest.axis, nth: 0 }, blocks: takers })
         }
         Err(why) => {
             log.refused(site, why);

@@ -6,9 +6,10 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
-use crate::tile::numbered::a_block_each;
 use crate::tile::open::check_bounds;
-use crate::tile::rules::{axis_site, blockify, spread_threads};
+use crate::tile::primitives::{Script, Step};
+use crate::tile::rows;
+use crate::tile::rules::{axis_site, spread_threads};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "share_rows",
@@ -40,47 +41,44 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if !p.open {
         return None;
     }
-    let mut kernel = p.clone();
+    let mut script = Script::new(p, ctx, log);
     match shared(p, &p.body, ctx) {
         Some(Ok(())) => {
-            log.applied("body, one block");
-            kernel.body = Vec::from_iter(blockify::together(&mut kernel, p.body.clone()));
-            return Some(kernel);
+            script.log.applied("body, one block");
+            script.step(Step::Enclose { loops: vec![], name: "b".into() }).ok()?;
+            return script.done();
         }
         Some(Err(why)) => {
-            log.skipped("body", why);
+            script.log.skipped("body", why);
             return None;
         }
         None => {}
     }
-    blockify::check(p).ok()?;
-    let mut changed = false;
-    for s in std::mem::take(&mut kernel.body) {
-        let Stmt::For(f) = &s else {
-            kernel.body.push(s);
-            continue;
-        };
-        let chain = edit::free_chain(f);
-        let inner = chain.last().map_or(&[][..], |f| &f.body[..]);
-        let open = f.kind == LoopKind::Free && f.place == Place::None && check_bounds(&chain).is_ok();
-        let site = axis_site(p, f.axis);
-        match shared(p, inner, ctx).filter(|_| open) {
-            Some(Ok(())) => {
-                let body = inner.to_vec();
-                let blocks = a_block_each(&mut kernel, chain, body);
-                let threads = spread_threads::threads(&Kernel { body: vec![blocks.clone()], ..kernel.clone() }, ctx);
-                let cost = Cost::of_nest(&ctx.target, &blocks, threads.unsigned_abs());
-                log.applied(format!("{site}, a block each") + &cost.map_or(String::new(), |c| format!(": {c}")));
-                kernel.body.push(blocks);
-                changed = true;
-                continue;
+    rows::to_blocks(&mut script, p, &mut |chain, body, log| {
+        let site = axis_site(p, chain[0].axis);
+        match shared(p, body, ctx).filter(|_| check_bounds(chain).is_ok()) {
+            Some(Ok(())) => log.applied(format!("{site}, a block each")),
+            Some(Err(why)) => {
+                log.skipped(site, why);
+                return false;
             }
-            Some(Err(why)) => log.skipped(site, why),
-            None => {}
+            None => return false,
         }
-        kernel.body.push(s);
+        true
+    });
+    if script.changed() {
+        for s in &script.kernel.body {
+            let threads = spread_threads::threads(&Kernel { body: vec![s.clone()], ..script.kernel.clone() }, ctx);
+            if let Some(cost) = Cost::of_nest(&ctx.target, s, threads.unsigned_abs()).filter(|_| is_blocks(s)) {
+                script.log.applied(cost.to_string());
+            }
+        }
     }
-    changed.then_some(kernel)
+    script.done()
+}
+
+fn is_blocks(s: &Stmt) -> bool {
+    matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
 }
 
 /// Whether what is done in a row goes through arrays of its own, which loops that threads can share fill.
@@ -144,7 +142,8 @@ mod tests {
     #[test]
     fn a_row_gets_a_block() {
         let (out, log) = apply("share_rows", &kernel(ROWS), &gpu(&[]));
-        assert!(log.applied[0].starts_with("loop i, a block each: 3 blocks of 128 threads "), "{:?}", log.applied);
+        assert_eq!(log.applied[0], "loop i, a block each");
+        assert!(log.applied[1].starts_with("3 blocks of 128 threads "), "{:?}", log.applied);
         let made = text(&out);
         assert!(made.contains("  for b in 0..3: free block(x)\n    local row: f32[128]\n"), "{made}");
         assert!(made.contains("load x[b*128 + j]"), "{made}");

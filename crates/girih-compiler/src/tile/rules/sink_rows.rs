@@ -5,6 +5,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
+use crate::tile::primitives::{self, LoopRef, Step, sink};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -29,30 +30,38 @@ Rows of unknown length are taken to be long. Refuses those that are shorter than
 const MOST: usize = 24;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if !p.open {
-        return None;
-    }
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for s in &mut kernel.body {
-        let Stmt::For(f) = s else { continue };
-        if let Some(axis) = sink(f, u64::from(ctx.target.axes.lanes)) {
-            log.applied(axis_site(p, axis));
-            changed = true;
-        }
-    }
-    changed.then_some(kernel)
+    primitives::run(p, ctx, log, policy)
 }
 
-/// Sinks what stands before the loop over a row's elements; gives that loop's axis.
-fn sink(f: &mut For, lanes: u64) -> Option<AxisId> {
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    if !p.open {
+        return vec![];
+    }
+    let mut steps = vec![];
+    for s in &p.body {
+        let Stmt::For(f) = s else { continue };
+        let Some(inner) = rows(f, u64::from(ctx.target.axes.lanes)) else { continue };
+        // All the loops over a row's elements.
+        let chain = edit::free_chain(inner);
+        let site = axis_site(p, inner.axis);
+        let over = edit::free_chain(f);
+        match over.last().map_or(Ok(()), |f| sink::legal(f)) {
+            Ok(()) => {
+                log.applied(site);
+                steps.extend(chain.iter().map(|f| Step::Sink { at: LoopRef { axis: f.axis, nth: 0 } }));
+            }
+            Err(why) => log.skipped(site, why),
+        }
+    }
+    steps
+}
+
+/// The loop over the elements of a row, where little is computed before it.
+fn rows(f: &For, lanes: u64) -> Option<&For> {
     if f.kind != LoopKind::Free || f.place != Place::None {
         return None;
     }
-    if let [Stmt::For(inner)] = &mut f.body[..] {
-        return sink(inner, lanes);
-    }
-    let (last, before) = f.body.split_last()?;
+    let (last, before) = edit::free_chain(f).last()?.body.split_last()?;
     let Stmt::For(inner) = last else { return None };
     let again = |s: &Stmt| edit::is_pure(s) || matches!(s, Stmt::Assert { .. });
     let chain = edit::free_chain(inner);
@@ -61,28 +70,12 @@ fn sink(f: &mut For, lanes: u64) -> Option<AxisId> {
     let straight = chain.last()?.body.iter().all(|s| walk::bodies(s).is_empty());
     let scalars = !before.iter().any(|s| matches!(s, Stmt::Read { .. }));
     let fits = before.len() <= MOST && before.iter().all(again) && scalars && straight;
-    if !fits || inner.kind != LoopKind::Free || inner.place != Place::None || few {
-        return None;
-    }
-    let axis = inner.axis;
-    let Some(Stmt::For(mut inner)) = f.body.pop() else { return None };
-    let before = std::mem::take(&mut f.body);
-    put_first(&mut inner, before);
-    f.body = vec![Stmt::For(inner)];
-    Some(axis)
-}
-
-/// Puts statements before those of the last of perfectly nested loops.
-fn put_first(f: &mut For, before: Vec<Stmt>) {
-    match &mut f.body[..] {
-        [Stmt::For(inner)] => put_first(inner, before),
-        _ => _ = f.body.splice(0..0, before),
-    }
+    (fits && inner.kind == LoopKind::Free && inner.place == Place::None && !few).then_some(inner)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, gpu, kernel, text};
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
 
     const ROWS: &str = r#"loop kernel k(rows: ptr i64, x: ptr f16, y: ptr f16) open:
   for i in 0..512: free
@@ -105,6 +98,25 @@ mod tests {
         let unknown = ROWS.replace("0..1024", "0..n").replace("k(", "k(n: i64 in 1..4096, ").replace("1024", "n");
         let (_, log) = apply("sink_rows", &kernel(&unknown), &gpu(&[]));
         assert_eq!(log.applied, ["loop j"]);
+    }
+
+    /// Done again, it would read what the row has stored, or not be there where the loop asks how far it goes.
+    #[test]
+    fn what_the_row_changes_or_needs_stays_before_it() {
+        let text_of = |before: &str, end: &str| {
+            format!(
+                "loop kernel k(x: ptr f32, len: ptr i64) open:\n  for i in 0..4: free\n    {before}\n    for j in 0..{end}: free\n      \
+                 v: f32 = load x[i*64 + j]\n      d: f32 = v + v\n      store x[i*64 + j] = d\n"
+            )
+        };
+        let of_row = text_of("t: f32 = load x[i*64]", "64").replace("v + v", "v - t");
+        let bound = text_of("n: i64 = load len[i]", "n");
+        for (k, why) in [
+            (of_row, "what stands before it is not the same when it is done again"),
+            (bound, "what stands before it says how far it goes"),
+        ] {
+            assert_eq!(refusals("sink_rows", &k, &gpu(&[])), [format!("loop j: {why}")], "{k}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::matrix;
 use crate::tile::open::*;
+use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::rules::site_of;
 use crate::tile::steps::{bytes_of, set_arrays};
 
@@ -298,26 +299,13 @@ impl<'a> Split<'a> {
     /// The sum of the parts.
     fn all_parts(&self, kernel: &mut Kernel, sum: &Sum<'_>, base: ValId, elem: DType) -> Stmt {
         let part = kernel.axes.push(Axis { name: "part".into(), from: None });
-        let acc = sum.roles.acc;
-        let mut value = |name: &str| kernel.vals.push(Val { ty: Ty::Num(elem), name: name.into() });
-        let (one, old, new) = (value("part"), value("acc"), value("v"));
         let op = match elem.is_float() {
             true => ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false },
             false => ScalarOp::AddI,
         };
-        let body = vec![
-            Stmt::Load {
-                dst: one,
-                mem: Mem { base, index: self.index(part), elem },
-                mask: Mask::default(),
-                other: None,
-                order: Order::Weak,
-                site: self.site,
-            },
-            Stmt::Read { dst: old, buf: acc, idx: vec![] },
-            Stmt::Let { dst: new, op, args: vec![Opnd::Val(old), Opnd::Val(one)] },
-            Stmt::Write { buf: acc, idx: vec![], value: Opnd::Val(new) },
-        ];
+        let fold = Fold { acc: sum.roles.acc, op, identity: 0, dtype: elem, first: true };
+        let mem = Mem { base, index: self.index(part), elem };
+        let body = fold.add_part(kernel, vec![], Parts::Array { mem, site: self.site });
         edit::loop_with(part, Ix::Const(self.parts as i64), body, |f| f.kind = LoopKind::Reduce)
     }
 }

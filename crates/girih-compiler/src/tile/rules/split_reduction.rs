@@ -7,13 +7,14 @@ use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step};
 use crate::loops::walk;
-use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::open::check_bounds;
+use crate::tile::primitives::rfactor::{Fold, Parts};
+use crate::tile::primitives::split::Pieces;
+use crate::tile::rows::Around;
 use crate::tile::rules::fold_columns::Columns;
 use crate::tile::rules::{cluster_rows, cooperative_reduce};
 use crate::tile::steps::{bytes_of, set_arrays};
@@ -97,18 +98,15 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
 
 /// Rows of a kernel, each of which is reduced.
 pub(super) struct Rows<'a> {
-    /// Where the statement is that does it.
-    pub at: usize,
+    /// Where the statement is that does it; `None` where there is one row.
+    pub at: Option<usize>,
     /// The loops over the rows, outermost first; none where there is one row.
     pub free: Vec<&'a For>,
     /// What is done in a row before and after its reduction.
     pub before: &'a [Stmt],
     pub reduce: &'a For,
     pub after: &'a [Stmt],
-    pub acc: BufId,
-    pub op: ScalarOp,
-    pub identity: u64,
-    pub dtype: DType,
+    pub fold: Fold,
     /// Elements of a row.
     pub length: u64,
 }
@@ -116,29 +114,15 @@ pub(super) struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// `None` where a kernel does anything else.
     pub(super) fn of(kernel: &'a Kernel, ctx: &Context) -> Option<Rows<'a>> {
-        if !kernel.open {
-            return None;
-        }
-        let mut loops = kernel.body.iter().enumerate().filter(|(_, s)| matches!(s, Stmt::For(_)));
-        let (Some((at, Stmt::For(outer))), None) = (loops.next(), loops.next()) else { return None };
-        let (free, body) = match outer.kind {
-            LoopKind::Free => {
-                let chain = edit::free_chain(outer);
-                let body = &chain.last()?.body[..];
-                (chain, body)
-            }
-            _ => (vec![], &kernel.body[..]),
-        };
-        if !free.is_empty() && kernel.body.iter().enumerate().any(|(n, s)| n != at && !edit::is_pure(s)) {
-            return None;
-        }
+        let reduced = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind != LoopKind::Free);
+        let Around { at, free, body } = Around::of(kernel, &reduced)?;
         let mut inner = body.iter().enumerate().filter(|(_, s)| matches!(s, Stmt::For(_)));
         let (Some((n, Stmt::For(reduce))), None) = (inner.next(), inner.next()) else { return None };
         if reduce.kind != LoopKind::Reduce || cooperative_reduce::refusal(reduce, ctx.target.axes.lanes).is_some() {
             return None;
         }
-        let Combine { accs, op: CombineOp::Scalar { op, identity }, .. } = reduce.combine.as_ref()?;
-        let [acc] = accs[..] else { return None };
+        let fold = Fold::of(kernel, reduce).ok().filter(|fold| fold.dtype.bits() >= 8)?;
+        let acc = fold.acc;
         let (before, after) = (&body[..n], &body[n + 1..]);
         let of_acc = |s: &Stmt| match s {
             Stmt::Local { buf } | Stmt::Write { buf, .. } => *buf == acc,
@@ -151,9 +135,8 @@ impl<'a> Rows<'a> {
             && after.iter().all(|s| edit::is_pure(s) || stored(s))
             && free.iter().all(|f| f.lo.is_const(0) && f.place == Place::None)
             && check_bounds(&free).is_ok();
-        let dtype = num_type(kernel, acc).filter(|d| d.bits() >= 8 && ok)?;
-        let length = const_trip(reduce)?;
-        Some(Rows { at, free, before, reduce, after, acc, op: *op, identity: *identity, dtype, length })
+        let length = const_trip(reduce).filter(|_| ok)?;
+        Some(Rows { at, free, before, reduce, after, fold, length })
     }
 
     /// How many parts rows are cut into, and what that takes beside whole rows.
@@ -245,7 +228,7 @@ struct Split<'a> {
 impl Split<'_> {
     /// The step that folds the parts, and the one that folds what they leave and does what follows.
     fn steps(&self, step: &Step, arrays: &mut IdMap<ArrayId, Array>) -> [Step; 2] {
-        let Rows { acc, dtype, ref free, .. } = self.rows;
+        let Rows { fold: Fold { acc, dtype, .. }, ref free, .. } = self.rows;
         let name = format!("{}_parts", step.kernel.bufs[acc].name);
         let extents = free.iter().map(|f| f.hi.clone());
         let parts = arrays.push(Array {
@@ -272,70 +255,43 @@ impl Split<'_> {
     }
 
     fn first(&self, kernel: &mut Kernel, base: ValId) {
-        let Rows { acc, dtype, identity, length, reduce, .. } = self.rows;
+        let Rows { fold, length, reduce, .. } = self.rows;
         let part = kernel.axes.push(Axis { name: "part".into(), from: None });
-        let each = each(length, self.parts as u64) as i64;
-        let mut fold = reduce.clone();
-        let from = Ix::mul(Ix::Axis(part), Ix::Const(each));
-        let whole = Ix::Const(each);
-        let left = Ix::sub(Ix::Const(length as i64), from.clone());
-        fold.hi = if length.is_multiple_of(each as u64) { whole } else { Ix::min(whole, left) };
-        let from = Ix::add(std::mem::replace(&mut fold.lo, Ix::Const(0)), from);
-        walk::subst_axes(&mut fold.body, &mut |a| (a == reduce.axis).then(|| Ix::add(from.clone(), Ix::Axis(a))));
-        let value = kernel.vals.push(Val { ty: Ty::Num(dtype), name: kernel.bufs[acc].name.clone() });
+        let pieces = Pieces::of(reduce, each(length, self.parts as u64) as i64);
+        let at = pieces.at(part, reduce.axis);
+        let mut one = For { hi: pieces.length(part), ..reduce.clone() };
+        walk::subst_axes(&mut one.body, &mut |a| (a == reduce.axis).then(|| at.clone()));
         let kept = self.rows.before.iter().filter(|s| edit::is_pure(s)).cloned();
-        let start = [
-            Stmt::Local { buf: acc },
-            Stmt::Write { buf: acc, idx: vec![], value: Opnd::Const { dtype, bits: identity } },
-            Stmt::For(Box::new(fold)),
-            Stmt::Read { dst: value, buf: acc, idx: vec![] },
-            Stmt::Store {
-                mem: Mem { base, index: self.index(kernel, part), elem: dtype },
-                value: Opnd::Val(value),
-                mask: Mask::default(),
-                order: Order::Weak,
-                site: self.site(),
-            },
-        ];
-        let body = kept.chain(start).collect();
+        let to = self.parts_at(kernel, base, part);
+        let body = kept.chain(fold.into_part(kernel, fold.acc, Stmt::For(Box::new(one)), to)).collect();
         let body = edit::free_loop(part, Ix::Const(self.parts), body);
         self.put(kernel, body, edit::is_pure);
         kernel.name += "_parts";
     }
 
     fn second(&self, kernel: &mut Kernel, base: ValId) {
-        let Rows { acc, dtype, op, reduce, before, after, .. } = &self.rows;
+        let Rows { fold, reduce, before, after, .. } = &self.rows;
         let part = kernel.axes.push(Axis { name: "part".into(), from: None });
-        let mut value = |name: &str| kernel.vals.push(Val { ty: Ty::Num(*dtype), name: name.into() });
-        let (one, old, new) = (value("part"), value("acc"), value("v"));
-        let mem = Mem { base, index: self.index(kernel, part), elem: *dtype };
-        let body = vec![
-            Stmt::Load { dst: one, mem, mask: Mask::default(), other: None, order: Order::Weak, site: self.site() },
-            Stmt::Read { dst: old, buf: *acc, idx: vec![] },
-            Stmt::Let { dst: new, op: *op, args: vec![Opnd::Val(one), Opnd::Val(old)] },
-            Stmt::Write { buf: *acc, idx: vec![], value: Opnd::Val(new) },
-        ];
+        let from = self.parts_at(kernel, base, part);
+        let body = fold.add_part(kernel, vec![], from);
         let fold = edit::loop_with(part, Ix::Const(self.parts), body, |f| {
             f.kind = LoopKind::Reduce;
             f.combine = reduce.combine.clone();
         });
         let row: Vec<Stmt> = before.iter().cloned().chain([fold]).chain(after.iter().cloned()).collect();
-        match self.rows.free.is_empty() {
-            true => kernel.body = row,
-            false => {
-                let at = self.rows.at;
-                kernel.body[at] = self.around(row);
-            }
+        match self.rows.at {
+            None => kernel.body = row,
+            Some(at) => kernel.body[at] = self.around(row),
         }
         edit::drop_unused(&mut kernel.body);
     }
 
     /// Makes a row's loop over its parts what the kernel does, beside the statements that `keep` keeps.
     fn put(&self, kernel: &mut Kernel, body: Stmt, keep: impl Fn(&Stmt) -> bool) {
-        match self.rows.free.is_empty() {
-            true => kernel.body = vec![body],
-            false => {
-                kernel.body.truncate(self.rows.at);
+        match self.rows.at {
+            None => kernel.body = vec![body],
+            Some(at) => {
+                kernel.body.truncate(at);
                 kernel.body.retain(keep);
                 kernel.body.push(self.around(vec![body]));
             }
@@ -351,6 +307,12 @@ impl Split<'_> {
             body = vec![edit::free_loop(axis, hi, body)];
         }
         body.remove(0)
+    }
+
+    /// A part of the row at hand.
+    fn parts_at(&self, kernel: &Kernel, base: ValId, part: AxisId) -> Parts {
+        let mem = Mem { base, index: self.index(kernel, part), elem: self.rows.fold.dtype };
+        Parts::Array { mem, site: self.site() }
     }
 
     /// Where a part of the row at hand lies.

@@ -58,7 +58,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 }
 
 /// Threads of a block: as many as another rule chose already, or whole warps that its largest nest can use.
-pub(super) fn threads(p: &Kernel, ctx: &Context) -> i64 {
+pub(in crate::tile) fn threads(p: &Kernel, ctx: &Context) -> i64 {
     let (mut chosen, mut most) = (None, 1u32);
     walk::visit(&p.body, &mut |s| {
         let Stmt::For(f) = s else { return };

@@ -3,6 +3,7 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::conflicts;
+use crate::tile::primitives::{self, Step, layout};
 use crate::tile::{Context, boxes};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -29,37 +30,33 @@ accesses meet in no bank.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let filled = boxes::filled(p);
-    let mut kernel = p.clone();
-    let mut changed = false;
+    let mut steps = vec![];
     for (buf, accesses) in conflicts::accesses(p).into_iter().filter(|(buf, _)| filled.contains(buf)) {
         let b = &p.bufs[buf];
         let (now, least) = conflicts::passes(&accesses, b);
         if now == least {
             continue;
         }
-        let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
-        let with = Buf { swizzle: row as u32, ..b.clone() };
-        let why = match () {
-            _ if !ctx.knobs.swizzle => Some("knob off".to_string()),
-            _ if !matches!(row, 32 | 64 | 128) => {
-                Some(format!("its rows have {row} bytes; 32, 64 and 128 are swizzled"))
-            }
-            _ if !b.bytes().is_multiple_of(8 * row) => Some(format!("it has {} bytes", b.bytes())),
-            _ => None,
-        };
-        let (passes, _) = conflicts::passes(&accesses, &with);
-        let why = why.or_else(|| (passes >= now).then(|| format!("no swizzle takes fewer than {now} passes")));
-        match why {
-            Some(why) => log.skipped(&b.name, why),
-            None => {
+        let bytes = layout::row(b) as u32;
+        let (passes, _) = conflicts::passes(&accesses, &Buf { swizzle: bytes, ..b.clone() });
+        let why = match layout::can_swizzle(b, bytes) {
+            _ if !ctx.knobs.swizzle => "knob off".to_string(),
+            Err(why) => why,
+            Ok(()) if passes >= now => format!("no swizzle takes fewer than {now} passes"),
+            Ok(()) => {
                 log.applied(format!("{}: {passes} passes instead of {now}", b.name));
-                kernel.bufs[buf] = with;
-                changed = true;
+                steps.push(Step::Swizzle { buf, bytes });
+                continue;
             }
-        }
+        };
+        log.skipped(&b.name, why);
     }
-    changed.then_some(kernel)
+    steps
 }
 
 #[cfg(test)]

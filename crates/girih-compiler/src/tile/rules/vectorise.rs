@@ -1,13 +1,16 @@
 //! `vectorise`
 
+use std::collections::BTreeMap;
+
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, Refs, refs};
+use crate::loops::walk::{self, refs};
 use crate::num::ScalarOp;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
-use crate::tile::edit::{self, Visit};
+use crate::tile::edit;
+use crate::tile::primitives::{self, LoopRef, Step, vector};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -33,53 +36,37 @@ fixed; when it only moves elements that lie apart; and when it runs too few time
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if !ctx.knobs.vectorise {
-        log.skipped("kernel", "knob off");
-        return None;
-    }
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        let innermost = f.body.iter().all(|s| walk::bodies(s).is_empty());
-        if !innermost || f.kind == LoopKind::Serial || f.place != Place::None || f.body.is_empty() {
-            return Visit::Into;
-        }
-        let site = axis_site(kernel, f.axis);
-        match place(kernel, ctx, f) {
-            Ok(new) => {
-                log.applied(site);
-                Visit::Replace(vec![Stmt::For(Box::new(new))])
-            }
-            Err(why) => {
-                log.skipped(site, why);
-                Visit::Leave
-            }
-        }
-    })
+    primitives::run(p, ctx, log, policy)
 }
 
-fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
-    if f.step != Ix::Const(1) {
-        return Err("its step is not 1".to_string());
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    if !ctx.knobs.vectorise {
+        log.skipped("kernel", "knob off");
+        return vec![];
     }
-    if f.kind == LoopKind::Reduce && f.combine.is_none() {
-        return Err("the order of its reduction is fixed".to_string());
-    }
-    let facts = refs(&f.body);
-    let accs: &[BufId] = f.combine.as_ref().map_or(&[], |c| &c.accs);
-    let mut bytes = 1;
-    let mut turns = 0;
-    for (at, s) in f.body.iter().enumerate() {
-        // Stores that fill the places between them are one.
-        turns = match edit::stores_in_turn(&f.body[at..], f.axis, &facts.vals_defined) {
-            Some(group) if turns == 0 => group.len(),
-            _ => turns,
-        };
-        match turns {
-            0 => check(kernel, f, &facts, accs, s)?,
-            _ => turns -= 1,
+    let mut steps: BTreeMap<(u32, u32), Vec<LoopRef>> = BTreeMap::new();
+    primitives::look(p, &mut |at, f| {
+        let innermost = f.body.iter().all(|s| walk::bodies(s).is_empty());
+        if !innermost || f.kind == LoopKind::Serial || f.place != Place::None || f.body.is_empty() {
+            return true;
         }
-        bytes = bytes.max(widest(kernel, s));
-    }
+        let site = axis_site(p, f.axis);
+        match vector::legal(p, f).and_then(|()| lanes(p, ctx, f)) {
+            Ok(of) => {
+                log.applied(site);
+                steps.entry(of).or_default().push(at);
+            }
+            Err(why) => log.skipped(site, why),
+        }
+        false
+    });
+    steps.into_iter().map(|((lanes, ways), loops)| Step::Vector { loops, lanes, ways }).collect()
+}
+
+/// How many lanes a loop has, and how many vectors of accumulators.
+fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> {
+    let facts = refs(&f.body);
+    let bytes = f.body.iter().map(|s| widest(kernel, s)).max().unwrap_or(1);
     let scattered = |s: &Stmt| match s {
         Stmt::Load { mem, .. } => !close(affine::coef(&mem.index, f.axis, &facts.vals_defined)),
         Stmt::Read { buf, idx, .. } => {
@@ -102,14 +89,12 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     if lanes < 2 || trip.is_some_and(|t| t < 4) {
         return Err("too few iterations to fill a vector".to_string());
     }
-    let mut new = f.clone();
-    new.place = Place::Vector { lanes };
-    if let Some(combine) = &mut new.combine {
+    let ways = f.combine.as_ref().map_or(1, |combine| {
         // Half of the registers hold accumulators, of all that the loop folds.
         let most = (ctx.target.vector.registers / 2 / combine.accs.len().max(1) as u32).max(1);
-        combine.ways = ways_of(trip, lanes, prev_power(ctx.knobs.ways.min(most)));
-    }
-    Ok(new)
+        ways_of(trip, lanes, prev_power(ctx.knobs.ways.min(most)))
+    });
+    Ok((lanes, ways))
 }
 
 /// How many cycles the next addition of a chain waits for the one before it.
@@ -127,75 +112,13 @@ fn ways_of(trip: Option<u32>, lanes: u32, most: u32) -> u32 {
     powers.rev().min_by_key(|ways| cycles(*ways)).unwrap_or(1)
 }
 
-/// Whether elements lie side by side, or so few apart that all of what is between them may be loaded as well.
-fn close(step: Option<Ix>) -> bool {
-    matches!(step, Some(Ix::Const(0..=affine::MOST_APART)))
-}
-
 fn contiguous(stride: Stride) -> bool {
     matches!(stride, Stride::Same | Stride::Unit)
 }
 
-/// Whether a statement can run for several iterations at once.
-fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Result<(), String> {
-    let say = |why: &str| Err(why.to_string());
-    let memory = |mem: &Mem, order: Order| {
-        if order != Order::Weak {
-            return say("it holds an ordered access");
-        }
-        if facts.vals_defined.contains(&mem.base) {
-            return say("an address is computed per element");
-        }
-        if mem.elem.bits() < 8 && mem.elem.bits() > 1 {
-            return say("an element takes less than a byte of memory");
-        }
-        Ok(())
-    };
-    match s {
-        Stmt::Let { dst, op, .. } => match kernel.vals.get(*dst).map(|v| v.ty) {
-            Some(Ty::Num(_)) if *op != ScalarOp::PtrToInt => Ok(()),
-            _ => say("it computes addresses"),
-        },
-        Stmt::Index { .. } | Stmt::Test { .. } | Stmt::Assert { .. } => Ok(()),
-        Stmt::Load { mem, order, .. } => memory(mem, *order),
-        Stmt::Store { mem, order, .. } => {
-            memory(mem, *order)?;
-            match affine::stride(&mem.index, f.axis, &facts.vals_defined) {
-                Stride::Unit => Ok(()),
-                _ => say("it stores to elements that do not follow one another"),
-            }
-        }
-        Stmt::Read { buf, .. } | Stmt::Write { buf, .. } if accs.contains(buf) => Ok(()),
-        Stmt::Read { buf, .. } if facts.bufs_written.contains(buf) && !same_place(f, *buf) => {
-            say("it reads what another iteration may have written")
-        }
-        Stmt::Read { buf, .. } => match kernel.bufs.get(*buf).map(|b| b.ty) {
-            Some(Ty::Num(_)) => Ok(()),
-            _ => say("it reads addresses"),
-        },
-        Stmt::Write { buf, idx, .. } => {
-            if !matches!(kernel.bufs.get(*buf).map(|b| b.ty), Some(Ty::Num(_))) {
-                return say("it keeps addresses");
-            }
-            match affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &facts.vals_defined) {
-                Stride::Unit => Ok(()),
-                _ => say("it writes elements that do not follow one another"),
-            }
-        }
-        Stmt::Rmw { .. } | Stmt::Cas { .. } => say("it holds an atomic"),
-        Stmt::Print { .. } => say("it prints"),
-        _ => say("it holds more than straight-line arithmetic"),
-    }
-}
-
-/// Whether all reads and writes of a buffer in the loop are at one place per iteration.
-fn same_place(f: &For, buf: BufId) -> bool {
-    let mut places = f.body.iter().filter_map(|s| match s {
-        Stmt::Read { buf: b, idx, .. } | Stmt::Write { buf: b, idx, .. } if *b == buf => Some(idx),
-        _ => None,
-    });
-    let first = places.next();
-    places.all(|p| Some(p) == first)
+/// Whether elements lie side by side, or so few apart that all of what is between them may be loaded as well.
+fn close(step: Option<Ix>) -> bool {
+    matches!(step, Some(Ix::Const(0..=affine::MOST_APART)))
 }
 
 /// Bytes of the widest number a statement works on.

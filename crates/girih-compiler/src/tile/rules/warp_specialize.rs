@@ -2,9 +2,8 @@
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, effects};
 use crate::tile::Context;
-use crate::tile::edit::{self, Visit};
+use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -32,45 +31,30 @@ threads of a block fold something together.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut folds = false;
-    walk::visit(&p.body, &mut |s| {
-        folds |= matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce && f.place == Place::Thread);
-    });
-    let mut one = false;
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        let Place::Pipeline { depth, roles: false, overlap } = f.place else { return Visit::Into };
-        let (stages, rest) = f.stages();
-        let shared = |b: &BufId| kernel.bufs[*b].space == Space::Shared;
-        let all = effects(rest);
-        let why = match () {
-            _ if !ctx.knobs.warp_specialize => Some("knob off"),
-            _ if !stages.iter().all(|s| s.filled(Filled::Tensor)) => Some("threads fill a stage of it"),
-            _ if depth < 2 => Some("it has one slot"),
-            _ if all.bufs_written.iter().any(shared) || rest.iter().any(declares) => {
-                Some("it computes what threads share")
-            }
-            _ if folds => Some("all threads of a block fold something together"),
-            _ if one => Some("another loop of the kernel has the warp"),
-            _ => None,
-        };
-        match why {
-            Some(why) => {
-                log.skipped(axis_site(kernel, f.axis), why);
-                Visit::Into
-            }
-            None => {
-                log.applied(axis_site(kernel, f.axis));
-                one = true;
-                let place = Place::Pipeline { depth, roles: true, overlap };
-                Visit::Replace(vec![Stmt::For(Box::new(For { place, ..(**f).clone() }))])
-            }
-        }
-    })
+    primitives::run(p, ctx, log, policy)
 }
 
-fn declares(s: &Stmt) -> bool {
-    matches!(s, Stmt::Local { .. } | Stmt::Stage { .. })
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let folds = pipeline::folds_together(p);
+    let mut steps = vec![];
+    primitives::look(p, &mut |at, f| {
+        let Place::Pipeline { depth, roles: false, overlap } = f.place else { return true };
+        let refused = match () {
+            _ if !ctx.knobs.warp_specialize => Err("knob off"),
+            _ => pipeline::can_have_roles(p, f, depth, folds),
+        };
+        match refused {
+            Err(why) => log.skipped(axis_site(p, f.axis), why),
+            Ok(()) if !steps.is_empty() => log.skipped(axis_site(p, f.axis), "another loop of the kernel has the warp"),
+            Ok(()) => {
+                log.applied(axis_site(p, f.axis));
+                steps.push(Step::Pipeline { at, depth, roles: true, overlap });
+                return false;
+            }
+        }
+        true
+    });
+    steps
 }
 
 #[cfg(test)]

@@ -4,9 +4,7 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::matrix::Product;
 use crate::tile::Context;
-use crate::tile::boxes;
-use crate::tile::edit::const_trip;
-use crate::tile::target::{Capability, MatrixUnit};
+use crate::tile::primitives::{self, Step, tensorize};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "wgmma",
@@ -37,79 +35,26 @@ can use them; there warps multiply.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let mut body = std::mem::take(&mut kernel.body);
-    let mut changed = false;
-    products(&mut body, None, &mut |f, thread| {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let mut loops = vec![];
+    for (at, f, thread) in tensorize::products(p) {
         let name = match Product::of(p, thread, f) {
             Ok(made) => p.bufs[made.acc].name.clone(),
             Err(_) => "a product".to_string(),
         };
-        match grouped(p, ctx, f, thread) {
+        let grouped = if ctx.knobs.wgmma { tensorize::grouped(p, ctx, f, thread) } else { Err("knob off".into()) };
+        match grouped {
             Ok(text) => {
                 log.applied(format!("{name}: {text}"));
-                place(f);
-                changed = true;
+                loops.push(at);
             }
             Err(why) => log.skipped(name, why),
         }
-    });
-    kernel.body = body;
-    changed.then_some(kernel)
-}
-
-/// Every product of warps, with the loop over threads around it.
-fn products(body: &mut [Stmt], threads: Option<(AxisId, u64)>, each: &mut impl FnMut(&mut For, (AxisId, u64))) {
-    for s in body {
-        match s {
-            Stmt::For(f) if f.place == Place::Matrix => {
-                if let Some(threads) = threads {
-                    each(f, threads);
-                }
-            }
-            Stmt::For(f) => {
-                let threads =
-                    if f.place == Place::Thread { Some((f.axis, const_trip(f).unwrap_or(0))) } else { threads };
-                products(&mut f.body, threads, each);
-            }
-            Stmt::Loop { body } | Stmt::Stage { body, .. } => products(body, threads, each),
-            Stmt::If { then, els, .. } => {
-                products(then, threads, each);
-                products(els, threads, each);
-            }
-            _ => {}
-        }
     }
-}
-
-fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Result<String, String> {
-    if !ctx.knobs.wgmma {
-        return Err("knob off".into());
-    }
-    if ctx.target.matrix_units.contains(&MatrixUnit::Tcgen05) {
-        return Err("the sums of `tcgen05` are in tensor memory, which threads copy them from; warps multiply".into());
-    }
-    if !ctx.target.has(Capability::WarpgroupProducts) {
-        return Err(format!("{} has no products of warpgroups", ctx.target.name));
-    }
-    let made = Product::of(p, thread, f)?;
-    if made.a.of.is_byte_float() && !ctx.knobs.fast_acc {
-        return Err("warpgroups add products of f8 with fewer bits than f32 has; the knob `fast_acc` allows it".into());
-    }
-    let filled = boxes::filled(p);
-    if !filled.contains(&made.a.buf) || !filled.contains(&made.b.buf) {
-        return Err("an operand is not brought to shared memory by TMA".into());
-    }
-    made.lies(p, thread.1)?;
-    Ok(format!("64 x {} for each of {} warpgroups", made.cols * 4, thread.1 / 128))
-}
-
-/// The three loops of a product.
-fn place(f: &mut For) {
-    f.place = Place::Warpgroup;
-    if let [Stmt::For(inner)] = &mut f.body[..] {
-        place(inner);
-    }
+    if loops.is_empty() { vec![] } else { vec![Step::Tensorize { loops }] }
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ use crate::loops::walk::{self, refs};
 use crate::num::ScalarOp;
 use crate::tile::affine::Stride;
 use crate::tile::edit::{self, at_most, const_trip, new_axis};
+use crate::tile::primitives::rfactor::{Fold, Parts};
+use crate::tile::primitives::split::Pieces;
 
 use super::strides;
 
@@ -184,7 +186,7 @@ pub(super) fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>
         match part {
             Part::Straight(_) => out.push(Stmt::For(Box::new(columns))),
             Part::Fold(fold) => match chained(kernel, fold) {
-                Some(chain) => out.extend(chain.rows(kernel, fold, columns, extent)),
+                Some(sum) => out.extend(in_stretches(kernel, sum, fold, columns, extent)),
                 None => out.push(rows(kernel, For { body: vec![], ..(*fold).clone() }, columns)),
             },
         }
@@ -265,62 +267,39 @@ fn kept_once(body: &[Stmt]) -> Option<BTreeSet<BufId>> {
 /// a chain.
 const CHAIN: i64 = 64;
 
-/// A sum of floats that goes in one chain.
-struct Chain {
-    acc: BufId,
-    add: ScalarOp,
-    zero: Opnd,
-}
-
-/// Whether a fold is such a sum, of more terms than should go in one chain.
-fn chained(kernel: &Kernel, fold: &For) -> Option<Chain> {
-    let Combine { accs, op: CombineOp::Scalar { op, identity }, .. } = fold.combine.as_ref()?;
-    let ([acc], ScalarOp::AddF { .. }) = (&accs[..], op) else { return None };
-    let Ty::Num(dtype) = kernel.bufs[*acc].ty else { return None };
+/// Whether a fold is a sum of floats, of more terms than should go in one chain.
+fn chained(kernel: &Kernel, fold: &For) -> Option<Fold> {
+    let sum = Fold::of(kernel, fold).ok().filter(|sum| matches!(sum.op, ScalarOp::AddF { .. }))?;
     let long = fold.lo.is_const(0) && fold.step.is_const(1) && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN);
-    long.then_some(Chain { acc: *acc, add: *op, zero: Opnd::Const { dtype, bits: *identity } })
+    long.then_some(sum)
 }
 
-impl Chain {
-    /// The rows in stretches: each is summed up on its own, and then added to what was before.
-    fn rows(&self, kernel: &mut Kernel, fold: &For, mut columns: For, extent: i64) -> Vec<Stmt> {
-        let (name, ty) = (format!("{}_part", kernel.bufs[self.acc].name), kernel.bufs[self.acc].ty);
-        let part = kernel.bufs.push(Buf::new(name, ty, vec![extent as u64]));
-        let renaming = walk::Renaming { bufs: BTreeMap::from([(self.acc, part)]), ..Default::default() };
-        renaming.apply(&mut columns.body);
-        let [stretch, within] = ["1", "2"].map(|suffix| new_axis(kernel, fold.axis, suffix));
-        let first = Ix::Axis(stretch) * Ix::Const(CHAIN);
-        let at = first.clone() + Ix::Axis(within);
-        walk::subst_axes(&mut columns.body, &mut |a| (a == fold.axis).then(|| at.clone()));
-        let hi = match fold.hi.as_const() {
-            Some(n) if n % CHAIN == 0 => Ix::Const(CHAIN),
-            _ => Ix::min(Ix::Const(CHAIN), Ix::sub(fold.hi.clone(), first)),
-        };
-        let count = Ix::ceil_div(fold.hi.clone(), Ix::Const(CHAIN));
-        let (like, end) = (columns.axis, columns.hi.clone());
-        let inner = For { axis: within, hi, body: vec![], ..fold.clone() };
-        let inner = rows(kernel, inner, columns);
+/// The rows of a sum in stretches: each is summed up on its own, and then added to what was before.
+fn in_stretches(kernel: &mut Kernel, sum: Fold, fold: &For, mut columns: For, extent: i64) -> Vec<Stmt> {
+    let name = format!("{}_part", kernel.bufs[sum.acc].name);
+    let part = kernel.bufs.push(Buf::new(name, Ty::Num(sum.dtype), vec![extent as u64]));
+    let renaming = walk::Renaming { bufs: BTreeMap::from([(sum.acc, part)]), ..Default::default() };
+    renaming.apply(&mut columns.body);
+    let [stretch, within] = ["1", "2"].map(|suffix| new_axis(kernel, fold.axis, suffix));
+    let pieces = Pieces::of(fold, CHAIN);
+    let at = pieces.at(stretch, within);
+    walk::subst_axes(&mut columns.body, &mut |a| (a == fold.axis).then(|| at.clone()));
+    let [over, one] = pieces.loops(fold, [stretch, within], &kernel.facts());
+    let (like, end) = (columns.axis, columns.hi.clone());
+    let inner = rows(kernel, one, columns);
 
-        let of = |kernel: &mut Kernel, body: &dyn Fn(&mut Kernel, Ix) -> Vec<Stmt>| {
-            let axis = new_axis(kernel, like, "");
-            let body = body(kernel, Ix::Axis(axis));
-            edit::free_loop(axis, end.clone(), body)
-        };
-        let clear = of(kernel, &|_, j| vec![Stmt::Write { buf: part, idx: vec![j], value: self.zero }]);
-        let add = of(kernel, &|kernel, j| {
-            let [old, own, sum] = ["acc", "part", "sum"].map(|name| kernel.vals.push(Val { ty, name: name.into() }));
-            let (acc, idx) = (self.acc, vec![j]);
-            vec![
-                Stmt::Read { dst: own, buf: part, idx: idx.clone() },
-                Stmt::Read { dst: old, buf: acc, idx: idx.clone() },
-                Stmt::Let { dst: sum, op: self.add, args: vec![Opnd::Val(own), Opnd::Val(old)] },
-                Stmt::Write { buf: acc, idx, value: Opnd::Val(sum) },
-            ]
-        });
-        let body = vec![clear, inner, add];
-        let stretches = For { axis: stretch, hi: count, combine: None, contraction: None, body, ..fold.clone() };
-        vec![Stmt::Local { buf: part }, Stmt::For(Box::new(stretches))]
-    }
+    let of = |kernel: &mut Kernel, body: &dyn Fn(&mut Kernel, Ix) -> Vec<Stmt>| {
+        let axis = new_axis(kernel, like, "");
+        let body = body(kernel, Ix::Axis(axis));
+        edit::free_loop(axis, end.clone(), body)
+    };
+    let clear = of(kernel, &|_, j| vec![Stmt::Write { buf: part, idx: vec![j], value: sum.neutral() }]);
+    let add = of(kernel, &|kernel, j| {
+        let own = Parts::Buffer { buf: part, idx: vec![j.clone()] };
+        sum.add_part(kernel, vec![j], own)
+    });
+    let over = For { combine: None, contraction: None, body: vec![clear, inner, add], ..over };
+    vec![Stmt::Local { buf: part }, Stmt::For(Box::new(over))]
 }
 
 /// The same loop over a new axis of the same name.

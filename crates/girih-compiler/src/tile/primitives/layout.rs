@@ -1,0 +1,61 @@
+//! `pad` and `swizzle`: where the elements of a buffer in shared memory lie.
+//!
+//! ```text
+//! local s: f32[32, 32] shared              -->     local s: f32[32, 33] shared
+//! stage b_s: f32[128, 32] shared tensor    -->     stage b_s: f32[128, 32] shared swizzle(128) tensor
+//! ```
+//!
+//! Subscripts stay as they are. What TMA fills can be swizzled, and all else padded.
+
+use crate::loops::ir::*;
+use crate::tile::target::MemoryKind;
+use crate::tile::{Context, boxes};
+
+pub fn swizzle(kernel: &mut Kernel, buf: BufId, bytes: u32) -> Result<(), String> {
+    if !boxes::filled(kernel).contains(&buf) {
+        return Err("TMA does not fill it".into());
+    }
+    can_swizzle(&kernel.bufs[buf], bytes)?;
+    kernel.bufs[buf].swizzle = bytes;
+    Ok(())
+}
+
+/// Bytes of a row.
+pub fn row(b: &Buf) -> u64 {
+    b.shape.last().map_or(0, |n| n * b.element_bytes())
+}
+
+pub fn can_swizzle(b: &Buf, bytes: u32) -> Result<(), String> {
+    let row = row(b);
+    match () {
+        _ if !matches!(row, 32 | 64 | 128) => Err(format!("its rows have {row} bytes; 32, 64 and 128 are swizzled")),
+        _ if row != u64::from(bytes) => Err(format!("its rows have {row} bytes")),
+        _ if !b.bytes().is_multiple_of(8 * row) => Err(format!("it has {} bytes", b.bytes())),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of shared memory that are left.
+pub fn room(p: &Kernel, ctx: &Context) -> u64 {
+    let used: u64 = p.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum();
+    ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(used)
+}
+
+pub fn pad(kernel: &mut Kernel, ctx: &Context, buf: BufId, elements: u32) -> Result<(), String> {
+    let b = &kernel.bufs[buf];
+    if b.space != Space::Shared || b.shape.len() < 2 {
+        return Err("it has no rows in shared memory".into());
+    }
+    if boxes::filled(kernel).contains(&buf) {
+        return Err("TMA leaves no gaps".into());
+    }
+    let rows: u64 = b.shape.split_last().map_or(1, |(_, rows)| rows.iter().product());
+    let (more, room) = (rows * u64::from(elements) * b.element_bytes(), room(kernel, ctx));
+    if more > room {
+        return Err(format!("{more} more bytes of shared memory are needed, and {room} are left"));
+    }
+    if let Some(last) = kernel.bufs[buf].shape.last_mut() {
+        *last += u64::from(elements);
+    }
+    Ok(())
+}

@@ -1,0 +1,409 @@
+//! Primitives of a schedule: each changes the loops of a kernel in one way, and has one rule for when that is legal.
+//!
+//! In: a kernel, and a [`Step`] that names loops or buffers of it. Out: the kernel changed, or a sentence that says why not. What
+//! the kernel computes stays as it is. Rules choose steps ([`Script`]); a person writes them as text ([`line`], `tile::schedule`).
+//!
+//! ```text
+//! fuse i, j -> b          split k by 256 -> kt, kk          unroll c
+//! bind b to block.x       bind kk to thread 256             pipeline kt by 3
+//! ```
+
+pub mod bind;
+pub mod blocks;
+pub mod fill;
+pub mod fuse;
+pub mod layout;
+pub mod line;
+pub mod pipeline;
+pub mod reorder;
+pub mod rfactor;
+pub mod sink;
+pub mod split;
+pub mod tensorize;
+pub mod unroll;
+pub mod vector;
+
+use crate::base::rule::Log;
+use crate::base::words::suggestion;
+use crate::loops::ir::*;
+use crate::tile::Context;
+use blocks::Order;
+use line::Scope;
+pub use line::{Line, LoopRef, look, look_where};
+
+/// One change of a kernel's loops.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    Unroll { loops: Vec<LoopRef> },
+    Vector { loops: Vec<LoopRef>, lanes: u32, ways: u32 },
+    Bind { loops: Vec<LoopRef>, to: bind::To },
+    Fuse { loops: Vec<LoopRef>, name: String },
+    Reorder { loops: Vec<LoopRef> },
+    Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
+    Sink { at: LoopRef },
+    Hoist { at: LoopRef },
+    Enclose { loops: Vec<LoopRef>, name: String },
+    Group { at: LoopRef, rows: u32 },
+    Cluster { at: LoopRef, blocks: u32 },
+    Persist { at: LoopRef, blocks: u32 },
+    Pipeline { at: LoopRef, depth: u32, roles: bool, overlap: bool },
+    Fill { bufs: Vec<BufId> },
+    Tensorize { loops: Vec<LoopRef> },
+    Swizzle { buf: BufId, bytes: u32 },
+    Pad { buf: BufId, elements: u32 },
+}
+
+/// A primitive as a person looks it up.
+pub struct Primitive {
+    pub word: &'static str,
+    /// What stands behind the word.
+    pub form: &'static str,
+    pub doc: &'static str,
+}
+
+/// Every primitive, in the order of the alphabet.
+pub const ALL: &[Primitive] = &[
+    Primitive {
+        word: "bind",
+        form: "LOOP, .. to block.x | block.y | block.z | thread | thread N",
+        doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block, or gives a reduction to N threads.",
+    },
+    Primitive {
+        word: "cluster",
+        form: "LOOP by N",
+        doc: "Makes N blocks that are neighbours along a loop a cluster: what they read alike is read once.",
+    },
+    Primitive {
+        word: "enclose",
+        form: "LOOP, .. -> NAME",
+        doc: "Makes outermost loops, or all that an open kernel does, the work of one block.",
+    },
+    Primitive {
+        word: "fill",
+        form: "BUFFER, .. by async",
+        doc: "Fills stages of a pipeline by copies that go on while threads compute.",
+    },
+    Primitive {
+        word: "fuse",
+        form: "LOOP, .. -> NAME",
+        doc: "Makes free loops that stand in each other one loop over the numbers of their iterations.",
+    },
+    Primitive {
+        word: "group",
+        form: "LOOP by N",
+        doc: "Numbers blocks through N iterations of the inner loop over them before the next of the outer one.",
+    },
+    Primitive {
+        word: "hoist",
+        form: "LOOP",
+        doc: "Does what stands first in a loop and is the same for all its iterations once, before the loop.",
+    },
+    Primitive {
+        word: "pad",
+        form: "BUFFER by N",
+        doc: "Makes each row of a buffer in shared memory N elements longer.",
+    },
+    Primitive {
+        word: "persist",
+        form: "LOOP by N",
+        doc: "Launches N blocks, which take the iterations of the loops over blocks in turn.",
+    },
+    Primitive {
+        word: "pipeline",
+        form: "LOOP by N roles? overlap?",
+        doc: "Fills the stages of a loop ahead, into N slots; by a warp of its own (`roles`), beside products that overlap.",
+    },
+    Primitive {
+        word: "reorder",
+        form: "LOOP, ..",
+        doc: "Puts free loops that stand in each other into another order, outermost first.",
+    },
+    Primitive {
+        word: "sink",
+        form: "LOOP",
+        doc: "Does what stands before a loop in the body of another inside the loop, for each of its iterations.",
+    },
+    Primitive {
+        word: "split",
+        form: "LOOP by N guard? -> OUTER, INNER",
+        doc: "Cuts a loop into pieces of N iterations. The last piece is shorter, or with `guard` tests each iteration.",
+    },
+    Primitive {
+        word: "swizzle",
+        form: "BUFFER by BYTES",
+        doc: "Exchanges 16-byte pieces of the rows that TMA fills, so that columns lie in different banks.",
+    },
+    Primitive {
+        word: "tensorize",
+        form: "LOOP, .. as warpgroup",
+        doc: "Gives products that warps compute on the matrix unit to groups of four warps.",
+    },
+    Primitive {
+        word: "unroll",
+        form: "LOOP, ..",
+        doc: "Writes out the copies of a loop's body, and of the loops in it.",
+    },
+    Primitive {
+        word: "vector",
+        form: "LOOP, .. by LANES (x WAYS)?",
+        doc: "Runs so many iterations of an innermost loop at a time in vector registers; a reduction keeps WAYS of them.",
+    },
+];
+
+const DIMS: [&str; 3] = ["block.x", "block.y", "block.z"];
+
+impl Step {
+    /// The step as text, in the names of the kernel that it is for.
+    pub fn line(&self, kernel: &Kernel) -> Line {
+        let scope = Scope::new(kernel);
+        let one = |at: &LoopRef| vec![scope.name_of(*at)];
+        let buffer = |buf: &BufId| vec![scope.buffer_name(*buf)];
+        let flag = |on: bool, word: &'static str| if on { word } else { "" };
+        match self {
+            Step::Unroll { loops } => Line::new("unroll", scope.names_of(loops), &[], &[]),
+            Step::Vector { loops, lanes, ways: 1 } => Line::new("vector", scope.names_of(loops), &[lanes], &[]),
+            Step::Vector { loops, lanes, ways } => {
+                Line::new("vector", scope.names_of(loops), &[lanes, &"x", ways], &[])
+            }
+            Step::Bind { loops, to } => {
+                let loops = scope.names_of(loops);
+                let line = match to {
+                    bind::To::Block(dim) => Line::new("bind", loops, &[&DIMS[usize::from(*dim).min(2)]], &[]),
+                    bind::To::Threads => Line::new("bind", loops, &[&"thread"], &[]),
+                    bind::To::Shared(n) => Line::new("bind", loops, &[&"thread", n], &[]),
+                };
+                line.with("to")
+            }
+            Step::Fuse { loops, name } => Line::new("fuse", scope.names_of(loops), &[], &[name]),
+            Step::Split { at, size, names: [outer, inner], guard } => {
+                Line::new("split", one(at), &[size, &flag(*guard, "guard")], &[outer, inner])
+            }
+            Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
+            Step::Sink { at } => Line::new("sink", one(at), &[], &[]),
+            Step::Hoist { at } => Line::new("hoist", one(at), &[], &[]),
+            Step::Enclose { loops, name } => Line::new("enclose", scope.names_of(loops), &[], &[name]),
+            Step::Group { at, rows: n } => Line::new("group", one(at), &[n], &[]),
+            Step::Cluster { at, blocks: n } => Line::new("cluster", one(at), &[n], &[]),
+            Step::Persist { at, blocks: n } => Line::new("persist", one(at), &[n], &[]),
+            Step::Pipeline { at, depth, roles, overlap } => {
+                Line::new("pipeline", one(at), &[depth, &flag(*roles, "roles"), &flag(*overlap, "overlap")], &[])
+            }
+            Step::Fill { bufs } => {
+                Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&"async"], &[])
+            }
+            Step::Tensorize { loops } => Line::new("tensorize", scope.names_of(loops), &[&"warpgroup"], &[]).with("as"),
+            Step::Swizzle { buf, bytes } => Line::new("swizzle", buffer(buf), &[bytes], &[]),
+            Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
+        }
+    }
+
+    /// The step that a line states of a kernel.
+    pub fn read(line: &Line, kernel: &Kernel) -> Result<Step, String> {
+        let scope = Scope::new(kernel);
+        let number = |what: &str, least: u32| {
+            line.flags(1, [])?;
+            line.number(0, what, least)
+        };
+        let word = |known: &[&'static str], from: usize| match line.by.get(from) {
+            Some(word) if known.contains(&word.as_str()) => Ok(()),
+            Some(word) => Err(format!("unexpected `{word}`; expected {}", known.join(" or "))),
+            None => Err(format!("expected `by` and {}", known.join(" or "))),
+        };
+        let step = match line.word.as_str() {
+            "unroll" => Step::Unroll { loops: scope.loops(line)? },
+            "vector" => {
+                let loops = scope.loops(line)?;
+                let lanes = line.number(0, "a number of lanes", 2)?;
+                let ways = match line.by.len() {
+                    0..=1 => 1,
+                    _ => {
+                        word(&["x"], 1)?;
+                        line.number(2, "a number of vectors", 1)?
+                    }
+                };
+                Step::Vector { loops, lanes, ways }
+            }
+            "bind" => {
+                let loops = scope.loops(line)?;
+                let to = match line.by.first().map(String::as_str) {
+                    Some("thread") if line.by.len() > 1 => {
+                        bind::To::Shared(line.number(1, "a number of threads", 1)?)
+                    }
+                    Some("thread") => bind::To::Threads,
+                    Some(to) if DIMS.contains(&to) => {
+                        bind::To::Block(DIMS.iter().position(|d| *d == to).unwrap_or(0) as u8)
+                    }
+                    Some(to) => {
+                        let known = suggestion("places", to, DIMS.into_iter().chain(["thread"]));
+                        return Err(format!("unknown place `{to}`; {known}"));
+                    }
+                    None => return Err("expected `to` and `thread` or one of `block.x`, `block.y`, `block.z`".into()),
+                };
+                Step::Bind { loops, to }
+            }
+            "fuse" => {
+                let [name] = line.made("the name of the loop that it makes")?;
+                Step::Fuse { loops: scope.loops(line)?, name: name.into() }
+            }
+            "split" => {
+                let names = line.made::<2>("the names of the two loops that it makes")?.map(String::from);
+                let at = scope.loop_of(line)?;
+                let size = line.number(0, "how many iterations a piece has", 1)?;
+                let [guard] = line.flags(1, ["guard"])?;
+                Step::Split { at, size, names, guard }
+            }
+            "reorder" => Step::Reorder { loops: scope.loops(line)? },
+            "sink" => Step::Sink { at: scope.loop_of(line)? },
+            "hoist" => Step::Hoist { at: scope.loop_of(line)? },
+            "enclose" => {
+                let [name] = line.made("the name of the loop that it makes")?;
+                let loops = if line.targets.is_empty() { vec![] } else { scope.loops(line)? };
+                Step::Enclose { loops, name: name.into() }
+            }
+            "group" => Step::Group { at: scope.loop_of(line)?, rows: number("how many rows a group has", 1)? },
+            "cluster" => {
+                Step::Cluster { at: scope.loop_of(line)?, blocks: number("how many blocks a cluster has", 2)? }
+            }
+            "persist" => Step::Persist { at: scope.loop_of(line)?, blocks: number("how many blocks there are", 1)? },
+            "pipeline" => {
+                let at = scope.loop_of(line)?;
+                let depth = line.number(0, "how many slots there are", 1)?;
+                let [roles, overlap] = line.flags(1, ["roles", "overlap"])?;
+                Step::Pipeline { at, depth, roles, overlap }
+            }
+            "fill" => {
+                word(&["async"], 0)?;
+                Step::Fill { bufs: scope.buffers(line)? }
+            }
+            "tensorize" => {
+                word(&["warpgroup"], 0)?;
+                Step::Tensorize { loops: scope.loops(line)? }
+            }
+            "swizzle" => Step::Swizzle { buf: scope.buffer(line)?, bytes: number("the bytes of a row", 32)? },
+            "pad" => Step::Pad { buf: scope.buffer(line)?, elements: number("how many elements longer a row is", 1)? },
+            other => {
+                let words = ALL.iter().map(|p| p.word).chain(["policy"]);
+                return Err(format!("unknown primitive `{other}`; {}", suggestion("primitives", other, words)));
+            }
+        };
+        Ok(step)
+    }
+
+    /// Changes the kernel; gives the axes of the loops that the step makes. Where it refuses, the kernel is to be thrown away.
+    pub fn apply(&self, kernel: &mut Kernel, ctx: &Context) -> Result<Vec<AxisId>, String> {
+        let from = kernel.axes.len();
+        match self {
+            Step::Unroll { loops } => unroll::apply(kernel, loops)?,
+            Step::Vector { loops, lanes, ways } => vector::apply(kernel, loops, *lanes, *ways)?,
+            Step::Bind { loops, to } => bind::apply(kernel, ctx, loops, *to)?,
+            Step::Fuse { loops, name } => fuse::apply(kernel, loops, name)?,
+            Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
+            Step::Reorder { loops } => reorder::apply(kernel, loops)?,
+            Step::Sink { at } => sink::apply(kernel, *at)?,
+            Step::Hoist { at } => sink::hoist(kernel, *at)?,
+            Step::Enclose { loops, name } => bind::enclose(kernel, loops, name)?,
+            Step::Group { at, rows } => blocks::apply(kernel, ctx, *at, Order::Group(*rows))?,
+            Step::Cluster { at, blocks } => blocks::apply(kernel, ctx, *at, Order::Cluster(*blocks))?,
+            Step::Persist { at, blocks } => blocks::apply(kernel, ctx, *at, Order::Persist(*blocks))?,
+            Step::Pipeline { at, depth, roles, overlap } => {
+                pipeline::apply(kernel, ctx, *at, *depth, *roles, *overlap)?;
+            }
+            Step::Fill { bufs } => fill::apply(kernel, ctx, bufs)?,
+            Step::Tensorize { loops } => tensorize::apply(kernel, ctx, loops)?,
+            Step::Swizzle { buf, bytes } => layout::swizzle(kernel, *buf, *bytes)?,
+            Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,
+        }
+        Ok(kernel.axes.keys().skip(from).collect())
+    }
+}
+
+/// The steps of a rule, each applied where it is added, so that the next may name what it made.
+pub struct Script<'a> {
+    pub kernel: Kernel,
+    pub ctx: &'a Context,
+    pub log: &'a mut Log,
+    changed: bool,
+}
+
+impl<'a> Script<'a> {
+    pub fn new(p: &Kernel, ctx: &'a Context, log: &'a mut Log) -> Script<'a> {
+        Script { kernel: p.clone(), ctx, log, changed: false }
+    }
+
+    /// Applies a step and gives the loops that it made, in the order of their names.
+    pub fn step(&mut self, step: Step) -> Result<Vec<LoopRef>, String> {
+        if self.log.record {
+            self.log.steps.push(step.line(&self.kernel).to_string());
+        }
+        let made = step.apply(&mut self.kernel, self.ctx)?;
+        self.changed = true;
+        Ok(made.into_iter().map(|axis| LoopRef { axis, nth: 0 }).collect())
+    }
+
+    /// Makes several steps, or none where one is refused.
+    pub fn attempt<T>(&mut self, f: impl FnOnce(&mut Script<'a>) -> Result<T, String>) -> Result<T, String> {
+        let (kernel, steps, changed) = (self.kernel.clone(), self.log.steps.len(), self.changed);
+        let done = f(self);
+        if done.is_err() {
+            (self.kernel, self.changed) = (kernel, changed);
+            self.log.steps.truncate(steps);
+        }
+        done
+    }
+
+    /// The loop of that name, as it is now.
+    pub fn find(&self, name: LoopRef) -> Option<For> {
+        let mut found = None;
+        look(&self.kernel, &mut |at, f| {
+            if at == name {
+                found = Some(f);
+            }
+            found.is_none()
+        });
+        found.cloned()
+    }
+
+    pub fn changed(&self) -> bool {
+        self.changed
+    }
+
+    /// The changed kernel; `None` where no step was made.
+    pub fn done(self) -> Option<Kernel> {
+        self.changed.then_some(self.kernel)
+    }
+}
+
+/// What a rule does that chooses all its steps beforehand.
+pub fn run(
+    p: &Kernel,
+    ctx: &Context,
+    log: &mut Log,
+    policy: fn(&Kernel, &Context, &mut Log) -> Vec<Step>,
+) -> Option<Kernel> {
+    let steps = policy(p, ctx, log);
+    if steps.is_empty() {
+        return None;
+    }
+    let mut script = Script::new(p, ctx, log);
+    for step in steps {
+        if let Err(why) = script.attempt(|script| script.step(step)) {
+            script.log.skipped("a step", why);
+        }
+    }
+    script.done()
+}
+
+/// The names that steps have for loops of a kernel.
+pub fn names_of(kernel: &Kernel, loops: &[&For]) -> Vec<LoopRef> {
+    let mut out = vec![];
+    look(kernel, &mut |at, f| {
+        if loops.iter().any(|l| std::ptr::eq(*l, f)) {
+            out.push(at);
+        }
+        true
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! `sink`: what stands before a loop in the body of another is done in the loop, for each of its iterations.
+//!
+//! ```text
+//! for i in 0..512: free                            for i in 0..512: free
+//!   at = load rows[i]                                for j in 0..1024: free
+//!   for j in 0..1024: free                -->          at = load rows[i]
+//!     y[i, j] = x[at, j]                               y[i, j] = x[at, j]
+//! ```
+//!
+//! Legal where doing it again gives the same: it only loads and computes, from nothing that the loop stores or writes. The loop is
+//! free, the last statement of its body, and does not end where a value says that is computed there.
+
+use super::line::{LoopRef, look, replace};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::edit;
+
+/// Moves what stands before the loop.
+pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
+    let mut around = None;
+    look(kernel, &mut |over, f| {
+        if f.body.last().is_some_and(|s| matches!(s, Stmt::For(l) if l.axis == at.axis)) {
+            around = Some((over, legal(f)));
+        }
+        true
+    });
+    let (over, legal) = around.ok_or("it is not the last statement in the body of a loop")?;
+    legal?;
+    replace(kernel, over, &mut |_, f| {
+        let mut out = f.clone();
+        let Some(Stmt::For(mut inner)) = out.body.pop() else { return Err("it holds no loop".into()) };
+        drop(inner.body.splice(0..0, std::mem::take(&mut out.body)));
+        out.body = vec![Stmt::For(inner)];
+        Ok(vec![Stmt::For(Box::new(out))])
+    })
+}
+
+/// Whether what stands before the loop at the end of a loop's body may go into it.
+pub fn legal(f: &For) -> Result<(), String> {
+    let Some((Stmt::For(inner), before)) = f.body.split_last() else { return Err("it holds no loop".into()) };
+    if f.kind != LoopKind::Free || inner.kind != LoopKind::Free || f.place != Place::None || inner.place != Place::None
+    {
+        return Err("one of the two loops is not free, or is placed".into());
+    }
+    if before.is_empty() {
+        return Err("nothing stands before it".into());
+    }
+    let effects = walk::effects(&inner.body);
+    for s in before {
+        let again = match s {
+            Stmt::Load { mem, .. } => edit::is_pure(s) && !effects.stores.contains(&mem.base),
+            Stmt::Read { buf, .. } => !effects.bufs_written.contains(buf),
+            s => edit::is_pure(s) || matches!(s, Stmt::Assert { .. }),
+        };
+        if !again {
+            return Err("what stands before it is not the same when it is done again".into());
+        }
+    }
+    if effects.atomic || effects.ordered {
+        return Err("it holds atomics or ordered accesses".into());
+    }
+    let defined = |v: &ValId| before.iter().any(|s| walk::def(s) == Some(*v));
+    if [&inner.lo, &inner.hi, &inner.step].iter().any(|ix| ix.vals().iter().any(defined)) {
+        return Err("what stands before it says how far it goes".into());
+    }
+    Ok(())
+}
+
+/// The other way round: what stands first in a loop and is the same for all its iterations is done before it. It is done where the
+/// loop has no iteration, too; so it only loads where the loop is known to run.
+pub fn hoist(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
+    replace(kernel, at, &mut |_, f| {
+        if f.kind != LoopKind::Free || f.place != Place::None || edit::const_trip(f).is_none_or(|n| n == 0) {
+            return Err("it is not free, is placed already, or may not run".into());
+        }
+        let mut inner = f.clone();
+        let own = inner.body.split_off(alike(f));
+        let mut out = std::mem::replace(&mut inner.body, own);
+        if out.is_empty() {
+            return Err("nothing stands first in it that is the same for all its iterations".into());
+        }
+        out.push(Stmt::For(Box::new(inner)));
+        Ok(out)
+    })
+}
+
+/// How many statements at the beginning of a body are the same for all iterations.
+pub fn alike(f: &For) -> usize {
+    let stores = walk::effects(&f.body).stores;
+    let same = |s: &&Stmt| {
+        let moves = match s {
+            Stmt::Load { mem, .. } => edit::is_pure(s) && !stores.contains(&mem.base),
+            s => matches!(s, Stmt::Assert { .. }) || edit::is_pure(s) && !matches!(s, Stmt::Read { .. }),
+        };
+        moves && !walk::refs_of(s).axes_used.contains(&f.axis)
+    };
+    f.body.iter().take_while(same).count()
+}
