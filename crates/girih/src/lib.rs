@@ -62,7 +62,7 @@ mod launch;
 mod memory;
 pub mod model;
 #[doc(hidden)]
-pub mod moved;
+pub mod cache_bundle;
 #[doc(hidden)]
 pub mod options;
 mod program;

@@ -93,9 +93,9 @@ fn changes(s: &Stmt) -> &'static [Change] {
         Stmt::WaitPhase { .. } => &[Delete, More, Another, Later],
         Stmt::Arrive { .. } => &[Delete, More, Less, Another],
         Stmt::InitBarrier { .. } => &[Delete, More],
-        Stmt::CopyTensor { .. } => &[Delete, Less, Another],
+        Stmt::TmaLoad { .. } => &[Delete, Less, Another],
         Stmt::WgmmaWait { .. } | Stmt::StoreWait { .. } => &[Delete, More, Later],
-        Stmt::StoreTensor { .. } | Stmt::StoreCommit => &[Delete],
+        Stmt::TmaStore { .. } | Stmt::StoreCommit => &[Delete],
         Stmt::SyncWarp | Stmt::Commit | Stmt::WgmmaCommit | Stmt::Fence { .. } | Stmt::CopyAsync { .. } => &[Delete],
         _ => &[],
     }
@@ -122,7 +122,7 @@ fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
             true
         }
         // To the thread's own block alone.
-        (Stmt::CopyTensor { all, .. }, Change::Less) => std::mem::replace(all, false),
+        (Stmt::TmaLoad { all, .. }, Change::Less) => std::mem::replace(all, false),
         (Stmt::InitBarrier { count, .. }, Change::More) => {
             *count += 1;
             true
@@ -135,9 +135,7 @@ fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
             *bytes -= 16;
             true
         }
-        (Stmt::WaitPhase { on, .. } | Stmt::Arrive { on, .. } | Stmt::CopyTensor { on, .. }, Change::Another) => {
-            next(on)
-        }
+        (Stmt::WaitPhase { on, .. } | Stmt::Arrive { on, .. } | Stmt::TmaLoad { on, .. }, Change::Another) => next(on),
         _ => false,
     };
     does.then_some(s)
@@ -330,7 +328,7 @@ fn stores(kernel: &Kernel, body: &[Stmt], array: ValId) -> bool {
         Stmt::Store { place: Address::Mem { base, .. }, .. }
         | Stmt::Rmw { place: Address::Mem { base, .. }, .. }
         | Stmt::Cas { place: Address::Mem { base, .. }, .. } => *base == array,
-        Stmt::StoreTensor { tensor, .. } => kernel.tensors[*tensor].base == array,
+        Stmt::TmaStore { tensor, .. } => kernel.tensors[*tensor].base == array,
         Stmt::For { body, .. } | Stmt::Loop { body } => stores(kernel, body, array),
         Stmt::If { then, els, .. } => stores(kernel, then, array) || stores(kernel, els, array),
         _ => false,

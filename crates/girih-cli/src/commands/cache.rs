@@ -1,7 +1,7 @@
 //! `girih cache`: where compiled kernels are, removing them, and taking them to other machines.
 
 use girih::cache::{Cache, default_dir};
-use girih::moved;
+use girih::cache_bundle;
 use girih::options::CachePolicy;
 use girih_compiler::base::{Code, Diagnostic};
 
@@ -26,11 +26,12 @@ pub fn run(action: CacheAction) -> Result<(), Failure> {
             outln!("size     {:.1} MiB of at most {} (GIRIH_CACHE_SIZE)", mib(usage.bytes), limit(cache.capacity()))?;
         }
         CacheAction::Export { file } => {
-            let moved = moved::export(&cache, &CachePolicy::Default, &file)?;
+            let moved = cache_bundle::export(&cache, &CachePolicy::Default, &file)?;
             outln!("wrote {} to {}", counted(&moved), file.display())?;
         }
         CacheAction::Import { file } => {
-            let moved::Imported { new, known, lacking } = moved::import(&cache, &CachePolicy::Default, &file)?;
+            let cache_bundle::Imported { new, known, lacking } =
+                cache_bundle::import(&cache, &CachePolicy::Default, &file)?;
             let known = if known == 0 { String::new() } else { format!("; {known} were here already") };
             outln!("imported {}{known}", counted(&new))?;
             if let Some((kernels, features)) = lacking {
@@ -48,7 +49,7 @@ pub fn run(action: CacheAction) -> Result<(), Failure> {
 }
 
 /// `12 kernels and 1 schedule, 3.1 MiB`.
-fn counted(moved: &moved::Moved) -> String {
+fn counted(moved: &cache_bundle::Moved) -> String {
     let some = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
     format!("{} and {}, {:.1} MiB", some(moved.kernels, "kernel"), some(moved.schedules, "schedule"), mib(moved.bytes))
 }

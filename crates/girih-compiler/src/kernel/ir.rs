@@ -62,10 +62,10 @@ pub use crate::base::Quoted;
 use crate::base::banks::swizzled;
 use crate::base::{IdMap, Label};
 use crate::loops;
+pub use crate::loops::amx::AmxTerms;
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 pub use crate::loops::matrix::Operand;
 use crate::loops::panels::Lies;
-pub use crate::loops::tiles::TileTerms;
 use crate::num::DType;
 /// The type of one lane's value.
 pub use crate::num::Ty as Elem;
@@ -241,7 +241,7 @@ pub const MOST_APART: u32 = crate::tile::affine::MOST_APART as u32;
 
 /// Tiles of a processor, and their rows and the words of these.
 pub const TILES: u32 = 8;
-pub const TILE_SIDE: u32 = crate::loops::tiles::SIDE as u32;
+pub const TILE_SIDE: u32 = crate::loops::amx::SIDE as u32;
 
 /// Every statement, in order of the text.
 pub fn statements<'k>(body: &'k [Stmt], each: &mut dyn FnMut(&'k Stmt)) {
@@ -255,7 +255,7 @@ pub fn statements<'k>(body: &'k [Stmt], each: &mut dyn FnMut(&'k Stmt)) {
     }
 }
 
-/// The part, and the lane of that part, that lane `i` of [`Stmt::Every`] comes from.
+/// The part, and the lane of that part, that lane `i` of [`Stmt::Strided`] comes from.
 pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
     let apart = lanes.saturating_sub(1).max(1);
     let part = (i * step / apart).min(step.saturating_sub(1));

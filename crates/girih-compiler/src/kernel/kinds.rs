@@ -204,7 +204,7 @@ kinds! {
     ShuffleKind: Shuffle;
     /// Nothing, `trans`, `trans left` or `trans right`.
     Transpose: Transposed;
-    OfTiles: TileTerms;
+    OfTiles: AmxTerms;
     OfPanel: Operand;
     /// One type for both operands, or two.
     OfFragments: [Operand; 2];

@@ -7,7 +7,7 @@
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
 //! * [`provenance`]: which operations of the user's program statements were made for
 //! * [`verify`]: what must hold of it    * [`uniform`]: what all threads of a block have in common
-//! * [`observed`]: which floats a kernel looks at the bits of    * [`registers`]: what warpgroups give each other
+//! * [`nan_bits`]: which floats a kernel looks at the bits of    * [`registers`]: what warpgroups give each other
 
 pub mod eval;
 pub mod ident;
@@ -15,7 +15,7 @@ pub mod ir;
 mod kinds;
 pub mod legalise;
 mod machine;
-pub mod observed;
+pub mod nan_bits;
 pub mod parse;
 pub mod print;
 pub mod provenance;

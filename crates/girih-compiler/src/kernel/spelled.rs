@@ -69,7 +69,7 @@ macro_rules! optional {
 worded! {
     AtomicOp: RMWS;
     ShuffleKind: [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
-    OfTiles: TileTerms::WORDS;
+    OfTiles: AmxTerms::WORDS;
     OfPanel: Operand::WORDS;
     FenceKind: [("init", Fence::Init), ("async", Fence::Async), ("global", Fence::Global), ("registers", Fence::Registers)];
     High: [("low", false), ("high", true)];

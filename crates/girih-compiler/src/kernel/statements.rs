@@ -171,14 +171,14 @@ statements! {
     Merge = (dst: New) "=" "merge" (high: High) (width: Number) (a: MovedVal) "," (b: MovedVal) => Arithmetic;
     /// Loads the lanes `from..to` of the vector at a place, and takes those beside them from `other`: nothing is read
     /// there. The bounds may lie outside the vector.
-    LoadSome = (dst: New) "=" "some" (from: Index) ".." (to: Index) "load" (place: Read) "else" (other: Moved) => Load;
+    LoadLanes = (dst: New) "=" "some" (from: Index) ".." (to: Index) "load" (place: Read) "else" (other: Moved) => Load;
     /// Stores only the lanes `from..to`.
-    StoreSome = "some" (from: Index) ".." (to: Index) "store" (place: Write) "=" (value: MovedVal) => Store;
+    StoreLanes = "some" (from: Index) ".." (to: Index) "store" (place: Write) "=" (value: MovedVal) => Store;
     /// Lane i is element `i*step` of the elements that the parts cover. There are `step` parts, vectors loaded side by
     /// side; each begins with the last lane of the one before, so that nothing is read beyond the last element.
-    Every = (dst: New) "=" "every" (parts: CountedVals) => Arithmetic;
+    Strided = (dst: New) "=" "every" (parts: CountedVals) => Arithmetic;
     /// The elements of several vectors in turn: the `part`th vector of them, lane i by [`super::ir::interleaved`]. The
-    /// converse of `Every`.
+    /// converse of `Strided`.
     Interleave = (dst: New) "=" "interleave" (part: Number) "of" (parts: MovedVals) => Arithmetic;
     /// Combines the lanes by halving.
     Reduce = (dst: New) "=" "reduce" (op: Operation) (vector: MovedVal) => Arithmetic;
@@ -219,11 +219,11 @@ statements! {
     Mma = "mma" (of: OfFragments) (acc: Rows) (apart: Apart) "add" (a: Words) "," (b: Words) => Matrix by Warp;
     /// Fills one of a processor's eight tiles, which have 16 rows of 16 words of four bytes. `by`: elements from a row
     /// to the next.
-    TileLoad = "tile" (tile: Number) "load" (place: Unit) "by" (by: Index) => Matrix by Alone;
-    TileStore = "tile" (tile: Number) "store" (place: Unit) "by" (by: Index) => Matrix by Alone;
+    AmxLoad = "tile" (tile: Number) "load" (place: Unit) "by" (by: Index) => Matrix by Alone;
+    AmxStore = "tile" (tile: Number) "store" (place: Unit) "by" (by: Index) => Matrix by Alone;
     /// Adds the product of two tiles to the 16 x 16 sums of a third: word k of row i of `a` by word j of row k of `b`,
     /// for all k in order, as `dot2f` or `dot4` multiply words.
-    TileDot = "tile" (sums: Number) "add" (of: OfTiles) (a: Number) "," (b: Number) => Matrix by Alone;
+    AmxDot = "tile" (sums: Number) "add" (of: OfTiles) (a: Number) "," (b: Number) => Matrix by Alone;
     /// Begins to add the product of a 64 x k and a k x n matrix to a 64 x n matrix; k is [`super::ir::Operand::terms`],
     /// and n follows from the array: each of 128 threads has n/2 elements of it. Thread t has rows `t//32*16 + t%32//4`
     /// and eight below it, one behind the other, and of each row the columns `j*8 + t%4*2` and the next for all j. The
@@ -244,12 +244,12 @@ statements! {
     /// Begins to copy the box of a tensor whose first element is at `from` to a shared slot, by TMA. Its bytes count on
     /// an mbarrier as they land; elements outside the tensor are 0. `all`: to every block of the cluster, whose own
     /// mbarrier counts the bytes it gets.
-    CopyTensor = "copy" "tensor" (to: Write) "=" (tensor: FromTensor) (from: Coordinates) "on" (on: Mbarrier)
+    TmaLoad = "copy" "tensor" (to: Write) "=" (tensor: FromTensor) (from: Coordinates) "on" (on: Mbarrier)
         (all: All) => AsyncCopy by Threads;
     /// Begins to copy a shared slot from `from` on to the box of a tensor whose first element is at `to`, by TMA;
     /// elements outside the tensor are left out. Shared memory is read at any time until a wait covers the copy.
     /// Nothing in the kernel can know when global memory has the elements.
-    StoreTensor = "copy" "tensor" (tensor: ToTensor) (to: Coordinates) "=" (from: Read) => AsyncCopy by Threads;
+    TmaStore = "copy" "tensor" (tensor: ToTensor) (to: Coordinates) "=" (from: Read) => AsyncCopy by Threads;
     /// Closes the group of boxes that the thread has begun to store since the last one.
     StoreCommit = "copy" "commit" => AsyncCopy by Threads;
     /// Waits until at most `left` of these groups of the thread still read shared memory, the newest.

@@ -602,10 +602,10 @@ impl Verifier<'_> {
                 let known = (*global as usize) < self.k.globals.len();
                 self.expect(known, || format!("there is no global {global}"));
             }
-            Stmt::Load { .. } | Stmt::LoadSome { .. } | Stmt::LoadOf { .. } | Stmt::Prefetch { .. } => self.load(stmt),
-            Stmt::Store { .. } | Stmt::StoreSome { .. } | Stmt::Rmw { .. } | Stmt::Cas { .. } => self.store(stmt),
+            Stmt::Load { .. } | Stmt::LoadLanes { .. } | Stmt::LoadOf { .. } | Stmt::Prefetch { .. } => self.load(stmt),
+            Stmt::Store { .. } | Stmt::StoreLanes { .. } | Stmt::Rmw { .. } | Stmt::Cas { .. } => self.store(stmt),
             Stmt::Lane { .. } | Stmt::SetLane { .. } | Stmt::Reduce { .. } | Stmt::All { .. } => self.lanes(stmt),
-            Stmt::Merge { .. } | Stmt::Every { .. } | Stmt::Interleave { .. } => self.rearranged(stmt),
+            Stmt::Merge { .. } | Stmt::Strided { .. } | Stmt::Interleave { .. } => self.rearranged(stmt),
             _ => self.of_threads(stmt),
         }
     }
@@ -617,7 +617,7 @@ impl Verifier<'_> {
                 self.access(self.elem(place), ty, mask);
                 other.iter().for_each(|o| self.opnd(o, ty));
             }
-            Stmt::LoadSome { dst, place, other, .. } => {
+            Stmt::LoadLanes { dst, place, other, .. } => {
                 let ty = self.ty(*dst);
                 self.some(place, ty);
                 let one = match other {
@@ -653,7 +653,7 @@ impl Verifier<'_> {
                 self.opnd(value, ty);
                 self.access(elem, ty, mask);
             }
-            Stmt::StoreSome { place, value, .. } => self.some(place, self.ty(*value)),
+            Stmt::StoreLanes { place, value, .. } => self.some(place, self.ty(*value)),
             Stmt::Rmw { dst, place, value, mask, .. } => {
                 let ty = self.ty(*dst);
                 self.access(self.elem(place), ty, mask);
@@ -696,7 +696,7 @@ impl Verifier<'_> {
                 let fits = width.is_power_of_two() && d.lanes.is_power_of_two() && *width < d.lanes;
                 self.expect(fits, || format!("groups of {width} lanes do not divide {d}"));
             }
-            Stmt::Every { dst, parts } => {
+            Stmt::Strided { dst, parts } => {
                 let (d, count) = (self.ty(*dst), parts.len() as u32);
                 for part in parts {
                     let p = self.ty(*part);
@@ -731,12 +731,12 @@ impl Verifier<'_> {
                 self.opnd(by, Ty::num(DType::I32, 1));
             }
             Stmt::LoadMatrix { dst, place, transposed } => self.load_matrix(*dst, place, *transposed),
-            Stmt::TileLoad { tile, place, .. } | Stmt::TileStore { tile, place, .. } => {
+            Stmt::AmxLoad { tile, place, .. } | Stmt::AmxStore { tile, place, .. } => {
                 let words = matches!(self.elem(place), Elem::Num(d) if d.bits() == 32);
                 self.expect(words, || "a tile has words of 32 bits".to_string());
                 self.tiles(&[*tile]);
             }
-            Stmt::TileDot { sums, a, b, .. } => {
+            Stmt::AmxDot { sums, a, b, .. } => {
                 self.tiles(&[*sums, *a, *b]);
                 self.expect(sums != a && sums != b, || "a tile of sums cannot be its own operand".to_string());
             }
@@ -744,13 +744,13 @@ impl Verifier<'_> {
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
             Stmt::WgmmaWait { acc, .. } => self.sums(*acc, &[DType::F32, DType::I32]),
             Stmt::CopyAsync { to, from, bytes, .. } => self.copy(to, from, *bytes),
-            Stmt::CopyTensor { to, tensor, from, all, .. } => {
+            Stmt::TmaLoad { to, tensor, from, all, .. } => {
                 if *all {
                     self.clusters("copy tensor all", 1);
                 }
                 self.boxed(*tensor, from.len(), to);
             }
-            Stmt::StoreTensor { tensor, to, from } => self.boxed(*tensor, to.len(), from),
+            Stmt::TmaStore { tensor, to, from } => self.boxed(*tensor, to.len(), from),
             Stmt::Registers { count, .. } => {
                 self.expect((24..=256).contains(count) && count % 8 == 0, || {
                     format!("a thread has a multiple of 8 registers from 24 to 256, not {count}")

@@ -213,7 +213,7 @@ pub enum Place {
     /// blocks is then one cluster, with a block for each iteration of this loop. Such loops count from 0 and stand
     /// directly in that loop, which is the only one over blocks; the longest of them has an iteration for each block.
     /// Every block runs the statements outside them alike. On a `Reduce` loop: see [`Combine`].
-    Member,
+    ClusterBlock,
     /// A serial loop whose body begins with stages: their buffers have `depth` generations, and while the threads of
     /// the block are at one iteration, the generations of the next `depth - 1` are filled. The stages read nothing that
     /// the rest of the body writes.
@@ -226,7 +226,7 @@ pub enum Place {
     Pipeline { depth: u32, roles: bool, overlap: bool },
     /// One of the three loops of a product that the warps of a block compute on the matrix unit
     /// ([`crate::loops::matrix`]) or, outside loops over threads, that a processor computes on its own
-    /// ([`crate::loops::tiles`]).
+    /// ([`crate::loops::amx`]).
     Matrix,
     /// A reduction within a loop over threads: each iteration is a lane of a group of neighbouring lanes. See
     /// [`Combine`].
@@ -237,7 +237,7 @@ pub enum Place {
     /// The outermost loop of a nest that copies boxes from shared memory to an array, which one thread begins (TMA). Its body
     /// copies element by element; the masks say how far the array goes ([`crate::tile::boxes`]). Nothing behind it in the
     /// kernel touches the array.
-    Tensor,
+    TmaStore,
 }
 
 /// How a stage's buffer is filled.
@@ -250,12 +250,12 @@ pub enum Filled {
     Async,
     /// By a copy of a box of an array, which one thread begins and which goes on by itself (TMA). Its body copies the box
     /// element by element; the masks say how far the array goes ([`crate::tile::boxes`]).
-    Tensor,
+    Tma,
 }
 
 impl Filled {
     /// The fillings other than by loads and stores, with their words in the text.
-    pub const WORDS: [(&'static str, Filled); 2] = [("async", Filled::Async), ("tensor", Filled::Tensor)];
+    pub const WORDS: [(&'static str, Filled); 2] = [("async", Filled::Async), ("tensor", Filled::Tma)];
 
     /// The word in the text of a stage, and the space before it.
     pub fn suffix(self) -> String {

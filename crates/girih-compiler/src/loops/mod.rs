@@ -8,7 +8,7 @@ pub mod lanes;
 pub mod launch_facts;
 pub mod lift;
 pub mod matrix;
-pub mod members;
+pub mod cluster_block;
 pub mod panels;
 pub mod model;
 pub(crate) mod names;
@@ -17,7 +17,7 @@ pub mod print;
 pub mod provenance;
 #[cfg(test)]
 mod text_tests;
-pub mod tiles;
+pub mod amx;
 pub mod verify;
 #[cfg(test)]
 mod verify_tests;

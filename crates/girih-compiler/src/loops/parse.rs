@@ -356,7 +356,7 @@ impl<'a> Parser<'_, 'a> {
         } else if self.c.eat_word("thread") {
             Place::Thread
         } else if self.c.eat_word("member") {
-            Place::Member
+            Place::ClusterBlock
         } else if self.c.eat_word("matrix") {
             Place::Matrix
         } else if self.c.eat_word("lanes") {
@@ -364,7 +364,7 @@ impl<'a> Parser<'_, 'a> {
         } else if self.c.eat_word("warpgroup") {
             Place::Warpgroup
         } else if self.c.eat_word("tensor") {
-            Place::Tensor
+            Place::TmaStore
         } else if self.c.eat_word("pipeline") {
             self.c.punct("(")?;
             let depth = self.number()?;

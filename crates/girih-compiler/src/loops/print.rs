@@ -202,7 +202,7 @@ pub(crate) fn place_text(place: Place) -> String {
             format!("block({}{groups}{takers}{clusters})", BLOCKS[usize::from(dim).min(2)])
         }
         Place::Thread => "thread".to_string(),
-        Place::Member => "member".to_string(),
+        Place::ClusterBlock => "member".to_string(),
         Place::Pipeline { depth, roles, overlap } => {
             let (roles, overlap) = (if roles { ", roles" } else { "" }, if overlap { ", overlap" } else { "" });
             format!("pipeline({depth}{roles}{overlap})")
@@ -210,7 +210,7 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Matrix => "matrix".to_string(),
         Place::Lanes => "lanes".to_string(),
         Place::Warpgroup => "warpgroup".to_string(),
-        Place::Tensor => "tensor".to_string(),
+        Place::TmaStore => "tensor".to_string(),
     }
 }
 

@@ -15,12 +15,12 @@
 //! Everywhere: values are defined once and before their uses, axes, values and buffers are used in their scope, types
 //! agree, subscripts match ranks, and constant ones are in range.
 
+use super::amx::AmxProduct;
+use super::cluster_block;
 use super::ir::*;
 use super::lanes::Folded;
 use super::matrix::Product;
-use super::members;
 use super::print::{Dialect, Namer};
-use super::tiles::TileProduct;
 use super::walk::{self, Part, parts};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
@@ -516,13 +516,13 @@ impl<'a> Verifier<'a> {
                 }
                 self.check(stmt, self.threads.is_none(), "a thread cannot have threads of its own");
             }
-            Place::Member => {
+            Place::ClusterBlock => {
                 let nest = self.kernel.body.iter().find_map(|s| match s {
                     Stmt::For(f) if f.body.iter().any(|inner| std::ptr::eq(inner, stmt)) => Some(f),
                     _ => None,
                 });
                 let why = match nest {
-                    Some(nest) => members::problem(self.kernel, nest, l),
+                    Some(nest) => cluster_block::problem(self.kernel, nest, l),
                     None => Some("it must stand in the loop over blocks itself"),
                 };
                 self.check(stmt, why.is_none(), why.unwrap_or_default());
@@ -539,12 +539,12 @@ impl<'a> Verifier<'a> {
                 let threads = |t: &For| (t.axis, t.hi.as_const().unwrap_or(0).max(0) as u64);
                 let why = match self.threads {
                     Some(t) => Product::of(self.kernel, threads(t), l).err(),
-                    None if l.place == Place::Matrix => TileProduct::of(self.kernel, l).err(),
+                    None if l.place == Place::Matrix => AmxProduct::of(self.kernel, l).err(),
                     None => Some("only threads are warpgroups"),
                 };
                 self.check(stmt, why.is_none(), why.unwrap_or_default());
             }
-            Place::Tensor => {
+            Place::TmaStore => {
                 let mut body = std::slice::from_ref(stmt);
                 while let [Stmt::For(inner)] = body {
                     body = &inner.body;
@@ -558,14 +558,14 @@ impl<'a> Verifier<'a> {
                 let (stages, rest) = l.stages();
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
                 // One generation is enough for stages that TMA fills: their mbarriers belong to the pipeline.
-                let deep = depth >= 2 || depth == 1 && stages.iter().any(|s| s.filled(Filled::Tensor));
+                let deep = depth >= 2 || depth == 1 && stages.iter().any(|s| s.filled(Filled::Tma));
                 self.check(
                     stmt,
                     counts && deep,
                     "a pipeline is a serial loop from 0 in steps of 1, two or more deep or filled by TMA",
                 );
                 let long = l.hi.as_const().is_none_or(|n| n > i64::from(depth));
-                let goes_on = stages.iter().all(|s| s.filled(Filled::Tensor)) && is_product(rest);
+                let goes_on = stages.iter().all(|s| s.filled(Filled::Tma)) && is_product(rest);
                 self.check(
                     stmt,
                     !overlap || goes_on && (depth >= 3 || !long),
@@ -575,7 +575,7 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");
                 let apart = then.stores.is_empty() && first.bufs_read.is_disjoint(&then.bufs_written);
                 self.check(stmt, apart, "the rest of a pipeline's body writes what its stages may read");
-                let own = !roles || depth >= 2 && stages.iter().all(|s| s.filled(Filled::Tensor)) && !self.shares(rest);
+                let own = !roles || depth >= 2 && stages.iter().all(|s| s.filled(Filled::Tma)) && !self.shares(rest);
                 self.check(
                     stmt,
                     own,
@@ -618,7 +618,7 @@ impl<'a> Verifier<'a> {
             self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop can combine");
             self.check(stmt, !c.accs.is_empty(), "a combine needs an accumulator");
             self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine must be a power of two");
-            let several = matches!(l.place, Place::Vector { .. } | Place::Thread | Place::Lanes | Place::Member);
+            let several = matches!(l.place, Place::Vector { .. } | Place::Thread | Place::Lanes | Place::ClusterBlock);
             self.check(
                 stmt,
                 c.ways == 1 || several,

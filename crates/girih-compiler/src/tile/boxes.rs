@@ -480,7 +480,7 @@ fn varies(ix: &Ix) -> bool {
 pub fn filled(kernel: &Kernel) -> BTreeSet<BufId> {
     let mut out = BTreeSet::new();
     walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::Stage { buf, filled: Filled::Tensor, .. } = s {
+        if let Stmt::Stage { buf, filled: Filled::Tma, .. } = s {
             out.insert(*buf);
         }
     });
@@ -491,7 +491,7 @@ pub fn filled(kernel: &Kernel) -> BTreeSet<BufId> {
 pub fn copied(kernel: &Kernel) -> BTreeSet<BufId> {
     let mut out = filled(kernel);
     walk::visit(&kernel.body, &mut |s| {
-        if s.is_placed(Place::Tensor) {
+        if s.is_placed(Place::TmaStore) {
             out.extend(walk::effects(std::slice::from_ref(s)).bufs_read);
         }
     });

@@ -13,9 +13,9 @@
 use std::collections::BTreeSet;
 
 use super::edit::{self, Visit, const_trip};
-use super::open::multiplies;
 use super::rules::site_of;
 use super::rules::split_digits::digits_of;
+use super::tile_nest::multiplies;
 use super::{Context, affine};
 use crate::base::rule::Log;
 use crate::loops::ir::*;

@@ -333,7 +333,7 @@ impl Work {
                     let trips = most_trips(f)?;
                     match f.place {
                         Place::Block { .. } => self.blocks = self.blocks.max(1).saturating_mul(trips),
-                        Place::Member => self.members = self.members.max(trips),
+                        Place::ClusterBlock => self.members = self.members.max(trips),
                         _ => {}
                     }
                     around.push((f.axis, trips as f64));

@@ -800,7 +800,7 @@ fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Ve
                 Stmt::Fence { .. } => "fence",
                 Stmt::Arrive { .. } => "arrive",
                 Stmt::WaitPhase { .. } => "wait",
-                Stmt::CopyTensor { .. } => "copy",
+                Stmt::TmaLoad { .. } => "copy",
                 Stmt::For { body, .. } | Stmt::Loop { body } => {
                     walk(body, delete, out);
                     return true;

@@ -15,7 +15,7 @@ use super::weights::Weights;
 use super::{header, label};
 use crate::error::{Error, Result};
 use crate::model::extent;
-use crate::model::parts::{ALIGN, Life, Parts, place};
+use crate::model::plan_export::{ALIGN, Life, Parts, place};
 use crate::model::tensor::bytes_of;
 use crate::options::Options;
 

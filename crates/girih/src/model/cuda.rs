@@ -16,7 +16,7 @@ use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Plan, Runn
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
 use super::exec::Footprint;
-use super::given::Complete;
+use super::input_values::Complete;
 use super::kernels::nameless;
 use super::tensor::bytes_of;
 use super::{Prepared, Tensor, extent};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::binding::Binding;
 use super::exec::{Call, Executable, Times};
-use super::given::Complete;
+use super::input_values::Complete;
 use super::tensor::Tensor;
 use super::{Model, inputs};
 use crate::error::Result;

@@ -26,7 +26,7 @@ use memmap2::{MmapMut, MmapOptions};
 use serde_json::{Value, json};
 
 use super::files::Files;
-use super::given::Given;
+use super::input_values::Given;
 use super::load_order::largest_first;
 use super::tensor::bytes_of;
 use super::{Model, inputs};

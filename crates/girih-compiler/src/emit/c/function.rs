@@ -4,7 +4,7 @@ use super::stmt::Printer;
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
 use crate::kernel::ir::*;
-use crate::kernel::observed::observed;
+use crate::kernel::nan_bits::observed;
 use crate::num::DType;
 
 /// The callers of a translation unit's kernels.
@@ -57,7 +57,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
     if used("gz") {
         head.line("const i64 gz = ctx->grid[2];");
     }
-    let tiles = super::tiles::used(kernel);
+    let tiles = super::amx::used(kernel);
     if tiles.is_some() {
         head.line("tiles_begin();");
     }
@@ -77,7 +77,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
     if !contains_word(&head.text, "args->slot") && !head.text.contains("args->") {
         head.line("(void)args;");
     }
-    if tiles == Some(super::tiles::Left::Free) {
+    if tiles == Some(super::amx::Left::Free) {
         head.line("tiles_end();");
     }
     head.line("return 0;");

@@ -17,7 +17,7 @@ mod access;
 mod dialect;
 mod function;
 mod stmt;
-mod tiles;
+mod amx;
 #[cfg(test)]
 mod tests;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::tiles;
+use super::amx;
 use crate::emit::cstyle::library;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
@@ -143,10 +143,10 @@ impl Printer<'_> {
                 let line = format!("__builtin_prefetch(&{});", self.place(place, 1));
                 self.out.line(&line);
             }
-            Stmt::TileLoad { tile, place, by } => self.tile("load", *tile, place, by),
-            Stmt::TileStore { tile, place, by } => self.tile("store", *tile, place, by),
-            Stmt::TileDot { of, sums, a, b } => {
-                tiles::declare(self.support);
+            Stmt::AmxLoad { tile, place, by } => self.tile("load", *tile, place, by),
+            Stmt::AmxStore { tile, place, by } => self.tile("store", *tile, place, by),
+            Stmt::AmxDot { of, sums, a, b } => {
+                amx::declare(self.support);
                 self.out.line(&format!("tile_add_{}({sums}, {a}, {b});", of.word()));
             }
             Stmt::Load { dst, place, mask, other, order } => {
@@ -191,20 +191,20 @@ impl Printer<'_> {
                 let text = format!("{f}({}, {})", self.name(*a), self.name(*b));
                 self.define(*dst, &text);
             }
-            Stmt::LoadSome { dst, place, from, to, other } => {
+            Stmt::LoadLanes { dst, place, from, to, other } => {
                 let ty = self.val_ty(*dst);
                 let f = self.some(ty, false);
                 let other = self.opnd(*other, ty);
                 let (at, from, to) = (self.place(place, 1), self.ix.print(from), self.ix.print(to));
                 self.define(*dst, &format!("{f}(&{at}, {from}, {to}, {other})"));
             }
-            Stmt::StoreSome { place, value, from, to } => {
+            Stmt::StoreLanes { place, value, from, to } => {
                 let f = self.some(self.val_ty(*value), true);
                 let (at, from, to) = (self.place(place, 1), self.ix.print(from), self.ix.print(to));
                 let line = format!("{f}(&{at}, {from}, {to}, {});", self.name(*value));
                 self.out.line(&line);
             }
-            Stmt::Every { dst, parts } => {
+            Stmt::Strided { dst, parts } => {
                 let f = self.every(self.val_ty(*dst), parts.len() as u32);
                 let parts: Vec<&str> = parts.iter().map(|p| self.name(*p)).collect();
                 self.define(*dst, &format!("{f}({})", parts.join(", ")));
@@ -412,7 +412,7 @@ impl Printer<'_> {
     }
 
     fn tile(&mut self, way: &str, tile: u32, place: &Address, by: &Ix) {
-        tiles::declare(self.support);
+        amx::declare(self.support);
         let (at, by) = (self.place(place, 1), self.ix.print(by));
         self.out.line(&format!("tile_{way}({tile}, &{at}, 4 * ({by}));"));
     }

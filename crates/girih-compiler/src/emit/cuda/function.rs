@@ -5,7 +5,7 @@ use super::{Entry, STATIC_SHARED};
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
 use crate::kernel::ir::*;
-use crate::kernel::observed::observed;
+use crate::kernel::nan_bits::observed;
 use rustc_hash::FxHashSet;
 
 pub(super) struct Function {
@@ -118,8 +118,8 @@ impl Uses {
                     self.opnd(&Opnd::Val(*value));
                     self.opnd(by);
                 }
-                Stmt::CopyTensor { to: Address::Slot { buf, .. }, tensor, .. }
-                | Stmt::StoreTensor { from: Address::Slot { buf, .. }, tensor, .. } => self.boxes.push((*buf, *tensor)),
+                Stmt::TmaLoad { to: Address::Slot { buf, .. }, tensor, .. }
+                | Stmt::TmaStore { from: Address::Slot { buf, .. }, tensor, .. } => self.boxes.push((*buf, *tensor)),
                 Stmt::Wgmma { a, b, .. } => {
                     for panel in [a, b] {
                         if let Address::Slot { buf, .. } = &panel.place {

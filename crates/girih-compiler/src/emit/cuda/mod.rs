@@ -11,7 +11,7 @@
 //! }                                                                               ...
 //! ```
 //!
-//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`], [`tma`], [`matrix`], [`said`]: statements, a line each
+//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`], [`tma`], [`matrix`], [`printf`]: statements, a line each
 //! * [`dialect`]: how CUDA spells what all languages share    * [`global`]: arrays that a module brings along
 //!
 //! Invariants:
@@ -31,7 +31,7 @@ mod dialect;
 mod function;
 mod global;
 mod matrix;
-mod said;
+mod printf;
 mod stmt;
 #[cfg(test)]
 mod tests;

@@ -158,8 +158,8 @@ impl Printer<'_> {
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
             Stmt::WgmmaCommit => self.bare("wgmma_commit", "wgmma.commit_group.sync.aligned"),
             Stmt::WgmmaWait { left, acc } => self.wgmma_wait(*left, *acc),
-            Stmt::CopyTensor { to, tensor, from, on, all } => self.copy_tensor(to, *tensor, from, on, *all)?,
-            Stmt::StoreTensor { tensor, to, from } => self.store_tensor(*tensor, to, from)?,
+            Stmt::TmaLoad { to, tensor, from, on, all } => self.copy_tensor(to, *tensor, from, on, *all)?,
+            Stmt::TmaStore { tensor, to, from } => self.store_tensor(*tensor, to, from)?,
             Stmt::Registers { count, more } => self.registers(*count, *more),
             Stmt::StoreCommit => self.bare("copy_tensor_commit", "cp.async.bulk.commit_group"),
             Stmt::StoreWait { left } => self.store_wait(*left),
@@ -220,14 +220,14 @@ impl Printer<'_> {
             Stmt::Ramp { .. }
             | Stmt::Reduce { .. }
             | Stmt::Merge { .. }
-            | Stmt::TileLoad { .. }
-            | Stmt::TileStore { .. }
-            | Stmt::TileDot { .. }
-            | Stmt::Every { .. }
+            | Stmt::AmxLoad { .. }
+            | Stmt::AmxStore { .. }
+            | Stmt::AmxDot { .. }
+            | Stmt::Strided { .. }
             | Stmt::Interleave { .. }
             | Stmt::All { .. }
-            | Stmt::LoadSome { .. }
-            | Stmt::StoreSome { .. } => {
+            | Stmt::LoadLanes { .. }
+            | Stmt::StoreLanes { .. } => {
                 return self.refuse("arithmetic on vectors, which a thread of a GPU only moves");
             }
             Stmt::Poll | Stmt::Yield { .. } => {

@@ -22,7 +22,7 @@
 use crate::base::id::Id;
 use crate::index::{Cmp, Cond, Mask};
 use crate::loops::ir::*;
-use crate::loops::{members, walk};
+use crate::loops::{cluster_block, walk};
 use crate::num::DType;
 use crate::tile::edit;
 
@@ -148,7 +148,7 @@ impl Bound {
         if takers > 0 {
             return self.in_turn(takers, &over, body);
         }
-        if let Some(blocks) = members::blocks(&body) {
+        if let Some(blocks) = cluster_block::blocks(&body) {
             return self.clusters(blocks, &over, body);
         }
         let mut grid = [1, 1, 1].map(Ix::Const);
@@ -182,7 +182,7 @@ impl Bound {
         let mut axes = vec![];
         walk::visit(&body, &mut |s| {
             if let Stmt::For(f) = s
-                && f.place == Place::Member
+                && f.place == Place::ClusterBlock
             {
                 axes.push(f.axis);
             }

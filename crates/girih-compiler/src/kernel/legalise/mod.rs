@@ -13,7 +13,7 @@
 //! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
 //! * [`register`]: register buffers               * [`slots`]: where buffers lie in the scratch
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
-//! * [`rounds`]: of blocks that take several iterations
+//! * [`persistent_loop`]: of blocks that take several iterations
 //! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
 //! * [`matrix`]: products on the matrix unit
 //! * [`roles`]: of these, where one warp fills and the others compute
@@ -21,17 +21,17 @@
 
 mod blocks;
 mod matrix;
-mod members;
+mod cluster_block;
 mod pipeline;
 mod register;
 mod roles;
-mod rounds;
+mod persistent_loop;
 mod scalar;
 mod slots;
 mod sync;
 mod tensor;
 mod threads;
-mod tiles;
+mod amx;
 mod transpose;
 mod vector;
 mod wgmma;
@@ -331,7 +331,7 @@ impl<'a> Lower<'a> {
                 return self.at_source(stmt, |s| s.store_interleaved(&group));
             }
             if self.barriers.contains(&std::ptr::from_ref(stmt)) {
-                if stmt.is_placed(l::Place::Tensor) {
+                if stmt.is_placed(l::Place::TmaStore) {
                     // Each thread makes its writes visible to TMA.
                     self.push(k::Stmt::Fence { kind: k::Fence::Async });
                 }

@@ -58,7 +58,7 @@ fn once(f: &l::For, depth: u32) -> Option<i64> {
 pub(super) fn is_free(f: &l::For, depth: u32, goes_on: bool) -> bool {
     let (stages, _) = f.stages();
     let roles = matches!(f.place, l::Place::Pipeline { roles: true, .. });
-    roles || !goes_on && once(f, depth).is_some() && stages.iter().all(|s| s.filled(l::Filled::Tensor))
+    roles || !goes_on && once(f, depth).is_some() && stages.iter().all(|s| s.filled(l::Filled::Tma))
 }
 
 /// A pipeline whose buffers are declared and whose first generations are being filled.
@@ -107,7 +107,7 @@ impl Lower<'_> {
     pub(super) fn begin(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<Begun> {
         let (stages, _) = f.stages();
         let filled = |how: l::Filled| stages.iter().any(|s| s.filled(how));
-        let least = if filled(l::Filled::Tensor) { 1 } else { 2 };
+        let least = if filled(l::Filled::Tma) { 1 } else { 2 };
         let enough = !overlap || depth >= 3 || once(f, depth).is_some();
         let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least && enough;
         if self.cluster.is_some() {
@@ -223,7 +223,7 @@ impl Lower<'_> {
         }
         let each = |s: &mut Self| {
             stages.iter().try_for_each(|stage| match stage {
-                l::Stmt::Stage { filled: l::Filled::Tensor, .. } => Ok(()),
+                l::Stmt::Stage { filled: l::Filled::Tma, .. } => Ok(()),
                 l::Stmt::Stage { filled, body, .. } => {
                     s.copies = *filled == l::Filled::Async;
                     let done = s.run(body);

@@ -347,7 +347,7 @@ impl Lower<'_> {
                 let dst = self.define(*dst)?;
                 self.push(k::Stmt::Scratch { dst, offset: k::Ix::Const(offset as i64) });
             }
-            l::Stmt::Stage { filled: l::Filled::Async | l::Filled::Tensor, .. } => {
+            l::Stmt::Stage { filled: l::Filled::Async | l::Filled::Tma, .. } => {
                 return Err("a stage that is filled asynchronously must begin a pipeline's body".to_string());
             }
             l::Stmt::Stage { buf, body, .. } => {
@@ -469,14 +469,14 @@ impl Lower<'_> {
             l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector must have at least two lanes")),
             l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks must be outermost")),
             l::Place::Thread => return self.thread_loop(f),
-            l::Place::Member => return self.member_loop(f),
+            l::Place::ClusterBlock => return self.member_loop(f),
             l::Place::Pipeline { depth, roles: false, overlap } => return self.pipelined(f, depth, overlap),
             l::Place::Pipeline { depth, roles: true, overlap } => return self.specialised(f, depth, overlap),
             l::Place::Matrix if self.out.threads > 1 => return self.product(f),
             l::Place::Matrix => return self.product_of_tiles(f),
             l::Place::Lanes => return self.combined_by_lanes(f),
             l::Place::Warpgroup => return self.product_of_warpgroups(f),
-            l::Place::Tensor => return self.store_boxes(f),
+            l::Place::TmaStore => return self.store_boxes(f),
             l::Place::None | l::Place::Unroll => {}
         }
         let lo = self.ix(&f.lo)?;

@@ -97,11 +97,11 @@ impl Sync<'_> {
         let mut boxes = false;
         for s in body {
             // A barrier follows the fence that shows the threads' writes to TMA.
-            if s.is_placed(Place::Tensor) && !boxes {
+            if s.is_placed(Place::TmaStore) && !boxes {
                 self.before.insert(std::ptr::from_ref(s));
                 *since = Since::default();
             }
-            boxes = s.is_placed(Place::Tensor);
+            boxes = s.is_placed(Place::TmaStore);
             self.stmt(s, since);
         }
     }
@@ -119,7 +119,7 @@ impl Sync<'_> {
                 self.repeated(s, &f.body, since);
             }
             // Such a loop runs once in a block, or not at all in blocks without an iteration.
-            Stmt::For(f) if f.place == Place::Member => {
+            Stmt::For(f) if f.place == Place::ClusterBlock => {
                 let before = since.clone();
                 self.body(&f.body, since);
                 match f.combine {
@@ -128,7 +128,7 @@ impl Sync<'_> {
                     None => since.add(&before),
                 }
             }
-            Stmt::For(f) if !matches!(f.place, Place::Thread | Place::Tensor) => self.repeated(s, &f.body, since),
+            Stmt::For(f) if !matches!(f.place, Place::Thread | Place::TmaStore) => self.repeated(s, &f.body, since),
             Stmt::Loop { body } => self.repeated(s, body, since),
             Stmt::Stage { body, .. } => self.body(body, since),
             Stmt::Break | Stmt::Continue => {
@@ -234,7 +234,7 @@ impl Sync<'_> {
     fn alike(&self, body: &[Stmt], out: &mut Since) {
         for s in body {
             match s {
-                Stmt::For(f) if matches!(f.place, Place::Thread | Place::Tensor) => {}
+                Stmt::For(f) if matches!(f.place, Place::Thread | Place::TmaStore) => {}
                 Stmt::Stage { .. } => {}
                 s => match &walk::bodies(s)[..] {
                     [] => out.add(&self.effects(s)),

@@ -63,7 +63,7 @@ impl Lower<'_> {
     ) -> Res<Option<Full>> {
         let mut bytes = 0;
         for stage in stages {
-            let l::Stmt::Stage { buf, filled: l::Filled::Tensor, body } = stage else { continue };
+            let l::Stmt::Stage { buf, filled: l::Filled::Tma, body } = stage else { continue };
             let b = self.buf(*buf)?;
             // The masks hold all that is known.
             let copy = BoxCopy::of(self.src, &Facts::new(), body);
@@ -144,7 +144,7 @@ impl Lower<'_> {
         let blocks = self.out.cluster;
         let mut copied = 0;
         for stage in stages {
-            let l::Stmt::Stage { buf, filled: l::Filled::Tensor, .. } = stage else { continue };
+            let l::Stmt::Stage { buf, filled: l::Filled::Tma, .. } = stage else { continue };
             let Some((tensor, copy)) = self.tensors.get(buf).cloned() else { continue };
             let super::Storage::Slot(slot) = self.storage(*buf)? else {
                 return Err("TMA copies to shared memory".to_string());
@@ -156,7 +156,7 @@ impl Lower<'_> {
                     let linear = s.linear(*buf, idx)?;
                     let to = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
                     let from = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
-                    let copy = k::Stmt::CopyTensor { to, tensor, from, on: on.clone(), all };
+                    let copy = k::Stmt::TmaLoad { to, tensor, from, on: on.clone(), all };
                     if !all {
                         s.push(copy);
                         return Ok(());
@@ -195,7 +195,7 @@ impl Lower<'_> {
                 let linear = s.linear(copy.buf, idx)?;
                 let from = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
                 let to = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
-                s.push(k::Stmt::StoreTensor { tensor, to, from });
+                s.push(k::Stmt::TmaStore { tensor, to, from });
                 Ok(())
             };
             match copy.several {

@@ -245,7 +245,7 @@ impl Lower<'_> {
                             let parts = s.parts_apart(dst, &mem, step, site)?;
                             let t = ty(s.src_ty(dst)?, s.lanes());
                             let taken = s.value("every", t);
-                            s.push(k::Stmt::Every { dst: taken, parts });
+                            s.push(k::Stmt::Strided { dst: taken, parts });
                             s.assign(dst, k::Opnd::Val(taken))
                         })?;
                     }
@@ -306,7 +306,7 @@ impl Lower<'_> {
                             let t = ty(self.src_ty(*dst)?, self.lanes());
                             let parts = self.load_parts(t, parts, step);
                             let dst = self.define_vector(*dst)?;
-                            self.push(k::Stmt::Every { dst, parts });
+                            self.push(k::Stmt::Strided { dst, parts });
                         }
                         _ => self.by_lane(stmt, Some(*dst))?,
                     }
@@ -461,13 +461,13 @@ impl Lower<'_> {
         if mask.is_always() {
             let parts = self.parts_apart(dst, mem, step, site)?;
             let dst = self.define_vector(dst)?;
-            self.push(k::Stmt::Every { dst, parts });
+            self.push(k::Stmt::Strided { dst, parts });
             return Ok(());
         }
         self.all_or_none(dst, mask, other, |s, t| {
             let parts = s.parts_apart(dst, mem, step, site)?;
             let taken = s.value("every", t);
-            s.push(k::Stmt::Every { dst: taken, parts });
+            s.push(k::Stmt::Strided { dst: taken, parts });
             Ok(taken)
         })
     }
@@ -516,7 +516,7 @@ impl Lower<'_> {
             None => self.push(load(dst, place)),
             Some(to) => {
                 let (from, other) = (k::Ix::Const(0), zero(self.out.vals[dst].ty.elem));
-                self.push(k::Stmt::LoadSome { dst, place, from, to, other });
+                self.push(k::Stmt::LoadLanes { dst, place, from, to, other });
             }
         }
     }
@@ -525,7 +525,7 @@ impl Lower<'_> {
     fn push_store(&mut self, place: k::Address, value: k::Opnd) {
         match (self.on.clone(), value) {
             (Some(to), k::Opnd::Val(value)) => {
-                self.push(k::Stmt::StoreSome { place, value, from: k::Ix::Const(0), to });
+                self.push(k::Stmt::StoreLanes { place, value, from: k::Ix::Const(0), to });
             }
             _ => self.push(store(place, value)),
         }
@@ -598,7 +598,7 @@ impl Lower<'_> {
         let some = self.inner(|s| {
             let place = s.place(mem)?;
             let loaded = s.value("some", t);
-            s.push(k::Stmt::LoadSome { dst: loaded, place, from, to, other: init });
+            s.push(k::Stmt::LoadLanes { dst: loaded, place, from, to, other: init });
             s.push(k::Stmt::Set { var, value: k::Opnd::Val(loaded) });
             Ok(())
         })?;
@@ -632,7 +632,7 @@ impl Lower<'_> {
         let all = if self.on.is_none() { self.all_on(mask)? } else { None };
         let k::Opnd::Val(value) = self.whole(value)? else { return Err("a vector is stored as one value".to_string()) };
         let place = self.place(mem)?;
-        let mut some = vec![k::Stmt::StoreSome { place: place.clone(), value, from, to }];
+        let mut some = vec![k::Stmt::StoreLanes { place: place.clone(), value, from, to }];
         if !alike.is_always() {
             some = vec![k::Stmt::If { mask: alike, then: some, els: vec![] }];
         }

@@ -246,7 +246,7 @@ pub(in crate::kernel) enum Inst {
         left: u32,
     },
     /// A box of a tensor, given by its number, on an mbarrier of a slot. `first`: the number of the slot's first mbarrier.
-    CopyTensor {
+    TmaLoad {
         to: Access,
         on: Access,
         first: u32,
@@ -255,7 +255,7 @@ pub(in crate::kernel) enum Inst {
         all: bool,
     },
     /// A box of a tensor, the other way.
-    StoreTensor {
+    TmaStore {
         from: Access,
         tensor: usize,
         to: Box<[Expr]>,

@@ -151,7 +151,7 @@ fn addressed(body: &[Stmt]) -> bool {
 }
 
 fn has_tiles(body: &[Stmt]) -> bool {
-    any(body, |stmt| matches!(stmt, Stmt::TileLoad { .. } | Stmt::TileStore { .. } | Stmt::TileDot { .. }))
+    any(body, |stmt| matches!(stmt, Stmt::AmxLoad { .. } | Stmt::AmxStore { .. } | Stmt::AmxDot { .. }))
 }
 
 fn any(body: &[Stmt], of: impl Fn(&Stmt) -> bool) -> bool {
@@ -385,7 +385,7 @@ impl Compiler<'_> {
                 };
                 Inst::Store { value: self.opnd(value, lanes)?, access: self.access(place, lanes, mask, *order)? }
             }
-            Stmt::LoadSome { dst, place, from, to, other } => {
+            Stmt::LoadLanes { dst, place, from, to, other } => {
                 let (dst, lanes) = self.vector(*dst)?;
                 let other = match other {
                     Opnd::Val(v) if self.ty(*v)?.lanes == 1 => self.opnd(other, 1)?,
@@ -398,7 +398,7 @@ impl Compiler<'_> {
                 }
                 return Ok(());
             }
-            Stmt::StoreSome { place, value, from, to } => {
+            Stmt::StoreLanes { place, value, from, to } => {
                 let (value, lanes) = self.vector(*value)?;
                 for lane in 0..lanes {
                     let access = self.lane(place, (from, to), lane)?;
@@ -422,7 +422,7 @@ impl Compiler<'_> {
                 }
                 Inst::Merge { dst, a, b, lanes, width: *width, high: *high }
             }
-            Stmt::Every { dst, parts } => {
+            Stmt::Strided { dst, parts } => {
                 let (dst, lanes, of) = self.parts(*dst, parts)?;
                 let count = of.len() as u32;
                 if count == 0 || count >= lanes {
@@ -525,14 +525,14 @@ impl Compiler<'_> {
                 }
                 Inst::CopyAsync { to, from, bytes: *bytes }
             }
-            Stmt::CopyTensor { to, tensor, from, on, all } => {
+            Stmt::TmaLoad { to, tensor, from, on, all } => {
                 let (to, from) = self.boxed(*tensor, to, from)?;
                 let (on, first) = self.mbarrier(on)?;
-                Inst::CopyTensor { to, on, first, tensor: tensor.index(), from, all: *all }
+                Inst::TmaLoad { to, on, first, tensor: tensor.index(), from, all: *all }
             }
-            Stmt::StoreTensor { tensor, to, from } => {
+            Stmt::TmaStore { tensor, to, from } => {
                 let (from, to) = self.boxed(*tensor, from, to)?;
-                Inst::StoreTensor { from, tensor: tensor.index(), to }
+                Inst::TmaStore { from, tensor: tensor.index(), to }
             }
             Stmt::Registers { count, more } => Inst::Registers { count: *count, more: *more },
             Stmt::StoreCommit => Inst::StoreCommit,
@@ -584,7 +584,7 @@ impl Compiler<'_> {
                 }
                 Inst::LoadMatrix { dst, access, words, transposed: *transposed }
             }
-            Stmt::TileLoad { tile, place, by } | Stmt::TileStore { tile, place, by } => {
+            Stmt::AmxLoad { tile, place, by } | Stmt::AmxStore { tile, place, by } => {
                 let first = self.tile(*tile)?;
                 for row in 0..TILE_SIDE {
                     let mut place = place.clone();
@@ -593,13 +593,13 @@ impl Compiler<'_> {
                     let access = self.access(&place, TILE_SIDE, &Mask::default(), Order::Weak)?;
                     let first = first + row * TILE_SIDE;
                     self.emit(match stmt {
-                        Stmt::TileLoad { .. } => Inst::Load { dst: first, access, other: Arg { first, stride: 1 } },
+                        Stmt::AmxLoad { .. } => Inst::Load { dst: first, access, other: Arg { first, stride: 1 } },
                         _ => Inst::Store { value: Arg { first, stride: 1 }, access },
                     });
                 }
                 return Ok(());
             }
-            Stmt::TileDot { of, sums, a, b } => {
+            Stmt::AmxDot { of, sums, a, b } => {
                 let [sums, a, b] = [self.tile(*sums)?, self.tile(*a)?, self.tile(*b)?];
                 let (op, ty) = of.op();
                 for (row, k) in (0..TILE_SIDE).flat_map(|row| (0..TILE_SIDE).map(move |k| (row * TILE_SIDE, k))) {

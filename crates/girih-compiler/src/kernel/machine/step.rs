@@ -243,10 +243,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 return Ok(Flow::GaveWay);
             }
             Inst::CopyAsync { to, from, bytes } => self.copy(block, at, (to, from), *bytes)?,
-            Inst::CopyTensor { to, on, first, tensor, from, all } => {
+            Inst::TmaLoad { to, on, first, tensor, from, all } => {
                 self.copy_box(block, at, (to, (on, *first)), (*tensor, from), *all)?
             }
-            Inst::StoreTensor { from, tensor, to } => self.store_box(block, at, from, *tensor, to)?,
+            Inst::TmaStore { from, tensor, to } => self.store_box(block, at, from, *tensor, to)?,
             Inst::Registers { .. } => {}
             Inst::StoreCommit => self.commit_stores(block, at),
             Inst::StoreWait { left } => self.wait_stores(block, at, *left),

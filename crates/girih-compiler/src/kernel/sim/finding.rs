@@ -670,8 +670,8 @@ fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut 
         let around = own.or(around);
         let copied = match stmt {
             Stmt::CopyAsync { .. } => Copied::ByThread,
-            Stmt::CopyTensor { .. } => Copied::ByTma,
-            Stmt::StoreTensor { .. } => Copied::Back,
+            Stmt::TmaLoad { .. } => Copied::ByTma,
+            Stmt::TmaStore { .. } => Copied::Back,
             Stmt::Wgmma { .. } => Copied::Multiplied,
             _ => Copied::Not,
         };

@@ -193,9 +193,7 @@ fn name(kernel: &Kernel, body: &[Stmt], next: &mut u32, out: &mut BTreeMap<u32, 
             | Stmt::Rmw { place: Address::Mem { base, .. }, .. }
             | Stmt::Cas { place: Address::Mem { base, .. }, .. }
             | Stmt::CopyAsync { from: Address::Mem { base, .. }, .. } => Some(*base),
-            Stmt::CopyTensor { tensor, .. } | Stmt::StoreTensor { tensor, .. } => {
-                kernel.tensors.get(*tensor).map(|t| t.base)
-            }
+            Stmt::TmaLoad { tensor, .. } | Stmt::TmaStore { tensor, .. } => kernel.tensors.get(*tensor).map(|t| t.base),
             _ => None,
         };
         if let Some(val) = base.and_then(|base| kernel.vals.get(base)) {

@@ -447,7 +447,7 @@ impl Compiler<'_> {
             Stmt::For(l) => {
                 let bounds = [self.expr(&l.lo)?, self.expr(&l.hi)?, self.expr(&l.step)?];
                 let fold = match (&l.combine, l.place) {
-                    (Some(c), Place::Vector { .. } | Place::Thread | Place::Lanes | Place::Member)
+                    (Some(c), Place::Vector { .. } | Place::Thread | Place::Lanes | Place::ClusterBlock)
                         if l.kind == LoopKind::Reduce =>
                     {
                         Some((c, l.place))

@@ -17,7 +17,7 @@ use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
 use crate::tile::edit::const_trip;
-use crate::tile::rounds::GoesOn;
+use crate::tile::persistent_loop::GoesOn;
 use crate::tile::rules::spread_threads;
 
 /// Threads of the blocks of a cluster, and mbarriers, that Kernel IR counts together.

@@ -12,7 +12,7 @@ use super::line::{LoopRef, look, replace};
 use crate::loops::ir::*;
 use crate::tile::edit;
 use crate::tile::numbered::Numbered;
-use crate::tile::open::check_bounds;
+use crate::tile::tile_nest::check_bounds;
 
 pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], name: &str) -> Result<(), String> {
     let Some(first) = loops.first() else { return Err("expected the loops to fuse".into()) };

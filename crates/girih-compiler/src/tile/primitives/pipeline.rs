@@ -115,7 +115,7 @@ fn fits(kernel: &Kernel, ctx: &Context, f: &For, depth: u32, (all, behind): (u64
 /// `behind` what may have the bytes of all slots.
 pub fn needed(stages: &[Stmt], size: u64, depth: u64, (all, behind): (u64, u64)) -> u64 {
     // The places of boxes are multiples of up to 1024 bytes, and TMA counts bytes in shared memory too.
-    let all = all + stages.iter().filter(|s| s.filled(Filled::Tensor)).count() as u64 * 1024;
+    let all = all + stages.iter().filter(|s| s.filled(Filled::Tma)).count() as u64 * 1024;
     all + (depth - 1) * size + behind.saturating_sub(depth * size)
 }
 
@@ -143,7 +143,7 @@ pub fn can_have_roles(kernel: &Kernel, f: &For, depth: u32, folds: bool) -> Resu
     let shared = |b: &BufId| kernel.bufs[*b].space == Space::Shared;
     let declares = |s: &Stmt| matches!(s, Stmt::Local { .. } | Stmt::Stage { .. });
     match () {
-        _ if !stages.iter().all(|s| s.filled(Filled::Tensor)) => Err("threads fill a stage of it"),
+        _ if !stages.iter().all(|s| s.filled(Filled::Tma)) => Err("threads fill a stage of it"),
         _ if depth < 2 => Err("it has one slot"),
         _ if effects(rest).bufs_written.iter().any(shared) || rest.iter().any(declares) => {
             Err("it computes what threads share")
@@ -158,7 +158,7 @@ pub fn can_overlap(f: &For) -> Result<(), &'static str> {
     let (stages, rest) = f.stages();
     match () {
         _ if !is_product(rest) => Err("its iterations do more than multiply"),
-        _ if !stages.iter().all(|s| s.filled(Filled::Tensor)) => Err("threads fill a stage of it"),
+        _ if !stages.iter().all(|s| s.filled(Filled::Tma)) => Err("threads fill a stage of it"),
         _ => Ok(()),
     }
 }

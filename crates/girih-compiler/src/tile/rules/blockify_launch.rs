@@ -6,10 +6,10 @@ use crate::tile::Context;
 use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::numbered::Numbered;
-use crate::tile::open::check_bounds;
 use crate::tile::primitives::bind::{self, To};
 use crate::tile::primitives::{self, LoopRef, Script, Step, sink};
 use crate::tile::rules::{site_of, spread_threads};
+use crate::tile::tile_nest::check_bounds;
 use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {

@@ -8,10 +8,10 @@ use crate::tile::Context;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::numbered::Numbered;
-use crate::tile::open::check_bounds;
 use crate::tile::primitives::split::Pieces;
 use crate::tile::rows::Around;
 use crate::tile::rules::cooperative_reduce;
+use crate::tile::tile_nest::check_bounds;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cluster_rows",
@@ -193,7 +193,7 @@ impl<'a> Rows<'a> {
                 Stmt::For(f) => part(&mut kernel, f, blocks),
                 s if is_stored(s) => {
                     let m = member(&mut kernel);
-                    edit::loop_with(m, Ix::Const(1), vec![s.clone()], |f| f.place = Place::Member)
+                    edit::loop_with(m, Ix::Const(1), vec![s.clone()], |f| f.place = Place::ClusterBlock)
                 }
                 s => s.clone(),
             });
@@ -235,7 +235,7 @@ fn part(kernel: &mut Kernel, f: &For, blocks: u32) -> Stmt {
     walk::subst_axes(&mut own.body, &mut |a| (a == f.axis).then(|| at.clone()));
     let combine = f.combine.clone().map(|c| Combine { ways: blocks, ..c });
     edit::loop_with(m, Ix::Const(blocks.into()), vec![Stmt::For(Box::new(own))], |over| {
-        (over.kind, over.place, over.combine) = (f.kind, Place::Member, combine);
+        (over.kind, over.place, over.combine) = (f.kind, Place::ClusterBlock, combine);
     })
 }
 

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::{members, walk};
+use crate::loops::{cluster_block, walk};
 use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit;
 use crate::tile::knobs::Knobs;
-use crate::tile::open::check_bounds;
 use crate::tile::primitives::bind::{self, To};
 use crate::tile::primitives::{self, Script, Step};
 use crate::tile::rows;
 use crate::tile::rules::{axis_site, cluster_rows};
 use crate::tile::target::MemoryKind;
+use crate::tile::tile_nest::check_bounds;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_reduce",
@@ -58,7 +58,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let most = longest(&p.body, lanes).clamp(1, ctx.target.axes.threads.into()) as u32;
     let asked = if is_alone(p, ctx, most) { ctx.target.axes.threads } else { ctx.knobs.threads };
     let threads = most.next_power_of_two().min(prev_power(asked)).max(lanes);
-    let clusters = p.body.iter().find_map(|s| walk::bodies(s).into_iter().find_map(|body| members::blocks(body)));
+    let clusters = p.body.iter().find_map(|s| walk::bodies(s).into_iter().find_map(|body| cluster_block::blocks(body)));
     let threads = match clusters {
         Some(blocks) => threads.min(prev_power(cluster_rows::MOST_THREADS / blocks)).max(lanes),
         None => cheapest(p, ctx, threads),

@@ -10,10 +10,10 @@ use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Scans};
 use crate::tile::edit::{self, Visit, const_trip};
-use crate::tile::open::check_bounds;
 use crate::tile::primitives::{Script, Step};
 use crate::tile::rows;
 use crate::tile::rules::axis_site;
+use crate::tile::tile_nest::check_bounds;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_scan",

@@ -64,7 +64,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             Err(why) => {
                 log.refused(site, why);
                 // What TMA fills is a pipeline, if only of one slot.
-                if !f.body.iter().any(|s| s.filled(Filled::Tensor)) {
+                if !f.body.iter().any(|s| s.filled(Filled::Tma)) {
                     return true;
                 }
                 1

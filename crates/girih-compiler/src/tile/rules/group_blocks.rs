@@ -10,10 +10,10 @@ use crate::tile::blocking::Blocks;
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost, Product};
 use crate::tile::edit::{const_trip, most_trips};
+use crate::tile::l2_reuse::Waves;
 use crate::tile::matrix;
 use crate::tile::primitives::{self, LoopRef, Step};
 use crate::tile::rules::site_of;
-use crate::tile::waves::Waves;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "group_blocks",
@@ -35,7 +35,7 @@ Which block has which number makes no difference but to caches. A block computes
 the loops become the grid; the last group has the rows that are left.
 
 How many rows a group has follows from the blocks that run at once, the bytes of operands that their rows and columns have and
-what L2 keeps (`tile/waves.rs`); the trace says what comes from memory with and without.
+what L2 keeps (`tile/l2_reuse.rs`); the trace says what comes from memory with and without.
 
 Knob: `group`, the rows of a group; 0 turns the rule off.
 

@@ -9,9 +9,9 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
-use crate::tile::open::check_bounds;
 use crate::tile::rules::spread_threads;
 use crate::tile::target::MemoryKind;
+use crate::tile::tile_nest::check_bounds;
 use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {

@@ -34,7 +34,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut loops = vec![];
     // What fills a box says one copy.
-    let enter = |s: &Stmt| !s.filled(Filled::Tensor);
+    let enter = |s: &Stmt| !s.filled(Filled::Tma);
     primitives::look_where(p, &enter, &mut |at, f| {
         let Some(copies) = unroll::copies(f).filter(|_| f.place == Place::None) else { return true };
         let site = axis_site(p, f.axis);

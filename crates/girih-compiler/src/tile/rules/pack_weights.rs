@@ -14,9 +14,9 @@ use crate::tile::Context;
 use crate::tile::blocking::panel_width;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
-use crate::tile::open::{Side, is_word, multiplies, slice};
 use crate::tile::rules::pair_terms;
 use crate::tile::steps::{known_at_load, pointer, set_params};
+use crate::tile::tile_nest::{Side, is_word, multiplies, slice};
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "pack_weights",

@@ -12,9 +12,9 @@ use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit;
-use crate::tile::open::{slice, sum, widened};
 use crate::tile::rules::{axis_site, site_of};
 use crate::tile::target::MatrixUnit;
+use crate::tile::tile_nest::{slice, sum, widened};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "pair_terms",

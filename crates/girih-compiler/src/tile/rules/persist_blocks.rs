@@ -5,9 +5,9 @@ use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::cost::{OTHER_REGISTERS, room};
 use crate::tile::edit::const_trip;
+use crate::tile::persistent_loop::GoesOn;
 use crate::tile::primitives::{self, LoopRef, Step};
 use crate::tile::reuse;
-use crate::tile::rounds::GoesOn;
 use crate::tile::rules::{axis_site, spread_threads};
 use crate::tile::target::MemoryKind;
 
@@ -90,7 +90,7 @@ fn takers(p: &Kernel, ctx: &Context, over: &[&For], found: GoesOn<'_>) -> Result
             size += p.bufs[*buf].bytes();
         }
     }
-    let boxes = stages.iter().filter(|s| s.filled(Filled::Tensor)).count() as u64 * BOX_ALIGN;
+    let boxes = stages.iter().filter(|s| s.filled(Filled::Tma)).count() as u64 * BOX_ALIGN;
     let (own, behind) = reuse::bytes(p);
     let slots = u64::from(found.depth) * size;
     let (now, then) = (own - size + slots.max(behind + size) + boxes, own - size + slots + behind + boxes);

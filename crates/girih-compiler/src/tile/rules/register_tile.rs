@@ -1,7 +1,7 @@
 //! `register_tile`
 
 mod threads;
-mod tiles;
+mod amx;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,11 +109,11 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest, on_unit: &mut Vec<Strin
     let shape = nest.tile_shape(ctx, dtype)?;
     let place = check_body(kernel, nest, shape.cols)?;
     let mut out = vec![];
-    match tiles::whole(kernel, ctx, nest) {
+    match amx::whole(kernel, ctx, nest) {
         None => out.extend(in_vectors(kernel, nest, shape, &place, (0, nest.m), 0)),
         Some(whole) => {
             on_unit.push(kernel.bufs[nest.roles.acc].name.clone());
-            out.extend(tiles::products(kernel, nest, &whole));
+            out.extend(amx::products(kernel, nest, &whole));
             // The terms that fill no tile, and the rows.
             let left = [((0, whole.rows), whole.terms, nest.k), ((whole.rows, nest.m - whole.rows), 0, nest.k)];
             for (rows, from, to) in left {

@@ -6,10 +6,10 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
-use crate::tile::open::check_bounds;
 use crate::tile::primitives::{Script, Step};
 use crate::tile::rows;
 use crate::tile::rules::{axis_site, spread_threads};
+use crate::tile::tile_nest::check_bounds;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "share_rows",

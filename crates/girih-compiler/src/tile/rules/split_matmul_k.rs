@@ -16,10 +16,10 @@ use crate::tile::blocking::{Blocks, Extents, Types, blocks_of};
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::matrix;
-use crate::tile::open::*;
 use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::rules::site_of;
 use crate::tile::steps::{bytes_of, set_arrays};
+use crate::tile::tile_nest::*;
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_matmul_k",

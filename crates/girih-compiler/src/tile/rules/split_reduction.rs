@@ -11,7 +11,6 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
-use crate::tile::open::check_bounds;
 use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::primitives::split::Pieces;
 use crate::tile::rows::Around;
@@ -19,6 +18,7 @@ use crate::tile::rules::fold_columns::Columns;
 use crate::tile::rules::{cluster_rows, cooperative_reduce};
 use crate::tile::steps::{bytes_of, set_arrays};
 use crate::tile::target::Capability;
+use crate::tile::tile_nest::check_bounds;
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_reduction",

@@ -6,8 +6,8 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
-use crate::tile::open::check_bounds;
 use crate::tile::rules::site_of;
+use crate::tile::tile_nest::check_bounds;
 use crate::tile::wide;
 use rustc_hash::FxHashSet;
 
@@ -100,8 +100,8 @@ impl Spread<'_> {
         match &s {
             Stmt::For(f) if f.place == Place::Thread => out.push(s),
             // One thread begins it.
-            Stmt::Stage { filled: Filled::Tensor, .. } => out.push(s),
-            Stmt::For(f) if f.place == Place::Tensor => out.push(s),
+            Stmt::Stage { filled: Filled::Tma, .. } => out.push(s),
+            Stmt::For(f) if f.place == Place::TmaStore => out.push(s),
             Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
                 self.changed = true;
                 self.log.applied(site_of(&self.kernel, &s));

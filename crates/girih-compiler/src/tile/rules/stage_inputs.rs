@@ -1,6 +1,6 @@
 //! `stage_inputs`
 
-mod held;
+mod operand_types;
 mod shared;
 mod windows;
 pub(super) use windows::overlap;
@@ -15,9 +15,9 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
 use crate::tile::edit::{self, Visit, free_loop, new_axis};
-use crate::tile::open::{self, Extent};
 use crate::tile::rules::site_of;
 use crate::tile::target::Capability;
+use crate::tile::tile_nest::{self, Extent};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_inputs",
@@ -80,7 +80,7 @@ a small buffer. On a GPU also where it takes more than half of a block's shared 
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let narrowed = if ctx.target.has(Capability::Threads) { held::narrowed(p, ctx, log) } else { None };
+    let narrowed = if ctx.target.has(Capability::Threads) { operand_types::narrowed(p, ctx, log) } else { None };
     staged_in_place(narrowed.as_ref().unwrap_or(p), ctx, log).or(narrowed)
 }
 
@@ -91,7 +91,7 @@ fn staged_in_place(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             staged.insert(*buf);
         }
     });
-    let known = held::Known::of(p);
+    let known = operand_types::Known::of(p);
     let out = edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
         None => Visit::Into,
         // Whatever stops the nest stops the rules before and after too; they say why.
@@ -183,7 +183,7 @@ fn stage_nest(
     kernel: &mut Kernel,
     ctx: &Context,
     nest: &Nest,
-    (staged, known): (&BTreeSet<BufId>, &held::Known<'_>),
+    (staged, known): (&BTreeSet<BufId>, &operand_types::Known<'_>),
     site: &str,
     log: &mut Log,
 ) -> Result<Option<Vec<Stmt>>, String> {
@@ -200,7 +200,7 @@ fn stage_nest(
     let (a, b) = nest.operands()?;
     let mut reduce = nest.reduce.clone();
     let mut stages: Vec<Staged> = vec![];
-    let held = if shape.is_none() { held::types(known, ctx, nest, [&a, &b]) } else { Ok([None; 2]) };
+    let held = if shape.is_none() { operand_types::types(known, ctx, nest, [&a, &b]) } else { Ok([None; 2]) };
     let held = held.unwrap_or_else(|why| {
         log.skipped(format!("{site}, types of the matrix unit"), why);
         [None; 2]
@@ -314,7 +314,7 @@ fn pack(
         renamed.apply(&mut body);
         let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
         body.push(Stmt::Write { buf, idx: slab.loops.iter().map(|(axis, _)| Ix::Axis(*axis)).collect(), value });
-        let body = vec![open::loops(&slab.loops, body)];
+        let body = vec![tile_nest::loops(&slab.loops, body)];
         let read = Stmt::Read { dst: operand.value, buf, idx: slab.idx };
         return Ok(Staged { depth, stage: Stmt::Stage { buf, filled: Filled::Copied, body }, at, read, then: None });
     }

@@ -167,7 +167,7 @@ impl<'a> Output<'a> {
         }
         out.extend(copy.body(&mut made));
         if let Some(Stmt::For(f)) = out.last_mut() {
-            f.place = Place::Tensor;
+            f.place = Place::TmaStore;
         }
         Ok((made, out, copy.count()))
     }

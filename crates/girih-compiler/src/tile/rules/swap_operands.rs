@@ -11,10 +11,10 @@ use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART};
 use crate::tile::blocking::MOST_ROWS;
 use crate::tile::contraction::num_type;
-use crate::tile::open::{OpenNest, Side, Sum, slice};
 use crate::tile::rules::site_of;
 use crate::tile::rules::stage_inputs::overlap;
 use crate::tile::steps::known_at_load;
+use crate::tile::tile_nest::{OpenNest, Side, Sum, slice};
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "swap_operands",

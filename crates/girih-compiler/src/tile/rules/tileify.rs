@@ -12,9 +12,9 @@ use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
 use crate::tile::matrix;
-use crate::tile::open::*;
 use crate::tile::rules::site_of;
 use crate::tile::target::Capability;
+use crate::tile::tile_nest::*;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tileify",

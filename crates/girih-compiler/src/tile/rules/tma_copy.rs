@@ -84,7 +84,7 @@ impl Copies<'_> {
                 Ok(body) => {
                     self.log.applied(name);
                     self.changed = true;
-                    f.body[at] = Stmt::Stage { buf, filled: Filled::Tensor, body };
+                    f.body[at] = Stmt::Stage { buf, filled: Filled::Tma, body };
                 }
                 Err(why) => self.log.skipped(name, why),
             }

@@ -10,7 +10,7 @@ mod source;
 use super::entry::Entry;
 use super::{File, Library};
 use crate::error::Result;
-use crate::model::parts::Parts;
+use crate::model::plan_export::Parts;
 use crate::options::Options;
 use crate::system::machine::Cpu;
 

@@ -13,7 +13,7 @@ use super::archive;
 use super::source::Source;
 use crate::compile::cc::Compiler;
 use crate::error::Result;
-use crate::model::parts::{ALIGN, Parts};
+use crate::model::plan_export::{ALIGN, Parts};
 use crate::options::Options;
 
 /// The C, the header and, where it is large, the file of weights.

@@ -15,7 +15,7 @@ use super::super::{File, Library, header, label};
 use super::example::{self, Array};
 use super::source::{Source, comment};
 use crate::error::Result;
-use crate::model::parts::Parts;
+use crate::model::plan_export::Parts;
 use crate::options::Options;
 
 pub fn library(parts: &Parts<'_>, name: &str, options: &Options) -> Result<Library> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::held::conversions;
+use super::operand_types::conversions;
 use super::{Staged, checked, element, piece};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};

@@ -14,8 +14,8 @@ use crate::index::{Cmp, Cond, gcd};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit::{self, new_axis};
-use crate::tile::open::Extent;
 use crate::tile::rules::split_digits::{Digit, digits_of};
+use crate::tile::tile_nest::Extent;
 
 /// A copy of what windows lie on.
 pub(super) struct Slab {

@@ -11,11 +11,11 @@ use crate::loops::walk;
 use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp, convert};
 use crate::tile::Context;
+use crate::tile::causal_bounds::causal_bounds;
 use crate::tile::edit;
 use crate::tile::matrix;
-use crate::tile::open::*;
-use crate::tile::reach::last_keys;
 use crate::tile::rules::axis_site;
+use crate::tile::tile_nest::*;
 use sizes::{Room, sizes};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -264,7 +264,7 @@ fn seen(facts: &Facts, nest: &StreamNest<'_>, cuts: &Cuts) -> Ix {
     let Some(&(row, _)) = cuts.m.axes.first().filter(|_| cuts.m.axes.len() == 1) else { return last };
     let block = |d| cuts.outer.block(d);
     let (rows, keys) = (cuts.m.block as i64, cuts.keys.block as i64);
-    for key in last_keys(&all, nest.roles.score, nest.stream.axis) {
+    for key in causal_bounds(&all, nest.roles.score, nest.stream.axis) {
         // Of the block's rows the one that sees most.
         let Some((Ix::Const(by), rest)) = key.linear(row) else { continue };
         let far = if by > 0 { by * (rows - 1) } else { 0 };

@@ -7,7 +7,7 @@ use girih_compiler::graph::{Elem, Role};
 use super::binding::Binding;
 use super::digest::{self, Digest};
 use super::exec::{Call, Executable};
-use super::given::Given;
+use super::input_values::Given;
 use super::tensor::{RawTensor, Tensor};
 use super::{Model, cuda, inputs};
 use crate::error::{Error, Result};

@@ -15,7 +15,7 @@ use crate::num::op::Predicate;
 use crate::num::{DType, ScalarOp, convert, literal};
 
 /// The last keys that the conditions of a score let through, each for itself.
-pub fn last_keys(stmts: &[&Stmt], score: ValId, key: AxisId) -> Vec<Ix> {
+pub fn causal_bounds(stmts: &[&Stmt], score: ValId, key: AxisId) -> Vec<Ix> {
     let reach = Reach { stmts, key };
     let Some(Stmt::Let { op: ScalarOp::Select, args, .. }) = reach.made(score) else { return vec![] };
     let [Opnd::Val(cond), _, Opnd::Const { dtype, bits }] = args[..] else { return vec![] };
@@ -123,7 +123,7 @@ mod tests {
         let score = stmts.iter().rev().find_map(|s| walk::def(s)).unwrap();
         let name =
             |ix: &Ix| ix.eval(&|leaf| if *leaf == Ix::Axis(axes[0]) { 100 } else { leaf.as_const().unwrap_or(7) });
-        last_keys(&stmts, score, axes[1]).iter().map(|ix| name(ix).to_string()).collect()
+        causal_bounds(&stmts, score, axes[1]).iter().map(|ix| name(ix).to_string()).collect()
     }
 
     #[test]

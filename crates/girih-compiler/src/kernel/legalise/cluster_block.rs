@@ -14,7 +14,7 @@
 use super::vector::store;
 use super::{Lower, Res, Storage, blocks, ty};
 use crate::kernel::ir as k;
-use crate::loops::{ir as l, members};
+use crate::loops::{cluster_block, ir as l};
 
 impl Lower<'_> {
     pub(super) fn member_loop(&mut self, f: &l::For) -> Res<()> {
@@ -25,7 +25,7 @@ impl Lower<'_> {
         if let (l::LoopKind::Reduce, Some(c)) = (f.kind, &f.combine) {
             return self.combined_by_blocks(f, c, cluster);
         }
-        if members::is_whole(f, cluster) {
+        if cluster_block::is_whole(f, cluster) {
             return self.run(&f.body);
         }
         let then = self.inner(|s| s.run(&f.body))?;

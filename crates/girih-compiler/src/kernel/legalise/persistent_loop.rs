@@ -26,7 +26,7 @@ use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::walk;
-use crate::tile::rounds::GoesOn;
+use crate::tile::persistent_loop::GoesOn;
 
 impl Lower<'_> {
     /// The loop over the iterations that a block takes in turn.

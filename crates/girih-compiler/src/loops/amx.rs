@@ -21,32 +21,32 @@ pub const SIDE: u64 = 16;
 
 /// The types of the words of two tiles that are multiplied.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum TileTerms {
+pub enum AmxTerms {
     /// Pairs of bf16, whose sums are f32.
     Bf16,
     /// Four unsigned bytes by four signed ones, whose sums are i32.
     U8S8,
 }
 
-impl TileTerms {
-    pub const WORDS: [(&'static str, TileTerms); 2] = [("bf16", TileTerms::Bf16), ("u8s8", TileTerms::U8S8)];
+impl AmxTerms {
+    pub const WORDS: [(&'static str, AmxTerms); 2] = [("bf16", AmxTerms::Bf16), ("u8s8", AmxTerms::U8S8)];
 
     pub fn word(self) -> &'static str {
-        TileTerms::WORDS.iter().find(|(_, of)| *of == self).map_or("", |(word, _)| word)
+        AmxTerms::WORDS.iter().find(|(_, of)| *of == self).map_or("", |(word, _)| word)
     }
 
     /// The operation that multiplies two words and adds the products, and the type of the sums.
     pub fn op(self) -> (ScalarOp, DType) {
         match self {
-            TileTerms::Bf16 => (ScalarOp::DotF, DType::F32),
-            TileTerms::U8S8 => (ScalarOp::DotB, DType::I32),
+            AmxTerms::Bf16 => (ScalarOp::DotF, DType::F32),
+            AmxTerms::U8S8 => (ScalarOp::DotB, DType::I32),
         }
     }
 }
 
 /// Loops that form such a product.
 #[derive(Clone, Copy)]
-pub struct TileProduct<'a> {
+pub struct AmxProduct<'a> {
     /// Rows, columns and terms, and their axes.
     pub extents: [u64; 3],
     pub axes: [AxisId; 3],
@@ -54,20 +54,20 @@ pub struct TileProduct<'a> {
     pub a: &'a Stmt,
     pub b: &'a Stmt,
     pub sums: &'a Stmt,
-    pub of: TileTerms,
+    pub of: AmxTerms,
 }
 
-impl<'a> TileProduct<'a> {
+impl<'a> AmxProduct<'a> {
     /// # Errors
     /// Why the loops are not such a product.
-    pub fn of(kernel: &Kernel, rows: &'a For) -> Result<TileProduct<'a>, &'static str> {
+    pub fn of(kernel: &Kernel, rows: &'a For) -> Result<AmxProduct<'a>, &'static str> {
         let form = "it is not a product of tiles: rows, columns, and a sum of words";
         let [Stmt::For(cols)] = &rows.body[..] else { return Err(form) };
         let [Stmt::For(sum)] = &cols.body[..] else { return Err(form) };
         let [a, b, sums, Stmt::Let { dst, op, args }, written] = &sum.body[..] else {
             return Err(form);
         };
-        let of = TileTerms::WORDS.iter().map(|(_, of)| *of).find(|of| of.op().0 == *op).ok_or(form)?;
+        let of = AmxTerms::WORDS.iter().map(|(_, of)| *of).find(|of| of.op().0 == *op).ok_or(form)?;
         let loops = [rows, &**cols, &**sum];
         let kinds = [LoopKind::Free, LoopKind::Free, LoopKind::Reduce];
         if loops.iter().zip(kinds).any(|(f, kind)| f.kind != kind || f.combine.is_some()) {
@@ -104,9 +104,9 @@ impl<'a> TileProduct<'a> {
             f.hi.as_const().filter(|n| counts && *n > 0).map(|n| n as u64).filter(|n| n.is_multiple_of(SIDE))
         };
         let [Some(m), Some(n), Some(k)] = loops.map(extent) else { return Err("it has no whole number of tiles") };
-        let made = TileProduct { extents: [m, n, k], axes: loops.map(|f| f.axis), a, b, sums, of };
-        let turned = TileProduct { a: b, b: a, ..made };
-        let fits = [made, turned].into_iter().take(if of == TileTerms::Bf16 { 2 } else { 1 }).find(|p| p.lies(kernel));
+        let made = AmxProduct { extents: [m, n, k], axes: loops.map(|f| f.axis), a, b, sums, of };
+        let turned = AmxProduct { a: b, b: a, ..made };
+        let fits = [made, turned].into_iter().take(if of == AmxTerms::Bf16 { 2 } else { 1 }).find(|p| p.lies(kernel));
         fits.ok_or("its operands or sums do not lie as tiles have them")
     }
 

@@ -13,7 +13,7 @@ use girih_compiler::tile::target::Capability;
 
 use super::binding::Grid;
 use super::exec::{Call, Executable};
-use super::given::{Complete, Given};
+use super::input_values::{Complete, Given};
 use super::kernels::{grid_of, nameless};
 use super::load_order::largest_first;
 use super::tensor::{Tensor, bytes_of};

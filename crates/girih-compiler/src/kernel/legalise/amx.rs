@@ -12,12 +12,12 @@
 
 use super::{Lower, Res, Storage};
 use crate::kernel::ir as k;
+use crate::loops::amx::{AmxProduct, SIDE};
 use crate::loops::ir as l;
-use crate::loops::tiles::{SIDE, TileProduct};
 
 impl Lower<'_> {
     pub(super) fn product_of_tiles(&mut self, f: &l::For) -> Res<()> {
-        let p = TileProduct::of(self.src, f).map_err(|why| self.unplaced(f, why))?;
+        let p = AmxProduct::of(self.src, f).map_err(|why| self.unplaced(f, why))?;
         let [m, n, k] = p.axes;
         let [down, across, steps] = p.extents.map(|n| n / SIDE);
         if down > 2 || across > 2 {
@@ -32,26 +32,26 @@ impl Lower<'_> {
         self.check_rows(p.b, (k, p.extents[2]), (n, p.extents[1]))?;
         for (tile, at) in &sums {
             let (place, by) = self.tile_at(p.sums, p.axes, at, m)?;
-            self.push(k::Stmt::TileLoad { tile: *tile, place, by });
+            self.push(k::Stmt::AmxLoad { tile: *tile, place, by });
         }
         self.times(k, steps, 0, |s, step| {
             let term = k::Ix::mul(step, k::Ix::Const(SIDE as i64));
             for r in 0..down {
                 let (place, by) = s.tile_at(p.a, p.axes, &[at_tile(r), zero.clone(), term.clone()], m)?;
-                s.push(k::Stmt::TileLoad { tile: ROWS + r as u32, place, by });
+                s.push(k::Stmt::AmxLoad { tile: ROWS + r as u32, place, by });
             }
             for c in 0..across {
                 let (place, by) = s.tile_at(p.b, p.axes, &[zero.clone(), at_tile(c), term.clone()], k)?;
-                s.push(k::Stmt::TileLoad { tile: COLS + c as u32, place, by });
+                s.push(k::Stmt::AmxLoad { tile: COLS + c as u32, place, by });
             }
             for (tile, _) in &sums {
-                s.push(k::Stmt::TileDot { of: p.of, sums: *tile, a: ROWS + tile / 2, b: COLS + tile % 2 });
+                s.push(k::Stmt::AmxDot { of: p.of, sums: *tile, a: ROWS + tile / 2, b: COLS + tile % 2 });
             }
             Ok(())
         })?;
         for (tile, at) in &sums {
             let (place, by) = self.tile_at(p.sums, p.axes, at, m)?;
-            self.push(k::Stmt::TileStore { tile: *tile, place, by });
+            self.push(k::Stmt::AmxStore { tile: *tile, place, by });
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The part of a product that a processor's matrix unit computes (AMX): whole tiles of it, 32 x 32 sums at a time.
 
 use super::{At, within};
+use crate::loops::amx::{AmxProduct, AmxTerms, SIDE};
 use crate::loops::ir::*;
-use crate::loops::tiles::{SIDE, TileProduct, TileTerms};
 use crate::tile::Context;
 use crate::tile::contraction::{Nest, parts};
 use crate::tile::edit::{self, new_axis};
@@ -32,9 +32,9 @@ pub fn whole(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Option<Whole> {
     let mut copy = kernel.clone();
     let (row, col) = (At { first: 0, outer: None, size: MOST }, At { first: 0, outer: None, size: MOST });
     let Stmt::For(tried) = product(&mut copy, nest, [&row, &col], [SIDE, SIDE, terms]) else { return None };
-    let unit = match TileProduct::of(&copy, &tried).ok()?.of {
-        TileTerms::Bf16 => MatrixUnit::FloatTiles,
-        TileTerms::U8S8 => MatrixUnit::IntegerTiles,
+    let unit = match AmxProduct::of(&copy, &tried).ok()?.of {
+        AmxTerms::Bf16 => MatrixUnit::FloatTiles,
+        AmxTerms::U8S8 => MatrixUnit::IntegerTiles,
     };
     ctx.target.matrix_units.contains(&unit).then_some(Whole { rows, terms })
 }

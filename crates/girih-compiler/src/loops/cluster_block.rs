@@ -25,7 +25,7 @@ pub const MOST: i64 = 16;
 /// The loops over blocks of a cluster in the body of a loop over clusters.
 fn loops(body: &[Stmt]) -> impl Iterator<Item = &For> {
     body.iter().filter_map(|s| match s {
-        Stmt::For(f) if f.place == Place::Member => Some(&**f),
+        Stmt::For(f) if f.place == Place::ClusterBlock => Some(&**f),
         _ => None,
     })
 }
@@ -61,7 +61,7 @@ pub fn problem(kernel: &Kernel, nest: &For, f: &For) -> Option<&'static str> {
     }
     let scalar = |buf: &BufId| kernel.bufs.get(*buf).is_some_and(|b| b.shape.is_empty());
     let alike = |s: &Stmt| match s {
-        Stmt::For(f) => f.place == Place::Member,
+        Stmt::For(f) => f.place == Place::ClusterBlock,
         Stmt::Local { buf } | Stmt::Write { buf, .. } | Stmt::Read { buf, .. } => scalar(buf),
         Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } | Stmt::Load { order: Order::Weak, .. } => true,
         _ => false,

@@ -14,7 +14,7 @@ pub enum Left {
 pub fn used(kernel: &Kernel) -> Option<Left> {
     let (mut tiles, mut yields) = (false, false);
     statements(&kernel.body, &mut |stmt| {
-        tiles |= matches!(stmt, Stmt::TileLoad { .. });
+        tiles |= matches!(stmt, Stmt::AmxLoad { .. });
         yields |= matches!(stmt, Stmt::Yield { .. });
     });
     tiles.then_some(if yields { Left::SetUp } else { Left::Free })
