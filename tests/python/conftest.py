@@ -31,9 +31,15 @@ def until():
     return until
 
 
+def default_signals():
+    """Restores the signals that whoever runs tests in the background ignores."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.fixture
 def start(tmp_path):
-    """Starts this Python with arguments. It takes SIGINT, though the tests may run where that is ignored, and ends with
+    """Starts this Python with arguments. It takes signals, though the tests may run where they are ignored, and ends with
     the test; `process.communicate(timeout=start.deadline)` waits for it."""
     started = []
 
@@ -45,7 +51,7 @@ def start(tmp_path):
             text=True,
             cwd=tmp_path,
             env={**os.environ, **dict(env)},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=default_signals,
         )
         started.append(process)
         return process
@@ -82,6 +88,7 @@ def run(tmp_path):
             cwd=cwd or tmp_path,
             env={**os.environ, **dict(env)},
             timeout=timeout,
+            preexec_fn=default_signals,
         )
 
     return run

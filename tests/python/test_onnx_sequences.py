@@ -219,12 +219,12 @@ def test_what_lists_refuse():
 def test_lists_on_the_command_line(tmp_path):
     import subprocess
 
-    from girih import _library
+    from girih.tune import command
 
     file = of_lists([node("SequenceInsert", "s x", "t")], [("s", "seq"), ("x", "tensor")], [("t", "seq")])
     (tmp_path / "m.onnx").write_bytes(file.SerializeToString())
     given = ["s[0]=ones:f32[2]", "s[1]=zeros:f32[1]", "x=ones:f32[1]"]
-    done = subprocess.run([_library.find("girih"), "run", str(tmp_path / "m.onnx"), "--device", "eval",
+    done = subprocess.run([command(), "run", str(tmp_path / "m.onnx"), "--device", "eval",
                            *(word for spec in given for word in ("--arg", spec))], capture_output=True, text=True)  # fmt: skip
     for line in ("t[0] = [1.0, 1.0]", "t[1] = [0.0]", "t[2] = [1.0]"):
         assert line in done.stdout, done.stdout + done.stderr

@@ -198,13 +198,13 @@ def test_strings_on_the_command_line(tmp_path):
     import os
     import subprocess
 
-    from girih import _library
+    from girih.tune import command
 
     file = proto([node("Concat", "x k", "y", axis=0)], [("x", S, ["n"])], [("y", S)], {"k": words("a b")})
     (tmp_path / "m.onnx").write_bytes(file.SerializeToString())
 
     def run(*args):
-        return subprocess.run([_library.find("girih"), "run", str(tmp_path / "m.onnx"), "--device", "eval", *args],
+        return subprocess.run([command(), "run", str(tmp_path / "m.onnx"), "--device", "eval", *args],
                               capture_output=True, text=True, env=os.environ)  # fmt: skip
 
     assert 'y = ["new", "é", "a b"]  (string[3])' in run("--arg", 'x=["new", "é"]').stdout

@@ -95,10 +95,10 @@ fn run(case: &Case, scratch: &Path) -> (String, i32) {
         // Lines keep their numbers.
         *word = format!("\n\n{}", case.text.splitn(3, '\n').nth(2).unwrap_or_default());
     }
-    match args.iter().position(|w| w == "{}") {
-        Some(i) => args[i] = name,
-        None if case.name.ends_with(".py") => {}
-        None => args.insert(1, name),
+    match args.iter().any(|w| w == "{}") {
+        true => args.iter_mut().filter(|w| *w == "{}").for_each(|w| w.clone_from(&name)),
+        false if case.name.ends_with(".py") => {}
+        false => args.insert(1, name),
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_girih"));
     command.args(&args).current_dir(&folder).stdin(Stdio::null());

@@ -201,9 +201,12 @@ fn values_are_found_and_renamed() {
     let file = lab.file("renamed.mlir", &renamed);
     expect(&lab.girih(&["check", &file]), 0, "");
     assert_eq!(renamed.replace("%inside", "%in"), ADD);
-    for (name, why) in
-        [("1x", "is no name"), ("", "is no name"), ("a b", "is no name"), ("zero", "is defined already, on line 15")]
-    {
+    for (name, why) in [
+        ("1x", "is not a name"),
+        ("", "is not a name"),
+        ("a b", "is not a name"),
+        ("zero", "is defined already, on line 15"),
+    ] {
         ask["newName"] = json!(name);
         let answer = editor.asked("textDocument/rename", ask.clone());
         assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{name}: {answer}");

@@ -150,13 +150,14 @@ impl Drop for Lab {
     }
 }
 
-/// Prepares a process of a test: it can be interrupted, though the tests may run where SIGINT is ignored, and it ends with
+/// Prepares a process of a test: it can be interrupted, though the tests may run where SIGINT and SIGHUP are ignored, and it ends with
 /// the thread that started it.
 fn alone(command: &mut Command) {
     let prepare = || {
-        // SAFETY: both calls may be made between fork and exec.
+        // SAFETY: these calls may be made between fork and exec.
         unsafe {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
             #[cfg(target_os = "linux")]
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         }
