@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from girih import _library
+from girih.tune import command
 from girih.scripts import check_text
 from girih.scripts.signatures import Wrong, parse
 
@@ -48,7 +48,7 @@ def scaled(x, out, n, BLOCK: girih.constexpr):
 
 def girih(*args, **options):
     environment = {**os.environ, "GIRIH_PYTHON": sys.executable}
-    return subprocess.run([_library.find("girih"), *map(str, args)], capture_output=True, text=True, env=environment, **options)
+    return subprocess.run([command(), *map(str, args)], capture_output=True, text=True, env=environment, **options)
 
 
 @pytest.mark.parametrize("text", [SCRIPT, JIT], ids=["triton", "girih"])
