@@ -76,6 +76,7 @@ fn spread(k: usize) -> String {
 }
 
 /// A scalar of its own for each operation, `%s{k}`.
+#[allow(clippy::type_complexity)]
 fn scalars() -> [(&'static str, fn(usize) -> String); 4] {
     [
         ("branches", |k| {

@@ -279,12 +279,11 @@ pub fn change(
     Ok(())
 }
 
-/// Puts what `f` makes of a loop in its place.
-pub fn replace(
-    kernel: &mut Kernel,
-    at: LoopRef,
-    f: &mut dyn FnMut(&mut Kernel, &For) -> Result<Vec<Stmt>, String>,
-) -> Result<(), String> {
+/// The statements that replace a loop, or why there are none.
+pub type Rewrite<'a> = &'a mut dyn FnMut(&mut Kernel, &For) -> Result<Vec<Stmt>, String>;
+
+/// Replaces a loop by the statements that `f` makes of it.
+pub fn replace(kernel: &mut Kernel, at: LoopRef, f: Rewrite<'_>) -> Result<(), String> {
     let mut seen = vec![0u32; kernel.axes.len()];
     let mut body = std::mem::take(&mut kernel.body);
     let done = replace_in(&mut body, at, &mut seen, kernel, f);
@@ -297,7 +296,7 @@ fn replace_in(
     at: LoopRef,
     seen: &mut [u32],
     kernel: &mut Kernel,
-    f: &mut dyn FnMut(&mut Kernel, &For) -> Result<Vec<Stmt>, String>,
+    f: Rewrite<'_>,
 ) -> Option<Result<(), String>> {
     for n in 0..body.len() {
         if let Stmt::For(l) = &body[n]

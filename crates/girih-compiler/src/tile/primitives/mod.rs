@@ -1,7 +1,7 @@
 //! Primitives of a schedule: each changes the loops of a kernel in one way, and has one rule for when that is legal.
 //!
 //! In: a kernel, and a [`Step`] that names loops or buffers of it. Out: the kernel changed, or a sentence that says why not. What
-//! the kernel computes stays as it is. Rules choose steps ([`Script`]); a person writes them as text ([`line`], `tile::schedule`).
+//! the kernel computes stays as it is. Rules choose steps ([`Script`]); a person writes them as text ([`mod@line`], `tile::schedule`).
 //!
 //! ```text
 //! fuse i, j -> b          split k by 256 -> kt, kk          unroll c

@@ -17,7 +17,7 @@ use crate::tile::edit;
 
 /// A reduction keeps `ways` vectors of accumulators.
 pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], lanes: u32, ways: u32) -> Result<(), String> {
-    if !lanes.is_power_of_two() || !ways.is_power_of_two() || lanes < 2 || lanes > 64 || ways > 16 {
+    if !lanes.is_power_of_two() || !ways.is_power_of_two() || !(2..=64).contains(&lanes) || ways > 16 {
         return Err(format!("{lanes} x {ways} are no powers of two from 2 to 64 and from 1 to 16"));
     }
     change(kernel, loops, &mut |kernel, f| legal(kernel, f), &mut |f| {

@@ -207,7 +207,7 @@ pub fn map(c: &mut Conv, op: &Op) -> Res<()> {
     let params = blocks.first().map(|b| b.args.clone()).unwrap_or_default();
     let shape = args.first().map(|&v| c.tile_ty(v).shape.clone()).unwrap_or_default();
     let n: u64 = shape.iter().product();
-    let fits = pack > 0 && n % pack == 0 && params.len() as u64 == args.len() as u64 * pack;
+    let fits = pack > 0 && n.is_multiple_of(pack) && params.len() as u64 == args.len() as u64 * pack;
     if !fits || args.is_empty() || args.iter().any(|&v| c.tile_ty(v).shape != shape) {
         return c.error(op, Code::OperandCount, "the function of `tt.map_elementwise` takes another number of values");
     }
