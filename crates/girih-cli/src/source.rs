@@ -143,7 +143,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     options.knobs = args.knobs.clone();
     if let Some(path) = &args.schedule {
         let schedule = schedule(path)?;
-        // What it was made with, but for what the command line says.
+        // The knobs that the schedule was made with; knobs of the command line come after them and win.
         options.tuned = false;
         options.knobs.splice(0..0, schedule.knobs().iter().cloned());
         options.schedule = Some(std::sync::Arc::new(schedule));
@@ -160,7 +160,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// Reads a schedule. What is no such file may be long, and is not read to its end.
+/// Reads a schedule. Any file may be named here, so reading stops behind the most bytes that a schedule can have.
 fn schedule(path: &Path) -> Result<Schedule, Failure> {
     let fail = |message: String| Failure::from(girih::Error::file(path, message));
     let mut bytes = Vec::new();

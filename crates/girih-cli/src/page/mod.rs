@@ -79,7 +79,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The same data with invisible characters escaped in every text.
+/// Returns the data with the invisible characters of every string escaped.
 fn seen(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(visible_lines(text).into_owned()),

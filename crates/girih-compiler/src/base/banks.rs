@@ -19,9 +19,9 @@ const BANKS: usize = 32;
 pub const BANK_BYTES: u64 = 4 * BANKS as u64;
 const NONE: u8 = u8::MAX;
 
-/// The place of a byte where the 16-byte pieces of rows are exchanged, so that pieces below each other lie in different
-/// banks: `swizzle` bytes are exchanged among each other, 32, 64 or 128; 0 for none. Bytes are counted from a multiple
-/// of eight times `swizzle`.
+/// Returns where a byte lies after the 16-byte pieces of rows are exchanged, so that pieces of one column are in different
+/// banks. Pieces are exchanged within `swizzle` bytes: 32, 64 or 128, or 0 for no exchange. Byte 0 must lie at a multiple
+/// of `8 * swizzle`.
 pub fn swizzled(byte: u64, swizzle: u32) -> u64 {
     let pieces = u64::from(swizzle / 16).saturating_sub(1);
     byte ^ (byte >> 7 & pieces) << 4

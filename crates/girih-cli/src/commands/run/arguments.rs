@@ -160,7 +160,7 @@ pub fn show(buffer: &Buffer) -> String {
     show_as(buffer, Elem::of(buffer.dtype()), &[])
 }
 
-/// The same of a model's tensor, whose integers may be unsigned, or stand for these words.
+/// Formats the elements of a model's tensor. Its integers may be unsigned, or index the strings in `words`.
 pub fn show_as(buffer: &Buffer, elem: Elem, words: &[&str]) -> String {
     let mut out = String::new();
     write_axis(&mut out, buffer, (elem, words), 0, 0, buffer.elements() > 1000);

@@ -215,7 +215,7 @@ impl<'a> Machine<'a> {
         self.budget.take(bytes)
     }
 
-    /// The same for memory that an operation is about to take.
+    /// Returns the trap if the memory that an operation is about to allocate exceeds the limit.
     pub fn room_for(&mut self, block: &Block, cx: Cx<'a>, bytes: Option<u64>) -> Result<(), Trap> {
         let trap = |why: TooMuch| (Code::OutOfMemory, format!("`{}` cannot be evaluated: {why}", cx.name()));
         let room = self.room(&block.calls, bytes).map_err(trap);
