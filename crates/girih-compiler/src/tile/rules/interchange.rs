@@ -360,6 +360,17 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_keep_an_element_each_are_folded_one_by_one() {
+        let scan = "loop kernel k(X: ptr f32, Y: ptr f32):\n  local t: f32[8, 16]\n  for a in 0..8: free\n    for b in 0..16: free\n      \
+            x: f32 = load X[a*16 + b]\n      t[a, b] = x\n  for j in 0..16: free\n    local s: f32\n    s = 0.0\n    for i in 0..8: serial\n      \
+            t0: f32 = t[i, j]\n      s0: f32 = s\n      s1: f32 = t0 + s0\n      s = s1\n      t[i, j] = s1\n  \
+            for c in 0..8: free\n    for d in 0..16: free\n      y: f32 = t[c, d]\n      store Y[c*16 + d] = y\n";
+        let made = text(&apply("interchange", &kernel(scan), &context()).0);
+        assert!(made.contains("for i in 0..8: serial\n    for j_1 in 0..16: free"), "{made}");
+        assert!(made.contains("t[i, j_1] = s1"), "{made}");
+    }
+
+    #[test]
     fn passes_over_columns_are_cut_apart() {
         let twice = COLUMN_SUMS.replace(
             "    t: f32 = s\n",

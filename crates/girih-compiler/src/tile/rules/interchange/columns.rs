@@ -205,7 +205,7 @@ fn rows(kernel: &mut Kernel, fold: For, columns: For) -> Stmt {
     let of = |fold: For, columns| {
         Stmt::For(Box::new(For { combine: None, contraction: None, body: vec![Stmt::For(Box::new(columns))], ..fold }))
     };
-    let kept = kept_once(&columns.body).filter(|_| columns.body.len() <= MOST_STATEMENTS);
+    let kept = kept_once(&columns.body, fold.axis).filter(|_| columns.body.len() <= MOST_STATEMENTS);
     let trip = const_trip(&fold).map(|n| n as i64);
     let together = trip.and_then(|n| TOGETHER.into_iter().find(|t| n > *t && n % t == 0));
     let (Some(trip), Some(together), Some(kept)) = (trip, together, kept) else { return of(fold, columns) };
@@ -248,19 +248,23 @@ fn rows(kernel: &mut Kernel, fold: For, columns: For) -> Stmt {
     Stmt::For(Box::new(For { axis: group, hi, combine: None, contraction: None, body, ..fold }))
 }
 
-/// The buffers that straight statements write, where they write nothing else and read each once, before.
-fn kept_once(body: &[Stmt]) -> Option<BTreeSet<BufId>> {
-    let (mut reads, mut written) = (BTreeMap::<BufId, usize>::new(), BTreeSet::new());
+/// The buffers that straight statements write, where they write nothing else and read each once, before, at the same element of
+/// every row: a buffer that has an element for each row is not kept from one row to the next.
+fn kept_once(body: &[Stmt], fold: AxisId) -> Option<BTreeSet<BufId>> {
+    let (mut reads, mut written) = (BTreeMap::<BufId, Vec<&[Ix]>>::new(), BTreeMap::<BufId, &[Ix]>::new());
     for s in body {
         match s {
-            Stmt::Read { buf, .. } if written.contains(buf) => return None,
-            Stmt::Read { buf, .. } => *reads.entry(*buf).or_default() += 1,
-            Stmt::Write { buf, .. } if !written.insert(*buf) => return None,
+            Stmt::Read { buf, .. } if written.contains_key(buf) => return None,
+            Stmt::Read { buf, idx, .. } => reads.entry(*buf).or_default().push(idx),
+            Stmt::Write { buf, idx, .. } if written.insert(*buf, idx).is_some() => return None,
             Stmt::Store { .. } => return None,
             _ => {}
         }
     }
-    written.iter().all(|b| reads.get(b) == Some(&1)).then_some(written)
+    let of_all_rows = |ix: &Ix| !ix.has_axis(fold) && ix.vals().is_empty();
+    let kept =
+        |(buf, idx): (&BufId, &&[Ix])| reads.get(buf).is_some_and(|r| r[..] == [*idx]) && idx.iter().all(of_all_rows);
+    written.iter().all(kept).then(|| written.into_keys().collect())
 }
 
 /// Rows whose sums are added up on their own before they are added to the others: errors of rounding grow with the length of
