@@ -183,6 +183,31 @@ fn softmax_is_one_kernel_that_keeps_its_row() {
     assert_eq!(kernels, 1);
 }
 
+/// Padding reads a kept row past its ends, where a load would have a mask: the evaluator refuses a read outside of a buffer.
+#[test]
+fn a_kept_row_is_read_within_its_bounds_under_a_mask() {
+    let mut c = Case::new();
+    let x = c.input("x", &[3, 9], Role::Argument);
+    let y = c.build("test", |b| {
+        let e = b.exp(x)?;
+        let sum = b.reduce(ReduceOp::Sum, e, &[1], true)?;
+        let outside = b.scalar_like(e, -1.0);
+        let padded = b.pad(e, &[Ix::Const(0), Ix::Const(2)], &[Ix::Const(0), Ix::Const(3)], outside)?;
+        b.sub(padded, sum)
+    });
+    c.output(y);
+    let xs = data(27, 11);
+    let (got, kernels) = c.run(&[], std::slice::from_ref(&xs));
+    let mut want = vec![];
+    for row in xs.chunks(9) {
+        let e: Vec<f64> = row.iter().map(|v| f64::from(*v).exp()).collect();
+        let sum: f64 = e.iter().sum();
+        want.extend((0..14i64).map(|at| e.get((at - 2) as usize).copied().filter(|_| at >= 2).unwrap_or(-1.0) - sum));
+    }
+    close(&got[0], &want);
+    assert_eq!(kernels, 1);
+}
+
 #[test]
 fn a_linear_layer_takes_its_bias_and_activation_with_it() {
     let (m, n, k) = (37, 50, 41);

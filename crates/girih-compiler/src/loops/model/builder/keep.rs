@@ -30,7 +30,11 @@ impl NestBuilder<'_> {
                 (same && done).then_some((k.buf, idx))
             })
         })?;
-        let idx: Vec<Ix> = idx;
+        let mut idx: Vec<Ix> = idx;
+        if !self.mask.is_always() {
+            idx =
+                idx.into_iter().zip(&self.kernel.bufs[buf].shape).map(|(at, n)| self.clamped(at, *n as i64)).collect();
+        }
         let info = &self.graph.values[v];
         let (name, dtype) = (info.name.clone(), info.elem.dtype);
         let depth = idx
@@ -40,6 +44,13 @@ impl NestBuilder<'_> {
             .unwrap_or(0)
             .max(coords.iter().map(|c| self.depth_of(c)).max().unwrap_or(0));
         Some(self.define(&name, dtype, depth, |dst| Stmt::Read { dst, buf, idx }))
+    }
+
+    /// A subscript that lies in `0..extent` wherever the mask does not hold either: reads of buffers have no masks.
+    fn clamped(&self, at: Ix, extent: i64) -> Ix {
+        let range = self.facts.range(&at);
+        let at = if range.hi >= i128::from(extent) { Ix::min(at, Ix::Const(extent - 1)) } else { at };
+        if range.lo < 0 { Ix::max(at, Ix::Const(0)) } else { at }
     }
 
     /// Writes a value just computed into a buffer for its row, if the loops that are open run over whole dimensions of it.
