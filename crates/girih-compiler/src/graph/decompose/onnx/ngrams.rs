@@ -101,7 +101,7 @@ fn lengths(pool: &[i64], starts: &[i64]) -> Result<Vec<Length>> {
         if begin > stop || stop > pool.len() || (end - start) % n != 0 {
             let have = pool.len();
             return Err(Refusal::new(format!(
-                "{start} to {end} of {have} elements are no n-grams of {n} elements each"
+                "elements {start} to {end} of {have} do not split into n-grams of {n} elements each"
             )));
         }
         let mut seen = std::collections::BTreeSet::new();

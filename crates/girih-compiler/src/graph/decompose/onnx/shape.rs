@@ -38,7 +38,7 @@ rules! {
     onnx_identity "`y = Identity(x)` --> `y = x`" {
         "onnx.Identity" | "onnx.OptionalGetElement" => old(|_, call| Ok(vec![call.arg(0)?])),
     }
-    onnx_has_element "Whether an optional operand is there.\n\n`y = OptionalHasElement(x)` --> `y = constant`" {
+    onnx_has_element "True if an optional operand is given.\n\n`y = OptionalHasElement(x)` --> `y = constant`" {
         "onnx.OptionalHasElement" => old(|b, call| Ok(vec![b.int_constant(Elem::BOOL, &[], &[call.opt(0).is_some().into()])])),
     }
     onnx_blocks "Moves blocks of pixels between channels and the plane.\n\n\
