@@ -219,7 +219,7 @@ impl Tile {
         if !good {
             return Err(NOT_ALIKE.to_string());
         }
-        // What is loaded for a column is loaded once for all rows.
+        // A load for a column happens once for all rows.
         let (of_col, of_element) = self.columns(before, i.axis, &j.body);
         let needed = refs(&of_element).vals_used;
         self.threads_around(kernel, |kernel, thread| {
@@ -323,7 +323,7 @@ pub struct Kept {
     left: bool,
     /// Where there are several steps of the sum: the axis over them.
     along: Option<AxisId>,
-    /// What the products read it as.
+    /// The value that products read from it.
     pub again: ValId,
 }
 
