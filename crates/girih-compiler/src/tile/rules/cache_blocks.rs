@@ -81,7 +81,7 @@ fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> 
     Ok(out)
 }
 
-/// Whether the rows of the left operand are read from memory as they lie there, a row's length apart.
+/// True if the rows of the left operand are read in place, a row's length apart in memory.
 fn in_place(nest: &Nest) -> bool {
     let of = |s: &Stmt| match s {
         Stmt::Load { dst, mem, .. } if *dst == nest.roles.a => mem.index.linear(nest.roles.m).map(|(by, _)| by),

@@ -38,7 +38,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let Some(blocks) = ctx.knobs.cluster.filter(|n| *n > 1) else { return vec![] };
-    // What has no pipeline is not worth a word.
+    // A nest without a pipeline is not worth a message.
     let Some((over, alike)) = blocks::alike(p, ctx, blocks) else { return vec![] };
     let Some((at, innermost)) = over.last() else { return vec![] };
     let site = axis_site(p, innermost.axis);

@@ -67,7 +67,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     }
 }
 
-/// Clusters of so many blocks, and what they take.
+/// Clusters of `blocks` blocks, and the seconds that they take.
 pub(super) struct Choice {
     pub blocks: u32,
     pub time: f64,
@@ -170,7 +170,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Seconds that it takes with so many blocks for a row.
+    /// The seconds that the kernel takes with `blocks` blocks for a row.
     fn seconds(&self, p: &Kernel, ctx: &Context, blocks: u32) -> Option<f64> {
         let made = self.clustered(p, blocks);
         let nest = made.body.iter().find(|s| matches!(s, Stmt::For(_)))?;
@@ -182,7 +182,7 @@ impl<'a> Rows<'a> {
         Some(Cost::of_nest(&ctx.target, nest, threads)?.time().max(latency) + meeting)
     }
 
-    /// The kernel with so many blocks for a row.
+    /// The kernel with `blocks` blocks for a row.
     fn clustered(&self, p: &Kernel, blocks: u32) -> Kernel {
         let mut kernel = p.clone();
         let mut facts = kernel.facts();
@@ -219,7 +219,7 @@ fn member(kernel: &mut Kernel) -> AxisId {
     kernel.axes.push(Axis { name: "m".into(), from: None })
 }
 
-/// A loop over a row as one over the blocks of a cluster, each of which has a part of it.
+/// A loop over a row as one over the blocks of a cluster, each with a part of the row.
 fn part(kernel: &mut Kernel, f: &For, blocks: u32) -> Stmt {
     let (length, count) = (const_trip(f).unwrap_or(0), u64::from(blocks));
     // Parts begin where wide accesses may, unless that leaves blocks without one.

@@ -101,7 +101,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     script.done()
 }
 
-/// Whether rows of that many elements, and the tiles that are made of them, leave a multiprocessor no room for a second block.
+/// True if rows of `length` elements, and the tiles that are made of them, leave a multiprocessor no room for a second block.
 fn is_alone(p: &Kernel, ctx: &Context, length: u32) -> bool {
     // The tiles of a tile program may stay in registers.
     if !p.open || ctx.knobs.threads < Knobs::default().threads {

@@ -63,7 +63,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             }
             Err(why) => {
                 log.refused(site, why);
-                // What TMA fills is a pipeline, if only of one slot.
+                // A stage that TMA fills needs a pipeline, if only of one slot.
                 if !f.body.iter().any(|s| s.filled(Filled::Tma)) {
                     return true;
                 }
@@ -76,7 +76,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     steps
 }
 
-/// Whether lanes fold rows of what a product makes, as in attention: they compute as long as the matrix unit, and blocks take turns at it.
+/// True if lanes fold rows of a product's result, as in attention: that takes as long as the matrix unit, which blocks use in turn.
 fn folds_rows(f: &For) -> bool {
     let mut found = false;
     walk::visit(&f.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.place == Place::Lanes));

@@ -54,7 +54,7 @@ fn pass(s: &Stmt) -> Option<&For> {
     (counts && (folds || each)).then_some(f)
 }
 
-/// What a pass reads, the same for all passes that read it: the load with the pass' axis by one name.
+/// The row that a pass reads: a load in which the axis of every pass has one name, so that it is equal for all passes over the row.
 #[derive(Clone, PartialEq)]
 struct Row {
     mem: Mem,

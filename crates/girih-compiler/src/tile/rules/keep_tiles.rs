@@ -190,7 +190,7 @@ struct Walked<'a> {
     tiles: BTreeSet<BufId>,
 }
 
-/// What the nests of a kernel do with its tiles.
+/// The uses that a kernel's nests make of its tiles.
 struct Found<'a> {
     kernel: &'a Kernel,
     threads: i64,

@@ -71,7 +71,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     steps
 }
 
-/// Bytes of the widest access, of which padded rows are multiples.
+/// The bytes of the widest access; padded rows are a multiple of it.
 const WIDEST: u64 = 16;
 /// Paddings that are tried.
 const MOST_STEPS: u64 = 4;

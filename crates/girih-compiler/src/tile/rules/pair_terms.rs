@@ -69,7 +69,7 @@ pub fn paired(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem)
         let mut found = vec![];
         sums_of(&p.body[at], &mut vec![], &mut found);
         if found.is_empty() {
-            // What a person's program multiplies is rounded as it says.
+            // The products of a person's program are rounded as it says.
             changed |= p.open && pair_folds(&mut kernel, ctx, at, &mut words, log);
             continue;
         }
@@ -238,7 +238,7 @@ fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> 
     }
     let operands = [slice(&all, &[x]), slice(&all, &[y])];
     let joined = [Joined::of(kernel, &operands[0], f.axis, 2)?, Joined::of(kernel, &operands[1], f.axis, 2)?];
-    // What else there is adds the product to the sum, and does the same for each term.
+    // The other statements add the product to the sum, in the same way for each term.
     let computed = slice(&all, &[product]);
     let rest: Vec<&Stmt> = all.iter().copied().filter(|s| !computed.iter().any(|c| std::ptr::eq(*c, *s))).collect();
     let adds = |s: &Stmt| match s {
@@ -294,7 +294,7 @@ fn sums_of<'a>(s: &'a Stmt, around: &mut Vec<&'a For>, out: &mut Vec<(&'a For, O
     around.pop();
 }
 
-/// What a loop sums up, or a loop that is the last thing in it does.
+/// The contraction of a loop, or of the loop that is the last statement in it.
 fn contraction(f: &For) -> Option<&Contraction> {
     match (&f.contraction, f.body.last()) {
         (Some(roles), _) => Some(roles),
@@ -305,15 +305,15 @@ fn contraction(f: &For) -> Option<&Contraction> {
 
 /// An element of an operand.
 struct Element<'a> {
-    /// What computes it.
+    /// The statements that compute it.
     made: Vec<&'a Stmt>,
     value: ValId,
-    /// What it is extended by to 16 bits.
+    /// The operation that extends it to 16 bits.
     extend: Option<ScalarOp>,
     joined: Option<Joined<'a>>,
 }
 
-/// What an element is taken from, and what that is extended by.
+/// The value that an element is taken from, and the operation that extends it.
 type Taken = (ValId, Option<ScalarOp>);
 
 impl<'a> Element<'a> {
@@ -336,10 +336,10 @@ struct Pairs<'a> {
     operands: [Element<'a>; 2],
     /// Which of them is the first of the operation.
     first: usize,
-    /// What else the loop does, but for the multiplication and the addition that are one operation now.
+    /// The other statements of the loop, without the multiplication and the addition that are one operation now.
     rest: Vec<&'a Stmt>,
     sum: ValId,
-    /// What the products are added to.
+    /// The value that the products are added to.
     before: Opnd,
     op: ScalarOp,
 }
@@ -545,7 +545,8 @@ fn operation(is_float: bool) -> (ScalarOp, MatrixUnit) {
     }
 }
 
-/// Whether what a product takes is a float, what it was before it was converted, and what that is extended by to 16 bits.
+/// For an operand of a product: true if it is a float, the value before its conversion, and the operation that extends that to 16
+/// bits.
 fn element(kernel: &Kernel, list: &[&Stmt], value: ValId) -> Result<(bool, ValId, Option<ScalarOp>), String> {
     let number = |v: ValId| match kernel.vals.get(v).map(|v| v.ty) {
         Some(Ty::Num(dtype)) => Ok(dtype),

@@ -55,7 +55,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Step> {
         over.push(f);
     }
     let made = match GoesOn::of(&over.last()?.body) {
-        // What has no pipeline is not worth a word.
+        // A nest without a pipeline is not worth a message.
         Ok(None) => return None,
         Ok(Some(_)) if nests > 1 => Err("the kernel has several nests of blocks".into()),
         Ok(Some(_)) if over.iter().any(|f| matches!(f.place, Place::Block { cluster: 1.., .. })) => {
@@ -134,7 +134,7 @@ fn count(takers: u64) -> Result<u32, Refusal> {
     u32::try_from(takers).map_err(|_| "there are too many".into())
 }
 
-/// The places of boxes are multiples of up to so many bytes.
+/// The places of boxes are multiples of at most this many bytes.
 const BOX_ALIGN: u64 = 1024;
 
 #[cfg(test)]

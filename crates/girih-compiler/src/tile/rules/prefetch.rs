@@ -45,7 +45,7 @@ const FORESEEN: u64 = 2048;
 const AHEAD: u64 = 2048;
 /// Pieces of more bytes are followed from their beginning.
 const LONGEST: u64 = 512;
-/// Of fewer iterations than so many times those that it asks ahead, a loop would ask for too much that it does not read.
+/// A loop needs this many times the iterations that it prefetches ahead: a shorter one would fetch too much that it does not read.
 const ROUNDS: u64 = 4;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
@@ -67,9 +67,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
-/// What to ask for in each iteration of a loop.
+/// The prefetches of each iteration of a loop.
 fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
-    // What was asked for once is not asked for again.
+    // A loop that prefetches already gets no more prefetches.
     if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
         return vec![];
     }
@@ -80,7 +80,7 @@ fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
     for (mem, inner) in &found {
         let bytes = mem.elem.bytes();
         let Some(stride) = affine::coef(&mem.index, f.axis, &varying) else { continue };
-        // What only the launch knows may be far.
+        // A stride that only the launch knows may be far.
         let far = stride.as_const().is_none_or(|n| {
             let apart = n.unsigned_abs().saturating_mul(bytes);
             apart > FORESEEN && apart.saturating_mul(trips) > 2 * cache

@@ -81,7 +81,8 @@ fn is_blocks(s: &Stmt) -> bool {
     matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
 }
 
-/// Whether what is done in a row goes through arrays of its own, which loops that threads can share fill.
+/// Checks that the work of a row goes through arrays of its own, and that threads can share the loops that fill them. `None` if
+/// not, and an error if blocks have no room for the arrays.
 fn shared(p: &Kernel, body: &[Stmt], ctx: &Context) -> Option<Result<(), String>> {
     let arrays: Vec<BufId> = body
         .iter()
@@ -105,7 +106,7 @@ fn shared(p: &Kernel, body: &[Stmt], ctx: &Context) -> Option<Result<(), String>
     Some(Ok(()))
 }
 
-/// Whether a free loop, within serial ones at most, has work for so many threads and writes one of the arrays.
+/// True if a free loop, within serial ones at most, has at least `least` iterations and writes one of the arrays.
 fn long(body: &[Stmt], arrays: &[BufId], least: u64) -> bool {
     body.iter().any(|s| match s {
         Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
@@ -147,7 +148,7 @@ mod tests {
         let made = text(&out);
         assert!(made.contains("  for b in 0..3: free block(x)\n    local row: f32[128]\n"), "{made}");
         assert!(made.contains("load x[b*128 + j]"), "{made}");
-        // Placed, a nest is no row any more.
+        // Once it is placed, a nest is not a row any more.
         assert!(apply("share_rows", &out, &gpu(&[])).1.applied.is_empty());
     }
 

@@ -96,7 +96,7 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     (out.steps.len() > plan.steps.len()).then_some(out)
 }
 
-/// Rows of a kernel, each of which is reduced.
+/// The rows of a kernel that reduces each of them.
 pub(super) struct Rows<'a> {
     /// Where the statement is that does it; `None` where there is one row.
     pub at: Option<usize>,
@@ -194,7 +194,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether what a row reads lies side by side.
+    /// True if the elements that a row reads lie side by side.
     fn runs_along(&self) -> bool {
         let varying = walk::refs(&self.reduce.body).vals_defined;
         self.reduce.body.iter().all(|s| match s {

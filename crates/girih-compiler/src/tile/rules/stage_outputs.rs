@@ -106,7 +106,7 @@ impl<'a> Output<'a> {
         all.then_some(Output { at, shape, i, j, mem, mask, value: *value, site: *site })
     }
 
-    /// What stands for the nest, and how it is copied.
+    /// The statements that replace the nest, and a description of the copy.
     fn staged(
         &self,
         kernel: &mut Kernel,
@@ -199,7 +199,7 @@ impl<'a> Output<'a> {
     }
 
     /// The nest with shared memory for its array, and the copy from there. With a swizzle the rows are split into parts of
-    /// so many bytes.
+    /// `swizzle` bytes.
     fn nests(&self, kernel: &mut Kernel, swizzle: Option<u64>) -> Vec<Stmt> {
         let [rows, cols] = self.shape;
         let elem = self.mem.elem;
@@ -247,7 +247,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Whether a buffer is the sum of a product that the matrix unit computes.
+/// True if a buffer is the sum of a product that the matrix unit computes.
 fn products(kernel: &Kernel, ctx: &Context, before: &[Stmt], acc: BufId) -> bool {
     let (mut found, mut all) = (false, true);
     walk::visit(before, &mut |s| {

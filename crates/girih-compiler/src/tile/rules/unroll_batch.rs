@@ -128,7 +128,7 @@ fn body(kernel: &mut Kernel, stmts: &[Stmt], acc: BufId, parts: &[BufId]) -> Res
     Ok(out)
 }
 
-/// Whether a loop goes through the batch: every access of the accumulator is at its axis.
+/// True if a loop goes through the batch: every access of the accumulator is at its axis.
 fn is_batch(f: &For, acc: BufId, count: u64) -> bool {
     let mut own = f.kind == LoopKind::Free && f.place == Place::None && const_trip(f) == Some(count);
     walk::visit(&f.body, &mut |s| match s {

@@ -80,7 +80,7 @@ mod tests {
         assert!(text(&schedule(&kernel(PRODUCT), &gpu(&[]))).contains("reduce warpgroup\n"));
     }
 
-    /// Their sums are no exact ones.
+    /// Their sums are not exact.
     #[test]
     fn products_of_f8_are_asked_for() {
         let f8 = PRODUCT

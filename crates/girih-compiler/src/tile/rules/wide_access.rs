@@ -69,7 +69,8 @@ fn at_once(kernel: &Kernel, ctx: &Context, f: &For, extent: u64) -> Vec<u64> {
     f.body.iter().map(of).collect()
 }
 
-/// A fold that the threads share in groups of neighbours: as many as every wide load takes, where each thread has some.
+/// A fold that the threads share in groups of neighbours. A group has no more elements than every wide load takes at once, and
+/// is small enough that each thread has one.
 fn in_groups(kernel: &mut Kernel, ctx: &Context, f: &For) -> Option<Stmt> {
     let extent = const_trip(f).filter(|_| f.lo.is_const(0))?;
     let ways = u64::from(f.combine.as_ref()?.ways);
