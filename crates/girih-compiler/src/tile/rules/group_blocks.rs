@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(
             log.applied,
             [
-                "contraction into acc: groups of 16 of 32 rows: 264 blocks at once have 38 MB of operands rather than 43 MB, of \
-              which L2 keeps 26 MB; 153 MB of operands come from memory rather than 171 MB"
+                "contraction into acc: groups of 16 of 32 rows: 264 blocks at once have 38 MB of operands rather than 43 MB, \
+              and L2 keeps 26 MB; 153 MB of operands come from memory rather than 171 MB"
             ]
         );
         assert!(
