@@ -7,8 +7,8 @@ time: see `Compiled._bind`. Outputs are allocated by PyTorch, with the strides t
 would give them. Results that are views, of inputs or of what is computed, are made by PyTorch's own view operations.
 
 Invariants: compiled code gets no tensor but through `Compiled._enter`, which looks at everything that the code relies on,
-and no number but one that the model accepts (`bind_symbols`). What does not fit raises before anything is computed, and
-nothing that was given is written to: whoever calls may compute the graph in another way.
+and no number but one that the model accepts (`bind_symbols`). An argument that does not fit raises before anything is computed
+or written to, so the caller may compute the graph in another way.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Compiled:
         self.frozen = options.get("freeze", False)
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **on_device(self.device, options))
-        # What cannot be lowered is known now, when PyTorch can still do it instead.
+        # Compile now: if a part cannot be lowered, PyTorch can still run it instead.
         #: How many kernels a run launches.
         self.kernels = self.model.compile()[0]
         self._bound: Any = None
@@ -167,7 +167,7 @@ class Compiled:
         return tuple(numbers)
 
     def misfit(self, args) -> str | None:
-        """What is wrong with the shapes of arguments, in one sentence; None where they fit."""
+        """The first misfit of the arguments' shapes, in one sentence; None if they fit."""
         env = dict(zip(self.symbols, (self.fixed or self.evaluate(args))[0]))
         for symbol, (lo, hi) in self.ranges.items():
             value = env[symbol]

@@ -239,8 +239,8 @@ class Writer:
         return {"t": name}
 
     def typed(self, name, value, constant=False):
-        """Name, dtype and shape of a fake tensor. What is made of constants alone may be on the processor, as an index `[0, 2]` is:
-        whoever runs the graph has its constants."""
+        """Name, dtype and shape of a fake tensor. A tensor that is made of constants alone may be on the processor, as an index
+        `[0, 2]` is: every runner of the graph has its constants."""
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"its result is a {type(value).__name__}, not a tensor")
         if value.device != self.document.device and not (constant and value.device == CPU):

@@ -20,7 +20,7 @@ import sympy
 __all__ = ["decided", "divisors", "divisors_of", "facts", "factors", "ranges"]
 
 
-#: What was found of an environment, by how many guards and replacements it had.
+#: The facts found in an environment, by how many guards and replacements it had.
 _known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 

@@ -330,7 +330,7 @@ def lift_sizes(module: torch.fx.GraphModule) -> None:
                 user.args = torch.fx.map_arg(user.args, lambda a, n=node, v=new: v if a is n else a)
                 user.kwargs = torch.fx.map_arg(user.kwargs, lambda a, n=node, v=new: v if a is n else a)
         graph.erase_node(node)
-    # What was built for larger expressions may come after what uses it.
+    # Nodes that were built for larger expressions may come after their users.
     drawn = [n.name for n in graph.nodes if n.op == "call_function" and is_random(n)]
     keep_order(module, drawn)
     module.recompile()

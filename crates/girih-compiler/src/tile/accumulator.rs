@@ -202,7 +202,7 @@ impl Tile {
         Ok(edit::loop_with(t, Ix::Const(self.threads() as i64), body, |f| f.place = Place::Thread))
     }
 
-    /// What is done with each element, row by row, by the thread that has it.
+    /// The work on each element, row by row, by the thread that has it.
     fn elements(&self, kernel: &mut Kernel, i: &For) -> Result<Stmt, String> {
         let Some((Stmt::For(j), before)) = i.body.split_last() else { return Err(NOT_ALIKE.to_string()) };
         let at = [Ix::Axis(i.axis), Ix::Axis(j.axis)];

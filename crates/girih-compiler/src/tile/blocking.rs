@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(panel_width(&narrow, DType::F64), 8);
     }
 
-    /// What was chosen before there was a cost model: halved until every multiprocessor has a block.
+    /// The choice before there was a cost model: halved until every multiprocessor has a block.
     fn halved(target: &Target, m: u64, n: u64) -> (u64, u64) {
         let (mut bm, mut bn) = (power(m).min(WIDEST), power(n).min(WIDEST));
         while m.div_ceil(bm) * n.div_ceil(bn) < u64::from(target.axes.workers) && bm * bn > SMALLEST {

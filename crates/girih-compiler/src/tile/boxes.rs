@@ -335,7 +335,7 @@ struct Bounded<'a> {
     facts: &'a Facts,
     written: &'a Written<'a>,
     parts: Vec<Part>,
-    /// What is left of the place in memory.
+    /// The rest of the place in memory.
     rest: Poly,
 }
 
@@ -380,7 +380,8 @@ impl Bounded<'_> {
         })
     }
 
-    /// What is below 0 as a place in a dimension: whose axes it has, and where the dimension's box begins and how far it goes.
+    /// Splits a difference that is below 0 into a place in a dimension: the dimension whose axes it has, and where its box begins and
+    /// how far it goes.
     fn sides(&self, below: &Poly) -> Result<(Option<usize>, (Poly, Poly)), String> {
         const MORE: &str = "its mask is more than the ends of its dimensions";
         let mut left = below.clone();

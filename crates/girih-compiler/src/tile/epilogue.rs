@@ -98,7 +98,7 @@ fn pair<'a>(s: &'a Stmt, shape: &[u64]) -> Option<(&'a For, &'a For)> {
     (open(i) && open(j) && extents == shape).then_some((i, j))
 }
 
-/// What is done with each sum, row by row: statements for a row, and for each element of it.
+/// The work on each sum, row by row: statements for a row, and for each element of it.
 struct After {
     i: AxisId,
     j: AxisId,

@@ -75,7 +75,7 @@ impl Entry {
         format!("s:{:03}_{word}", self.place.line)
     }
 
-    /// What is wrong with the line, at its place.
+    /// A diagnostic at the place of the line.
     pub fn wrong(&self, message: impl std::fmt::Display) -> Diagnostic {
         let frame = Frame { place: self.place.clone(), function: None };
         Diagnostic::error(Code::BadSchedule, message.to_string()).from([frame].into())

@@ -619,7 +619,7 @@ impl Outer {
         if self.stretches.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.stretch) }
     }
 
-    /// What is done for each stretch, in order.
+    /// The loop that runs a body for each stretch, in order.
     pub fn in_stretches(&self, body: Vec<Stmt>) -> Vec<Stmt> {
         self.in_first_stretches(self.stretches.clone(), body)
     }
@@ -632,7 +632,7 @@ impl Outer {
         vec![edit::loop_with(self.stretch, count, body, |f| f.kind = LoopKind::Serial)]
     }
 
-    /// What is done for each block.
+    /// The loops that run a body for each block.
     pub fn in_blocks(&self, mut body: Vec<Stmt>) -> Result<Stmt, String> {
         let single = self.grid.iter().all(|(_, n)| n.is_const(1));
         for (dim, (axis, count)) in (0u8..).zip(&self.grid) {

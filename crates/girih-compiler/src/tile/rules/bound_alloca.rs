@@ -232,7 +232,7 @@ impl Bound<'_> {
         })
     }
 
-    /// Where the memory of an address begins, and its bytes. What is not the block's own begins at 0 and has no end here.
+    /// Where the memory of an address begins, and its bytes. Memory that is not the block's own begins at 0 and has no end here.
     fn extent(&self, v: ValId) -> Option<Extent> {
         let mixed = self.mixed.as_ref()?;
         if let Some(known) = mixed.vals.get(&v) {

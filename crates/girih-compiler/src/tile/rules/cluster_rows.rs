@@ -30,10 +30,10 @@ for i in 0..4: free                              for b in 0..4: free block(x)
                                                        y[b, m2*8192 + j] = x[b, m2*8192 + j] / s
 ```
 
-What is stored once for a row, the first block of the cluster stores.
+The first block of the cluster stores a value that is stored once for a row.
 
-How many blocks a cluster has the estimate decides: bytes, latency, and what it takes the blocks to meet, beside a block for each
-row, and beside parts and a second kernel (`split_reduction`).
+The estimate decides how many blocks a cluster has: it compares bytes, latency, and the time in which the blocks meet with those of
+a block for each row, and of parts and a second kernel (`split_reduction`).
 
 Knob: `cluster_rows` (the blocks of a cluster; 1 turns the rule off).
 
@@ -92,7 +92,7 @@ struct Rows<'a> {
     at: Option<usize>,
     /// The loops over the rows, outermost first.
     free: Vec<&'a For>,
-    /// What is done in a row.
+    /// The work of a row.
     body: &'a [Stmt],
     count: u64,
     /// Elements of the longest loop over a row.

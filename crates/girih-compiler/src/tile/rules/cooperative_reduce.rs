@@ -32,12 +32,12 @@ for i in 0..512: free                            for b in 0..512: free block(x)
     y[i, j] = x[i, j] / s                            y[b, j] = x[b, j] / s
 ```
 
-What else is done in a row is left to `spread_threads`.
+The other work of a row is left to `spread_threads`.
 
-A row has one warp, whose lanes exchange what they have, or up to `threads` threads, which meet in shared memory: whichever takes
-less by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut,
-and of those that `cluster_rows` has given to clusters each block folds its part. Where a row and the tiles that are made of it take more
-than half of the shared memory, its block is alone and gets all threads that a block can have.
+A row gets one warp, whose lanes exchange their partial results, or up to `threads` threads, which combine them in shared memory:
+whichever takes less by the target's numbers, if the number of rows is known. If there are too few rows for the multiprocessors,
+`split_reduction` has cut them before, or `cluster_rows` has given them to clusters, and each block folds its part. If a row and the
+tiles that are made of it take more than half of the shared memory, its block is alone and gets all threads that a block can have.
 
 Knob: `threads` (256), the most for others; fewer where the reduction is short.
 

@@ -30,11 +30,11 @@ for j in 0..64: free                             for c in 0..4: free
                                                    out[j] = bins[0, j] + ... + bins[3, j_2]
 ```
 
-What is none of the numbers counts in a bin that nobody reads. Four copies of the bins take turns, so that equal neighbours do not
-wait for each other.
+An element that equals none of the numbers counts in a bin that nobody reads. Four copies of the bins take turns, so that equal
+neighbours do not wait for each other.
 
-Refuses fewer than eight numbers, for which vectors are as fast; numbers that do not start at 0 or are not as many as a constant
-says; and folds that do anything else.
+Refuses fewer than eight numbers, for which vectors are as fast; numbers that do not start at 0, or whose count is not a constant;
+and folds that do anything else.
 ",
     run,
 };
@@ -142,7 +142,7 @@ impl<'a> Counting<'a> {
             Ty::Num(d @ (DType::I32 | DType::I64)) => d,
             _ => return Err("it counts numbers of another type than i32 or i64"),
         };
-        // What is left of the fold without the number and the count.
+        // The rest of the fold, without the number and the count.
         let before = refs(&f.body[..of.at]).vals_defined;
         let mut varying: BTreeSet<ValId> = before.clone();
         let same = edit::invariant(&of.fold.body, f.axis, &before, &BTreeSet::from([of.acc]));

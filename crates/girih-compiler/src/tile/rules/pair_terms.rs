@@ -324,7 +324,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// What is known of a sum whose terms can be paired.
+/// A sum whose terms can be paired.
 struct Pairs<'a> {
     /// The loops of the sum, outermost first, and which of them the terms of a word follow each other in.
     loops: Vec<&'a For>,
@@ -571,7 +571,7 @@ fn byte(kernel: &Kernel, list: &[&Stmt], value: ValId) -> Option<(ValId, Signedn
     let ScalarOp::ExtI { sign, .. } = op else { return None };
     match kernel.vals.get(from)?.ty {
         Ty::Num(DType::I8) => Some((from, sign)),
-        // What was extended before keeps its sign.
+        // A value that was extended before keeps its sign.
         _ => byte(kernel, list, from).filter(|(_, first)| *first == Signedness::Unsigned || sign == Signedness::Signed),
     }
 }

@@ -26,7 +26,7 @@ for jb in 0..32: free block(y)                       for jb in 0..32: free block
 
 Iterations are independent of each other, so which block takes one makes no difference; their order is that of the grid,
 groups included. The pipeline goes on from one iteration to the next, and so do the phases of its mbarriers: that is
-derived when the loops become the grid. What else is in shared memory has bytes of its own then, since the slots are never free.
+derived when the loops become the grid. Other buffers in shared memory then have bytes of their own, since the slots are never free.
 
 By default this is done where a multiprocessor has room for one block: where it has room for two, one computes while the other
 begins or ends.

@@ -26,8 +26,8 @@ for kk in 0..256: reduce                         for kk in 0..256: reduce
                                                      ..
 ```
 
-What is asked for lies so many iterations ahead that some 2 KiB are on their way, at least 4 and at most 32. It need not be
-there: a prefetch cannot fail.
+A prefetch is for the data of a later iteration, at least 4 and at most 32 ahead, so that some 2 KiB are on their way. The data need
+not exist: a prefetch cannot fail.
 
 Knob: `prefetch` (0 turns the rule off).
 

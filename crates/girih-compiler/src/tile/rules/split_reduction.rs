@@ -102,7 +102,7 @@ pub(super) struct Rows<'a> {
     pub at: Option<usize>,
     /// The loops over the rows, outermost first; none where there is one row.
     pub free: Vec<&'a For>,
-    /// What is done in a row before and after its reduction.
+    /// The work of a row before and after its reduction.
     pub before: &'a [Stmt],
     pub reduce: &'a For,
     pub after: &'a [Stmt],

@@ -152,7 +152,7 @@ impl Products<'_> {
         let batch: Vec<AxisId> = self.joined(&left, &right, roles);
         let count = extent(&batch, &self.nest.free).ok_or("an extent is not a constant")?;
         let rows = times(&[count, n]);
-        // What is gathered now, and what is computed for no column.
+        // The elements that are gathered now, and the lanes that compute for no column.
         let gathered = match (piecemeal, right.apart) {
             (true, _) => times(&[n, k, ONE_BY_ONE]),
             (false, 1) => 0,

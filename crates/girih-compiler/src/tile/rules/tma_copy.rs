@@ -24,13 +24,13 @@ for kt in 0..112: serial                         for kt in 0..112: serial
                                                        a_s[i, kk] = v
 ```
 
-What the stage means stays written out; its masks are the extents of the tensor, past which TMA writes zeros. A dimension
+The meaning of the stage stays written out; its masks are the extents of the tensor, past which TMA writes zeros. A dimension
 without a mask goes as far as the loops do.
 
 Knob: `tma` (0 turns the rule off).
 
-Refuses what is no box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows that
-are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
+Refuses copies that are not a box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows
+that are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
 below each other and that are not 32, 64 or 128 bytes long, since TMA leaves no gaps between rows and a swizzle exchanges
 pieces of such rows only; loops in other loops, and kernels that store before the loop.
 ",

@@ -25,10 +25,11 @@ for v in 0..4: free unroll                       local x_w: f32[4]      for v in
                                                                           store C[t*4 + v] = y_w[v]
 ```
 
-What the threads of a block share is read and written so too, and rows that they fold together: each folds groups of neighbours. Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
+Buffers that the threads of a block share are accessed in the same way, and so are rows that threads fold together: each thread folds
+groups of neighbours. Arrays of a model start at multiples of 16 bytes; arrays of a tile program do if the program assumes it.
 
-Refuses loops of other lengths than 2, 4, 8 and 16, and accesses that do not start at a multiple of their size, or of whose elements
-a mask may hold for some only.
+Refuses loops of other lengths than 2, 4, 8 and 16, accesses that do not start at a multiple of their size, and accesses whose mask
+may hold for only some of their elements.
 ",
     run,
 };

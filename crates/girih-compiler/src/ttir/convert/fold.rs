@@ -273,7 +273,7 @@ fn map_elements(c: &mut Conv, op: &Op, body: &ast::Region, args: &[ValueId], par
 struct Memory {
     base: ValueId,
     elem: Elem,
-    /// What is stored for an element: memory holds no truth values and no addresses.
+    /// The type in which an element is stored: memory holds no truth values and no addresses.
     stored: DType,
 }
 

@@ -111,7 +111,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     match open[..] {
         [] => {}
         [d] => {
-            // What is kept, which may be empty, has no part in it.
+            // The extents that are kept, which may be 0, do not count.
             let without = |list: &[Ix]| -> Vec<Ix> {
                 let others = list.iter().enumerate().filter(|(at, n)| !kept.contains(at) && !n.is_const(-1));
                 others.map(|(_, n)| n.clone()).collect()
