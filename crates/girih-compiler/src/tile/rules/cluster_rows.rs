@@ -16,8 +16,8 @@ use crate::tile::tile_nest::check_bounds;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cluster_rows",
     doc: "\
-Gives each of a few long rows that are reduced to a cluster of blocks: every block has a part of the row, and all of them read from
-the shared memory of each other what the parts give.
+Assigns each row of a reduction with few, long rows to a cluster of blocks: every block has a part of the row, and all of them read
+the partial results from each other's shared memory.
 
 ```text
 for i in 0..4: free                              for b in 0..4: free block(x)
@@ -37,7 +37,7 @@ a block for each row, and of parts and a second kernel (`split_reduction`).
 
 Knob: `cluster_rows` (the blocks of a cluster; 1 turns the rule off).
 
-Refuses rows whose number or length the launch says, reductions in a fixed order, and kernels that keep more than scalars from one
+Refuses rows whose number or length only the launch knows, reductions in a fixed order, and kernels that keep more than scalars from one
 loop over a row to the next.
 ",
     run,

@@ -20,8 +20,8 @@ use crate::tile::tile_nest::check_bounds;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_reduce",
     doc: "\
-Gives a reduction to all threads of a block: each folds every so many'th element, then they combine what they have, by
-halving, in a fixed order. In an open kernel each row gets a block for that.
+Gives a reduction to all threads of a block: thread t of T folds the elements t, t + T, t + 2*T, ..., then the threads combine their
+partial results in a tree, in a fixed order. In an open kernel each row gets a block for that.
 
 ```text
 for i in 0..512: free                            for b in 0..512: free block(x)

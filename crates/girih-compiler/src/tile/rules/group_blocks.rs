@@ -18,8 +18,8 @@ use crate::tile::rules::site_of;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "group_blocks",
     doc: "\
-Numbers the blocks of a product so that those which run at the same time share rows and columns of the operands, of which L2 then
-keeps more: through a group of rows column by column, then through the next.
+Numbers the blocks of a product so that blocks which run at the same time share rows and columns of the operands, and L2 keeps more
+of these: column by column through a group of rows, then through the next group.
 
 ```text
 for jb in 0..32: free block(y)                   for jb in 0..32: free block(y)

@@ -10,8 +10,8 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "overlap_products",
     doc: "\
-Lets the product of an iteration of a pipeline go on while that of the next begins, so that the matrix unit does not wait for
-threads that wait for it.
+Overlaps the products of a pipeline: the product of an iteration still runs while that of the next begins, so that the matrix unit
+does not wait for threads that wait for it.
 
 ```text
 for kt in 0..56: serial pipeline(4)                     for kt in 0..56: serial pipeline(4, overlap)

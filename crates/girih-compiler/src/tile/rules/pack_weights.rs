@@ -36,8 +36,8 @@ Where the processor multiplies pairs, the terms of the sum are paired first (`pa
 
 Knob: `pack` (0 turns the rule off).
 
-Refuses what is not known when the model is loaded, extents that are not known at compile time, weights that are computed
-or differ along a batch, and those smaller than a panel.
+Refuses operands that are not known when the model is loaded, extents that are not known at compile time, and weights that are
+computed, differ along a batch, or are smaller than a panel.
 ",
     run,
 };

@@ -30,10 +30,10 @@ for k in 0..1024: reduce contraction               for k2 in 0..512: reduce cont
   acc <- fma(f32(x), f32(y), acc)                    acc <- dot2(x, y, acc)
 ```
 
-Where the memory of an operand runs along the sum, a word is one load. Words are packed as elements are (`stage_inputs`); those of
-weights once, when the model is loaded (`pack_weights`).
+If the memory of an operand runs along the sum, a word is one load. Words are packed like elements (`stage_inputs`); the words of
+weights are packed once, when the model is loaded (`pack_weights`).
 
-A model's sum of single products, as of one row by a matrix, is paired where both operands' memory runs along it:
+A model's sum of single products, as of one row by a matrix, is paired if the memory of both operands runs along it:
 
 ```text
 for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce combine add(s)
@@ -43,12 +43,12 @@ for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce comb
 
 Knob: `pairs` (0 turns the rule off).
 
-A sum over several axes, as of a convolution, is taken two at a time along one of them: where a word is one load, or else along the
-outermost that has an even number of terms.
+A sum over several axes, as of a convolution, is paired along one of them: an axis along which a word is one load, or else the
+outermost axis that has an even number of terms.
 
-Refuses floats of programs that are no models, whose sums keep their order, sums none of whose axes is known to have an even number
-of terms (bytes are taken by two where four do not divide it), operands of other types, products of few rows, whose words would
-be made for too few uses, and bf16 on processors of Intel's without a matrix unit, which multiply f32 faster.
+Refuses floats of tile programs, whose sums keep their order; sums without an axis that is known to have an even number of terms
+(bytes are taken by two where four do not divide it); operands of other types; products of few rows, whose words would have too
+few uses; and bf16 on Intel processors without a matrix unit, which multiply f32 faster.
 ",
     run,
 };

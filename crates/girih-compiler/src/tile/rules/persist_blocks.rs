@@ -14,8 +14,8 @@ use crate::tile::target::MemoryKind;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "persist_blocks",
     doc: "\
-Launches no more blocks than run at once; each takes every so many'th iteration, and fetches the first operands of the next one
-while it still stores what became of the one before.
+Launches only the blocks that run at once: block b of B takes the iterations b, b + B, b + 2*B, ..., and fetches the first operands of
+the next iteration while it still stores the results of the one before.
 
 ```text
 for jb in 0..32: free block(y)                       for jb in 0..32: free block(y, 132 in turn)
@@ -28,13 +28,13 @@ Iterations are independent of each other, so which block takes one makes no diff
 groups included. The pipeline goes on from one iteration to the next, and so do the phases of its mbarriers: that is
 derived when the loops become the grid. Other buffers in shared memory then have bytes of their own, since the slots are never free.
 
-By default this is done where a multiprocessor has room for one block: where it has room for two, one computes while the other
-begins or ends.
+By default the rule applies if a multiprocessor has room for one block only: with room for two, one computes while the other begins
+or ends.
 
-Knob: `persist`, how many blocks each multiprocessor has; 0 turns the rule off.
+Knob: `persist`, the number of blocks of each multiprocessor; 0 turns the rule off.
 
 Refuses grids whose blocks all run at once, kernels with several nests of blocks, blocks without a pipeline or with several,
-pipelines of unknown length, and those that fetch what the block computes; and where shared memory has no room.
+pipelines of unknown length, pipelines that fetch values that the block computes, and blocks that then do not fit shared memory.
 ",
     run,
 };

@@ -13,9 +13,9 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "prefetch",
     doc: "\
-Asks for memory some iterations before it is read, where a loop reads short pieces that lie far apart. A processor foresees
-what lies side by side, and what is a little further each time; but pieces on other pages come one after another, each as late
-as memory is, since what is computed between two of them fills the window in which it looks ahead.
+Prefetches memory some iterations before it is read, if a loop reads short pieces that lie far apart. A processor foresees accesses
+to contiguous memory and to small strides. Pieces on other pages, though, arrive one after another, each with the full latency of
+memory, since the work between two of them fills the window in which the processor looks ahead.
 
 ```text
 for kk in 0..256: reduce                         for kk in 0..256: reduce

@@ -14,9 +14,9 @@ use crate::tile::tile_nest::check_bounds;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "share_rows",
     doc: "\
-Gives each row of a nest a block, where what is done in a row goes through arrays of its own: a sort, whose steps compare pairs of an
-array, or a list of what meets in one place. The array becomes shared memory, and `spread_threads` gives each of the loops over it to
-the threads of the block.
+Gives each row of a nest a block if the work of a row goes through arrays of its own: a sort, whose steps compare pairs of an array,
+or a list of the elements that go to one place. The array becomes shared memory, and `spread_threads` gives each of the loops over it to the
+threads of the block.
 
 ```text
 for i in 0..64: free                             for b in 0..64: free block(x)
@@ -28,8 +28,8 @@ for i in 0..64: free                             for b in 0..64: free block(x)
       items[..], items[..] = ..                        items[..], items[..] = ..
 ```
 
-Refuses rows whose arrays do not fit shared memory or are shorter than two warps, and rows that are reduced, which are
-`cooperative_reduce`'s.
+Refuses rows whose arrays do not fit shared memory or are shorter than two warps. It leaves rows that are reduced to
+`cooperative_reduce`.
 ",
     run,
 };

@@ -13,8 +13,8 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "split_digits",
     doc: "\
-Makes a loop that counts several things at once a loop for each, so that what was a quotient or a remainder in each iteration is
-the axis of a loop, and conditions on it are tested outside of the others.
+Splits a loop that counts several things at once into a loop for each. A quotient or remainder of each iteration becomes the axis of
+a loop, and conditions on it are tested outside of the other loops.
 
 ```text
 for k in 0..576: free                            for k1 in 0..64: free
@@ -24,8 +24,8 @@ for k in 0..576: free                            for k1 in 0..64: free
                                                        p[k1*9 + k2*3 + k3] = %x
 ```
 
-Where the loop inside walks along a quotient or remainder of its own, so that its elements have to be found and tested one by one,
-digits that the conditions do not mention go inside of it: what is found for one serves them all.
+If the loop inside walks along a quotient or remainder of its own, so that its elements have to be found and tested one by one, digits
+that the conditions do not mention go inside of it: the place found for one serves them all.
 
 ```text
 for k in 0..576: free                            for k2 in 0..9: free
@@ -36,13 +36,14 @@ for k in 0..576: free                            for k2 in 0..9: free
                                                          p[k1*9 + k2, j1*14 + j2] = %x
 ```
 
-A fold that keeps its order, as the sum of a register tile, is split in the first way alone.
+A fold that keeps its order, as the sum of a register tile, is split in the first way only.
 
-An innermost loop, whose quotients belong to vectors, is split where it copies under conditions on them: the fastest digit is
-then the loop of the vectors; and where the fastest digit counts two to four kinds of elements that it stores in turn.
+An innermost loop, whose quotients belong to vectors, is split in two cases: if it copies under conditions on the quotients, where
+the fastest digit becomes the loop of the vectors; and if the fastest digit counts two to four kinds of elements that the loop
+stores in turn.
 
 Leaves alone other innermost loops, and the loops of a product. Refuses lengths that are not constants, unless they are multiples
-of such kinds, and divisors of which one does not divide the next, or the length.
+of such kinds, and divisors that do not divide the next one, or the length.
 ",
     run,
 };

@@ -24,8 +24,8 @@ use crate::tile::tile_nest::*;
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_matmul_k",
     doc: "\
-Cuts the sum of a contraction that has too few blocks for the multiprocessors into parts, which different blocks compute. A
-second kernel adds the parts, the first one first, and does what follows the sum.
+Splits the sum of a contraction that has too few blocks for the multiprocessors into parts, which different blocks compute. A
+second kernel adds the parts, the first one first, and applies the operations that follow the sum.
 
 ```text
 for i in 0..32: free                             for part in 0..8: free
@@ -42,14 +42,14 @@ for i in 0..32: free                             for part in 0..8: free
                                                    store out[i*512 + j] = acc + b[j]
 ```
 
-There are as many parts as let all blocks run at once, each of at least eight stretches (`tile/blocking.rs`), or up to a
-quarter less where that divides the sum: otherwise the last part reads zeros past the end. Parts keep the type of the
-accumulator. They are added in one order, so results are the same on every run, and whatever follows the sum sees all of it.
+The number of parts lets all blocks run at once, each with at least eight stretches (`tile/blocking.rs`); it is up to a quarter
+less if that divides the sum. Otherwise the last part reads zeros past the end. Parts keep the type of the accumulator. They are
+added in one order, so results are the same on every run, and the operations after the sum see all of it.
 
-Knob: `split_k` (how many parts; 1 turns the rule off). With it, products whose rows are known at launch only are split too.
+Knob: `split_k` (the number of parts; 1 turns the rule off). With it, products whose rows are known only at launch are split too.
 
 Refuses contractions of kernels that have blocks for more than half of the multiprocessors, sums of less than sixteen
-stretches, sums as long as the launch says, and nests that hold other loops than those of the sum.
+stretches, sums whose length only the launch knows, and nests that hold other loops than those of the sum.
 ",
     run,
 };

@@ -19,7 +19,7 @@ use crate::tile::tile_nest::{OpenNest, Side, Sum, slice};
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "swap_operands",
     doc: "\
-Makes the rows of a product its columns, and its columns rows, where less is transposed or computed for nothing then.
+Swaps the rows and columns of a product if fewer elements are then transposed, or fewer lanes compute for nothing.
 
 ```text
 for i in 0..64: free                                 for i in 0..64: free
@@ -28,15 +28,15 @@ for i in 0..64: free                                 for i in 0..64: free
       acc <- fma(g[i*25088 + k], x[j*25088 + k], acc)      acc <- fma(x[j*25088 + k], g[i*25088 + k], acc)
 ```
 
-The right operand is read in vectors along the columns. Where its memory runs along the sum, all of it goes through a transposition
-when it is packed, while rows of the left one are read, or copied, as they lie. If both run along the sum, as in the gradient of a
-convolution's weights, or in `x @ w.T` with weights that come with the call, the smaller operand had better be the right one: then
-that and the result are transposed.
+The right operand is read in vectors along the columns. If its memory runs along the sum, packing transposes all of it, while rows
+of the left operand are read, or copied, in place. If both run along the sum, as in the gradient of a convolution's weights, or in
+`x @ w.T` with weights that come with the call, the smaller operand should be the right one: then that operand and the result are
+transposed.
 
-Windows are read in vectors along an image, whose rows seldom fill whole ones, and where short rows are numbered one behind the
-other, elements are gathered one by one. As the left operand they are read one by one in any case, out of a copy that they share
-(`stage_inputs`): vectors run along the channels of the output then, and rows of the image that were products of their own
-become rows of one.
+Windows are read in vectors along an image, whose rows seldom fill whole vectors; where short rows are numbered one after the
+other, elements are gathered one by one. As the left operand, windows are read one by one in any case, from a copy that they share
+(`stage_inputs`). Vectors then run along the channels of the output, and rows of the image that were separate products become rows
+of one product.
 
 Knob: `swap` (0 turns the rule off).
 

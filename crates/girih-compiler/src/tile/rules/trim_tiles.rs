@@ -12,8 +12,8 @@ use crate::tile::rules::{axis_site, mark_unroll};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "trim_tiles",
     doc: "\
-Ends loops that fill a buffer where nothing of it is read any more: a tile at the edge, or of fewer rows than it has room for, is
-computed as far as it goes.
+Ends loops that fill a buffer at the last element that is read: a tile at the edge, or one with fewer rows than it has room for, is
+computed only as far as its rows go.
 
 ```text
 for i1 in 0..4: free                                for i1 in 0..min(4, (n + 7)//8): free
@@ -23,12 +23,12 @@ for i in 0..min(32, n): free                        for i in 0..min(32, n): free
   store C[i] = acc[i]                                 store C[i] = acc[i]
 ```
 
-Operands that were copied for what is left out are not copied any more either.
+Operands of the elements that are left out are not copied any more either.
 
 Knob: `trim` (0 turns the rule off).
 
-Refuses innermost loops, short ones (`mark_unroll`), those that do more than write to buffers of the tile, and what is read to
-different ends.
+Refuses innermost loops, short loops (`mark_unroll`), loops that do more than write to buffers of the tile, and buffers that are read
+up to different ends.
 ",
     run,
 };

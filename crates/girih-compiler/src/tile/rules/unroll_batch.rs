@@ -11,7 +11,7 @@ use crate::tile::edit::{self, const_trip};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "unroll_batch",
     doc: "\
-Makes a product of tiles with a batch several products of matrices, each with an accumulator of its own.
+Splits a batched product of tiles into several products of matrices, each with an accumulator of its own.
 
 ```text
 local acc: f32[2, 32, 32]                        local acc_0: f32[32, 32]

@@ -31,8 +31,8 @@ for j in 0..n: free                              for j in 0..1: free
 ```
 
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to
-hold, and the innermost one also where its whole vectors end; where lanes can be off, the vectors at its edges keep their
-masks instead. Loops of unknown length stay whole.
+hold, and the innermost one also where its whole vectors end; if the machine can mask lanes off, the vectors at the edges keep
+their masks instead. Loops of unknown length stay whole.
 
 Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that hold anything but loads and
 arithmetic, and results or loads that lie apart.

@@ -13,8 +13,7 @@ use crate::tile::wide;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "wide_access",
     doc: "\
-Gives a thread the elements that lie side by side in one access: 16 bytes are one instruction, and of the memory's traffic
-nothing is fetched twice.
+Lets a thread access contiguous elements at once: 16 bytes are one instruction, and nothing is fetched from memory twice.
 
 ```text
 for v in 0..4: free unroll                       local x_w: f32[4]      for v in 0..4: free vector(4)
