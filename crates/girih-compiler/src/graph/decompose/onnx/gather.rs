@@ -32,7 +32,7 @@ rules! {
          `y = Compress(x, c)` --> `y = gather x[constant, ..]`" {
         "onnx.Compress" => old(compress),
     }
-    onnx_non_zero "The positions of what is not 0, of a tensor known when the model is compiled.\n\n\
+    onnx_non_zero "The positions of the elements that are not 0, of a tensor that is known when the model is compiled.\n\n\
          `y = NonZero(x)` --> `y = constant`" {
         "onnx.NonZero" => old(non_zero),
     }

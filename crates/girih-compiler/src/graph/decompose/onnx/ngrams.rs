@@ -8,8 +8,8 @@ use crate::index::{Cmp, Cond, Ix};
 use crate::num::op::Predicate;
 
 rules! {
-    onnx_ngrams "How often each n-gram of a list stands in a row: its elements at equal distances, of one more than the skips that are allowed \
-         at most; single elements count once. Counts, whether there are any, or counts, by a weight of the n-gram.\n\n\
+    onnx_ngrams "Counts each n-gram of a list in a row. Its elements lie at equal distances of at most one more than the allowed skips; \
+         single elements count once. The result is the count, 1 for any count above 0, or either times a weight of the n-gram.\n\n\
          `y = TfIdfVectorizer(x)` --> for each length and distance `sum over p of and over k (x[p + k * distance] == pool[.., k])`, \
          scattered to `ngram_indexes`\n\nRefuses strings, and an n-gram that is listed twice." {
         "onnx.TfIdfVectorizer" => old(ngrams),

@@ -8,11 +8,11 @@ use crate::graph::{Attr, Elem};
 use crate::index::{Cmp, Ix};
 
 rules! {
-    onnx_shape "The extents of a tensor, or their product, as i64: known when the model is compiled up to its symbols.\n\n\
+    onnx_shape "The extents of a tensor, or their product, as i64: they are known, up to symbols, when the model is compiled.\n\n\
          `y = Shape(x)` --> `y = constant or index of the extents`" {
         "onnx.Shape" | "onnx.Size" => old(shape),
     }
-    onnx_reshape "The elements in another shape; 0 keeps an extent (unless `allowzero`), -1 is what is left.\n\n\
+    onnx_reshape "The elements in another shape; 0 keeps an extent (unless `allowzero`), -1 stands for the rest.\n\n\
          `y = Reshape(x, shape)` --> `y = map x`\n\n\
          Refuses a shape that depends on the elements of an input." {
         "onnx.Reshape" | "onnx.Flatten" => old(reshape),
