@@ -45,7 +45,7 @@ pub(crate) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
     let out = (rule.run)(k, ctx, &mut log).unwrap_or_else(|| k.clone());
     let again = (rule.run)(&out, ctx, &mut Log::default());
     assert!(again.is_none(), "{name} is not idempotent:\n{}\n-->\n{}", text(&out), text(&again.unwrap()));
-    // What a rule makes reads back.
+    // The result of a rule reads back.
     assert_eq!(text(&kernel(&text(&out))), text(&out));
     (out, log)
 }
