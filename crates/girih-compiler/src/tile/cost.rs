@@ -141,7 +141,7 @@ impl Cost {
             Some(_) => gpu.products * 2.0 / size,
             None => gpu.peak / (p.acc.bytes() as f64 / 4.0).max(1.0),
         };
-        // The part of a thread's instructions for one element of the sum that compute: the others load its rows and columns
+        // The share of computing among a thread's instructions for one element of the sum: the others load its rows and columns
         // from shared memory, and do its share of the copies there.
         let accesses = |elements: f64| elements * size / ACCESS;
         let computing = match warps {
