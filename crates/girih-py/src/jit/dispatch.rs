@@ -126,7 +126,7 @@ impl Dispatcher {
 /// An array as it was found among the arguments of a call: where it is, and its layout unless that is row-major without gaps.
 pub type Look = (Array, Option<Layout>);
 
-/// What is known of an argument that is an array of NumPy's or PyTorch's and was seen by a launch before; `None` for others.
+/// Describes an array of NumPy or PyTorch whose class a launch has met before; `None` for other arguments.
 pub fn looked_at(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> Option<Look> {
     if NUMPY.get().is_some_and(|n| n.class == key::class_of(value)) {
         return key::numpy_array(value, name_of).ok();

@@ -270,7 +270,7 @@ impl Collected {
         }
     }
 
-    /// With room for the arguments of so many parameters.
+    /// With room for the arguments of a number of parameters.
     pub fn with_room(parameters: usize) -> Collected {
         let words = Vec::with_capacity(parameters + 8);
         Collected {

@@ -132,7 +132,7 @@ impl Negation {
         let size: usize = class.getattr("__basicsize__")?.extract()?;
         let (first, second): (usize, usize) =
             (plain.getattr("_cdata")?.extract()?, negated.getattr("_cdata")?.extract()?);
-        // A `Tensor` is a pointer to what `_cdata` tells the address of.
+        // A `Tensor` is one pointer, whose value `_cdata` tells.
         let holds = |tensor: &Bound<'_, PyAny>, at: usize, wanted: usize| {
             // SAFETY: the object is as large as its class says, and its words are aligned.
             unsafe { tensor.as_ptr().byte_add(at).cast::<usize>().read() == wanted }
