@@ -8,6 +8,7 @@ with an empty cache and with a filled one. The third has softmax and layer norm 
 in tile text, examples/softmax.mlir and examples/layer_norm.mlir, measured in turns. Each row shows its limit.
 """
 
+import importlib.util
 import json
 import statistics
 import subprocess
@@ -30,6 +31,26 @@ LAUNCHES, PROCESSES, ROUNDS = 5000, 5, 40
 def scaled_add(x, y, out, n, a, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, a * tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+SOURCES = [f"x{i}" for i in range(29)]
+
+
+def many_parameters():
+    """A kernel of 30 arrays, which Python reads from a file."""
+    path = Path(tempfile.mkdtemp()) / "sum_of_many.py"
+    loads = " + ".join(f"tl.load({x} + i)" for x in SOURCES)
+    path.write_text(
+        "import girih\nimport girih.language as tl\n\n\n@girih.jit\n"
+        f"def sum_of_many({', '.join(SOURCES)}, out, BLOCK: tl.constexpr):\n"
+        f"    i = tl.arange(0, BLOCK)\n    tl.store(out + i, {loads})\n"
+    )
+    made = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location("sum_of_many", path))
+    spec.loader.exec_module(made)
+    return made.sum_of_many
+
+
+sum_of_many = many_parameters()
 
 
 @girih.jit
@@ -106,7 +127,11 @@ def launches():
     try:
         import torch
 
-        rows.append(("PyTorch", with_arguments([torch.from_numpy(a) for a in arrays]), 12))
+        tensors = [torch.from_numpy(a) for a in arrays]
+        tuned = girih.autotune([girih.Config({"BLOCK": 1024})], key=["n"])(scaled_add)[(1,)]
+        rows.append(("PyTorch", with_arguments(tensors), 4))
+        rows.append(("PyTorch, autotuned", lambda: tuned(*tensors, n, 2.0), 5))
+        rows.append(("30 tensors of PyTorch", lambda: sum_of_many[(1,)](*[tensors[0]] * 29, tensors[2], BLOCK=1024), 8))
     except ImportError:
         pass
     return [(name, median(launch), limit, "us") for name, launch, limit in rows]

@@ -44,6 +44,22 @@ def problem(tensor: Any) -> Optional[str]:
     return None
 
 
+def negation() -> tuple:
+    """The address of PyTorch's own ``bool is_neg(const Tensor&)``, 0 where it is not found; and a tensor that is not negated
+    when it is read and one that is, to try it on."""
+    import ctypes
+    import os
+
+    torch = sys.modules["torch"]
+    plain = torch.zeros(2)
+    try:
+        library = ctypes.CDLL("libtorch_cpu.so", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        address = ctypes.cast(library["_ZN2at6native6is_negERKNS_6TensorE"], ctypes.c_void_p).value or 0
+    except (OSError, AttributeError):
+        address = 0
+    return address, plain, torch._neg_view(plain)
+
+
 def written(tensor: Any) -> None:
     """Counts a write to a tensor, as PyTorch's own operations do."""
     sys.modules["torch"].autograd.graph.increment_version(tensor)

@@ -119,21 +119,21 @@ class Autotuner(Wrapped):
         self.prune = prune_configs_by or {}
         self.cache_results = cache_results
         self.chosen: dict[tuple, Config] = {}
-        # The same with a cheaper key: element types, the values of the key, and the arguments by name.
-        self.quick: dict[tuple, Config] = {}
-        self.positions = [params.index(name) for name in self.key]
+        # The same for launches that Python need not look at; None where the kernel computes something before its launches.
+        self.quick = None
+        if isinstance(kernel, JITFunction):
+            self.quick = _girih.Choices(kernel._dispatcher, kernel._looks, [params.index(name) for name in self.key])
         self.choosing = threading.RLock()
         self.best_config: Config | None = None
         self.timings: dict[Config, float] = {}
 
     def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:
-        quick = self._quick(args, kwargs)
-        config = self.quick.get(quick) if quick is not None else None
-        if config is not None and config.pre_hook is None:
-            self.best_config = config
-            self.kernel.run(grid, *args, **kwargs, **config.kwargs)
+        if self.quick is not None and self.quick.launch(self, grid, args, kwargs):
             return
         arguments = self.named(args, kwargs)
+        given = next((n for c in self.configs for n in c.kwargs if n in arguments), None)
+        if given is not None:
+            raise TypeError(f"autotune chooses `{given}`, but the launch passes it as well")
         key = self._key(arguments)
         config = self.chosen.get(key)
         if config is None:
@@ -141,22 +141,9 @@ class Autotuner(Wrapped):
                 config = self.chosen.get(key) or self._choose(grid, args, kwargs, arguments, key)
                 self.chosen[key] = config
         self.best_config = config
-        if quick is not None and not kwargs.keys() & config.kwargs.keys():
-            self.quick[quick] = config
+        if self.quick is not None and config.pre_hook is None:
+            self.quick.add(args, kwargs, config, config.kwargs)
         self._launch(config, grid, args, kwargs, arguments)
-
-    def _quick(self, args: tuple, kwargs: dict[str, Any]) -> tuple | None:
-        """A key of a launch whose arguments Python need not look at; None for other launches."""
-        types = _girih.element_types(args)
-        if types is None or not all(at < len(args) for at in self.positions):
-            return None
-        if kwargs and not all(isinstance(v, (str, int, float)) for v in kwargs.values()):
-            return None
-        values = [args[at] for at in self.positions]
-        if not all(isinstance(v, (str, int, float)) for v in values):
-            return None
-        # 1, 1.0 and True are equal, and not the same key.
-        return types, *values, *map(type, values), *kwargs.items()
 
     def _key(self, arguments: dict[str, Any]) -> tuple:
         """The key's values, and the element types of all arrays."""
@@ -173,9 +160,6 @@ class Autotuner(Wrapped):
         self.kernel.run(grid, *args, **{**kwargs, **config.kwargs})
 
     def _choose(self, grid: Any, args: tuple, kwargs: dict, arguments: dict, key: tuple) -> Config:
-        given = next((n for c in self.configs for n in c.kwargs if n in arguments), None)
-        if given is not None:
-            raise TypeError(f"autotune chooses `{given}`, but the launch passes it as well")
         configs = self._pruned(arguments)
         mode = tuning()
         # How long the evaluator takes says nothing.

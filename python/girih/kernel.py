@@ -79,10 +79,15 @@ class JITFunction:
         specialise = weakref.WeakMethod(self._specialise)
         self._dispatcher = _girih.Dispatcher(parameters, lambda *a: specialise()(*a), describe_array, dtype_name)
 
+    @property
+    def _looks(self) -> tuple:
+        """The values outside, and how to compare them with those of now."""
+        return self._outside, self._look_outside
+
     # ---- launching
 
     def __getitem__(self, grid: Any) -> Callable:
-        return functools.partial(self.run, grid)
+        return _girih.OverGrid(self._dispatcher, grid, self.run, (self._outside, self._look_outside))
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(

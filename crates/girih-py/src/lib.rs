@@ -112,8 +112,9 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;
     module.add_function(wrap_pyfunction!(stop_launch, module)?)?;
-    module.add_function(wrap_pyfunction!(jit::element_types, module)?)?;
     module.add_class::<jit::Dispatcher>()?;
+    module.add_class::<jit::OverGrid>()?;
+    module.add_class::<jit::Choices>()?;
     module.add_class::<jit::Kernel>()?;
     Ok(())
 }

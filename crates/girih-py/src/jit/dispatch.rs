@@ -12,11 +12,12 @@ use girih::spec::MAX_GRID;
 use girih::{RawArgs, Reached};
 use girih_compiler::base::words::{did_you_mean, list, shorten};
 use pyo3::exceptions::{PyKeyError, PyRuntimeWarning, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::kernel::Kernel;
-use super::key::{self, Collected, Numpy, Role};
+use super::key::{self, Array, Collected, Numpy, Role};
 use super::layout::{self, Layout};
 use super::torch;
 
@@ -90,12 +91,87 @@ impl Dispatcher {
         kwargs: &Bound<'_, PyDict>,
         live: Vec<(u64, u64)>,
     ) -> PyResult<()> {
-        let bound = self.bind(py, args, kwargs)?;
-        let (collected, known) = self.find(py, settings, &bound)?;
-        let grid = self.grid(py, grid, &bound)?;
+        let bound = self.bind(py, args, kwargs, None)?;
+        // Above is `JITFunction.run`, and above that its caller.
+        self.launch_bound(
+            py,
+            Launch { grid, settings: Some(settings), bound: &bound, looks: Vec::new(), live, level: 2 },
+        )
+    }
+
+    /// The specialisation a call would launch.
+    fn kernel(
+        &self,
+        py: Python<'_>,
+        settings: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+    ) -> PyResult<Py<Kernel>> {
+        let bound = self.bind(py, args, kwargs, None)?;
+        Ok(self.find(py, Some(settings), &bound, Vec::new())?.1.kernel.clone_ref(py))
+    }
+
+    /// How many specialisations there are.
+    fn __len__(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Forgets all specialisations.
+    fn clear(&self) {
+        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(known);
+    }
+}
+
+/// An array as it was found among the arguments of a call: where it is, and its layout unless that is row-major without gaps.
+pub type Look = (Array, Option<Layout>);
+
+/// Describes an array of NumPy or PyTorch whose class a launch has met before; `None` for other arguments.
+pub fn looked_at(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> Option<Look> {
+    if NUMPY.get().is_some_and(|n| n.class == key::class_of(value)) {
+        return key::numpy_array(value, name_of).ok();
+    }
+    torch::described(value)
+}
+
+/// The values outside of a kernel that its specialisations depend on, by where they stand, and the function that compares them with
+/// those of now.
+#[derive(FromPyObject)]
+pub struct Outside(Py<PyDict>, Py<PyAny>);
+
+impl Outside {
+    /// Compares them, if there are any.
+    pub fn look(&self, py: Python<'_>) -> PyResult<()> {
+        if self.0.bind(py).is_empty() { Ok(()) } else { self.1.bind(py).call0().map(drop) }
+    }
+
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.0)?;
+        visit.call(&self.1)
+    }
+}
+
+/// A launch whose arguments have their parameters.
+pub struct Launch<'a, 'py> {
+    pub grid: &'a Bound<'py, PyAny>,
+    pub settings: Option<&'a Bound<'py, PyAny>>,
+    pub bound: &'a [Bound<'py, PyAny>],
+    /// By position, arrays that were looked at already.
+    pub looks: Vec<Option<Look>>,
+    pub live: Vec<(u64, u64)>,
+    /// How many frames of Python the line that launches is above.
+    pub level: i32,
+}
+
+impl Dispatcher {
+    /// Looks the specialisation up, or has it made, and runs it.
+    pub fn launch_bound(&self, py: Python<'_>, launch: Launch<'_, '_>) -> PyResult<()> {
+        let Launch { grid, settings, bound, looks, live, level } = launch;
+        let (collected, known) = self.find(py, settings, bound, looks)?;
+        let grid = self.grid(py, grid, bound)?;
         let kernel = known.kernel.get();
         if !collected.layouts.is_empty() {
-            self.warn_of_strides(py, &collected, &bound)?;
+            self.warn_of_strides(py, &collected, bound, level)?;
         }
         let Collected { slots, arrays, alive: _alive, on_device, .. } = collected;
         if let Some((name, _)) = &on_device
@@ -111,7 +187,7 @@ impl Dispatcher {
         {
             let writes = kernel.writes(py)?;
             let at = (at..arrays.len()).find(|&i| writes[i] && arrays[i].is_some_and(|a| !a.writable)).unwrap_or(at);
-            let name = self.runtime_name(py, &bound, at);
+            let name = self.runtime_name(py, bound, at);
             return Err(PyValueError::new_err(format!("the kernel writes to `{name}`, but that array is read-only")));
         }
         if grid.contains(&0) {
@@ -128,57 +204,27 @@ impl Dispatcher {
         unsafe { kernel.run(py, grid, RawArgs { slots, bytes, before, whole, stream, live, ..RawArgs::default() }) }
     }
 
-    /// The specialisation a call would launch.
-    fn kernel(
-        &self,
-        py: Python<'_>,
-        settings: &Bound<'_, PyAny>,
-        args: &Bound<'_, PyTuple>,
-        kwargs: &Bound<'_, PyDict>,
-    ) -> PyResult<Py<Kernel>> {
-        let bound = self.bind(py, args, kwargs)?;
-        Ok(self.find(py, settings, &bound)?.1.kernel.clone_ref(py))
+    pub fn name_of<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.name_of.bind(py)
     }
 
-    /// How many specialisations there are.
-    fn __len__(&self) -> usize {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Forgets all specialisations.
-    fn clear(&self) {
-        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(known);
-    }
-}
-
-/// The element types of a call's arguments as bytes, so that calls with arrays of the same types give the same ones; None where
-/// an argument is neither an array of NumPy's or PyTorch's nor a number.
-#[pyfunction]
-pub fn element_types<'py>(args: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyBytes>> {
-    let mut out = Vec::with_capacity(8 * args.len());
-    for value in args.iter_borrowed() {
-        let number = if NUMPY.get().is_some_and(|n| n.class == key::class_of(&value)) {
-            key::descriptor_of(&value).as_ptr() as u64
-        } else if let Some(number) = torch::element(&value) {
-            number
-        } else if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() || value.is_none() {
-            u64::MAX
-        } else {
-            return None;
+    /// Returns true if all keywords are names of parameters.
+    pub fn takes(&self, py: Python<'_>, kwargs: &Bound<'_, PyDict>) -> bool {
+        let is_parameter = |name: &Bound<'_, PyAny>| {
+            let names = || self.parameters.iter().map(|p| p.name.bind(py));
+            // Python keeps one object of each name that stands in a program's text.
+            names().any(|n| n.is(name)) || names().any(|n| n.as_any().eq(name).unwrap_or(false))
         };
-        out.extend(number.to_le_bytes());
+        kwargs.is_empty() || kwargs.iter().all(|(name, _)| is_parameter(&name))
     }
-    Some(PyBytes::new(args.py(), &out))
-}
 
-impl Dispatcher {
-    /// The argument of each parameter.
-    fn bind<'py>(
+    /// The argument of each parameter: by position, by name, or of the constants that were chosen for the call.
+    pub fn bind<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: &Bound<'py, PyDict>,
+        chosen: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         if args.len() > self.parameters.len() {
             let (takes, given) = (self.parameters.len(), args.len());
@@ -189,12 +235,14 @@ impl Dispatcher {
         for (i, parameter) in self.parameters.iter().enumerate() {
             let named = if kwargs.is_empty() { None } else { kwargs.get_item(parameter.name.bind(py))? };
             used += usize::from(named.is_some());
+            let chosen = chosen.map(|c| c.get_item(parameter.name.bind(py))).transpose()?.flatten();
+            let named = match (named, chosen) {
+                (Some(_), Some(_)) => return Err(self.given_twice(py, i)),
+                (named, chosen) => named.or(chosen),
+            };
             let given = if i < args.len() { Some(args.get_item(i)?) } else { None };
             bound.push(match (given, named, &parameter.default) {
-                (Some(_), Some(_), _) => {
-                    let name = parameter.name.bind(py);
-                    return Err(PyTypeError::new_err(format!("the argument `{name}` is given twice")));
-                }
+                (Some(_), Some(_), _) => return Err(self.given_twice(py, i)),
                 (Some(value), None, _) | (None, Some(value), _) => value,
                 (None, None, Some(default)) => default.bind(py).clone(),
                 (None, None, None) if self.unknown(py, kwargs).is_some() => {
@@ -210,6 +258,11 @@ impl Dispatcher {
             return Err(self.unknown_argument(py, kwargs));
         }
         Ok(bound)
+    }
+
+    fn given_twice(&self, py: Python<'_>, at: usize) -> PyErr {
+        let name = self.parameters.get(at).map(|p| p.name.bind(py).to_string()).unwrap_or_default();
+        PyTypeError::new_err(format!("the argument `{name}` is given twice"))
     }
 
     fn names(&self, py: Python<'_>) -> Vec<String> {
@@ -251,7 +304,13 @@ impl Dispatcher {
 
     /// Warns, once for each parameter, of an array that the kernel takes for a contiguous one: it gets the address of
     /// the first element, and no argument of the launch says how the others lie.
-    fn warn_of_strides(&self, py: Python<'_>, collected: &Collected, bound: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    fn warn_of_strides(
+        &self,
+        py: Python<'_>,
+        collected: &Collected,
+        bound: &[Bound<'_, PyAny>],
+        level: i32,
+    ) -> PyResult<()> {
         let layouts: Vec<&Layout> = collected.layouts.iter().map(|(_, layout)| layout).collect();
         let mut integers = Vec::new();
         for (parameter, value) in self.parameters.iter().zip(bound) {
@@ -273,26 +332,29 @@ impl Dispatcher {
             layout.shape, layout.strides
         );
         let text = CString::new(text).unwrap_or_default();
-        // Above is `JITFunction.run`, and above that its caller.
-        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, level)
     }
 
     /// Inspects the arguments, and finds the specialisation for them.
     fn find(
         &self,
         py: Python<'_>,
-        settings: &Bound<'_, PyAny>,
+        settings: Option<&Bound<'_, PyAny>>,
         bound: &[Bound<'_, PyAny>],
+        mut seen: Vec<Option<Look>>,
     ) -> PyResult<(Collected, Arc<Known>)> {
         let mut alive = Vec::new();
-        let mut collected = Collected::default();
+        let mut collected = Collected::with_room(bound.len());
+        let none = py.None().into_bound(py);
+        let settings = settings.unwrap_or(&none);
         collected.constant(settings, &mut alive)?;
         let mut looks = Vec::with_capacity(bound.len());
-        for (parameter, value) in self.parameters.iter().zip(bound) {
+        for (i, (parameter, value)) in self.parameters.iter().zip(bound).enumerate() {
             looks.push(collected.words.len());
-            match parameter.role {
-                Role::Constant => collected.constant(value, &mut alive)?,
-                role => self.runtime(py, &mut collected, parameter, value, role)?,
+            match (parameter.role, seen.get_mut(i).and_then(Option::take)) {
+                (Role::Constant, _) => collected.constant(value, &mut alive)?,
+                (_, Some(look)) => collected.look(look, &parameter.name, py),
+                (role, None) => self.runtime(py, &mut collected, parameter, value, role)?,
             }
         }
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&collected.words).cloned();
@@ -326,18 +388,11 @@ impl Dispatcher {
         let class = value.get_type();
         if NUMPY.get().is_some_and(|n| n.class == class.as_ptr() as usize) {
             let described = key::numpy_array(value, self.name_of.bind(py));
-            let (array, layout) = described.map_err(|e| named(py, e, &parameter.name))?;
-            collected.array(array);
-            if let Some(layout) = layout {
-                collected.layouts.push((parameter.name.clone_ref(py), layout));
-            }
+            collected.look(described.map_err(|e| named(py, e, &parameter.name))?, &parameter.name, py);
             return Ok(());
         }
-        if let Some((array, layout)) = torch::described(value) {
-            collected.array(array);
-            if let Some(layout) = layout {
-                collected.layouts.push((parameter.name.clone_ref(py), layout));
-            }
+        if let Some(look) = torch::described(value) {
+            collected.look(look, &parameter.name, py);
             return Ok(());
         }
         if collected.number(value, role).map_err(|e| named(py, e, &parameter.name))? {

@@ -270,6 +270,25 @@ impl Collected {
         }
     }
 
+    /// With room for the arguments of a number of parameters.
+    pub fn with_room(parameters: usize) -> Collected {
+        let words = Vec::with_capacity(parameters + 8);
+        Collected {
+            words,
+            slots: Vec::with_capacity(parameters),
+            arrays: Vec::with_capacity(parameters),
+            ..Collected::default()
+        }
+    }
+
+    /// An array that was looked at.
+    pub fn look(&mut self, (array, layout): (Array, Option<Layout>), parameter: &Py<PyString>, py: Python<'_>) {
+        self.array(array);
+        if let Some(layout) = layout {
+            self.layouts.push((parameter.clone_ref(py), layout));
+        }
+    }
+
     pub fn array(&mut self, array: Array) {
         let aligned = u64::from(array.address.is_multiple_of(ALIGNMENT));
         self.words.push(tag::ARRAY | aligned << 8 | array.dtype << 16);
@@ -339,6 +358,11 @@ impl Collected {
             alive.push(value.clone().unbind());
         }
         Ok(())
+    }
+
+    /// A text among the words.
+    pub fn name(&mut self, text: &str) {
+        self.text(tag::TEXT, text);
     }
 
     fn text(&mut self, tag: u64, text: &str) {

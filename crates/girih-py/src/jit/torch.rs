@@ -42,9 +42,16 @@ struct Exchange {
 pub struct Torch {
     classes: [usize; 2],
     describe: unsafe extern "C" fn(*mut c_void, *mut Tensor) -> c_int,
-    /// `Tensor.is_neg`, of a tensor and nothing.
-    is_neg: ffi::PyCFunction,
+    negation: Negation,
     _alive: Vec<Py<PyAny>>,
+}
+
+/// How PyTorch is asked whether it negates a tensor when that is read.
+enum Negation {
+    /// `Tensor.is_neg`, of a tensor and nothing. It lets go of Python's lock, and programs may intercept it.
+    Method(ffi::PyCFunction),
+    /// The function behind it, `bool is_neg(const Tensor&)`, and where in a Python object the `Tensor` is, in bytes.
+    Function(unsafe extern "C" fn(*const c_void) -> u8, usize),
 }
 
 static TORCH: OnceLock<Option<Torch>> = OnceLock::new();
@@ -68,10 +75,11 @@ impl Torch {
         // SAFETY: a capsule of that name holds the table, which stays for ever; its version stands first in every version.
         let describe = unsafe { ((*table).major == VERSION).then(|| (*table).describe) }.flatten();
         let method = value.getattr("is_neg")?;
-        let Some(is_neg) = without_arguments(&method) else { return Ok(None) };
+        let Some(method) = without_arguments(&method) else { return Ok(None) };
+        let negation = Negation::function(value.py(), &tensor).ok().flatten().unwrap_or(Negation::Method(method));
         let classes = [tensor.as_ptr() as usize, parameter.as_ptr() as usize];
         let alive = vec![tensor.unbind(), parameter.unbind(), capsule.unbind()];
-        Ok(describe.map(|describe| Torch { classes, describe, is_neg, _alive: alive }))
+        Ok(describe.map(|describe| Torch { classes, describe, negation, _alive: alive }))
     }
 
     /// DLPack's description of a tensor of these classes.
@@ -104,18 +112,56 @@ impl Torch {
         let bytes = spanned(shape, strides, size)?;
         let odd = bytes > 0 && (address == 0 || !address.is_multiple_of(size));
         // Only floats come from complex numbers, whose conjugates PyTorch negates when they are read.
-        let negated = || {
-            // SAFETY: the method is that of the tensor's class and takes nothing; it gives an object or sets an exception.
-            let found = unsafe {
-                Bound::from_owned_ptr_or_err(value.py(), (self.is_neg)(value.as_ptr(), std::ptr::null_mut()))
-            };
-            found.ok()?.is_truthy().ok()
-        };
-        if odd || matches!(found.code, FLOAT | BFLOAT) && negated()? {
+        if odd || matches!(found.code, FLOAT | BFLOAT) && self.negation.of(value)? {
             return None;
         }
         let layout = (!row_major(shape, strides)).then(|| Layout { shape: shape.to_vec(), strides: strides.to_vec() });
         Some((Array { address, bytes, before: 0, writable: true, whole: layout.is_none(), dtype }, layout))
+    }
+}
+
+impl Negation {
+    /// PyTorch's function, where this release of PyTorch has it and it gives the right answers for a tensor and its negation.
+    fn function(py: Python<'_>, class: &Bound<'_, PyAny>) -> PyResult<Option<Negation>> {
+        type Probes<'py> = (usize, Bound<'py, PyAny>, Bound<'py, PyAny>);
+        let (address, plain, negated): Probes<'_> = py.import("girih._tensors")?.call_method0("negation")?.extract()?;
+        let exact = |tensor: &Bound<'_, PyAny>| tensor.get_type().is(class);
+        if address == 0 || !exact(&plain) || !exact(&negated) {
+            return Ok(None);
+        }
+        let size: usize = class.getattr("__basicsize__")?.extract()?;
+        let (first, second): (usize, usize) =
+            (plain.getattr("_cdata")?.extract()?, negated.getattr("_cdata")?.extract()?);
+        // A `Tensor` is one pointer, whose value `_cdata` tells.
+        let holds = |tensor: &Bound<'_, PyAny>, at: usize, wanted: usize| {
+            // SAFETY: the object is as large as its class says, and its words are aligned.
+            unsafe { tensor.as_ptr().byte_add(at).cast::<usize>().read() == wanted }
+        };
+        let word = size_of::<usize>();
+        let mut places = (size_of::<ffi::PyObject>()..=size.saturating_sub(word)).step_by(word);
+        let Some(at) = places.find(|&at| holds(&plain, at, first) && holds(&negated, at, second)) else {
+            return Ok(None);
+        };
+        // SAFETY: the address is that of the function of this name in PyTorch's library, which stays loaded; it takes one
+        // pointer and returns a bool, for which C++ and C have one convention.
+        let function = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*const c_void) -> u8>(address) };
+        let found = Negation::Function(function, at);
+        let right = found.of(&plain) == Some(false) && found.of(&negated) == Some(true);
+        Ok(right.then_some(found))
+    }
+
+    /// Returns true if PyTorch negates a tensor of its own classes when that is read; `None` if it does not say.
+    fn of(&self, value: &Bound<'_, PyAny>) -> Option<bool> {
+        match *self {
+            // SAFETY: objects of these classes have a `Tensor` there, which lives as long as they do.
+            Negation::Function(function, at) => Some(unsafe { function(value.as_ptr().byte_add(at).cast()) } != 0),
+            Negation::Method(method) => {
+                // SAFETY: the method is that of the tensor's class and takes nothing; it gives an object or sets an exception.
+                let found =
+                    unsafe { Bound::from_owned_ptr_or_err(value.py(), method(value.as_ptr(), std::ptr::null_mut())) };
+                found.ok()?.is_truthy().ok()
+            }
+        }
     }
 }
 
@@ -135,13 +181,6 @@ pub fn described(value: &Bound<'_, PyAny>) -> Option<(Array, Option<Layout>)> {
     let class = value.get_type_ptr() as usize;
     let torch = TORCH.get()?.as_ref()?;
     torch.classes.contains(&class).then(|| torch.describe(value)).flatten()
-}
-
-/// The number of the element type of an argument that is a tensor of PyTorch.
-pub fn element(value: &Bound<'_, PyAny>) -> Option<u64> {
-    let torch = TORCH.get()?.as_ref()?;
-    let found = torch.classes.contains(&(value.get_type_ptr() as usize)).then(|| torch.raw(value)).flatten()?;
-    type_number(found.code, found.bits).map(|(number, _)| number)
 }
 
 /// Looks for PyTorch's interface, the first time that a tensor is met.

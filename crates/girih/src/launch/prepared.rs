@@ -20,7 +20,7 @@ use crate::launch::host::{self, Held, NativeHost, STALL};
 use crate::launch::simulate;
 use crate::launch::spec::MAX_GRID;
 use crate::launch::unwritten::Notes;
-use crate::memory::args::{self, Arg, Bound, ParamKind};
+use crate::memory::args::{self, Arg, Bound, Extent, ParamKind};
 use crate::memory::regions::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
 use crate::program::Kernel;
@@ -93,8 +93,41 @@ fn check_blocks(options: &Options, grid: [u32; 3]) -> Result<()> {
 
 /// A launch whose facts were tested, in all that those depend on, and the version it can use.
 pub(crate) struct Fit {
-    key: Vec<u64>,
+    grid: [u32; 3],
+    slots: Vec<u64>,
+    extents: Vec<Option<Extent>>,
+    /// No memory is reached through addresses in memory.
+    direct: bool,
+    overlap: bool,
     version: Arc<Version>,
+}
+
+impl Fit {
+    /// The same launch on the same memory: nothing has to be computed.
+    fn is_same(&self, grid: [u32; 3], bound: &Bound<'_>) -> bool {
+        let direct = self.direct && bound.reached.is_empty();
+        direct && self.grid == grid && self.slots == bound.slots && self.extents == bound.extents
+    }
+
+    /// The same launch on other memory: equal scalars, equal lengths, and as much of each array before its first element.
+    fn is_alike(&self, grid: [u32; 3], bound: &Bound<'_>, overlap: bool) -> bool {
+        let here = self.slots.iter().zip(&self.extents);
+        let there = bound.slots.iter().zip(&bound.extents);
+        let alike = |((slot, extent), (other, of_other)): ((&u64, &Option<Extent>), (&u64, &Option<Extent>))| match (
+            extent, of_other,
+        ) {
+            (None, None) => slot == other,
+            (Some(a), Some(b)) => a.bytes == b.bytes && slot.wrapping_sub(a.start) == other.wrapping_sub(b.start),
+            _ => false,
+        };
+        self.grid == grid && self.overlap == overlap && here.zip(there).all(alike)
+    }
+
+    fn remember(&mut self, bound: &Bound<'_>) {
+        self.slots.clone_from(&bound.slots);
+        self.extents.clone_from(&bound.extents);
+        self.direct = bound.reached.is_empty();
+    }
 }
 
 /// How many launches are remembered per kernel.
@@ -127,32 +160,31 @@ impl<'a> Prepared<'a> {
             return Ok(prepared);
         }
         let start = Instant::now();
-        let bound = &prepared.bound;
-        // Overlaps between memory that is only read do no harm.
-        let overlap = bound.overlap() && bound.conflict(&kernel.version(FAST)?.traffic.writes);
-        let mut key: Vec<u64> = vec![u64::from(grid[0]) << 32 | u64::from(grid[1]), u64::from(grid[2]), overlap.into()];
-        key.extend(bound.slots.iter().zip(&bound.extents).map(|(&slot, e)| e.map_or(slot, |e| e.bytes)));
-        // How much of an array lies before its first element.
-        key.extend(
-            bound.slots.iter().zip(&bound.extents).filter_map(|(&slot, e)| Some(slot.wrapping_sub((*e)?.start))),
-        );
-        let known = {
-            let fits = kernel.fits.lock();
-            fits.iter().find(|f| f.key == key).map(|f| f.version.clone())
-        };
-        let version = match known {
-            Some(version) => version,
-            None => {
-                let version = prepared.choose(overlap)?;
-                prepared.check_sizes(&version)?;
-                let mut fits = kernel.fits.lock();
-                fits.truncate(FITS - 1);
-                fits.insert(0, Fit { key, version: version.clone() });
-                version
-            }
-        };
+        let version = prepared.fitting()?;
         prepared.compile(version, start)?;
         Ok(prepared)
+    }
+
+    /// The version for this launch, which it may use as the last launches were tested, or as it is tested now.
+    fn fitting(&self) -> Result<Arc<Version>> {
+        let Prepared { kernel, bound, grid, .. } = self;
+        if let Some(fit) = kernel.fits.lock().iter().find(|f| f.is_same(*grid, bound)) {
+            return Ok(fit.version.clone());
+        }
+        // Overlaps between memory that is only read do no harm.
+        let overlap = bound.overlap() && bound.conflict(&kernel.version(FAST)?.traffic.writes);
+        if let Some(fit) = kernel.fits.lock().iter_mut().find(|f| f.is_alike(*grid, bound, overlap)) {
+            fit.remember(bound);
+            return Ok(fit.version.clone());
+        }
+        let version = self.choose(overlap)?;
+        self.check_sizes(&version)?;
+        let (slots, extents) = (bound.slots.clone(), bound.extents.clone());
+        let direct = bound.reached.is_empty();
+        let mut fits = kernel.fits.lock();
+        fits.truncate(FITS - 1);
+        fits.insert(0, Fit { grid: *grid, slots, extents, direct, overlap, version: version.clone() });
+        Ok(version)
     }
 
     fn compile(&mut self, version: Arc<Version>, start: Instant) -> Result<()> {
