@@ -35,6 +35,10 @@ class Block:
         n = len(self.window)
         return type(self)(leaves[0], leaves[1 : n + 1], leaves[n + 1 : 2 * n + 1], leaves[2 * n + 1 :], self.window)
 
+    @property
+    def type(self) -> Any:
+        return self.dtype
+
     def _tile(self, offsets: tuple, checked: Any) -> tuple[tensor, tensor | None]:
         """The window's addresses at `offsets`, and which of them lie in the array along the checked dimensions."""
         addresses, mask = self.base, None
@@ -51,7 +55,11 @@ class Block:
 
 
 class block_pointer(Block):
-    """The result of `make_block_ptr`: for `load`, `store` and `advance`."""
+    """The result of `make_block_ptr`: for `load`, `store` and `advance`. Its dtype is that of its addresses."""
+
+    @property
+    def dtype(self) -> ty.PointerType:
+        return self.base.dtype
 
     def __girih_load__(self, boundary_check: Any, padding: Any, volatile: bool) -> tensor:
         addresses, mask = self._tile(self.offsets, self._axes(boundary_check))
@@ -124,6 +132,10 @@ def advance(base, offsets):
 
 class tensor_descriptor(Block):
     """The result of `make_tensor_descriptor`: `d.load(offsets)` and `d.store(offsets, value)`, bounds checked."""
+
+    @property
+    def dtype(self) -> ty.DType:
+        return self.base.dtype.element_ty
 
     @property
     def block_shape(self) -> tuple[int, ...]:
