@@ -89,3 +89,29 @@ def test_scalars_take_new_dimensions(n, device):
     x, y = np.array([7], np.int32), np.zeros(8, np.int32)
     scalars[1](x, y, n, 8, device=device)
     assert np.array_equal(y, 7 + np.arange(8) + n)
+
+
+@girih.jit
+def padded(x, y, n, B: tl.constexpr, PADDING: tl.constexpr):
+    d = tl.make_tensor_descriptor(x, (n, n), (n, 1), (1, B), PADDING)
+    i = tl.arange(0, B)[None, :]
+    for row in range(n + 1):
+        tl.store(y + row * B + i, d.load([row, 1]))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("padding", ["zero", "nan"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_descriptors_pad_with_what_was_asked(n, padding, device):
+    x = np.arange(1, n * n + 1, dtype=np.float32).reshape(n, n)
+    y = np.ones((n + 1, 4), np.float32)
+    padded[1](x, y, n, 4, padding, device=device)
+    expected = np.full_like(y, np.nan if padding == "nan" else 0)
+    expected[:n, : n - 1] = x[:, 1:]
+    assert np.array_equal(y, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(("dtype", "padding", "words"), [(np.int32, "nan", "is for floats"), (np.float32, "one", "must be")])
+def test_a_wrong_padding_is_refused(dtype, padding, words):
+    with pytest.raises(girih.GirihError, match=words):
+        padded[1](np.ones((1, 1), dtype), np.ones((2, 4), dtype), 1, 4, padding, device="eval")

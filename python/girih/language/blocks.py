@@ -25,6 +25,8 @@ def _index(value: Any) -> tensor:
 class Block:
     """An array with a window into it; `__girih_leaves__` lets control flow carry it."""
 
+    padding = 0.0  # what a descriptor reads outside of the array
+
     def __init__(self, base: tensor, shape: tuple, strides: tuple, offsets: tuple, window: tuple[int, ...]):
         self.base, self.shape, self.strides, self.offsets, self.window = base, shape, strides, offsets, window
 
@@ -33,7 +35,9 @@ class Block:
 
     def __girih_rebuild__(self, leaves: tuple) -> Any:
         n = len(self.window)
-        return type(self)(leaves[0], leaves[1 : n + 1], leaves[n + 1 : 2 * n + 1], leaves[2 * n + 1 :], self.window)
+        new = type(self)(leaves[0], leaves[1 : n + 1], leaves[n + 1 : 2 * n + 1], leaves[2 * n + 1 :], self.window)
+        new.padding = self.padding
+        return new
 
     @property
     def type(self) -> Any:
@@ -148,9 +152,9 @@ class tensor_descriptor(Block):
         return self._tile(offsets, range(len(self.window)))
 
     def load(self, offsets):
-        """The block at `offsets`; 0 outside of the array."""
+        """The block at `offsets`; outside of the array 0, or NaN with the padding option "nan"."""
         addresses, mask = self._at(offsets)
-        return memory.load(addresses, mask, 0)
+        return memory.load(addresses, mask, self.padding)
 
     def store(self, offsets, value):
         """Writes the block at `offsets`; nothing outside of the array."""
@@ -173,7 +177,11 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="ze
         [[7, 7], [7, 7]] : float32[2, 2]
     """
     window = check_shape(block_shape, "the block's shape")
-    return _block(tensor_descriptor, base, shape, strides, (0,) * len(window), window)
+    made = _block(tensor_descriptor, base, shape, strides, (0,) * len(window), window)
+    made.padding = _padding(static(padding_option, "the padding"))
+    if made.padding and not made.dtype.is_floating():
+        raise fail(f'the padding "nan" is for floats, not for {made.dtype}', 'use "zero"')
+    return made
 
 
 @builtin
