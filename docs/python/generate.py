@@ -121,8 +121,8 @@ GROUPS: dict[str, str] = {
     "Making tiles": "arange full zeros full_like zeros_like",
     "Shapes": "reshape view ravel expand_dims squeeze unsqueeze broadcast broadcast_to trans permute cat join split interleave flip",
     "Choices and comparisons": "where maximum minimum clamp logical_and logical_or relu",
-    "Arithmetic": "abs fma fdiv div_rn umulhi cdiv floor ceil sqrt sqrt_rn rsqrt exp exp2 log log2 pow sin cos tan atan2 "
-    "sinh cosh tanh sigmoid erf cast add sub mul map_elementwise",
+    "Arithmetic": "abs fma fdiv div_rn umulhi cdiv floor ceil rint round trunc sqrt sqrt_rn rsqrt exp exp2 expm1 log log1p log2 "
+    "pow sin cos tan atan2 sinh cosh tanh sigmoid erf cast add sub mul map_elementwise",
     "Reductions and scans": "sum prod max min argmax argmin xor_sum reduce_or reduce_sum reduce_max reduce softmax histogram cumsum "
     "cumprod associative_scan sort topk",
     "Products": "dot",

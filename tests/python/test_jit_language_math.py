@@ -43,6 +43,14 @@ def units(result, expected, dtype):
 rng = np.random.default_rng(5)
 ANY = np.concatenate([rng.standard_normal(48) * 3, [0.0, -0.0, 1, -1, 0.5, 2, -2, 1e-3, 7, -7, 4, 5, -5, 0.25, 3.75, -3.75]])
 POSITIVE = np.abs(ANY) + 0.01
+
+
+def away(x):
+    """The nearest whole number, ties away from zero."""
+    whole = np.trunc(x)
+    return np.copysign(np.abs(whole) + (np.abs(x - whole) >= 0.5), x)
+
+
 erf_of = np.vectorize(math.erf)
 
 # The function, what NumPy computes in float64, the arguments, and how many units a result may be off.
@@ -52,6 +60,8 @@ UNARY = [
     (tl.sin, np.sin, ANY, 2), (tl.cos, np.cos, ANY, 2), (tl.tan, np.tan, ANY, 4), (tl.sinh, np.sinh, ANY, 4),
     (tl.cosh, np.cosh, ANY, 4), (tl.tanh, np.tanh, ANY, 4), (tl.erf, erf_of, ANY, 2), (tl.sigmoid, lambda x: 1 / (1 + np.exp(-x)), ANY, 4),
     (tl.floor, np.floor, ANY, 0), (tl.ceil, np.ceil, ANY, 0), (tl.abs, np.abs, ANY, 0), (tl.relu, lambda x: np.maximum(x, 0), ANY, 0),
+    (tl.rint, np.rint, ANY, 0), (tl.trunc, np.trunc, ANY, 0), (tl.round, away, ANY, 0),
+    (tl.expm1, np.expm1, ANY, 4), (tl.log1p, np.log1p, POSITIVE, 4), (tl.extra.libdevice.fast_tanhf, np.tanh, ANY, 4),
     (tl.math.fast_expf, np.exp, ANY, 2),
 ]  # fmt: skip
 
@@ -66,6 +76,38 @@ def test_functions_of_one(case, dtype, device):
     shape = SHAPES[len(function.__name__) % 3 + 1]
     one[1](x, out, function, shape, 64, device=device)
     assert units(out, oracle(x.astype(np.float64)), dtype) <= max(limit, 0)
+
+
+HALVES = [k / 2 for k in range(-12, 12)] + [0.49999997, -0.49999997, 8388607.5, -8388607.5, 1e30, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("device", [*DEVICES, "sim"])
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(("function", "oracle"), [(tl.rint, np.rint), (tl.trunc, np.trunc), (tl.round, away)], ids=lambda f: f.__name__)
+def test_whole_numbers_and_the_sign_of_zero(function, oracle, dtype, device):
+    with np.errstate(over="ignore", invalid="ignore"):
+        x = np.array(HALVES).astype(dtype)
+        expected = oracle(x.astype(np.float64))
+    out = np.zeros_like(x)
+    one[1](x, out, function, (32,), 32, device=device)
+    result = out.astype(np.float64)
+    assert np.array_equal(result, expected, equal_nan=True)
+    known = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(result[known]), np.signbit(expected[known]))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: np.dtype(d).name)
+@pytest.mark.parametrize(("function", "oracle"), [(tl.expm1, np.expm1), (tl.log1p, np.log1p)], ids=lambda f: f.__name__)
+def test_functions_that_are_exact_near_zero(function, oracle, dtype, device):
+    powers = [s * 2.0**-k for k in (1, 2, 4, 8, 12, 20, 24) for s in (1, -1)]
+    x = np.array([*powers, 0.0, -0.0, -1.0, 5.0, 88.0, np.inf, np.nan, 1e4, 0.3, 0.7, -0.7, -0.9, 1.5, 2.5, 40.0, 60.0, 3.0, 9.0]).astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = oracle(x.astype(np.float64))
+        expected = np.where(np.isinf(expected.astype(dtype).astype(np.float64)), np.sign(expected) * np.inf, expected)
+    out = np.zeros_like(x)
+    one[1](x, out, function, (32,), 32, device=device)
+    assert units(out, expected, dtype) <= 4
 
 
 EXTREMES = [0.0, -0.0, 20, -20, 89, -89, 200, -200, 1e4, -1e4, np.inf, -np.inf, np.nan, 1e-8, -1e-8, 1]

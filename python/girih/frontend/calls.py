@@ -183,11 +183,18 @@ def inline(tracer: Tracer, function: FunctionType, args: list, kwargs: dict) -> 
     env = bind(source.name, source.node.args, defaults_of(function), args, kwargs)
     for name, annotation in function.__annotations__.items():
         if is_constexpr(annotation) and holds_tensor(env.get(name)):
-            raise fail(
-                f"the parameter `{name}` of `{source.name}` is a constexpr, but its argument "
-                f"{describe(env[name])} is computed at run time"
-            )
+            note_runtime(tracer, name, source.name, env[name])
     return run(tracer, source, source.node, env)
+
+
+def note_runtime(tracer: Tracer, name: str, callee: str, value: Any) -> None:
+    """A constexpr parameter has a value of run time: an error only if a constant is needed, which then names both."""
+    value = unwrap(value)
+    if isinstance(value, tensor):
+        tracer.builder.runtime_constants[id(value)] = (value, name, callee)
+    elif isinstance(value, (tuple, list)):
+        for v in value:
+            note_runtime(tracer, name, callee, v)
 
 
 def inline_closure(tracer: Tracer, closure: Closure, args: list, kwargs: dict) -> Any:

@@ -344,9 +344,12 @@ def static(value: Any, what: str) -> Any:
     """A value that must be known at compile time."""
     value = unwrap(value)
     if isinstance(value, tensor):
+        _, name, callee = builder().runtime_constants.get(id(value), (None, None, None))
         raise fail(
             f"{what} must be known at compile time, but {value.describe()} is computed at run time",
-            "make the parameter it comes from a `girih.constexpr`",
+            f"it is the argument for the constexpr parameter `{name}` of `{callee}`: call that with a constant"
+            if name
+            else "make the parameter it comes from a `girih.constexpr`",
         )
     return value
 
@@ -469,7 +472,7 @@ def permute(x: tensor, *dims) -> tensor:
 
 
 def index(x: tensor, key) -> tensor:
-    """`x[:, None]` and `x[None, :]`: new dimensions of extent 1."""
+    """`x[:, None]` and `x[None, :]`: new dimensions of extent 1. A `:` stands for nothing in a scalar, as in Triton."""
     keys = key if isinstance(key, tuple) else (key,)
     keys = tuple(unwrap(k) for k in keys)
     if Ellipsis in [k for k in keys if not isinstance(k, tensor)]:
@@ -481,6 +484,8 @@ def index(x: tensor, key) -> tensor:
         if k is None:
             shape.append(1)
         elif isinstance(k, slice) and k == slice(None):
+            if not x.shape and None in [k for k in keys if not isinstance(k, tensor)]:
+                continue
             if not rest:
                 raise fail(f"there are more `:` than {x.describe()} has dimensions")
             shape.append(rest.pop(0))

@@ -295,6 +295,8 @@ class Tracer:
         value = unwrap(self.evaluate(node.value))
         key = self.key(node.slice)
         self.at(node)
+        if is_number(value):
+            value = as_tensor(value)
         return apply(operator.getitem, value, key)
 
     def key(self, node: ast.expr) -> Any:

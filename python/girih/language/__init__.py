@@ -4,10 +4,10 @@ from ..frontend import types as _types
 from ..frontend.tensor import constexpr, tensor
 from ..frontend.types import DType as dtype
 from ..frontend.types import PointerType as pointer_type
-from . import atomic, blocks, core, elementwise, math, memory, messages, order, random, ranges, shared, standard
+from . import atomic, blocks, core, elementwise, extra, libdevice, math, memory, messages, order, random, ranges, shared, standard
 from . import reduce as _reduce
 
-__all__ = ["constexpr", "dtype", "math", "pointer_type", "tensor"]
+__all__ = ["constexpr", "dtype", "extra", "libdevice", "math", "pointer_type", "tensor"]
 
 
 def _offer(name, value):

@@ -25,6 +25,8 @@ def _index(value: Any) -> tensor:
 class Block:
     """An array with a window into it; `__girih_leaves__` lets control flow carry it."""
 
+    padding = 0.0  # what a descriptor reads outside of the array
+
     def __init__(self, base: tensor, shape: tuple, strides: tuple, offsets: tuple, window: tuple[int, ...]):
         self.base, self.shape, self.strides, self.offsets, self.window = base, shape, strides, offsets, window
 
@@ -33,7 +35,13 @@ class Block:
 
     def __girih_rebuild__(self, leaves: tuple) -> Any:
         n = len(self.window)
-        return type(self)(leaves[0], leaves[1 : n + 1], leaves[n + 1 : 2 * n + 1], leaves[2 * n + 1 :], self.window)
+        new = type(self)(leaves[0], leaves[1 : n + 1], leaves[n + 1 : 2 * n + 1], leaves[2 * n + 1 :], self.window)
+        new.padding = self.padding
+        return new
+
+    @property
+    def type(self) -> Any:
+        return self.dtype
 
     def _tile(self, offsets: tuple, checked: Any) -> tuple[tensor, tensor | None]:
         """The window's addresses at `offsets`, and which of them lie in the array along the checked dimensions."""
@@ -51,7 +59,11 @@ class Block:
 
 
 class block_pointer(Block):
-    """The result of `make_block_ptr`: for `load`, `store` and `advance`."""
+    """The result of `make_block_ptr`: for `load`, `store` and `advance`. Its dtype is that of its addresses."""
+
+    @property
+    def dtype(self) -> ty.PointerType:
+        return self.base.dtype
 
     def __girih_load__(self, boundary_check: Any, padding: Any, volatile: bool) -> tensor:
         addresses, mask = self._tile(self.offsets, self._axes(boundary_check))
@@ -126,6 +138,10 @@ class tensor_descriptor(Block):
     """The result of `make_tensor_descriptor`: `d.load(offsets)` and `d.store(offsets, value)`, bounds checked."""
 
     @property
+    def dtype(self) -> ty.DType:
+        return self.base.dtype.element_ty
+
+    @property
     def block_shape(self) -> tuple[int, ...]:
         return self.window
 
@@ -136,9 +152,9 @@ class tensor_descriptor(Block):
         return self._tile(offsets, range(len(self.window)))
 
     def load(self, offsets):
-        """The block at `offsets`; 0 outside of the array."""
+        """The block at `offsets`; outside of the array 0, or NaN with the padding option "nan"."""
         addresses, mask = self._at(offsets)
-        return memory.load(addresses, mask, 0)
+        return memory.load(addresses, mask, self.padding)
 
     def store(self, offsets, value):
         """Writes the block at `offsets`; nothing outside of the array."""
@@ -161,7 +177,11 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="ze
         [[7, 7], [7, 7]] : float32[2, 2]
     """
     window = check_shape(block_shape, "the block's shape")
-    return _block(tensor_descriptor, base, shape, strides, (0,) * len(window), window)
+    made = _block(tensor_descriptor, base, shape, strides, (0,) * len(window), window)
+    made.padding = _padding(static(padding_option, "the padding"))
+    if made.padding and not made.dtype.is_floating():
+        raise fail(f'the padding "nan" is for floats, not for {made.dtype}', 'use "zero"')
+    return made
 
 
 @builtin

@@ -72,6 +72,90 @@ floor = _unary("floor", "floor", "The greatest whole number not above each eleme
 ceil = _unary("ceil", "ceil", "The least whole number not below each element; floats.", "-1.5", "-1")
 
 
+def _nearest(x: tensor, ties_to_even: bool) -> tensor:
+    """The nearest whole numbers; the sign of zero is kept."""
+    size = abs(x)
+    below = floor(size)
+    rest = size - below
+    half = cast(0.5, x.dtype)
+    if ties_to_even:
+        odd = floor(below * half) != below * half
+        up = (rest > half) | ((rest == half) & odd)
+    else:
+        up = rest >= half
+    whole = select(up, below + cast(1.0, x.dtype), below)
+    return select(x < 0.0, -whole, select(x == 0.0, x, whole))
+
+
+@builtin(method=True)
+def rint(x):
+    """The nearest whole number to each element, ties to even; floats.
+
+    Example:
+        >>> girih.rint(2.5)
+        2 : float32
+    """
+    return _nearest(_float(x, "rint"), True)
+
+
+@builtin(method=True)
+def round(x):
+    """The nearest whole number to each element, ties away from zero; floats.
+
+    Example:
+        >>> girih.round(2.5)
+        3 : float32
+    """
+    return _nearest(_float(x, "round"), False)
+
+
+@builtin(method=True)
+def trunc(x):
+    """The whole part of each element; floats.
+
+    Example:
+        >>> girih.trunc(-1.5)
+        -1 : float32
+    """
+    x = _float(x, "trunc")
+    return select(x < 0.0, ceil(x), floor(x))
+
+
+@builtin(method=True)
+def expm1(x):
+    """exp(x) - 1, accurate also near 0; floats of any shape, those of 16 bits computed in float32.
+
+    Source: W. Kahan, as given by N. Higham, Accuracy and Stability of Numerical Algorithms, 1.14.1.
+
+    Example:
+        >>> girih.expm1(0.5)
+        0.648721 : float32
+    """
+    x = _float(x, "expm1")
+    wide = cast(x, ty.float32) if x.dtype.bits == 16 else x
+    e = exp(wide)
+    inner = (e - 1.0) * (wide / log(e))
+    edge = (e == 0.0) | (e == float("inf")) | (wide != wide)
+    return cast(select(e == 1.0, wide, select(edge, e - 1.0, inner)), x.dtype)
+
+
+@builtin(method=True)
+def log1p(x):
+    """log(1 + x), accurate also near 0; floats of any shape, those of 16 bits computed in float32.
+
+    Source: W. Kahan, as given by D. Goldberg, What Every Computer Scientist Should Know, theorem 4.
+
+    Example:
+        >>> girih.log1p(1.0)
+        0.693147 : float32
+    """
+    x = _float(x, "log1p")
+    wide = cast(x, ty.float32) if x.dtype.bits == 16 else x
+    u = wide + 1.0
+    edge = (u == 0.0) | (u == float("inf"))
+    return cast(select(u == 1.0, wide, select(edge, log(u), log(u) * (wide / (u - 1.0)))), x.dtype)
+
+
 @builtin(method=True)
 def abs(x):
     """The absolute value; of the least signed integer, itself.

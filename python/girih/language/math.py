@@ -12,14 +12,18 @@ from .elementwise import (
     erf,
     exp,
     exp2,
+    expm1,
     fdiv,
     floor,
     fma,
     log,
+    log1p,
     log2,
     maximum,
     minimum,
     pow,
+    rint,
+    round,
     rsqrt,
     sigmoid,
     sin,
@@ -28,6 +32,7 @@ from .elementwise import (
     sqrt_rn,
     tan,
     tanh,
+    trunc,
     umulhi,
 )  # fmt: skip
 
@@ -45,7 +50,7 @@ def fast_expf(x):
 
 
 __all__ = [
-    "abs", "atan2", "ceil", "clamp", "cos", "cosh", "div_rn", "erf", "exp", "exp2", "fast_dividef", "fast_expf", "fdiv",
-    "floor", "fma", "log", "log2", "maximum", "minimum", "pow", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "sqrt_rn",
-    "tan", "tanh", "umulhi",
+    "abs", "atan2", "ceil", "clamp", "cos", "cosh", "div_rn", "erf", "exp", "exp2", "expm1", "fast_dividef",
+    "fast_expf", "fdiv", "floor", "fma", "log", "log1p", "log2", "maximum", "minimum", "pow", "rint", "round",
+    "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "sqrt_rn", "tan", "tanh", "trunc", "umulhi",
 ]  # fmt: skip
