@@ -220,6 +220,40 @@ def gradients(functions, x):
     return found
 
 
+def transposed(*size):
+    return torch.randn(size).transpose(1, 2)
+
+
+OF_SEQUENCES = {
+    "nearest": lambda x: F.interpolate(x, size=13, mode="nearest"),
+    "nearest-exact": lambda x: F.interpolate(x, scale_factor=2, mode="nearest-exact"),
+    "linear": lambda x: F.interpolate(x, size=13, mode="linear"),
+    "max_pool1d": lambda x: F.max_pool1d(x, 2),
+    "max_pool1d of one": lambda x: F.max_pool1d(x[:1], 2),
+    "max_pool1d of no batch": lambda x: F.max_pool1d(x[0], 2, 1, 1),
+    "max_pool1d with indices": lambda x: F.max_pool1d(x, 2, return_indices=True)[1],
+    "avg_pool1d": lambda x: F.avg_pool1d(x[:1], 2),
+    "diff of no times": lambda x: x.diff(n=0),
+    "xlog1py": lambda x: torch.special.xlog1py(x.abs(), x.abs()),
+    "dropout_backward": lambda x: torch.ops.aten.native_dropout_backward(x, x > 0, 2.0),
+    "normal": lambda x: torch.normal(x, x.abs()),
+    "normal of a mean": lambda x: torch.normal(x, 1.0),
+    "normal of a deviation": lambda x: torch.normal(0.0, x.abs()),
+    "rrelu": lambda x: F.rrelu(x),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sequences(dynamic):
+    """Results of sequences with their channels last, as 1-D convolutions of transformers have them."""
+    run = torch.compile(lambda x: {n: f(x) for n, f in OF_SEQUENCES.items()}, backend="girih", dynamic=dynamic, options={"device": "eval"})
+    x = transposed(2, 9, 4)
+    with torch.no_grad():
+        given = run(x)
+        found = {n: (given[n].stride(), f(x).stride()) for n, f in OF_SEQUENCES.items()}
+    assert not {n: pair for n, pair in found.items() if pair[0] != pair[1]}
+
+
 def depthwise_net():
     block = lambda c, k, s: [  # noqa: E731
         torch.nn.Conv2d(c, c, 3, s, 1, groups=c, bias=False), torch.nn.BatchNorm2d(c), torch.nn.ReLU6(),

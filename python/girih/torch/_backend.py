@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from . import _complex, _dependence, _draws, _graph, _layouts, _options, _partition, _recurrent, _report, _whole
+from . import _complex, _dependence, _draws, _graph, _layouts, _options, _partition, _recurrent, _report, _resize, _whole
 from ._compiled import Compiled
 
 __all__ = ["girih", "pieces"]
@@ -29,7 +29,7 @@ def pieces() -> dict:
 
 @functools.cache
 def pieces_of_pytorch() -> dict:
-    from torch._decomp import core_aten_decompositions
+    from torch._decomp import core_aten_decompositions, global_decomposition_table
 
     known = _whole.operations()
     table = core_aten_decompositions()
@@ -41,6 +41,7 @@ def pieces_of_pytorch() -> dict:
     }  # fmt: skip
     found[torch.ops.aten.native_dropout.default] = _draws.dropout
     found[torch.ops.aten._grouped_mm.default] = grouped_mm
+    found.update(_resize.pieces(global_decomposition_table["post_autograd"]))
     return found
 
 
@@ -95,10 +96,11 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
     compilers = {kind: functools.partial(compile_graph, options, kind) for kind in ("forward", "backward", "inference")}
 
     def backend(inference):
-        return aot_autograd(
+        trace = aot_autograd(
             fw_compiler=compilers["forward"], bw_compiler=compilers["backward"], inference_compiler=inference,
             decompositions=traced(),
         )  # fmt: skip
+        return _layouts.early_pieces()(trace)
 
     trains = torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
     if trains:

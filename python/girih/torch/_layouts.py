@@ -14,13 +14,14 @@ import operator
 import threading
 
 import torch
+from torch._C import DispatchKey
 from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch._subclasses.functional_tensor import disable_functional_mode
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.utils import _pytree as pytree
 
-__all__ = ["as_eager", "is_dense", "strides_of_view"]
+__all__ = ["as_eager", "early_pieces", "is_dense", "strides_of_view"]
 
 aten = torch.ops.aten
 
@@ -61,7 +62,8 @@ STRIDES = {
     "_batch_norm_with_update": like_if_channels_last,
     "_batch_norm_with_update_functional": like_if_channels_last,
     "_batch_norm_no_update": like_if_channels_last,
-    **dict.fromkeys(("normal", "upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d"), of_rows),
+    **dict.fromkeys(("rrelu_with_noise", "rrelu_with_noise_functional"), of_rows),
+    **dict.fromkeys(("normal", "upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d", "max_pool1d"), of_rows),
 }  # fmt: skip
 
 #: Operations that work element by element and do not say so.
@@ -168,6 +170,39 @@ class AsEager:
         except Exception:
             # The kernel itself reports an error for operands that it refuses.
             return []
+
+
+#: Operations in `STRIDES` that PyTorch takes apart before any table of decompositions is asked, and where.
+EARLY = ("upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d")
+KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
+
+
+@contextlib.contextmanager
+def early_pieces():
+    """A context in which the results of operations that PyTorch takes apart early lie as in eager mode too."""
+    saved = {op: dict(op.py_kernels) for op in overloads(EARLY) if gives_new(op)}
+    for op, kernels in saved.items():
+        op.py_kernels.update({key: piece(kernels[key], STRIDES[op._opname]) for key in KEYS if key in kernels})
+        op._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for op, kernels in saved.items():
+            op.py_kernels.clear()
+            op.py_kernels.update(kernels)
+            op._dispatch_cache.clear()
+
+
+def piece(kernel, strides):
+    def call(*args, **kwargs):
+        result = kernel(*args, **kwargs)
+        if result is NotImplemented:
+            return result
+        with disable_proxy_modes_tracing(), torch.no_grad():
+            wanted = strides(result, *args, **kwargs)
+        return placed(result, wanted)
+
+    return call
 
 
 def placed(tensor, strides):

@@ -23,12 +23,14 @@ from torch.utils import _pytree as pytree
 
 from girih import _library
 
+from . import _resize
+
 __all__ = ["differentiated", "kept", "operations", "overloads"]
 
 # Operations that PyTorch would take apart, and Girih computes as one. Only those without side effects may be kept.
 NAMES = (
     "linear", "matmul", "rms_norm", "layer_norm", "group_norm", "softmax", "log_softmax", "scaled_dot_product_attention",
-    "cosine_similarity", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "adaptive_avg_pool1d", "avg_pool1d",
+    "cosine_similarity", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "adaptive_avg_pool1d", "avg_pool1d", "max_pool1d",
     "upsample_nearest2d", "upsample_bilinear2d", "lstm", "gru", "rnn_tanh", "rnn_relu",
 )  # fmt: skip
 
@@ -67,11 +69,16 @@ def differentiated(args, kwargs) -> bool:
     return any(isinstance(a, torch.Tensor) and a.requires_grad for a in pytree.arg_tree_leaves(*args, **kwargs))
 
 
+def taken_apart(op, args, kwargs) -> bool:
+    """True if an operation with these operands does not stay whole."""
+    return differentiated(args, kwargs) or _resize.is_symbolic(op._opname, (*args, kwargs))
+
+
 def whole(op, pieces):
-    """The function that PyTorch asks to take an operation apart: it declines, unless something differentiates the operation."""
+    """The function that PyTorch asks to take an operation apart: it declines where the operation stays whole."""
 
     def call(*args, **kwargs):
-        return pieces(*args, **kwargs) if differentiated(args, kwargs) else NotImplemented
+        return pieces(*args, **kwargs) if taken_apart(op, args, kwargs) else NotImplemented
 
     return call
 
@@ -80,7 +87,7 @@ def above(op, pieces):
     """The operation where gradients are recorded."""
 
     def call(*args, **kwargs):
-        if differentiated(args, kwargs):
+        if taken_apart(op, args, kwargs):
             return pieces(*args, **kwargs)
         with torch._C._AutoDispatchBelowAutograd():
             return op(*args, **kwargs)
