@@ -159,9 +159,7 @@ impl<'a> File<'a> {
         let start = c.at();
         match self.tagged(c, depth)? {
             Tagged::Assumption(a) => Ok(a),
-            _ => {
-                fail(Code::BadReference, start, c.at(), "an assumption is neither div_by, same_elements nor bounded")
-            }
+            _ => fail(Code::BadReference, start, c.at(), "an assumption is neither div_by, same_elements nor bounded"),
         }
     }
 
