@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -249,12 +249,23 @@ cutile: python
 
 # Kernels in Triton's words, on arrays of NumPy's, and the commands that take them.
 triton-part: python
-	.venv/bin/python -m pytest -q tests/triton/test_numpy.py tests/triton/test_races.py tests/triton/test_tools.py tests/triton/test_hostile.py
+	.venv/bin/python -m pytest -q tests/triton/test_numpy.py tests/triton/test_libdevice.py tests/triton/test_float8.py tests/triton/test_races.py tests/triton/test_tools.py tests/triton/test_hostile.py
 
 # The same on PyTorch's tensors too, natively, on the evaluator and on the simulator, and what PyTorch's inductor writes.
 triton: python
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
-	.venv/bin/python -m pytest -q tests/triton
+	.venv/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries
+
+# Libraries of Triton kernels, in an environment of their own, beside PyTorch in float64. It takes some ten minutes.
+triton-libraries: python
+	.venv/bin/python -m venv --system-site-packages .venv-libraries
+	$(abspath .venv/bin/python) -c 'import site; print(site.getsitepackages()[0])' > "$$(.venv-libraries/bin/python -c 'import site; print(site.getsitepackages()[0])')/girih.pth"
+	.venv-libraries/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-triton-libraries.txt
+	.venv-libraries/bin/python -m pytest -q -p girih.triton tests/triton/libraries
+
+# The tutorials on the simulator of two GPUs under eight schedules of their threads.
+triton-schedules: python
+	GIRIH_TUTORIAL_SCHEDULES=8 .venv/bin/python -m pytest -q tests/triton/test_tutorials.py -k "sm_80 or sm_90a"
 
 # `girih tune` on clusters of Dask and Ray on this machine.
 test-tune: build .venv/ready

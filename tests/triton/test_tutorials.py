@@ -1,6 +1,7 @@
 """The kernels of the tutorials against PyTorch: natively, on the evaluator, and on the simulator of two GPUs under several schedules."""
 
 import math
+import os
 
 import kernels
 import numpy as np
@@ -18,7 +19,7 @@ def device(request, monkeypatch):
     monkeypatch.setenv("GIRIH_DEVICE", SIMULATED.get(request.param, request.param))
     if request.param in SIMULATED:
         monkeypatch.setenv("GIRIH_TARGET", request.param)
-        monkeypatch.setenv("GIRIH_SCHEDULES", "3")
+        monkeypatch.setenv("GIRIH_SCHEDULES", os.environ.get("GIRIH_TUTORIAL_SCHEDULES", "3"))
     # A kernel that was loaded for another device is loaded again.
     for kernel in [*vars(t).values(), *vars(kernels).values()]:
         if isinstance(kernel, triton.runtime.JITFunction):

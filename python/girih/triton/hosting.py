@@ -10,6 +10,8 @@ from girih.cutile.children import hand_down, truth
 from girih.cutile.hooks import when_imported
 
 NAME = "girih"
+# The names of Girih's backends among Triton's.
+NAMES = (NAME, "cpu")
 # Asks for Girih, and for the pretence of a device, in every Python that starts.
 CHILDREN = "GIRIH_TRITON_CHILDREN"
 
@@ -27,7 +29,7 @@ def asked():
     if value:
         raise ValueError(f"girih: GIRIH_TRITON is `{value}`; it must be 1 or 0")
     chosen = os.environ.get("TRITON_DEFAULT_BACKEND")
-    return chosen == NAME if chosen else None
+    return chosen in NAMES if chosen else None
 
 
 # Files that the drivers of GPUs make.
@@ -62,7 +64,7 @@ def _add(backends):
     if asked():
         # Triton wants one active driver; where CUDA is pretended, NVIDIA's takes itself for active.
         for name, backend in known.items():
-            if name != NAME:
+            if name not in NAMES:
                 backend.driver.is_active = staticmethod(lambda: False)
 
 

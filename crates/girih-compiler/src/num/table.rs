@@ -308,6 +308,8 @@ impl ScalarOp {
             "rint" | "nearbyint" => ScalarOp::RoundEven,
             "lgamma" => ScalarOp::LogGamma,
             "normcdfinv" => ScalarOp::NormalQuantile,
+            "i0e" => ScalarOp::BesselI0e,
+            "i1e" => ScalarOp::BesselI1e,
             _ => return None,
         })
     }

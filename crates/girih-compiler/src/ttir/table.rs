@@ -256,8 +256,8 @@ pub fn type_refusal(text: &str) -> Option<&'static str> {
     if text.contains("tensordesc") {
         return Some("run the pass `rewrite_tensor_descriptor_to_pointer` before, as `girih.triton` does");
     }
-    if text.contains("f8E4M3B11FNUZ") || text.contains("FNUZ") {
-        return Some("the 8-bit floats that Girih has are f8E4M3FN (`tl.float8e4nv`) and f8E5M2 (`tl.float8e5`)");
+    if text.contains("f8E4M3B11FNUZ") {
+        return Some("the 8-bit floats that Girih has are f8E4M3FN, f8E5M2, f8E4M3FNUZ and f8E5M2FNUZ");
     }
     text.contains("!tt.ptr<!tt.ptr")
         .then_some("load addresses as `tl.int64` and cast them: `.to(tl.pointer_type(...))`")

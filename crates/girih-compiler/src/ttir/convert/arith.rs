@@ -109,7 +109,7 @@ pub fn compare_floats(c: &mut Conv, op: &Op) -> Res<()> {
     c.bind(op, 0, v)
 }
 
-/// Without the sign, which is the highest bit of an 8-bit float.
+/// Without the sign, which is the highest bit of an 8-bit float; alone it is the NaN of a format without a negative zero.
 pub fn magnitude(c: &mut Conv, op: &Op) -> Res<()> {
     let v = c.arg(op, 0)?;
     let dtype = c.dtype(op, v)?;
@@ -119,8 +119,13 @@ pub fn magnitude(c: &mut Conv, op: &Op) -> Res<()> {
     let shape = c.tile_ty(v).shape.clone();
     let bits = c.converted(Opcode::Bitcast, v, DType::I8, vec![]);
     let rest = c.fill(&shape, DType::I8, 0x7f);
-    let bits = c.same(Opcode::AndI, &[bits, rest]);
-    let v = c.converted(Opcode::Bitcast, bits, dtype, vec![]);
+    let mut size = c.same(Opcode::AndI, &[bits, rest]);
+    if matches!(dtype, DType::F8E4M3FNUZ | DType::F8E5M2FNUZ) {
+        let nan = c.fill(&shape, DType::I8, 0x80);
+        let is_nan = c.integers_compare(Predicate::Equal, Signedness::Signed, bits, nan);
+        size = c.choose(is_nan, bits, size);
+    }
+    let v = c.converted(Opcode::Bitcast, size, dtype, vec![]);
     c.bind(op, 0, v)
 }
 
@@ -153,24 +158,12 @@ pub fn rounded_division(c: &mut Conv, op: &Op, sign: Signedness, up: bool) -> Re
 pub fn extended_product(c: &mut Conv, op: &Op, sign: Signedness) -> Res<()> {
     c.count(op, 2..=2)?;
     let args = c.args(op)?;
-    let dtype = c.dtype(op, args[0])?;
+    c.dtype(op, args[0])?;
     let low = c.same(Opcode::MulI, &args);
-    let mut high = c.same(Opcode::MulHiI, &args);
-    if sign == Signedness::Signed {
-        // Each negative operand counts 2^bits too much.
-        let shape = c.tile_ty(args[0]).shape.clone();
-        let zero = c.fill(&shape, dtype, 0);
-        for (x, y) in [(args[0], args[1]), (args[1], args[0])] {
-            let attrs = vec![
-                (AttrKey::Predicate, Attr::Predicate(Predicate::LessThan)),
-                (AttrKey::Signedness, Attr::Signedness(Signedness::Signed)),
-            ];
-            let negative =
-                c.tile(Opcode::CmpI, &[&[x], &[zero]], attrs, TileType::of(shape.clone(), Elem::Num(DType::I1)));
-            let excess = c.choose(negative, y, zero);
-            high = c.same(Opcode::SubI, &[high, excess]);
-        }
-    }
+    let high = match sign {
+        Signedness::Signed => library::integers::high_of_signed(c, args[0], args[1]),
+        Signedness::Unsigned => c.same(Opcode::MulHiI, &args),
+    };
     c.bind(op, 0, low)?;
     c.bind(op, 1, high)
 }
@@ -236,20 +229,45 @@ pub fn convert_float(c: &mut Conv, op: &Op) -> Res<()> {
     if from == to {
         return c.bind(op, 0, v);
     }
+    let v = saturated(c, v, from, to);
     let attrs = match rounding {
         Rounding::NearestEven => vec![],
+        _ if to.bits() == 8 && from.is_base_float() => {
+            let v = chopped(c, v, from, to);
+            return c.bind(op, 0, v);
+        }
         other => vec![(AttrKey::Rounding, Attr::Rounding(other))],
     };
-    let v = saturated(c, v, from, to);
     let v = c.converted(Opcode::FToF, v, to, attrs);
     c.bind(op, 0, v)
+}
+
+/// Rounded to an 8-bit float towards zero: where the nearest one is greater, the one before it, whose code is one less.
+fn chopped(c: &mut Conv, v: ValueId, from: DType, to: DType) -> ValueId {
+    let shape = c.tile_ty(v).shape.clone();
+    let near = c.converted(Opcode::FToF, v, to, vec![]);
+    let back = c.converted(Opcode::FToF, near, from, vec![]);
+    let (found, limit) = (c.same(Opcode::AbsF, &[back]), c.same(Opcode::AbsF, &[v]));
+    let beyond = c.floats_compare(Predicate::GreaterThan, found, limit);
+    let code = c.converted(Opcode::Bitcast, near, DType::I8, vec![]);
+    let one = c.fill(&shape, DType::I8, 1);
+    let mut before = c.same(Opcode::SubI, &[code, one]);
+    if matches!(to, DType::F8E4M3FNUZ | DType::F8E5M2FNUZ) {
+        // There is no negative zero.
+        let (nan, zero) = (c.fill(&shape, DType::I8, 0x80), c.fill(&shape, DType::I8, 0));
+        let none = c.integers_compare(Predicate::Equal, Signedness::Signed, before, nan);
+        before = c.choose(none, zero, before);
+    }
+    let code = c.choose(beyond, before, code);
+    c.converted(Opcode::Bitcast, code, to, vec![])
 }
 
 /// Limits a value to the range of the 8-bit float that it becomes, infinities too; a NaN stays a NaN.
 fn saturated(c: &mut Conv, v: ValueId, from: DType, to: DType) -> ValueId {
     let greatest = match to {
         DType::F8E4M3FN => 448.0,
-        DType::F8E5M2 => 57344.0,
+        DType::F8E4M3FNUZ => 240.0,
+        DType::F8E5M2 | DType::F8E5M2FNUZ => 57344.0,
         _ => return v,
     };
     if !from.is_base_float() {

@@ -66,6 +66,11 @@ pub fn dot(c: &mut Conv, op: &Op) -> Res<()> {
         let v = c.tile(Opcode::MmaI, &[&[a], &[b], &[acc]], signs.to_vec(), ty);
         return c.bind(op, 0, v);
     }
+    // f16 has all numbers of these two.
+    let rare = |d: DType| matches!(d, DType::F8E4M3FNUZ | DType::F8E5M2FNUZ);
+    if rare(x) && x == y {
+        (a, b) = (c.float_of(a, DType::F16), c.float_of(b, DType::F16));
+    }
     if x != y {
         // Both kinds of 8-bit floats are numbers of f16.
         let small = |d: DType| d.bits() <= 8;
@@ -128,11 +133,12 @@ pub fn scaled(c: &mut Conv, op: &Op) -> Res<()> {
     let (a, a_scale) = side(c)?;
     let (b, b_scale) = side(c)?;
     let acc = c.arg(op, n - 1)?;
-    if op.int("lhs_k_pack") == Some(0) || op.int("rhs_k_pack") == Some(0) {
-        return c.refuse(op, "`tl.dot_scaled` of operands packed along other dimensions than k is not supported");
-    }
-    let a = unscaled(c, op, a, op.text("lhs").unwrap_or(""), a_scale, true)?;
-    let b = unscaled(c, op, b, op.text("rhs").unwrap_or(""), b_scale, false)?;
+    // Pairs of 4-bit floats lie along k unless it says otherwise.
+    let pairs_along_k = |key: &str| op.int(key) != Some(0);
+    let a = numbers(c, op, a, op.text("lhs").unwrap_or(""), true, pairs_along_k("lhs_k_pack"))?;
+    let b = numbers(c, op, b, op.text("rhs").unwrap_or(""), false, pairs_along_k("rhs_k_pack"))?;
+    let a = scaled_by(c, op, a, a_scale, true)?;
+    let b = scaled_by(c, op, b, b_scale, false)?;
     let z = c.dtype(op, acc)?;
     let sum = c.float_of(acc, DType::F32);
     let sum = c.product(a, b, sum);
@@ -140,26 +146,37 @@ pub fn scaled(c: &mut Conv, op: &Op) -> Res<()> {
     c.bind(op, 0, v)
 }
 
-/// An operand in f32, times its scales. The left one has k last, the right one k before last; scales always have k last.
-fn unscaled(c: &mut Conv, op: &Op, v: ValueId, kind: &str, scale: Option<ValueId>, left: bool) -> Res<ValueId> {
-    let swap = |c: &mut Conv, v: ValueId| {
-        let mut ty = c.tile_ty(v).clone();
-        let rank = ty.shape.len();
-        let mut order: Vec<i32> = (0..rank as i32).collect();
-        if rank >= 2 {
-            order.swap(rank - 1, rank - 2);
-            ty.shape.swap(rank - 1, rank - 2);
+/// The last two dimensions change places.
+fn swapped(c: &mut Conv, v: ValueId) -> ValueId {
+    let mut ty = c.tile_ty(v).clone();
+    let rank = ty.shape.len();
+    let mut order: Vec<i32> = (0..rank as i32).collect();
+    if rank >= 2 {
+        order.swap(rank - 1, rank - 2);
+        ty.shape.swap(rank - 1, rank - 2);
+    }
+    c.tile(Opcode::Permute, &[&[v]], vec![(AttrKey::Permutation, Attr::I32s(order))], ty)
+}
+
+/// An operand in f32. The left one has k last, the right one k before last.
+fn numbers(c: &mut Conv, op: &Op, v: ValueId, kind: &str, left: bool, pairs_along_k: bool) -> Res<ValueId> {
+    Ok(match kind {
+        "e2m1" if left == pairs_along_k => halves(c, v),
+        "e2m1" => {
+            let v = swapped(c, v);
+            let v = halves(c, v);
+            swapped(c, v)
         }
-        c.tile(Opcode::Permute, &[&[v]], vec![(AttrKey::Permutation, Attr::I32s(order))], ty)
-    };
-    let mut v = if left { v } else { swap(c, v) };
-    v = match kind {
-        "e2m1" => halves(c, v),
         "e4m3" => floats(c, v, DType::F8E4M3FN),
         "e5m2" => floats(c, v, DType::F8E5M2),
         "bf16" | "fp16" => c.float_of(v, DType::F32),
         other => return c.refuse(op, format!("an operand of `tl.dot_scaled` of the type `{other}` is not supported")),
-    };
+    })
+}
+
+/// An operand times its scales, which have k last.
+fn scaled_by(c: &mut Conv, op: &Op, v: ValueId, scale: Option<ValueId>, left: bool) -> Res<ValueId> {
+    let mut v = if left { v } else { swapped(c, v) };
     if let Some(scale) = scale {
         let dtype = c.dtype(op, scale)?;
         let factor = match dtype {
@@ -187,7 +204,7 @@ fn unscaled(c: &mut Conv, op: &Op, v: ValueId, kind: &str, scale: Option<ValueId
         let factor = c.reshaped(factor, &whole);
         v = c.same(Opcode::MulF, &[v, factor]);
     }
-    Ok(if left { v } else { swap(c, v) })
+    Ok(if left { v } else { swapped(c, v) })
 }
 
 fn floats(c: &mut Conv, v: ValueId, dtype: DType) -> ValueId {

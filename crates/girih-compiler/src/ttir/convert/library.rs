@@ -1,7 +1,10 @@
 //! Functions of libdevice, by name.
 
 use super::*;
-use crate::num::op::Predicate;
+use crate::num::op::{Predicate, Rounding};
+
+mod bessel;
+pub(super) mod integers;
 
 /// The implementation of a function.
 enum Is {
@@ -9,15 +12,25 @@ enum Is {
     Op(Opcode),
     /// A scalar operation that Tile IR has no name for; see [`crate::num::library`].
     Named,
-    /// Made of others.
-    Made(fn(&mut Conv, &[ValueId]) -> ValueId),
+    /// One operation of floats that rounds otherwise than to the nearest.
+    Rounded(Opcode, Rounding),
+    /// Made of others, from this many operands.
+    Made(usize, fn(&mut Conv, &[ValueId]) -> ValueId),
     /// For f32 alone: made of others in f64, and rounded once.
     Wide(fn(&mut Conv, ValueId) -> ValueId),
+    /// The same of f32, and of f64 itself.
+    Both(fn(&mut Conv, ValueId) -> ValueId),
 }
 
 /// The functions, without `__nv_` and without the `f` of those of f32.
 fn by_name(name: &str) -> Option<Is> {
-    use Is::{Made, Named, Op, Wide};
+    use Is::{Both, Made, Named, Op, Wide};
+    if let Some(op) = rounded(name) {
+        return Some(op);
+    }
+    if let Some((operands, make)) = integers::by_name(name) {
+        return Some(Made(operands, make));
+    }
     Some(match name {
         "sqrt" | "sqrt_rn" | "fsqrt_rn" | "dsqrt_rn" => Op(Opcode::Sqrt),
         "rsqrt" | "frsqrt_rn" => Op(Opcode::Rsqrt),
@@ -45,10 +58,44 @@ fn by_name(name: &str) -> Option<Is> {
         "add_rn" | "fadd_rn" | "dadd_rn" => Op(Opcode::AddF),
         "sub_rn" | "fsub_rn" | "dsub_rn" => Op(Opcode::SubF),
         "mul_rn" | "fmul_rn" | "dmul_rn" => Op(Opcode::MulF),
-        "div_rn" | "fdiv_rn" | "ddiv_rn" | "fast_divide" => Op(Opcode::DivF),
+        "div_rn" | "fdiv_rn" | "ddiv_rn" | "fast_divide" | "fast_fdivide" => Op(Opcode::DivF),
         "umulhi" | "umul64hi" => Op(Opcode::MulHiI),
         "erf" | "erfinv" | "rint" | "nearbyint" | "lgamma" | "normcdfinv" => Named,
-        "popc" | "popcll" => Made(|c, a| bits_set(c, a[0])),
+        "j0" => Both(|c, x| bessel::first(c, x, 0)),
+        "j1" => Both(|c, x| bessel::first(c, x, 1)),
+        "y0" => Both(|c, x| bessel::second(c, x, 0)),
+        "y1" => Both(|c, x| bessel::second(c, x, 1)),
+        "cyl_bessel_i0" => Both(|c, x| bessel::modified(c, x, "i0e")),
+        "cyl_bessel_i1" => Both(|c, x| bessel::modified(c, x, "i1e")),
+        "frcp_rn" | "drcp_rn" => Made(1, |c, a| {
+            let one = like(c, a[0], 1.0);
+            c.same(Opcode::DivF, &[one, a[0]])
+        }),
+        // Halves go away from zero.
+        "round" => Made(1, |c, a| {
+            let whole = truncate(c, a[0]);
+            let rest = c.same(Opcode::SubF, &[a[0], whole]);
+            let rest = c.same(Opcode::AbsF, &[rest]);
+            let (half, one) = (like(c, a[0], 0.5), like(c, a[0], 1.0));
+            let less = c.floats_compare(Predicate::LessThan, rest, half);
+            let one = signed_as(c, one, a[0]);
+            let next = c.same(Opcode::AddF, &[whole, one]);
+            // What has no fraction, infinities too, is whole.
+            let far = c.floats_compare(Predicate::Equal, a[0], whole);
+            let next = c.choose(less, whole, next);
+            c.choose(far, a[0], next)
+        }),
+        "saturate" => Made(1, |c, a| {
+            let (zero, one) = (like(c, a[0], 0.0), like(c, a[0], 1.0));
+            let low = c.same(Opcode::MaxF, &[a[0], zero]);
+            c.same(Opcode::MinF, &[low, one])
+        }),
+        "fdim" => Made(2, |c, a| {
+            let zero = like(c, a[0], 0.0);
+            let less = c.same(Opcode::SubF, a);
+            let none = c.floats_compare(Predicate::LessThanOrEqual, a[0], a[1]);
+            c.choose(none, zero, less)
+        }),
         "exp10" | "fast_exp10" => Wide(|c, x| {
             let scaled = times(c, x, std::f64::consts::LN_10);
             c.same(Opcode::Exp, &[scaled])
@@ -99,21 +146,21 @@ fn by_name(name: &str) -> Option<Is> {
             let root = c.same(Opcode::Pow, &[size, third]);
             signed_as(c, root, x)
         }),
-        "atan" => Made(|c, a| {
+        "atan" => Made(1, |c, a| {
             let one = like(c, a[0], 1.0);
             c.same(Opcode::Atan2, &[a[0], one])
         }),
         // asin x = atan2(x, sqrt((1 - x)(1 + x))), acos x = atan2(sqrt((1 - x)(1 + x)), x): exact near 1, where 1 - x is.
-        "asin" => Made(|c, a| {
+        "asin" => Made(1, |c, a| {
             let side = other_side(c, a[0]);
             c.same(Opcode::Atan2, &[a[0], side])
         }),
-        "acos" => Made(|c, a| {
+        "acos" => Made(1, |c, a| {
             let side = other_side(c, a[0]);
             c.same(Opcode::Atan2, &[side, a[0]])
         }),
-        "trunc" => Made(|c, a| truncate(c, a[0])),
-        "hypot" => Made(|c, a| {
+        "trunc" => Made(1, |c, a| truncate(c, a[0])),
+        "hypot" => Made(2, |c, a| {
             // The greater times sqrt(1 + (lesser / greater)^2).
             let (x, y) = (c.same(Opcode::AbsF, &[a[0]]), c.same(Opcode::AbsF, &[a[1]]));
             let (most, least) = (c.same(Opcode::MaxF, &[x, y]), c.same(Opcode::MinF, &[x, y]));
@@ -135,24 +182,45 @@ fn by_name(name: &str) -> Option<Is> {
             let length = c.choose(known, length, sum);
             c.choose(far, infinite, length)
         }),
-        "isnan" | "isnand" => Made(|c, a| {
+        "isnan" | "isnand" => Made(1, |c, a| {
             let equal = c.floats_compare(Predicate::Equal, a[0], a[0]);
             opposite(c, equal)
         }),
-        "isinf" | "isinfd" => Made(|c, a| {
+        "isinf" | "isinfd" => Made(1, |c, a| {
             let size = c.same(Opcode::AbsF, &[a[0]]);
             let infinite = like(c, size, f64::INFINITY);
             c.floats_compare(Predicate::Equal, size, infinite)
         }),
-        "finite" | "isfinited" | "isfinite" => Made(|c, a| {
+        "finite" | "isfinited" | "isfinite" => Made(1, |c, a| {
             let size = c.same(Opcode::AbsF, &[a[0]]);
             let infinite = like(c, size, f64::INFINITY);
             c.floats_compare(Predicate::LessThan, size, infinite)
         }),
-        "signbit" | "signbitd" => Made(|c, a| sign(c, a[0])),
-        "copysign" => Made(|c, a| signed_as(c, a[0], a[1])),
+        "signbit" | "signbitd" => Made(1, |c, a| sign(c, a[0])),
+        "copysign" => Made(2, |c, a| signed_as(c, a[0], a[1])),
         _ => return None,
     })
+}
+
+/// `fadd_rz` and the like: the operation, then the rounding of its result.
+fn rounded(name: &str) -> Option<Is> {
+    let (stem, word) = name.rsplit_once('_')?;
+    let rounding = match word {
+        "rz" => Rounding::Zero,
+        "rd" => Rounding::NegativeInf,
+        "ru" => Rounding::PositiveInf,
+        _ => return None,
+    };
+    let opcode = match stem {
+        "fadd" | "dadd" => Opcode::AddF,
+        "fsub" | "dsub" => Opcode::SubF,
+        "fmul" | "dmul" => Opcode::MulF,
+        "fdiv" | "ddiv" => Opcode::DivF,
+        "fsqrt" | "dsqrt" => Opcode::Sqrt,
+        "fma" | "fmaf" => Opcode::Fma,
+        _ => return None,
+    };
+    Some(Is::Rounded(opcode, rounding))
 }
 
 /// A float in every element of a tile as another.
@@ -187,27 +255,6 @@ fn signed_as(c: &mut Conv, v: ValueId, of: ValueId) -> ValueId {
     let negative = c.same(Opcode::NegF, &[size]);
     let below = sign(c, of);
     c.choose(below, negative, size)
-}
-
-/// How many bits of an integer are set, as an i32.
-fn bits_set(c: &mut Conv, v: ValueId) -> ValueId {
-    let ty = c.tile_ty(v).clone();
-    let dtype = ty.num().unwrap_or(DType::I32);
-    let unsigned = || vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))];
-    let mut v = v;
-    // Sums of neighbours: of bits, of pairs, of fours and so on.
-    let mut width = 1;
-    while width < dtype.bits() {
-        let ones = (1u64 << width) - 1;
-        let pattern = (0..64 / (2 * width)).fold(0u64, |all, i| all | ones << (2 * width * i));
-        let mask = c.fill(&ty.shape, dtype, pattern);
-        let places = c.fill(&ty.shape, dtype, u64::from(width));
-        let high = c.same_with(Opcode::ShrI, &[v, places], unsigned());
-        let (low, high) = (c.same(Opcode::AndI, &[v, mask]), c.same(Opcode::AndI, &[high, mask]));
-        v = c.same(Opcode::AddI, &[low, high]);
-        width *= 2;
-    }
-    if dtype.bits() > 32 { c.converted(Opcode::TruncI, v, DType::I32, vec![]) } else { v }
 }
 
 fn opposite(c: &mut Conv, v: ValueId) -> ValueId {
@@ -254,15 +301,19 @@ fn named(c: &mut Conv, op: &Op, args: &[ValueId], name: &str) -> Res<ValueId> {
     let short = dtype.bits() == 16;
     let wide: Vec<ValueId> =
         args.iter().map(|&v| if short { c.converted(Opcode::FToF, v, DType::F32, vec![]) } else { v }).collect();
+    let v = external(c, &wide, name);
+    Ok(if short { c.converted(Opcode::FToF, v, dtype, vec![]) } else { v })
+}
+
+fn external(c: &mut Conv, args: &[ValueId], name: &str) -> ValueId {
     let attrs = vec![
         (AttrKey::LibName, Attr::Str("libdevice".into())),
         (AttrKey::LibPath, Attr::Str(String::new())),
         (AttrKey::Pure, Attr::Bool(true)),
         (AttrKey::Symbol, Attr::Str(name.into())),
     ];
-    let ty = c.tile_ty(wide[0]).clone();
-    let v = c.tile(Opcode::ExpExternElementwise, &[&wide], attrs, ty);
-    Ok(if short { c.converted(Opcode::FToF, v, dtype, vec![]) } else { v })
+    let ty = args.first().map_or_else(|| TileType::of(vec![], Elem::Num(DType::F32)), |&v| c.tile_ty(v).clone());
+    c.tile(Opcode::ExpExternElementwise, &[args], attrs, ty)
 }
 
 pub fn call(c: &mut Conv, op: &Op) -> Res<()> {
@@ -298,10 +349,24 @@ pub fn call(c: &mut Conv, op: &Op) -> Res<()> {
             let v = make(c, wide);
             c.converted(Opcode::FToF, v, DType::F32, vec![])
         }
-        Is::Made(make) => {
-            let n = if matches!(name, "hypot" | "copysign") { 2 } else { 1 };
+        Is::Rounded(opcode, rounding) => {
+            let n = ops::info(opcode).operands.len();
+            c.count(op, n..=n)?;
+            c.same_with(opcode, &args, vec![(AttrKey::Rounding, Attr::Rounding(rounding))])
+        }
+        Is::Made(n, make) => {
             c.count(op, n..=n)?;
             make(c, &args)
+        }
+        Is::Both(make) => {
+            c.count(op, 1..=1)?;
+            if float32 {
+                let wide = c.converted(Opcode::FToF, first, DType::F64, vec![]);
+                let v = make(c, wide);
+                c.converted(Opcode::FToF, v, DType::F32, vec![])
+            } else {
+                make(c, first)
+            }
         }
     };
     // A truth value is an integer to who calls libdevice.
