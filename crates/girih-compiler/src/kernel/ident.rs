@@ -111,7 +111,7 @@ const VECTORS: &str = "char uchar short ushort int uint long ulong longlong ulon
 const OWN: &str = "\
 bx by bz gx gy gz tx ctx args lo hi block scratch next_block min max loop var step where in store yield poll \
 check unroll kernel slot shared barrier syncwarp unix linux main u8 u16 u32 u64 u128 memcpy memset ceildiv zext floordiv floormod lane \
-print assert values index outside load_half store_half F8E5M3FNU";
+print assert values index outside load_half store_half live leave F8E5M3FNU";
 
 /// Macros that compilers define without a `_` before them.
 const MACROS: &str = "unix linux i386 INLINE";

@@ -3,7 +3,7 @@
 //! In: kernels. Out: C that gcc 12 and clang accept with vector extensions, including nothing but `<stdint.h>`; kernel n
 //! is `girih_<n>`, described by `girih_<n>_meta`. `v: f32 = addf.. x, y` prints as `f32 v = x + y;`.
 //!
-//! * [`function`]: whole kernels    * [`stmt`], [`access`]: statements    * [`dialect`]: how C spells what all languages share
+//! * [`function`]: whole kernels    * [`parts`]: large kernels as several functions    * [`stmt`], [`access`]: statements    * [`dialect`]: how C spells what all languages share
 //!
 //! A user's text never reaches the C: a kernel holds names as identifiers made by us, and the user's own names as
 //! labels that are safe in a comment. Formats and messages stay with the process that runs the kernel, which finds them
@@ -16,6 +16,7 @@
 mod access;
 mod dialect;
 mod function;
+mod parts;
 mod stmt;
 mod amx;
 #[cfg(test)]

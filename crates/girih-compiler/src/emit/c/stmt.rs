@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::amx;
+use super::function::Cut;
+use super::parts;
 use crate::emit::cstyle::library;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
@@ -26,6 +28,8 @@ pub(super) struct Printer<'a> {
     pub next: usize,
     /// The first statement that has no form in C, and the reason.
     pub refused: Option<(usize, String)>,
+    /// A large kernel's parts.
+    pub parts: Option<Cut>,
 }
 
 impl Printer<'_> {
@@ -84,9 +88,26 @@ impl Printer<'_> {
     }
 
     pub(super) fn block(&mut self, body: &[Stmt]) {
-        for stmt in body {
+        let mut rest = body;
+        while let [stmt, behind @ ..] = rest {
+            if let Some((part, (run, behind))) =
+                self.part().and_then(|(part, n)| Some((part, rest.split_at_checked(n)?)))
+            {
+                self.print_part(part, run);
+                rest = behind;
+                continue;
+            }
             self.stmt(stmt);
+            rest = behind;
         }
+    }
+
+    /// The body of a loop.
+    fn looped(&mut self, body: &[Stmt]) {
+        let loops = self.parts.as_ref().map_or(0, |cut| cut.loops);
+        self.parts.iter_mut().for_each(|cut| cut.loops = loops + 1);
+        self.block(body);
+        self.parts.iter_mut().for_each(|cut| cut.loops = loops);
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
@@ -233,17 +254,17 @@ impl Printer<'_> {
                 }
                 self.support.ty("i64", 1);
                 self.out.open(&format!("for (i64 {name} = {lo}; {name} < {hi}; {step}) {{"));
-                self.block(body);
+                self.looped(body);
                 self.out.close("}");
             }
             Stmt::Loop { body } => {
                 self.out.open("for (;;) {");
-                self.block(body);
+                self.looped(body);
                 self.out.close("}");
             }
-            Stmt::Break => self.out.line("break;"),
-            Stmt::Continue => self.out.line("continue;"),
-            Stmt::Return => self.out.line("goto next_block;"),
+            Stmt::Break => self.leave("break;", parts::BREAKS),
+            Stmt::Continue => self.leave("continue;", parts::CONTINUES),
+            Stmt::Return => self.leave("goto next_block;", parts::RETURNS),
             Stmt::If { mask, then, els } => {
                 let cond = self.mask(mask);
                 if then.is_empty() {
