@@ -182,7 +182,7 @@ fn terms_in_pairs() {
             let loops = product(ty, b, convert);
             let (paired, log) = apply("pair_terms", &parsed(&loops), &ctx);
             assert_eq!(log.applied, ["contraction into acc"], "{:?}", log.skipped);
-            // What lies side by side, the first at an even place, is one load; i8 has yet to be extended.
+            // Elements side by side, the first at an even place, are one load; i8 is not extended yet.
             let joined = text(&paired).matches("_pairs[").count();
             assert_eq!(joined, if ty == "i8" { 0 } else { 1 + usize::from(b == "j*58 + k") }, "{}", text(&paired));
             let case = case(&loops, [1, 1, 1], &[24 * 58, 59 * 40, 24 * 40]);
@@ -707,7 +707,7 @@ fn every_derived_barrier_and_wait_is_needed() {
         let all = synchronisation(&mut whole.clone(), None);
         let waits = if target == "sm_80" { "wait groups" } else { "wait" };
         assert!(all.contains(&"barrier") && (asynchronous == 0 || all.contains(&waits)), "{all:?}");
-        // What stands after the last use of shared memory orders arguments that may overlap; here they do not.
+        // A barrier after the last use of shared memory orders arguments that may overlap; here they do not.
         let last = all.len() - 1;
         for at in (0..all.len()).filter(|at| *at != last || all[last] != "barrier") {
             let mut kernel = whole.clone();

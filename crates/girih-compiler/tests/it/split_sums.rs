@@ -23,7 +23,7 @@ fn plan_of(text: &str) -> (Graph, Plan) {
     (graph, plan)
 }
 
-/// What the rule of a name makes of a plan, each step of which is well-formed.
+/// Runs the rule of a name on a plan and checks each step of the result.
 fn split(name: &str, plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
     let rule = plan_rules(&ctx.target).list.into_iter().find(|r| r.name == name).unwrap();
     let mut log = Log::default();

@@ -52,7 +52,7 @@ pub fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
     let out = (rule.run)(k, ctx, &mut log).unwrap_or_else(|| k.clone());
     let again = (rule.run)(&out, ctx, &mut Log::default());
     assert!(again.is_none(), "{name} is not idempotent:\n{}\n-->\n{}", text(&out), text(&again.unwrap()));
-    // What a rule makes reads back.
+    // The result of a rule reads back.
     assert_eq!(text(&kernel(&text(&out))), text(&out));
     (out, log)
 }
@@ -245,7 +245,7 @@ fn a_machine_gets_the_rules_that_it_has_what_they_need_for() {
     assert_eq!(names(&bare)[0], "t:001_bound_alloca");
 }
 
-/// What to run a kernel on: elements per pointer parameter, and the scalars, in the order of the parameters.
+/// Arguments to run a kernel on: elements per pointer parameter, and the scalars, in the order of the parameters.
 pub struct Case {
     pub loops: String,
     pub grid: [u32; 3],
