@@ -1,4 +1,4 @@
-"""What looking at the weights costs a call of a compiled model of PyTorch, against `options={"freeze": True}`.
+"""Measures the time that calls of a compiled PyTorch model spend on checking weights, against `options={"freeze": True}`.
 
     python bench/torch_weights.py [--rounds N] [--threads T]
 

@@ -28,7 +28,7 @@ from opinfo import DTYPES, UNINITIALISED, first_line, known, samples_of  # noqa:
 
 __all__ = ["LAYOUTS", "differences", "predicted"]
 
-#: Eager mode's result of no difference is a copy with the strides of what is no matter: of one element.
+#: In eager mode, `diff` of order 0 gives a copy that keeps strides along axes of one element, where they do not matter.
 NOT_COMPARED = {"diff"} | UNINITIALISED
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a tile program."""
+"""The diagnostics of a tile program."""
 
 from typing import NamedTuple, Optional
 

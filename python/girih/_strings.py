@@ -28,7 +28,7 @@ class Call:
         self.more: dict[str, int] = {}
 
     def numbers(self, wanted, given):
-        """What is given for an input, as numbers, or what is wrong with it."""
+        """The value given for an input, as numbers, and None; or None and a message."""
         array = np.asarray(given)
         if array.size == 0 and array.dtype.kind not in "USOT":
             # An empty list.

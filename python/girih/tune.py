@@ -53,7 +53,7 @@ def evaluate(arguments: Sequence[str], candidate: str) -> dict[str, Any]:
 
 
 def twice(once: Callable[[str], dict[str, Any]], candidate: str) -> dict[str, Any]:
-    """What is said of a candidate; one whose worker dies is tried once more."""
+    """The outcome of a candidate; one whose worker dies is tried once more."""
     for attempt in (1, 2):
         try:
             return once(candidate)

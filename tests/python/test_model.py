@@ -486,7 +486,7 @@ except OSError:
 
 
 def gathered():
-    """Rows of a table, of which a run reads a few."""
+    """A model that reads a few rows of a table in each run."""
     nodes = [helper.make_node("Gather", ["table", "ids"], ["rows"])]
     table = np.random.default_rng(0).standard_normal((4096, 64)).astype("f4")
     return file(nodes, [port("ids", I, [2])], [port("rows", F, [2, 64])], [("table", table)])

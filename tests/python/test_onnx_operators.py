@@ -182,7 +182,7 @@ def test_what_ngrams_refuse():
     gram("not a tensor of rank 3", shape=(2, 3, 4))
     gram(r"the n-gram \[5, 7\] is listed twice", pool_int64s=[5, 7, 5, 7, 5, 7, 7, 5, 7])
     gram("3 columns for 5 n-grams", ngram_indexes=[0, 1, 2])
-    gram("are no n-grams of 2 elements each", ngram_counts=[0, 2, 5])
+    gram("do not split into n-grams of 2 elements each", ngram_counts=[0, 2, 5])
     gram("4 weights do not fit 5 columns", weights=[1.0] * 4)
     gram("n-grams of 3 to 2 elements", min_gram_length=3, max_gram_length=2)
     gram('`mode` is "COUNT"', mode="COUNT")

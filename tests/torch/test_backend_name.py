@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# What a program may do before it compiles, in any order.
+# Steps that a program may take before it compiles, in any order.
 STEPS = {
     "import": "import girih.torch",
     "list": "assert 'girih' in torch._dynamo.list_backends()",

@@ -549,11 +549,11 @@ def test_log_sigmoid_is_row_major(dynamic):
         torch.testing.assert_close(got, want)
 
 
-# What an operation is.
+# Numbers that decide which operation it is.
 
 
 def fewer_graphs_than(most):
-    """Whether all that was compiled is native, by at most so many graphs."""
+    """Asserts that everything compiled is native, in at most `most` graphs."""
     report = girih.torch.report(clear=True)
     assert report.native and len(report.graphs) <= most, str(report)
 

@@ -41,7 +41,7 @@ DRAWS = {
 
 
 def drawn(function, x, train):
-    """What a function gives under a seed, and the gradient."""
+    """The result of a function under a seed, the next random numbers, and the gradient."""
     x = x.detach()
     x = x.requires_grad_() if train else x
     torch.manual_seed(1)

@@ -15,7 +15,7 @@ def fresh():
 
 
 def same(function, *args):
-    """What PyTorch gives, or that both raise."""
+    """Asserts that the compiled function gives PyTorch's result, or that both raise."""
     compiled = torch.compile(function, backend="girih")
     try:
         expected = function(*args)

@@ -30,7 +30,7 @@ DIVISIONS = {
 
 
 def outcome(function, *args):
-    """What a function gives; the type of what it raises, and the message."""
+    """The result of a function, or the type and the message of the exception that it raises."""
     try:
         return function(*args)
     except Exception as e:
@@ -88,7 +88,7 @@ def test_floats_divide_by_0():
     compare(lambda x: x / 0, integers(torch.int32, 4))
 
 
-#: What C leaves open, or nearly: beyond the ends of 8, 16, 32 and 64 bits on both sides.
+#: Floats whose conversion C leaves undefined, or nearly: beyond the ends of 8, 16, 32 and 64 bits on both sides.
 NUMBERS = [
     *(s * v for v in (0.5, 1.0, 2.18, 127.6, 128.5, 255.9, 256.2, 300.7, 32768.5, 40000.0, 65536.0, 70000.0) for s in (1, -1)),
     *(s * (2.0**31 + 257 * d) for d in (-300, 0, 1, 300) for s in (1, -1)), 3e9, 5000000259.0, 1e10, -1e10,

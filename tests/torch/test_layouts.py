@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch_layouts  # noqa: E402
 
-#: Operations of which PyTorch predicts in Python where results lie, and some of those that it takes apart.
+#: Operations whose results' layouts PyTorch predicts in Python, and some of those that it takes apart.
 NAMES = (
     "ldexp", "copysign", "heaviside", "logaddexp", "logical_xor", "floor_divide", "special.xlog1py", "xlogy", "__rpow__",
     "nn.functional.gelu", "nn.functional.prelu", "native_dropout_backward", "sigmoid", "lerp", "addcmul", "where", "clamp", "native_batch_norm",

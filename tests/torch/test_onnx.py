@@ -20,7 +20,7 @@ GIRIH = Path(os.environ.get("GIRIH_LIBRARY_DIR", Path(__file__).parents[2] / "ta
 
 
 def exported(folder, model, inputs, lengths=None):
-    """What the exported file gives for each list of inputs. `lengths`: the dimensions of each input that may change."""
+    """The results of the exported file for each list of inputs. `lengths`: the dimensions of each input that may change."""
     path = folder / "model.onnx"
     dynamic = None if lengths is None else tuple(lengths)
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Graphs whose extents change, of which PyTorch runs some operations: the rest stays in kernels, and sizes reach every part."""
+"""Graphs with changing extents where PyTorch runs some operations: the rest stays in kernels, and sizes reach every part."""
 
 import warnings
 
@@ -125,7 +125,7 @@ def test_images_as_rows_and_back(kind, whole):
 OPERATIONS = {
     "the last rows": lambda x, s: x[:, -s:] + 1,
     "all but the last rows": lambda x, s: x[:, :-s] * 2,
-    "as many as another": lambda x, s: x[:, -torch.zeros(s, 3).shape[0] :],
+    "the length of another": lambda x, s: x[:, -torch.zeros(s, 3).shape[0] :],
     "scalar_tensor": lambda x, s: x + torch.scalar_tensor(2.5) + torch.scalar_tensor(s),
     "pixel_shuffle": lambda x, s: F.pixel_shuffle(x[None, :4], 2),
     "pixel_unshuffle": lambda x, s: F.pixel_unshuffle(x[None], 2),

@@ -1,4 +1,4 @@
-"""What `tests/torch_random.py` compares with: it sees each kind of difference, and makes a program small."""
+"""Tests of `tests/torch_random.py`: it sees each kind of difference, and makes a program small."""
 
 import random
 import sys
@@ -88,7 +88,7 @@ def test_a_seed_is_a_program():
 
 
 def test_programs_have_what_they_are_for():
-    """Of some seeds: extents of 0 and 1, negative and changing integers, views, writes, and arguments that raise."""
+    """Some seeds give extents of 0 and 1, negative and changing integers, views, writes, and arguments that raise."""
     programs = [p for seed in range(12) for p in group.make(seed, 8, "eval").programs]
     seen = set()
     for p in programs:

@@ -146,7 +146,7 @@ def shared(tensors):
 
 
 def compare(run, given, wanted_of):
-    """What differs of results: of functions by name, with the tensors that they were given."""
+    """The differences between the results of `run` and those of the functions by name, for the same tensors."""
     x, y = given
     results, wanted = run(x), {name: f(y) for name, f in wanted_of.items()}
     found = []
@@ -200,7 +200,7 @@ def test_gradients_and_results_of_training(layout):
 
 
 def gradients(functions, x):
-    """What differs of gradients, of a graph in which each function has an argument of its own."""
+    """The differences between gradients, in a graph in which each function has an argument of its own."""
     empty = torch.empty_strided(x.shape, x.stride())
     mine, theirs = ({n: empty.clone().copy_(x).requires_grad_() for n in functions} for _ in range(2))
 

@@ -106,7 +106,7 @@ def test_attention(causal):
 
 
 def test_batch_norm_and_its_running_statistics():
-    # A bias before the norm has the gradient 0, of which rounding leaves what it likes.
+    # A bias before the norm has the gradient 0, and rounding replaces it by arbitrary small numbers.
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, bias=False), torch.nn.BatchNorm2d(4), torch.nn.ReLU())
     trains(model, torch.randn(4, 3, 6, 6))
 

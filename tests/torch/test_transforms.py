@@ -38,7 +38,7 @@ def test_random_functions_under_random_stacks(seed):
     assert not found, "\n".join(f"{stack.text()}{what}" for stack, what in found)
 
 
-#: Layers of which most are operations that stay whole.
+#: Layers that are mostly operations that stay whole.
 WHOLE = [layer for layer in transforms.LAYERS if layer.startswith(("F.", "{x} @", "({x} @", "W["))]
 
 
@@ -119,7 +119,7 @@ def test_a_gradient_wanted_inside_of_a_graph():
 
 
 def said_of(function, *inputs):
-    """What is said while a function is compiled and run, whose result is PyTorch's."""
+    """The warnings while a function is compiled and run; asserts that its result is PyTorch's."""
     with warnings.catch_warnings(record=True) as said, torch.no_grad():
         warnings.simplefilter("always")
         given = torch.compile(function, backend="girih", options={"device": "eval"})(*inputs)

@@ -40,7 +40,7 @@ class Tied(torch.nn.Module):
 
 
 class Derived(torch.nn.Module):
-    """What is computed from weights alone is computed beforehand."""
+    """A model that computes a tensor from weights alone, which is done beforehand."""
 
     def __init__(self):
         super().__init__()
@@ -115,7 +115,7 @@ def test_an_exported_model():
     model, x = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 32)).eval(), torch.randn(8, 64)
     whole = girih.torch.export(model, (x,))
     for write in (None, *WRITES.values()):
-        # What is put in the place of a tensor is none of an exported model's.
+        # An exported model keeps its tensors: it does not see one that the caller puts in their place.
         if write not in (exchanged, given_storage) and write is not None:
             write(model[0].weight)
         same(whole, model, x, write)

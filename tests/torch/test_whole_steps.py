@@ -16,7 +16,7 @@ LIMIT = 600
 
 @pytest.fixture(scope="module")
 def said():
-    """What the script says of each step, those after one that hangs left out."""
+    """The script's output for each step; it has no steps after one that hangs."""
     process = subprocess.Popen([sys.executable, str(SCRIPT)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         text, _ = process.communicate(timeout=LIMIT)

@@ -145,7 +145,7 @@ def compiled(stacks, backend="girih", **options):
 
 
 def fails_in_dynamo(stacks, grad):
-    """Whether the functions fail where nothing is compiled."""
+    """True if the functions fail in Dynamo even with a backend that compiles nothing."""
     torch._dynamo.reset()
     try:
         with torch.set_grad_enabled(grad):

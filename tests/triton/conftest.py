@@ -4,7 +4,7 @@ import os
 import sys
 
 os.environ["GIRIH_TRITON"] = "1"
-# What Triton compiled before, for another Girih, is not used.
+# Do not use kernels that Triton compiled before, for another Girih.
 os.environ.setdefault("TRITON_ALWAYS_COMPILE", "1")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 

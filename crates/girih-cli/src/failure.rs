@@ -47,7 +47,7 @@ impl Failure {
         }
     }
 
-    /// What is wrong, as plain text.
+    /// The message, as plain text.
     pub fn text(&self) -> String {
         match self {
             Failure::Usage(message) | Failure::Client(message) => format!("error: {message}"),

@@ -30,7 +30,7 @@ pub fn kernel_of(path: &Path) -> Option<(&str, &str)> {
     (script.ends_with(".py") && kernel.split('.').all(word)).then_some((script, kernel))
 }
 
-/// A kernel of a script as Tile IR or TTIR, for a signature. What is wrong with it, Python has said.
+/// A kernel of a script as Tile IR or TTIR, for a signature. Python has already printed its errors.
 pub fn text(script: &str, kernel: &str, signature: &str) -> Result<String, Failure> {
     let cannot = |e: std::io::Error| Failure::usage(format!("Python cannot be started: {e}"));
     let mut command = package_command()?;
@@ -61,7 +61,7 @@ impl Checker {
         Ok(Checker { child, to: Some(to), from: BufReader::new(from) })
     }
 
-    /// What is wrong with the kernels of a text; an error is a sentence about a Python that does not answer.
+    /// The diagnostics of the kernels of a text; an error is a sentence about a Python that does not answer.
     pub fn check(&mut self, path: &str, text: &str) -> Result<Vec<Diagnostic>, String> {
         let gone = || "Python ended before it answered; its message stands above".to_string();
         let to = self.to.as_mut().ok_or_else(gone)?;
@@ -103,7 +103,7 @@ fn diagnostic(problem: &Value, path: &str, text: &str) -> Diagnostic {
     let calls = problem["calls"].as_array().map_or(&[][..], Vec::as_slice);
     if word("file") == path {
         d = d.at(span(text, &problem["line"], &problem["column"], &problem["end_column"]));
-        // What is called from another file shows in the message's own line.
+        // A call from another file shows in the message's own line.
         for call in calls.iter().filter(|c| c[0] == path) {
             let function = call[3].as_str().unwrap_or_default();
             d = d.label(span(text, &call[1], &call[2], &Value::Null), format!("`{function}` is called here"));

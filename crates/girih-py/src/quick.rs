@@ -20,7 +20,7 @@ struct Expected {
     shape: Vec<u64>,
 }
 
-/// What was found out about the arrays of a run, for the next.
+/// Facts about the arrays of a run that serve the next run.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Quick {
     model: Arc<Native>,

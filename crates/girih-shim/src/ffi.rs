@@ -44,7 +44,7 @@ impl<T> Out<T> {
         }
     }
 
-    /// What is there now, for structures that are both read and written.
+    /// The current value, for structures that are both read and written.
     pub fn read(self) -> Result<T>
     where
         T: Copy,

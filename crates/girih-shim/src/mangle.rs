@@ -16,7 +16,7 @@
 //! text     = { letter | digit | "_" escape } "_z"
 //! ```
 
-/// What is promised about one axis of an array.
+/// The promises about one axis of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Axis {
     pub length: Option<i64>,

@@ -143,7 +143,7 @@ pub fn import(cache: &Cache, schedules: &CachePolicy, path: &Path) -> Result<Imp
     done.lacking = (left.0 > 0).then(|| (left.0, left.1.join(", ")));
     if let Some(kept) = Records::of(schedules) {
         for record in records {
-            // What was found on this machine stays.
+            // A schedule that was found on this machine stays.
             if matches!(kept.find(&record.key, &record.machine), Ok(Some(_))) {
                 done.known += 1;
             } else {

@@ -1,4 +1,4 @@
-//! What can go wrong between a text and its result, as one typed error.
+//! One typed error for everything that can go wrong between a text and its result.
 
 use std::path::{Path, PathBuf};
 

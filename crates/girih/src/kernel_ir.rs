@@ -93,7 +93,7 @@ impl KernelIr {
     /// Runs the kernel as [`KernelIr::simulate`] does, or on the evaluator where a block has one thread.
     ///
     /// # Errors
-    /// Those of `simulate`.
+    /// The errors of `simulate`.
     pub fn run(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<()> {
         if self.kernel.threads > 1 {
             return self.simulate(grid, args);

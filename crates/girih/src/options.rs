@@ -290,7 +290,7 @@ impl Options {
     pub fn thread_count(&self) -> u32 {
         self.threads.unwrap_or_else(machine::threads).max(1)
     }
-    /// What is compiled for where nothing else was chosen: this machine; for the simulator sm_90a; and the GPU's own target.
+    /// The target, by default this machine, sm_90a for the simulator, and the GPU's own target for a GPU.
     pub fn resolved_target(&self) -> Target {
         let simulated = || self.simulated.clone().or_else(|| Target::named(SIMULATED));
         let own = || match self.device {

@@ -184,7 +184,7 @@ pub struct Kernel<'p> {
     options: Options,
     /// By assumptions: no wrapping, no aliases.
     versions: [[Built<Arc<Version>>; 2]; 2],
-    /// What was found out about the last launches on raw addresses.
+    /// Facts about the last launches on raw addresses.
     pub(crate) fits: Brief<Vec<Fit>>,
     tools: Tools,
 }
@@ -295,8 +295,8 @@ impl<'p> Kernel<'p> {
     /// Runs the kernel on addresses and waits for it; made to be cheap when it is repeated.
     ///
     /// # Safety
-    /// What the arguments say about memory must be true for as long as the launch runs, and no Rust reference to it may
-    /// be in use.
+    /// The memory that the arguments describe must stay valid for as long as the launch runs, and no Rust reference to it
+    /// may be in use.
     pub unsafe fn launch_raw(&self, grid: [u32; 3], args: RawArgs) -> Result<Report> {
         Prepared::raw(self, grid, args::bind_raw(&self.name, &self.params, args)?)?.run()
     }

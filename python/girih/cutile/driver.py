@@ -114,7 +114,7 @@ def _print(_user, text, length):
 
 
 class Launches:
-    """What was launched on the default stream while it was under capture."""
+    """The launches on the default stream while it was under capture."""
 
     def __init__(self, executable):
         self._executable = executable
@@ -136,7 +136,7 @@ def begin_capture():
 
 
 def end_capture():
-    """What was launched since; None where nothing was."""
+    """The launches since the capture began; None if there were none."""
     graph, executable, count = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
     _succeed(_driver.cuStreamEndCapture(None, ctypes.byref(graph)))
     try:
@@ -150,7 +150,7 @@ def end_capture():
 
 
 def last_error():
-    """What is known about the last failure on this thread, or None; it is forgotten."""
+    """The details of the last failure on this thread, or None; the call clears them."""
     if _driver is None:
         return None
     text = _driver.girih_shim_last_error()

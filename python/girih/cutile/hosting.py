@@ -46,7 +46,7 @@ def install(device=None, check=None, threads=None, children=False):
 
     ``device`` is ``"cpu"``, ``"eval"`` or ``"sim"``; ``check`` tests every memory access; ``threads`` is the number of
     worker threads. ``children`` does the same in the Python processes that this one starts, through GIRIH_CUTILE=1 and a folder on
-    PYTHONPATH in this process's environment; GIRIH_CUTILE=1 from outside asks for it too. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. Options may be changed by
+    PYTHONPATH in this process's environment; GIRIH_CUTILE=1 from outside asks for it too. An option that is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. Options may be changed by
     calling it again.
     """
     global _installed

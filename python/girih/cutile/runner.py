@@ -210,7 +210,7 @@ def _say(text):
         sys.stdout.flush()
         return 0
     except OSError as error:
-        # What is left in the buffer would be tried, and complained of, once more at exit.
+        # Python would try to write the rest of the buffer at exit, and complain once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 141

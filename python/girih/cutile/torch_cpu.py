@@ -463,7 +463,7 @@ class _Redirect:
                 return (0, 0)
 
         class graph:
-            """What is launched inside becomes the graph's instead of being done."""
+            """Kernels that are launched inside are recorded in the graph and do not run."""
 
             def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
                 self._graph = cuda_graph

@@ -80,7 +80,7 @@ class Builder:
         self.first: list[Op] = []  # operations that come before the body, beside the constants
         self.shared: Value | None = None
         self.stops: list[Place] = []  # where breakpoints are
-        # What was read from outside of the kernel: (how to read it again, its name, its value) by owner and name.
+        # The values that were read from outside of the kernel: (how to read it again, its name, its value) by owner and name.
         self.outside: dict[tuple[int, str], tuple[Callable[[str], Any], str, Any]] = {}
         # The last token of a write, and those of the reads since; None before the first.
         self.written: Value | None = None

@@ -285,7 +285,7 @@ def unknown_keyword(function: Any, kwargs: dict[str, Any]) -> tuple[str, str] | 
 
 
 def not_a_function(tracer: Tracer, callee: Any, spelled: str) -> CompilationError:
-    """What is wrong with a call of a value; of one whose name hides a function, where that happened."""
+    """The error of a call of a value; if its name hides a function, the help says where."""
     hidden = tracer.frame.assigned.get(spelled)
     hides = hasattr(builtins, spelled) or spelled in tracer.frame.source.function.__globals__
     if hidden is not None and hides:

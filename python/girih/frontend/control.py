@@ -70,7 +70,7 @@ class KernelRange:
         return range(int(self.start), int(self.stop), int(self.step))
 
     def items(self) -> range:
-        """What is run over at compile time; it must be known and not too long."""
+        """The numbers of a loop at compile time; they must be known and not too many."""
         known = self.constant()
         if known is None:
             raise fail(
@@ -110,7 +110,7 @@ class Carrying(Context):
 
 
 class Again(Exception):
-    """What is being traced has to be traced in another form."""
+    """The construct that is being traced has to be traced in another form."""
 
     def __init__(self, context: object):
         self.context = context

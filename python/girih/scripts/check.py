@@ -147,7 +147,7 @@ def changes(choices: dict[str, list], best: dict[str, tuple]) -> Iterator[dict[s
 
 
 def attempt(defined: Defined, arguments: dict[str, tuple]) -> Exception | None:
-    """What is wrong with the kernel for these arguments."""
+    """The error of the kernel for these arguments, or None."""
     if not isinstance(defined.kernel, JITFunction):
         return defined.kernel.attempt(arguments)
     try:

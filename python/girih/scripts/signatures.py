@@ -23,12 +23,12 @@ TYPES = {
 
 
 class Wrong(Exception):
-    """What is asked for cannot be compiled; the text says why."""
+    """The requested kernel cannot be compiled; the text says why."""
 
 
 @dataclass
 class Given:
-    """What is said of one parameter: a type with what divides it, or a constant."""
+    """The description of one parameter: a type and a divisor, or a constant."""
 
     type: str | None = None
     divisor: int = 1

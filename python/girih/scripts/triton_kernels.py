@@ -30,7 +30,7 @@ class TritonKernel:
         return id(self.kernel)
 
     def attempt(self, arguments: dict[str, tuple]) -> Exception | None:
-        """What is wrong with the kernel for arguments that look so."""
+        """The error of the kernel for arguments that look so, or None."""
         from girih.triton.ahead import ttir
 
         errors = sys.modules["triton.errors"]

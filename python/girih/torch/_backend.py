@@ -45,7 +45,7 @@ def pieces_of_pytorch() -> dict:
 
 
 def traced() -> dict:
-    """What takes the place of operations while a graph is traced: `pieces`, and results that lie as in eager mode."""
+    """The functions that replace operations while a graph is traced: `pieces`, and those with the layouts of eager mode."""
     return {**pieces(), **lying_as_in_eager_mode()}
 
 
@@ -60,7 +60,7 @@ def grouped_mm(a, b, offs=None, bias=None, out_dtype=None):
     dtype = out_dtype or a.dtype
     if offs is None:
         return torch.bmm(a, b).to(dtype)
-    # What comes after the last group is left undefined.
+    # The results after the last group are undefined.
     along = a.shape[-2] if a.dim() < b.dim() else a.shape[-1] if a.dim() == b.dim() else b.shape[-1]
     at = torch.arange(along, device=a.device).unsqueeze(1)
     group = (at >= offs).sum(1).clamp(max=offs.shape[0] - 1)
@@ -123,7 +123,7 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
 
 
 def lost(found, backend, module, inputs) -> bool:
-    """Whether PyTorch's own trace of a graph reads more inputs than that in which operations were kept whole."""
+    """True if PyTorch's own trace of a graph reads more inputs than the trace in which operations were kept whole."""
     pieces = []
 
     def looking(traced, _inputs):
@@ -182,7 +182,7 @@ def boxed(run):
 def build(module, parameters, options, record):
     """A callable that takes what the graph's placeholders take and gives its results; `record` is told what became of it.
 
-    Whatever goes wrong with the compilation is not the user's concern: PyTorch runs the graph instead.
+    A failed compilation does not reach the user as an error: PyTorch runs the graph instead.
     """
     if not any(n.op == "call_function" and not _graph.is_scalar(n) for n in module.graph.nodes):
         return module.forward
@@ -222,10 +222,10 @@ class OrPyTorch:
 
 
 def compiled(module, parameters, options, record):
-    """As `build`, and raises what goes wrong."""
-    # Of a backward graph nothing may be guarded any more.
+    """As `build`, but raises the error if the compilation fails."""
+    # A backward graph cannot add guards any more.
     document, refused = _partition.refusals(module, parameters, fix=record.kind != "backward")
-    # What is given only for results to show parts of it may be anything.
+    # An input that is used only because results are views of it may be of any kind.
     if all(n.op == "placeholder" for n in refused):
         try:
             run = Compiled(module, document, options)
@@ -236,7 +236,7 @@ def compiled(module, parameters, options, record):
             if not refused:
                 raise
     for node, reason in refused.items():
-        # Of what is PyTorch's own there is nothing to be warned of.
+        # Placeholders, collectives and views of complex tensors belong in PyTorch: they need no warning.
         if node.op != "placeholder" and not _partition.is_collective(node) and not _complex.bridges(node):
             _partition.warn_once(_partition.operation(node), reason)
     operations = {_partition.operation(n): why for n, why in refused.items() if n not in document.refused}

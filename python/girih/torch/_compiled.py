@@ -7,8 +7,8 @@ time: see `Compiled._bind`. Outputs are allocated by PyTorch, with the strides t
 would give them. Results that are views, of inputs or of what is computed, are made by PyTorch's own view operations.
 
 Invariants: compiled code gets no tensor but through `Compiled._enter`, which looks at everything that the code relies on,
-and no number but one that the model accepts (`bind_symbols`). What does not fit raises before anything is computed, and
-nothing that was given is written to: whoever calls may compute the graph in another way.
+and no number but one that the model accepts (`bind_symbols`). An argument that does not fit raises before anything is computed
+or written to, so the caller may compute the graph in another way.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ KEPT_FROM = 1 << 20
 
 @functools.cache
 def array_of(count):
-    """The type of an array of so many bytes, whose objects take attributes."""
+    """The type of an array of `count` bytes, whose objects take attributes."""
     return type("Held", (ctypes.c_char * count,), {})
 
 
@@ -72,18 +72,18 @@ class Compiled:
         self.limits = [(lo, hi) for _, lo, hi in document.limits]
         self.fixed = None if sources else self.evaluate(())
         self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
-        #: Whether parameters are promised to stay as they are.
+        #: True if the caller promised that parameters never change.
         self.frozen = options.get("freeze", False)
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **on_device(self.device, options))
-        # What cannot be lowered is known now, when PyTorch can still do it instead.
+        # Compile now: if a part cannot be lowered, PyTorch can still run it instead.
         #: How many kernels a run launches.
         self.kernels = self.model.compile()[0]
         self._bound: Any = None
         self._results = _girih.Results() if keep and self.device == _graph.CPU else None
         self._expected = self._plan_quick()
 
-    # What goes in.
+    # Inputs.
 
     def _plan_inputs(self, module, document):
         typed = {t["name"]: t for t in document.root["inputs"]}
@@ -105,7 +105,7 @@ class Compiled:
             with unset_fake_temporarily(), torch.no_grad():
                 self.constants.append((name, value.to(self.device).contiguous()))
 
-    # What comes out.
+    # Outputs.
 
     def _plan_outputs(self, document):
         """The shapes and the strides of what is computed; no strides where they are row-major."""
@@ -167,7 +167,7 @@ class Compiled:
         return tuple(numbers)
 
     def misfit(self, args) -> str | None:
-        """What is wrong with the shapes of arguments, in one sentence; None where they fit."""
+        """The first misfit of the arguments' shapes, in one sentence; None if they fit."""
         env = dict(zip(self.symbols, (self.fixed or self.evaluate(args))[0]))
         for symbol, (lo, hi) in self.ranges.items():
             value = env[symbol]
@@ -213,7 +213,10 @@ class Compiled:
         return self.show(*[groups[group][at] for group, at in self.feeds])
 
     def _plan_quick(self):
-        """Of a graph whose extents are all fixed, and whose results are what is computed: what each argument must be."""
+        """The type and the shape that `quick` requires of each argument.
+
+        None unless all extents are fixed and the results are exactly what the kernels compute.
+        """
         asked = self.strided or self.limits or self.at_origin or self.fixed and self.fixed[4]
         if self.fixed is None or not self.only_outputs or asked:
             return None
@@ -227,10 +230,10 @@ class Compiled:
         return [(p, dtype, shape) for (p, dtype, _), shape in zip(self.arguments, self._extents)]
 
     def quick(self, args):
-        """What a call gives, as a list, where every argument is as it was when the graph was captured; else None.
+        """The results of a call, as a list, if every argument is as it was when the graph was captured; else None.
 
-        That saves most of what a call does besides the work: it is looked at, once, what decides whether compiled code may
-        read the tensor.
+        This saves most of the overhead of a call: it looks only once at the properties of a tensor that decide whether
+        compiled code may read it.
         """
         if self._expected is None:
             return None
@@ -258,7 +261,7 @@ class Compiled:
         return outputs
 
     def _maker(self, shape, dtype):
-        """What makes an output of this shape. Extents that are arguments of their own take PyTorch half as long to read."""
+        """A function that makes an output of this shape. PyTorch reads extents twice as fast if each is its own argument."""
         kept = self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM
         if kept or self.device != _graph.CPU:
             return lambda: self._empty(shape, dtype)
@@ -312,9 +315,9 @@ class Compiled:
     def _bind(self, args):
         """Gives the parameters to the model where they are not those it has.
 
-        Only where and how a parameter lies tells that it is another one. Anybody may write to its elements, and nothing has to
-        count that (`p.data.mul_()`, a view of NumPy's): the model looks for itself at what it keeps anything made of, and at the
-        parameters that are copied here it is looked here. Of frozen ones only PyTorch's count of writes is compared.
+        Only its address and its layout tell that a parameter is another one. Its elements may be written without a trace
+        (`p.data.mul_()`, a view of NumPy's): the model itself checks the parameters that it keeps derived data of, and this
+        function checks those that are copied here. For frozen parameters, it compares only PyTorch's count of writes.
         """
         tensors = [args[p] for p, _, _ in self.parameters]
         key = [(t.data_ptr(), t.is_contiguous() or t.stride(), t.is_neg()) for t in tensors]
@@ -347,12 +350,12 @@ class Copy:
 
     def __init__(self, tensor, made):
         self.tensor, self.made = tensor, made
-        #: Whether its elements fill a stretch of the host's memory, which can be looked at; and what that held.
+        #: True if its elements fill one stretch of the host's memory; `seen` is then the digest of that stretch.
         self.dense = tensor.device.type == "cpu" and _layouts.is_dense(tensor)
         self.seen: Any = None
 
     def follow(self, model) -> bool:
-        """Whether the parameter was written to since it was copied, or may have been: the copy is made anew."""
+        """Copies the parameter again, and returns True, if it was or may have been written to since the last copy."""
         if self.dense:
             seen = model.digest(self.tensor.data_ptr(), self.tensor.nbytes)
             if seen == self.seen:
@@ -420,7 +423,7 @@ def solved(expr, place, name, direct) -> str | None:
 
 
 def is_list_of_views(node) -> bool:
-    """Whether a node is a split: a list of views, of which each is an element."""
+    """True if a node is a split: a list whose elements are all views."""
     return bool(node.users) and all(_graph.is_getitem(u) and _graph.viewed(u) is not None for u in node.users)
 
 
@@ -453,7 +456,7 @@ def unusual_strides(node, scalars):
 
 
 def overlaps(value) -> bool:
-    """Whether two elements may lie at one place: an axis does not step over what the axes inside it reach."""
+    """True if two elements may share an address: an axis does not step past the reach of the axes inside it."""
     reach = 0
     for stride, size in sorted((hint(stride), hint(size)) for size, stride in zip(value.shape, value.stride())):
         if size > 1:

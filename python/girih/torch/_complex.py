@@ -1,9 +1,8 @@
 """Complex tensors as pairs of reals.
 
-In: a functional FX graph of ATen operations, some of which read or give complex tensors. Out: the same graph over real tensors:
-what was a complex tensor of shape ``[..]`` is one of shape ``[.., 2]``, real parts and imaginary parts side by side, as PyTorch lays
-complex numbers out. So arguments and results change their type without a copy, by `torch.view_as_real` and
-`torch.view_as_complex`.
+In: a functional FX graph of ATen operations on real and complex tensors. Out: the same graph over real tensors: a complex tensor
+of shape ``[..]`` becomes one of shape ``[.., 2]``, with real and imaginary parts side by side, as PyTorch lays out complex
+numbers. So arguments and results change their type without a copy, by `torch.view_as_real` and `torch.view_as_complex`.
 
 Each operation on complex tensors has a rule here: a function in terms of real operations, which is traced and takes the
 operation's place. One without a rule stays, between two views, and PyTorch runs it.
@@ -33,10 +32,10 @@ aten = torch.ops.aten
 # A transform up to this length is one product.
 LONGEST_PRODUCT = 64
 
-# What takes longer than one product, a library does faster.
+# Fourier transforms: a library is faster at those that take more than one product.
 TRANSFORMS = {"_fft_c2c", "_fft_r2c", "_fft_c2r"}
 
-# What PyTorch names the scaling of a transform by: not at all, by the root of the number of points, by their number.
+# PyTorch's numbers for the scaling of a transform: none, by the root of the number of points, by their number.
 BY_NOTHING, BY_ROOT, BY_COUNT = 0, 1, 2
 
 
@@ -182,7 +181,7 @@ def reals(*operands) -> torch.Tensor:
     return next(v.both for v in operands if isinstance(v, Pair))
 
 
-# What moves elements.
+# Operations that move elements.
 
 
 def kept(a, *_args, **_kwargs):
@@ -301,7 +300,7 @@ _tables: list[tuple[torch.Tensor, torch.Tensor]] = []
 
 
 def table(make: Callable[[], torch.Tensor], fixed: bool, like: torch.Tensor) -> torch.Tensor:
-    """What `make` computes; a constant of the graph where its extents are fixed."""
+    """The result of `make`; it is a constant of the graph if its extents are fixed."""
     mode = detect_fake_mode([like])
     if not fixed or mode is None:
         return make()
@@ -328,13 +327,13 @@ def turns(rows, columns, n, sign, like):
 
 
 def roots(rows, columns, n, sign, like):
-    """Those numbers, as a table."""
+    """The numbers of `turns`, as a table."""
     fixed = all(isinstance(x, int) for x in (rows, columns, n))
     return table(lambda: turns(rows, columns, n, sign, like), fixed, like)
 
 
 def turning(rows, columns, n, sign, like):
-    """Those numbers as a real matrix `[2 rows, 2 columns]`, by which rows of pairs are multiplied."""
+    """The numbers of `turns` as a real matrix `[2 rows, 2 columns]`, which multiplies rows of pairs."""
 
     def make():
         cos, sin = turns(rows, columns, n, sign, like).unbind(-1)
@@ -468,7 +467,7 @@ RULES: dict[str, Callable] = {
 
 
 def bridges(node) -> bool:
-    """Whether a node only leads between pairs and what PyTorch does with complex tensors."""
+    """True if a node only converts between pairs and PyTorch's complex tensors."""
     return getattr(node.target, "overloadpacket", None) in (aten.view_as_complex, aten.view_as_real)
 
 
@@ -477,7 +476,7 @@ def is_complex(value) -> bool:
 
 
 def touches(node) -> bool:
-    """Whether a node reads or gives complex tensors."""
+    """True if a node reads or gives complex tensors."""
     values = [node.meta.get("val"), *(n.meta.get("val") for n in node.all_input_nodes)]
     return any(is_complex(v) for v in pytree.tree_leaves(values))
 
@@ -537,7 +536,7 @@ def points(node) -> list:
 
 
 def is_long(node) -> bool:
-    """Whether a node is a Fourier transform that is more than one product along an axis."""
+    """True if a node is a Fourier transform that takes more than one product along an axis."""
     counts = [n if isinstance(n, int) else n.node.maybe_as_int() for n in points(node)]
     return any(n is None or n > LONGEST_PRODUCT for n in counts)
 
@@ -546,7 +545,7 @@ class Rewriter:
     def __init__(self, module, pieces, long_transforms):
         self.module, self.pieces, self.long_transforms = module, pieces, long_transforms
         self.graph = torch.fx.Graph()
-        # What a node became: its copy, and for complex ones the pairs. Either may be missing where it is not needed.
+        # The copy of each node, and the pairs of each complex one. Either may be missing if nothing needs it.
         self.copies: dict[torch.fx.Node, torch.fx.Node] = {}
         self.pairs: dict[torch.fx.Node, Any] = {}
 
@@ -639,7 +638,7 @@ class Rewriter:
         return True
 
     def inlined(self, inner, sources, of) -> list[torch.fx.Node]:
-        """Copies the nodes of a trace; what they are comes from it, where they come from is the place of a node."""
+        """Copies the nodes of a trace in place of the node `of`: they keep their meaning, and take their source line from it."""
         made: dict[torch.fx.Node, torch.fx.Node] = {}
         origin = {k: v for k, v in of.meta.items() if k in ("stack_trace", "nn_module_stack", "source_fn_stack")}
         given = iter(sources)

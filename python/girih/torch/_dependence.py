@@ -55,13 +55,13 @@ def is_tensor(node) -> bool:
 
 
 def is_shape(node) -> bool:
-    """Whether a node reads no element of its operands."""
+    """True if a node reads no element of its operands."""
     name = getattr(node.target, "_opname", getattr(node.target, "__name__", node.target))
     return name in LIKE or node.op == "call_function" and _graph.is_scalar(node)
 
 
 def look(captured: torch.fx.Graph, traced: torch.fx.Graph) -> None:
-    """Raises `Doubtful` where a trace reads less than the graph that it is of."""
+    """Raises `Doubtful` if a trace reads fewer inputs than the graph that it was made from."""
     wanted, found = reads(captured), reads(traced)
     unread = frozenset().union(*wanted) - frozenset().union(*found)
     # Written inputs and results that are views make other results of the trace.
@@ -71,7 +71,7 @@ def look(captured: torch.fx.Graph, traced: torch.fx.Graph) -> None:
 
 
 def lost(found: list[frozenset[int]], pieces: list[frozenset[int]]) -> bool:
-    """Whether a trace reads less than that in which nothing was kept whole."""
+    """True if a trace reads fewer inputs than the trace in which nothing was kept whole."""
     if len(found) != len(pieces):
         return True
     return any(of_pieces - of_whole for of_whole, of_pieces in zip(found, pieces))

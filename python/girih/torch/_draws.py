@@ -1,8 +1,8 @@
 """Random numbers in the order in which eager mode draws them.
 
 PyTorch fills a tensor in the order of its memory: of a transposed one, columns first. When it makes writes functional, `bernoulli_`
-becomes `aten.bernoulli`, whose result is row-major and drawn so. Here such writes are draws into a row-major tensor whose axes stand in
-the order of the memory, of which the result is a permutation:
+becomes `aten.bernoulli`, whose result is row-major and drawn so. Here such a write draws into a row-major tensor whose axes stand in
+the order of the memory, and permutes that tensor:
 
     x.bernoulli_(p)     x: [5, 6], strides 1, 5    -->    x.copy_(bernoulli(empty(6, 5), p).permute(1, 0))
 

@@ -49,7 +49,7 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
 
 
 def decompositions():
-    """What `run_decompositions` must take apart: everything that Girih does not support."""
+    """The operations that `run_decompositions` must take apart: all that Girih does not support."""
     table = torch.export.default_decompositions()
     known = _whole.operations()
     whole = set(_whole.overloads())
@@ -127,7 +127,7 @@ class Model:
             document, refused = _partition.refusals(module, parameters)
         document.root["name"] = name
         if refused:
-            # What only leads to an operation without a rule is none of the user's.
+            # The user did not write the views that only lead to an operation without a rule.
             own = [n for n in refused if not _complex.bridges(n)] or list(refused)
             raise ProgramError([diagnostic(node, refused[node]) for node in own])
         try:
@@ -206,7 +206,7 @@ class Model:
         return self._compiled.model.ir(stage)
 
     def trace(self, full: bool = True) -> str:
-        """What each rule did; with `full`, as diffs, and why others did nothing."""
+        """The changes that rules made; with `full`, as diffs, and with the reasons why other rules changed nothing."""
         return self._compiled.model.explain(full)
 
     def save(self, path) -> None:

@@ -37,10 +37,10 @@ DTYPES = {
 # Element types as schemas number them where one is a default.
 SCALAR_TYPES = {4: torch.int64, 6: torch.float32, 7: torch.float64, 11: torch.bool}
 
-# Constants of at most so many elements become part of the graph.
+# Constants of at most this many elements become part of the graph.
 SMALL = 1024
 
-# What says where or how a tensor is kept, not what is in it.
+# Arguments that say where or how a tensor is stored, not which elements it has.
 PLACEMENT = {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator"}
 
 
@@ -130,7 +130,7 @@ class Document:
 
 
 def is_scalar(node) -> bool:
-    """Whether a node is a number made of sizes and of such numbers: it is written where it is used."""
+    """True if a node is a number that is computed from sizes and other such numbers: it is written where it is used."""
     numbers = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
     if not isinstance(node.meta.get("val"), numbers) or node.op not in ("placeholder", "call_function"):
         return False
@@ -140,7 +140,7 @@ def is_scalar(node) -> bool:
 
 
 def is_told(node) -> bool:
-    """Whether a node asserts what the graph says of a tensor anyway: `torch.export` leaves one at each `.to(dtype)`."""
+    """True if a node asserts what the graph says of a tensor anyway: `torch.export` leaves one at each `.to(dtype)`."""
     return node.target is torch.ops.aten._assert_tensor_metadata.default
 
 
@@ -208,7 +208,7 @@ class Writer:
         self.document = Document(name, device_of(module))
         self.module = module
         self.parameters = parameters
-        # What a node is in the JSON: the name of a tensor, or the names of several.
+        # The name in the JSON of the tensor that a node computes, or the names of several.
         self.names: dict[torch.fx.Node, Any] = {}
         #: Constants, and what is made of them alone.
         self.constants: set[torch.fx.Node] = set()
@@ -239,8 +239,8 @@ class Writer:
         return {"t": name}
 
     def typed(self, name, value, constant=False):
-        """Name, dtype and shape of a fake tensor. What is made of constants alone may be on the processor, as an index `[0, 2]` is:
-        whoever runs the graph has its constants."""
+        """Name, dtype and shape of a fake tensor. A tensor that is made of constants alone may be on the processor, as an index
+        `[0, 2]` is: every runner of the graph has its constants."""
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"its result is a {type(value).__name__}, not a tensor")
         if value.device != self.document.device and not (constant and value.device == CPU):
@@ -496,7 +496,7 @@ class Writer:
         self.document.nodes.append(node)
 
     def is_within(self, node):
-        """Whether nobody is given what a node computes."""
+        """True if the value of a node stays inside the graph: no output returns it or shows it."""
         return not any(user.op == "output" or user in self.shown for user in node.users)
 
     def outputs(self, results):
@@ -608,7 +608,7 @@ def is_changing_float(value) -> bool:
 
 
 def static(numbers) -> list[int]:
-    """Those of some numbers that do not change."""
+    """The constants among some numbers, without the symbolic ones."""
     return [n for n in numbers or () if isinstance(n, int)]
 
 
@@ -618,7 +618,7 @@ def hint(extent) -> int:
 
 
 def viewed(node):
-    """What a node is a view of; None where it is none."""
+    """The node that a node is a view of; None if it is not a view."""
     if is_getitem(node):
         node = node.args[0]
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
@@ -633,7 +633,7 @@ def viewed(node):
 
 
 def starts_at_0(node) -> bool:
-    """Whether a tensor, and all that it is a view or a copy by layout of, are known to start where their storage does."""
+    """True if a tensor is known to start where its storage does, and so is every tensor that it views or copies by layout."""
     while node is not None:
         value = node.meta.get("val")
         offset = value.storage_offset() if isinstance(value, torch.Tensor) else 0
@@ -645,9 +645,9 @@ def starts_at_0(node) -> bool:
 
 
 def is_strided_later(node) -> bool:
-    """Whether `as_strided` is taken of a node, of a view of it, or of a copy that keeps its storage's layout.
+    """True if `as_strided` is called on a node, on a view of it, or on a copy that keeps the layout of its storage.
 
-    It counts elements of the storage, of which fake tensors do not always tell the offset.
+    `as_strided` counts elements of the storage, and fake tensors do not always know their offset in it.
     """
     todo, seen = [node], {node}
     while todo:
@@ -664,13 +664,13 @@ def is_strided_later(node) -> bool:
 
 
 def gives_row_major(node) -> bool:
-    """Whether a node's result is row-major whatever its fake tensor says."""
+    """True if a node's result is row-major whatever its fake tensor says."""
     source = node.args[0] if is_getitem(node) else node
     return getattr(source.target, "_opname", "") in ROW_MAJOR
 
 
 def is_row_major(value) -> bool:
-    """Whether a fake tensor is row-major for all values of its symbols. It asks nothing that adds a guard."""
+    """True if a fake tensor is row-major for all values of its symbols. The test adds no guard."""
     step = 1
     for size, stride in zip(reversed(value.shape), reversed(value.stride())):
         if statically_known_true(size == 0):
@@ -683,7 +683,7 @@ def is_row_major(value) -> bool:
 
 
 def are_rows(shape, strides) -> bool:
-    """Whether strides are those of a new row-major tensor of a shape, along axes of one element too."""
+    """True if strides are those of a new row-major tensor of this shape, even along axes of one element."""
     step = 1
     for size, stride in zip(reversed(shape), reversed(strides)):
         if not statically_known_true(stride == step):
@@ -694,7 +694,7 @@ def are_rows(shape, strides) -> bool:
 
 
 def is_reshaped(view, source) -> bool:
-    """Whether a fake tensor has all elements of another, both in row-major order."""
+    """True if a fake tensor has all elements of another, both in row-major order."""
     if not isinstance(view, torch.Tensor) or not isinstance(source, torch.Tensor) or view.dtype != source.dtype:
         return False
     counts = [getattr(n, "node", None) and n.node.expr or n for n in (view.numel(), source.numel())]

@@ -1,8 +1,8 @@
-"""What PyTorch's guards say of extents.
+"""Facts about extents that follow from PyTorch's guards.
 
-In: the environment of PyTorch's symbols. Out: for expressions that a guard says are equal to something simpler, that. Dynamo tests
-guards before it calls what was compiled, so they are facts of every run; whoever uses one has it tested again all the same
-(`Scalars.used`), because exported models run without Dynamo.
+In: the environment of PyTorch's symbols. Out: a map from each expression that a guard equates with a simpler one to that simpler
+one. Dynamo tests guards before it calls compiled code, so they hold in every run; code that uses one has it tested again all the
+same (`Scalars.used`), because exported models run without Dynamo.
 
     Eq((s53//8)**2, 16)        (s53//8)**2 is 16, and s53//8 is 4, as an extent is not negative
     Eq(s7*s9, s3)              s7*s9 is s3
@@ -20,7 +20,7 @@ import sympy
 __all__ = ["decided", "divisors", "divisors_of", "facts", "factors", "ranges"]
 
 
-#: What was found of an environment, by how many guards and replacements it had.
+#: The facts found in an environment, by how many guards and replacements it had.
 _known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -40,7 +40,7 @@ def remembered(find):
 
 @remembered
 def facts(env) -> dict[sympy.Expr, sympy.Expr]:
-    """For expressions that are no symbol (PyTorch replaces symbols itself) what they are equal to."""
+    """Maps each compound expression that has a simpler equal to that equal. PyTorch itself replaces plain symbols."""
     found: dict[sympy.Expr, sympy.Expr] = {}
     for left, right in equations(env):
         for form in {left, sympy.expand(left)}:
@@ -137,7 +137,7 @@ def size(expr) -> tuple:
 
 
 def root_of(left, right, env):
-    """What the base of a power is that is equal to a number, where it cannot be negative."""
+    """The base of a power that is equal to a number; None if it has no exact root or may be negative."""
     if not left.is_Pow or not right.is_Integer or not left.exp.is_Integer or left.exp <= 0 or right < 0:
         return None
     root, exact = sympy.integer_nthroot(int(right), int(left.exp))

@@ -49,7 +49,7 @@ def rolled(result, x, _shifts, dims=()):
     return like_if_channels_last(result, x) if dims else rows(x.shape)
 
 
-#: What gives the strides of the first result, of operations of which PyTorch's own prediction is not what its kernels do.
+#: Functions that give the strides of the first result, for operations whose kernels do not do what PyTorch predicts.
 STRIDES = {
     "roll": rolled,
     "channel_shuffle": like_if_channels_last,
@@ -95,7 +95,7 @@ def kernels_alone():
 
 
 def is_dense(tensor) -> bool:
-    """Whether the elements fill a stretch of memory, each once."""
+    """True if the elements fill a stretch of memory, each once."""
     step = 1
     for stride, size in sorted((stride, n) for stride, n in zip(tensor.stride(), tensor.shape) if n != 1):
         if stride != step:
@@ -110,8 +110,8 @@ def lying(x) -> tuple[list[int], list[int]]:
 
 
 def small(tensors) -> list[tuple[list[int], list[int]]]:
-    """Shapes and strides of few elements, of which all that kernels ask is as of these: which extents are 1 and which are equal, the
-    order of extents and of steps, where elements are dense and where they repeat.
+    """Shapes and strides of small tensors whose layouts kernels treat like those of `tensors`: they agree in which extents are 1,
+    which are equal, the order of extents and of steps, and where elements are dense or repeat.
 
         [100, 1, 50] with steps 1, 100, 100    -->    [3, 1, 2] with steps 1, 3, 3
     """
@@ -166,7 +166,7 @@ class AsEager:
         try:
             return of_kernels(self.op, *args, **kwargs)
         except Exception:
-            # What the kernel refuses is not for this to say.
+            # The kernel itself reports an error for operands that it refuses.
             return []
 
 
@@ -190,8 +190,8 @@ def hint(n) -> int:
 
 
 def as_eager(pieces) -> dict:
-    """The functions by operation: of those in `STRIDES`, and of all that work element by element and of which PyTorch predicts the
-    results in Python; `pieces` are PyTorch's decompositions."""
+    """The functions by operation: for those in `STRIDES`, and for all elementwise operations whose results PyTorch predicts in
+    Python; `pieces` are PyTorch's decompositions."""
     from torch._decomp import global_decomposition_table
 
     predicted = {op for table in ("meta", "post_autograd", "pre_autograd") for op in global_decomposition_table[table]}
@@ -212,7 +212,7 @@ def is_drawn(op) -> bool:
 
 
 def gives_new(op) -> bool:
-    """Whether an operation writes to nothing, and gives new tensors of a tensor."""
+    """True if an operation reads a tensor, writes to none of its operands, and returns new tensors."""
     schema = op._schema
     aliases = any(value.alias_info is not None for value in (*schema.arguments, *schema.returns))
     tensors = any(isinstance(a.type, torch.TensorType) for a in schema.arguments)
@@ -234,7 +234,7 @@ def strides_of_view(node, viewed):
             results = view.target(torch.empty_strided(size, strides, device="meta"), *view.args[1:], **view.kwargs)
         result = results if at is None else results[at]
     except Exception:
-        # What holds for symbols alone.
+        # The strides that hold for all values of the symbols.
         return value.stride()
     return result.stride() if result.shape == value.shape else value.stride()
 

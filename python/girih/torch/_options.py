@@ -1,7 +1,7 @@
 """The options of `torch.compile(..., backend="girih")`: those of Girih, and those that code written for inductor has.
 
-In: `mode` and `options` as `torch.compile` takes them. Out: options of Girih's alone. What inductor would do otherwise, and Girih
-does by itself or not at all, is accepted and said once; what nobody knows is an error.
+In: `mode` and `options` as `torch.compile` takes them. Out: options of Girih's alone. An option of inductor that changes nothing in
+Girih is accepted with one warning; an option that neither knows is an error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["OPTIONS", "known", "taken"]
 #: Options of models of PyTorch. `freeze` promises that parameters stay as they are; the others are the compiled model's.
 OPTIONS = {"threads", "device", "target", "cache", "check", "freeze"}
 
-#: What inductor calls two of them.
+#: Inductor's names for two of them.
 SAME = ("freezing", "cpp.threads")
 
 #: Modes of `torch.compile`, and what becomes of them.
@@ -37,7 +37,7 @@ _said: set[str] = set()
 
 
 def known(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, all of which must be Girih's own, with values that it takes."""
+    """The options, after a check that each is Girih's own and has a value that Girih accepts."""
     if unknown := sorted(set(options) - OPTIONS):
         raise GirihError(f"girih has no option `{unknown[0]}`; the options are {', '.join(sorted(OPTIONS))}")
     if not isinstance(options.get("freeze", False), bool):

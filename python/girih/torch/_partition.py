@@ -5,8 +5,8 @@ have become submodules, and the rest is left to PyTorch.
 
 Nodes get a level: supported ones an even, others an odd one, not below those they depend on. The supported nodes of one
 level are a part. Where that gives fewer parts, nodes wait for the level at which their results are needed. Nodes that draw
-random numbers keep their order, and wait for nothing but sizes: `aten.bernoulli(x, p)` draws as many as `x` has elements,
-whatever these are.
+random numbers keep their order, and wait for nothing but sizes: `aten.bernoulli(x, p)` draws one number for each element of `x`,
+whatever its value.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def values(node) -> dict[sympy.Expr, tuple]:
 
 
 def equalities(node) -> dict[sympy.Expr, tuple]:
-    """Of extents in the shapes of a node's operands that have one value now: what a symbol is where they are equal (of `s53 + 1` and
-    `s40 + 1`, that `s40` is `s53`), and guards of that."""
+    """Maps symbols to the expressions that they equal if extents of a node's operands that have the same value now stay equal, each
+    with a guard: `s53 + 1` and `s40 + 1` give `s40` = `s53`."""
     first: dict[int, torch.SymInt] = {}
     found = {}
     for operand in node.all_input_nodes:
@@ -136,7 +136,8 @@ def multiples_of_values(node) -> dict[sympy.Expr, tuple]:
 
 
 def solution(left: sympy.Expr, right: sympy.Expr, known=()) -> tuple[sympy.Symbol, sympy.Expr] | None:
-    """A symbol of the first that is not known yet, and what it is where two extents are equal; None where none stands alone."""
+    """Solves `left == right` for a symbol of `left` that is not known yet: the symbol and its value, or None if none can be
+    isolated."""
     difference = sympy.expand(left - right)
     for symbol in sorted(left.free_symbols, key=str):
         if symbol in known or not difference.has(symbol):
@@ -149,7 +150,7 @@ def solution(left: sympy.Expr, right: sympy.Expr, known=()) -> tuple[sympy.Symbo
 
 
 def both(node) -> dict[sympy.Expr, tuple]:
-    """Of one node, what `values` and `equalities` propose."""
+    """The proposals of `values` and `equalities` for one node."""
     return {**equalities(node), **values(node)}
 
 
@@ -180,7 +181,7 @@ def examined(module, parameters, fixed=None, ranges=None) -> tuple[_graph.Docume
 
 
 def is_divisible(node) -> bool:
-    """Whether symbols in what a node is given are known to be multiples of numbers."""
+    """True if a symbol in a node's operands is known to be a multiple of a number."""
     extents = [e for operand in node.all_input_nodes for e in leaves_of(operand.meta.get("val"))]
     return any(e.node.expr.free_symbols & set(_guards.divisors(e.node.shape_env)) for e in extents)
 
@@ -199,7 +200,7 @@ def examined_as(module, parameters, fixed, ranges, divided) -> tuple[_graph.Docu
 
 
 def is_collective(node) -> bool:
-    """Whether processes exchange data: an all-reduce, or waiting for one."""
+    """True if a node exchanges data between processes: an all-reduce, or the wait for one."""
     return isinstance(node.target, torch._ops.OpOverload) and "c10d" in node.target.namespace
 
 
@@ -213,7 +214,7 @@ def is_random(node) -> bool:
 
 
 def drops(node) -> bool:
-    """Whether what could draw for dropout does: attention carries PyTorch's tag of random numbers whatever its `dropout_p` is."""
+    """False if a node's dropout is off: attention carries PyTorch's tag of random numbers even where its `dropout_p` is 0."""
     arguments = getattr(getattr(node.target, "_schema", None), "arguments", ())
     for at, argument in enumerate(arguments):
         if argument.name == "dropout_p":
@@ -329,7 +330,7 @@ def lift_sizes(module: torch.fx.GraphModule) -> None:
                 user.args = torch.fx.map_arg(user.args, lambda a, n=node, v=new: v if a is n else a)
                 user.kwargs = torch.fx.map_arg(user.kwargs, lambda a, n=node, v=new: v if a is n else a)
         graph.erase_node(node)
-    # What was built for larger expressions may come after what uses it.
+    # Nodes that were built for larger expressions may come after their users.
     drawn = [n.name for n in graph.nodes if n.op == "call_function" and is_random(n)]
     keep_order(module, drawn)
     module.recompile()
@@ -368,7 +369,7 @@ def late(module, refused, level) -> dict[torch.fx.Node, int]:
     waiting = dict(level)
     for node in reversed(supported):
         users = [u for u in node.users if u.op != "output"]
-        # What is refused gets its operands from the levels below.
+        # A refused node gets its operands from the levels below.
         needed = min((waiting[u] if is_supported(u, refused) else waiting[u] - 1 for u in users), default=end)
         waiting[node] = max(level[node], needed - needed % 2)
     for node in supported:

@@ -22,7 +22,7 @@ aten = torch.ops.aten
 
 
 def padded(x, states, bidirectional, batch_first):
-    """What a layer gives for `x [length, batch, n]`, or `[batch, length, n]`: its output and its states."""
+    """Empty tensors for the output and the states of a layer, given `x [length, batch, n]`, or `[batch, length, n]`."""
     length, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
     out = x.new_empty(length, batch, states[0].shape[-1] * (2 if bidirectional else 1))
     return out.transpose(0, 1) if batch_first else out, *(s.new_empty(s.shape) for s in states)
@@ -59,7 +59,7 @@ SHAPES = {aten.lstm.input: of_padded(list), aten.lstm.data: of_packed(list)} | {
 
 
 def drops(node) -> bool:
-    """Whether a recurrent layer may draw random numbers: PyTorch says so of all of them."""
+    """True if a recurrent layer may draw random numbers; PyTorch's tag claims it for all of them."""
     names = [a.name for a in node.target._schema.arguments]
     rate, train, layers = (node.args[names.index(n)] for n in ("dropout", "train", "num_layers"))
     return bool(rate) and bool(train) and layers > 1
@@ -78,7 +78,7 @@ def by_shape():
         for key, kernel in saved[op].items():
             op.py_kernels[key] = unless_fake(op, kernel)
         op._dispatch_cache.clear()
-    # What stands in that table is not taken apart before the shapes are asked for.
+    # PyTorch asks an operation in that table for its shapes before it tries to take the operation apart.
     meta_table.update({op: SHAPES[op] for op in unknown})
     try:
         yield
@@ -93,7 +93,7 @@ def by_shape():
 
 
 def unless_fake(op, kernel):
-    """PyTorch's way to take an operation apart, but for a fake tensor of which only shapes are asked for."""
+    """PyTorch's decomposition of an operation; for a fake tensor outside a trace, only the shapes."""
 
     def call(x, *args, **kwargs):
         if isinstance(x, FakeTensor) and get_proxy_mode() is None:

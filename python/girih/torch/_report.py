@@ -1,4 +1,4 @@
-"""What became of the graphs that `torch.compile` gave to Girih.
+"""A report on the graphs that `torch.compile` gave to Girih.
 
 In: what the backend says of each graph while it compiles and runs it. Out: a `Report`, to read or to print::
 
@@ -22,7 +22,7 @@ __all__ = ["Graph", "Left", "Part", "Report", "report"]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What one compiled model computes: so many of the graph's operations, by so many kernels."""
+    """The work of one compiled model: how many of the graph's operations it computes, with how many kernels."""
 
     operations: int
     kernels: int
@@ -83,7 +83,7 @@ class Graph:
 
     @property
     def native(self) -> bool:
-        """Whether nothing of the graph ran in PyTorch."""
+        """True if nothing of the graph ran in PyTorch."""
         return not self.left and not self.misfits
 
     def __str__(self):
@@ -103,7 +103,7 @@ class Graph:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What `report` gives.
+    """The result of `report`.
 
     Attributes:
         graphs: those compiled since the last report that cleared, in order.
@@ -115,12 +115,12 @@ class Report:
 
     @property
     def native(self) -> bool:
-        """Whether everything that was compiled ran in Girih."""
+        """True if everything that was compiled ran in Girih."""
         return not self.breaks and all(g.native for g in self.graphs)
 
     @property
     def left(self) -> list[Left]:
-        """What stays in PyTorch, of all graphs."""
+        """The operations of all graphs that stay in PyTorch."""
         return [left for g in self.graphs for left in g.left]
 
     def __str__(self):
@@ -155,7 +155,7 @@ def report(clear: bool = False) -> Report:
 
 
 def is_operation(node) -> bool:
-    """Whether a node is an operation on tensors, not arithmetic on sizes or an element of a result."""
+    """True if a node is an operation on tensors, not arithmetic on sizes or an element of a result."""
     if node.op != "call_function" or node.target in _partition.FUNCTIONS.values():
         return False
     return not _graph.is_scalar(node) and not _graph.is_getitem(node)

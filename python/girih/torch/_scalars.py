@@ -3,9 +3,9 @@
 In: ints, floats and bools of PyTorch's tracing (SymInt, SymFloat, SymBool). Out: expressions of the JSON form for the
 compiled model, and Python for what is evaluated at every run.
 
-The compiled model knows **symbols**, each with a range. Those of PyTorch are symbols; so is an expression that the JSON
-form cannot say (a division by something of unknown sign, a rounding, a power): Python computes it at every run and gives
-it by value. Ranges are those that PyTorch's guards established, and what the use of a symbol implies: an extent is not
+The compiled model knows **symbols**, each with a range. PyTorch's symbols are such symbols; so is an expression that the
+JSON form cannot say (a division by something of unknown sign, a rounding, a power): Python computes it at every run and
+passes its value. A range is what PyTorch's guards established and what the use of a symbol implies: an extent is not
 negative, a divisor has the sign that it had when the graph was captured.
 
 Invariant: a range is checked at every run, when the model binds its symbols; outside it, the graph runs in PyTorch. So a
@@ -29,7 +29,7 @@ LIMIT = 1 << 40
 
 
 class Scalars:
-    """Those of one graph.
+    """The numbers of one graph, as the JSON form and Python write them.
 
     Attributes:
         symbols: what the compiled model is told, in order, with ranges.

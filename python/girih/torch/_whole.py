@@ -59,7 +59,7 @@ def overloads() -> tuple:
 
 
 def differentiated(args, kwargs) -> bool:
-    """Whether something differentiates the result of an operation with these operands, or maps it over a batch."""
+    """True if something differentiates the result of an operation with these operands, or maps it over a batch."""
     if torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
         return True
     if not torch.is_grad_enabled():
@@ -68,7 +68,7 @@ def differentiated(args, kwargs) -> bool:
 
 
 def whole(op, pieces):
-    """What PyTorch asks for the pieces of an operation: they are not told, unless something differentiates it."""
+    """The function that PyTorch asks to take an operation apart: it declines, unless something differentiates the operation."""
 
     def call(*args, **kwargs):
         return pieces(*args, **kwargs) if differentiated(args, kwargs) else NotImplemented
@@ -89,7 +89,7 @@ def above(op, pieces):
 
 
 def shapes(pieces):
-    """What a fake tensor is asked for: the shapes that the pieces give."""
+    """The function that fake tensors call for an operation: it gives the shapes that its pieces have."""
 
     def call(mode, _op, *args, **kwargs):
         with mode:

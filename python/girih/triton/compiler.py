@@ -126,7 +126,7 @@ def make_text(mod, metadata):
     metadata["name"] = _entry(mod, text)
     metadata.update(shared=0, tmem_size=None, global_scratch_size=0, global_scratch_align=1)
     metadata.update(profile_scratch_size=0, profile_scratch_align=1, num_ctas=1)
-    # What cannot be compiled is refused here, when the kernel is compiled, and not when it is launched.
+    # A kernel that Girih cannot compile is refused here, not when it is launched.
     _girih.Kernel(text, metadata["name"], {}, kernel_error)
     return text.encode()
 

@@ -17,7 +17,7 @@ from girih.triton import hosting
 
 
 def _describe(value, name):
-    """What is passed for a tensor: its memory as it is, since a kernel that needs strides is given them."""
+    """The argument for a tensor: its memory as it is, since a kernel that needs strides gets them as arguments."""
     if isinstance(value, sys.modules["triton.runtime.jit"].TensorWrapper):
         value = value.base  # another element type of the same memory
     numpy = sys.modules.get("numpy")

@@ -75,7 +75,7 @@ def install(device=None, check=None, threads=None, pretend=True, children=False)
     """Makes this process run Triton programs on Girih, before it imports Triton or PyTorch.
 
     ``device`` is ``"cpu"``, ``"eval"`` or ``"sim"``; ``check`` tests every memory access; ``threads`` is the number of worker
-    threads. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. With ``pretend``, tensors that
+    threads. An option that is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. With ``pretend``, tensors that
     ask for ``"cuda"`` are made in the host's memory. ``children`` does the same in the Python processes that this one starts, through
     GIRIH_TRITON_CHILDREN=1 and a folder on PYTHONPATH in this process's environment.
     """

@@ -21,7 +21,7 @@ def stencil(x, result, n: ct.Constant[int]):
 def evaluate(x, result, n: ct.Constant[int], flavour: ct.Constant[int]):
     """static_eval runs ordinary Python on what is known."""
     name = ct.static_eval(sorted(TABLE)[flavour])
-    ct.static_assert(isinstance(n, int) and n & (n - 1) == 0, f"{n} is no power of two")
+    ct.static_assert(isinstance(n, int) and n & (n - 1) == 0, f"{n} is not a power of two")
     tile = ct.load(x, (0,), (n,))
     ct.static_assert(tile.shape == (n,) and tile.dtype == ct.int32, tile)
     tile = ct.static_eval(tile + TABLE[name] if flavour == 1 else tile * TABLE[name])

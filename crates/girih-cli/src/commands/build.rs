@@ -73,7 +73,7 @@ fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
     if options.target.as_ref().is_some_and(|t| t.name != "cpu") {
         return Err(Failure::usage("--cpu is for the target cpu"));
     }
-    // What was tuned was tuned for this machine.
+    // Tuned schedules are for this machine.
     options.tuned = false;
     options.target = Some(build::target_named(cpu, options.thread_count()));
     Ok((options, Some(cpu)))

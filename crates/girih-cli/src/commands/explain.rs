@@ -41,7 +41,7 @@ fn page(args: &ExplainArgs) -> Result<String, Failure> {
     Ok(content::page(&title(args), &explained, profile.as_ref()))
 }
 
-/// What is explained, in a few words.
+/// The name of the explained input, in a few words.
 fn title(args: &ExplainArgs) -> String {
     let file = args.kernel.file.as_deref().map(|f| f.display().to_string());
     args.kernel.expression.clone().or(file).unwrap_or_default()

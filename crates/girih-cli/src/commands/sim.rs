@@ -27,7 +27,7 @@ use crate::{columns, source};
 
 mod page;
 
-/// What was seen of a kernel in one run, with the line of its CUDA for each row and for each finding.
+/// The report on a kernel in one run, with the line of its CUDA for each row and for each finding.
 struct Seen {
     report: Report,
     estimate: Option<Estimate>,
@@ -241,7 +241,7 @@ fn outcome(gathered: &Gathered, ended: girih::Result<()>, source: &Source) -> Ou
     Outcome { seen, error: ended.err().map(Failure::within(source)), left: None }
 }
 
-/// What is simulated.
+/// The input that is simulated.
 enum Subject {
     Model(Given),
     Program(Source, Program),

@@ -264,7 +264,7 @@ fn clear() {
     }
 }
 
-/// What was found, if anything.
+/// A faster schedule, and its time.
 struct Found {
     knobs: Candidate,
     measured: Measured,

@@ -145,7 +145,7 @@ struct Server {
 pub fn run() -> Result<(), Failure> {
     let (connection, threads) = transport::stdio().map_err(Failure::Output)?;
     let said = match serve(connection) {
-        // What was said last is still being written.
+        // The last message is still being written.
         Ok(()) => return threads.join().map_err(Failure::Output),
         Err(End::Said(why)) => why,
         // The reader has ended, and knows why.
@@ -165,7 +165,7 @@ enum End {
     Said(String),
 }
 
-/// What is wrong with how a client begins or ends.
+/// The error of a client that begins or ends in another way than the protocol says.
 fn strange(what: &str) -> impl Fn(lsp_server::ProtocolError) -> End {
     move |error| match error.channel_is_disconnected() {
         true => End::Gone,

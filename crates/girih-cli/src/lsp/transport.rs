@@ -110,7 +110,7 @@ fn wrong(what: String) -> io::Error {
 mod tests {
     use super::*;
 
-    /// What is read from a text until it ends: the methods of the messages, or what is wrong.
+    /// Reads a text to its end: the methods of its messages, or the error.
     fn methods(text: &str) -> Result<Vec<String>, String> {
         let mut from = text.as_bytes();
         let mut found = vec![];

@@ -180,7 +180,7 @@ pub enum Event<'a> {
 pub trait Observer {
     /// An error stops the compilation: the observer found that the answer changed.
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic>;
-    /// Whether logs are to state the primitives that rules are made of.
+    /// True if logs should state the primitives that rules are made of.
     fn wants_steps(&self) -> bool {
         false
     }

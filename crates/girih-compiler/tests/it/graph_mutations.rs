@@ -1,7 +1,7 @@
 //! Broken graphs: printed graphs cut short and mutated thousands of times.
 //!
-//! Whatever the text, reading and verifying it gives diagnostics inside the text or a graph; a graph prints to a text that
-//! reads back the same, and it is evaluated or refused. A panic fails the test, which prints the text.
+//! Any text, read and verified, gives diagnostics inside the text or a graph; a graph prints to a text that reads back the
+//! same, and it is evaluated or refused. A panic fails the test, which prints the text.
 //! `MUTANTS=20000` asks for that many of each file.
 
 use crate::effort;
@@ -200,7 +200,7 @@ fn judge(text: &str) -> bool {
                 assert!(start <= end && end <= text.len(), "{s:?} lies outside the text");
                 assert!(text.is_char_boundary(start) && text.is_char_boundary(end), "{s:?} cuts a character");
             }
-            // What only the verifier refuses must not upset the others.
+            // A graph that only the verifier refuses must not make the printer or the evaluator panic.
             if let Ok(parsed) = parse(text, &no_data) {
                 let _ = print(&parsed.graph, parsed.dialect);
                 if let Some(inputs) = inputs(&parsed.graph)

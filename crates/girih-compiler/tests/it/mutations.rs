@@ -1,8 +1,8 @@
 //! Broken text: every example and every file of tests/diagnostics, cut short and mutated thousands of times.
 //!
-//! Whatever the text, reading and verifying it must give a diagnostic or a program; a program must be lowered or refused,
-//! and must run or trap on the evaluator. A panic, two seconds of work on one text, or memory without bound fails the
-//! test, which prints the text. `MUTANTS=20000` asks for that many of each example instead of the usual number.
+//! Any text, read and verified, must give a diagnostic or a program; a program must be lowered or refused, and must run or
+//! trap on the evaluator. A panic, two seconds of work on one text, or memory without bound fails the test, which prints
+//! the text. `MUTANTS=20000` asks for that many of each example instead of the usual number.
 
 use crate::effort;
 
@@ -25,7 +25,7 @@ use girih_compiler::pipeline;
 
 /// Mutants of an example, and of a file of tests/diagnostics.
 const MUTANTS: [usize; 2] = [2000, 200];
-/// One in so many mutants of a file is lowered and run, if as many verify: that takes a hundred times as long.
+/// One mutant in this many is lowered and run, if enough mutants of the file verify: that takes a hundred times as long.
 const LOWERED: usize = 20;
 /// Work on one text.
 const SECONDS: u64 = 2;
@@ -278,7 +278,7 @@ fn peak() -> u64 {
 }
 
 thread_local! {
-    /// What this thread's last panic said, and where.
+    /// The message and the place of this thread's last panic.
     static PANIC: Cell<String> = const { Cell::new(String::new()) };
 }
 
@@ -325,7 +325,7 @@ fn mistreat(file: &Path, mutants: usize, other: &[u8], tally: &mut Tally) {
     let name = file.file_name().unwrap().to_string_lossy();
     let mut rng = Rng(0x9e37_79b9_7f4a_7c15 ^ name.bytes().fold(0, |h: u64, b| h.wrapping_mul(31) + u64::from(b)));
     let mut lower = 2;
-    // Cut off everywhere, or at as many places as mutants are wanted.
+    // Cut off at every byte, or at about `mutants` places of a longer text.
     let step = (whole.len() / mutants).max(1);
     for end in (0..=whole.len()).step_by(step) {
         try_text(&whole[..end], &name, &mut lower, tally);

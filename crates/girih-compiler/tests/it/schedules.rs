@@ -19,7 +19,7 @@ fn targets() -> Vec<Target> {
     [Target::cpu(), Target::cpu().with_vectors(32, 16)].into_iter().chain(gpus).collect()
 }
 
-/// What is written, read back and replayed makes the same Kernel IR, and the same schedule again. `lower` gives Kernel IR as text.
+/// A schedule, written, read back and replayed, makes the same Kernel IR and the same schedule. `lower` gives Kernel IR as text.
 fn replayed(what: &str, options: &Options, lower: &dyn Fn(&Options, &mut Writer) -> String) -> String {
     let mut writer = Writer::new(options.context());
     let want = lower(options, &mut writer);

@@ -25,7 +25,7 @@ fn files() -> Vec<(String, String)> {
     found
 }
 
-/// What `lines` become in a kernel of two pointers and a tile of eight numbers.
+/// Converts `lines` within a kernel of two pointers and a tile of eight numbers.
 fn kernel(lines: &str) -> Result<String, Vec<Diagnostic>> {
     let text = format!(
         r#"module {{
@@ -95,7 +95,7 @@ fn operations_are_converted() {
     }
 }
 
-/// What is not understood is refused by name, at the user's line.
+/// An unsupported operation is refused by name, at the user's line.
 #[test]
 fn refusals_name_the_operation_and_the_line() {
     let cases = [

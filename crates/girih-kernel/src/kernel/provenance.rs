@@ -97,7 +97,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What was noted of a store. A copy that was made later is for the same operation as the last one noted.
+    /// The source that was noted for a store. A copy that was made later is for the same operation as the last one noted.
     fn store(&mut self, stmt: &Stmt) -> Option<SourceId> {
         let key = stored(stmt)?;
         let noted = self.sources.stores.get(&key)?;

@@ -229,7 +229,7 @@ impl Verifier<'_> {
         let whole = slot.offset % align == 0 && may_align(index, (align / t.elem.bytes()).into());
         self.expect(whole, || {
             format!(
-                "a box of the tensor `{name}` lies at a place in `{}` that is no multiple of {align} bytes",
+                "a box of the tensor `{name}` lies at a place in `{}` that is not a multiple of {align} bytes",
                 slot.name
             )
         });

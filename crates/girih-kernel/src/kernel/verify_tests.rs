@@ -119,8 +119,8 @@ fn what_tma_does_not_copy_is_refused() {
         assert!(all.iter().any(|e| e.contains(message)), "{tensor}: {all:?}");
     }
     for (copy, message) in [
-        ("s[16] = m[0, 0] on full[0]", "lies at a place in `s` that is no multiple of 128 bytes"),
-        ("u[0] = m[0, 0] on full[0]", "lies at a place in `u` that is no multiple of 128 bytes"),
+        ("s[16] = m[0, 0] on full[0]", "lies at a place in `s` that is not a multiple of 128 bytes"),
+        ("u[0] = m[0, 0] on full[0]", "lies at a place in `u` that is not a multiple of 128 bytes"),
         ("t[0] = m[0, 0] on full[0]", "lies in a shared slot of f32"),
         ("s[0] = m[0] on full[0]", "1 coordinates are given to the tensor `m`, which has 2"),
         ("s[0] = m[0, 0] on s[0]", "`copy tensor` expects an mbarrier"),

@@ -23,7 +23,7 @@ pub struct Kernel {
     error: Py<PyAny>,
     /// Reports a launch's findings to the user: `(code, message, notes, help, frames)`.
     warn: Option<Py<PyAny>>,
-    /// What was raised where the kernel printed; it stops the launch.
+    /// The exception that was raised where the kernel printed; it stops the launch.
     raised: Raised,
 }
 
@@ -56,7 +56,7 @@ impl Kernel {
     /// Runs the kernel and waits; on a CUDA stream it only begins.
     ///
     /// # Safety
-    /// What `args` says about memory holds until this returns.
+    /// The memory that `args` describes stays valid until this returns.
     pub unsafe fn run(&self, py: Python<'_>, grid: [u32; 3], args: RawArgs) -> PyResult<()> {
         // SAFETY: the caller's word.
         let outcome = host::run(py, |e| self.raise(py, e), || unsafe { self.kernel.launch_raw(grid, args) });

@@ -306,7 +306,7 @@ impl Collected {
         Ok(true)
     }
 
-    /// The value of a constant, so that equal ones give equal words. What is neither a number, a text nor a tuple of
+    /// The value of a constant, so that equal ones give equal words. A value that is neither a number, a text nor a tuple of
     /// them is told apart by its identity; `alive` keeps it.
     pub fn constant(&mut self, value: &Bound<'_, PyAny>, alive: &mut Vec<Py<PyAny>>) -> PyResult<()> {
         if value.is_none() {

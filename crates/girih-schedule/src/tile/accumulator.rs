@@ -202,7 +202,7 @@ impl Tile {
         Ok(edit::loop_with(t, Ix::Const(self.threads() as i64), body, |f| f.place = Place::Thread))
     }
 
-    /// What is done with each element, row by row, by the thread that has it.
+    /// The work on each element, row by row, by the thread that has it.
     fn elements(&self, kernel: &mut Kernel, i: &For) -> Result<Stmt, String> {
         let Some((Stmt::For(j), before)) = i.body.split_last() else { return Err(NOT_ALIKE.to_string()) };
         let at = [Ix::Axis(i.axis), Ix::Axis(j.axis)];
@@ -219,7 +219,7 @@ impl Tile {
         if !good {
             return Err(NOT_ALIKE.to_string());
         }
-        // What is loaded for a column is loaded once for all rows.
+        // A load for a column happens once for all rows.
         let (of_col, of_element) = self.columns(before, i.axis, &j.body);
         let needed = refs(&of_element).vals_used;
         self.threads_around(kernel, |kernel, thread| {
@@ -323,7 +323,7 @@ pub struct Kept {
     left: bool,
     /// Where there are several steps of the sum: the axis over them.
     along: Option<AxisId>,
-    /// What the products read it as.
+    /// The value that products read from it.
     pub again: ValId,
 }
 

@@ -82,7 +82,7 @@ pub fn in_panel(ix: &Ix, axis: AxisId, width: i64) -> Ix {
 }
 
 /// Resolves quotients and remainders by constants where the extents of axes (which run from 0) show the answer:
-/// `(j1*32 + j2) // 32` is `j1` when `j2` stays below 32. Where they show only a part of it, what is left is about fewer axes:
+/// `(j1*32 + j2) // 32` is `j1` when `j2` stays below 32. Where they show only a part of it, the result has fewer axes:
 /// `(t*224 + j1*56 + j2) // 3136` is `(t*4 + j1) // 56` when `j2` stays below 56. Multiples of the divisor never stay inside.
 pub fn tidy(ix: &Ix, extents: &BTreeMap<AxisId, i64>) -> Ix {
     let Some((a, b)) = ix.operands() else { return ix.clone() };
@@ -144,7 +144,7 @@ fn split(ix: &Ix, c: i64, extents: &BTreeMap<AxisId, i64>) -> Option<(Ix, Ix)> {
     (most < c).then_some((quotient, remainder))
 }
 
-/// `ix = quotient*c + rest`, where the terms of the rest are no multiples of `c`, and some are.
+/// `ix = quotient*c + rest`, where no term of the rest is a multiple of `c`; `None` if no term of `ix` is.
 fn multiples(ix: &Ix, c: i64) -> Option<(Ix, Ix)> {
     let mut terms = Vec::new();
     collect(ix, 1, &mut terms)?;
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(tidy(&Ix::modulo(j, 32.into()), &extents), ax(1));
         let wide = Ix::modulo(ax(1), 16.into());
         assert_eq!(tidy(&wide, &extents), wide);
-        // Rows of 32, five of which are a plane.
+        // Rows of 32 elements, and planes of five rows.
         let at = ax(2) * 64.into() + ax(3) * 32.into() + ax(1);
         let row = ax(2) * 2.into() + ax(3);
         assert_eq!(tidy(&Ix::floor_div(at.clone(), 160.into()), &extents), Ix::floor_div(row.clone(), 5.into()));

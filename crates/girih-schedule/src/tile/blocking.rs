@@ -19,7 +19,7 @@ use crate::tile::knobs::Knobs;
 use crate::tile::matrix;
 use crate::tile::target::{Capability, MemoryKind, Target};
 
-/// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
+/// The work of one block of the grid: `bm` x `bn` elements of the output, with the sum taken in stretches of `bk`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Blocks {
     pub bm: u64,
@@ -36,7 +36,7 @@ pub struct Extents {
     pub k: u64,
 }
 
-/// What a product multiplies, and what it sums up in.
+/// The types that a product multiplies and sums up in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Types {
     pub operand: DType,
@@ -48,7 +48,7 @@ pub fn panel_width(target: &Target, dtype: DType) -> u64 {
     2 * u64::from(target.lanes_of(dtype.bytes()))
 }
 
-/// Rows as multiples of which blocks are chosen: those of the largest register tile.
+/// The rows of a block are a multiple of this: the rows of the largest register tile.
 const TILE_ROWS: u64 = 8;
 /// Most rows of a block: with 64 columns the accumulators take an eighth of a usual L2.
 pub const MOST_ROWS: u64 = 512;
@@ -71,9 +71,10 @@ pub fn blocks_of(ctx: &Context, extents: Extents, types: Types, in_panels: bool)
 ///
 /// Rows: all of them, up to 512, so that the right operand is fetched and packed once; of more, an even part, or where there is
 /// none, one rounded up to tiles of eight. Columns: two panels where these are ready in memory (the left operand is read in place,
-/// so narrow blocks cost nothing), up to four where an operand has to be packed, of whole vectors then, as many as take the least
-/// time with what is computed beyond the last column; fewer where there would be less than four blocks for each thread. Stretches
-/// of k: the greatest divisor of `k` up to 256, so that no step needs a mask, unless `k` has none above 64.
+/// so narrow blocks cost nothing). Where an operand has to be packed, up to four panels in whole vectors: the number of vectors
+/// that takes the least time, with the columns that are computed beyond the last one. There are fewer columns where each thread
+/// would have less than four blocks. Stretches of k: the greatest divisor of `k` up to 256, so that no step needs a mask, unless
+/// `k` has none above 64.
 pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, in_panels: bool) -> Blocks {
     let Extents { batch, m, n, k } = extents;
     if target.has(Capability::Threads) {
@@ -129,14 +130,14 @@ const GUESSED_ROWS: u64 = 64;
 /// Estimates that differ by less than this part are alike.
 const ALIKE: f64 = 0.1;
 
-/// What so many vectors of columns of a block take, in twelfths of what a panel does: a vector alone has half the accumulators, too
-/// few to hide their latency, and each row of a block is fetched, whatever its length.
+/// The time that `vectors` vectors of columns of a block take, in twelfths of a panel's time: a lone vector has half the
+/// accumulators, too few to hide their latency, and each row of a block is fetched, whatever its length.
 fn time_of_columns(vectors: u64) -> u64 {
     12 * (vectors / 2) + 8 * (vectors % 2) + 3
 }
 
-/// Blocks of threads: powers of two, those of least estimated time (`tile/cost.rs`). Of estimates that are alike, those that
-/// give every multiprocessor a block, since each can have only so many bytes on their way; of these the one whose blocks fetch
+/// Blocks of threads: powers of two with the least estimated time (`tile/cost.rs`). Among similar estimates, blocks are better
+/// if every multiprocessor gets one, since each can have only a limited number of bytes on their way, and then if they fetch
 /// the fewest bytes.
 fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, types: Types) -> Blocks {
     let rows = m.unwrap_or(GUESSED_ROWS);
@@ -163,7 +164,7 @@ fn power(x: u64) -> u64 {
     x.max(1).checked_next_power_of_two().unwrap_or(WIDEST)
 }
 
-/// Blocks with stretches of k of which two slots of both operands leave room for a second block on the multiprocessor.
+/// Blocks with stretches of k so short that two slots of both operands leave room for a second block on the multiprocessor.
 fn stretched(target: &Target, bm: u64, bn: u64, k: u64, types: Types) -> Blocks {
     let (room, dtype) = (target.bytes_of(MemoryKind::Shared) / 2, types.operand);
     let fits = |bk: &u64| bk * dtype.bytes() <= LINE && 2 * (bm + bn) * bk * dtype.bytes() <= room;
@@ -197,7 +198,7 @@ mod tests {
         {
             assert_eq!((columns(&Target::cpu(), 1000, n), columns(&narrow, 1000, n)), (of_16, of_8), "{n}");
         }
-        // A lone product has as many blocks as keep the threads busy.
+        // A lone product has enough blocks to keep the threads busy.
         assert_eq!(columns(&narrow, 1, 56), 16);
     }
 
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(panel_width(&narrow, DType::F64), 8);
     }
 
-    /// What was chosen before there was a cost model: halved until every multiprocessor has a block.
+    /// The choice before there was a cost model: halved until every multiprocessor has a block.
     fn halved(target: &Target, m: u64, n: u64) -> (u64, u64) {
         let (mut bm, mut bn) = (power(m).min(WIDEST), power(n).min(WIDEST));
         while m.div_ceil(bm) * n.div_ceil(bn) < u64::from(target.axes.workers) && bm * bn > SMALLEST {

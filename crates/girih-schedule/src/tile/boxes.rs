@@ -173,7 +173,7 @@ impl BoxCopy {
         if from_shared { Ok(copy) } else { Err("it does not copy from shared memory".to_string()) }
     }
 
-    /// A copy of one box; so many subscripts of the buffer are those of others.
+    /// A copy of one box; the first `others` subscripts of the buffer belong to other boxes.
     fn one(kernel: &Kernel, facts: &Facts, written: &Written<'_>, others: usize) -> Result<BoxCopy, String> {
         let shape = &kernel.bufs[written.buf].shape[others..];
         let mut rest = written.mem.index.clone();
@@ -273,7 +273,7 @@ impl BoxCopy {
         (!outer.iter().all(within)).then(|| "its rows overlap".to_string())
     }
 
-    /// The copy with its rows split into parts of so many elements, each of which is a box.
+    /// The copy with its rows split into parts of `part` elements; each part is a box.
     pub fn split(self, kernel: &mut Kernel, part: u64) -> BoxCopy {
         let Some((last, outer)) = self.dims.split_last() else { return self };
         let axis = match last.own {
@@ -322,9 +322,9 @@ impl BoxCopy {
     }
 }
 
-/// Bytes of which addresses and strides are multiples.
+/// Addresses and strides are multiples of this many bytes.
 const UNIT: u64 = 16;
-/// Bytes of which the place of a box in shared memory is a multiple.
+/// The place of a box in shared memory is a multiple of this many bytes.
 const ALIGN: u64 = 128;
 const MOST_DIMS: usize = 5;
 const MOST_ELEMENTS: u64 = 256;
@@ -335,7 +335,7 @@ struct Bounded<'a> {
     facts: &'a Facts,
     written: &'a Written<'a>,
     parts: Vec<Part>,
-    /// What is left of the place in memory.
+    /// The rest of the place in memory.
     rest: Poly,
 }
 
@@ -372,7 +372,7 @@ impl Bounded<'_> {
         Ok(())
     }
 
-    /// Whether the place has all of these terms: as many of each or more, on the same side of 0.
+    /// True if the place has all of these terms, each with the same sign and with at least the same factor.
     fn begins(&self, ahead: &Poly) -> bool {
         ahead.terms.iter().all(|(factors, by)| {
             let has = self.rest.terms.iter().find(|(f, _)| f == factors).map_or(0, |(_, has)| *has);
@@ -380,7 +380,8 @@ impl Bounded<'_> {
         })
     }
 
-    /// What is below 0 as a place in a dimension: whose axes it has, and where the dimension's box begins and how far it goes.
+    /// Splits a difference that is below 0 into a place in a dimension: the dimension whose axes it has, and where its box begins and
+    /// how far it goes.
     fn sides(&self, below: &Poly) -> Result<(Option<usize>, (Poly, Poly)), String> {
         const MORE: &str = "its mask is more than the ends of its dimensions";
         let mut left = below.clone();
@@ -471,7 +472,7 @@ impl Bounded<'_> {
     }
 }
 
-/// Whether an expression is more than what the parameters say.
+/// True if an expression depends on more than the parameters.
 fn varies(ix: &Ix) -> bool {
     ix.any_leaf(&mut |l| matches!(l, Ix::Axis(_) | Ix::Block(_) | Ix::Grid(_) | Ix::Thread))
 }

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::tile::tests::kernel;
 
-    /// What keys a score leaves, where `lines` make the condition `in`.
+    /// The bounds of the keys that a score's mask leaves, where `lines` compute the condition `seen`.
     fn last(lines: &str, otherwise: &str) -> Vec<String> {
         let k = kernel(&format!(
             "loop kernel k(x: ptr f32, y: ptr f32, n: i64):

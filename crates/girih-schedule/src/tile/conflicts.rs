@@ -102,7 +102,7 @@ fn gather(p: &Kernel, body: &[Stmt], around: &Around, out: &mut BTreeMap<BufId, 
 }
 
 impl Access {
-    /// Whether a lane moves several elements at once.
+    /// True if a lane moves several elements at once.
     pub fn is_wide(&self) -> bool {
         self.lanes > 1
     }

@@ -80,10 +80,10 @@ pub fn nest_at(stmt: &Stmt) -> Option<Result<Nest<'_>, &'static str>> {
     }
 }
 
-/// What a rule makes of a contraction nest.
+/// The change that a rule makes to a contraction nest.
 pub type Change<'c> = dyn FnMut(&mut Kernel, &Nest<'_>) -> Result<Vec<Stmt>, String> + 'c;
 
-/// Puts what `f` makes of each contraction nest in its place; what it refuses stays and is reported.
+/// Replaces each contraction nest by the result of `f`; a nest that `f` refuses stays, and the log has the reason.
 pub fn rewrite(p: &Kernel, log: &mut Log, f: &mut Change<'_>) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let made = match nest_at(s) {
@@ -140,7 +140,7 @@ impl Nest<'_> {
         (copy, Roles { k: axis(k), a: val(a), b: val(b), ..self.roles })
     }
 
-    /// Whether nothing but rows and columns stands around the sum: threads share one product at a time.
+    /// Checks that only rows and columns stand around the sum: threads share one product at a time.
     pub fn alone(&self) -> Result<(), &'static str> {
         match self.free.len() {
             2 => Ok(()),
@@ -230,7 +230,7 @@ impl Nest<'_> {
         Ok(within.unwrap_or(shape))
     }
 
-    /// How many rows follow each other in memory that the left operand counts through in steps of so many.
+    /// The number of rows that follow each other in memory, if the left operand goes through its rows in groups of that number.
     fn row_of_rows(&self) -> Option<u64> {
         let digits = digits_of(&self.reduce.body, self.roles.m, i64::try_from(self.m).ok()?).ok()?;
         let [fastest, _, ..] = digits[..] else { return None };
@@ -246,9 +246,9 @@ const ENOUGH: u32 = 16;
 /// Accumulators that a machine adds to before the first of them is ready again.
 const IN_FLIGHT: u32 = 8;
 
-/// Chooses the register tile of an m x n accumulator: two vectors wide where n allows, and of as many rows as leave registers for
-/// the operands, so that eight or more independent multiply-adds are in flight and each operand element loaded is used several
-/// times. The rows and the vectors that fill no tile have smaller ones: [`parts`].
+/// Chooses the register tile of an m x n accumulator: two vectors wide where n allows, and as high as registers for the operands
+/// permit, so that eight or more independent multiply-adds are in flight and each operand element loaded is used several times.
+/// Smaller tiles cover the rows and the vectors that are left over: [`parts`].
 pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape, String> {
     if !matches!(acc, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
         return Err(format!("accumulators of {acc} are not held in vectors"));
@@ -265,7 +265,7 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
         Some(rows) => m.min(rows.into()) as u32,
         None => rows_of_tile(registers, vectors.min(2), m),
     };
-    // Of one row each vector of the right operand is used once, and needs no register of its own.
+    // With one row, each vector of the right operand is used once, and needs no register of its own.
     let held = if rows == 1 { registers / 2 } else { (registers - 1) / (rows + 1) };
     let wide = prev_power(vectors.min(held).min(ENOUGH / rows));
     let cols = ctx.knobs.cols.unwrap_or(wide * lanes);
@@ -275,8 +275,8 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
     Ok(TileShape { rows, cols, lanes })
 }
 
-/// How tiles cover an extent: where the first of them starts, how long they are and how many. What fills none is covered by
-/// smaller ones of powers of `least`, or by one where that is 1.
+/// How tiles cover an extent: where the first of them starts, how long they are and how many. Smaller tiles cover the rest:
+/// their lengths are powers of two times `least`; if `least` is 1, one tile covers it.
 pub fn parts(extent: u64, size: u32, least: u32) -> Vec<(u64, u32, u64)> {
     let mut out = vec![(0, size, extent / u64::from(size))];
     let mut first = extent - extent % u64::from(size);
@@ -289,8 +289,8 @@ pub fn parts(extent: u64, size: u32, least: u32) -> Vec<(u64, u32, u64)> {
     out
 }
 
-/// The rows of a tile so many vectors wide that take the least time for m rows: beside the accumulators there is a register for
-/// each vector of the right operand, and one for the left one.
+/// The number of rows of a tile, `vectors` vectors wide, that takes the least time for m rows: besides the accumulators, each
+/// vector of the right operand has a register, and the left operand has one.
 fn rows_of_tile(registers: u32, vectors: u32, m: u64) -> u32 {
     let most = (ENOUGH / vectors).min((registers - 1) / vectors - 1).max(1);
     // A step of the sum takes as long as two multiply-adds for each row's vectors, or as those that are in flight, and a little more.

@@ -1,4 +1,4 @@
-//! What a kernel costs a GPU, from the target's numbers.
+//! An estimate of a kernel's cost on a GPU, from the target's numbers.
 //!
 //! In: the extents of a product, its types, and the blocks it is cut into; or a nest and its blocks. Out: the bytes that the
 //! blocks fetch and how many of them come from memory, the operations, how many blocks a multiprocessor has at once, and
@@ -33,13 +33,13 @@ pub struct Product {
     pub m: u64,
     pub n: u64,
     pub k: u64,
-    /// Of both operands.
+    /// The type of both operands.
     pub operand: DType,
-    /// Of the accumulator, and of what is stored.
+    /// The type of the accumulator and of the stored result.
     pub acc: DType,
 }
 
-/// What a kernel costs.
+/// The cost of a kernel.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
     pub blocks: u64,
@@ -47,7 +47,7 @@ pub struct Cost {
     /// At the same time on one multiprocessor.
     pub together: u64,
     pub multiprocessors: u64,
-    /// Of the multiprocessors' time, the part that the blocks fill; the last ones to start leave others idle.
+    /// The part of the multiprocessors' time that the blocks fill: some are idle while the last blocks run.
     pub busy: f64,
     /// Bytes that blocks fetch and store.
     pub moved: f64,
@@ -80,9 +80,9 @@ pub fn most_each(dtype: DType) -> u64 {
 /// Threads from which on a block keeps its multiprocessor busy with another.
 const ENOUGH_THREADS: u64 = 128;
 
-/// Rows and columns of a block's accumulator that one thread has: about as many elements as its registers hold, in shares
-/// as square as possible, no fewer threads than hide each other's latency, and no more than `most_threads` where the
-/// registers allow it.
+/// Rows and columns of a block's accumulator that one thread has: about the number of elements that its registers hold, in
+/// shares that are nearly square, with enough threads to hide each other's latency, and no more than `most_threads` where
+/// the registers allow it.
 pub fn each_thread(dtype: DType, [m, n]: [u64; 2], most_threads: u64) -> [u64; 2] {
     let most = most_each(dtype);
     let (even_m, even_n) = (power_in(m), power_in(n));
@@ -141,8 +141,8 @@ impl Cost {
             Some(_) => gpu.products * 2.0 / size,
             None => gpu.peak / (p.acc.bytes() as f64 / 4.0).max(1.0),
         };
-        // Of what a thread issues for one element of the sum, the part that computes: it loads its rows and columns from
-        // shared memory, and its share of the copies there.
+        // The part of a thread's instructions for one element of the sum that compute: the others load its rows and columns
+        // from shared memory, and do its share of the copies there.
         let accesses = |elements: f64| elements * size / ACCESS;
         let computing = match warps {
             Some(_) if groups.is_some() => 1.0,
@@ -150,7 +150,7 @@ impl Cost {
             Some(_) => ((r * c) as f64 / 4.0 / (LOADING * (r as f64 / 2.0 + c as f64 / 4.0))).min(1.0),
             None => {
                 let issued = (r * c) as f64 + accesses((r + c) as f64) + accesses((bm + bn) as f64 / threads as f64);
-                // Shared memory gives a warp so many elements in the time of as many products, half of the lanes another's.
+                // In the time of n products, shared memory gives a warp n elements, half of the lanes another's.
                 let given = 2.0 * (r * c) as f64 / (size * (r + c) as f64);
                 ((r * c) as f64 / issued).min(given)
             }
@@ -170,8 +170,8 @@ impl Cost {
         })
     }
 
-    /// Of loops over blocks of so many threads; `None` where the target says nothing of its speed, or only the launch knows how
-    /// far the loops go.
+    /// The cost of loops over blocks of `threads` threads; `None` if the target does not state its speed, or if only the launch
+    /// knows how far the loops go.
     pub fn of_nest(target: &Target, nest: &Stmt, threads: u64) -> Option<Cost> {
         let gpu = target.gpu?;
         let mut work = Work::default();
@@ -226,8 +226,8 @@ pub const ISSUED: f64 = 4.0;
 const FOLDING: f64 = 4.0;
 const EXCHANGING: f64 = 6.0;
 
-/// Seconds for rows of so many elements of which each is folded by the threads of a block: as many as are issued, or as long as
-/// a row takes for each of the rounds in which the multiprocessors take their rows.
+/// Seconds for rows of `length` elements, each folded by the threads of a block: the time in which all instructions are issued,
+/// or the latency of one row for each round in which the multiprocessors take rows, whichever is longer.
 pub fn of_rows(target: &Target, rows: u64, length: u64, threads: u64) -> Option<f64> {
     let gpu = target.gpu?;
     let lanes = u64::from(target.axes.lanes.max(1));
@@ -252,7 +252,7 @@ const STEP: f64 = 30.0;
 pub struct Scans {
     pub rows: u64,
     pub length: u64,
-    /// Of a block, and the elements that each of them folds at a time.
+    /// The threads of a block, and the elements that each of them folds at a time.
     pub threads: u64,
     pub each: u64,
     /// Bytes that an element takes to load and store, of a thread for each row and of a block.
@@ -279,13 +279,13 @@ impl Scans {
     }
 }
 
-/// Of the multiprocessors' time, the part that blocks fill: the last ones to start leave others idle.
+/// The part of the multiprocessors' time that blocks fill: some are idle while the last blocks run.
 pub fn busy(blocks: u64, multiprocessors: u64) -> f64 {
     blocks as f64 / (blocks.div_ceil(multiprocessors).max(1) as f64 * multiprocessors as f64)
 }
 
-/// Blocks that a multiprocessor has room for at once, and what keeps more out: blocks of so many threads, each of so many
-/// registers, and of so many bytes of shared memory.
+/// The number of blocks that fit a multiprocessor at once, and the resource that keeps more out. A block has `threads` threads
+/// of `registers` registers each, and `bytes` bytes of shared memory.
 pub fn room(target: &Target, gpu: &Gpu, threads: u64, registers: u64, bytes: u64) -> (u64, &'static str) {
     let threads = threads.max(1).next_multiple_of(u64::from(target.axes.lanes.max(1)));
     let shared = target.bytes_of(MemoryKind::Shared).max(u64::from(gpu.shared));
@@ -299,7 +299,7 @@ pub fn room(target: &Target, gpu: &Gpu, threads: u64, registers: u64, bytes: u64
     (most.max(1), why)
 }
 
-/// What loops do: all trips of all threads.
+/// The work of loops: all trips of all threads.
 #[derive(Default)]
 struct Work {
     blocks: u64,
@@ -309,7 +309,7 @@ struct Work {
     moved: f64,
     /// Bytes of each array that one of them goes through, however often it does.
     arrays: BTreeMap<ValId, f64>,
-    /// Those on numbers; a fused multiply-add is two.
+    /// Operations on numbers; a fused multiply-add counts as two.
     operations: f64,
 }
 

@@ -47,14 +47,14 @@ pub fn place_axes(body: &[Stmt], by: &BTreeMap<AxisId, Ix>, extents: &BTreeMap<A
     copy
 }
 
-/// Whether the statement only makes a value (so that it may be dropped when nobody uses it).
+/// True if the statement only makes a value (so that it may be dropped if nothing uses it).
 pub fn is_pure(s: &Stmt) -> bool {
     matches!(s, Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } | Stmt::Read { .. })
         || matches!(s, Stmt::Load { order: Order::Weak, .. })
 }
 
-/// Which of straight statements give the same in all iterations of a loop around them: those that are pure and rest on neither its
-/// axis, nor values of `own`, nor buffers of `written`, nor statements of which this does not hold.
+/// Marks the straight-line statements that give the same in all iterations of a loop around them: those that are pure and depend
+/// on neither its axis, nor values of `own`, nor buffers of `written`, nor a statement that varies.
 pub fn invariant(body: &[Stmt], axis: AxisId, own: &BTreeSet<ValId>, written: &BTreeSet<BufId>) -> Vec<bool> {
     let mut varying = own.clone();
     let of = |s: &Stmt| {
@@ -90,7 +90,7 @@ pub fn drop_unused(body: &mut Vec<Stmt>) {
     body.retain(|s| !matches!(s, Stmt::For(f) if f.body.is_empty()));
 }
 
-/// Selections by a known truth become what they select, and what is copied is used itself.
+/// Replaces a selection by a known condition with the selected value, and each use of a copy with the original.
 pub fn choose(body: &mut [Stmt]) {
     let mut known: BTreeMap<ValId, Opnd> = BTreeMap::new();
     walk::visit_mut(body, &mut |s| {
@@ -144,7 +144,7 @@ pub fn decide(body: &mut [Stmt], facts: &Facts) {
     }
 }
 
-/// Whether iterations of a free loop can be lanes that are off: it only moves and computes numbers, of so many bytes at least.
+/// True if iterations of a free loop can be lanes that are masked off: it only moves and computes numbers of at least `least` bytes.
 pub fn can_be_off(kernel: &Kernel, least: u32, body: &[Stmt]) -> bool {
     let masked = |d: DType| d.bits() >= 8 && d.bytes() >= least.into();
     body.iter().all(|s| match s {
@@ -239,8 +239,8 @@ pub struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    /// The statements as a copy of so many elements at once: `None` where they are something else, `Err` with the reason
-    /// where the copy is none that can go on by itself.
+    /// The statements as a copy of `lanes` elements at once: `None` if they are something else, `Err` with the reason if the
+    /// copy cannot be asynchronous.
     pub fn of(body: &'a [Stmt], lanes: u64) -> Option<Result<Copy<'a>, &'static str>> {
         let [Stmt::Load { dst, mem, mask, other, order: Order::Weak, site }, Stmt::Write { buf, idx, value }] = body
         else {
@@ -259,7 +259,7 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// What a rule says of a statement it was shown.
+/// A rule's answer to a statement that it was shown.
 pub enum Visit {
     /// Look at the statements inside.
     Into,

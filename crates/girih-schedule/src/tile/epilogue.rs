@@ -1,4 +1,4 @@
-//! What precedes and follows a register tile, done in its registers.
+//! Moves the work before and after a register tile into its registers.
 //!
 //! ```text
 //! local acc: f32[128, 64]                          for j1 in 0..2: free
@@ -32,7 +32,7 @@ pub fn join(kernel: &mut Kernel) -> Vec<BufId> {
     let mut body = std::mem::take(&mut kernel.body);
     let mut joined = vec![];
     walk::visit_bodies_mut(&mut body, &mut |body| {
-        // What is done for one moves what is touched by others.
+        // Joining one accumulator moves statements that touch others.
         while let Some(acc) = touching(kernel, body).iter().find_map(|(acc, at)| join_one(kernel, body, *acc, at)) {
             joined.push(acc);
         }
@@ -98,7 +98,7 @@ fn pair<'a>(s: &'a Stmt, shape: &[u64]) -> Option<(&'a For, &'a For)> {
     (open(i) && open(j) && extents == shape).then_some((i, j))
 }
 
-/// What is done with each sum, row by row: statements for a row, and for each element of it.
+/// The work on each sum, row by row: statements for a row, and for each element of it.
 struct After {
     i: AxisId,
     j: AxisId,

@@ -7,7 +7,7 @@
 use crate::base::words::suggestion;
 use std::fmt::Write;
 
-/// What there is to say of a knob.
+/// The name, range and meaning of a knob.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     pub name: &'static str,
@@ -15,7 +15,7 @@ pub struct Description {
     pub most: i64,
     /// A value is a multiple of this.
     pub step: i64,
-    /// What it decides.
+    /// The decision that it makes.
     pub doc: &'static str,
 }
 
@@ -55,11 +55,11 @@ impl<T: Choice> Choice for Option<T> {
 
 macro_rules! knobs {
     ($($name:ident: $ty:ty = $default:expr, $least:literal to $most:literal $(by $step:literal)?, $doc:literal;)*) => {
-        /// All knobs of a compilation. What is `None`, a rule chooses from the target.
+        /// All knobs of a compilation. Where one is `None`, a rule chooses from the target.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Knobs {
             $(#[doc = $doc] pub $name: $ty,)*
-            /// Those that were set, in the order of the fields.
+            /// The names of the knobs that were set, in the order of the fields.
             given: Vec<&'static str>,
         }
 

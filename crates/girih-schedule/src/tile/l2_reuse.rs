@@ -1,4 +1,4 @@
-//! What the blocks that run at the same time need of a product's operands, and what L2 keeps of it for those that come next.
+//! The operands of a product that concurrent blocks need, and the part of them that L2 keeps for the blocks that come next.
 //!
 //! In: how many rows and columns of blocks a product has, the bytes of operands that the blocks of a row and those of a column
 //! share, and how many blocks run at once. Out: for an order of the blocks, the operands of a wave of them, and the bytes that
@@ -30,7 +30,7 @@ pub struct Waves {
     pub kept: f64,
 }
 
-/// What an order of blocks makes of it.
+/// The bytes that blocks fetch in some order.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Fetched {
     /// Bytes of operands that a wave has, on average.
@@ -39,12 +39,12 @@ pub struct Fetched {
     pub memory: f64,
 }
 
-/// The first of so many waves stand for all.
+/// At most this many waves are counted; they stand for all.
 const MOST_WAVES: u64 = 64;
 
 impl Waves {
-    /// Where blocks go column by column through so many rows, then through the next ones; as many as there are: in the order in
-    /// which a grid counts them.
+    /// The bytes where blocks go column by column through `group` rows, then through the next `group`. A group of all rows is the
+    /// order in which a grid counts blocks.
     pub fn fetched(&self, group: u64) -> Fetched {
         let Waves { rows, cols, row, col, at_once, kept } = *self;
         let (rows, cols, at_once) = (rows.max(1), cols.max(1), at_once.max(1));
@@ -128,8 +128,8 @@ mod tests {
         // Groups of 8 rows: waves of 8 by 8.
         let groups = Waves { at_once: 64, ..SQUARE }.fetched(8);
         assert_eq!(groups.wave, 16.0);
-        // What the wave before had is still there: 8 rows are fetched once for each of four groups; the columns of one group are
-        // gone when the next one needs them.
+        // The rows of the wave before are still there: 8 rows are fetched once for each of four groups; the columns of one group
+        // are gone when the next one needs them.
         assert_eq!(groups.memory, 4.0 * (8.0 + 32.0));
     }
 

@@ -36,16 +36,16 @@ impl Warps {
         [m / (8 * self.down), n / (4 * self.across)]
     }
 
-    /// Those of whole warpgroups, each of which has 64 rows and all columns.
+    /// The warps of whole warpgroups; each group has 64 rows and all columns.
     pub fn of_groups([m, n]: [u64; 2], most_threads: u64) -> Option<Warps> {
         let down = m / ROWS;
         let whole = m.is_multiple_of(panels::ROWS) && down.is_power_of_two() && n.is_multiple_of(COLS);
         (whole && n <= panels::COLS && 32 * down <= most_threads).then_some(Warps { down, across: 1 })
     }
 
-    /// Those that read least from shared memory, of those whose threads hold their accumulators; `None` where the extents are
-    /// no whole numbers of products. More than `threads` are taken only where it needs them. Each has a multiple of so many
-    /// columns, which are [`COLS`] or more.
+    /// The arrangement of warps that reads least from shared memory, among those whose threads can hold their accumulators;
+    /// `None` if the extents are not whole numbers of products. It has more than `threads` threads only if it must. Each warp
+    /// has a multiple of `cols` columns, and `cols` is [`COLS`] or more.
     pub fn of([m, n]: [u64; 2], cols: u64, threads: u64, most_threads: u64) -> Option<Warps> {
         let powers = |most: u64| (0..6).map(|bits| 1u64 << bits).filter(move |w| *w <= most);
         let (most_down, most_across) = (power_in(m) / ROWS, power_in(n) / cols);
@@ -60,8 +60,8 @@ impl Warps {
     }
 }
 
-/// What a product multiplies: f32 as tf32, where the knob says so, and numbers of fewer bits than the matrix unit takes as the
-/// narrowest that it does.
+/// The type in which a product multiplies its operands: tf32 for f32, where the knob says so, and for numbers of fewer bits than
+/// the matrix unit takes, the narrowest type that it takes.
 pub fn multiplied(ctx: &Context, operand: DType) -> DType {
     let bytes = ctx.target.has(Capability::ByteFloats);
     match operand {
@@ -74,12 +74,12 @@ pub fn multiplied(ctx: &Context, operand: DType) -> DType {
     }
 }
 
-/// What the matrix unit takes of a buffer, as an operand of a product that is summed up in another.
+/// The type in which the matrix unit takes a buffer as an operand of a product that is summed up in another buffer.
 pub fn taken(kernel: &Kernel, ctx: &Context, buf: BufId, acc: BufId) -> Option<Operand> {
     operand(&ctx.target, multiplied(ctx, num_type(kernel, buf)?), num_type(kernel, acc)?)
 }
 
-/// What the matrix unit takes as a product of these numbers, summed up in `acc`.
+/// The type in which the matrix unit multiplies these numbers with sums in `acc`; `None` if it cannot.
 pub fn operand(target: &Target, operand: DType, acc: DType) -> Option<Operand> {
     let of = match (operand, acc) {
         (DType::F16, DType::F32) => Operand::F16,
@@ -94,10 +94,10 @@ pub fn operand(target: &Target, operand: DType, acc: DType) -> Option<Operand> {
     target.has(unit).then_some(of)
 }
 
-/// Whether every product is one that the matrix unit has.
+/// Checks that the matrix unit has every product of a kernel.
 ///
 /// # Errors
-/// Why one is not.
+/// The reason why it lacks one.
 pub fn check(kernel: &Kernel) -> Result<(), String> {
     let mut made = Ok(());
     walk::visit(&kernel.body, &mut |s| {

@@ -55,18 +55,18 @@ use knobs::Knobs;
 use target::Capability::{AsyncCopies, Caches, Products, TensorCopies, Threads, VectorArithmetic, Workers};
 use target::{Capability, Target};
 
-/// What a rule of Tile IR may look at besides the program.
+/// The machine and the options that a rule of Tile IR may look at besides the program.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     pub target: Target,
     pub knobs: Knobs,
     /// Wrong accesses of the block's memory stop the kernel: accesses are checked, or the simulator runs it.
     pub check: bool,
-    /// What may be taken as true of the launch.
+    /// Facts that rules may assume about the launch.
     pub assume: Assumptions,
 }
 
-/// What a machine must have for a rule: all of one of these sets.
+/// The capabilities that a rule needs: all of one of these sets.
 type Needs = &'static [&'static [Capability]];
 
 /// A rule, and what a machine must have for it.

@@ -1,4 +1,4 @@
-//! The iterations of perfectly nested loops under one number, of which blocks and threads take their share.
+//! Numbers the iterations of perfectly nested loops, so that blocks and threads can share them out.
 //!
 //! ```text
 //! for i in 0..512: for j in 0..3584: free       3584*i + j is the number: i is number//3584, j is number%3584
@@ -27,7 +27,7 @@ impl Numbered {
         Numbered { total: simplify(&total, facts), loops, extents }
     }
 
-    /// What the iteration of a number does: nothing where there is none. Numbers are given out `at_once` at a time.
+    /// The body of the iteration with this number; it does nothing if there is none. Numbers are given out `at_once` at a time.
     pub fn body(
         &self,
         kernel: &mut Kernel,
@@ -44,7 +44,7 @@ impl Numbered {
         edit::when(kernel, "mine", Mask { conds: vec![exists], vals: vec![] }, body, vec![])
     }
 
-    /// Puts what a number says in place of the loops' axes. What the loops were to a contraction they are no longer.
+    /// Replaces the loops' axes by their values for a number. The loops lose their roles in a contraction.
     pub fn place(&self, body: &mut [Stmt], number: &Ix, facts: &Facts) {
         let at = self.loops.iter().zip(number.unravel(&self.extents));
         let places: BTreeMap<AxisId, Ix> = at.map(|((axis, lo), ix)| (*axis, Ix::add(lo.clone(), ix))).collect();
@@ -54,7 +54,7 @@ impl Numbered {
     }
 }
 
-/// What loops over these axes were to a contraction they are no longer.
+/// Loops over these axes lose their roles in a contraction.
 pub fn forget_roles(body: &mut [Stmt], gone: &dyn Fn(AxisId) -> bool) {
     walk::visit_mut(body, &mut |s| {
         if let Stmt::For(f) = s

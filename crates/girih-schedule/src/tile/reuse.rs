@@ -1,14 +1,14 @@
 //! Shared memory that is used again.
 //!
-//! The stages of a loop are needed until it ends. What lives only behind the loop may have their bytes:
+//! The stages of a loop are needed until it ends. Buffers that are used only after the loop may have their bytes:
 //!
 //! ```text
 //! for kt in 0..56: serial pipeline(3)
 //!   stage a_s: f16[128, 64] shared: ...         bytes 0 to 49151
 //! local y_s: f16[128, 128] shared               bytes 0 to 32767
 //! ```
-//! Not so where a loop around both comes back to the stages: then they are filled while other threads may still read what
-//! lies there.
+//! This does not hold where a loop around both comes back to the stages: then they are filled while other threads may still
+//! read the buffers there.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ fn stages(kernel: &Kernel, body: &[Stmt]) -> Vec<BufId> {
     out
 }
 
-/// The bytes of shared memory that are no others', with one slot for each stage, and those that may be stages' too.
+/// The bytes of shared memory that belong to one buffer alone, with one slot for each stage, and those that may overlap stages.
 pub fn bytes(kernel: &Kernel) -> (u64, u64) {
     let behind = behind_stages(kernel);
     let of = |again: bool| {
@@ -55,7 +55,7 @@ pub fn bytes(kernel: &Kernel) -> (u64, u64) {
     (of(false), of(true))
 }
 
-/// The bytes of shared memory, where so many more come behind the stages.
+/// The bytes of shared memory that a kernel needs with `more` bytes for buffers that are used after the stages.
 pub fn needed(kernel: &Kernel, more: u64) -> u64 {
     let stages: u64 = stages(kernel, &kernel.body).into_iter().map(|b| kernel.bufs[b].bytes()).sum();
     let (own, behind) = bytes(kernel);

@@ -50,10 +50,10 @@ fn is_nest(s: &Stmt) -> bool {
     matches!(s, Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None)
 }
 
-/// What a rule wants of a nest: given are its loops and what is done in a row.
+/// A rule's test of a nest, given its loops and the body of a row.
 pub type Wanted<'w> = dyn FnMut(&[&For], &[Stmt], &mut Log) -> bool + 'w;
 
-/// Gives each row of the nests that `wanted` names a block. Whether there is one.
+/// Gives a block to each row of the nests that `wanted` accepts. Returns true if it accepts any.
 pub fn to_blocks(script: &mut Script<'_>, p: &Kernel, wanted: &mut Wanted<'_>) -> bool {
     if bind::nests_apart(p).is_err() {
         return false;

@@ -75,13 +75,13 @@ impl Entry {
         format!("s:{:03}_{word}", self.place.line)
     }
 
-    /// What is wrong with the line, at its place.
+    /// A diagnostic at the place of the line.
     pub fn wrong(&self, message: impl std::fmt::Display) -> Diagnostic {
         let frame = Frame { place: self.place.clone(), function: None };
         Diagnostic::error(Code::BadSchedule, message.to_string()).from([frame].into())
     }
 
-    /// What the line makes of a kernel.
+    /// Applies the line to a kernel.
     pub fn replay(&self, kernel: &Kernel, cx: &Context, log: &mut Log) -> Result<Kernel, Diagnostic> {
         match &self.does {
             Does::Step(line) => {
@@ -99,7 +99,7 @@ impl Entry {
             Does::Policy(name) => {
                 let list = applicable(OF_KERNELS, &cx.target);
                 let rule = list.into_iter().find(|rule| rule.name == name);
-                let rule = rule.ok_or_else(|| self.wrong(format!("`{name}` is no rule for {}", cx.target.name)))?;
+                let rule = rule.ok_or_else(|| self.wrong(format!("`{name}` is not a rule for {}", cx.target.name)))?;
                 (rule.run)(kernel, cx, log).ok_or_else(|| self.idle(name, log))
             }
             Does::Kernel(_) => Ok(kernel.clone()),
@@ -122,7 +122,7 @@ impl Entry {
         let list = applicable(OF_PLANS, &cx.target);
         list.into_iter().find(|r| r.name == name).ok_or_else(|| {
             let known = suggestion("rules", name, OF_PLANS.iter().map(|(rule, _)| rule.name));
-            self.wrong(format!("`{name}` is no rule for all kernels of a model on {}; {known}", cx.target.name))
+            self.wrong(format!("`{name}` is not a rule for all kernels of a model on {}; {known}", cx.target.name))
         })
     }
 }
@@ -154,7 +154,7 @@ impl Schedule {
         let text = text.to_string();
         let mut out = Schedule { file: file.clone(), text, target, knobs, model: None, kernels: vec![] };
         let mut problems = vec![];
-        // Whether the section at hand is that of the model; `None` before the first.
+        // True within the section of the model, false within a kernel's; `None` before the first section.
         let mut section = None;
         for (number, line) in lines {
             let place = at(number, &line);
@@ -204,7 +204,7 @@ impl Schedule {
         self.model.as_deref()
     }
 
-    /// Refuses a schedule for another target, or of which these are not the kernels.
+    /// Refuses a schedule for another target or for other kernels.
     pub fn check<'k>(
         &self,
         target: &Target,
@@ -248,7 +248,7 @@ fn head_of(head: &str) -> Result<(String, Vec<(String, i64)>), String> {
     Ok((target.to_string(), set.collect::<Result<_, String>>()?))
 }
 
-/// What a line says; `None` of `model`.
+/// Reads a line; `None` for the line `model`.
 fn entry(line: &str) -> Result<Option<Does>, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
@@ -316,7 +316,7 @@ impl Writer {
         }
     }
 
-    /// Whether steps, read back, make one kernel of another.
+    /// True if steps, read back, turn one kernel into the other.
     fn makes(&self, before: &Kernel, steps: &[String], after: &Kernel) -> bool {
         let mut now = before.clone();
         for step in steps {

@@ -14,12 +14,12 @@ use crate::tile::edit;
 /// The share that each of some threads has of a line of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
-    /// What the loops over a thread's elements are called: `r`, `c`.
+    /// The name of the loops over a thread's elements: `r`, `c`.
     pub name: &'static str,
     pub threads: u64,
     /// Elements of one thread.
     pub each: u64,
-    /// Of those, how many lie side by side; divides `each`.
+    /// The number of a thread's elements that lie side by side; divides `each`.
     pub together: u64,
     /// Elements from one such group to the next of the same thread.
     pub apart: u64,

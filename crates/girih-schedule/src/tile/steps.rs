@@ -40,7 +40,7 @@ pub fn set_params(kernel: &mut Kernel, params: Vec<(Param, Option<ValId>)>) -> B
     now
 }
 
-/// Gives a step the arrays that values of its kernel stand for. What it no longer reads is no argument any more.
+/// Gives a step the arrays that values of its kernel stand for. Arrays that it no longer reads stop being arguments.
 pub fn set_arrays(step: &mut Step, new: &[(ValId, ArrayId)], arrays: &IdMap<ArrayId, Array>) {
     let kernel = &mut step.kernel;
     let used = walk::refs(&kernel.body).vals_used;

@@ -1,4 +1,4 @@
-//! What a schedule needs to know of a machine: numbers and capabilities. No rule asks for a machine by name.
+//! A description of a machine for schedules: numbers and capabilities. No rule asks for a machine by name.
 //!
 //! ```text
 //! Target::cpu()               vectors of 64 bytes, 32 of them; caches of 48 KiB, 1 MiB, 32 MiB; two workers
@@ -14,25 +14,25 @@
 pub struct Target {
     /// For messages: `cpu`, `sm_90a`.
     pub name: &'static str,
-    /// What runs side by side.
+    /// The levels of parallelism.
     pub axes: Axes,
-    /// What one thread works with.
+    /// The registers of one thread, and its arithmetic.
     pub vector: Vector,
     /// Memories between the registers and main memory, nearest first.
     pub memories: Vec<Memory>,
     pub matrix_units: Vec<MatrixUnit>,
     /// How operands get from main memory into a nearer one, besides loads and stores.
     pub transports: Vec<Transport>,
-    /// Of a GPU: what a multiprocessor holds, and how fast all are.
+    /// For a GPU, the limits of a multiprocessor and the speed of the device.
     pub gpu: Option<Gpu>,
 }
 
-/// What a multiprocessor holds at once, and the speed of the device.
+/// The limits of a multiprocessor, and the speed of the device.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gpu {
     pub threads: u32,
     pub blocks: u32,
-    /// Of 32 bits.
+    /// Registers of 32 bits.
     pub registers: u32,
     /// Bytes of shared memory; the system has a KiB of them for each block.
     pub shared: u32,
@@ -44,16 +44,16 @@ pub struct Gpu {
     pub clock: f64,
     /// Operations a second on f32 without the matrix unit; a fused multiply-add is two.
     pub peak: f64,
-    /// Those of `mma.sync` on f16 with sums in f32. Twice as many on half as many bytes.
+    /// Operations a second of `mma.sync` on f16 with sums in f32; twice that on operands of half the size.
     pub products: f64,
-    /// Those of `wgmma` on f16 with sums in f32; 0 where there is none.
+    /// Operations a second of `wgmma` on f16 with sums in f32; 0 where there is none.
     pub grouped: f64,
 }
 
 // The numbers of a target are numbers.
 impl Eq for Gpu {}
 
-/// What runs side by side, from the grid down to one thread, and how much of it there may be.
+/// The levels of parallelism from the grid down to one thread, and the greatest extent of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Axes {
     /// Blocks that run at the same time: worker threads, or multiprocessors.
@@ -74,13 +74,13 @@ pub struct Vector {
     /// Bytes of a register, and of the widest access to memory.
     pub bytes: u32,
     pub registers: u32,
-    /// Whether there is arithmetic on whole registers; otherwise vectors are only moved.
+    /// True if there is arithmetic on whole registers; otherwise vectors are only moved.
     pub arithmetic: bool,
     /// Fused multiply-add in one instruction.
     pub fma: bool,
     /// Adding the products of pairs of bf16 takes more than twice as long as a multiply-add of f32, where there is such an instruction.
     pub slow_pairs: bool,
-    /// Bytes of the smallest elements of which one instruction loads or stores some lanes alone, where there is one.
+    /// The size in bytes of the smallest elements that one instruction can load or store under a mask of lanes, if any can.
     pub masks: Option<u32>,
 }
 
@@ -88,7 +88,7 @@ pub struct Vector {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
     pub kind: MemoryKind,
-    /// Of one worker for what is its own, of all for what they share.
+    /// The size for one worker if each has its own, or for all workers if they share it.
     pub bytes: u64,
 }
 
@@ -105,11 +105,11 @@ pub enum MemoryKind {
 /// An instruction set for products of small matrices. The shapes and types of its instructions stand where they are used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MatrixUnit {
-    /// Of one warp, operands in registers.
+    /// Products by one warp, operands in registers.
     Mma,
     /// The same of floats of one byte.
     ByteMma,
-    /// Of a group of four warps, operands in shared memory, asynchronous.
+    /// Products by a group of four warps, operands in shared memory, asynchronous.
     Wgmma,
     /// Started by one thread, accumulators in tensor memory, asynchronous.
     Tcgen05,
@@ -119,7 +119,7 @@ pub enum MatrixUnit {
     IntegerPairs,
     /// The same of four unsigned bytes by signed ones.
     ByteQuads,
-    /// Of 16 x 16 sums in registers of their own, the same pairs of bf16 (AMX).
+    /// Products of pairs of bf16 with 16 x 16 sums in registers of their own (AMX).
     FloatTiles,
     /// The same of four unsigned bytes by signed ones.
     IntegerTiles,
@@ -150,7 +150,7 @@ pub enum Capability {
     TensorCopies,
     /// Products of small matrices by the lanes of a warp.
     Products,
-    /// Those of floats of one byte.
+    /// Products of small matrices of one-byte floats.
     ByteFloats,
     /// Sums of products of unsigned by signed bytes, in the lanes of a vector.
     ProductsOfBytes,
@@ -216,7 +216,7 @@ impl Target {
                     &[CpAsync, Tma],
                     [1792.0, 2.41, 104.8, 209.5],
                 );
-                // Of the smaller ones among the multiprocessors.
+                // Its multiprocessors are smaller than those of a data centre's GPU.
                 let gpu = t.gpu.map(|g| Gpu { threads: 1536, blocks: 24, l2_parts: 1, ..g });
                 Some(Target { gpu, ..t })
             }
@@ -271,7 +271,7 @@ impl Target {
         bytes.into_iter().enumerate().map(level).collect()
     }
 
-    /// The same machine with so many workers.
+    /// The same machine with this number of workers.
     pub fn with_workers(mut self, workers: u32) -> Target {
         self.axes.workers = workers;
         self
@@ -304,7 +304,7 @@ impl Target {
         self.cache(2) / u64::from(self.gpu.map_or(1, |g| g.l2_parts.max(1)))
     }
 
-    /// Elements of so many bytes that a vector register holds; at least 1.
+    /// The number of elements of `element_bytes` bytes that a vector register holds; at least 1.
     pub fn lanes_of(&self, element_bytes: u64) -> u32 {
         (u64::from(self.vector.bytes) / element_bytes.max(1)).max(1) as u32
     }

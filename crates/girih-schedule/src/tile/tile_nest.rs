@@ -26,7 +26,7 @@ pub struct Sum<'a> {
 }
 
 impl Sum<'_> {
-    /// What its right operand is before it is converted.
+    /// The type of its right operand before it is converted.
     pub fn operand(&self, kernel: &Kernel) -> Option<DType> {
         let before = widened(kernel, self.inside.iter().copied(), self.y).map(|(from, _)| from);
         number(kernel, before.unwrap_or(self.roles.b))
@@ -40,7 +40,7 @@ fn number(kernel: &Kernel, val: ValId) -> Option<DType> {
     }
 }
 
-/// What a value was before it was converted to a wider type, where that is how it is made, and the conversion.
+/// The value that a conversion to a wider type made this value from, and the conversion; `None` if it was not made so.
 pub fn widened<'s>(
     kernel: &Kernel,
     mut list: impl Iterator<Item = &'s Stmt>,
@@ -52,7 +52,7 @@ pub fn widened<'s>(
     (number(kernel, from)?.bytes() < number(kernel, value)?.bytes()).then_some((from, *op))
 }
 
-/// Whether an operation multiplies its first two operands.
+/// True if an operation multiplies its first two operands.
 pub fn multiplies(op: ScalarOp) -> bool {
     matches!(op, ScalarOp::Fma { .. } | ScalarOp::MulI | ScalarOp::DotF | ScalarOp::DotI | ScalarOp::DotB)
 }
@@ -80,7 +80,7 @@ pub fn sum(f: &For) -> Result<Sum<'_>, String> {
             continue;
         }
         let [Opnd::Val(x), Opnd::Val(y), ..] = args[..] else { continue };
-        // What is defined further out is in neither.
+        // A value that is defined further out is in neither slice.
         let has = |v: ValId, role: ValId| v == role || slices(v).iter().any(|s| walk::def(s) == Some(role));
         if has(x, roles.a) && has(y, roles.b) {
             return Ok(Sum { loops, roles, inside, x, y });
@@ -156,8 +156,8 @@ pub fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
     out
 }
 
-/// The same with assertions: those about values that are computed on the way, and those of which `also` holds, given the
-/// statements that compute what they test.
+/// The same with assertions: those about values that are computed on the way, and those for which `also` holds, given the
+/// statements that compute their conditions.
 pub fn slice_asserted<'a>(list: &[&'a Stmt], of: ValId, also: &dyn Fn(&Stmt, &[&Stmt]) -> bool) -> Vec<&'a Stmt> {
     let mut wanted = vec![of];
     let mut asserts: Vec<*const Stmt> = vec![];
@@ -184,13 +184,13 @@ pub fn tested<'a>(list: &[&'a Stmt], assert: &Stmt) -> Vec<&'a Stmt> {
     }
 }
 
-/// Whether an assertion tests something that one of these values is computed from.
+/// True if an assertion tests something that one of these values is computed from.
 pub fn is_about(list: &[&Stmt], assert: &Stmt, of: &[ValId]) -> bool {
     let defined: BTreeSet<ValId> = slice(list, of).iter().filter_map(|s| walk::def(s)).collect();
     tested(list, assert).iter().any(|s| reads(s).iter().any(|v| defined.contains(v)))
 }
 
-/// Whether statements depend on one of a side's axes.
+/// True if statements depend on one of a side's axes.
 pub fn uses(stmts: &[&Stmt], side: &Side) -> bool {
     stmts.iter().any(|s| walk::refs_of(s).axes_used.iter().any(|a| side.axes.iter().any(|b| b.0 == *a)))
 }
@@ -241,7 +241,7 @@ impl Side {
         self.extent.as_const().map(|n| n.max(0) as u64)
     }
 
-    /// What holds inside; nothing where blocks divide the extent.
+    /// The condition that a position lies inside the extent; `None` where blocks divide it.
     pub fn inside(&self, position: &Ix) -> Option<Cond> {
         let (extent, block) = (Poly::expanded(&self.extent), i128::from(self.block));
         let divides = extent.gcd(block) == block && extent.base % block == 0;
@@ -381,8 +381,8 @@ impl Build<'_> {
         axis
     }
 
-    /// An operand of a sum whose tile runs over `own` and whose stretch is `kk`. What is more than a load is computed
-    /// into a local buffer first, by loops that go to `out`. `frame` gives the old axes at a position and one along the sum.
+    /// An operand of a sum whose tile runs over `own` and whose stretch is `kk`. If it takes more than a load, loops that go to
+    /// `out` first compute it into a local buffer. `frame` gives the old axes at a position and one along the sum.
     #[allow(clippy::too_many_arguments)]
     pub fn operand(
         &mut self,
@@ -418,7 +418,7 @@ impl Build<'_> {
         let mut list: Vec<Stmt> = list;
         let value = self.pad(&frame, value, dtype, &mut list);
         let mut list = frame.put(self.kernel, &list);
-        // Rows, too, where memory runs along the sum: what is computed is transposed when it is packed.
+        // The right operand has rows, too, where memory runs along the sum: packing then transposes it.
         let by_rows = left || !self.narrow && runs_along(&list, q, p);
         let index = |own: AxisId, kk: AxisId| {
             let (own, kk) = (Ix::Axis(own), Ix::Axis(kk));
@@ -503,7 +503,7 @@ impl Build<'_> {
     }
 }
 
-/// Whether more of what statements load along both of two axes lies side by side along the first.
+/// True if more of the loads that depend on both axes are contiguous along the first than along the second.
 fn runs_along(stmts: &[Stmt], axis: AxisId, other: AxisId) -> bool {
     let varying = stmts.iter().filter_map(walk::def).collect();
     let both = BTreeSet::from([axis, other]);
@@ -517,7 +517,7 @@ fn runs_along(stmts: &[Stmt], axis: AxisId, other: AxisId) -> bool {
     count(axis) > count(other)
 }
 
-/// What each operand of a sum is computed by. An assertion inside the sum belongs to the operand whose axes it is about.
+/// The statements that compute each operand of a sum. An assertion inside the sum belongs to the operand whose axes it is about.
 pub fn operands_of<'a>(
     around: &[&'a Stmt],
     sum: &Sum<'a>,
@@ -559,11 +559,11 @@ pub fn to_tiles(body: &mut [Stmt], tiles: &BTreeMap<BufId, (BufId, Vec<Ix>)>) {
     });
 }
 
-/// What a rule makes of a nest, under the name that its log gives it.
+/// The result of a rule for a nest, under the name that its log gives the nest.
 pub type Cut<'c> = dyn FnMut(&mut Kernel, &Stmt) -> Option<(String, Result<Stmt, String>)> + 'c;
 
-/// Puts what `cut` makes of each nest that stands outermost in its place; what it refuses stays and is reported under the
-/// name that `cut` gives it. `None` of it: the nest is none of the rule's.
+/// Replaces each outermost nest by the result of `cut`. A nest that `cut` refuses stays, and is reported under the name that
+/// `cut` gives it. `cut` returns `None` for a nest that does not concern the rule.
 pub fn cut_nests(p: &Kernel, log: &mut Log, cut: &mut Cut<'_>) -> Option<Kernel> {
     if !p.open {
         return None;
@@ -584,7 +584,7 @@ pub fn cut_nests(p: &Kernel, log: &mut Log, cut: &mut Cut<'_>) -> Option<Kernel>
     changed.then_some(kernel)
 }
 
-/// Whether loops run from 0 in steps of 1 to ends that do not depend on one another.
+/// Checks that loops run from 0 in steps of 1 to ends that do not depend on one another.
 pub fn check_bounds(loops: &[&For]) -> Result<(), String> {
     match loops.iter().all(|f| f.lo.is_const(0) && f.step.is_const(1) && f.hi.axes().is_empty()) {
         true => Ok(()),
@@ -619,7 +619,7 @@ impl Outer {
         if self.stretches.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.stretch) }
     }
 
-    /// What is done for each stretch, in order.
+    /// The loop that runs a body for each stretch, in order.
     pub fn in_stretches(&self, body: Vec<Stmt>) -> Vec<Stmt> {
         self.in_first_stretches(self.stretches.clone(), body)
     }
@@ -632,7 +632,7 @@ impl Outer {
         vec![edit::loop_with(self.stretch, count, body, |f| f.kind = LoopKind::Serial)]
     }
 
-    /// What is done for each block.
+    /// The loops that run a body for each block.
     pub fn in_blocks(&self, mut body: Vec<Stmt>) -> Result<Stmt, String> {
         let single = self.grid.iter().all(|(_, n)| n.is_const(1));
         for (dim, (axis, count)) in (0u8..).zip(&self.grid) {
@@ -644,7 +644,7 @@ impl Outer {
     }
 }
 
-/// Whether an operand's element is one load, perhaps converted, that gives 0 where it is masked off; or a word of two.
+/// True if an operand's element is one load, perhaps converted, that gives 0 where it is masked off; or a word of two.
 pub fn is_direct(stmts: &[&Stmt]) -> bool {
     let Some((first, rest)) = stmts.split_first() else { return false };
     if is_word(stmts) {
@@ -655,7 +655,7 @@ pub fn is_direct(stmts: &[&Stmt]) -> bool {
     load && rest.len() <= 1 && rest.iter().all(converts)
 }
 
-/// Whether statements put what they load together as one word, and nothing else.
+/// True if statements join the elements that they load into one word, and do nothing else.
 pub fn is_word(stmts: &[&Stmt]) -> bool {
     use ScalarOp::{Bitcast, ExtI, Or, Shl};
     let moves = |s: &Stmt| matches!(s, Stmt::Let { op: Bitcast { .. } | ExtI { .. } | Shl | Or, .. });

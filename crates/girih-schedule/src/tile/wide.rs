@@ -74,8 +74,8 @@ pub fn shared_lanes(kernel: &Kernel, ctx: &Context, access: &Stmt, axis: AxisId,
     [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// An expression for iterations that begin at a multiple of `lanes`: no quotient or remainder by a multiple of it changes
-/// within so many of them.
+/// An expression for `lanes` iterations that begin at a multiple of `lanes`: no quotient or remainder by a multiple of `lanes`
+/// changes within them.
 pub fn of_group(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> Ix {
     let Some((x, n)) = ix.operands() else { return ix.clone() };
     let first = |x: &Ix| x.subst_axes(&mut |a| (a == axis).then_some(Ix::Const(0)));
@@ -91,14 +91,14 @@ pub fn of_group(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> Ix {
     }
 }
 
-/// Whether an expression is a multiple of `lanes` wherever the axis is.
+/// True if an expression is a multiple of `lanes` wherever the axis is.
 fn is_multiple(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
     let mut facts = facts.clone();
     facts.axis_divisors.insert(axis, lanes);
     facts.divisor(ix) >= lanes
 }
 
-/// Whether a condition holds for all of `lanes` elements from a multiple of it, or for none.
+/// True if a condition holds for all or for none of the `lanes` elements that begin at a multiple of `lanes`.
 fn alike(cond: &Cond, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
     let (left, right) = (cond.lhs.has_axis(axis), cond.rhs.has_axis(axis));
     let unit = || affine::stride(&cond.lhs, axis, &BTreeSet::new()) == Stride::Unit;
@@ -116,7 +116,7 @@ pub fn at_once(axis: AxisId, lanes: u64, mut body: Vec<Stmt>) -> Stmt {
     edit::loop_with(axis, Ix::Const(lanes as i64), body, |f| f.place = place)
 }
 
-/// A loop over groups of so many iterations, around what `inner` makes of the body for a group: its axis, and the body.
+/// A loop over groups of `lanes` iterations, around the result of `inner` for a group's axis and body.
 pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64, inner: impl FnOnce(AxisId, Vec<Stmt>) -> Vec<Stmt>) -> For {
     let Some(extent) = edit::const_trip(f).filter(|_| lanes > 1) else { return f.clone() };
     let (group, lane) = (edit::new_axis(kernel, f.axis, "1"), edit::new_axis(kernel, f.axis, "2"));
@@ -125,8 +125,8 @@ pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64, inner: impl FnOnce(Ax
     For { axis: group, hi: Ix::Const((extent / lanes) as i64), body: inner(lane, body), ..f.clone() }
 }
 
-/// The iterations of perfectly nested loops under one number, and what each does. Those of the innermost loop that one access
-/// takes together are one, where `enough` says that as many are left to go round; `None`: the number is not known.
+/// The iterations of perfectly nested loops under one number, and the body of each. Iterations of the innermost loop that one
+/// access takes together count as one if `enough` accepts the number that is left, which is `None` if it is not known.
 pub fn numbered(
     kernel: &mut Kernel,
     ctx: &Context,

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`table`] has one row for each operation: its name, how its text gives the types of its results, and the function that
-//! converts it. What has no row is refused by name. Accesses to memory are ordered by tokens as the program has them.
+//! converts it. An operation without a row is refused by name. Tokens keep accesses to memory in the order of the program.
 
 pub mod ast;
 mod convert;
@@ -19,7 +19,7 @@ use crate::base::Diagnostic;
 use crate::base::lexer::{Lexer, Tok};
 use crate::cuda_tile::ir::Module;
 
-/// Whether a text is TTIR: a module of MLIR whose first operation is of the dialect `tt`.
+/// True if a text is TTIR: a module of MLIR whose first operation is of the dialect `tt`.
 pub fn is_ttir(text: &str) -> bool {
     let mut at = 0;
     // Aliases and comments come before the module.

@@ -59,7 +59,7 @@ pub struct Row {
     pub name: &'static str,
     pub form: Form,
     pub gives: Gives,
-    /// Whether it reads or writes memory, prints or traps.
+    /// True if it reads or writes memory, prints or traps.
     pub effect: bool,
     pub convert: Convert,
 }
@@ -232,7 +232,7 @@ pub fn by_name(name: &str) -> Option<&'static Row> {
     NAMES.get(name).copied()
 }
 
-/// What to do instead of an operation that is known and has no row.
+/// Advice for an operation that is known but has no row.
 pub fn refusal(name: &str) -> Option<&'static str> {
     Some(match name {
         "tt.elementwise_inline_asm" => {
@@ -251,7 +251,7 @@ pub fn refusal(name: &str) -> Option<&'static str> {
     })
 }
 
-/// What to do instead of a type that is not supported.
+/// Advice for a type that is not supported.
 pub fn type_refusal(text: &str) -> Option<&'static str> {
     if text.contains("tensordesc") {
         return Some("run the pass `rewrite_tensor_descriptor_to_pointer` before, as `girih.triton` does");

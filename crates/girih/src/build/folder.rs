@@ -75,7 +75,7 @@ fn is_plain(name: &str) -> bool {
 /// Writes the library's files and their list; the list.
 ///
 /// # Errors
-/// What [`check`] refuses, a file that was changed since it was written, a disk that is full.
+/// A folder that [`check`] refuses, a file that was changed since it was written, a disk that is full.
 pub fn write(dir: &Path, library: &Library, target: &str, force: bool) -> Result<Value> {
     let _compiling = Compiling::enter();
     check(dir, force)?;

@@ -281,7 +281,7 @@ impl Cache {
         Ok(true)
     }
 
-    /// What can be taken elsewhere, in the order of the keys: whole entries.
+    /// The whole entries, which can be taken to another machine, in the order of the keys.
     pub fn contents(&self) -> Vec<Content> {
         let mut dirs: Vec<PathBuf> = self.entries().into_iter().map(|e| e.1).collect();
         dirs.sort();
@@ -600,7 +600,7 @@ fn tell(warning: &str) {
     }
 }
 
-/// What is to be said of caches since the last call, each thing once in the life of the process.
+/// The warnings about caches since the last call, each once in the life of the process.
 pub fn take_warnings() -> Vec<String> {
     match UNTOLD.load(Ordering::Relaxed) && UNTOLD.swap(false, Ordering::SeqCst) {
         true => std::mem::take(&mut TOLD.lock().0),

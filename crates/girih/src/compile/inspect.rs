@@ -7,7 +7,7 @@ use crate::compile::explain::{Explained, StageText};
 use crate::error::Result;
 use crate::options::Options;
 
-/// What is compiled in stages: an entry of a tile program, or a model.
+/// A compilation in stages: of an entry of a tile program, or of a model.
 pub trait Inspect {
     /// The stages that [`Inspect::ir`] gives, in order.
     fn stages(&self) -> &'static [Stage];
@@ -45,7 +45,7 @@ pub trait Inspect {
     /// the trace that led to it.
     ///
     /// # Errors
-    /// Those of the compilation and of `write`.
+    /// The errors of the compilation and of `write`.
     fn dump(&self, write: &mut dyn FnMut(&str, &str) -> Result<()>) -> Result<()> {
         let mut trace = Trace::new(true);
         let outcome = self.observe(&mut trace);

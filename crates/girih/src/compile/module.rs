@@ -19,7 +19,7 @@ pub struct Module {
     library: &'static Library,
 }
 
-/// What was loaded, by the hash of its bytes.
+/// The loaded modules, by the hash of their bytes.
 static LOADED: Brief<BTreeMap<[u8; 32], Module>> = Brief::new(BTreeMap::new());
 
 /// A kernel's entry point and its requirements.

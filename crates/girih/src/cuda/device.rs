@@ -299,7 +299,7 @@ impl Event {
         driver.expect("cuEventRecord", unsafe { (driver.functions.record)(self.handle, stream) })
     }
 
-    /// What is begun on a stream from now on waits for it.
+    /// Work that is begun on a stream from now on waits for it.
     ///
     /// # Errors
     /// The driver's.

@@ -19,8 +19,8 @@ const WHAT: &str = "NVRTC, NVIDIA's compiler (libnvrtc.so.13)";
 /// The source's file name in logs.
 const FILE: &str = "girih.cu";
 
-/// What is not the source's to say: where it is compiled for is added, and `emit::cuda::FLAGS`. Values that nobody reads
-/// (177, 550) are in Kernel IR too.
+/// Options that do not depend on the source: the target is added, and `emit::cuda::FLAGS`. Values that nobody reads (177, 550)
+/// are in Kernel IR too.
 const OPTIONS: [&str; 2] = ["--ptxas-options=-v", "--diag-suppress=177,550"];
 
 /// A program under compilation; the library's own.

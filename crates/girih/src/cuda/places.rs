@@ -15,7 +15,7 @@ use crate::system::packages;
 /// Folders of NVIDIA's packages below `site-packages/nvidia`: of CUDA 13, then of CUDA 12, which has one for each package.
 const PACKAGES: [&str; 3] = ["cu13", "cuda_nvrtc", "cuda_nvdisasm"];
 
-/// What is searched.
+/// The folders that are searched.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// The folder that the user named: nothing else is searched then.

@@ -167,7 +167,7 @@ fn long(seconds: f64) -> Option<String> {
     }
 }
 
-/// What is said of a simulation before it begins; nothing of one that ends soon.
+/// The announcement of a simulation before it begins; `None` if it ends soon.
 fn announcement(size: &sim::Size, blocks: u64) -> Option<String> {
     let mut text = format!("{size}, some {}", long(size.seconds())?);
     if blocks > 1 {

@@ -8,7 +8,7 @@ const HUGE: usize = 2 << 20;
 pub struct Pages {
     start: NonNull<u8>,
     len: usize,
-    /// What was mapped around it, for large ranges.
+    /// The mapping around it, for large ranges.
     map: Option<(NonNull<u8>, usize)>,
 }
 

@@ -61,7 +61,7 @@ pub struct Output {
     pub elem: Elem,
     pub shape: Vec<u64>,
     pub bytes: u64,
-    /// What is copied to it after the last step, where no step writes it in place.
+    /// The slot that is copied to it after the last step; `None` if a step writes it in place.
     pub copy: Option<Slot>,
 }
 

@@ -71,7 +71,7 @@ struct Addresses {
     loaded: BTreeMap<ArrayId, Memory>,
 }
 
-/// What is computed at load.
+/// The memory of an array that is computed at load.
 enum Memory {
     Own(Pages),
     /// From a saved model.

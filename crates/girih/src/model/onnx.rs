@@ -340,7 +340,7 @@ impl OnnxModel {
     /// Runs the model on arrays by the names of its inputs, and waits for it.
     ///
     /// # Errors
-    /// Those of [`OnnxModel::fitting`] and of [`Model::run`].
+    /// The errors of [`OnnxModel::fitting`] and of [`Model::run`].
     pub fn run(&self, arrays: &[(&str, &Tensor)]) -> Result<Vec<(String, Tensor)>> {
         let fitting = self.fitting(arrays)?;
         fitting.model.run(&fitting.arrays(arrays))
@@ -453,7 +453,7 @@ impl OnnxModel {
                 }
             }
         }
-        // What cannot be computed of nothing (the greatest of no elements) is refused for these shapes alone.
+        // An operation that needs elements (the greatest of none) is refused for these shapes alone.
         if shapes.values().any(|shape| shape.contains(&0)) {
             let alone = onnx::Options { shapes: shapes.clone(), ..options.clone() };
             onnx::import(&self.bytes, &alone).ok()?;

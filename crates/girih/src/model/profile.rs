@@ -58,7 +58,7 @@ impl Prepared<'_> {
     /// Runs the model again and again, for about a second, and tells where the time went.
     ///
     /// # Errors
-    /// Those of a run; the device is the evaluator or the simulator, where times mean nothing.
+    /// The errors of a run; also if the device is the evaluator or the simulator, where times mean nothing.
     pub fn profile(&mut self) -> Result<Profile> {
         match self.model.options.device {
             Device::Cpu => self.profile_native(),

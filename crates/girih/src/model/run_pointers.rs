@@ -19,7 +19,7 @@ pub type Allocate<'a> = dyn FnMut(usize, Elem, &[u64]) -> Result<*mut u8> + 'a;
 /// The state of a model's inputs between runs, by position.
 #[derive(Default)]
 pub(super) struct Runs {
-    /// What was found out about the last runs on raw addresses.
+    /// Facts about the last runs on raw addresses.
     pub(super) recent: Vec<Recent>,
     /// The input addresses of the current run.
     addresses: Vec<u64>,

@@ -67,7 +67,7 @@ impl Model {
     /// Writes the model as it is compiled: with its weights, the parameters that it was given, and its machine code.
     ///
     /// # Errors
-    /// Those of compiling it; parameters that were not given; a file that cannot be written; another device than the processor.
+    /// The errors of its compilation; parameters that were not given; a file that cannot be written; a device that is not the CPU.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         if self.options.device != Device::Cpu {

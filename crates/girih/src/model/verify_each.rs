@@ -24,7 +24,7 @@ use crate::memory::regions::RealMemory;
 use crate::memory::values;
 use crate::system::{machine, signals};
 
-/// What was checked.
+/// The number of rewrites that were checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Verified {
     /// Rewrites of Tensor IR.

@@ -101,7 +101,7 @@ impl Form {
     /// Opens a whole file. Where the parts are to be verified, `threads` compare their hashes, and `read` is told of each.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// The fault of the file.
     pub fn open(
         &self,
         bytes: &Bytes,

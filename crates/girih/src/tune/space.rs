@@ -61,7 +61,7 @@ const GPU: &[Axis] = axes! {
     "split_edges": [0, 1];
 };
 
-/// What is tried for a target.
+/// The axes of the search for a target.
 pub fn of(target: &Target) -> &'static [Axis] {
     if target.axes.threads > 1 { GPU } else { CPU }
 }

@@ -25,7 +25,7 @@ pub fn time(
     summary: &mut Json,
 ) -> Result<(), Failure> {
     let within = Failure::within(source);
-    // What is both read and written starts from the same values in every run.
+    // Arrays that are both read and written start from the same values in every run.
     let updated: Vec<usize> = owners(before, traffic, |r, w| r && w);
     let mut options = kernel.options().clone();
     options.printer = Some(std::sync::Arc::new(|_, _| {}));

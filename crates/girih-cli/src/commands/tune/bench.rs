@@ -125,7 +125,7 @@ impl Call for OfModel<'_> {
     }
 }
 
-/// What is tuned.
+/// The kernel or the model that is tuned.
 enum Subject<'a> {
     Program { program: &'a Program, entry: String, grid: [u32; 3], before: &'a Arguments },
     Model { args: &'a TuneArgs, given: &'a Given, arguments: &'a model::arguments::Arguments },

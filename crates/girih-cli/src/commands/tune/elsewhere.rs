@@ -37,7 +37,7 @@ pub fn outcome_json(candidate: &Candidate, outcome: &Result<Measured, Refused>, 
     }
 }
 
-/// What was said of a candidate, which must be about the same kernel for the same machine.
+/// The outcome of a candidate, from an answer that must be about the same kernel for the same machine.
 fn outcome(said: &Value, machine: &str, key: &str) -> Result<Measured, Refused> {
     let number = |name: &str| said[name].as_f64().filter(|x| x.is_finite() && *x > 0.0);
     if let Some(why) = said["failed"].as_str() {

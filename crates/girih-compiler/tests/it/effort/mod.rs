@@ -13,7 +13,7 @@ impl Effort {
         Effort { start: Instant::now(), before: worked() }
     }
 
-    /// Whether the thread has worked longer than this since.
+    /// True if the thread has worked longer than `most` since the start.
     pub fn passes(&self, most: Duration) -> bool {
         // Wall time only says whether to look closer: the machine may be busy with something else.
         self.start.elapsed() > most

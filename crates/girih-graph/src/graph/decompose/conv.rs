@@ -19,8 +19,8 @@ rules! {
         "onnx.Conv" => old(onnx_conv),
     }
     conv_transpose "The adjoint of a convolution, as a sum of products over the windows that reach an output position.\n\n\
-         Positions of one remainder by the stride, a phase, are reached through the same taps, so phases are an axis, or, \
-         where their numbers of taps differ and they are few, products of their own: none is made only to be masked.\n\n\
+         Positions with the same remainder by the stride, a phase, are reached through the same taps. So phases are an axis, \
+         or, if they are few and differ in their numbers of taps, products of their own: no product is computed only to be masked.\n\n\
          `y = conv_transpose(x, w, b)` --> `xw = map x[n, c, q + (r + pad)//stride - t] else 0`, `ww = map \
          w[c, m, t*stride + (r + pad)%stride]`, `z = dot xw, ww over c, t`, `y = map z[n, o%stride, m, o//stride]`, \
          `y + b`" {

@@ -311,7 +311,7 @@ fn masked_scatter<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let (x, mask) = (c.x(0).broadcast_to(&shape), c.x(1).broadcast_to(&shape));
     let source = c.x(2).flat();
     let at = (mask.flat().to(Elem::I64).scan(ScanOp::Sum, 0) - 1).reshape(&shape);
-    // What is not replaced reads anywhere; a mask that names more than the source has is an error of the run.
+    // An element that is not replaced reads any position; a mask that names more elements than the source has fails at run time.
     let at = mask.select(at, 0);
     Ok(mask.select(source.gather(&[at], vec![Coord::Arg(1)], shape), x))
 }

@@ -235,7 +235,7 @@ pub fn decompose(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::resul
     Err(endless(&now).into_iter().collect())
 }
 
-/// What is left of operations that rules made again and again.
+/// The failure of an operation that is left because rules make it again and again.
 fn endless(graph: &Graph) -> Option<Failure> {
     graph.nodes.values().find_map(|n| match &n.op {
         Op::Source { name, .. } => Some(Failure {

@@ -57,10 +57,10 @@ rules! {
         },
         "aten.instance_norm" => torch_instance_norm,
     }
-    torch_batch_norm "Each channel by given statistics, folded into one scale and one shift.\n\n\
+    torch_batch_norm "Normalises each channel by given statistics, folded into one scale and one shift.\n\n\
          `y = batch_norm(x, w, c, m, v)` --> `s = w * rsqrt(v + eps)`, `y = x * s + (c - m*s)`\n\n\
-         In training, and without running statistics, those of the batch; functional forms give the running ones \
-         that follow. Refuses forms that would write them." {
+         In training, and without running statistics, it uses the statistics of the batch; functional forms also give \
+         the new running statistics. Refuses forms that would write them." {
         "aten.batch_norm" | "aten.native_batch_norm" | "aten._native_batch_norm_legit_no_training" |
         "aten._native_batch_norm_legit" | "aten._native_batch_norm_legit_functional" |
         "aten._batch_norm_with_update_functional" | "aten._batch_norm_no_update" => torch_batch_norm,

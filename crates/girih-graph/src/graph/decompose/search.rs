@@ -15,8 +15,8 @@ rules! {
         "aten.searchsorted" => |c| search(c, c.x(0), c.x(1), c.maybe(2)),
         "aten.bucketize" => |c| search(c, c.x(1), c.x(0), None),
     }
-    histc "Counts of elements in equal intervals; values outside are left out. Where the ends are equal, those of the \
-         data count, and must be finite.\n\n\
+    histc "Counts elements in equal intervals; values outside are left out. If the ends are equal, the least and the greatest \
+         element take their place, and must be finite.\n\n\
          `y = histc(x, n, a, b)` --> `y = scatter add zeros[(x - a) * n / (b - a)] with 1 where a <= x and x <= b`" {
         "aten.histc" => histc,
     }

@@ -29,8 +29,8 @@ rules! {
          Refuses n above 20.\n\nSource: Abramowitz and Stegun, Handbook of Mathematical Functions, 6.4.6, 6.4.7, 6.4.11." {
         "aten.polygamma" => polygamma,
     }
-    erfcx "The complement of the error function, scaled, in f64: of its definition up to 2, and above that, where the factors lose \
-         what they share, of its continued fraction.\n\n\
+    erfcx "The scaled complement of the error function, in f64: by its definition up to 2, and by its continued fraction above \
+         that, where the factors of the definition lose precision.\n\n\
          `y = special_erfcx(x)` --> `y = select(x > 2, 1/sqrt(pi)/(x + 1/2/(x + 2/2/(x + 3/2/(x + ..)))), exp(x*x) * (1 - erf x))`\n\n\
          Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.14." {
         "aten.special_erfcx" => |c| in_f64(c.x(0), erfcx),

@@ -17,7 +17,7 @@ rules! {
          `dx, dw, dc = convolution_backward(dy, x, w)` --> `dx = conv_transpose(dy, w)`, \
          `xw = map x[n, c, o*stride + k*dilation - padding] else 0`, `dw = dot dy, xw over n, o`, \
          `dc = reduce sum dy over n, o`\n\n\
-         Of a transposed convolution, `dx = conv(dy, w)`, and `x` and `dy` change places in `dw`." {
+         For a transposed convolution, `dx = conv(dy, w)`, and `x` and `dy` change places in `dw`." {
         "aten.convolution_backward" => old(convolution_backward),
     }
     max_pool_backward "Each gradient goes to the element that was the greatest of its window.\n\n\

@@ -17,7 +17,7 @@ rules! {
         "aten.max_pool1d" | "aten.max_pool2d" | "aten.max_pool3d" | "aten.max_pool2d_with_indices" |
         "aten.max_pool3d_with_indices" | "aten.avg_pool1d" | "aten.avg_pool2d" | "aten.avg_pool3d" => pool,
     }
-    adaptive_pool "As many windows as asked for: window `o` of `m` covers `o*n//m` to `ceil((o + 1)*n/m)`.\n\n\
+    adaptive_pool "Pools over a given number of windows: window `o` of `m` covers `o*n//m` to `ceil((o + 1)*n/m)`.\n\n\
          `y = adaptive_avg_pool2d(x, 1)` --> `y = mean(x)` over space\n\n\
          Where the windows differ in length, each is read as the longest and masked." {
         "aten.adaptive_avg_pool1d" | "aten.adaptive_avg_pool2d" | "aten.adaptive_avg_pool3d" |

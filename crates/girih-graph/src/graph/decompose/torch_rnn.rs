@@ -8,7 +8,7 @@ use crate::index::Ix;
 
 rules! {
     torch_recurrent "Layers of an LSTM, a GRU or an RNN, each a loop over time in one or two directions; up to four steps are written \
-         out. What f16 and bf16 add up is f32.\n\n\
+         out. Sums of f16 and bf16 are computed in f32.\n\n\
          `y = lstm(x, h, c, w, r, ..)` --> `g = x @ w^T`, and in each round `g[t] + h @ r^T`, gates, new state\n\n\
          Refuses packed sequences, dropout between layers, and weights that do not fit." {
         "aten.lstm" => |c| recurrent(c, Cell::Lstm, Cell::Lstm.activations()),

@@ -229,7 +229,7 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let from = distinct(from.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?)?;
             let to = distinct(to.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?)?;
             if from.len() != to.len() {
-                return Err(Refusal::new("movedim needs as many sources as destinations"));
+                return Err(Refusal::new("movedim needs the same number of sources and destinations"));
             }
             let mut rest = (0..rank).filter(|d| !from.contains(d));
             perm = (0..rank)

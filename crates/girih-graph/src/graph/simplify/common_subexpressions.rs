@@ -9,7 +9,7 @@ use crate::graph::ir::{Arg, ConstData, Graph, Op, ValueId};
 
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "common_subexpressions",
-    doc: "What is computed twice from the same operands is computed once; constants with the same bytes are one.\n\n\
+    doc: "Merges operations that compute the same from the same operands, and constants with the same bytes.\n\n\
           `a = exp x`, `b = exp x`, `y = add a, b` --> `a = exp x`, `y = add a, a`",
     run,
 };

@@ -9,7 +9,7 @@ use crate::graph::ir::{Arg, Graph, Node, Op, ValueId};
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "dead_code",
     doc: "Removes nodes that no output depends on, and constants that no node uses. Inputs stay.\n\n`a = exp x`, `y = neg x`, `output y` --> `y = neg x`, `output y`\n\n\
-          Gathers and scatters are removed too: an index outside is an error of what is computed, not of what is not.",
+          Gathers and scatters are removed too: an index outside is an error only in an operation that is computed.",
     run,
 };
 

@@ -8,8 +8,8 @@ use crate::graph::ir::{Arg, Graph, MapSource, Node, Op, ValueId, scalar};
 
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "empty_tensors",
-    doc: "A tensor without elements is computed from nothing, and nothing is read of one: what is computed later never \
-          touches the memory of an empty array, which may have no address.\n\n\
+    doc: "Computes tensors without elements from nothing, and reads nothing from them: later operations never touch the \
+          memory of an empty array, which may have no address.\n\n\
           `y [0, 3] = gather x[at, i1]` --> `y [0, 3] = map 0`\n\n`y [3] = reduce sum x [0, 3] over 0` --> `y [3] = map 0`\n\n\
           `y = scatter x [4], at [0], u [0]` --> `y = x`",
     run,

@@ -8,11 +8,11 @@ use crate::index::{AxisId, Ix, Mask};
 
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "hoist_maps",
-    doc: "What does not depend on an axis is computed once and repeated along it afterwards; what is read by the same map \
-          several times is computed before it.\n\n\
+    doc: "Computes an operation that does not depend on an axis once, and repeats the result along the axis; if all operands are \
+          read by the same map, computes the operation before the map.\n\n\
           `a [2, 9] = map x[i0]`, `b [2, 9] = map z[i0]`, `y = mul a, b` --> `t [2, 1] = mul ..`, `y [2, 9] = map t[i0, 0]`\n\n\
           `a = map x[i1, i0]`, `b = map z[i1, i0]`, `y = add a, b` --> `t = add x, z`, `y = map t[i1, i0]`\n\n\
-          Refuses where more elements would be computed than before.",
+          Refuses an operation that would then compute more elements than before.",
     run,
 };
 

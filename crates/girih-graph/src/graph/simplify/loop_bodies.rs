@@ -11,9 +11,9 @@ use crate::graph::ir::{Arg, Graph, Node, Op, Output, Repeat, ValueId};
 
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "loop_bodies",
-    doc: "Simplifies the body of a loop by all rules of this list, and the loop itself: constants are read from outside, where \
-          what depends on them alone is computed once; so is state that rounds hand on as it is; operands that rounds do not \
-          read and rows that nobody reads go.\n\n\
+    doc: "Simplifies the body of a loop by all rules of this list, and the loop itself: constants move out of the body, and \
+          operations on them alone are computed there once. State that no round changes moves out too. Operands that rounds do \
+          not read, and rows that nothing reads, are removed.\n\n\
           `h = repeat 9 carry h0, w: h, w, out h: add h, mul w, 2; out w: w` --> \
           `h = repeat 9 carry h0 read w, two: h, w, two, out h: add h, mul w, two`",
     run,

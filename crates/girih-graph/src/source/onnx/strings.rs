@@ -128,7 +128,7 @@ pub(super) struct Uses {
 /// strings then. `None` for another operator.
 ///
 /// # Errors
-/// What of it is not supported.
+/// The part of it that is not supported.
 pub(super) fn numbered(op: &str, attrs: &mut Attrs, words: &Words, strings_come: bool) -> Option<Result<Uses, String>> {
     let (keys, labels) = ("keys_int64s", "classlabels_ints");
     Some(match op {
@@ -159,7 +159,7 @@ pub(super) fn numbered(op: &str, attrs: &mut Attrs, words: &Words, strings_come:
             let labels = if op == "TreeEnsembleClassifier" { "classlabels_int64s" } else { labels };
             let gives = rename(attrs, &["classlabels_strings"], labels, words);
             match attrs.get(labels) {
-                // What is not that class would be number 0.
+                // Every other class would be number 0.
                 Some(Attr::List(all)) if gives && all.len() == 1 => Err("one label that is a string".into()),
                 _ => Ok(Uses { takes: false, gives }),
             }

@@ -27,8 +27,9 @@ for k in 0..n:                             for k in 0..n:
   for j: p[j] = ptradd p[j], 64
 ```
 
-The arithmetic wraps as before, so this is exact. An amount that the loop computes anew from what does not change (`n * 32`) is computed
-before it. Refused when the buffer is written elsewhere, when the loop may continue early, or when the amount changes.",
+The arithmetic wraps as before, so this is exact. If the loop computes the amount in each iteration from values that do not change
+(`n * 32`), it is computed before the loop. Refused when the buffer is written elsewhere, when the loop may continue early, or when
+the amount changes.",
     run,
 };
 

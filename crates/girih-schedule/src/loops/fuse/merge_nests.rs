@@ -15,7 +15,7 @@ pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "merge_nests",
     doc: "\
 A free loop and a free or reduce loop after it, over the same range, become one when the second reads what the first
-writes, at its own index only. What stands between them moves to the front.
+writes, at its own index only. The statements between them move to the front.
 
 ```text
 for j: e[j] = exp(x[j])                  s = 0

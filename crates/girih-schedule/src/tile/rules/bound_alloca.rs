@@ -24,8 +24,8 @@ for i in 0..128: free                            for i in 0..128: free
   store p[i + n] = v                      -->      store p[i + n] = v where 0 <= i + n and i + n < 128
 ```
 
-An address that was computed is compared as a number with that of the memory. Beside an address that may be of that memory or of
-something else goes where its memory begins, and how large it is. Refuses addresses that are chosen by other operations than `select`.
+A computed address is compared as a number with that of the memory. An address that may belong to that memory or to another one is
+accompanied by the beginning and the size of its memory. Refuses addresses that are chosen by other operations than `select`.
 ",
     run,
 };
@@ -232,7 +232,7 @@ impl Bound<'_> {
         })
     }
 
-    /// Where the memory of an address begins, and its bytes. What is not the block's own begins at 0 and has no end here.
+    /// Where the memory of an address begins, and its bytes. Memory that is not the block's own begins at 0 and has no end here.
     fn extent(&self, v: ValId) -> Option<Extent> {
         let mixed = self.mixed.as_ref()?;
         if let Some(known) = mixed.vals.get(&v) {

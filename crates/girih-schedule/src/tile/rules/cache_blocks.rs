@@ -23,8 +23,8 @@ for i in 0..1024: free                           for ko in 0..16: serial
                                                            acc[i, jo*256 + j] <- a[i, ko*256 + kk] * b[...]
 ```
 
-Knobs: `kc` (256), `nc`, `mc` (chosen so that packed operands take half of L2 each at most; of a left operand that is read where it lies,
-whose rows are as far apart as in memory and so meet in few sets of the cache, a sixteenth).
+Knobs: `kc` (256), `nc`, `mc` (chosen so that packed operands take at most half of L2 each; a left operand that is read in place
+takes at most a sixteenth, since its rows are far apart and meet in few sets of the cache).
 
 Refuses when everything fits, and when an extent has no divisor to cut by.
 ",
@@ -81,7 +81,7 @@ fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> 
     Ok(out)
 }
 
-/// Whether the rows of the left operand are read from memory as they lie there, a row's length apart.
+/// True if the rows of the left operand are read in place, a row's length apart in memory.
 fn in_place(nest: &Nest) -> bool {
     let of = |s: &Stmt| match s {
         Stmt::Load { dst, mem, .. } if *dst == nest.roles.a => mem.index.linear(nest.roles.m).map(|(by, _)| by),

@@ -21,13 +21,13 @@ for jb in 0..32: free block(y)                        for jb in 0..32: free bloc
 ```
 
 Blocks of one column have the same slab of the right operand. One of them copies it to all; the warp that fills waits until the
-warps of all blocks have read the generation before. Who copies what, and who waits for whom, follows when the loop is lowered.
+warps of all blocks have read the generation before. The copies and the waits are derived when the loop is lowered.
 
-Knob: `cluster`, the blocks of a cluster; 1 makes none. Without it there are none: they need a warp that fills, which no estimate
+Knob: `cluster`, the blocks of a cluster; 1 makes none, which is the default: clusters need a warp that fills, which no estimate
 weighs.
 
-Refuses pipelines that no warp of its own fills, and those that have a slot for each iteration; operands of which no two blocks
-have the same; grids and groups of blocks that are not made of whole clusters.
+Refuses pipelines without a warp that fills them (`warp_specialize`), and pipelines that have a slot for each iteration; operands
+that no two blocks share; grids and groups of blocks that are not made of whole clusters.
 ",
     run,
 };
@@ -38,7 +38,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let Some(blocks) = ctx.knobs.cluster.filter(|n| *n > 1) else { return vec![] };
-    // What has no pipeline is not worth a word.
+    // A nest without a pipeline is not worth a message.
     let Some((over, alike)) = blocks::alike(p, ctx, blocks) else { return vec![] };
     let Some((at, innermost)) = over.last() else { return vec![] };
     let site = axis_site(p, innermost.axis);

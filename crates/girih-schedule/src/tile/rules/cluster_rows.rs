@@ -16,8 +16,8 @@ use crate::tile::tile_nest::check_bounds;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cluster_rows",
     doc: "\
-Gives each of a few long rows that are reduced to a cluster of blocks: every block has a part of the row, and all of them read from
-the shared memory of each other what the parts give.
+Assigns each row of a reduction with few, long rows to a cluster of blocks: every block has a part of the row, and all of them read
+the partial results from each other's shared memory.
 
 ```text
 for i in 0..4: free                              for b in 0..4: free block(x)
@@ -30,14 +30,14 @@ for i in 0..4: free                              for b in 0..4: free block(x)
                                                        y[b, m2*8192 + j] = x[b, m2*8192 + j] / s
 ```
 
-What is stored once for a row, the first block of the cluster stores.
+The first block of the cluster stores a value that is stored once for a row.
 
-How many blocks a cluster has the estimate decides: bytes, latency, and what it takes the blocks to meet, beside a block for each
-row, and beside parts and a second kernel (`split_reduction`).
+The estimate decides how many blocks a cluster has: it compares bytes, latency, and the time in which the blocks meet with those of
+a block for each row, and of parts and a second kernel (`split_reduction`).
 
 Knob: `cluster_rows` (the blocks of a cluster; 1 turns the rule off).
 
-Refuses rows whose number or length the launch says, reductions in a fixed order, and kernels that keep more than scalars from one
+Refuses rows whose number or length only the launch knows, reductions in a fixed order, and kernels that keep more than scalars from one
 loop over a row to the next.
 ",
     run,
@@ -67,7 +67,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     }
 }
 
-/// Clusters of so many blocks, and what they take.
+/// Clusters of `blocks` blocks, and the seconds that they take.
 pub(super) struct Choice {
     pub blocks: u32,
     pub time: f64,
@@ -92,7 +92,7 @@ struct Rows<'a> {
     at: Option<usize>,
     /// The loops over the rows, outermost first.
     free: Vec<&'a For>,
-    /// What is done in a row.
+    /// The work of a row.
     body: &'a [Stmt],
     count: u64,
     /// Elements of the longest loop over a row.
@@ -170,7 +170,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Seconds that it takes with so many blocks for a row.
+    /// The seconds that the kernel takes with `blocks` blocks for a row.
     fn seconds(&self, p: &Kernel, ctx: &Context, blocks: u32) -> Option<f64> {
         let made = self.clustered(p, blocks);
         let nest = made.body.iter().find(|s| matches!(s, Stmt::For(_)))?;
@@ -182,7 +182,7 @@ impl<'a> Rows<'a> {
         Some(Cost::of_nest(&ctx.target, nest, threads)?.time().max(latency) + meeting)
     }
 
-    /// The kernel with so many blocks for a row.
+    /// The kernel with `blocks` blocks for a row.
     fn clustered(&self, p: &Kernel, blocks: u32) -> Kernel {
         let mut kernel = p.clone();
         let mut facts = kernel.facts();
@@ -219,7 +219,7 @@ fn member(kernel: &mut Kernel) -> AxisId {
     kernel.axes.push(Axis { name: "m".into(), from: None })
 }
 
-/// A loop over a row as one over the blocks of a cluster, each of which has a part of it.
+/// A loop over a row as one over the blocks of a cluster, each with a part of the row.
 fn part(kernel: &mut Kernel, f: &For, blocks: u32) -> Stmt {
     let (length, count) = (const_trip(f).unwrap_or(0), u64::from(blocks));
     // Parts begin where wide accesses may, unless that leaves blocks without one.

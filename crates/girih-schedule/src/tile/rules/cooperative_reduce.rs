@@ -20,8 +20,8 @@ use crate::tile::tile_nest::check_bounds;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_reduce",
     doc: "\
-Gives a reduction to all threads of a block: each folds every so many'th element, then they combine what they have, by
-halving, in a fixed order. In an open kernel each row gets a block for that.
+Gives a reduction to all threads of a block: thread t of T folds the elements t, t + T, t + 2*T, ..., then the threads combine their
+partial results in a tree, in a fixed order. In an open kernel each row gets a block for that.
 
 ```text
 for i in 0..512: free                            for b in 0..512: free block(x)
@@ -32,12 +32,12 @@ for i in 0..512: free                            for b in 0..512: free block(x)
     y[i, j] = x[i, j] / s                            y[b, j] = x[b, j] / s
 ```
 
-What else is done in a row is left to `spread_threads`.
+The other work of a row is left to `spread_threads`.
 
-A row has one warp, whose lanes exchange what they have, or up to `threads` threads, which meet in shared memory: whichever takes
-less by the target's numbers, where the number of rows is known. Rows that are too few for the multiprocessors `split_reduction` has cut,
-and of those that `cluster_rows` has given to clusters each block folds its part. Where a row and the tiles that are made of it take more
-than half of the shared memory, its block is alone and gets all threads that a block can have.
+A row gets one warp, whose lanes exchange their partial results, or up to `threads` threads, which combine them in shared memory:
+whichever takes less by the target's numbers, if the number of rows is known. If there are too few rows for the multiprocessors,
+`split_reduction` has cut them before, or `cluster_rows` has given them to clusters, and each block folds its part. If a row and the
+tiles that are made of it take more than half of the shared memory, its block is alone and gets all threads that a block can have.
 
 Knob: `threads` (256), the most for others; fewer where the reduction is short.
 
@@ -101,7 +101,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     script.done()
 }
 
-/// Whether rows of that many elements, and the tiles that are made of them, leave a multiprocessor no room for a second block.
+/// True if rows of `length` elements, and the tiles that are made of them, leave a multiprocessor no room for a second block.
 fn is_alone(p: &Kernel, ctx: &Context, length: u32) -> bool {
     // The tiles of a tile program may stay in registers.
     if !p.open || ctx.knobs.threads < Knobs::default().threads {

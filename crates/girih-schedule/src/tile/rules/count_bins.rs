@@ -30,11 +30,11 @@ for j in 0..64: free                             for c in 0..4: free
                                                    out[j] = bins[0, j] + ... + bins[3, j_2]
 ```
 
-What is none of the numbers counts in a bin that nobody reads. Four copies of the bins take turns, so that equal neighbours do not
-wait for each other.
+An element that equals none of the numbers counts in a bin that nobody reads. Four copies of the bins take turns, so that equal
+neighbours do not wait for each other.
 
-Refuses fewer than eight numbers, for which vectors are as fast; numbers that do not start at 0 or are not as many as a constant
-says; and folds that do anything else.
+Refuses fewer than eight numbers, for which vectors are as fast; numbers that do not start at 0, or whose count is not a constant;
+and folds that do anything else.
 ",
     run,
 };
@@ -78,11 +78,11 @@ struct Counting<'a> {
     fold: &'a For,
     acc: BufId,
     count: DType,
-    /// What is compared with the number, and what else must hold.
+    /// The value that is compared with the number, its type, and the conditions that must also hold.
     counted: Opnd,
     dtype: DType,
     and: Vec<Opnd>,
-    /// What of the fold's body does not depend on the number.
+    /// The statements of the fold's body that do not depend on the number.
     same: Vec<Stmt>,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Counting<'a> {
             Ty::Num(d @ (DType::I32 | DType::I64)) => d,
             _ => return Err("it counts numbers of another type than i32 or i64"),
         };
-        // What is left of the fold without the number and the count.
+        // The rest of the fold, without the number and the count.
         let before = refs(&f.body[..of.at]).vals_defined;
         let mut varying: BTreeSet<ValId> = before.clone();
         let same = edit::invariant(&of.fold.body, f.axis, &before, &BTreeSet::from([of.acc]));
@@ -206,7 +206,7 @@ impl<'a> Counting<'a> {
         body.push(Stmt::Write { buf: bins, idx, value: Opnd::Val(new) });
         let counting = Stmt::For(Box::new(For { combine: None, body, ..fold.clone() }));
 
-        // What the loop does with its count.
+        // The loop's use of its count.
         let mut of_number = f.body[..at].to_vec();
         let mut sum = val(kernel, "count", count);
         of_number.push(Stmt::Read { dst: sum, buf: acc, idx: vec![] });
@@ -264,7 +264,7 @@ loop kernel k(x: ptr i32, y: ptr i32, n: i32):
         assert_eq!(why("0..64", "0..n"), "loop j: how many numbers are counted is not known, or they are many");
         assert_eq!(why("load x[i]", "load x[i + j]"), "loop j: what is counted depends on the number");
         assert_eq!(why("in 0..100", "in 0..j + 1"), "loop j: a number decides how much is counted");
-        // A sum of something else is no count.
+        // A sum of something else is not a count.
         assert_eq!(why("o + s0", "v + s0"), "");
     }
 }

@@ -26,18 +26,18 @@ for kt in 0..112: serial                         for kt in 0..112: serial pipeli
     ...                                              ...
 ```
 
-What the loop means stays the same; that it fills ahead, when, and where the threads wait for each other is derived from the
-depth when the loop is lowered. Stages that are filled ahead come first in the body. One that reads what the loop computes is
-filled where it stands, in each iteration.
+The meaning of the loop stays the same. When it is lowered, the depth decides which fetches run ahead, and where threads wait for
+each other. Stages that are filled ahead come first in the body. A stage that reads a value that the loop computes is filled in
+place, in each iteration.
 
-The depth is the number of slots for which half of a block's shared memory has room, so that two blocks share a
-multiprocessor, or more blocks of fewer threads where rows of a product are folded; from 2 to 4 and no more than there are iterations, and 2 where there is less
-room.
+The depth is the number of slots that fit half of a block's shared memory, so that two blocks share a multiprocessor, or more
+blocks of fewer threads where rows of a product are folded. It is from 2 to 4 and no more than the number of iterations, and 2 if
+there is less room.
 
-Knob: `slots`; 1 turns the rule off. What TMA fills is a pipeline all the same, of one slot.
+Knob: `slots`; 1 turns the rule off. A stage that TMA fills is a pipeline all the same, of one slot.
 
-Refuses loops that store to global memory, which a fetch ahead could pass, loops of which every stage reads what the loop
-computes, and stages of which shared memory does not hold two.
+Refuses loops that store to global memory, which a fetch ahead could overtake; loops whose stages all read values that the loop
+computes; and stages that do not fit shared memory twice.
 ",
     run,
 };
@@ -63,7 +63,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             }
             Err(why) => {
                 log.refused(site, why);
-                // What TMA fills is a pipeline, if only of one slot.
+                // A stage that TMA fills needs a pipeline, if only of one slot.
                 if !f.body.iter().any(|s| s.filled(Filled::Tma)) {
                     return true;
                 }
@@ -76,7 +76,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     steps
 }
 
-/// Whether lanes fold rows of what a product makes, as in attention: they compute as long as the matrix unit, and blocks take turns at it.
+/// True if lanes fold rows of a product's result, as in attention: that takes as long as the matrix unit, which blocks use in turn.
 fn folds_rows(f: &For) -> bool {
     let mut found = false;
     walk::visit(&f.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.place == Place::Lanes));

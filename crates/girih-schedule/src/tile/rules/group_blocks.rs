@@ -18,8 +18,8 @@ use crate::tile::rules::site_of;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "group_blocks",
     doc: "\
-Numbers the blocks of a product so that those which run at the same time share rows and columns of the operands, of which L2 then
-keeps more: through a group of rows column by column, then through the next.
+Numbers the blocks of a product so that blocks which run at the same time share rows and columns of the operands, and L2 keeps more
+of these: column by column through a group of rows, then through the next group.
 
 ```text
 for jb in 0..32: free block(y)                   for jb in 0..32: free block(y)
@@ -34,13 +34,13 @@ for jb in 0..32: free block(y)                   for jb in 0..32: free block(y)
 Which block has which number makes no difference but to caches. A block computes its row and its column from its number when
 the loops become the grid; the last group has the rows that are left.
 
-How many rows a group has follows from the blocks that run at once, the bytes of operands that their rows and columns have and
-what L2 keeps (`tile/l2_reuse.rs`); the trace says what comes from memory with and without.
+The number of rows of a group follows from the blocks that run at once, the bytes of operands that their rows and columns have
+and the bytes that L2 keeps (`tile/l2_reuse.rs`); the trace gives the bytes that come from memory with and without groups.
 
 Knob: `group`, the rows of a group; 0 turns the rule off.
 
-Refuses products with one row or one column of blocks; those of which L2 keeps what it needs in any order; and loops of which
-only the launch knows how far they go.
+Refuses products with one row or one column of blocks; products whose operands L2 keeps in any order of blocks; and loops whose
+length only the launch knows.
 ",
     run,
 };
@@ -79,7 +79,7 @@ struct Nest<'a> {
 }
 
 impl<'a> Nest<'a> {
-    /// `None` where a statement is no product that blocks share, or has groups.
+    /// `None` if a statement is not a product that blocks share, or has groups already.
     fn of(s: &'a Stmt) -> Option<Nest<'a>> {
         let mut over = vec![];
         let mut at = s;
@@ -131,13 +131,13 @@ impl<'a> Nest<'a> {
             Some(given) => given.into(),
             None => waves.group().ok_or_else(|| match now.wave <= waves.kept {
                 true => format!("{}, and L2 keeps {kept}", needs(now.wave)),
-                false => format!("{}, of which L2 keeps {kept}, and no order needs a tenth less", needs(now.wave)),
+                false => format!("{}; L2 keeps {kept}, and no order needs a tenth less", needs(now.wave)),
             })?,
         };
         let own = waves.fetched(group);
         let (wave, memory) = (cost::bytes(now.wave), cost::bytes(now.memory));
         let why = format!(
-            "groups of {group} of {rows} rows: {} rather than {wave}, of which L2 keeps {kept}; {} of operands come from \
+            "groups of {group} of {rows} rows: {} rather than {wave}, and L2 keeps {kept}; {} of operands come from \
              memory rather than {memory}",
             needs(own.wave),
             cost::bytes(own.memory)
@@ -172,7 +172,7 @@ fn product(body: &[Stmt]) -> Option<&For> {
     })
 }
 
-/// What a block loads of each array that others load too: those of its row, or those of its column.
+/// The bytes that a block loads of each array that other blocks load too: those of its row, or those of its column.
 struct Shared {
     x: AxisId,
     y: AxisId,
@@ -245,7 +245,7 @@ mod tests {
         apply("tileify", &kernel(&text), ctx).0
     }
 
-    /// Whether a group helps depends on what L2 keeps and on how many blocks there are; `--nocapture` shows it for each machine.
+    /// The gain of a group depends on the bytes that L2 keeps and on the number of blocks; `--nocapture` shows it for each machine.
     #[test]
     fn the_machine_decides() {
         for size in [4096, 8192] {
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(
             log.applied,
             [
-                "contraction into acc: groups of 16 of 32 rows: 264 blocks at once have 38 MB of operands rather than 43 MB, of \
-              which L2 keeps 26 MB; 153 MB of operands come from memory rather than 171 MB"
+                "contraction into acc: groups of 16 of 32 rows: 264 blocks at once have 38 MB of operands rather than 43 MB, \
+              and L2 keeps 26 MB; 153 MB of operands come from memory rather than 171 MB"
             ]
         );
         assert!(

@@ -27,9 +27,9 @@ for r in 0..512: free                            for r in 0..512: free
     store z[r*2 + c] = select(%in, %a, %b)
 ```
 
-Applies to free loops right inside a free loop whose elements follow on, with stores to all the places between, none of them under a
-condition. Refuses loops that do anything but load, compute and store, in this order, those whose iterations store other elements than
-the next, and loops around them that are too short for a vector.
+Applies to free loops directly inside a free loop, if their elements follow each other without gaps and no store has a condition.
+Refuses loops that do anything but load, compute and store, in this order; loops whose iterations do not store the next elements; and
+loops around them that are too short for a vector.
 ",
     run,
 };

@@ -12,7 +12,7 @@ use crate::tile::target::MemoryKind;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "keep_rows",
     doc: "\
-Loads a row that the threads of a block go through more than once only once, into a tile of the block.
+Loads a row only once, into a tile of the block, if the threads of the block go through it more than once.
 
 ```text
 for k in 0..1000: reduce thread combine max(m)   local x_k: f32[1000]
@@ -26,12 +26,11 @@ for j in 0..1000: free                             m <- max(x_k[k], m)
                                                    y[b*1000 + j] = exp(x_k[j] - m) / s
 ```
 
-`keep_tiles` then keeps it in the threads' registers; one that is too long for them stays in shared memory.
+`keep_tiles` then keeps the tile in the threads' registers; a tile that is too long for them stays in shared memory.
 
 Knob: `keep_rows` (0 turns the rule off).
 
-Refuses rows of unknown length, those that leave no room in shared memory for a second block, and arrays that the kernel
-stores to.
+Refuses rows of unknown length, rows that leave no room in shared memory for a second block, and arrays that the kernel stores to.
 ",
     run,
 };
@@ -54,7 +53,7 @@ fn pass(s: &Stmt) -> Option<&For> {
     (counts && (folds || each)).then_some(f)
 }
 
-/// What a pass reads, the same for all passes that read it: the load with the pass' axis by one name.
+/// The row that a pass reads: a load in which the axis of every pass has one name, so that it is equal for all passes over the row.
 #[derive(Clone, PartialEq)]
 struct Row {
     mem: Mem,

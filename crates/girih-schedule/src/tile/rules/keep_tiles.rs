@@ -17,8 +17,8 @@ use crate::tile::wide;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "keep_tiles",
     doc: "\
-Keeps a tile in the registers of the threads of a block where every nest that writes or reads it goes through it in the same
-order, so that no thread needs what another one has.
+Keeps a tile in the registers of a block's threads if every nest that writes or reads it goes through it in the same order, so
+that no thread needs the elements of another.
 
 ```text
 local x: f32[1000]                               local x: f32[256, 4] private
@@ -31,17 +31,17 @@ for j in 0..1000: free                             store dst[e*256 + t] = x[t, e
   store dst[j] = x[j] / s
 ```
 
-Nests that share such a tile, or are joined by several, are spread alike: as many neighbouring elements go to a thread as one
-access of global memory takes in all of them, one where a reduction reads global memory. They are unrolled.
+Nests that share such a tile, or are joined by several, are spread alike: a thread takes the number of neighbouring elements that one
+access of global memory moves in all of them, or one element if a reduction reads global memory. The nests are unrolled.
 
-Where tiles do not fit in shared memory, the largest that could be kept go to each thread's own memory, behind its registers, and their
+If tiles do not fit in shared memory, the largest that could be kept go to each thread's own memory, behind its registers, and their
 nests stay loops.
 
-Knob: `keep_tiles`, the most registers of a thread that tiles may take; a quarter of what a thread has, if not given. 0 turns
-the rule off.
+Knob: `keep_tiles`, the most registers of a thread that tiles may take; a quarter of a thread's registers by default. 0 turns the
+rule off.
 
-Refuses tiles that are needed in another order, by contractions that other rules have spread, or outside of nests of known length, and those that
-take more registers.
+Refuses tiles that are needed in another order, by contractions that other rules have spread, or outside of nests of known length,
+and tiles that take more registers.
 ",
     run,
 };
@@ -190,7 +190,7 @@ struct Walked<'a> {
     tiles: BTreeSet<BufId>,
 }
 
-/// What the nests of a kernel do with its tiles.
+/// The uses that a kernel's nests make of its tiles.
 struct Found<'a> {
     kernel: &'a Kernel,
     threads: i64,

@@ -33,7 +33,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut loops = vec![];
-    // What fills a box says one copy.
+    // The loops that fill a box describe one copy.
     let enter = |s: &Stmt| !s.filled(Filled::Tma);
     primitives::look_where(p, &enter, &mut |at, f| {
         let Some(copies) = unroll::copies(f).filter(|_| f.place == Place::None) else { return true };
@@ -53,13 +53,13 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if loops.is_empty() { vec![] } else { vec![Step::Unroll { loops }] }
 }
 
-/// Whether a loop will be written out.
+/// True if a loop will be written out.
 pub(super) fn is_short(s: &Stmt, ctx: &Context) -> bool {
     let Stmt::For(f) = s else { return false };
     unroll::copies(f).is_some_and(|n| is_little(f, n, ctx).is_ok())
 }
 
-/// Whether so many copies of a loop's body are few enough to be written out.
+/// Checks that `copies` copies of a loop's body are few enough to be written out.
 fn is_little(f: &For, copies: u64, ctx: &Context) -> Result<(), String> {
     let most = u64::from(ctx.knobs.unroll);
     if copies > most {

@@ -15,7 +15,7 @@ use crate::tile::target::Capability;
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "merge_folds",
     doc: "\
-Makes reductions along several axes, one in the other, a single one, which threads and blocks can share.
+Merges nested reductions along several axes into one, which threads and blocks can share.
 
 ```text
 for k in 0..8192: reduce                         for k in 0..67108864: reduce combine add(s)
@@ -23,7 +23,7 @@ for k in 0..8192: reduce                         for k in 0..67108864: reduce co
     s <- x[k*8192 + k1] + s
 ```
 
-On a processor, whose vectors run along the inner loop, only where what is read lies side by side through both.
+On a CPU, whose vectors run along the inner loop, it does so only if the elements are contiguous through both loops.
 
 Refuses products, whose axes have roles, and loops that do more than the inner reduction.
 ",

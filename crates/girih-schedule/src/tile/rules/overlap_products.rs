@@ -10,8 +10,8 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "overlap_products",
     doc: "\
-Lets the product of an iteration of a pipeline go on while that of the next begins, so that the matrix unit does not wait for
-threads that wait for it.
+Overlaps the products of a pipeline: the product of an iteration still runs while that of the next begins, so that the matrix unit
+does not wait for threads that wait for it.
 
 ```text
 for kt in 0..56: serial pipeline(4)                     for kt in 0..56: serial pipeline(4, overlap)
@@ -21,13 +21,13 @@ for kt in 0..56: serial pipeline(4)                     for kt in 0..56: serial 
     ...: warpgroup                                          ...: warpgroup
 ```
 
-Sums are added to in the order of the iterations all the same, in the same registers. What a product reads is filled again one
-iteration later; so of four slots two are filled ahead instead of three. That is enough from four on, and where every iteration
-has a slot of its own; of three only one would be left, to come from memory in the time of one product.
+Products still add to the sums in the order of the iterations, in the same registers. The slot that a product reads is filled again
+one iteration later; so two of four slots are filled ahead instead of three. That is enough with four slots or more, and where every
+iteration has a slot of its own; of three slots only one would be left, to come from memory in the time of one product.
 
 Knob: `overlap` (0 turns the rule off, 1 also asks for it of three slots).
 
-Refuses pipelines that do anything else than one product of warpgroups in an iteration, or that threads fill.
+Refuses pipelines whose iterations do anything but one product of warpgroups, and pipelines that threads fill.
 ",
     run,
 };

@@ -36,8 +36,8 @@ Where the processor multiplies pairs, the terms of the sum are paired first (`pa
 
 Knob: `pack` (0 turns the rule off).
 
-Refuses what is not known when the model is loaded, extents that are not known at compile time, weights that are computed
-or differ along a batch, and those smaller than a panel.
+Refuses operands that are not known when the model is loaded, extents that are not known at compile time, and weights that are
+computed, differ along a batch, or are smaller than a panel.
 ",
     run,
 };
@@ -89,7 +89,7 @@ fn in_pairs(step: &Step, plan: &Plan, ctx: &Context, log: &mut Log) -> Step {
 /// A weight that is worth packing.
 struct Weight {
     array: ArrayId,
-    /// What makes an element of the panels: a load, or two that become a word; the last defines the operand.
+    /// The statements that make an element of the panels: a load, or two that become a word; the last defines the operand.
     made: Vec<Stmt>,
     operand: ValId,
     elem: DType,
@@ -273,7 +273,7 @@ fn packer(step: &Step, source: &Array, weight: &Weight) -> Kernel {
         body = vec![edit::free_loop(axis, Ix::Const(n), body)];
     }
     kernel.body = body;
-    // What the panels are for.
+    // The source of the operand that the panels are for.
     let source = step.kernel.sources.vals.get(weight.operand);
     [p, kk, j].into_iter().for_each(|axis| kernel.sources.axes.set(axis, source));
     own.values().for_each(|v| kernel.sources.vals.set(*v, source));
@@ -305,7 +305,7 @@ fn load_step(plan: &Plan, step: &Step, kernel: Kernel, from: ArrayId, to: ArrayI
     }
 }
 
-/// The step with weights read from their panels. A weight that nothing else reads is no argument any more: its memory is
+/// The step with weights read from their panels. A weight that nothing else reads stops being an argument: its memory is
 /// given back when the panels are written.
 fn read_panels(step: &mut Step, plan: &Plan, packed: Vec<(Weight, ArrayId)>) {
     let kernel = &mut step.kernel;
@@ -418,7 +418,7 @@ mod tests {
             assert!(out.is_none());
             assert!(log.skipped.iter().any(|(_, w)| w == why), "{:?}", log.skipped);
         }
-        // What is not known when the model is loaded is none of the rule's.
+        // The rule ignores operands that are not known when the model is loaded.
         let (_, out, log) = packed("torch.randn(8, 64) @ torch.randn(64, 64)", &context());
         assert!(out.is_none() && log.skipped.is_empty());
     }

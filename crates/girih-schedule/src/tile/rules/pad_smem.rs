@@ -9,8 +9,8 @@ use crate::tile::{Context, boxes};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "pad_smem",
     doc: "\
-Makes the rows of a buffer in shared memory longer than their elements need, so that what the lanes of a warp touch at once
-lies in different banks.
+Makes the rows of a buffer in shared memory longer than their elements need, so that the elements that the lanes of a warp touch at
+once lie in different banks.
 
 ```text
 local s: f32[32, 32] shared                      local s: f32[32, 33] shared
@@ -24,8 +24,8 @@ elements at once stay multiples of 16 bytes.
 
 Knob: `pad_smem` (0 turns the rule off).
 
-Refuses buffers of one dimension, those that TMA fills, which it does without gaps, those whose accesses meet in no bank, and
-padding that shared memory has no room for.
+Refuses buffers of one dimension, buffers that TMA fills (it leaves no gaps), buffers without bank conflicts, and padding that does
+not fit shared memory.
 ",
     run,
 };
@@ -71,7 +71,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     steps
 }
 
-/// Bytes of the widest access, of which padded rows are multiples.
+/// The bytes of the widest access; padded rows are a multiple of it.
 const WIDEST: u64 = 16;
 /// Paddings that are tried.
 const MOST_STEPS: u64 = 4;

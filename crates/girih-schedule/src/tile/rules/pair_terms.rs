@@ -30,10 +30,10 @@ for k in 0..1024: reduce contraction               for k2 in 0..512: reduce cont
   acc <- fma(f32(x), f32(y), acc)                    acc <- dot2(x, y, acc)
 ```
 
-Where the memory of an operand runs along the sum, a word is one load. Words are packed as elements are (`stage_inputs`); those of
-weights once, when the model is loaded (`pack_weights`).
+If the memory of an operand runs along the sum, a word is one load. Words are packed like elements (`stage_inputs`); the words of
+weights are packed once, when the model is loaded (`pack_weights`).
 
-A model's sum of single products, as of one row by a matrix, is paired where both operands' memory runs along it:
+A model's sum of single products, as of one row by a matrix, is paired if the memory of both operands runs along it:
 
 ```text
 for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce combine add(s)
@@ -43,12 +43,12 @@ for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce comb
 
 Knob: `pairs` (0 turns the rule off).
 
-A sum over several axes, as of a convolution, is taken two at a time along one of them: where a word is one load, or else along the
-outermost that has an even number of terms.
+A sum over several axes, as of a convolution, is paired along one of them: an axis along which a word is one load, or else the
+outermost axis that has an even number of terms.
 
-Refuses floats of programs that are no models, whose sums keep their order, sums none of whose axes is known to have an even number
-of terms (bytes are taken by two where four do not divide it), operands of other types, products of few rows, whose words would
-be made for too few uses, and bf16 on processors of Intel's without a matrix unit, which multiply f32 faster.
+Refuses floats of tile programs, whose sums keep their order; sums without an axis that is known to have an even number of terms
+(bytes are taken by two where four do not divide it); operands of other types; products of few rows, whose words would have too
+few uses; and bf16 on Intel processors without a matrix unit, which multiply f32 faster.
 ",
     run,
 };
@@ -69,7 +69,7 @@ pub fn paired(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem)
         let mut found = vec![];
         sums_of(&p.body[at], &mut vec![], &mut found);
         if found.is_empty() {
-            // What a person's program multiplies is rounded as it says.
+            // The products of a person's program are rounded as it says.
             changed |= p.open && pair_folds(&mut kernel, ctx, at, &mut words, log);
             continue;
         }
@@ -238,7 +238,7 @@ fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> 
     }
     let operands = [slice(&all, &[x]), slice(&all, &[y])];
     let joined = [Joined::of(kernel, &operands[0], f.axis, 2)?, Joined::of(kernel, &operands[1], f.axis, 2)?];
-    // What else there is adds the product to the sum, and does the same for each term.
+    // The other statements add the product to the sum, in the same way for each term.
     let computed = slice(&all, &[product]);
     let rest: Vec<&Stmt> = all.iter().copied().filter(|s| !computed.iter().any(|c| std::ptr::eq(*c, *s))).collect();
     let adds = |s: &Stmt| match s {
@@ -294,7 +294,7 @@ fn sums_of<'a>(s: &'a Stmt, around: &mut Vec<&'a For>, out: &mut Vec<(&'a For, O
     around.pop();
 }
 
-/// What a loop sums up, or a loop that is the last thing in it does.
+/// The contraction of a loop, or of the loop that is the last statement in it.
 fn contraction(f: &For) -> Option<&Contraction> {
     match (&f.contraction, f.body.last()) {
         (Some(roles), _) => Some(roles),
@@ -305,15 +305,15 @@ fn contraction(f: &For) -> Option<&Contraction> {
 
 /// An element of an operand.
 struct Element<'a> {
-    /// What computes it.
+    /// The statements that compute it.
     made: Vec<&'a Stmt>,
     value: ValId,
-    /// What it is extended by to 16 bits.
+    /// The operation that extends it to 16 bits.
     extend: Option<ScalarOp>,
     joined: Option<Joined<'a>>,
 }
 
-/// What an element is taken from, and what that is extended by.
+/// The value that an element is taken from, and the operation that extends it.
 type Taken = (ValId, Option<ScalarOp>);
 
 impl<'a> Element<'a> {
@@ -324,7 +324,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// What is known of a sum whose terms can be paired.
+/// A sum whose terms can be paired.
 struct Pairs<'a> {
     /// The loops of the sum, outermost first, and which of them the terms of a word follow each other in.
     loops: Vec<&'a For>,
@@ -336,10 +336,10 @@ struct Pairs<'a> {
     operands: [Element<'a>; 2],
     /// Which of them is the first of the operation.
     first: usize,
-    /// What else the loop does, but for the multiplication and the addition that are one operation now.
+    /// The other statements of the loop, without the multiplication and the addition that are one operation now.
     rest: Vec<&'a Stmt>,
     sum: ValId,
-    /// What the products are added to.
+    /// The value that the products are added to.
     before: Opnd,
     op: ScalarOp,
 }
@@ -545,7 +545,8 @@ fn operation(is_float: bool) -> (ScalarOp, MatrixUnit) {
     }
 }
 
-/// Whether what a product takes is a float, what it was before it was converted, and what that is extended by to 16 bits.
+/// For an operand of a product: true if it is a float, the value before its conversion, and the operation that extends that to 16
+/// bits.
 fn element(kernel: &Kernel, list: &[&Stmt], value: ValId) -> Result<(bool, ValId, Option<ScalarOp>), String> {
     let number = |v: ValId| match kernel.vals.get(v).map(|v| v.ty) {
         Some(Ty::Num(dtype)) => Ok(dtype),
@@ -570,7 +571,7 @@ fn byte(kernel: &Kernel, list: &[&Stmt], value: ValId) -> Option<(ValId, Signedn
     let ScalarOp::ExtI { sign, .. } = op else { return None };
     match kernel.vals.get(from)?.ty {
         Ty::Num(DType::I8) => Some((from, sign)),
-        // What was extended before keeps its sign.
+        // A value that was extended before keeps its sign.
         _ => byte(kernel, list, from).filter(|(_, first)| *first == Signedness::Unsigned || sign == Signedness::Signed),
     }
 }

@@ -14,8 +14,8 @@ use crate::tile::target::MemoryKind;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "persist_blocks",
     doc: "\
-Launches no more blocks than run at once; each takes every so many'th iteration, and fetches the first operands of the next one
-while it still stores what became of the one before.
+Launches only the blocks that run at once: block b of B takes the iterations b, b + B, b + 2*B, ..., and fetches the first operands of
+the next iteration while it still stores the results of the one before.
 
 ```text
 for jb in 0..32: free block(y)                       for jb in 0..32: free block(y, 132 in turn)
@@ -26,15 +26,15 @@ for jb in 0..32: free block(y)                       for jb in 0..32: free block
 
 Iterations are independent of each other, so which block takes one makes no difference; their order is that of the grid,
 groups included. The pipeline goes on from one iteration to the next, and so do the phases of its mbarriers: that is
-derived when the loops become the grid. What else is in shared memory has bytes of its own then, since the slots are never free.
+derived when the loops become the grid. Other buffers in shared memory then have bytes of their own, since the slots are never free.
 
-By default this is done where a multiprocessor has room for one block: where it has room for two, one computes while the other
-begins or ends.
+By default the rule applies if a multiprocessor has room for one block only: with room for two, one computes while the other begins
+or ends.
 
-Knob: `persist`, how many blocks each multiprocessor has; 0 turns the rule off.
+Knob: `persist`, the number of blocks of each multiprocessor; 0 turns the rule off.
 
 Refuses grids whose blocks all run at once, kernels with several nests of blocks, blocks without a pipeline or with several,
-pipelines of unknown length, and those that fetch what the block computes; and where shared memory has no room.
+pipelines of unknown length, pipelines that fetch values that the block computes, and blocks that then do not fit shared memory.
 ",
     run,
 };
@@ -55,7 +55,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Step> {
         over.push(f);
     }
     let made = match GoesOn::of(&over.last()?.body) {
-        // What has no pipeline is not worth a word.
+        // A nest without a pipeline is not worth a message.
         Ok(None) => return None,
         Ok(Some(_)) if nests > 1 => Err("the kernel has several nests of blocks".into()),
         Ok(Some(_)) if over.iter().any(|f| matches!(f.place, Place::Block { cluster: 1.., .. })) => {
@@ -134,7 +134,7 @@ fn count(takers: u64) -> Result<u32, Refusal> {
     u32::try_from(takers).map_err(|_| "there are too many".into())
 }
 
-/// The places of boxes are multiples of up to so many bytes.
+/// The places of boxes are multiples of at most this many bytes.
 const BOX_ALIGN: u64 = 1024;
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "prefetch",
     doc: "\
-Asks for memory some iterations before it is read, where a loop reads short pieces that lie far apart. A processor foresees
-what lies side by side, and what is a little further each time; but pieces on other pages come one after another, each as late
-as memory is, since what is computed between two of them fills the window in which it looks ahead.
+Prefetches memory some iterations before it is read, if a loop reads short pieces that lie far apart. A processor foresees accesses
+to contiguous memory and to small strides. Pieces on other pages, though, arrive one after another, each with the full latency of
+memory, since the work between two of them fills the window in which the processor looks ahead.
 
 ```text
 for kk in 0..256: reduce                         for kk in 0..256: reduce
@@ -26,8 +26,8 @@ for kk in 0..256: reduce                         for kk in 0..256: reduce
                                                      ..
 ```
 
-What is asked for lies so many iterations ahead that some 2 KiB are on their way, at least 4 and at most 32. It need not be
-there: a prefetch cannot fail.
+A prefetch is for the data of a later iteration, at least 4 and at most 32 ahead, so that some 2 KiB are on their way. The data need
+not exist: a prefetch cannot fail.
 
 Knob: `prefetch` (0 turns the rule off).
 
@@ -45,7 +45,7 @@ const FORESEEN: u64 = 2048;
 const AHEAD: u64 = 2048;
 /// Pieces of more bytes are followed from their beginning.
 const LONGEST: u64 = 512;
-/// Of fewer iterations than so many times those that it asks ahead, a loop would ask for too much that it does not read.
+/// A loop needs this many times the iterations that it prefetches ahead: a shorter one would fetch too much that it does not read.
 const ROUNDS: u64 = 4;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
@@ -67,9 +67,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
-/// What to ask for in each iteration of a loop.
+/// The prefetches of each iteration of a loop.
 fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
-    // What was asked for once is not asked for again.
+    // A loop that prefetches already gets no more prefetches.
     if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
         return vec![];
     }
@@ -80,7 +80,7 @@ fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
     for (mem, inner) in &found {
         let bytes = mem.elem.bytes();
         let Some(stride) = affine::coef(&mem.index, f.axis, &varying) else { continue };
-        // What only the launch knows may be far.
+        // A stride that only the launch knows may be far.
         let far = stride.as_const().is_none_or(|n| {
             let apart = n.unsigned_abs().saturating_mul(bytes);
             apart > FORESEEN && apart.saturating_mul(trips) > 2 * cache

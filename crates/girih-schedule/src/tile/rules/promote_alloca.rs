@@ -21,8 +21,8 @@ for j in 0..128: free                            for j in 0..128: free
   w: f32 = load p[127 - j]                         w: f32 = p[127 - j]
 ```
 
-Refuses memory whose address is used for anything else than loads and stores of its own elements: where it is passed on, moved
-by offsets that differ, or read as another type, and atomics.
+Refuses memory whose address is used for anything but loads and stores of its own elements: an address that is passed on, moved by
+offsets that differ, or read as another type, and atomics.
 ",
     run,
 };

@@ -13,7 +13,7 @@ use crate::tile::target::{Gpu, MemoryKind};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "reload_rows",
     doc: "\
-Streams a row that shared memory has no room for: each pass over it loads the elements again and computes them anew.
+Streams a row that does not fit shared memory: each pass over it loads and computes the elements again.
 
 ```text
 local t: f32[65536]                              m = -inf
@@ -30,8 +30,8 @@ for k in 0..65536: free                            e_1: f32 = exp(x_2 - m)
   store dst[k] = t[k] / s                          store dst[k] = e_1 / s
 ```
 
-Refuses rows whose computation costs more than a round trip to memory, that are not written as a whole, or that are made of what
-changes between the passes: arrays that the kernel may store to, and sums.
+Refuses rows whose computation costs more than a round trip to memory, that are not written as a whole, or that depend on values that
+change between the passes: arrays that the kernel may store to, and sums.
 ",
     run,
 };

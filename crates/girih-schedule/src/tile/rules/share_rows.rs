@@ -14,9 +14,9 @@ use crate::tile::tile_nest::check_bounds;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "share_rows",
     doc: "\
-Gives each row of a nest a block, where what is done in a row goes through arrays of its own: a sort, whose steps compare pairs of an
-array, or a list of what meets in one place. The array becomes shared memory, and `spread_threads` gives each of the loops over it to
-the threads of the block.
+Gives each row of a nest a block if the work of a row goes through arrays of its own: a sort, whose steps compare pairs of an array,
+or a list of the elements that go to one place. The array becomes shared memory, and `spread_threads` gives each of the loops over it to the
+threads of the block.
 
 ```text
 for i in 0..64: free                             for b in 0..64: free block(x)
@@ -28,8 +28,8 @@ for i in 0..64: free                             for b in 0..64: free block(x)
       items[..], items[..] = ..                        items[..], items[..] = ..
 ```
 
-Refuses rows whose arrays do not fit shared memory or are shorter than two warps, and rows that are reduced, which are
-`cooperative_reduce`'s.
+Refuses rows whose arrays do not fit shared memory or are shorter than two warps. It leaves rows that are reduced to
+`cooperative_reduce`.
 ",
     run,
 };
@@ -81,7 +81,8 @@ fn is_blocks(s: &Stmt) -> bool {
     matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
 }
 
-/// Whether what is done in a row goes through arrays of its own, which loops that threads can share fill.
+/// Checks that the work of a row goes through arrays of its own, and that threads can share the loops that fill them. `None` if
+/// not, and an error if blocks have no room for the arrays.
 fn shared(p: &Kernel, body: &[Stmt], ctx: &Context) -> Option<Result<(), String>> {
     let arrays: Vec<BufId> = body
         .iter()
@@ -105,7 +106,7 @@ fn shared(p: &Kernel, body: &[Stmt], ctx: &Context) -> Option<Result<(), String>
     Some(Ok(()))
 }
 
-/// Whether a free loop, within serial ones at most, has work for so many threads and writes one of the arrays.
+/// True if a free loop, within serial ones at most, has at least `least` iterations and writes one of the arrays.
 fn long(body: &[Stmt], arrays: &[BufId], least: u64) -> bool {
     body.iter().any(|s| match s {
         Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
@@ -147,7 +148,7 @@ mod tests {
         let made = text(&out);
         assert!(made.contains("  for b in 0..3: free block(x)\n    local row: f32[128]\n"), "{made}");
         assert!(made.contains("load x[b*128 + j]"), "{made}");
-        // Placed, a nest is no row any more.
+        // Once it is placed, a nest is not a row any more.
         assert!(apply("share_rows", &out, &gpu(&[])).1.applied.is_empty());
     }
 

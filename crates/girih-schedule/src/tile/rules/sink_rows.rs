@@ -11,8 +11,8 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "sink_rows",
     doc: "\
-Computes what a row needs once for each of its elements, so that the elements of all rows are one number's: neighbouring threads take
-neighbouring elements, and what they share they read at once.
+Moves the work that a row does once into the loop over its elements, so that one number counts the elements of all rows: neighbouring
+threads take neighbouring elements, and read values that they share at once.
 
 ```text
 for i in 0..512: free                            for i in 0..512: free
@@ -21,7 +21,8 @@ for i in 0..512: free                            for i in 0..512: free
     y[i, j] = x[at, j]                               y[i, j] = x[at, j]
 ```
 
-Rows of unknown length are taken to be long. Refuses those that are shorter than a warp, and those of which more is computed than a few statements without loops.
+Rows of unknown length are taken to be long. Refuses rows that are shorter than a warp, and rows whose own work is more than a few
+statements without loops.
 ",
     run,
 };

@@ -13,8 +13,8 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "split_digits",
     doc: "\
-Makes a loop that counts several things at once a loop for each, so that what was a quotient or a remainder in each iteration is
-the axis of a loop, and conditions on it are tested outside of the others.
+Splits a loop that counts several things at once into a loop for each. A quotient or remainder of each iteration becomes the axis of
+a loop, and conditions on it are tested outside of the other loops.
 
 ```text
 for k in 0..576: free                            for k1 in 0..64: free
@@ -24,8 +24,8 @@ for k in 0..576: free                            for k1 in 0..64: free
                                                        p[k1*9 + k2*3 + k3] = %x
 ```
 
-Where the loop inside walks along a quotient or remainder of its own, so that its elements have to be found and tested one by one,
-digits that the conditions do not mention go inside of it: what is found for one serves them all.
+If the loop inside walks along a quotient or remainder of its own, so that its elements have to be found and tested one by one, digits
+that the conditions do not mention go inside of it: the place found for one serves them all.
 
 ```text
 for k in 0..576: free                            for k2 in 0..9: free
@@ -36,13 +36,14 @@ for k in 0..576: free                            for k2 in 0..9: free
                                                          p[k1*9 + k2, j1*14 + j2] = %x
 ```
 
-A fold that keeps its order, as the sum of a register tile, is split in the first way alone.
+A fold that keeps its order, as the sum of a register tile, is split in the first way only.
 
-An innermost loop, whose quotients belong to vectors, is split where it copies under conditions on them: the fastest digit is
-then the loop of the vectors; and where the fastest digit counts two to four kinds of elements that it stores in turn.
+An innermost loop, whose quotients belong to vectors, is split in two cases: if it copies under conditions on the quotients, where
+the fastest digit becomes the loop of the vectors; and if the fastest digit counts two to four kinds of elements that the loop
+stores in turn.
 
 Leaves alone other innermost loops, and the loops of a product. Refuses lengths that are not constants, unless they are multiples
-of such kinds, and divisors of which one does not divide the next, or the length.
+of such kinds, and divisors that do not divide the next one, or the length.
 ",
     run,
 };
@@ -58,7 +59,7 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         }
         let radices = radices(&f.body, f.axis);
-        // Of an innermost loop the fastest digit has to be worth a loop of vectors.
+        // The fastest digit of an innermost loop has to be worth a loop of vectors.
         let fastest = radices.first().copied().unwrap_or(0);
         let splits = outer || fastest >= WORTHWHILE && conditional() || few_in_turn(f, &radices);
         if radices.is_empty() || !splits {
@@ -84,7 +85,7 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
-/// Whether an innermost loop makes elements of a few kinds in turn, side by side: then a loop for each kind is a vector of it.
+/// True if an innermost loop makes elements of a few kinds in turn, side by side: then the loop of each kind can be a vector.
 fn few_in_turn(f: &For, radices: &BTreeSet<i64>) -> bool {
     let mut at = radices.iter().copied();
     let kinds = at.next().is_some_and(|n| (2..=MOST_APART).contains(&n));
@@ -99,7 +100,7 @@ fn few_in_turn(f: &For, radices: &BTreeSet<i64>) -> bool {
     f.kind == LoopKind::Free && kinds && many && stores.next().is_some_and(follow) && stores.all(follow)
 }
 
-/// Whether the loop counts rows, columns or terms of a product.
+/// True if the loop counts rows, columns or terms of a product.
 fn has_role(f: &For) -> bool {
     let mut found = f.contraction.is_some();
     walk::visit(&f.body, &mut |s| {
@@ -112,7 +113,7 @@ fn has_role(f: &For) -> bool {
     found
 }
 
-/// What an axis is divided by.
+/// The divisors by which expressions divide an axis.
 fn radices(body: &[Stmt], axis: AxisId) -> BTreeSet<i64> {
     fn of(ix: &Ix, axis: AxisId, out: &mut BTreeSet<i64>) {
         // The axis itself, perhaps divided already.
@@ -161,7 +162,7 @@ impl Digit {
     }
 }
 
-/// What an axis of `n` iterations counts in statements, from the fastest digit on.
+/// The digits into which statements take an axis of `n` iterations apart, from the fastest on.
 pub(crate) fn digits_of(body: &[Stmt], axis: AxisId, n: i64) -> Result<Vec<Digit>, &'static str> {
     let (mut at, mut out) = (1, vec![]);
     for r in radices(body, axis).into_iter().filter(|r| *r < n).chain([n]) {
@@ -235,7 +236,7 @@ const MOST_UNROLLED: i64 = 8;
 /// Fewer iterations than this are not worth the order of the elements.
 const WORTHWHILE: i64 = 4;
 
-/// The innermost of free loops of which each has nothing in it but the next.
+/// The innermost of free loops that each contain nothing but the next.
 fn innermost(body: &mut [Stmt]) -> Option<&mut For> {
     let [Stmt::For(f)] = body else { return None };
     match f.body[..] {
@@ -318,7 +319,7 @@ mod tests {
             ["for k2 in 0..9: free", "for j1 in 0..4: free", "for j2 in 0..5: free", "for k1 in 0..4: free"],
             "{inside}"
         );
-        // Whatever stands between them.
+        // Other loops may stand between them.
         let panels = copy("j//5 + k%9 < 4")
             .replace("    for j in 0..20: free\n", "    for jp in 0..5: free\n     for j in 0..4: free\n")
             .replace("j//5", "(jp*4 + j)//5")

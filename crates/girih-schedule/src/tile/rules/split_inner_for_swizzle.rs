@@ -23,7 +23,7 @@ stage b_s: f16[64, 128] shared tensor:           stage b_s: f16[2, 64, 64] share
 
 Knob: `swizzle` (0 turns the rule off).
 
-Refuses rows that are no longer, and what takes no fewer passes with a swizzle then.
+Refuses rows that are not longer, and buffers whose accesses would not take fewer passes with a swizzle.
 ",
     run,
 };

@@ -24,8 +24,8 @@ use crate::tile::tile_nest::*;
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_matmul_k",
     doc: "\
-Cuts the sum of a contraction that has too few blocks for the multiprocessors into parts, which different blocks compute. A
-second kernel adds the parts, the first one first, and does what follows the sum.
+Splits the sum of a contraction that has too few blocks for the multiprocessors into parts, which different blocks compute. A
+second kernel adds the parts, the first one first, and applies the operations that follow the sum.
 
 ```text
 for i in 0..32: free                             for part in 0..8: free
@@ -42,20 +42,20 @@ for i in 0..32: free                             for part in 0..8: free
                                                    store out[i*512 + j] = acc + b[j]
 ```
 
-There are as many parts as let all blocks run at once, each of at least eight stretches (`tile/blocking.rs`), or up to a
-quarter less where that divides the sum: otherwise the last part reads zeros past the end. Parts keep the type of the
-accumulator. They are added in one order, so results are the same on every run, and whatever follows the sum sees all of it.
+The number of parts lets all blocks run at once, each with at least eight stretches (`tile/blocking.rs`); it is up to a quarter
+less if that divides the sum. Otherwise the last part reads zeros past the end. Parts keep the type of the accumulator. They are
+added in one order, so results are the same on every run, and the operations after the sum see all of it.
 
-Knob: `split_k` (how many parts; 1 turns the rule off). With it, products whose rows are known at launch only are split too.
+Knob: `split_k` (the number of parts; 1 turns the rule off). With it, products whose rows are known only at launch are split too.
 
 Refuses contractions of kernels that have blocks for more than half of the multiprocessors, sums of less than sixteen
-stretches, sums as long as the launch says, and nests that hold other loops than those of the sum.
+stretches, sums whose length only the launch knows, and nests that hold other loops than those of the sum.
 ",
     run,
 };
 
-/// The least stretches of a part. What a second kernel costs is a few microseconds: about as many stretches as two parts
-/// of this length save.
+/// The least stretches of a part. A second kernel costs a few microseconds: about the time of the stretches that two parts of
+/// this length save.
 const SHORTEST: u64 = 8;
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
@@ -182,7 +182,7 @@ impl<'a> Split<'a> {
         let part = kernel.axes.push(Axis { name: "part".into(), from: None });
         let mut facts = self.facts.clone();
         facts.set_axis(part, &Ix::Const(0), &Ix::Const(self.parts as i64));
-        // What stands beside the nest is for the second kernel, but for the values that this one uses.
+        // The statements beside the nest go to the second kernel, but for the values that this one uses.
         kernel.body.truncate(at + 1);
         let mut nest = kernel.body.pop();
         kernel.body.retain(edit::is_pure);
@@ -340,7 +340,7 @@ impl Grid {
     }
 }
 
-/// The blocks of all products of a kernel, which run side by side; those of which the number is known.
+/// The blocks of all products of a kernel, which run side by side; a product whose number of blocks is not known does not count.
 fn blocks_of_all(kernel: &Kernel, ctx: &Context) -> u64 {
     let count = |s: &Stmt| Grid::of(kernel, ctx, &OpenNest::of(s)?.ok()?).ok()?.count;
     kernel.body.iter().filter_map(count).fold(0, u64::saturating_add)
@@ -378,7 +378,7 @@ fn cut(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, all: u64) -> Result<
     }
 }
 
-/// Shows the bodies of so many loops that stand last in each other, the outermost first.
+/// Shows the bodies of `depth` loops, each the last statement of the one around it, the outermost first.
 fn in_bodies(s: &mut Stmt, depth: usize, f: &mut dyn FnMut(&mut Vec<Stmt>)) {
     let Stmt::For(l) = s else { return };
     f(&mut l.body);
@@ -442,7 +442,7 @@ pub(super) mod tests {
     /// A rule that splits steps.
     type Rewrite = fn(&Plan, &Context, &mut Log) -> Option<Plan>;
 
-    /// What a rule makes of a plan, each step of which is well-formed.
+    /// The result of a rule for a plan; asserts that each of its steps is well-formed.
     pub fn split_by(rule: Rewrite, plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
         let mut log = Log::default();
         let out = rule(plan, ctx, &mut log);
@@ -544,7 +544,7 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
             assert!(out.is_none(), "{text}");
             assert!(log.skipped.iter().any(|(_, w)| w == why), "{text}: {:?}", log.skipped);
         }
-        // Only what is a contraction is the rule's.
+        // The rule looks only at contractions.
         let (_, plan) = plan_of("torch.softmax(torch.randn(4, 4096), -1)");
         let (out, log) = split(&plan, &gpu(&["split_k=4"]));
         assert!(out.is_none() && log.skipped.is_empty());

@@ -23,8 +23,8 @@ use crate::tile::tile_nest::check_bounds;
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "split_reduction",
     doc: "\
-Cuts rows that are reduced into parts where there are fewer rows than multiprocessors, or cores: a block folds each part, and a
-second kernel folds what they make of it and does what follows.
+Splits the rows of a reduction into parts if there are fewer rows than multiprocessors, or cores: a block folds each part, and a
+second kernel folds the partial results and does the rest of the row.
 
 ```text
 for i in 0..4: free                              for i: for part in 0..64: free
@@ -40,15 +40,14 @@ for i in 0..4: free                              for i: for part in 0..64: free
                                                    store out[i] = s/1000000.0
 ```
 
-How many parts there are, the estimate decides: what one multiprocessor fetches and computes in a second, for each number of parts,
-and a few microseconds for the second kernel. Rows for which clusters of blocks take less are left to `cluster_rows`. For
-processors there are as many as make 64 blocks of 64 Ki elements or more, however many threads there are: the order of a sum does
-not depend on these.
+On a GPU, the estimate decides the number of parts: it counts what one multiprocessor fetches and computes in a second, and a few
+microseconds for the second kernel. Rows for which clusters of blocks take less are left to `cluster_rows`. On a CPU, there are
+enough parts for 64 blocks of 64 Ki elements or more, whatever the number of threads: the order of a sum does not depend on it.
 
-Knob: `split_rows` (how many parts; 1 turns the rule off).
+Knob: `split_rows` (the number of parts; 1 turns the rule off).
 
-Refuses rows whose number or length the launch says, reductions in a fixed order, and kernels that do more than reduce rows and
-store what follows from them. For processors also rows whose elements lie apart.
+Refuses rows whose number or length only the launch knows, reductions in a fixed order, and kernels that do more than reduce rows
+and store results of that; on a CPU also rows whose elements are not contiguous.
 ",
     run,
 };
@@ -96,13 +95,13 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     (out.steps.len() > plan.steps.len()).then_some(out)
 }
 
-/// Rows of a kernel, each of which is reduced.
+/// The rows of a kernel that reduces each of them.
 pub(super) struct Rows<'a> {
     /// Where the statement is that does it; `None` where there is one row.
     pub at: Option<usize>,
     /// The loops over the rows, outermost first; none where there is one row.
     pub free: Vec<&'a For>,
-    /// What is done in a row before and after its reduction.
+    /// The work of a row before and after its reduction.
     pub before: &'a [Stmt],
     pub reduce: &'a For,
     pub after: &'a [Stmt],
@@ -194,7 +193,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Whether what a row reads lies side by side.
+    /// True if the elements that a row reads lie side by side.
     fn runs_along(&self) -> bool {
         let varying = walk::refs(&self.reduce.body).vals_defined;
         self.reduce.body.iter().all(|s| match s {

@@ -17,8 +17,8 @@ use crate::tile::target::{Capability, MemoryKind};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_outputs",
     doc: "\
-Brings what a product stores to shared memory first, from where it goes to its array row by row; where TMA can, one thread
-begins the copies of whole boxes.
+Collects the results of a product in shared memory, and copies them to their array row by row; where TMA can, one thread begins
+the copies of whole boxes.
 
 ```text
 for i in 0..128: for j in 0..128: free           for i in 0..128: for j in 0..128: free
@@ -32,14 +32,14 @@ for i in 0..128: for j in 0..128: free           for i in 0..128: for j in 0..12
                                                        where ib*128 + i < M and jb*128 + p*64 + j < N
 ```
 
-A thread of the matrix unit has two neighbours of a row, and eight rows are stored at once: of elements of one or two bytes
-each row is a part of a sector, which is then written in several goes. The tile has the bytes of the stages of the loop before
+A thread of the matrix unit has two neighbours of a row, and eight rows are stored at once: with elements of one or two bytes,
+each row is a part of a sector, which is then written in several steps. The tile takes the bytes of the stages of the loop before
 it, which are free by then.
 
 Knob: `stage_outputs` (0 turns the rule off); `tma=0` leaves the copies to all threads.
 
-Refuses elements of four bytes and more, which fill sectors; stores that are not along the rows; tiles that shared memory has
-no room for; and says why TMA does not copy one.
+Refuses elements of four bytes and more, which fill sectors; stores that are not along the rows; and tiles that do not fit shared
+memory. It says why TMA does not copy one.
 ",
     run,
 };
@@ -106,7 +106,7 @@ impl<'a> Output<'a> {
         all.then_some(Output { at, shape, i, j, mem, mask, value: *value, site: *site })
     }
 
-    /// What stands for the nest, and how it is copied.
+    /// The statements that replace the nest, and a description of the copy.
     fn staged(
         &self,
         kernel: &mut Kernel,
@@ -199,7 +199,7 @@ impl<'a> Output<'a> {
     }
 
     /// The nest with shared memory for its array, and the copy from there. With a swizzle the rows are split into parts of
-    /// so many bytes.
+    /// `swizzle` bytes.
     fn nests(&self, kernel: &mut Kernel, swizzle: Option<u64>) -> Vec<Stmt> {
         let [rows, cols] = self.shape;
         let elem = self.mem.elem;
@@ -247,7 +247,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Whether a buffer is the sum of a product that the matrix unit computes.
+/// True if a buffer is the sum of a product that the matrix unit computes.
 fn products(kernel: &Kernel, ctx: &Context, before: &[Stmt], acc: BufId) -> bool {
     let (mut found, mut all) = (false, true);
     walk::visit(before, &mut |s| {

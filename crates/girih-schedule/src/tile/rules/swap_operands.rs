@@ -19,7 +19,7 @@ use crate::tile::tile_nest::{OpenNest, Side, Sum, slice};
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "swap_operands",
     doc: "\
-Makes the rows of a product its columns, and its columns rows, where less is transposed or computed for nothing then.
+Swaps the rows and columns of a product if fewer elements are then transposed, or fewer lanes compute for nothing.
 
 ```text
 for i in 0..64: free                                 for i in 0..64: free
@@ -28,15 +28,15 @@ for i in 0..64: free                                 for i in 0..64: free
       acc <- fma(g[i*25088 + k], x[j*25088 + k], acc)      acc <- fma(x[j*25088 + k], g[i*25088 + k], acc)
 ```
 
-The right operand is read in vectors along the columns. Where its memory runs along the sum, all of it goes through a transposition
-when it is packed, while rows of the left one are read, or copied, as they lie. If both run along the sum, as in the gradient of a
-convolution's weights, or in `x @ w.T` with weights that come with the call, the smaller operand had better be the right one: then
-that and the result are transposed.
+The right operand is read in vectors along the columns. If its memory runs along the sum, packing transposes all of it, while rows
+of the left operand are read, or copied, in place. If both run along the sum, as in the gradient of a convolution's weights, or in
+`x @ w.T` with weights that come with the call, the smaller operand should be the right one: then that operand and the result are
+transposed.
 
-Windows are read in vectors along an image, whose rows seldom fill whole ones, and where short rows are numbered one behind the
-other, elements are gathered one by one. As the left operand they are read one by one in any case, out of a copy that they share
-(`stage_inputs`): vectors run along the channels of the output then, and rows of the image that were products of their own
-become rows of one.
+Windows are read in vectors along an image, whose rows seldom fill whole vectors; where short rows are numbered one after the
+other, elements are gathered one by one. As the left operand, windows are read one by one in any case, from a copy that they share
+(`stage_inputs`). Vectors then run along the channels of the output, and rows of the image that were separate products become rows
+of one product.
 
 Knob: `swap` (0 turns the rule off).
 
@@ -46,11 +46,11 @@ vector, and products for which it saves too little.
     run,
 };
 
-/// An element that goes by itself takes as long as so many that a square of vectors transposes.
+/// An element that is moved by itself takes as long as this many that a square of vectors transposes.
 const ONE_BY_ONE: u64 = 4;
-/// Blocks of columns divide planes of a multiple of so many elements.
+/// Blocks of columns divide planes whose elements are a multiple of this number.
 const PLANE: u64 = 64;
-/// So many multiplications in lanes that no column fills take as long as an element that is transposed.
+/// This many multiplications in lanes that no column fills take as long as an element that is transposed.
 const MULTIPLIED: u64 = 8;
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
@@ -79,11 +79,11 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     changed.then_some(out)
 }
 
-/// What a sum becomes.
+/// A sum with its operands swapped.
 struct Swapped {
-    /// The new rows: the old columns, and what was a batch of which only the windows are different.
+    /// The new rows: the old columns, and the axes of a batch whose products differ only in their windows.
     rows: Vec<AxisId>,
-    /// What the multiplication defines.
+    /// The value that the multiplication defines.
     product: ValId,
 }
 
@@ -92,7 +92,7 @@ struct Products<'a> {
     kernel: &'a Kernel,
     ctx: &'a Context,
     nest: &'a OpenNest<'a>,
-    /// Whether memory is a weight that is known when the model is loaded.
+    /// True if memory is a weight that is known when the model is loaded.
     is_weight: &'a dyn Fn(&Mem) -> bool,
 }
 
@@ -143,7 +143,7 @@ impl Products<'_> {
             }
             return Ok(Swapped { rows: roles.n.clone(), product });
         }
-        // Columns that are numbered through rows or images of which no block is a part are gathered one by one.
+        // Columns that are numbered through rows or images that blocks do not divide are gathered one by one.
         let piecemeal =
             if right.windows { roles.n.len() > 1 } else { right.run < n && !right.run.is_multiple_of(PLANE) };
         if !(right.windows || piecemeal) || m < 2 * lanes {
@@ -152,7 +152,7 @@ impl Products<'_> {
         let batch: Vec<AxisId> = self.joined(&left, &right, roles);
         let count = extent(&batch, &self.nest.free).ok_or("an extent is not a constant")?;
         let rows = times(&[count, n]);
-        // What is gathered now, and what is computed for no column.
+        // The elements that are gathered now, and the lanes that compute for no column.
         let gathered = match (piecemeal, right.apart) {
             (true, _) => times(&[n, k, ONE_BY_ONE]),
             (false, 1) => 0,
@@ -203,7 +203,7 @@ impl Products<'_> {
         for s in &stmts {
             axes.extend(walk::refs_of(s).axes_used);
             let Stmt::Load { mem, mask, .. } = s else { continue };
-            // What is the same along one of them is small beside the operand.
+            // A load that is the same along one of them is small beside the operand.
             let here = mem.index.axes();
             if !depends(&here, owns) || !depends(&here, &sum.roles.k) {
                 continue;
@@ -246,7 +246,7 @@ fn side_by_side(index: &Ix, axes: &[(AxisId, i64)]) -> u64 {
     run.unsigned_abs()
 }
 
-/// What multiplies the operands of a sum, where it may as well take them the other way around.
+/// The product of the operands of a sum, if it may as well take them the other way around.
 fn multiplication(sum: &Sum<'_>) -> Option<ValId> {
     sum.inside.iter().find_map(|s| match s {
         Stmt::Let { dst, op: ScalarOp::Fma { .. } | ScalarOp::MulI, args }
@@ -271,18 +271,18 @@ struct Operand {
     windows: bool,
     /// It is known when the model is loaded, and packed then.
     known: bool,
-    /// What it depends on.
+    /// The axes that it depends on.
     axes: BTreeSet<AxisId>,
 }
 
 impl Operand {
-    /// What it takes to transpose one of its elements, as so many elements of whole squares.
+    /// The cost of transposing one of its elements, in elements of whole squares.
     fn price(&self) -> u64 {
         if self.masked { ONE_BY_ONE } else { 1 }
     }
 }
 
-/// What the memory of an operand runs along.
+/// The axes that an operand's memory runs along.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Along {
     /// Its rows, or its columns.

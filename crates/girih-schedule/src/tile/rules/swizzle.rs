@@ -9,8 +9,8 @@ use crate::tile::{Context, boxes};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "swizzle",
     doc: "\
-Exchanges the 16-byte pieces of the rows that TMA fills, so that what the lanes of a warp touch at once lies in different
-banks. TMA does it on the way; it could leave no gaps, as `pad_smem` makes them.
+Exchanges the 16-byte pieces of the rows that TMA fills, so that the elements that the lanes of a warp touch at once lie in different
+banks. TMA does it on the way; it cannot leave the gaps that `pad_smem` makes.
 
 ```text
 stage b_s: f32[128, 32] shared tensor: ...       stage b_s: f32[128, 32] shared swizzle(128) tensor: ...
@@ -23,8 +23,8 @@ Passes are counted as `pad_smem` counts them.
 
 Knob: `swizzle` (0 turns the rule off).
 
-Refuses rows that are not 32, 64 or 128 bytes long, buffers that are not a multiple of eight times as long, and those whose
-accesses meet in no bank.
+Refuses rows that are not 32, 64 or 128 bytes long, buffers that are not a multiple of eight times as long, and buffers without bank
+conflicts.
 ",
     run,
 };

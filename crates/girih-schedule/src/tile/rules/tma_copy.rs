@@ -24,13 +24,13 @@ for kt in 0..112: serial                         for kt in 0..112: serial
                                                        a_s[i, kk] = v
 ```
 
-What the stage means stays written out; its masks are the extents of the tensor, past which TMA writes zeros. A dimension
+The meaning of the stage stays written out; its masks are the extents of the tensor, past which TMA writes zeros. A dimension
 without a mask goes as far as the loops do.
 
 Knob: `tma` (0 turns the rule off).
 
-Refuses what is no box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows that
-are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
+Refuses copies that are not a box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows
+that are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
 below each other and that are not 32, 64 or 128 bytes long, since TMA leaves no gaps between rows and a swizzle exchanges
 pieces of such rows only; loops in other loops, and kernels that store before the loop.
 ",
@@ -46,11 +46,11 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
-/// What one block does.
+/// The copies of one block.
 struct Copies<'a> {
     kernel: &'a mut Kernel,
     ctx: &'a Context,
-    /// Of the loops around.
+    /// Facts about the loops around.
     facts: Facts,
     /// Something was stored to global memory.
     stored: bool,
@@ -91,7 +91,7 @@ impl Copies<'_> {
         }
     }
 
-    /// Whether the matrix unit, which reads eight rows at once, multiplies what a buffer holds.
+    /// True if the matrix unit, which reads eight rows at once, multiplies the elements of a buffer.
     fn products(&self, buf: BufId, readers: &[Stmt]) -> bool {
         let mut found = false;
         walk::visit(readers, &mut |s| {
@@ -126,14 +126,14 @@ impl Copies<'_> {
     }
 }
 
-/// Whether statements may write to global memory.
+/// True if statements may write to global memory.
 fn stores(body: &[Stmt]) -> bool {
     let effects = effects(body);
     !effects.stores.is_empty() || effects.atomic || effects.ordered
 }
 
-/// Whether a contraction reads a buffer whose rows run along its sum: threads, each of which has other rows, then read what
-/// lies below each other.
+/// True if a contraction reads a buffer whose rows run along its sum: threads have different rows, so they read elements that lie
+/// below each other.
 fn down(buf: BufId, readers: &[Stmt]) -> bool {
     let mut found = false;
     walk::visit(readers, &mut |s| {
@@ -172,7 +172,7 @@ mod tests {
         slab.replace(from, to)
     }
 
-    /// What the rule makes of the load.
+    /// The load that the rule makes.
     fn load(slab: &str) -> String {
         let (out, log) = apply("tma_copy", &kernel(slab), &gpu(&[]));
         assert_eq!(log.applied, ["s1"], "{:?}", log.skipped);
@@ -214,7 +214,7 @@ mod tests {
             of("(ib*64 + i)*256", ""),
             "A[(ib*64 + i)*256 + (k*32 + g)] where ib*64 + i < 320 and k*32 + g < 256 else 0.0"
         );
-        // What lies behind each other is one dimension, unless it ends before.
+        // Two dimensions that are contiguous in memory become one, unless the inner one ends early.
         assert_eq!(
             of("b*81920 + ib*16384 + i*256", ""),
             "A[(b*320 + ib*64 + i)*256 + (k*32 + g)] where b*320 + ib*64 + i < 960 and k*32 + g < 256 else 0.0"

@@ -58,7 +58,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
-/// Whether a pair of loops reads along the outer axis, far apart along the inner one, and writes along the inner one.
+/// True if a pair of loops reads along the outer axis, far apart along the inner one, and writes along the inner one.
 fn turns(kernel: &Kernel, outer: &For, inner: &For) -> bool {
     let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
     let (Some(load), Some(store)) = (inner.body.first(), inner.body.last()) else { return false };
@@ -197,7 +197,7 @@ mod tests {
         }
         let why = refusals("transpose", SQUARE, &with_knobs(&["transpose=0"]));
         assert_eq!(why, ["loop kk: knob off"]);
-        // Rows onto rows are no transposition.
+        // A copy of rows to rows is not a transposition.
         assert_eq!(refusals("transpose", &SQUARE.replace("block[j, kk]", "block[kk, j]"), &context()), [""; 0]);
     }
 }

@@ -12,8 +12,8 @@ use crate::tile::rules::{axis_site, mark_unroll};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "trim_tiles",
     doc: "\
-Ends loops that fill a buffer where nothing of it is read any more: a tile at the edge, or of fewer rows than it has room for, is
-computed as far as it goes.
+Ends loops that fill a buffer at the last element that is read: a tile at the edge, or one with fewer rows than it has room for, is
+computed only as far as its rows go.
 
 ```text
 for i1 in 0..4: free                                for i1 in 0..min(4, (n + 7)//8): free
@@ -23,12 +23,12 @@ for i in 0..min(32, n): free                        for i in 0..min(32, n): free
   store C[i] = acc[i]                                 store C[i] = acc[i]
 ```
 
-Operands that were copied for what is left out are not copied any more either.
+Operands of the elements that are left out are not copied any more either.
 
 Knob: `trim` (0 turns the rule off).
 
-Refuses innermost loops, short ones (`mark_unroll`), those that do more than write to buffers of the tile, and what is read to
-different ends.
+Refuses innermost loops, short loops (`mark_unroll`), loops that do more than write to buffers of the tile, and buffers that are read
+up to different ends.
 ",
     run,
 };
@@ -67,7 +67,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     out
 }
 
-/// What all of some are, at least one; `None` if one is not known or differs.
+/// The common value of all, at least one; `None` if one is not known or differs.
 fn same(mut all: impl Iterator<Item = Option<Ix>>) -> Option<Ix> {
     let first = all.next()??;
     all.all(|other| other.as_ref() == Some(&first)).then_some(first)
@@ -182,7 +182,7 @@ impl Uses<'_> {
             return None;
         }
         let inside: Vec<&Access<'_>> = self.reads.iter().chain(&self.writes).filter(is_inside).collect();
-        // One dimension goes by tiles of the loop's own, each of which the iteration reads and writes alone.
+        // One dimension goes by tiles of the loop: each iteration alone reads and writes its tile.
         let rank = inside.first()?.idx.len();
         let tile = |d: usize| {
             let of = |a: &&Access<'_>| {
@@ -199,7 +199,7 @@ impl Uses<'_> {
         Some(if by == 1 { end } else { simplify(&tiles(end, by), facts) })
     }
 
-    /// What an index of a read is always less than, as far as it is known where the buffer is declared.
+    /// A bound that an index of a read always stays below, if it is known where the buffer is declared.
     fn behind(&self, kernel: &Kernel, read: &Access<'_>, index: &Ix, facts: &Facts) -> Option<Ix> {
         let known = |ix: &Ix| {
             let param = |v: &ValId| kernel.params.iter().any(|p| p.val == *v);
@@ -250,7 +250,7 @@ mod tests {
         for line in ["for i1 in 0..min(4, (n + 7)//8): free", "for r in 0..min(4, (n + 7)//8)*8: free"] {
             assert!(made.contains(line), "{line}: {made}");
         }
-        // Of what is filled behind the last that is read nothing is left.
+        // Elements beyond the last one that is read are not filled any more.
         let rest = TILE.replace(
             "  for i1 in",
             "  for s in 5..32: free\n    for q in 0..20: free\n      b[s, q] = 0.0\n  for i1 in",

@@ -11,7 +11,7 @@ use crate::tile::edit::{self, const_trip};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "unroll_batch",
     doc: "\
-Makes a product of tiles with a batch several products of matrices, each with an accumulator of its own.
+Splits a batched product of tiles into several products of matrices, each with an accumulator of its own.
 
 ```text
 local acc: f32[2, 32, 32]                        local acc_0: f32[32, 32]
@@ -128,7 +128,7 @@ fn body(kernel: &mut Kernel, stmts: &[Stmt], acc: BufId, parts: &[BufId]) -> Res
     Ok(out)
 }
 
-/// Whether a loop goes through the batch: every access of the accumulator is at its axis.
+/// True if a loop goes through the batch: every access of the accumulator is at its axis.
 fn is_batch(f: &For, acc: BufId, count: u64) -> bool {
     let mut own = f.kind == LoopKind::Free && f.place == Place::None && const_trip(f) == Some(count);
     walk::visit(&f.body, &mut |s| match s {

@@ -31,8 +31,8 @@ for j in 0..n: free                              for j in 0..1: free
 ```
 
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to
-hold, and the innermost one also where its whole vectors end; where lanes can be off, the vectors at its edges keep their
-masks instead. Loops of unknown length stay whole.
+hold, and the innermost one also where its whole vectors end; if the machine can mask lanes off, the vectors at the edges keep
+their masks instead. Loops of unknown length stay whole.
 
 Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that hold anything but loads and
 arithmetic, and results or loads that lie apart.
@@ -155,15 +155,15 @@ fn taps(body: &[Stmt]) -> Result<u64, &'static str> {
     for s in body {
         let Stmt::For(f) = s else { continue };
         if f.kind == LoopKind::Serial || f.contraction.is_some() || f.stream.is_some() || f.place != Place::None {
-            return Err("its fold is no window");
+            return Err("its reduction is not over a window");
         }
-        let trip = const_trip(f).ok_or("the bounds of its fold are not constants")?;
+        let trip = const_trip(f).ok_or("the bounds of its reduction are not constants")?;
         all = all.max(trip.saturating_mul(taps(&f.body)?));
     }
     Ok(all)
 }
 
-/// Whether the body can run for several iterations at once, when it is unrolled.
+/// Checks that the body can run for several iterations at once, when it is unrolled.
 fn check(kernel: &Kernel, inner: &For, taps: u64) -> Result<(), &'static str> {
     let facts = refs(&inner.body);
     let (mut why, mut near) = (None, false);
@@ -281,7 +281,7 @@ fn pieces(extent: i64, lo: i64, hi: i64, lanes: i64) -> Vec<(i64, i64)> {
     out
 }
 
-/// Whether neighbouring iterations load neighbours: then those at an edge are lanes that are off.
+/// True if neighbouring iterations load neighbours: then iterations at an edge are lanes that are masked off.
 fn side_by_side(body: &[Stmt], axis: AxisId) -> bool {
     let defined = refs(body).vals_defined;
     body.iter().all(|s| match s {
@@ -387,7 +387,7 @@ mod tests {
             ["loop j: its results lie apart"]
         );
         let unknown = window(3, 1, 64).replace("for k in 0..3", "for k in 0..max(bx, 3)");
-        assert_eq!(why(&unknown), ["loop j: the bounds of its fold are not constants"]);
+        assert_eq!(why(&unknown), ["loop j: the bounds of its reduction are not constants"]);
     }
 
     #[test]
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(log.applied, ["loop j"]);
         let text = text(&out);
         assert!(text.contains("for j in 0..n: free") && !text.contains("reduce"), "{text}");
-        // What the middle of a window lies on is there.
+        // The middle of a window always lies inside the array.
         assert!(text.contains("load x[i*64 + j + 1 - 1]"), "{text}");
     }
 

@@ -81,7 +81,7 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> 
     let native = ctx.target.lanes_of(bytes.into());
     let lanes = ctx.knobs.lanes.map_or(native, prev_power);
     let trip = edit::most_trips(f).map(|t| t.min(1 << 20) as u32);
-    // A last step of which some lanes are off is no slower than a whole one.
+    // A last step with some lanes masked off is not slower than a whole one.
     let can_be_off = |least| edit::can_be_off(kernel, least, &f.body);
     let off = f.kind == LoopKind::Free && ctx.target.vector.masks.is_some_and(can_be_off);
     let fits = |t: u32| if off && ctx.knobs.lanes.is_none() { t.next_power_of_two() } else { prev_power(t) };
@@ -100,8 +100,8 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> 
 /// How many cycles the next addition of a chain waits for the one before it.
 const LATENCY: u32 = 4;
 
-/// How many vectors a reduction adds to in turn: what is left over by whole groups of them is added element by element, so a
-/// short row takes no more than leave little.
+/// How many vectors a reduction adds to in turn. The elements that whole groups of vectors leave over are added one by one, so a
+/// short row takes few vectors, which leave few elements over.
 fn ways_of(trip: Option<u32>, lanes: u32, most: u32) -> u32 {
     let Some(trip) = trip else { return most };
     let cycles = |ways: u32| {
@@ -116,7 +116,7 @@ fn contiguous(stride: Stride) -> bool {
     matches!(stride, Stride::Same | Stride::Unit)
 }
 
-/// Whether elements lie side by side, or so few apart that all of what is between them may be loaded as well.
+/// True if elements lie side by side, or so close together that the elements between them may be loaded as well.
 fn close(step: Option<Ix>) -> bool {
     matches!(step, Some(Ix::Const(0..=affine::MOST_APART)))
 }

@@ -9,8 +9,7 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "warp_specialize",
     doc: "\
-Gives a pipeline that TMA fills a warp of its own, which fills it; the others only compute, and nobody meets all others in an
-iteration.
+Lets one warp fill a pipeline by TMA; the other warps only compute, and no iteration has a barrier of all threads.
 
 ```text
 for kt in 0..56: serial pipeline(3)                     for kt in 0..56: serial pipeline(3, roles)
@@ -22,10 +21,10 @@ for kt in 0..56: serial pipeline(3)                     for kt in 0..56: serial 
 The warp waits on an mbarrier until a slot has been read, and the others on another until it is full; both follow when the loop
 is lowered.
 
-Knob: `warp_specialize` (1 turns the rule on): whether it pays is a matter of measuring.
+Knob: `warp_specialize` (1 turns the rule on): measure whether it pays.
 
-Refuses pipelines of one slot, those that threads fill, those that compute what threads share, and kernels in which all
-threads of a block fold something together.
+Refuses pipelines of one slot, pipelines that threads fill, pipelines that compute values that threads share, and kernels in which
+all threads of a block reduce something together.
 ",
     run,
 };

@@ -28,8 +28,8 @@ Knobs: `wgmma` (0 turns the rule off), `fast_acc` (1 allows products of f8, whic
 Takes f16 and bf16 with sums in f32 and, where their terms lie side by side, integers of 8 bits and, with the knobs `tf32` and
 `fast_acc`, f32 and f8.
 Refuses operands that TMA does not bring to shared memory with a swizzle; warps that have other than 16 rows; and machines that
-have no such products. Those of sm_100a, `tcgen05`, have their sums in tensor memory, from which threads copy them before they
-can use them; there warps multiply.
+have no such products. The products of sm_100a, `tcgen05`, have their sums in tensor memory, from which threads must copy them
+before use; there single warps multiply.
 ",
     run,
 };
@@ -80,7 +80,7 @@ mod tests {
         assert!(text(&schedule(&kernel(PRODUCT), &gpu(&[]))).contains("reduce warpgroup\n"));
     }
 
-    /// Their sums are no exact ones.
+    /// Their sums are not exact.
     #[test]
     fn products_of_f8_are_asked_for() {
         let f8 = PRODUCT

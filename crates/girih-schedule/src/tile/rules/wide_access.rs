@@ -13,8 +13,7 @@ use crate::tile::wide;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "wide_access",
     doc: "\
-Gives a thread the elements that lie side by side in one access: 16 bytes are one instruction, and of the memory's traffic
-nothing is fetched twice.
+Lets a thread access contiguous elements at once: 16 bytes are one instruction, and nothing is fetched from memory twice.
 
 ```text
 for v in 0..4: free unroll                       local x_w: f32[4]      for v in 0..4: free vector(4)
@@ -25,10 +24,11 @@ for v in 0..4: free unroll                       local x_w: f32[4]      for v in
                                                                           store C[t*4 + v] = y_w[v]
 ```
 
-What the threads of a block share is read and written so too, and rows that they fold together: each folds groups of neighbours. Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
+Buffers that the threads of a block share are accessed in the same way, and so are rows that threads fold together: each thread folds
+groups of neighbours. Arrays of a model start at multiples of 16 bytes; arrays of a tile program do if the program assumes it.
 
-Refuses loops of other lengths than 2, 4, 8 and 16, and accesses that do not start at a multiple of their size, or of whose elements
-a mask may hold for some only.
+Refuses loops of other lengths than 2, 4, 8 and 16, accesses that do not start at a multiple of their size, and accesses whose mask
+may hold for only some of their elements.
 ",
     run,
 };
@@ -69,7 +69,8 @@ fn at_once(kernel: &Kernel, ctx: &Context, f: &For, extent: u64) -> Vec<u64> {
     f.body.iter().map(of).collect()
 }
 
-/// A fold that the threads share in groups of neighbours: as many as every wide load takes, where each thread has some.
+/// A fold that the threads share in groups of neighbours. A group has no more elements than every wide load takes at once, and
+/// is small enough that each thread has one.
 fn in_groups(kernel: &mut Kernel, ctx: &Context, f: &For) -> Option<Stmt> {
     let extent = const_trip(f).filter(|_| f.lo.is_const(0))?;
     let ways = u64::from(f.combine.as_ref()?.ways);

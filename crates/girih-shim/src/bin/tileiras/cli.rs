@@ -3,7 +3,7 @@
 
 use cuda::container::{GPUS, Options};
 
-/// What was asked for.
+/// The request of a command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Request {
     Help,

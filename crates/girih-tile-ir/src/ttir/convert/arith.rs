@@ -89,7 +89,7 @@ pub fn compare_floats(c: &mut Conv, op: &Op) -> Res<()> {
     let (a, b) = (args[0], args[1]);
     let v = match word {
         "false" | "true" => c.fill(&ty.shape, DType::I1, u64::from(word == "true")),
-        // Whether one is a NaN: a number equals itself.
+        // These test for a NaN: a number equals itself, a NaN does not.
         "ord" | "uno" => {
             let (p, ordered, both) = match word {
                 "ord" => (Predicate::Equal, true, Opcode::AndI),
@@ -245,7 +245,7 @@ pub fn convert_float(c: &mut Conv, op: &Op) -> Res<()> {
     c.bind(op, 0, v)
 }
 
-/// What becomes an 8-bit float is no greater than the greatest of those, infinities too; a NaN stays one.
+/// Limits a value to the range of the 8-bit float that it becomes, infinities too; a NaN stays a NaN.
 fn saturated(c: &mut Conv, v: ValueId, from: DType, to: DType) -> ValueId {
     let greatest = match to {
         DType::F8E4M3FN => 448.0,

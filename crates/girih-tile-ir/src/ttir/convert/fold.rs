@@ -97,9 +97,9 @@ fn half_sum(c: &Conv, op: &Op, body: &ast::Region, args: &[ValueId]) -> Res<Opti
     Ok(half.then_some(by))
 }
 
-/// A reduction with a function that is no single operation: of neighbours, element by element, until one is left. Nothing
-/// changes places, so the function need not commute; where it is not associative, as in an argmax of a line with a NaN, the order
-/// is the same whatever the machine.
+/// A reduction whose function is more than one operation: it combines neighbours, element by element, until one element is left.
+/// The order of elements is kept, so the function need not commute; if it is not associative, as in an argmax of a line with a
+/// NaN, elements are still combined in the same order on every machine.
 fn by_pairs(c: &mut Conv, op: &Op, block: &ast::Block, args: Vec<ValueId>, dim: usize) -> Res<()> {
     let mut parts = args;
     let Some((last, body)) = block.ops.split_last() else { return Ok(()) };
@@ -273,7 +273,7 @@ fn map_elements(c: &mut Conv, op: &Op, body: &ast::Region, args: &[ValueId], par
 struct Memory {
     base: ValueId,
     elem: Elem,
-    /// What is stored for an element: memory holds no truth values and no addresses.
+    /// The type in which an element is stored: memory holds no truth values and no addresses.
     stored: DType,
 }
 

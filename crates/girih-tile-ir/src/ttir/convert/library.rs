@@ -3,7 +3,7 @@
 use super::*;
 use crate::num::op::Predicate;
 
-/// What stands for a function.
+/// The implementation of a function.
 enum Is {
     /// One operation.
     Op(Opcode),
@@ -11,7 +11,7 @@ enum Is {
     Named,
     /// Made of others.
     Made(fn(&mut Conv, &[ValueId]) -> ValueId),
-    /// Of f32 alone: made of others in f64, and rounded once.
+    /// For f32 alone: made of others in f64, and rounded once.
     Wide(fn(&mut Conv, ValueId) -> ValueId),
 }
 
@@ -57,7 +57,7 @@ fn by_name(name: &str) -> Option<Is> {
             let log = c.same(Opcode::Log, &[x]);
             times(c, log, std::f64::consts::LOG10_E)
         }),
-        // Of small numbers, the first terms of the series: what follows is below the last place of an f32.
+        // For small numbers, the first terms of the series: the next ones are below the last place of an f32.
         "expm1" => Wide(|c, x| {
             let (e, one) = (c.same(Opcode::Exp, &[x]), like(c, x, 1.0));
             let far = c.same(Opcode::SubF, &[e, one]);
@@ -223,7 +223,7 @@ fn other_side(c: &mut Conv, x: ValueId) -> ValueId {
     c.same(Opcode::Sqrt, &[square])
 }
 
-/// Whether the sign bit is set.
+/// True where the sign bit is set.
 fn sign(c: &mut Conv, v: ValueId) -> ValueId {
     let ty = c.tile_ty(v).clone();
     let int = match ty.num().map_or(32, DType::bits) {

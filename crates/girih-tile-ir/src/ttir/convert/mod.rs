@@ -52,9 +52,9 @@ fn calls(region: &ast::Region, name: &str) -> bool {
 /// The tokens of the accesses so far.
 #[derive(Clone, Default)]
 struct Order {
-    /// Of the last write; nothing before the first access.
+    /// The token of the last write; `None` before the first access.
     written: Option<ValueId>,
-    /// Of the reads since then.
+    /// The tokens of the reads since then.
     read: Vec<ValueId>,
 }
 
@@ -65,7 +65,7 @@ pub struct Conv<'m> {
     region: RegionId,
     values: Vec<Option<ValueId>>,
     order: Order,
-    /// What scalars are instead, in a function that is applied to each element of a tile.
+    /// The shape that scalars get in a function that is applied to each element of a tile.
     shape_of_scalars: Option<Vec<u64>>,
     span: Span,
     loc: Loc,
@@ -117,7 +117,7 @@ impl<'m> Conv<'m> {
         Ok(self.func)
     }
 
-    /// What Triton found true of an argument when it specialised the kernel.
+    /// Assumes the facts about an argument that Triton specialised the kernel for.
     fn param_facts(&mut self, param: &ast::Param) -> Res<()> {
         let divisor = param.attrs.iter().find_map(|(name, a)| match a {
             ast::Attr::Int(n) if name == "tt.divisibility" => u64::try_from(*n).ok(),
@@ -158,7 +158,7 @@ impl<'m> Conv<'m> {
         (op.row.convert)(self, op)
     }
 
-    /// What is emitted from here on comes from this operation.
+    /// Names this operation as the source of everything that is emitted from here on.
     fn at(&mut self, op: &Op) {
         self.span = op.span;
         self.loc = op.loc.clone();

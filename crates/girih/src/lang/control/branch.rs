@@ -135,7 +135,7 @@ impl Branch {
             variables.iter_mut().zip(&self.saved).for_each(|((_, v), saved)| v.restore(&**saved));
             return;
         }
-        // What is common to the sides that go on, or differs.
+        // Compares the variables of the sides that go on.
         let (first, second) = match live[..] {
             [0] => (&then.leaves, &self.before),
             [1] => (&other.leaves, &self.before),

@@ -40,7 +40,7 @@ macro_rules! saved {
             Box::new(self.clone())
         }
         fn restore(&mut self, saved: &dyn Any) {
-            // What is restored was saved from the same variable.
+            // The saved value comes from the same variable.
             if let Some(saved) = saved.downcast_ref::<Self>() {
                 self.clone_from(saved);
             }

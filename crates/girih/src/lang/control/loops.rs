@@ -176,7 +176,7 @@ impl Running {
         b.contexts.push(Context::Loop(self.id));
         for (id, name) in self.initial.iter().zip(&self.names) {
             let (ty, shape) = (b.ty(*id), b.shape(*id));
-            // What is wrong before stays wrong inside.
+            // A value that is wrong before the loop stays wrong inside.
             let argument = if *id == WRONG { WRONG } else { b.value(Some(ty), &shape, name) };
             self.arguments.push(argument);
         }

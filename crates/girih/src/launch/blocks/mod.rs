@@ -77,7 +77,7 @@ pub struct Run<'a> {
     pub extents: &'a [i64],
     pub order: BlockOrder,
     pub threads: usize,
-    /// What is known of the kernel from earlier runs, to be added to.
+    /// The kernel's cost as earlier runs measured it; this run adds to it.
     pub cost: Option<&'a Cost>,
 }
 

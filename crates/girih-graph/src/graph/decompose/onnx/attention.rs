@@ -20,8 +20,8 @@ rules! {
          A row whose keys are all masked gives zeros." {
         "onnx.Attention" => attention,
     }
-    onnx_flex_attention "The two products of FlexAttention. Between them are what the model does to the scores, a softmax, and what it does \
-         to the probabilities: graphs of the node, which are read in place.\n\n\
+    onnx_flex_attention "The two products of FlexAttention. Between them are a softmax and the model's functions of the scores and of \
+         the probabilities: graphs of the node, which are read in place.\n\n\
          `s = flex scores(q, k, v)` --> `s = dot q, k over d`, `s * scale`, in the type of the softmax\n\n\
          `y = flex result(q, k, v, p)` --> `y = dot p, v over keys`" {
         "onnx.FlexAttention.scores" => flex_scores,

@@ -1,4 +1,4 @@
-//! Operators of ONNX that give as many results as the data say: computed while the model is compiled, for data that are known then.
+//! Operators of ONNX whose number of results depends on the data: computed while the model is compiled, from constants.
 
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -7,11 +7,11 @@ use crate::graph::ir::{self, Arg, Coord};
 use crate::index::Ix;
 
 rules! {
-    onnx_non_max_suppression "Boxes by falling scores, without those that overlap a better one; of known boxes and scores.\n\n\
+    onnx_non_max_suppression "Boxes by falling score, without those that overlap a better one; boxes and scores are constants.\n\n\
          `y = NonMaxSuppression(boxes, scores)` --> `y = constant [[batch, class, box], ..]`" {
         "onnx.NonMaxSuppression" => old(non_max_suppression),
     }
-    onnx_unique "Elements or slices without repetitions, of which the numbers are known.\n\n\
+    onnx_unique "The distinct elements or slices of a constant.\n\n\
          `y, first, inverse, counts = Unique(x)` --> `y = gather x[first]`, and constants" {
         "onnx.Unique" => old(unique),
     }

@@ -81,7 +81,7 @@ rules! {
         "onnx.Less" => |c| two(c).map(|(x, y)| x.below(y)),
         "onnx.LessOrEqual" => |c| two(c).map(|(x, y)| x.at_most(y)),
     }
-    onnx_logic "Of bools, or bit by bit.\n\n`y = And(a, b)` --> `y = and a, b`" {
+    onnx_logic "Logical operators on bools, and bitwise operators on integers.\n\n`y = And(a, b)` --> `y = and a, b`" {
         "onnx.And" => |c| bits(c, true, |x, y| x & y),
         "onnx.Or" => |c| bits(c, true, |x, y| x | y),
         "onnx.Xor" => |c| bits(c, true, |x, y| x ^ y),

@@ -32,11 +32,11 @@ rules! {
          `y = Compress(x, c)` --> `y = gather x[constant, ..]`" {
         "onnx.Compress" => old(compress),
     }
-    onnx_non_zero "The positions of what is not 0, of a tensor known when the model is compiled.\n\n\
+    onnx_non_zero "The positions of the elements that are not 0, of a tensor that is known when the model is compiled.\n\n\
          `y = NonZero(x)` --> `y = constant`" {
         "onnx.NonZero" => old(non_zero),
     }
-    onnx_reverse_sequence "Reverses the first so many elements along the time axis, for each batch another number.\n\n\
+    onnx_reverse_sequence "Reverses the first elements along the time axis; each batch has its own number of elements.\n\n\
          `y = ReverseSequence(x, n)` --> `y = gather x[select(i0 < n, n - 1 - i0, i0), i1, ..]`" {
         "onnx.ReverseSequence" => old(reverse_sequence),
     }

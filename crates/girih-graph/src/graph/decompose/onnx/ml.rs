@@ -187,7 +187,7 @@ pub(super) fn post_transform<'g>(scores: Tensor<'g>, name: &str) -> Result<Tenso
             let max = scores.greatest(&last, true);
             let mut e = (scores - max).exp();
             if name == "SOFTMAX_ZERO" {
-                // What is as good as zero stays so.
+                // A score close to zero gives a result close to zero.
                 let counts = scores.abs().above(1e-7);
                 e = counts.select(e, scores * (-max).exp());
             }

@@ -8,8 +8,8 @@ use crate::index::{Cmp, Cond, Ix};
 use crate::num::op::Predicate;
 
 rules! {
-    onnx_ngrams "How often each n-gram of a list stands in a row: its elements at equal distances, of one more than the skips that are allowed \
-         at most; single elements count once. Counts, whether there are any, or counts, by a weight of the n-gram.\n\n\
+    onnx_ngrams "Counts each n-gram of a list in a row. Its elements lie at equal distances of at most one more than the allowed skips; \
+         single elements count once. The result is the count, 1 for any count above 0, or either times a weight of the n-gram.\n\n\
          `y = TfIdfVectorizer(x)` --> for each length and distance `sum over p of and over k (x[p + k * distance] == pool[.., k])`, \
          scattered to `ngram_indexes`\n\nRefuses strings, and an n-gram that is listed twice." {
         "onnx.TfIdfVectorizer" => old(ngrams),
@@ -101,7 +101,7 @@ fn lengths(pool: &[i64], starts: &[i64]) -> Result<Vec<Length>> {
         if begin > stop || stop > pool.len() || (end - start) % n != 0 {
             let have = pool.len();
             return Err(Refusal::new(format!(
-                "{start} to {end} of {have} elements are no n-grams of {n} elements each"
+                "elements {start} to {end} of {have} do not split into n-grams of {n} elements each"
             )));
         }
         let mut seen = std::collections::BTreeSet::new();

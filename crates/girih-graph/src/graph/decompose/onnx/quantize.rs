@@ -18,7 +18,7 @@ rules! {
     onnx_dequantize "`x = DequantizeLinear(q, s, z)` --> `x = (q - z) * s`" {
         "onnx.DequantizeLinear" => dequantize,
     }
-    onnx_dynamic_quantize "To u8 by the range of the tensor, which is made to hold 0.\n\n\
+    onnx_dynamic_quantize "Quantises to u8 by the range of the tensor, which is widened to hold 0.\n\n\
          `q, s, z = DynamicQuantizeLinear(x)` --> `s = (max x - min x) / 255`, `z = round(-min x / s)`, \
          `q = round(x / s) + z`" {
         "onnx.DynamicQuantizeLinear" => |c| dynamic(c.x(0)),

@@ -9,8 +9,8 @@ use crate::graph::ir::{Arg, ReduceOp, ScanOp};
 use crate::index::Ix;
 
 rules! {
-    onnx_reduce "Over axes, by default all. An empty list means all too, or none where `noop_with_empty_axes`; the function \
-         of the elements and of the result is applied all the same.\n\n\
+    onnx_reduce "Reduces axes, by default all. An empty list means all too, or none with `noop_with_empty_axes`; the functions \
+         of the elements and of the result are applied all the same.\n\n\
          `y = ReduceL2(x)` --> `s = reduce sum x*x`, `y = sqrt s`" {
         "onnx.ReduceSum" => |c| reduce(c, |x, over| over.sum(x)),
         "onnx.ReduceMean" => |c| reduce(c, |x, over| match over.axes.is_empty() {

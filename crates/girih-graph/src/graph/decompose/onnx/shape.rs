@@ -8,11 +8,11 @@ use crate::graph::{Attr, Elem};
 use crate::index::{Cmp, Ix};
 
 rules! {
-    onnx_shape "The extents of a tensor, or their product, as i64: known when the model is compiled up to its symbols.\n\n\
+    onnx_shape "The extents of a tensor, or their product, as i64: they are known, up to symbols, when the model is compiled.\n\n\
          `y = Shape(x)` --> `y = constant or index of the extents`" {
         "onnx.Shape" | "onnx.Size" => old(shape),
     }
-    onnx_reshape "The elements in another shape; 0 keeps an extent (unless `allowzero`), -1 is what is left.\n\n\
+    onnx_reshape "The elements in another shape; 0 keeps an extent (unless `allowzero`), -1 stands for the rest.\n\n\
          `y = Reshape(x, shape)` --> `y = map x`\n\n\
          Refuses a shape that depends on the elements of an input." {
         "onnx.Reshape" | "onnx.Flatten" => old(reshape),
@@ -38,7 +38,7 @@ rules! {
     onnx_identity "`y = Identity(x)` --> `y = x`" {
         "onnx.Identity" | "onnx.OptionalGetElement" => old(|_, call| Ok(vec![call.arg(0)?])),
     }
-    onnx_has_element "Whether an optional operand is there.\n\n`y = OptionalHasElement(x)` --> `y = constant`" {
+    onnx_has_element "True if an optional operand is given.\n\n`y = OptionalHasElement(x)` --> `y = constant`" {
         "onnx.OptionalHasElement" => old(|b, call| Ok(vec![b.int_constant(Elem::BOOL, &[], &[call.opt(0).is_some().into()])])),
     }
     onnx_blocks "Moves blocks of pixels between channels and the plane.\n\n\
@@ -111,7 +111,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     match open[..] {
         [] => {}
         [d] => {
-            // What is kept, which may be empty, has no part in it.
+            // The extents that are kept, which may be 0, do not count.
             let without = |list: &[Ix]| -> Vec<Ix> {
                 let others = list.iter().enumerate().filter(|(at, n)| !kept.contains(at) && !n.is_const(-1));
                 others.map(|(_, n)| n.clone()).collect()

@@ -21,7 +21,7 @@ rules! {
          `y0, y1 = Split(x)` --> `y0 = map x[..]`, `y1 = map x[.. + n0]`" {
         "onnx.Split" => old(split),
     }
-    onnx_slice "Every step-th element of ranges, which may run backwards and are cut to what is there.\n\n\
+    onnx_slice "Every step-th element of ranges, which may run backwards and are cut to the extents.\n\n\
          `y = Slice(x)` --> `y = map x[start + i0*step, ..]`\n\n\
          Refuses bounds that depend on the elements of an input, and symbolic ones of unknown sign." {
         "onnx.Slice" => old(slice),

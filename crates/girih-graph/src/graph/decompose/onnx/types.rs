@@ -9,15 +9,15 @@ use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp};
 
 rules! {
-    onnx_cast "Another element type: floats round to nearest even. To integers they are truncated in 32 or 64 bits, and narrower \
-         ones take the last bits: -1 is 255 of eight, infinity and NaN are the least integer. 8-bit floats stay within \
+    onnx_cast "Another element type: floats round to nearest even. Floats to integers are truncated in 32 or 64 bits, and narrower \
+         integers take the last bits: -1 is 255 in eight bits; infinity and NaN are the least integer. 8-bit floats stay within \
          their range unless `saturate = 0`.\n\n`y = Cast(x)` --> `y = to x`" {
         "onnx.Cast" | "onnx.CastLike" => old(cast_call),
     }
     onnx_bit_cast "The same bits as another type of the same width.\n\n`y = BitCast(x)` --> `y = bitcast x`" {
         "onnx.BitCast" => old(bit_cast),
     }
-    onnx_strings "The numbers that strings have in a graph, and the strings of numbers.\n\n`y = girih.numbers(x)` --> `y = to x`" {
+    onnx_strings "The numbers that stand for strings in a graph, and the strings that numbers stand for.\n\n`y = girih.numbers(x)` --> `y = to x`" {
         "girih.numbers" => |c| c.x(0).to(Elem::I64),
         "girih.strings" => |c| c.x(0).to(Elem::STRING),
     }

@@ -95,7 +95,7 @@ impl<'a> File<'a> {
             }
             tag::DIV_BY => {
                 let divisor = c.varint("a divisor")?;
-                let [every, along] = optional_pair(c, "what div_by is given")?;
+                let [every, along] = optional_pair(c, "the assumption div_by")?;
                 Tagged::Assumption(Assumption::DivBy { divisor, every, along })
             }
             tag::SAME_ELEMENTS => {
@@ -103,7 +103,7 @@ impl<'a> File<'a> {
                 Tagged::Assumption(Assumption::SameElements(numbers.collect()))
             }
             tag::BOUNDED => {
-                let [lb, ub] = optional_pair(c, "what bounded is given")?;
+                let [lb, ub] = optional_pair(c, "the assumption bounded")?;
                 Tagged::Assumption(Assumption::Bounded { lb, ub })
             }
             tag::DICTIONARY => Tagged::Dict(self.dictionary(c, depth)?),
@@ -160,7 +160,7 @@ impl<'a> File<'a> {
         match self.tagged(c, depth)? {
             Tagged::Assumption(a) => Ok(a),
             _ => {
-                fail(Code::BadReference, start, c.at(), "what is assumed is neither div_by, same_elements nor bounded")
+                fail(Code::BadReference, start, c.at(), "an assumption is neither div_by, same_elements nor bounded")
             }
         }
     }

@@ -175,8 +175,8 @@ fn bad_operations() {
     assert_eq!(body(&[0x6e, 1, 0, 0]), "E0704 78 version 13.1 has no `atan2` (0x6e)");
     assert_eq!(body(&[0x06, 1, 13, 0]), "E0704 80 version 13.1 has no attribute with tag 13");
     assert_eq!(body(&[0x06, 1, 3, 2, 0]), "E0706 81 expected 0 or 1 for a truth value, found 2");
-    assert_eq!(body(&[0x06, 1, 3, 1, 0]), "E0705 80 what is assumed is neither div_by, same_elements nor bounded");
-    assert_eq!(body(&[0x06, 1, 12, 4, 0]), "E0706 81 what bounded is given has unknown flags, 0x4");
+    assert_eq!(body(&[0x06, 1, 3, 1, 0]), "E0705 80 an assumption is neither div_by, same_elements nor bounded");
+    assert_eq!(body(&[0x06, 1, 12, 4, 0]), "E0706 81 the assumption bounded has unknown flags, 0x4");
     assert_eq!(body(&[0x26, 1, 1, 0]), "E0707 81 `extract` has 0 operands");
     assert_eq!(body(&[0x32, 0, 0, 1, 1, 0, 0]), "E0707 81 `if` has 1 region, not 2");
     assert_eq!(body(&[0x32, 0, 0, 2, 2, 0, 0]), "E0707 82 a region of `if` has 2 blocks, not 1");
