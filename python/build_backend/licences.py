@@ -28,7 +28,7 @@ def crates(root, target=None):
         if at in seen:
             continue
         seen.add(at)
-        # What only builds or tests a crate is not in the files.
+        # Crates that only build or test another are not in the files.
         linked = [d["pkg"] for d in nodes[at]["deps"] if any(k["kind"] is None for k in d["dep_kinds"])]
         left += [d for d in linked if not is_macro(packages[d])]
     others = [packages[i] for i in seen if packages[i]["source"]]

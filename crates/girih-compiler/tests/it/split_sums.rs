@@ -93,7 +93,7 @@ fn products_of_one_kernel_keep_every_bit() {
     check("split_matmul_k", text, &["split_k=3"], &[], 4);
 }
 
-/// Products of drawn shapes and types, few of which parts divide, with what may stand around them.
+/// Products of drawn shapes and types that the parts rarely divide, alone and with other operations around them.
 #[test]
 fn drawn_products_keep_every_bit() {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
