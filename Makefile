@@ -3,7 +3,7 @@ PYTHON ?= python3
 GIRIH := target/release/girih
 # The packages that `cargo build` means, named where another joins them: alone it would ask for other features of libraries, and
 # all that depends on these would be compiled anew.
-OURS := -p girih -p girih-cli -p girih-compiler -p girih-macros -p girih-shim
+OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p girih-schedule -p girih-kernel -p girih-compiler -p girih-macros -p girih-shim
 
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
@@ -18,8 +18,11 @@ test: lint readme unit cuda python operations-part cutile-part triton-part bytec
 
 # While you work: unit tests of one folder of the compiler, every diagnostic, and some random programs. `make quick LAYER=kernel`.
 LAYER ?= tile
+CRATE = $(firstword $(foreach c,base tile-ir graph schedule kernel compiler,$(if $(wildcard crates/girih-$(c)/src/$(LAYER)),girih-$(c))))
 quick:
-	cargo test --quiet --workspace --lib --test it -- $(LAYER):: diagnostics:: layering::
+	$(if $(CRATE),,$(error LAYER=$(LAYER) names no folder of crates/girih-*/src; try LAYER=tile))
+	cargo test --quiet -p $(CRATE) --lib -- $(LAYER)::
+	cargo test --quiet -p girih-compiler -p girih-cli --test it -- diagnostics:: layering::
 	cargo run --quiet -p girih-random -- --count 50
 
 # The first command of the README, word for word.

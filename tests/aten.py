@@ -212,7 +212,7 @@ def check(binary, device, cases, folder):
 def handles():
     """The operations of ATen that the decomposition rules declare to handle."""
     names = set()
-    for path in sorted((ROOT / "crates/girih-compiler/src/graph/decompose").rglob("*.rs")):
+    for path in sorted((ROOT / "crates/girih-graph/src/graph/decompose").rglob("*.rs")):
         for table in re.findall(r"^rules! \{(.*?)^\}", path.read_text(), re.S | re.M):
             names |= set(re.findall(r'"aten\.([A-Za-z0-9_]+)"\s*(?:\||=>)', table))
     return names

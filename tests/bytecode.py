@@ -215,7 +215,7 @@ def outside(checker):
 
 def own_texts(checker):
     """Yields (what, complaint or None): our own texts assembled at the first version that expresses them and at the newest."""
-    texts = sorted((ROOT / "examples").rglob("*.mlir")) + [ROOT / "crates/girih-compiler/src/cuda_tile/testdata/nvidia.mlir"]
+    texts = sorted((ROOT / "examples").rglob("*.mlir")) + [ROOT / "crates/girih-tile-ir/src/cuda_tile/testdata/nvidia.mlir"]
     for text in texts:
         taken = 0
         for version in WRITTEN:

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CRATES = ["girih-compiler", "girih-macros", "girih", "girih-cli"]
+CRATES = ["girih-base", "girih-tile-ir", "girih-graph", "girih-schedule", "girih-kernel", "girih-compiler", "girih-macros", "girih", "girih-cli"]
 
 
 def run(*command, cwd=ROOT, **options):
@@ -29,7 +29,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder) / "project"
         run("cargo", "new", "--quiet", "--vcs", "none", project)
-        patches = [f'{crate} = {{ path = "{packages[crate]}" }}' for crate in CRATES[:3]]
+        patches = [f'{crate} = {{ path = "{packages[crate]}" }}' for crate in CRATES[:-1]]
         with (project / "Cargo.toml").open("a") as f:
             f.write("\n[patch.crates-io]\n" + "\n".join(patches) + "\n")
         run("cargo", "add", "--quiet", "girih", "--path", packages["girih"], cwd=project)

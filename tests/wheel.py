@@ -2,7 +2,7 @@
 
     tests/wheel.py dist/girih-0.1.0-cp310-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl
 
-1. Its programs and libraries need no more than its name says (auditwheel).
+1. Its programs and libraries need no more than its name says (auditwheel), and the licences of all crates in them come along.
 2. It installs into an empty environment in an empty folder, where the command, the package and the stand-in for the
    driver run, and the first example of the README.
 3. Where PATH has no C compiler, a kernel says which package brings one.
@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,6 +27,7 @@ COMPILERS = ["cc", "gcc", "clang", "zig", "cargo", "rustc"]
 def main(wheel):
     wheel = Path(wheel).resolve()
     audit(wheel)
+    licences(wheel)
     with tempfile.TemporaryDirectory() as folder:
         machine = Machine(Path(folder))
         machine.pip("install", str(wheel))
@@ -69,6 +71,14 @@ def audit(wheel):
     have, say = (tuple(map(int, m.groups())) for m in (found, named))
     assert have <= say, f"its files need manylinux {have}, its name says {say}\n{told}"
     print(f"ok  needs {have[0]}.{have[1]} of glibc, says {say[0]}.{say[1]}")
+
+
+def licences(wheel):
+    with zipfile.ZipFile(wheel) as files:
+        told = files.read("girih/bin/THIRD-PARTY-LICENSES").decode()
+    for crate in ("blake3", "clap", "pyo3"):
+        assert re.search(rf"^{crate} [0-9.]+: ", told, re.M), told[:2000]
+    print(f"ok  {told.split('-' * 80)[0].count(chr(10)) - 2} crates of others, with their licences")
 
 
 def readme():

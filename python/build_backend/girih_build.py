@@ -14,6 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import licences
 import maturin
 from maturin import (  # noqa: F401
     get_requires_for_build_editable,
@@ -29,6 +30,10 @@ _PLACES = {
     "tileiras": _ROOT / "python/girih/bin/tileiras",
     "girih": _ROOT / "target/wheel-data/scripts/girih",
 }
+
+
+# The terms of the crates that these are made of.
+_LICENCES = _ROOT / "python/girih/bin/THIRD-PARTY-LICENSES"
 
 
 def _target():
@@ -54,6 +59,7 @@ def _place_binaries(target=None):
         fresh = place.with_name(f"{place.name}.new")
         shutil.copy2(built / name, fresh)
         os.replace(fresh, place)
+    _LICENCES.write_text(licences.text(_ROOT, folder or f"{platform.machine()}-unknown-linux-gnu"))
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

@@ -6,7 +6,7 @@ import re
 from . import formats as F
 from .program import Program
 
-TABLE = pathlib.Path(__file__).resolve().parents[2] / "crates/girih-compiler/src/cuda_tile/ops/table.rs"
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "crates/girih-tile-ir/src/cuda_tile/ops/table.rs"
 
 MOVABLE = [d for d in F.NUMBERS if d != "f4E2M1FN"]
 # Element types by operation; an operation without element types has the empty list.

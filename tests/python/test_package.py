@@ -23,6 +23,20 @@ def test_its_programs_run():
     assert shown.returncode == 0 and "irih" in shown.stdout
 
 
+def test_licences_of_all_linked_crates_come_along(monkeypatch):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    monkeypatch.syspath_prepend(root / "python/build_backend")
+    import licences
+
+    told = licences.text(root, "x86_64-unknown-linux-gnu")
+    listed = told.split("-" * 80)[0].splitlines()[2:]
+    named = {line.split()[0] for line in listed if line}
+    # Linked by the module, by the driver library, by the command; not by anything.
+    assert {"pyo3", "blake3", "clap"} <= named and not named & {"pyo3-build-config", "syn", "windows-sys", "girih"}
+    assert all(": see its text" not in line for line in listed), told[:4000]
+    assert "Permission is hereby granted, free of charge" in told and "Apache License" in told
+
+
 def test_a_folder_named_by_the_environment_goes_first(tmp_path, monkeypatch):
     (tmp_path / "libcuda.so.1").write_text("")
     monkeypatch.setenv("GIRIH_LIBRARY_DIR", str(tmp_path))

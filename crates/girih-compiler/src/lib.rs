@@ -1,19 +1,14 @@
 //! The Girih tile compiler.
 //!
-//! Text and bytes in, text and bytes out: this crate holds no `unsafe` code, performs no I/O, starts no threads and
-//! reads no clock, so the same input always gives the same output. Modules are in the order in which data flows
-//! through them; each imports only modules that come before it (a test reads the imports).
+//! Text and bytes in, text and bytes out: the crates of the compiler hold no `unsafe` code, perform no I/O, start no
+//! threads and read no clock, so the same input always gives the same output. This one puts the layers of the others,
+//! which it shows as its own modules, one behind the other: `pipeline`.
 #![forbid(unsafe_code)]
 
-pub mod base;
-pub mod num;
-pub mod index;
-pub mod cuda_tile;
-pub mod ttir;
-pub mod graph;
-pub mod source;
-pub mod loops;
-pub mod tile;
-pub mod kernel;
-pub mod emit;
+pub use girih_base::{base, index, num};
+pub use girih_graph::{graph, source};
+pub use girih_kernel::{emit, kernel};
+pub use girih_schedule::{loops, tile};
+pub use girih_tile_ir::{cuda_tile, ttir};
+
 pub mod pipeline;

@@ -93,7 +93,7 @@ def main():
             if not given.json:
                 show(done, report["machine"]["limits"][str(done["threads"])])
             if given.output:
-                written(given.output, json.dumps(report, indent=1) + "\n")
+                written(given.output, lines(report))
     if not report["rows"]:
         sys.exit(f"error: no row of {', '.join(given.suites)} holds `{given.filter}`")
     if given.json:
@@ -101,6 +101,21 @@ def main():
     elif given.output:
         print(f"written to {given.output}; `girih bench --report {given.output}` draws it")
     return None
+
+
+def lines(report):
+    """A report as JSON with a line for each row and for each other member; numbers have five digits."""
+
+    def short(value):
+        if isinstance(value, float):
+            return float(f"{value:.5g}")
+        if isinstance(value, dict):
+            return {k: short(v) for k, v in value.items()}
+        return [short(v) for v in value] if isinstance(value, list) else value
+
+    members = [f' "{name}": {json.dumps(short(report[name]))}' for name in report if name != "rows"]
+    rows = ",\n".join("  " + json.dumps(short(row)) for row in report["rows"])
+    return "{\n" + ",\n".join([*members, f' "rows": [\n{rows}\n ]']) + "\n}\n"
 
 
 def of_suite(suite, device, text, who, counts, rounds):

@@ -210,7 +210,7 @@ class Model:
         return self._compiled.model.explain(full)
 
     def save(self, path) -> None:
-        """Writes the graph (without the weights) as JSON; `crates/girih-compiler/src/source/torch` describes it."""
+        """Writes the graph (without the weights) as JSON; `crates/girih-graph/src/source/torch` describes it."""
         with open(path, "w") as file:
             file.write(self._compiled.text)
 

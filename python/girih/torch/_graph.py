@@ -1,4 +1,4 @@
-"""FX graphs of ATen operations as the JSON that Girih reads (`crates/girih-compiler/src/source/torch`).
+"""FX graphs of ATen operations as the JSON that Girih reads (`crates/girih-graph/src/source/torch`).
 
 In: a `torch.fx.Graph` whose nodes have fake tensors as ``meta["val"]``. Out: a `Document`, which says for each node of
 the JSON which FX node it is, and which nodes cannot be written at all.

@@ -24,7 +24,7 @@ from ._extents import OPERATIONS, Inexpressible
 
 __all__ = ["Scalars"]
 
-# The greatest magnitude of a symbol, as in `crates/girih-compiler/src/graph/ir.rs`.
+# The greatest magnitude of a symbol, as in `crates/girih-graph/src/graph/ir.rs`.
 LIMIT = 1 << 40
 
 

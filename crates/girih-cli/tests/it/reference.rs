@@ -46,7 +46,7 @@ fn operations() {
     let mut text = "\
 # Operations
 
-Made from the table in `crates/girih-compiler/src/cuda_tile/ops/table.rs`; `girih ops NAME` shows one page. In the text
+Made from the table in `crates/girih-tile-ir/src/cuda_tile/ops/table.rs`; `girih ops NAME` shows one page. In the text
 forms `%x` is an operand, `$a` an attribute, `{x}` the type of `x`; `?` marks what may be absent and `*` what may be many.
 `{x|y}` is one type that both have, and `{x~}` one type for a whole list, or one for each of it.
 "
@@ -69,7 +69,7 @@ fn functions_of_expressions() {
     let mut text = "\
 # What expressions support
 
-Made from the tables in `crates/girih-compiler/src/source/expr`; `girih compile -c help` prints the names.
+Made from the tables in `crates/girih-graph/src/source/expr`; `girih compile -c help` prints the names.
 [Another page](expressions.md) describes how texts are written.
 "
     .to_string();

@@ -17,8 +17,10 @@ use girih_compiler::graph::parse::{check, no_data, parse};
 use girih_compiler::graph::print::{data_of, print};
 use girih_compiler::graph::{Graph, Op};
 
-const FILES: [&str; 2] =
-    [include_str!("../../src/graph/testdata/all.torch"), include_str!("../../src/graph/testdata/layer.tensor")];
+const FILES: [&str; 2] = [
+    include_str!("../../../girih-graph/src/graph/testdata/all.torch"),
+    include_str!("../../../girih-graph/src/graph/testdata/layer.tensor"),
+];
 
 struct Rng(u64);
 

@@ -41,7 +41,7 @@ fn the_example_is_followed_from_stage_to_stage() {
 
 #[test]
 fn the_grammar_is_the_printers() {
-    let source = include_str!("../../src/graph/print.rs");
+    let source = include_str!("../../../girih-graph/src/graph/print.rs");
     let doc: String = source
         .lines()
         .map_while(|l| l.strip_prefix("//!"))

@@ -14,10 +14,35 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The modules of `lib.rs`, in order.
-fn order(src: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(src.join("lib.rs")).unwrap();
-    text.lines().filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';').map(String::from)).collect()
+/// The crates of the compiler: each uses only those before it.
+const CRATES: [&str; 6] =
+    ["girih-base", "girih-tile-ir", "girih-graph", "girih-schedule", "girih-kernel", "girih-compiler"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The modules of all crates, in order, each with its folder.
+fn modules() -> Vec<(String, PathBuf)> {
+    let of = |name: &str| {
+        let src = root().join(name).join("src");
+        let text = std::fs::read_to_string(src.join("lib.rs")).unwrap();
+        let names = text.lines().filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';'));
+        names.map(|m| (m.to_string(), src.join(m))).collect::<Vec<_>>()
+    };
+    CRATES.into_iter().flat_map(of).collect()
+}
+
+/// A file of one of the modules.
+fn file(path: &str) -> PathBuf {
+    let module = path.split('/').next().unwrap();
+    let (_, folder) = modules().into_iter().find(|(m, _)| m == module).unwrap();
+    folder.parent().unwrap().join(path)
+}
+
+/// A path as it is said: from the folder of all crates on.
+fn said(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
 }
 
 /// Every module that a file's code names as `crate::module` (also inside `crate::{a, b}`), tests left out.
@@ -51,17 +76,17 @@ fn imports(text: &str, modules: &[String]) -> Vec<(usize, String)> {
 
 #[test]
 fn folders_import_only_earlier_ones() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let modules = order(&src);
+    let folders = modules();
+    let modules: Vec<String> = folders.iter().map(|(m, _)| m.clone()).collect();
     assert_eq!(
         modules,
         ["base", "num", "index", "cuda_tile", "ttir", "graph", "source", "loops", "tile", "kernel", "emit", "pipeline"],
-        "lib.rs lists the folders in the order that ARCHITECTURE.md states"
+        "the crates list the folders in the order that ARCHITECTURE.md states"
     );
     let mut wrong = vec![];
-    for (at, module) in modules.iter().enumerate() {
+    for (at, (module, folder)) in folders.iter().enumerate() {
         let mut files = vec![];
-        sources(&src.join(module), &mut files);
+        sources(folder, &mut files);
         for file in files {
             if file.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests")) {
                 continue;
@@ -69,7 +94,7 @@ fn folders_import_only_earlier_ones() {
             let text = std::fs::read_to_string(&file).unwrap();
             for (line, import) in imports(&text, &modules) {
                 if modules.iter().position(|m| *m == import).unwrap() > at {
-                    let file = file.strip_prefix(&src).unwrap().display();
+                    let file = said(&file);
                     wrong.push(format!("{file}:{line}: `{module}` imports `{import}`, which stands after it"));
                 }
             }
@@ -106,39 +131,37 @@ fn reads<'a>(text: &'a str, fields: &BTreeSet<&str>) -> Vec<(usize, &'a str)> {
 /// `tile`, which nothing before it may import. Nor do the folders before it read a field that only a target has.
 #[test]
 fn nothing_above_tile_ir_knows_a_target() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let modules = order(&src);
-    let at = |name: &str| modules.iter().position(|m| m == name).unwrap();
-    let before: Vec<&String> = modules.iter().take(at("tile")).collect();
-    assert!(["graph", "source", "loops"].iter().all(|m| before.iter().any(|b| b == m)));
+    let folders = modules();
+    let before: Vec<_> = folders.iter().take_while(|(m, _)| m != "tile").collect();
+    assert!(["graph", "source", "loops"].iter().all(|m| before.iter().any(|(b, _)| b == m)));
     let mut texts = vec![];
-    for module in before {
+    for (_, folder) in before {
         let mut files = vec![];
-        sources(&src.join(module), &mut files);
+        sources(folder, &mut files);
         texts.extend(files.into_iter().map(|file| (std::fs::read_to_string(&file).unwrap(), file)));
     }
-    let target = std::fs::read_to_string(src.join("tile/target.rs")).unwrap();
+    let target = std::fs::read_to_string(file("tile/target.rs")).unwrap();
     let elsewhere: BTreeSet<&str> =
         texts.iter().flat_map(|(text, _)| [declared(text, "pub "), declared(text, "")]).flatten().collect();
     let own: BTreeSet<&str> = declared(&target, "pub ").difference(&elsewhere).copied().collect();
     // Were there none, nothing would be looked for.
     assert!(own.len() >= 8, "{own:?}");
     let mut files = vec![];
-    sources(&src.join("tile"), &mut files);
+    sources(&file("tile"), &mut files);
     let used = files.iter().map(|f| reads(&std::fs::read_to_string(f).unwrap(), &own).len()).sum::<usize>();
     assert!(used > 20, "rules read what a target has: {used}");
     let mut wrong = vec![];
-    for (text, file) in &texts {
+    for (text, path) in &texts {
         for (line, read) in reads(text, &own) {
-            wrong.push(format!("{}:{line}: {}", file.strip_prefix(&src).unwrap().display(), read.trim()));
+            wrong.push(format!("{}:{line}: {}", said(path), read.trim()));
         }
         // The dialect has hints for targets by name.
-        let hints = file.starts_with(src.join("cuda_tile"));
+        let hints = path.starts_with(file("cuda_tile"));
         let targets = girih_compiler::tile::target::Target::NAMES.iter().filter(|name| !hints && **name != "cpu");
         for name in targets {
             let code = text.find("#[cfg(test)]").map_or(&text[..], |end| &text[..end]);
             if code.lines().any(|l| !l.trim_start().starts_with("//") && l.contains(&format!("\"{name}\""))) {
-                wrong.push(format!("{} names the target {name}", file.strip_prefix(&src).unwrap().display()));
+                wrong.push(format!("{} names the target {name}", said(path)));
             }
         }
     }
@@ -157,8 +180,7 @@ fn a_read_field_is_seen() {
 /// Source is printed from kernels, and kernels have no text but what `Ident` and `Label` made of a user's.
 #[test]
 fn emitted_source_is_made_of_no_user_text() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let read = |file: &str| std::fs::read_to_string(src.join(file)).unwrap();
+    let read = |path: &str| std::fs::read_to_string(file(path)).unwrap();
     let texts = read("kernel/ir.rs") + &read("kernel/kinds.rs");
     let code: String = texts.lines().filter(|l| !l.trim_start().starts_with("//")).collect();
     assert!(code.contains("name: Ident") && code.contains("name: Label") && code.contains("Text: Quoted"));
@@ -166,12 +188,12 @@ fn emitted_source_is_made_of_no_user_text() {
         assert!(!code.contains(text), "kernel IR has text of another kind: {text}");
     }
     for made in ["kernel/ident.rs", "base/label.rs"] {
-        let text = std::fs::read_to_string(src.join(made)).unwrap();
+        let text = std::fs::read_to_string(file(made)).unwrap();
         assert!(text.contains("(String);") && !text.contains("(pub String)") && !text.contains("impl From<"), "{made}");
     }
     let mut files = vec![];
-    sources(&src.join("emit"), &mut files);
-    let modules = order(&src);
+    sources(&file("emit"), &mut files);
+    let modules: Vec<String> = modules().into_iter().map(|(m, _)| m).collect();
     let allowed = ["num", "index", "emit"];
     for file in files.iter().filter(|f| !f.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests"))) {
         let text = std::fs::read_to_string(file).unwrap();
@@ -201,9 +223,8 @@ fn a_wrong_import_is_seen() {
 
 #[test]
 fn no_unsafe_and_no_outside_world() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = vec![];
-    sources(&src, &mut files);
+    CRATES.iter().for_each(|name| sources(&root().join(name).join("src"), &mut files));
     let banned = ["std::fs", "std::net", "std::thread", "std::process", "std::time", "std::env"];
     for file in files {
         if file.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests")) {
@@ -215,5 +236,8 @@ fn no_unsafe_and_no_outside_world() {
             assert!(!code.contains(name), "{} uses {name}: the compiler crate does no I/O", file.display());
         }
     }
-    assert!(std::fs::read_to_string(src.join("lib.rs")).unwrap().contains("#![forbid(unsafe_code)]"));
+    for name in CRATES {
+        let text = std::fs::read_to_string(root().join(name).join("src/lib.rs")).unwrap();
+        assert!(text.contains("#![forbid(unsafe_code)]"), "{name}");
+    }
 }

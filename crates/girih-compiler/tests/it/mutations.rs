@@ -344,7 +344,7 @@ fn mistreat(file: &Path, mutants: usize, other: &[u8], tally: &mut Tally) {
 fn broken_text_gives_a_diagnostic_or_a_program() {
     let each = std::env::var("MUTANTS").ok().and_then(|n| n.parse::<usize>().ok());
     let mut work: Vec<(PathBuf, usize)> = vec![];
-    let folders = ["examples", "tests/diagnostics", "crates/girih-compiler/src/cuda_tile/testdata"];
+    let folders = ["examples", "tests/diagnostics", "crates/girih-tile-ir/src/cuda_tile/testdata"];
     for (folder, usual) in folders.into_iter().zip([MUTANTS[0], MUTANTS[1], MUTANTS[0]]) {
         let wanted = each.map_or(usual, |n| (n * usual / MUTANTS[0]).max(1));
         work.extend(files(folder).into_iter().map(|f| (f, wanted)));

@@ -170,7 +170,7 @@ fn case(name: &'static str, text: impl Into<String>, grid: [u32; 3], args: Vec<A
 }
 
 fn golden(name: &str) -> String {
-    let path = format!("{}/../girih-compiler/src/tile/goldens/{name}.tile", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../girih-schedule/src/tile/goldens/{name}.tile", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).expect("the golden file")
 }
 

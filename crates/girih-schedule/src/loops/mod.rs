@@ -1,0 +1,24 @@
+//! Loop IR: loop nests over scalars, and the passes that make and improve them.
+
+pub mod addresses;
+pub mod eval;
+pub mod fuse;
+pub mod ir;
+pub mod lanes;
+pub mod launch_facts;
+pub mod lift;
+pub mod matrix;
+pub mod cluster_block;
+pub mod panels;
+pub mod model;
+pub mod names;
+pub mod parse;
+pub mod print;
+pub mod provenance;
+#[cfg(test)]
+mod text_tests;
+pub mod amx;
+pub mod verify;
+#[cfg(test)]
+mod verify_tests;
+pub mod walk;

@@ -1,0 +1,165 @@
+//! Every primitive on an example: what it makes of it, that this computes the same, and what it refuses.
+
+use super::*;
+use crate::loops::print::Dialect;
+use crate::loops::verify::verify;
+use crate::tile::tests::{case, evaluate};
+use crate::tile::tests::{context, gpu, kernel, text};
+
+const ADD: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for i in 0..3: free\n    for j in 0..20: free\n      \
+                   a: f32 = load x[i*20 + j]\n      b: f32 = a + a\n      store y[i*20 + j] = b\n";
+const SUMS: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for i in 0..3: free\n    local s: f32\n    s = 0.0\n    \
+                    for k in 0..70: reduce combine add(s) from 0.0\n      v: f32 = load x[i*70 + k]\n      a: f32 = s\n      \
+                    b: f32 = a + v\n      s = b\n    t: f32 = s\n    store y[i] = t\n";
+const ROWS: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for i in 0..4: free\n    t: f32 = load x[i]\n    \
+                    for j in 0..50: free\n      store y[i*50 + j] = t\n";
+
+fn one(before: &str, line: &str, ctx: &Context) -> Result<Kernel, String> {
+    let mut k = kernel(before);
+    let line = Line::parse(line).unwrap()?;
+    let step = Step::read(&line, &k)?;
+    // What is printed of a step reads back as the step.
+    let printed = step.line(&k).to_string();
+    assert_eq!(Line::parse(&printed).unwrap().and_then(|line| Step::read(&line, &k)), Ok(step.clone()), "{printed}");
+    step.apply(&mut k, ctx)?;
+    Ok(k)
+}
+
+/// Steps one after the other; every kernel on the way computes what the first one does.
+fn steps(before: &str, lines: &[&str], ctx: &Context, elements: &[u64]) -> String {
+    let mut k = kernel(before);
+    let want = evaluate(&k, &case(before, [1, 1, 1], elements));
+    for line in lines {
+        k = one(&text(&k), line, ctx).unwrap_or_else(|why| panic!("{line}: {why}\n{}", text(&k)));
+        let wrong: Vec<String> = verify(&k, Dialect::Tile).into_iter().map(|d| d.message).collect();
+        assert!(wrong.is_empty(), "{line}: {wrong:?}\n{}", text(&k));
+        let got = evaluate(&k, &case(&text(&k), [1, 1, 1], elements));
+        assert!(got == want, "{line} changes the value\n{}", text(&k));
+    }
+    text(&k)
+}
+
+#[test]
+fn elements_become_threads() {
+    let made = steps(
+        ADD,
+        &["fuse i, j -> n", "split n by 32 guard -> b, t", "bind b to block.x", "bind t to thread"],
+        &gpu(&[]),
+        &[60, 60],
+    );
+    let want = "\
+tile kernel k(x: ptr f32, y: ptr f32) open:
+  for b in 0..2: free block(x)
+    for t in 0..32: free thread
+      mine: i1 = test b*32 + t < 60
+      if mine:
+        a: f32 = load x[b*32 + t]
+        b_1: f32 = a + a
+        store y[b*32 + t] = b_1
+";
+    assert_eq!(made, want);
+}
+
+#[test]
+fn loops_are_cut_and_placed() {
+    let cpu = context();
+    let made = steps(ADD, &["split j by 8 -> j1, j2", "vector j2 by 8"], &cpu, &[60, 60]);
+    assert!(made.contains("for j2 in 0..min(8, 20 - j1*8): free vector(8)"), "{made}");
+    let made = steps(ADD, &["split i by 3 -> io, ii", "unroll ii"], &cpu, &[60, 60]);
+    assert!(made.contains("for io in 0..1: free\n    for ii in 0..3: free unroll"), "{made}");
+    let made = steps(ADD, &["reorder j, i"], &cpu, &[60, 60]);
+    assert!(made.contains("  for j in 0..20: free\n    for i in 0..3: free\n      a: f32"), "{made}");
+    let made = steps(SUMS, &["vector k by 8 x 4"], &cpu, &[210, 3]);
+    assert!(made.contains("for k in 0..70: reduce vector(8) combine add(s) from 0.0 x 4"), "{made}");
+    let made = steps(SUMS, &["split k by 16 -> kt, kk", "vector kk by 4"], &cpu, &[210, 3]);
+    assert!(
+        made.contains("for kt in 0..5: reduce\n")
+            && made.contains("for kk in 0..min(16, 70 - kt*16): reduce vector(4)"),
+        "{made}"
+    );
+    let made = steps(SUMS, &["bind i to block.x", "bind k to thread 32"], &gpu(&[]), &[210, 3]);
+    assert!(
+        made.contains("for i in 0..3: free block(x)") && made.contains("reduce thread combine add(s) from 0.0 x 32"),
+        "{made}"
+    );
+    let made = steps(SUMS, &["enclose -> b"], &gpu(&[]), &[210, 3]);
+    assert!(made.contains("  for b in 0..1: free block(x)\n    for i in 0..3: free\n"), "{made}");
+}
+
+#[test]
+fn what_stands_before_a_loop_goes_in_and_comes_out() {
+    let made = steps(ROWS, &["sink j"], &context(), &[4, 200]);
+    assert!(made.contains("    for j in 0..50: free\n      t: f32 = load x[i]\n"), "{made}");
+    let back = steps(&made.replace("tile kernel", "loop kernel"), &["hoist j"], &context(), &[4, 200]);
+    assert!(back.contains("    t: f32 = load x[i]\n    for j in 0..50: free\n"), "{back}");
+}
+
+/// Any size cuts any loop, and any of the two orders of cutting and fusing computes the same.
+#[test]
+fn sizes_of_all_kinds_leave_the_value() {
+    for size in [1, 2, 3, 7, 19, 20, 21, 64] {
+        for guard in ["", " guard"] {
+            let split = format!("split j by {size}{guard} -> a, c");
+            steps(ADD, &[&split], &context(), &[60, 60]);
+            let split = format!("split n by {size}{guard} -> a, c");
+            steps(ADD, &["fuse i, j -> n", &split], &context(), &[60, 60]);
+        }
+        steps(SUMS, &[&format!("split k by {size} -> a, c")], &context(), &[210, 3]);
+    }
+}
+
+#[test]
+fn what_is_not_legal_is_refused_with_a_reason() {
+    let cpu = context();
+    let stored = ROWS.replace("load x[i]", "load y[i]");
+    let triangle = ADD.replace("0..20", "0..i");
+    for (before, line, ctx, why) in [
+        (ADD, "unrol j", &cpu, "unknown primitive `unrol`; did you mean `unroll`?"),
+        (ADD, "unroll q", &cpu, "unknown loop `q`; "),
+        (ADD, "unroll", &cpu, "expected the name of a loop behind `unroll`"),
+        (ADD, "unroll j:2", &cpu, "there are 1 loops of the name `j`"),
+        (ADD, "split j by 0 -> a, c", &cpu, "a whole number from 1 on, found `0`"),
+        (ADD, "split j by 99999999999 -> a, c", &cpu, "a whole number from 1 on, found `99999999999`"),
+        (ADD, "split j by 4 -> a", &cpu, "expected `->` and the names of the two loops that it makes"),
+        (ADD, "split j by 4 garud -> a, c", &cpu, "unexpected `garud`; the words here are guard"),
+        (SUMS, "split k by 4 guard -> a, c", &cpu, "a reduction has no iteration that does nothing"),
+        (ADD, "vector j by 3", &cpu, "3 x 1 are no powers of two"),
+        (ADD, "vector i by 4", &cpu, "it runs in order, is placed already, or holds other loops"),
+        (ADD, "bind j to block.x", &cpu, "a loop stands around it that is none over blocks"),
+        (ADD, "bind j to block.w", &cpu, "unknown place `block.w`; did you mean `block.x`?"),
+        (ADD, "bind i to thread 64", &cpu, "it is no reduction that 64 threads could share"),
+        (ADD, "bind i to thread", &cpu, "a block at most"),
+        (SUMS, "bind i to thread", &cpu, "a block at most"),
+        (ADD, "fuse j, i -> n", &cpu, "they are not free loops that stand in each other and in that order"),
+        (SUMS, "reorder i, k", &cpu, "they are not free loops that stand in each other"),
+        (&triangle, "reorder j, i", &cpu, "a loop ends where one says that would stand in it"),
+        (ADD, "sink j", &cpu, "nothing stands before it"),
+        (&stored, "sink j", &cpu, "what stands before it is not the same when it is done again"),
+        (ADD, "hoist j", &cpu, "nothing stands first in it that is the same for all its iterations"),
+        (ADD, "pipeline i by 3", &cpu, "it is no loop that runs in order around stages"),
+        (ADD, "pipeline i by 65", &cpu, "a pipeline has from 1 to 64 slots, not 65"),
+        (SUMS, "pad s by 1", &cpu, "it has no rows in shared memory"),
+        (SUMS, "swizzle s by 128", &cpu, "TMA does not fill it"),
+        (SUMS, "fill s by async", &cpu, "has no copies that go on by themselves"),
+        (ADD, "tensorize i as warpgroup", &cpu, "it is not the outermost loop of a product that warps compute"),
+        (ADD, "group i by 8", &cpu, "it is no loop over blocks"),
+        (ADD, "persist i by 8", &cpu, "it is not the outermost loop of the only nest of blocks"),
+        (ADD, "cluster i by 2", &cpu, "it is not the innermost loop over the blocks of a pipeline"),
+    ] {
+        let said = one(before, line, ctx).map(|k| text(&k)).unwrap_err();
+        assert!(said.contains(why), "{line}: {said}");
+    }
+    // A launched kernel has its grid.
+    let launched = ADD.replace(" open", "");
+    assert_eq!(one(&launched, "bind i to block.x", &cpu).unwrap_err(), "the launch gives the grid");
+}
+
+#[test]
+fn every_primitive_has_a_form_that_reads() {
+    for p in ALL {
+        let line = Line { targets: vec!["q".into()], ..Line::new(p.word, vec![], &[], &[]) };
+        let said = Step::read(&line, &kernel(ADD)).map(|_| ()).unwrap_err();
+        assert!(!said.contains("unknown primitive"), "{}: {said}", p.word);
+        assert!(p.doc.ends_with('.') && !p.form.is_empty(), "{}", p.word);
+    }
+}
