@@ -99,7 +99,7 @@ def alpha(g):
     x = g.pick("n")
     y = g.partner(x) if g.rng.random() < 0.7 else g.number()
     k = g.any_integer() if g.rng.random() < 0.7 else g.number()
-    # PyTorch rounds `x + alpha*y` once in whole vectors, and twice in what is left of a row where `y` is a number.
+    # PyTorch rounds `x + alpha*y` once in whole vectors, and twice in the rest of a row where `y` is a number.
     rounds = any(g.value(a).is_floating_point() for a in (x, y) if a in g.values) or "." in str(k)
     return value(g, f"torch.{g.rng.choice(('add', 'sub', 'rsub'))}({x}, {y}, alpha={k})", rounds)
 

@@ -15,7 +15,7 @@ import triton  # noqa: E402
 
 
 def first_alone(init):
-    """Of the configurations that a kernel is tuned over, the first: most differ in numbers of warps and stages, which change nothing here."""
+    """Keeps the first of the configurations that a kernel is tuned over: most differ in numbers of warps and stages, which change nothing here."""
 
     def with_one(self, fn, arg_names, configs, *args, **options):
         init(self, fn, arg_names, configs[:1], *args, **options)

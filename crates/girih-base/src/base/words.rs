@@ -16,7 +16,7 @@ const MESSAGE_ENDS: (usize, usize) = (3_000, 1_000);
 /// in their middle.
 ///
 /// ```
-/// use girih_compiler::base::words::shorten;
+/// use girih_base::base::words::shorten;
 /// let name = "x".repeat(1_000_000);
 /// let message = shorten(&format!("unknown entry `{name}`")).into_owned();
 /// assert!(message.starts_with("unknown entry `xxx") && message.contains("...(999740 characters left out)..."));

@@ -83,14 +83,13 @@ impl Choices {
     }
 }
 
+/// Words of a key, and the arrays of the arguments as they were found.
+type Key = (Vec<u64>, Vec<Option<Look>>);
+
 impl Choices {
     /// The words that calls of one key share: element types, values of the key and arguments by name; and the arrays as they were
     /// found. None for calls that Python has to look at.
-    fn key(
-        &self,
-        args: &Bound<'_, PyTuple>,
-        kwargs: &Bound<'_, PyDict>,
-    ) -> PyResult<Option<(Vec<u64>, Vec<Option<Look>>)>> {
+    fn key(&self, args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<Option<Key>> {
         let py = args.py();
         let name_of = self.dispatcher.get().name_of(py).clone();
         let mut words = Collected::with_room(2 * args.len());

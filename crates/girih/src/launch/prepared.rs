@@ -111,16 +111,16 @@ impl Fit {
 
     /// The same launch on other memory: equal scalars, equal lengths, and as much of each array before its first element.
     fn is_alike(&self, grid: [u32; 3], bound: &Bound<'_>, overlap: bool) -> bool {
-        let here = self.slots.iter().zip(&self.extents);
-        let there = bound.slots.iter().zip(&bound.extents);
-        let alike = |((slot, extent), (other, of_other)): ((&u64, &Option<Extent>), (&u64, &Option<Extent>))| match (
+        let here = self.slots.iter().copied().zip(self.extents.iter().copied());
+        let there = bound.slots.iter().copied().zip(bound.extents.iter().copied());
+        let alike = |(slot, extent): (u64, Option<Extent>), (other, of_other): (u64, Option<Extent>)| match (
             extent, of_other,
         ) {
             (None, None) => slot == other,
             (Some(a), Some(b)) => a.bytes == b.bytes && slot.wrapping_sub(a.start) == other.wrapping_sub(b.start),
             _ => false,
         };
-        self.grid == grid && self.overlap == overlap && here.zip(there).all(alike)
+        self.grid == grid && self.overlap == overlap && here.zip(there).all(|(a, b)| alike(a, b))
     }
 
     fn remember(&mut self, bound: &Bound<'_>) {

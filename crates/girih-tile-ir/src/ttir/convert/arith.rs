@@ -253,7 +253,7 @@ fn chopped(c: &mut Conv, v: ValueId, from: DType, to: DType) -> ValueId {
     let one = c.fill(&shape, DType::I8, 1);
     let mut before = c.same(Opcode::SubI, &[code, one]);
     if matches!(to, DType::F8E4M3FNUZ | DType::F8E5M2FNUZ) {
-        // There is no negative zero.
+        // The format has one zero.
         let (nan, zero) = (c.fill(&shape, DType::I8, 0x80), c.fill(&shape, DType::I8, 0));
         let none = c.integers_compare(Predicate::Equal, Signedness::Signed, before, nan);
         before = c.choose(none, zero, before);

@@ -80,7 +80,7 @@ fn by_name(name: &str) -> Option<Is> {
             let less = c.floats_compare(Predicate::LessThan, rest, half);
             let one = signed_as(c, one, a[0]);
             let next = c.same(Opcode::AddF, &[whole, one]);
-            // What has no fraction, infinities too, is whole.
+            // A number without a fraction is whole, infinities too.
             let far = c.floats_compare(Predicate::Equal, a[0], whole);
             let next = c.choose(less, whole, next);
             c.choose(far, a[0], next)

@@ -80,7 +80,7 @@ fn far(c: &mut Conv, x: ValueId, order: u32, second: bool) -> ValueId {
     let half = like(c, x, FRAC_1_SQRT_2);
     let size = c.times(size, half);
     let v = c.times(v, size);
-    // Infinitely far it is 0, where the angle is no number.
+    // Infinitely far it is 0, where the angle is NaN.
     let (limit, zero) = (like(c, x, f64::INFINITY), like(c, x, 0.0));
     let end = c.floats_compare(Predicate::Equal, x, limit);
     c.choose(end, zero, v)
