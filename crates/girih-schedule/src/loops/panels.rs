@@ -7,7 +7,7 @@
 //! a_s[r*8 + (t//32*16 + t%32//4), k]   f16[128, 64] swizzle(128)   -->   a_s[t//128*64, step*16], strides 0 and 1024
 //! b_s[c//64, k, c%64]                  f16[2, 64, 64] swizzle(128) -->   b_s[0, step*16, 0], transposed, strides 8192 and 1024
 //! ```
-//! A panel's rows are as wide as its swizzle. Strides are those of [`crate::kernel::ir::Panel`].
+//! A panel's rows are as wide as its swizzle. Strides are those of `kernel::ir::Panel`.
 
 use super::ir::*;
 use super::matrix::{Product, Side};
