@@ -7,7 +7,7 @@
 
 use girih_base::{base, index, num};
 use girih_graph::graph;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 use girih_graph::source;
 use girih_tile_ir::cuda_tile;
 

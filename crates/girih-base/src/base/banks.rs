@@ -20,8 +20,8 @@ pub const BANK_BYTES: u64 = 4 * BANKS as u64;
 const NONE: u8 = u8::MAX;
 
 /// Returns where a byte lies after the 16-byte pieces of rows are exchanged, so that pieces of one column are in different
-/// banks. Pieces are exchanged within `swizzle` bytes: 32, 64 or 128, or 0 for no exchange. Byte 0 must lie at a multiple
-/// of `8 * swizzle`.
+/// banks. Pieces are exchanged within `swizzle` bytes: 32, 64 or 128, or 0 for no exchange. The address of
+/// byte 0 must be a multiple of `8 * swizzle`.
 pub fn swizzled(byte: u64, swizzle: u32) -> u64 {
     let pieces = u64::from(swizzle / 16).saturating_sub(1);
     byte ^ (byte >> 7 & pieces) << 4

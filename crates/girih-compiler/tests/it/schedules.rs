@@ -9,10 +9,6 @@ use girih_compiler::tile::primitives::ALL;
 use girih_compiler::tile::schedule::{Schedule, Writer};
 use girih_compiler::tile::target::Target;
 
-fn parse(text: &str) -> Result<Schedule, String> {
-    Schedule::parse("s.txt", text).map_err(|all| all.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("; "))
-}
-
 /// The targets whose schedules differ most.
 fn targets() -> Vec<Target> {
     let gpus = ["sm_80", "sm_90a", "sm_120"].map(|name| Target::named(name).unwrap());
@@ -24,7 +20,7 @@ fn replayed(what: &str, options: &Options, lower: &dyn Fn(&Options, &mut Writer)
     let mut writer = Writer::new(options.context());
     let want = lower(options, &mut writer);
     let written = writer.finish();
-    let schedule = parse(&written).unwrap_or_else(|e| panic!("{what}: {e}\n{written}"));
+    let schedule = fails(Schedule::parse(what, &written));
     let with = Options { schedule: Some(schedule.into()), ..options.clone() };
     let mut writer = Writer::new(with.context());
     let got = lower(&with, &mut writer);

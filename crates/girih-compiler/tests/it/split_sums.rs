@@ -2,37 +2,20 @@
 
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::rule::Log;
-use girih_compiler::graph::{ConstData, Elem, Graph, decompose};
+use girih_compiler::graph::{ConstData, Elem};
 use girih_compiler::kernel::sim;
-use girih_compiler::loops::model::{self, Plan, eval};
-use girih_compiler::loops::print::{Dialect, print};
-use girih_compiler::loops::verify::verify;
+use girih_compiler::loops::model::eval;
 use girih_compiler::num::eval::apply;
 use girih_compiler::num::op::Rounding;
 use girih_compiler::num::{DType, ScalarOp};
 use girih_compiler::pipeline;
-use girih_compiler::source::expr;
 use girih_compiler::tile::target::Target;
-use girih_compiler::tile::tests::gpu;
+use girih_compiler::tile::tests::{OfPlans, gpu, plan_of, split_by};
 use girih_compiler::tile::{Context, plan_rules};
 
-fn plan_of(text: &str) -> (Graph, Plan) {
-    let torch = expr::evaluate(text, &[]).unwrap().graph;
-    let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
-    let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
-    (graph, plan)
-}
-
-/// Runs the rule of a name on a plan and checks each step of the result.
-fn split(name: &str, plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
-    let rule = plan_rules(&ctx.target).list.into_iter().find(|r| r.name == name).unwrap();
-    let mut log = Log::default();
-    let out = (rule.run)(plan, ctx, &mut log);
-    for step in out.iter().flat_map(|p| &p.steps) {
-        let text = print(&step.kernel, Dialect::Loop);
-        assert_eq!(verify(&step.kernel, Dialect::Loop), [], "{text}");
-    }
-    (out, log)
+/// The rule of a name, for the plans of a target.
+fn rule(name: &str, target: &Target) -> OfPlans {
+    plan_rules(target).list.into_iter().find(|r| r.name == name).unwrap().run
 }
 
 /// Small multiples of a quarter, so that every order of summation is exact.
@@ -52,7 +35,7 @@ fn fill(elem: Elem, count: i64, salt: u64) -> Vec<u8> {
 }
 
 /// Runs a model whole, as a rule splits it, and split on the simulator of each GPU: the bits are the same. Gives what the rule did.
-fn check(rule: &str, text: &str, knobs: &[&str], symbols: &[i64], seed: u64) -> Log {
+fn check(name: &str, text: &str, knobs: &[&str], symbols: &[i64], seed: u64) -> Log {
     let (graph, plan) = plan_of(text);
     let given = graph.inputs.iter().enumerate().map(|(at, input)| {
         let value = &graph.values[input.value];
@@ -66,12 +49,12 @@ fn check(rule: &str, text: &str, knobs: &[&str], symbols: &[i64], seed: u64) -> 
     };
     let want = eval::run(&plan, symbols, &inputs, &constants).unwrap();
     let mut log = Log::default();
-    for (at, name) in ["sm_80", "sm_90a", "sm_100a", "sm_120"].into_iter().enumerate() {
-        let ctx = Context { target: Target::named(name).unwrap(), ..gpu(knobs) };
+    for (at, gpu_name) in ["sm_80", "sm_90a", "sm_100a", "sm_120"].into_iter().enumerate() {
+        let ctx = Context { target: Target::named(gpu_name).unwrap(), ..gpu(knobs) };
         let out;
-        (out, log) = split(rule, &plan, &ctx);
+        (out, log) = split_by(rule(name, &ctx.target), &plan, &ctx);
         let out = out.as_ref().unwrap_or(&plan);
-        assert!(eval::run(out, symbols, &inputs, &constants).unwrap() == want, "{text}, split for {name}");
+        assert!(eval::run(out, symbols, &inputs, &constants).unwrap() == want, "{text}, split for {gpu_name}");
         let options = pipeline::Options { target: ctx.target, knobs: ctx.knobs, ..pipeline::Options::default() };
         let schedule = sim::Options::of_seed(seed + at as u64);
         let got = eval::run_with(out, symbols, &inputs, &constants, &mut |step, launch, memory| {
@@ -80,8 +63,8 @@ fn check(rule: &str, text: &str, knobs: &[&str], symbols: &[i64], seed: u64) -> 
                 pipeline::lower_loops(kernel, &options, &mut options.rewrites(), &mut pipeline::Silent).unwrap();
             sim::run(&lowered.kernel, &lowered.tile, launch, memory, &mut Silent, &schedule)?.clean().map(drop)
         });
-        let got = got.unwrap_or_else(|trap| panic!("{text} on {name}, seed {seed}: {}", trap.message));
-        assert!(got == want, "{text} on {name}, seed {seed}: other values");
+        let got = got.unwrap_or_else(|trap| panic!("{text} on {gpu_name}, seed {seed}: {}", trap.message));
+        assert!(got == want, "{text} on {gpu_name}, seed {seed}: other values");
     }
     log
 }

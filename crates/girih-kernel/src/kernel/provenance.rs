@@ -108,8 +108,8 @@ impl Walk<'_> {
     }
 }
 
-/// The operation that the tables give for a statement: that of the value it defines or the loop it opens, or else that
-/// of the first array that it reads or writes.
+/// Looks up the operation of a statement: the operation of the value that it defines or of the loop that it opens, or else
+/// the operation of the first array that it reads or writes.
 fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
     let mut said: Option<Option<SourceId>> = None;
     stmt.parts(&mut |part| {

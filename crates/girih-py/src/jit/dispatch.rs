@@ -135,7 +135,7 @@ pub fn looked_at(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> Option
 }
 
 /// The values outside of a kernel that its specialisations depend on, by where they stand, and the function that compares them with
-/// those of now.
+/// their current values.
 #[derive(FromPyObject)]
 pub struct Outside(Py<PyDict>, Py<PyAny>);
 

@@ -29,8 +29,14 @@ impl OverGrid {
         let py = args.py();
         let dispatcher = self.dispatcher.get();
         let grid = self.grid.bind(py);
-        let nothing = PyDict::new(py);
-        let kwargs = kwargs.unwrap_or(&nothing);
+        let nothing;
+        let kwargs = match kwargs {
+            Some(kwargs) => kwargs,
+            None => {
+                nothing = PyDict::new(py);
+                &nothing
+            }
+        };
         if !dispatcher.takes(py, kwargs) {
             let mut all = vec![grid.clone()];
             all.extend(args.iter());

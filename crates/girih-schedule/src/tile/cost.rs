@@ -284,8 +284,8 @@ pub fn busy(blocks: u64, multiprocessors: u64) -> f64 {
     blocks as f64 / (blocks.div_ceil(multiprocessors).max(1) as f64 * multiprocessors as f64)
 }
 
-/// The number of blocks that fit a multiprocessor at once, and the resource that keeps more out. A block has `threads` threads
-/// of `registers` registers each, and `bytes` bytes of shared memory.
+/// The number of blocks that fit a multiprocessor at once, and the resource that allows no more. A block has `threads` threads,
+/// each thread has `registers` registers, and the block has `bytes` bytes of shared memory.
 pub fn room(target: &Target, gpu: &Gpu, threads: u64, registers: u64, bytes: u64) -> (u64, &'static str) {
     let threads = threads.max(1).next_multiple_of(u64::from(target.axes.lanes.max(1)));
     let shared = target.bytes_of(MemoryKind::Shared).max(u64::from(gpu.shared));

@@ -271,7 +271,7 @@ impl Target {
         bytes.into_iter().enumerate().map(level).collect()
     }
 
-    /// The same machine with this number of workers.
+    /// Returns this target with another number of workers.
     pub fn with_workers(mut self, workers: u32) -> Target {
         self.axes.workers = workers;
         self

@@ -8,12 +8,16 @@ use crate::base::host::Silent;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
 use crate::base::rule::Log;
+use crate::graph::{Graph, decompose};
 use crate::loops::eval::run;
 use crate::loops::ir::*;
+use crate::loops::model::{self, Plan};
 use crate::loops::parse::parse;
 use crate::loops::print::{Dialect, print};
+use crate::loops::verify::verify;
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp, eval};
+use crate::source::expr;
 
 pub fn context() -> Context {
     Context::default()
@@ -164,6 +168,29 @@ pub const GEMM_TRANSPOSED: &str = r#"loop kernel gemm_t(A: ptr f16, B: ptr f16, 
       c: f32 = acc[i1, j1]
       store C[(bx*128 + i1)*128 + j1] = c
 "#;
+
+/// A model in one line, as a graph and as kernels.
+pub fn plan_of(text: &str) -> (Graph, Plan) {
+    let torch = expr::evaluate(text, &[]).unwrap().graph;
+    let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
+    let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
+    (graph, plan)
+}
+
+/// A rule that looks at all kernels of a model.
+pub type OfPlans = fn(&Plan, &Context, &mut Log) -> Option<Plan>;
+
+/// The result of a rule for a plan; asserts that each of its steps is well-formed.
+pub fn split_by(rule: OfPlans, plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
+    let mut log = Log::default();
+    let out = rule(plan, ctx, &mut log);
+    for step in out.iter().flat_map(|p| &p.steps) {
+        let text = print(&step.kernel, Dialect::Loop);
+        assert_eq!(verify(&step.kernel, Dialect::Loop), [], "{text}");
+        assert_eq!(step.args.len(), step.kernel.params.len(), "{text}");
+    }
+    (out, log)
+}
 
 /// Compares with the text kept beside the tests; `BLESS=1` writes it anew.
 #[cfg(test)]

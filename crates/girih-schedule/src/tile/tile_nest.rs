@@ -156,8 +156,8 @@ pub fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
     out
 }
 
-/// The same with assertions: those about values that are computed on the way, and those for which `also` holds, given the
-/// statements that compute their conditions.
+/// Returns the slice with its assertions: the assertions about values that the slice computes, and every assertion for which `also`
+/// is true, given the statements that compute its condition.
 pub fn slice_asserted<'a>(list: &[&'a Stmt], of: ValId, also: &dyn Fn(&Stmt, &[&Stmt]) -> bool) -> Vec<&'a Stmt> {
     let mut wanted = vec![of];
     let mut asserts: Vec<*const Stmt> = vec![];

@@ -152,15 +152,8 @@ impl Printer<'_> {
         let of = cut.of;
         let mut out = std::mem::take(&mut cut.made.out);
         out.open(&format!("{} int32_t girih_{of}_part_{part}(girih_{of}_live *live) {{", super::DIALECT.outlined));
-        let (own, derived) = (
-            &words,
-            prologue.join(
-                "
-",
-            ),
-        );
-        let derived = self::words(&derived);
-        let uses = |word: &str| own.contains(word) || derived.contains(word);
+        let derived: FxHashSet<&str> = prologue.iter().flat_map(|line| self::words(line)).collect();
+        let uses = |word: &str| words.contains(word) || derived.contains(word);
         for (word, ty) in [("args", "const girih_args *const "), ("ctx", "girih_ctx *const ")] {
             if uses(word) {
                 out.line(&format!("{ty}{word} = live->{word};"));
@@ -301,14 +294,11 @@ impl Printer<'_> {
                 Elem::Num(DType::I1) => format!("{slot} & 1"),
                 Elem::Num(_) => format!("({ty}){slot}"),
             };
-            out.push(format!("const {ty} {} = {value};", val.name).replacen(
-                &format!("const {ty} "),
-                &match val.ty.elem {
-                    Elem::Ptr(_) => format!("{ty}const "),
-                    Elem::Num(_) => format!("const {ty} "),
-                },
-                1,
-            ));
+            let declared = match val.ty.elem {
+                Elem::Ptr(_) => format!("{ty}const"),
+                Elem::Num(_) => format!("const {ty}"),
+            };
+            out.push(format!("{declared} {} = {value};", val.name));
         }
         out
     }

@@ -94,8 +94,7 @@ fn innermost(f: &For) -> Option<&For> {
 mod tests {
     use super::run;
     use crate::loops::print::{Dialect, print};
-    use crate::tile::rules::split_matmul_k::tests::{plan_of, split_by};
-    use crate::tile::tests::{context, gpu};
+    use crate::tile::tests::{context, gpu, plan_of, split_by};
 
     #[test]
     fn axes_become_one() {

@@ -357,16 +357,11 @@ fn read_panels(step: &mut Step, plan: &Plan, packed: Vec<(Weight, ArrayId)>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::decompose;
-    use crate::loops::model;
     use crate::loops::verify::verify;
-    use crate::source::expr;
-    use crate::tile::tests::{context, with_knobs};
+    use crate::tile::tests::{context, plan_of, with_knobs};
 
     fn packed(text: &str, ctx: &Context) -> (Plan, Option<Plan>, Log) {
-        let torch = expr::evaluate(text, &[]).unwrap().graph;
-        let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
-        let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
+        let (_, plan) = plan_of(text);
         let mut log = Log::default();
         let out = run(&plan, ctx, &mut log);
         for step in out.iter().flat_map(|p| p.load.iter().chain(&p.steps)) {

@@ -419,39 +419,13 @@ fn pad(kernel: &mut Kernel, v: ValId, conds: &[Cond], list: &mut Vec<Stmt>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::graph::{Graph, decompose};
-    use crate::loops::model;
     use crate::loops::print::{Dialect, print};
-    use crate::loops::verify::verify;
-    use crate::source::expr;
-    use crate::tile::tests::gpu;
-
-    pub fn plan_of(text: &str) -> (Graph, Plan) {
-        let torch = expr::evaluate(text, &[]).unwrap().graph;
-        let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
-        let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
-        (graph, plan)
-    }
+    use crate::tile::tests::{gpu, plan_of, split_by};
 
     fn split(plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
         split_by(run, plan, ctx)
-    }
-
-    /// A rule that splits steps.
-    type Rewrite = fn(&Plan, &Context, &mut Log) -> Option<Plan>;
-
-    /// The result of a rule for a plan; asserts that each of its steps is well-formed.
-    pub fn split_by(rule: Rewrite, plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
-        let mut log = Log::default();
-        let out = rule(plan, ctx, &mut log);
-        for step in out.iter().flat_map(|p| &p.steps) {
-            let text = print(&step.kernel, Dialect::Loop);
-            assert_eq!(verify(&step.kernel, Dialect::Loop), [], "{text}");
-            assert_eq!(step.args.len(), step.kernel.params.len(), "{text}");
-        }
-        (out, log)
     }
 
     #[test]

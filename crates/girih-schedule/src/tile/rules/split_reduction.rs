@@ -340,8 +340,7 @@ impl Split<'_> {
 mod tests {
     use super::*;
     use crate::loops::print::{Dialect, print};
-    use crate::tile::rules::split_matmul_k::tests::{plan_of, split_by};
-    use crate::tile::tests::{context, gpu};
+    use crate::tile::tests::{context, gpu, plan_of, split_by};
 
     #[test]
     fn rows_are_folded_in_parts() {

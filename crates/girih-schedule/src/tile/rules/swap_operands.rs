@@ -309,18 +309,13 @@ fn swap(body: &mut [Stmt], swapped: &BTreeMap<BufId, Swapped>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::decompose;
-    use crate::loops::model;
     use crate::loops::print::{Dialect, print};
     use crate::loops::verify::verify;
-    use crate::source::expr;
-    use crate::tile::tests::{context, with_knobs};
+    use crate::tile::tests::{context, plan_of, with_knobs};
 
     /// The one kernel of an expression after the rule, or why that leaves it alone.
     fn swapped(expression: &str, ctx: &Context) -> Result<String, String> {
-        let torch = expr::evaluate(expression, &[]).unwrap().graph;
-        let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
-        let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
+        let (_, plan) = plan_of(expression);
         let mut log = Log::default();
         let Some(out) = run(&plan, ctx, &mut log) else { return Err(log.skipped.remove(0).1) };
         let again = run(&out, ctx, &mut Log::default());

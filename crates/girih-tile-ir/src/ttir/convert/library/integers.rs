@@ -51,21 +51,18 @@ fn counted(c: &mut Conv, v: ValueId) -> ValueId {
     if bits(c, v) > 32 { c.converted(Opcode::TruncI, v, DType::I32, vec![]) } else { v }
 }
 
-/// How many bits of an integer are set, as an i32.
+/// Every second group of `width` bits, from the lowest.
+fn every_second(width: u64) -> u64 {
+    (0..64 / (2 * width)).fold(0, |all, i| all | ((1 << width) - 1) << (2 * width * i))
+}
+
+/// How many bits of an integer are set, as an i32: sums of neighbours, of bits, of pairs, of fours and so on.
 fn bits_set(c: &mut Conv, a: &[ValueId]) -> ValueId {
-    let v = a[0];
-    let ty = c.tile_ty(v).clone();
-    let dtype = ty.num().unwrap_or(DType::I32);
-    let unsigned = || vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))];
-    let mut v = v;
-    // Sums of neighbours: of bits, of pairs, of fours and so on.
+    let (mut v, n) = (a[0], bits(c, a[0]));
     let mut width = 1;
-    while width < dtype.bits() {
-        let ones = (1u64 << width) - 1;
-        let pattern = (0..64 / (2 * width)).fold(0u64, |all, i| all | ones << (2 * width * i));
-        let mask = c.fill(&ty.shape, dtype, pattern);
-        let places = c.fill(&ty.shape, dtype, u64::from(width));
-        let high = c.same_with(Opcode::ShrI, &[v, places], unsigned());
+    while width < n {
+        let mask = number(c, v, every_second(width));
+        let high = shifted(c, v, width, Signedness::Unsigned);
         let (low, high) = (c.same(Opcode::AndI, &[v, mask]), c.same(Opcode::AndI, &[high, mask]));
         v = c.same(Opcode::AddI, &[low, high]);
         width *= 2;
@@ -103,9 +100,7 @@ fn reversed(c: &mut Conv, v: ValueId) -> ValueId {
     let (mut v, n) = (v, bits(c, v));
     let mut width = 1;
     while width < n {
-        let ones = (1u64 << width) - 1;
-        let pattern = (0..64 / (2 * width)).fold(0u64, |all, i| all | ones << (2 * width * i));
-        let mask = number(c, v, pattern);
+        let mask = number(c, v, every_second(width));
         let high = shifted(c, v, width, Signedness::Unsigned);
         let (high, low) = (c.same(Opcode::AndI, &[high, mask]), c.same(Opcode::AndI, &[v, mask]));
         let places = number(c, v, width);
