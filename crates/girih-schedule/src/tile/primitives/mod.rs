@@ -14,13 +14,16 @@ pub mod fill;
 pub mod fuse;
 pub mod layout;
 pub mod line;
+pub mod peel;
 pub mod pipeline;
 pub mod reorder;
 pub mod rfactor;
 pub mod sink;
 pub mod split;
 pub mod tensorize;
+pub mod trim;
 pub mod unroll;
+pub mod unswitch;
 pub mod vector;
 
 use crate::base::rule::Log;
@@ -42,6 +45,9 @@ pub enum Step {
     Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
     Sink { at: LoopRef },
     Hoist { at: LoopRef },
+    Peel { at: LoopRef },
+    Unswitch { at: LoopRef },
+    Trim { loops: Vec<LoopRef> },
     Enclose { loops: Vec<LoopRef>, name: String },
     Group { at: LoopRef, rows: u32 },
     Cluster { at: LoopRef, blocks: u32 },
@@ -104,6 +110,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Makes each row of a buffer in shared memory N elements longer.",
     },
     Primitive {
+        word: "peel",
+        form: "LOOP",
+        doc: "Ends a loop where conditions in it turn; the rest of it follows in loops of its own.",
+    },
+    Primitive {
         word: "persist",
         form: "LOOP by N",
         doc: "Launches N blocks, which take the iterations of the loops over blocks in turn.",
@@ -139,9 +150,19 @@ pub const ALL: &[Primitive] = &[
         doc: "Gives products that warps compute on the matrix unit to groups of four warps.",
     },
     Primitive {
+        word: "trim",
+        form: "LOOP, ..",
+        doc: "Ends loops that fill a buffer where nothing of it is read any more.",
+    },
+    Primitive {
         word: "unroll",
         form: "LOOP, ..",
         doc: "Writes out the copies of a loop's body, and of the loops in it.",
+    },
+    Primitive {
+        word: "unswitch",
+        form: "LOOP",
+        doc: "Tests conditions that a loop does not change, or that hold for all that a block's threads do, once before it.",
     },
     Primitive {
         word: "vector",
@@ -181,6 +202,9 @@ impl Step {
             Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
             Step::Sink { at } => Line::new("sink", one(at), &[], &[]),
             Step::Hoist { at } => Line::new("hoist", one(at), &[], &[]),
+            Step::Peel { at } => Line::new("peel", one(at), &[], &[]),
+            Step::Unswitch { at } => Line::new("unswitch", one(at), &[], &[]),
+            Step::Trim { loops } => Line::new("trim", scope.names_of(loops), &[], &[]),
             Step::Enclose { loops, name } => Line::new("enclose", scope.names_of(loops), &[], &[name]),
             Step::Group { at, rows: n } => Line::new("group", one(at), &[n], &[]),
             Step::Cluster { at, blocks: n } => Line::new("cluster", one(at), &[n], &[]),
@@ -255,6 +279,9 @@ impl Step {
             "reorder" => Step::Reorder { loops: scope.loops(line)? },
             "sink" => Step::Sink { at: scope.loop_of(line)? },
             "hoist" => Step::Hoist { at: scope.loop_of(line)? },
+            "peel" => Step::Peel { at: scope.loop_of(line)? },
+            "unswitch" => Step::Unswitch { at: scope.loop_of(line)? },
+            "trim" => Step::Trim { loops: scope.loops(line)? },
             "enclose" => {
                 let [name] = line.made("the name of the loop that it makes")?;
                 let loops = if line.targets.is_empty() { vec![] } else { scope.loops(line)? };
@@ -301,6 +328,9 @@ impl Step {
             Step::Reorder { loops } => reorder::apply(kernel, loops)?,
             Step::Sink { at } => sink::apply(kernel, *at)?,
             Step::Hoist { at } => sink::hoist(kernel, *at)?,
+            Step::Peel { at } => peel::apply(kernel, *at)?,
+            Step::Unswitch { at } => unswitch::apply(kernel, *at)?,
+            Step::Trim { loops } => trim::apply(kernel, loops)?,
             Step::Enclose { loops, name } => bind::enclose(kernel, loops, name)?,
             Step::Group { at, rows } => blocks::apply(kernel, ctx, *at, Order::Group(*rows))?,
             Step::Cluster { at, blocks } => blocks::apply(kernel, ctx, *at, Order::Cluster(*blocks))?,

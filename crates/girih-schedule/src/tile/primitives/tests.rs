@@ -94,6 +94,38 @@ fn what_stands_before_a_loop_goes_in_and_comes_out() {
     assert!(back.contains("    t: f32 = load x[i]\n    for j in 0..50: free\n"), "{back}");
 }
 
+const EDGE: &str = "loop kernel k(x: ptr f32, y: ptr f32, n: i32):\n  for j in 0..64: free\n    \
+                    a: f32 = load x[j] where j < n else 1.0\n    store y[j] = a\n";
+const BLOCKS: &str = "tile kernel k(x: ptr f32, y: ptr f32, n: i32) open:\n  for b in 0..3: free block(x)\n    \
+                      for t in 0..8: free thread\n      for r in 0..2: free unroll\n        \
+                      a: f32 = load x[b*16 + r*8 + t] where b*16 + r*8 + t < n else 1.0\n        \
+                      store y[b*16 + r*8 + t] = a\n";
+const TILES: &str = "loop kernel k(x: ptr f32, y: ptr f32, n: i64 in 1..1025):\n  local t: f32[32]\n  \
+                     for i1 in 0..4: free\n    for i2 in 0..8: free\n      a: f32 = load x[i1*8 + i2]\n      \
+                     t[i1*8 + i2] = a\n  for i in 0..min(32, n): free\n    b: f32 = t[i]\n    store y[i] = b\n";
+
+/// Conditions that hold for no iteration, for some and for all.
+#[test]
+fn conditions_leave_loops() {
+    for n in [0, 1, 17, 48, 63, 64, 100] {
+        let made = steps(EDGE, &["peel j"], &context(), &[64, 64, n]);
+        assert!(made.contains("for j in 0..max(0, min(64, n)): free\n    a: f32 = load x[j]\n"), "{made}");
+        let separately = EDGE.replace("else 1.0\n", "else 1.0\n    c: f32 = load x[j] where j >= 32 else 2.0\n");
+        let separately = separately.replace("j < n", "j < 16").replace("= a\n", "= c\n");
+        let made = steps(&separately, &["peel j"], &context(), &[64, 64, n]);
+        assert_eq!(made.matches("for j").count(), 3, "{made}");
+        let fixed = EDGE.replace("j < n", "n < 50");
+        let made = steps(&fixed, &["unswitch j"], &context(), &[64, 64, n]);
+        assert!(made.contains("inside: i1 = test n < 50\n"), "{made}");
+        let made = steps(BLOCKS, &["unswitch t"], &gpu(&[]), &[48, 48, n]);
+        assert!(made.contains("inside: i1 = test b*16 + 15 < n\n"), "{made}");
+        if (1..=32).contains(&n) {
+            let made = steps(TILES, &["trim i1"], &context(), &[32, 32, n]);
+            assert!(made.contains("for i1 in 0..min(4, (n + 7)//8): free"), "{made}");
+        }
+    }
+}
+
 /// Any size cuts any loop, and any of the two orders of cutting and fusing computes the same.
 #[test]
 fn sizes_of_all_kinds_leave_the_value() {
@@ -147,6 +179,28 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (ADD, "cluster i by 2", &cpu, "it is not the innermost loop over the blocks of a pipeline"),
     ] {
         let said = one(before, line, ctx).map(|k| text(&k)).unwrap_err();
+        assert!(said.contains(why), "{line}: {said}");
+    }
+    let in_order = EDGE.replace("free", "serial");
+    let fixed_in_order = in_order.replace("j < n", "n < 50");
+    let vectors = EDGE.replace("free", "free vector(8)").replace("loop kernel", "tile kernel");
+    let asserts = EDGE.replace("store", "c: i1 = a < 2.0\n    assert c, \"small\"\n    store");
+    let whole = TILES.replace("min(32, n)", "32");
+    let stores = TILES.replace("t[i1*8 + i2] = a", "t[i1*8 + i2] = a\n      store y[i1*8 + i2] = a");
+    let of_threads = BLOCKS.replace("b*16 + r*8 + t < n", "t < 4");
+    for (before, line, why) in [
+        (ADD, "peel j", "none of its conditions turns once within it"),
+        (&in_order, "peel j", "its iterations run in order"),
+        (&fixed_in_order, "unswitch j", "its iterations run in order"),
+        (&vectors, "peel j", "it is placed already"),
+        (&asserts, "peel j", "it contains an assertion"),
+        (EDGE, "unswitch j", "it changes each of its conditions, or they are many"),
+        (&of_threads, "unswitch t", "none of its conditions holds for all that a block does"),
+        (&whole, "trim i1", "all that it fills is read, or it does more"),
+        (&stores, "trim i1", "all that it fills is read, or it does more"),
+        (TILES, "trim i", "all that it fills is read, or it does more"),
+    ] {
+        let said = one(before, line, &cpu).map(|k| text(&k)).unwrap_err();
         assert!(said.contains(why), "{line}: {said}");
     }
     // A launched kernel has its grid.

@@ -54,8 +54,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 }
 
 /// True if a loop will be written out.
-pub(super) fn is_short(s: &Stmt, ctx: &Context) -> bool {
-    let Stmt::For(f) = s else { return false };
+pub(super) fn is_short(f: &For, ctx: &Context) -> bool {
     unroll::copies(f).is_some_and(|n| is_little(f, n, ctx).is_ok())
 }
 

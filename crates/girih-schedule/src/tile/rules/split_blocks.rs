@@ -1,12 +1,12 @@
 //! `split_blocks`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, Poly};
+use crate::index::Facts;
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::edit::{self, const_trip};
-use crate::tile::rules::site_of;
+use crate::tile::primitives::unswitch::Edges;
+use crate::tile::primitives::{self, Step};
+use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "split_blocks",
@@ -32,150 +32,41 @@ once.
 ",
     run,
 };
-
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite_blocks(p, &mut |kernel, facts, body| {
-        let mut split = Split { kernel, ctx, facts, changed: false, log };
-        let mut out = vec![];
-        for s in body {
-            match s {
-                Stmt::For(f) if f.place == Place::Thread && f.combine.is_none() => out.extend(split.threads(s.clone())),
-                _ => out.push(s.clone()),
-            }
-        }
-        split.changed.then_some(out)
-    })
+    primitives::run(p, ctx, log, policy)
 }
 
-/// What one block does.
-struct Split<'a> {
-    kernel: &'a mut Kernel,
-    ctx: &'a Context,
-    facts: &'a Facts,
-    changed: bool,
-    log: &'a mut Log,
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let mut steps = vec![];
+    of_threads(&p.body, p.facts(), &mut |f, facts| {
+        let edges = Edges::of(f, facts);
+        if edges.all.is_empty() {
+            return;
+        }
+        let site = axis_site(p, f.axis);
+        if !ctx.knobs.split_edges || edges.tests < 2 {
+            let why = if edges.tests < 2 { "each thread tests once" } else { "knob off" };
+            return log.skipped(site, why);
+        }
+        log.applied(site);
+        steps.extend(primitives::names_of(p, &[f]).into_iter().map(|at| Step::Unswitch { at }));
+    });
+    steps
 }
 
-impl Split<'_> {
-    fn threads(&mut self, s: Stmt) -> Vec<Stmt> {
-        let mut seen = Seen { facts: self.facts.clone(), inner: vec![], defined: vec![], edges: vec![], tests: 0 };
-        seen.body(std::slice::from_ref(&s), 1);
-        let Seen { edges, tests, .. } = seen;
-        if edges.is_empty() {
-            return vec![s];
-        }
-        let site = site_of(self.kernel, &s);
-        if !self.ctx.knobs.split_edges || tests < 2 {
-            let why = if tests < 2 { "each thread tests once" } else { "knob off" };
-            self.log.skipped(site, why);
-            return vec![s];
-        }
-        let mut then = vec![s.clone()];
-        walk::visit_mut(&mut then, &mut |s| inside(s, &edges));
-        let then = walk::clone_fresh(self.kernel, &then);
-        let mut conds: Vec<Cond> = vec![];
-        for (_, block) in edges {
-            if !conds.contains(&block) {
-                conds.push(block);
-            }
-        }
-        self.log.applied(site);
-        self.changed = true;
-        edit::when(self.kernel, "inside", Mask { conds, vals: vec![] }, then, vec![s])
+/// Shows `f` the loops over threads that a block does one after the other, with what is known of the blocks.
+fn of_threads<'a>(body: &'a [Stmt], facts: Facts, f: &mut dyn FnMut(&'a For, &Facts)) {
+    let loops = || body.iter().filter_map(|s| if let Stmt::For(f) = s { Some(&**f) } else { None });
+    let block = |f: &For| matches!(f.place, Place::Block { .. });
+    if !loops().any(block) {
+        loops().filter(|l| l.place == Place::Thread && l.combine.is_none()).for_each(|l| f(l, &facts));
+        return;
     }
-}
-
-/// Conditions of elements, and of whole blocks in their place.
-type Edges = Vec<(Cond, Cond)>;
-
-/// A statement where these conditions are known to hold.
-fn inside(s: &mut Stmt, edges: &Edges) {
-    let Some(mask) = walk::mask_mut(s) else { return };
-    mask.conds.retain(|c| !edges.iter().any(|(edge, _)| edge == c));
-    if let Stmt::Load { mask, other, .. } = s
-        && mask.is_always()
-    {
-        *other = None;
+    for inner in loops().filter(|l| block(l)) {
+        let mut facts = facts.clone();
+        facts.set_axis(inner.axis, &inner.lo, &inner.hi);
+        of_threads(&inner.body, facts, f);
     }
-}
-
-/// What the masks in a loop over threads depend on.
-struct Seen {
-    facts: Facts,
-    /// The axes of the loops inside the block.
-    inner: Vec<AxisId>,
-    /// The values that are made there.
-    defined: Vec<ValId>,
-    edges: Edges,
-    /// How often a thread tests one of them.
-    tests: u64,
-}
-
-impl Seen {
-    /// Statements that a thread comes by so many times.
-    fn body(&mut self, body: &[Stmt], times: u64) {
-        for s in body {
-            let all = walk::mask(s).map_or(&[][..], |m| &m.conds);
-            let edges: Vec<(Cond, Cond)> = all.iter().filter_map(|c| Some((c.clone(), self.of_block(c)?))).collect();
-            self.tests += if edges.is_empty() { 0 } else { times };
-            for edge in edges {
-                if !self.edges.contains(&edge) {
-                    self.edges.push(edge);
-                }
-            }
-            self.defined.extend(walk::def(s));
-            let mut times = times;
-            if let Stmt::For(f) = s {
-                self.facts.set_axis(f.axis, &f.lo, &f.hi);
-                self.inner.push(f.axis);
-                times = match f.place {
-                    Place::Thread | Place::Vector { .. } => times,
-                    _ => times.saturating_mul(const_trip(f).unwrap_or(2)),
-                };
-            }
-            walk::bodies(s).into_iter().for_each(|b| self.body(b, times));
-        }
-    }
-
-    /// The condition that holds where this one does for all elements of the block; `None` where it does not depend on the
-    /// block, or not on it alone, or never holds.
-    fn of_block(&self, cond: &Cond) -> Option<Cond> {
-        let made = |ix: &Ix| ix.vals().iter().any(|v| self.defined.contains(v));
-        if cond.cmp != Cmp::Lt || made(&cond.lhs) || made(&cond.rhs) {
-            return None;
-        }
-        let below = Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs));
-        let own = |ix: &Ix| ix.any_leaf(&mut |l| matches!(l, Ix::Axis(a) if self.inner.contains(a)));
-        let (inner, outer) = below.partition(|factors| factors.iter().any(own));
-        let mut most = 0i128;
-        for (factors, by) in &inner.terms {
-            let alone = factors.iter().all(|f| f.any_leaf(&mut |l| matches!(l, Ix::Axis(_))) && only(f, &self.inner));
-            let range = alone.then(|| Poly::expanded(&product(factors)).range(&self.facts))?;
-            let end = if *by > 0 { range.hi } else { range.lo };
-            most = most.checked_add(end.checked_mul(*by)?)?;
-        }
-        let place = |ix: &Ix| ix.any_leaf(&mut |l| matches!(l, Ix::Axis(_) | Ix::Block(_)));
-        let (from, end) = outer.partition(|factors| factors.iter().any(place));
-        if from.terms.is_empty() || most.abs() > 1 << 32 {
-            return None;
-        }
-        let lhs = from.minus(&Poly::constant(-most)).to_ix()?;
-        let block = Cond::new(lhs, Cmp::Lt, Poly::constant(0).minus(&end).to_ix()?);
-        (self.facts.decide(&block) != Some(false)).then_some(block)
-    }
-}
-
-fn product(factors: &[Ix]) -> Ix {
-    factors.iter().cloned().reduce(Ix::mul).unwrap_or(Ix::Const(1))
-}
-
-/// Whether all that an expression depends on are these axes.
-fn only(ix: &Ix, axes: &[AxisId]) -> bool {
-    !ix.any_leaf(&mut |l| match l {
-        Ix::Const(_) => false,
-        Ix::Axis(a) => !axes.contains(a),
-        _ => true,
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,287 @@
+//! `peel`: a loop ends where conditions in it turn, and the rest of it follows in loops of its own.
+//!
+//! ```text
+//! for j in 0..1024: free                           for j in 0..max(0, min(1024, n)): free
+//!   x = load src[j] where j < n else -inf   -->      t[j] = load src[j]
+//!   t[j] = x                                       for j_1 in max(0, min(1024, n))..1024: free
+//!                                                    t[j_1] = -inf
+//! ```
+//!
+//! Legal of a loop whose iterations may run in any order, that is not placed, and holds neither register tiles nor assertions. The
+//! other half is `unswitch` (`primitives/unswitch.rs`), for conditions that the loop does not change.
+
+use super::line::{LoopRef, replace};
+use crate::loops::ir::*;
+use crate::loops::walk::{self, Refs, refs};
+use crate::num::DType;
+use crate::tile::affine;
+use crate::tile::edit;
+
+/// Cuts a loop where its conditions turn.
+pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
+    replace(kernel, at, &mut |kernel, f| {
+        legal(kernel, f)?;
+        let facts = refs(&f.body);
+        match Turns::of(f, &facts).ok_or("none of its conditions turns once within it")? {
+            Turns::Pieces(cuts) => Ok(pieces(kernel, f, &cuts, &facts)),
+            Turns::Bound(group, mid) => Ok(split(kernel, f, group, mid)),
+        }
+    })
+}
+
+/// Checks that copies of a loop may run with other conditions.
+pub fn legal(kernel: &Kernel, f: &For) -> Result<(), &'static str> {
+    if f.kind == LoopKind::Serial || f.step != Ix::Const(1) {
+        return Err("its iterations run in order");
+    }
+    if f.contraction.is_some() || f.place != Place::None {
+        return Err("it is placed already");
+    }
+    let (mut tiles, mut asserts) = (false, false);
+    walk::visit(&f.body, &mut |s| {
+        asserts |= matches!(s, Stmt::Assert { .. });
+        tiles |= matches!(s, Stmt::Local { buf } if kernel.bufs[*buf].space != Space::Scratch);
+    });
+    match (tiles, asserts) {
+        (true, _) => Err("it holds a register tile"),
+        (_, true) => Err("it contains an assertion, which must run once per element"),
+        _ => Ok(()),
+    }
+}
+
+/// Where the conditions of a loop turn.
+pub enum Turns {
+    /// Separately, at these iterations.
+    Pieces(Vec<i64>),
+    /// Together: they hold until there.
+    Bound(Group, Ix),
+}
+
+impl Turns {
+    pub fn of(f: &For, facts: &Refs) -> Option<Turns> {
+        match cuts(f, facts) {
+            Some(cuts) => Some(Turns::Pieces(cuts)),
+            None => bounded(f, facts).map(|(group, mid)| Turns::Bound(group, mid)),
+        }
+    }
+}
+
+/// Bodies longer than this are not copied.
+pub const MOST_STATEMENTS: usize = 64;
+
+/// Conditions that fail together: a mask that holds one of them is off when any fails.
+#[derive(Default)]
+pub struct Group {
+    pub conds: Vec<Cond>,
+    pub vals: Vec<ValId>,
+}
+
+impl Group {
+    fn masks(&self, mask: &Mask) -> bool {
+        mask.conds.iter().any(|c| self.conds.contains(c)) || mask.vals.iter().any(|v| self.vals.contains(v))
+    }
+
+    fn masks_whole(&self, mask: &Mask) -> bool {
+        self.conds.iter().all(|c| mask.conds.contains(c)) && self.vals.iter().all(|v| mask.vals.contains(v))
+    }
+
+    /// True if every mask holds all of them or none.
+    pub fn is_uniform(&self, body: &[Stmt]) -> bool {
+        let mut uniform = true;
+        walk::visit(body, &mut |s| {
+            uniform &= walk::mask(s).is_none_or(|m| !self.masks(m) || self.masks_whole(m));
+        });
+        uniform
+    }
+}
+
+/// How a condition goes along an axis: whether it holds below a value or from it on.
+#[derive(Clone, Copy)]
+struct Turn {
+    at: i64,
+    below: bool,
+}
+
+/// Where a condition turns, as far as that is known.
+fn turn(c: &Cond, axis: AxisId, facts: &Refs) -> Option<Turn> {
+    if let Some(at) = upper_bound(c, axis, facts) {
+        return Some(Turn { at: at.as_const()?, below: true });
+    }
+    let cmp = match c.cmp {
+        Cmp::Lt => Cmp::Ge,
+        Cmp::Le => Cmp::Gt,
+        Cmp::Gt => Cmp::Le,
+        Cmp::Ge => Cmp::Lt,
+        _ => return None,
+    };
+    let at = upper_bound(&Cond { cmp, ..c.clone() }, axis, facts)?;
+    Some(Turn { at: at.as_const()?, below: false })
+}
+
+/// Where conditions that fail separately turn within a loop of known bounds. None where a piece would be short or there are many.
+fn cuts(f: &For, facts: &Refs) -> Option<Vec<i64>> {
+    let (lo, hi) = (f.lo.as_const()?, f.hi.as_const()?);
+    let (mut cuts, mut size, mut from) = (vec![], 0, false);
+    walk::visit(&f.body, &mut |s| {
+        size += 1;
+        for turn in walk::mask(s).into_iter().flat_map(|m| &m.conds).filter_map(|c| turn(c, f.axis, facts)) {
+            if lo < turn.at && turn.at < hi {
+                cuts.push(turn.at);
+                from |= !turn.below;
+            }
+        }
+    });
+    cuts.sort_unstable();
+    cuts.dedup();
+    let bounds: Vec<i64> = [lo].into_iter().chain(cuts.iter().copied()).chain([hi]).collect();
+    let long = bounds.windows(2).all(|w| w[1].saturating_sub(w[0]) >= LEAST_PIECE);
+    let few = size * (cuts.len() + 1) <= MOST_STATEMENTS * 4;
+    (from && long && few && cuts.len() < MOST_PIECES).then_some(cuts)
+}
+
+/// Iterations of a piece, at least.
+const LEAST_PIECE: i64 = 16;
+const MOST_PIECES: usize = 16;
+
+/// A loop cut where conditions turn: in each piece it is known whether they hold.
+fn pieces(kernel: &mut Kernel, f: &For, cuts: &[i64], facts: &Refs) -> Vec<Stmt> {
+    let first = f.lo.as_const().unwrap_or(i64::MIN);
+    let starts = [first].into_iter().chain(cuts.iter().copied());
+    let ends = cuts.iter().map(|at| Ix::Const(*at)).chain([f.hi.clone()]);
+    let mut out = vec![];
+    for (start, hi) in starts.zip(ends) {
+        let (mut holds, mut fails) = (Group::default(), Group::default());
+        walk::visit(&f.body, &mut |s| {
+            for c in walk::mask(s).into_iter().flat_map(|m| &m.conds) {
+                // What turns beyond the loop is one thing in all pieces.
+                let Some(turn) = turn(c, f.axis, facts) else { continue };
+                let group = if (start < turn.at) == turn.below { &mut holds } else { &mut fails };
+                group.conds.push(c.clone());
+            }
+        });
+        let mut piece = For { lo: Ix::Const(start), hi, ..f.clone() };
+        deny(&mut piece.body, &fails);
+        assume(&mut piece.body, &holds);
+        edit::choose(&mut piece.body);
+        edit::drop_unused(&mut piece.body);
+        out.extend(walk::clone_fresh(kernel, &[Stmt::For(Box::new(piece))]));
+    }
+    out
+}
+
+/// The conditions that hold up to a bound, and the first iteration in which one fails, or the end of the loop.
+fn bounded(f: &For, facts: &Refs) -> Option<(Group, Ix)> {
+    let mut group = Group::default();
+    let mut bound: Option<Ix> = None;
+    walk::visit(&f.body, &mut |s| {
+        for c in walk::mask(s).into_iter().flat_map(|m| &m.conds) {
+            if !group.conds.contains(c)
+                && let Some(at) = upper_bound(c, f.axis, facts)
+            {
+                group.conds.push(c.clone());
+                bound = Some(match bound.take() {
+                    None => at,
+                    Some(b) => Ix::min(b, at),
+                });
+            }
+        }
+    });
+    let bound = bound?;
+    // What follows a split starts at its bound and is not split again.
+    let mid = middle(f, bound.clone());
+    let after = matches!(&f.lo, Ix::Max(_, b) if matches!(&**b, Ix::Min(_, at) if **at == bound));
+    (!after && mid != f.lo).then_some((group, mid))
+}
+
+/// Where a loop goes from its main part to the rest.
+fn middle(f: &For, bound: Ix) -> Ix {
+    Ix::max(f.lo.clone(), Ix::min(f.hi.clone(), bound))
+}
+
+/// True if every effect of a body hangs on the conditions.
+pub fn ends_with(body: &[Stmt], group: &Group) -> bool {
+    body.iter().all(|s| match s {
+        Stmt::Store { mask, order: Order::Weak, .. } => group.masks_whole(mask),
+        Stmt::For(f) if f.kind == LoopKind::Free => ends_with(&f.body, group),
+        _ => edit::is_pure(s),
+    })
+}
+
+/// The least value of the axis for which the condition is false, when it is true below and false from there on.
+fn upper_bound(c: &Cond, axis: AxisId, facts: &Refs) -> Option<Ix> {
+    // lhs - rhs = by*axis + (at - of)
+    let (l, r) = (affine::coef(&c.lhs, axis, &facts.vals_defined)?, affine::coef(&c.rhs, axis, &facts.vals_defined)?);
+    let by = l.as_const()?.checked_sub(r.as_const()?)?;
+    if c.lhs.axes().iter().chain(&c.rhs.axes()).any(|a| facts.axes_defined.contains(a)) {
+        return None;
+    }
+    let (lhs, rhs) = (affine::rest(&c.lhs, axis), affine::rest(&c.rhs, axis));
+    // by*axis < room, or by*axis <= room - 1
+    let room = match (by > 0, c.cmp) {
+        (true, Cmp::Lt) => Ix::sub(rhs, lhs),
+        (true, Cmp::Le) => Ix::add(Ix::sub(rhs, lhs), Ix::Const(1)),
+        (false, Cmp::Gt) if by < 0 => Ix::sub(lhs, rhs),
+        (false, Cmp::Ge) if by < 0 => Ix::add(Ix::sub(lhs, rhs), Ix::Const(1)),
+        _ => return None,
+    };
+    Some(Ix::ceil_div(room, Ix::Const(by.checked_abs()?)))
+}
+
+fn split(kernel: &mut Kernel, f: &For, group: Group, mid: Ix) -> Vec<Stmt> {
+    let mut main = f.clone();
+    main.hi = mid.clone();
+    assume(&mut main.body, &group);
+    if mid == f.hi || ends_with(&f.body, &group) {
+        return vec![Stmt::For(Box::new(main))];
+    }
+    let mut rest = vec![Stmt::For(Box::new(For { lo: mid, ..f.clone() }))];
+    // Otherwise it is not known which of the conditions fail.
+    if group.is_uniform(&f.body) {
+        deny(&mut rest, &group);
+        edit::drop_unused(&mut rest);
+    }
+    let mut out = vec![Stmt::For(Box::new(main))];
+    out.extend(walk::clone_fresh(kernel, &rest));
+    out
+}
+
+/// Drops conditions that hold.
+pub fn assume(body: &mut [Stmt], group: &Group) {
+    walk::visit_mut(body, &mut |s| {
+        if let Some(mask) = walk::mask_mut(s) {
+            mask.conds.retain(|c| !group.conds.contains(c));
+            mask.vals.retain(|v| !group.vals.contains(v));
+        }
+        match s {
+            Stmt::Test { dst, mask } if mask.is_always() => {
+                *s = edit::copy_of(*dst, Opnd::Const { dtype: DType::I1, bits: 1 });
+            }
+            Stmt::Load { mask, other, .. } if mask.is_always() => *other = None,
+            _ => {}
+        }
+    });
+}
+
+/// Removes what is masked off when one of the conditions fails.
+pub fn deny(body: &mut Vec<Stmt>, group: &Group) {
+    walk::visit_bodies_mut(body, &mut |body| {
+        body.retain_mut(|s| {
+            if !walk::mask(s).is_some_and(|m| group.masks(m)) {
+                return true;
+            }
+            match s {
+                Stmt::Load { dst, mem, other, order: Order::Weak, .. } => {
+                    let value = other.unwrap_or(Opnd::Const { dtype: mem.elem, bits: 0 });
+                    *s = edit::copy_of(*dst, value);
+                    true
+                }
+                Stmt::Test { dst, .. } => {
+                    *s = edit::copy_of(*dst, Opnd::Const { dtype: DType::I1, bits: 0 });
+                    true
+                }
+                Stmt::Store { .. } => false,
+                _ => true,
+            }
+        })
+    });
+}
