@@ -151,3 +151,14 @@ def test_products_of_groups(shapes, ends):
     found, wanted = torch.compile(f, backend="girih")(a, b), f(a, b)
     torch.testing.assert_close(found, wanted, rtol=2e-2, atol=2e-2)
     assert girih.torch.report(clear=True).native
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("alpha", [0, 1])
+def test_infinite_products_times_nothing(dtype, alpha):
+    """BLAS leaves a product times 0 out."""
+    x, c = torch.full((2, 2), float("inf"), dtype=dtype), torch.ones(2, 2, dtype=dtype)
+    same(lambda c, x, k: torch.addmm(c, x, x, alpha=k), c, x, alpha)
+    same(lambda c, x, k: torch.addmv(c[0], x, x[0], alpha=k), c, x, alpha)
+    same(lambda c, x, k: torch.addbmm(c, x[None], x[None], alpha=k), c, x, alpha)
+    same(lambda c, x: torch.addmm(c, x, -x, alpha=alpha, beta=0), c, x)

@@ -4,6 +4,7 @@ use super::expr::Tensor;
 use super::{Call, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Refusal, Result};
+use crate::num::DType;
 
 rules! {
     matmul "Products by NumPy's rules for vectors and batches; sums of f16 and bf16 are made in f32, those of \
@@ -26,7 +27,8 @@ rules! {
         },
     }
     addmm "A product added to a tensor.\n\n\
-         `y = addmm(c, a, b)` --> `y = beta*c + alpha*(a @ b)`\n\nA beta of 0 leaves the tensor out, NaNs included." {
+         `y = addmm(c, a, b)` --> `y = beta*c + alpha*(a @ b)`\n\nA beta of 0 leaves the tensor out, NaNs included; so \
+         does an alpha of 0 the product, in f32 and f64." {
         "aten.addmm" | "aten.addmv" | "aten.baddbmm" => |c| add_product(c, c.x(1).matmul(c.x(2))),
         "aten.addbmm" => |c| add_product(c, c.x(1).matmul(c.x(2)).sum(&[0], false)),
     }
@@ -62,7 +64,9 @@ fn inner<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
 }
 
 fn add_product<'g>(c: &Call<'g>, product: Tensor<'g>) -> Result<Tensor<'g>> {
-    let product = c.scaled(product, "alpha");
+    // BLAS leaves a product times 0 out; PyTorch's own kernels, of narrow types and of small batches, do not.
+    let blas = matches!(product.elem().dtype, DType::F32 | DType::F64) && c.name != "aten.baddbmm";
+    let product = if blas { c.scaled_or_none(product, "alpha") } else { c.scaled(product, "alpha") };
     // The tensor that beta = 0 leaves out may hold NaN.
     Ok(product + c.scaled_or_none(c.x(0), "beta").broadcast_to(&product.shape()?))
 }
