@@ -77,12 +77,14 @@ impl Ix {
         }
     }
 
-    /// `a // b`, rounding towards minus infinity.
+    /// `a // b`, rounding towards minus infinity. A constant `b` that is not positive, such as the extent of an array without
+    /// elements, gives 0, as in [`Ix::eval`].
     pub fn floor_div(a: Ix, b: Ix) -> Ix {
         match (a, b) {
             (Ix::Const(x), Ix::Const(y)) if y > 0 => Ix::Const(x.div_euclid(y)),
             (a, Ix::Const(1)) => a,
             (Ix::Const(0), _) => Ix::Const(0),
+            (_, Ix::Const(..=0)) => Ix::Const(0),
             (a, b) => Ix::FloorDiv(Box::new(a), Box::new(b)),
         }
     }
@@ -91,7 +93,7 @@ impl Ix {
     pub fn modulo(a: Ix, b: Ix) -> Ix {
         match (a, b) {
             (Ix::Const(x), Ix::Const(y)) if y > 0 => Ix::Const(x.rem_euclid(y)),
-            (_, Ix::Const(1)) | (Ix::Const(0), _) => Ix::Const(0),
+            (_, Ix::Const(..=1)) | (Ix::Const(0), _) => Ix::Const(0),
             (a, b) => Ix::Mod(Box::new(a), Box::new(b)),
         }
     }

@@ -215,6 +215,17 @@ fn what_the_passes_count_on() {
     assert_eq!(f.decide(&Cond::new(Ix::Block(0), Cmp::Lt, Ix::Grid(0))), None);
 }
 
+/// Arrays without elements: `i // 0` of their extents is the place of no element.
+#[test]
+fn a_quotient_by_zero_is_zero() {
+    let (i, none) = (Ix::Axis(AxisId(0)), Ix::Const(0));
+    for quotient in [Ix::floor_div, Ix::modulo] {
+        assert_eq!(quotient(i.clone(), none.clone()), none);
+        assert_eq!(quotient(i.clone(), Ix::Const(-2)), none);
+    }
+    assert_eq!(i.unravel(&[4.into(), 0.into(), 2.into()])[0], none);
+}
+
 #[test]
 fn extreme_constants_do_not_overflow() {
     let f = Facts::new();

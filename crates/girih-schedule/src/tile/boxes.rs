@@ -232,6 +232,14 @@ impl BoxCopy {
         self.dims.iter().fold(self.elem.bytes(), |n, d| n.saturating_mul(d.count))
     }
 
+    /// Refuses several boxes that do not end where a swizzle of rows of so many bytes begins anew.
+    pub fn can_swizzle(&self, bytes: u64) -> Result<(), String> {
+        match self.count() > 1 && !self.bytes().is_multiple_of(8 * bytes) {
+            true => Err(format!("boxes of {} bytes with a swizzle do not follow each other", self.bytes())),
+            false => Ok(()),
+        }
+    }
+
     /// Why TMA cannot copy it, if so.
     pub fn refused(&self, kernel: &Kernel) -> Option<String> {
         let (facts, size) = (kernel.facts(), self.elem.bytes());

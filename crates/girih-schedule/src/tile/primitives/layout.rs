@@ -7,7 +7,10 @@
 //!
 //! Subscripts stay as they are. What TMA fills can be swizzled, and all else padded.
 
+use crate::index::Facts;
 use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::boxes::BoxCopy;
 use crate::tile::target::MemoryKind;
 use crate::tile::{Context, boxes};
 
@@ -15,7 +18,7 @@ pub fn swizzle(kernel: &mut Kernel, buf: BufId, bytes: u32) -> Result<(), String
     if !boxes::filled(kernel).contains(&buf) {
         return Err("TMA does not fill it".into());
     }
-    can_swizzle(&kernel.bufs[buf], bytes)?;
+    can_swizzle(kernel, buf, bytes)?;
     kernel.bufs[buf].swizzle = bytes;
     Ok(())
 }
@@ -25,13 +28,21 @@ pub fn row(b: &Buf) -> u64 {
     b.shape.last().map_or(0, |n| n * b.element_bytes())
 }
 
-pub fn can_swizzle(b: &Buf, bytes: u32) -> Result<(), String> {
-    let row = row(b);
+pub fn can_swizzle(kernel: &Kernel, buf: BufId, bytes: u32) -> Result<(), String> {
+    let (b, row) = (&kernel.bufs[buf], row(&kernel.bufs[buf]));
+    let mut boxes = Ok(());
+    walk::visit(&kernel.body, &mut |s| match s {
+        // All that is to be known is in the masks.
+        Stmt::Stage { buf: of, body, .. } if *of == buf && boxes.is_ok() => {
+            boxes = BoxCopy::of(kernel, &Facts::new(), body).and_then(|copy| copy.can_swizzle(bytes.into()));
+        }
+        _ => {}
+    });
     match () {
         _ if !matches!(row, 32 | 64 | 128) => Err(format!("its rows have {row} bytes; 32, 64 and 128 are swizzled")),
         _ if row != u64::from(bytes) => Err(format!("its rows have {row} bytes")),
         _ if !b.bytes().is_multiple_of(8 * row) => Err(format!("it has {} bytes", b.bytes())),
-        _ => Ok(()),
+        _ => boxes,
     }
 }
 

@@ -162,9 +162,7 @@ impl<'a> Output<'a> {
         if let Some(why) = copy.refused(&made) {
             return Err(why);
         }
-        if copy.count() > 1 && !copy.bytes().is_multiple_of(8 * swizzle) {
-            return Err(format!("boxes of {} bytes with a swizzle do not follow each other", copy.bytes()));
-        }
+        copy.can_swizzle(swizzle)?;
         out.extend(copy.body(&mut made));
         if let Some(Stmt::For(f)) = out.last_mut() {
             f.place = Place::TmaStore;

@@ -44,7 +44,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         }
         let bytes = layout::row(b) as u32;
         let (passes, _) = conflicts::passes(&accesses, &Buf { swizzle: bytes, ..b.clone() });
-        let why = match layout::can_swizzle(b, bytes) {
+        let why = match layout::can_swizzle(p, buf, bytes) {
             _ if !ctx.knobs.swizzle => "knob off".to_string(),
             Err(why) => why,
             Ok(()) if passes >= now => format!("no swizzle takes fewer than {now} passes"),
@@ -99,5 +99,11 @@ mod tests {
         assert_eq!(refusals("swizzle", READ, &gpu(&["swizzle=0"])), ["s: knob off"]);
         let long = READ.replace("[64, 32]", "[64, 64]").replace("0..32", "0..64");
         assert_eq!(refusals("swizzle", &long, &gpu(&[])), ["s: its rows have 256 bytes; 32, 64 and 128 are swizzled"]);
+        // Each row is a box of its own, of the same elements.
+        let same = READ.replace("A[i*256 + (k*32 + j)] where i < 64 and k*32", "A[k*32 + j] where k*32");
+        assert_eq!(
+            refusals("swizzle", &same, &gpu(&[])),
+            ["s: boxes of 128 bytes with a swizzle do not follow each other"]
+        );
     }
 }
