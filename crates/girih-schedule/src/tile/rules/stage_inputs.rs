@@ -1,13 +1,16 @@
 //! `stage_inputs`
 
+mod edges;
 mod operand_types;
 mod shared;
 mod windows;
+use edges::Edges;
 pub(super) use windows::overlap;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
+use crate::index::Cond;
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
 use crate::num::DType;
@@ -98,7 +101,7 @@ fn staged_in_place(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         Some(Err(_)) => Visit::Leave,
         Some(Ok(nest)) => {
             let site = site_of(kernel, s);
-            match stage_nest(kernel, ctx, &nest, (&staged, &known), &site, log) {
+            match stage_nest(kernel, ctx, (p, &nest), (&staged, &known), &site, log) {
                 Ok(new) => new.map_or(Visit::Leave, Visit::Replace),
                 Err(why) => {
                     log.skipped(site, why);
@@ -182,7 +185,7 @@ struct Staged {
 fn stage_nest(
     kernel: &mut Kernel,
     ctx: &Context,
-    nest: &Nest,
+    (p, nest): (&Kernel, &Nest),
     (staged, known): (&BTreeSet<BufId>, &operand_types::Known<'_>),
     site: &str,
     log: &mut Log,
@@ -208,7 +211,7 @@ fn stage_nest(
     for (name, operand, left, held) in [("a", &a, true, held[0]), ("b", &b, false, held[1])] {
         let site = format!("{site}, operand {name}");
         let made = match shape {
-            Some(shape) => pack(kernel, ctx, nest, operand, left, shape, staged),
+            Some(shape) => pack(kernel, ctx, (p, nest), operand, (left, shape), staged),
             None => shared::stage(kernel, ctx, nest, operand, (left, held), staged),
         };
         match made {
@@ -283,10 +286,9 @@ fn element(kernel: &Kernel, value: ValId) -> Result<DType, String> {
 fn pack(
     kernel: &mut Kernel,
     ctx: &Context,
-    nest: &Nest,
+    (p, nest): (&Kernel, &Nest),
     operand: &Operand,
-    left: bool,
-    shape: TileShape,
+    (left, shape): (bool, TileShape),
     staged: &BTreeSet<BufId>,
 ) -> Result<Staged, String> {
     let stmts: Vec<Stmt> = operand.slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
@@ -307,7 +309,9 @@ fn pack(
 
     // The read takes the place of the statement that defined the operand.
     let at = operand.slice.last().copied().unwrap_or(0);
-    if let Some(slab) = windows::slab(kernel, &stmts, (own, extent), (nest.roles.k, nest.k), !left) {
+    let edges = Edges::of(&p.body, nest, own);
+    let unseen = |edge: &Cond| edges.as_ref().is_some_and(|e| e.unseen(edge));
+    if let Some(slab) = windows::slab(kernel, &stmts, (own, extent), (nest.roles.k, nest.k), !left, &unseen) {
         let buf = kernel.bufs.push(Buf::new(if left { "a_pack" } else { "b_pack" }, Ty::Num(dtype), slab.shape));
         let renamed = walk::Renaming::fresh(kernel, &slab.body);
         let mut body = slab.body;

@@ -68,8 +68,16 @@ impl Dim {
 }
 
 /// A slab of an operand whose loads go through memory alike, as those of a word do, if that is so much smaller than the operand
-/// that it pays. `vectors` are read along the own axis.
-pub(super) fn slab(kernel: &mut Kernel, stmts: &[Stmt], own: Extent, sum: Extent, vectors: bool) -> Option<Slab> {
+/// that it pays. `vectors` are read along the own axis; `unseen` tells whether nothing sees elements for which a condition on it
+/// does not hold.
+pub(super) fn slab(
+    kernel: &mut Kernel,
+    stmts: &[Stmt],
+    own: Extent,
+    sum: Extent,
+    vectors: bool,
+    unseen: &dyn Fn(&Cond) -> bool,
+) -> Option<Slab> {
     let (mut by, mut extents, mut counted) = (BTreeMap::new(), BTreeMap::new(), vec![]);
     for (of, (axis, n)) in [own, sum].into_iter().enumerate() {
         let n = i64::try_from(n).ok()?;
@@ -100,10 +108,13 @@ pub(super) fn slab(kernel: &mut Kernel, stmts: &[Stmt], own: Extent, sum: Extent
         }
         c.factor = by;
     }
+    // Edges are conditions on a whole axis.
+    let one = counted.iter().filter(|c| c.own).count() == 1;
     // What nothing is read by may be anything; it has no dimension.
     counted.retain(|c| c.factor != 0);
     let all = Mask { conds: loads.iter().flat_map(|(_, mask)| mask.conds.clone()).collect(), vals: vec![] };
-    let dims = dims(&counted, &all)?;
+    let whole = |leaf: &Ix| counted.iter().any(|c| c.own && *leaf == Ix::Axis(c.axis)).then_some(Ix::Axis(own.0));
+    let dims = dims(&counted, &all, &|edge| one && unseen(&edge.replace_leaves(&mut |leaf| whole(leaf))))?;
     let size: i64 = dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.extent()))?;
     let elements = i64::try_from(own.1.checked_mul(sum.1)?).ok()?;
     // Other copies for vectors are as good where windows share little; elements that are read one by one gain by any sharing.
@@ -174,17 +185,17 @@ pub(in crate::tile::rules) fn overlap(index: &Ix, mask: &Mask, own: &[(AxisId, i
         }
     };
     let all: Vec<Counted> = own.iter().filter_map(counted(true)).chain(sum.iter().filter_map(counted(false))).collect();
-    mask.vals.is_empty() && dims(&all, mask).is_some()
+    mask.vals.is_empty() && dims(&all, mask, &|_| true).is_some()
 }
 
 /// The dimensions of a slab, the one that memory runs along last; `None` where no two digits count the same.
-fn dims(counted: &[Counted], mask: &Mask) -> Option<Vec<Dim>> {
+fn dims(counted: &[Counted], mask: &Mask, unseen: &dyn Fn(&Cond) -> bool) -> Option<Vec<Dim>> {
     let mut left: Vec<Counted> = counted.to_vec();
     let mut out = vec![];
     while let Some(at) = left.iter().rposition(|c| !c.own) {
         let sum = left.remove(at);
         let pairs = left.iter().enumerate().filter(|(_, c)| c.own);
-        let pairs = pairs.filter_map(|(at, own)| Some((at, pair(*own, sum, mask)?)));
+        let pairs = pairs.filter_map(|(at, own)| Some((at, pair(*own, sum, mask, unseen)?)));
         match pairs.min_by_key(|(_, dim)| dim.extent()) {
             Some((at, dim)) => {
                 left.remove(at);
@@ -202,8 +213,9 @@ fn dims(counted: &[Counted], mask: &Mask) -> Option<Vec<Dim>> {
     Some(out)
 }
 
-/// Two digits that are only ever counted together, so that fewer places are read than there are pairs of them.
-fn pair(own: Counted, sum: Counted, mask: &Mask) -> Option<Dim> {
+/// Two digits that are only ever counted together, so that fewer places are read than there are pairs of them; or there is an
+/// edge on the own one, beyond which nothing is seen.
+fn pair(own: Counted, sum: Counted, mask: &Mask, unseen: &dyn Fn(&Cond) -> bool) -> Option<Dim> {
     let unit = gcd(own.factor, sum.factor);
     let (s, t) = (own.factor / unit, sum.factor / unit);
     let before = if t < 0 { t.checked_neg()?.checked_mul(sum.digit.count - 1)? } else { 0 };
@@ -221,8 +233,8 @@ fn pair(own: Counted, sum: Counted, mask: &Mask) -> Option<Dim> {
     };
     for c in &mask.conds {
         let (lhs, rhs) = (together(&c.lhs)?, together(&c.rhs)?);
-        let edge = matches!((lhs, rhs), ((1, 0, _), (0, 0, _))) && c.cmp == Cmp::Lt;
-        if !(lhs.2 && rhs.2 || edge) {
+        let edge = || matches!((lhs, rhs), ((1, 0, _), (0, 0, _))) && c.cmp == Cmp::Lt && unseen(c);
+        if !(lhs.2 && rhs.2 || edge()) {
             return None;
         }
     }
@@ -285,6 +297,36 @@ mod tests {
         // Vectors do not jump.
         let apart = "X[kk//3*64 + j*2 + kk%3] where j*2 + kk%3 < 64 else 0.0";
         has(&staged([8, 32, 48], "W[i*48 + kk]", apart), &["stage b_pack: f32[1, 48, 32]"]);
+    }
+
+    /// What is read beyond an edge is not 0 then, so nothing may store what is made of it.
+    #[test]
+    fn elements_beyond_an_edge_are_not_seen() {
+        let product = |after: &str| {
+            format!(
+                "loop kernel k(W: ptr f32, X: ptr f32, y: ptr f32, n: i32):\n  local acc: f32[8, 32]\n  for i in 0..8: free\n    for j in 0..32: \
+                 free\n      for kk in 0..48: reduce contraction m=i n=j k=kk a=a b=b acc=acc\n        a: f32 = load W[i*48 + kk]\n        \
+                 b: f32 = load X[kk//3*28 + bx*32 + j + kk%3] where bx*32 + j < n else 0.0\n        c: f32 = acc[i, j]\n        \
+                 d: f32 = fma(a, b, c)\n        acc[i, j] = d\n  for r in 0..8: free\n    for s in 0..32: free\n      e: f32 = acc[r, s]\n      \
+                 g: f32 = max(e, 0.0)\n{after}"
+            )
+        };
+        let shared = |after: &str| {
+            let made = text(&apply("stage_inputs", &kernel(&product(after)), &context()).0);
+            made.contains("stage b_pack: f32[16, 34]")
+        };
+        assert!(shared("      store y[r*700 + bx*32 + s] = g where bx*32 + s < n\n"));
+        assert!(shared("      acc[r, s] = g\n"));
+        for seen in [
+            "      store y[r*700 + bx*32 + s] = g\n",
+            "      store y[r*700 + bx*32 + s] = g where bx*32 + s < n + 1\n",
+            "      store y[r*700 + bx*32 + s] = g where bx*32 + r < n\n",
+            "      acc[r, 31 - s] = g\n",
+            "      z: f32 = acc[r, 31 - s]\n      h: f32 = g + z\n      store y[r*700 + bx*32 + s] = h where bx*32 + s < n\n",
+            "      z: f32 = acc[s//4, r]\n      h: f32 = g - z\n      acc[r, s] = h\n",
+        ] {
+            assert!(!shared(seen), "{seen}");
+        }
     }
 
     #[test]
