@@ -333,6 +333,49 @@ fn loops_agree_with_the_evaluator() {
     compare(&cases(), "loops", WIDE, false);
 }
 
+/// Integer operations in loops that the C compiler makes vectors of by patterns of its own.
+#[test]
+fn integers_agree_where_the_compiler_vectorizes() {
+    use DType::*;
+    let ops = ["mulhi", "mul", "div", "div.u", "rem", "rem.u", "min", "max.u", "shr", "shr.u", "shl"];
+    let mut all = vec![];
+    for (ty, d) in [("i8", I8), ("i16", I16), ("i32", I32), ("i64", I64)] {
+        for op in ops {
+            let text = format!(
+                "tile kernel k(x: ptr {ty}, y: ptr {ty}, z: ptr {ty}):
+  local xs: {ty}[4, 2, 2]
+  local ys: {ty}[4, 2, 2]
+  local zs: {ty}[4, 2, 2]
+  for i in 0..4: free unroll
+    for j in 0..2: free unroll
+      for k in 0..2: free unroll
+        a: {ty} = load x[i*4 + j*2 + k]
+        xs[i, j, k] = a
+  for j in 0..2: free
+    for k in 0..2: free
+      for i in 0..4: free
+        b: {ty} = load y[i*4 + j*2 + k]
+        ys[i, j, k] = b
+  for i in 0..4: free
+    for j in 0..2: free unroll
+      for k in 0..2: free unroll
+        c: {ty} = xs[i, j, k]
+        d: {ty} = ys[i, j, k]
+        e: {ty} = c ^ d
+        f: {ty} = {op}(e, d)
+        zs[i, j, k] = f
+  for i in 0..16: free vector(4)
+    g: {ty} = zs[i//4, i//2%2, i%2]
+    store z[i] = g
+"
+            );
+            let few = if op.starts_with("sh") { below(d, 16, 8) } else { numbers(d, 24) };
+            all.push(case("integers", text, [1, 1, 1], vec![numbers(d, 16), few, zeros(d, 16)]));
+        }
+    }
+    compare(&all, "integers", WIDE, false);
+}
+
 #[test]
 fn checked_loops_agree_with_the_evaluator() {
     compare(&cases(), "checked", WIDE, true);
