@@ -2,6 +2,7 @@
 
 use girih_compiler::base::words::list;
 use girih_compiler::pipeline;
+use girih_compiler::tile::heuristics;
 use girih_compiler::tile::knobs::{ALL, Description, Knobs};
 use girih_compiler::tile::target::Target;
 
@@ -61,6 +62,11 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
                 outln!("For {}.\n", list(&rule.targets))?;
             }
             outln!("{}", rule.doc.trim())?;
+            let numbers: Vec<_> = heuristics::ALL.iter().filter(|n| n.of == rule.short()).collect();
+            if !numbers.is_empty() {
+                outln!("\nIts numbers:")?;
+                columns::print(numbers.iter().map(|n| (n.name, format!("{}: {}", n.value, n.doc.trim()))), NAME)?;
+            }
             Ok(())
         }
         None => {

@@ -12,6 +12,7 @@ use girih_compiler::base::Code;
 use girih_compiler::base::words::list;
 use girih_compiler::cuda_tile::ops;
 use girih_compiler::pipeline;
+use girih_compiler::tile::heuristics;
 use girih_compiler::tile::knobs::{ALL, Knobs};
 use girih_compiler::tile::target::Target;
 
@@ -119,6 +120,13 @@ target, once: what a target lacks the capabilities for is not in its list, and a
         let default = defaults.value(knob.name).map_or(String::new(), |v| v.to_string());
         let _ = writeln!(text, "| `{}` | {} | {} | {default} | {} |", knob.name, knob.least, knob.most, knob.doc);
     }
+    text.push_str(
+        "\n## Numbers that decide\n\nA reason names the number that decided, such as `16 (LEAST_ROWS)`. They stand in \
+         `tile/heuristics.rs`, and a policy's also where\n`girih rules NAME` shows it.\n\n| of | number | value | what it counts |\n|---|---|---|---|\n",
+    );
+    for n in heuristics::ALL {
+        let _ = writeln!(text, "| {} | `{}` | {} | {} |", n.of, n.name, n.value, n.doc.trim());
+    }
     page("rules.md", &text);
 }
 
@@ -151,6 +159,7 @@ fn rules_by_name() {
         assert!(text.starts_with("o:rms_norm\n\nFor aten.rms_norm") && text.contains("-->"), "{text}");
     }
     assert!(girih(&["rules", "stage_inputs"]).starts_with("t:"));
+    assert!(girih(&["rules", "fold_rows"]).contains("LEAST_ROWS                16: Rows for each multiprocessor"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::contraction::{power_in, prev_power};
 use crate::tile::cost::{Cost, Product};
+use crate::tile::heuristics::blocking::{ALIKE, GUESSED_ROWS, LONGEST_STRETCH, MOST_ROWS, SMALLEST, WIDEST};
 use crate::tile::knobs::Knobs;
 use crate::tile::matrix;
 use crate::tile::target::{Capability, MemoryKind, Target};
@@ -50,10 +51,6 @@ pub fn panel_width(target: &Target, dtype: DType) -> u64 {
 
 /// The rows of a block are a multiple of this: the rows of the largest register tile.
 const TILE_ROWS: u64 = 8;
-/// Most rows of a block: with 64 columns the accumulators take an eighth of a usual L2.
-pub const MOST_ROWS: u64 = 512;
-/// Longest stretch of k: a panel of 32 columns of f32 then takes 32 KiB of L1.
-const LONGEST_STRETCH: u64 = 256;
 
 /// The blocks of a product as [`contraction_blocks`] chooses them, but for what knobs say of blocks of threads: `mc` rows and
 /// `nc` columns, and stretches of at most `kc`, as powers of two.
@@ -119,16 +116,8 @@ pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, in_pa
     Blocks { bm, bn, bk }
 }
 
-/// Rows and columns of the largest block of threads: 64 accumulators for each of 256 threads.
-const WIDEST: u64 = 128;
-/// Elements of the smallest block, but where the product is smaller.
-const SMALLEST: u64 = 32 * 32;
 /// Bytes of a row of a slab: a line of the cache.
 const LINE: u64 = 128;
-/// Rows are taken to be as many where only the launch knows.
-const GUESSED_ROWS: u64 = 64;
-/// Estimates that differ by less than this part are alike.
-const ALIKE: f64 = 0.1;
 
 /// The time that `vectors` vectors of columns of a block take, in twelfths of a panel's time: a lone vector has half the
 /// accumulators, too few to hide their latency, and each row of a block is fetched, whatever its length.

@@ -232,7 +232,7 @@ impl BoxCopy {
         self.dims.iter().fold(self.elem.bytes(), |n, d| n.saturating_mul(d.count))
     }
 
-    /// Refuses several boxes that do not end where a swizzle of rows of so many bytes begins anew.
+    /// Refuses several boxes where a box does not end at the end of a swizzle's pattern; `bytes` is the length of a row.
     pub fn can_swizzle(&self, bytes: u64) -> Result<(), String> {
         match self.count() > 1 && !self.bytes().is_multiple_of(8 * bytes) {
             true => Err(format!("boxes of {} bytes with a swizzle do not follow each other", self.bytes())),

@@ -21,6 +21,7 @@ use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
+use crate::tile::heuristics::contraction::{ENOUGH, IN_FLIGHT, LEAST_ROW};
 
 /// Perfectly nested free loops around one contraction's reduce loop. The innermost two free loops are `m` and `n`, in
 /// either order; constant extents.
@@ -237,14 +238,6 @@ impl Nest<'_> {
         u64::try_from(fastest.count).ok().filter(|row| *row >= LEAST_ROW)
     }
 }
-
-/// Rows of an image that tiles keep within.
-const LEAST_ROW: u64 = 7;
-
-/// Accumulators that hide the latency of every machine's multiply-adds, and then some: more would only make the code longer.
-const ENOUGH: u32 = 16;
-/// Accumulators that a machine adds to before the first of them is ready again.
-const IN_FLIGHT: u32 = 8;
 
 /// Chooses the register tile of an m x n accumulator: two vectors wide where n allows, and as high as registers for the operands
 /// permit, so that eight or more independent multiply-adds are in flight and each operand element loaded is used several times.

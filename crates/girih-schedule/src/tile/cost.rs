@@ -22,6 +22,10 @@ use crate::num::{DType, ScalarOp};
 use crate::tile::blocking::Blocks;
 use crate::tile::contraction::power_in;
 use crate::tile::edit::most_trips;
+use crate::tile::heuristics::cost::{
+    ACROSS, ENOUGH_THREADS, EXCHANGING, FETCHED, FOLDING, ISSUED, L2, LATENCY, LOADING, OTHER_REGISTERS, SHUFFLE,
+    SLOTS, STEP, UNDER_WAY,
+};
 use crate::tile::knobs::Knobs;
 use crate::tile::matrix::{self, Warps};
 use crate::tile::target::{Capability, Gpu, MemoryKind, Target};
@@ -60,25 +64,14 @@ pub struct Cost {
     pub arithmetic: f64,
 }
 
-/// How many times the bytes of memory L2 delivers.
-pub const L2: f64 = 2.0;
-/// Bytes that one multiprocessor takes from L2 in a cycle.
-const FETCHED: f64 = 64.0;
-/// Registers of a thread besides its accumulators: addresses and parts of both operands.
-pub const OTHER_REGISTERS: u64 = 64;
 /// Bytes of one access.
 const ACCESS: f64 = 16.0;
-/// Products in the time that shared memory takes for the fragments of one `ldmatrix`.
-const LOADING: f64 = 2.0;
 
 /// Rows and columns of a thread's tile: 64 accumulators of the 255 registers, so that each element of an operand is used
 /// eight times; half as many of eight bytes.
 pub fn most_each(dtype: DType) -> u64 {
     if dtype.bytes() > 4 { 4 } else { 8 }
 }
-
-/// Threads from which on a block keeps its multiprocessor busy with another.
-const ENOUGH_THREADS: u64 = 128;
 
 /// Rows and columns of a block's accumulator that one thread has: about the number of elements that its registers hold, in
 /// shares that are nearly square, with enough threads to hide each other's latency, and no more than `most_threads` where
@@ -103,8 +96,6 @@ pub fn each_thread(dtype: DType, [m, n]: [u64; 2], most_threads: u64) -> [u64; 2
     }
     [rows, cols]
 }
-/// Slots of a slab that a pipeline has at least.
-const SLOTS: u64 = 2;
 
 impl Cost {
     /// `None` where the target says nothing of its speed.
@@ -215,17 +206,6 @@ impl Cost {
     }
 }
 
-/// Cycles from a load of memory to its value, and how many loads a thread has under way.
-pub const LATENCY: f64 = 600.0;
-const UNDER_WAY: f64 = 8.0;
-/// Cycles in which threads exchange what they have, within a warp and across warps.
-const SHUFFLE: f64 = 25.0;
-const ACROSS: f64 = 80.0;
-/// Instructions that a multiprocessor issues in a cycle, those of a warp for an element of each lane, and for an exchange.
-pub const ISSUED: f64 = 4.0;
-const FOLDING: f64 = 4.0;
-const EXCHANGING: f64 = 6.0;
-
 /// Seconds for rows of `length` elements, each folded by the threads of a block: the time in which all instructions are issued,
 /// or the latency of one row for each round in which the multiprocessors take rows, whichever is longer.
 pub fn of_rows(target: &Target, rows: u64, length: u64, threads: u64) -> Option<f64> {
@@ -245,8 +225,6 @@ pub fn of_rows(target: &Target, rows: u64, length: u64, threads: u64) -> Option<
 
 /// Bytes that memory gives at least.
 pub const SECTOR: f64 = 32.0;
-/// Cycles of a step that waits for shared memory.
-const STEP: f64 = 30.0;
 
 /// Rows that are scanned, by one thread each or by the threads of a block.
 pub struct Scans {

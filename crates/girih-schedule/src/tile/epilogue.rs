@@ -22,9 +22,7 @@ use super::edit::{self, const_trip};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, buffer_uses, refs};
 use crate::num::ScalarOp;
-
-/// The most statements for each vector of the tile: they are written out for all of them.
-const MOST_STATEMENTS: usize = 8;
+use crate::tile::heuristics::epilogue::MOST_STATEMENTS;
 
 /// Joins every register tile of a kernel with what precedes and follows it, where that is possible. Returns the
 /// accumulators that are in registers only from then on.

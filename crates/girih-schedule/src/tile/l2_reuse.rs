@@ -16,6 +16,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::tile::heuristics::l2_reuse::{LEAST, MOST_WAVES};
+
 /// The blocks of a product.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Waves {
@@ -38,9 +40,6 @@ pub struct Fetched {
     /// Bytes that come from memory.
     pub memory: f64,
 }
-
-/// At most this many waves are counted; they stand for all.
-const MOST_WAVES: u64 = 64;
 
 impl Waves {
     /// The bytes where blocks go column by column through `group` rows, then through the next `group`. A group of all rows is the
@@ -105,9 +104,6 @@ impl Waves {
         all.min_by(less).filter(|(_, f)| f.memory < now.memory * (1.0 - LEAST)).map(|(group, _)| group)
     }
 }
-
-/// The part of the bytes from memory that an order must save.
-const LEAST: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {

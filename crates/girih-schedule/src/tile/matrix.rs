@@ -11,6 +11,7 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::contraction::{num_type, power_in};
 use crate::tile::edit::const_trip;
+use crate::tile::heuristics::matrix::{ENOUGH, MOST_REGISTERS, REGISTERS};
 use crate::tile::target::{Capability, Target};
 
 /// The warps of a block along the rows and the columns of its product.
@@ -19,12 +20,6 @@ pub struct Warps {
     pub down: u64,
     pub across: u64,
 }
-
-/// Accumulators of a thread, which leave room for fragments, and how many there may be where threads are few.
-const REGISTERS: u64 = 64;
-const MOST_REGISTERS: u64 = 128;
-/// Warps of a block, one for each part of a multiprocessor.
-const ENOUGH: u64 = 4;
 
 impl Warps {
     pub fn count(self) -> u64 {

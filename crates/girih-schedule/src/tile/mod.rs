@@ -29,6 +29,7 @@ pub mod contraction;
 pub mod cost;
 pub mod edit;
 pub mod epilogue;
+pub mod heuristics;
 pub mod knobs;
 pub mod matrix;
 pub mod numbered;

@@ -12,7 +12,7 @@
 use super::{Lower, Res, Vector};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
-use crate::tile::rules::transpose::MOST_SQUARES;
+use crate::tile::heuristics::transpose::MOST_SQUARES;
 
 impl Lower<'_> {
     /// Lowers a loop that is the outer one of such a pair; `false` if it is not.

@@ -19,7 +19,8 @@ use super::instruction::Instruction;
 use super::report::{Report, Row};
 use crate::kernel::ir::{Kernel, Stmt, statements};
 use crate::loops::matrix::{COLS, Operand, ROWS};
-use crate::tile::cost::{self, ISSUED, L2, LATENCY, OTHER_REGISTERS};
+use crate::tile::cost;
+use crate::tile::heuristics::cost::{ISSUED, L2, LATENCY, OTHER_REGISTERS};
 use crate::tile::target::{Gpu, Target};
 
 /// Cycles until a warp's next statement can use what the last one computed.

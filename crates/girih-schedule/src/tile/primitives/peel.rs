@@ -16,6 +16,7 @@ use crate::loops::walk::{self, Refs, refs};
 use crate::num::DType;
 use crate::tile::affine;
 use crate::tile::edit;
+use crate::tile::heuristics::peel::{LEAST_PIECE, MOST_PIECES, MOST_STATEMENTS};
 
 /// Cuts a loop where its conditions turn.
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
@@ -65,9 +66,6 @@ impl Turns {
         }
     }
 }
-
-/// Bodies longer than this are not copied.
-pub const MOST_STATEMENTS: usize = 64;
 
 /// Conditions that fail together: a mask that holds one of them is off when any fails.
 #[derive(Default)]
@@ -138,10 +136,6 @@ fn cuts(f: &For, facts: &Refs) -> Option<Vec<i64>> {
     let few = size * (cuts.len() + 1) <= MOST_STATEMENTS * 4;
     (from && long && few && cuts.len() < MOST_PIECES).then_some(cuts)
 }
-
-/// Iterations of a piece, at least.
-const LEAST_PIECE: i64 = 16;
-const MOST_PIECES: usize = 16;
 
 /// A loop cut where conditions turn: in each piece it is known whether they hold.
 fn pieces(kernel: &mut Kernel, f: &For, cuts: &[i64], facts: &Refs) -> Vec<Stmt> {

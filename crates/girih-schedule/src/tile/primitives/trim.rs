@@ -17,9 +17,7 @@ use super::names_of;
 use crate::index::{Cmp, Cond, Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
-
-/// Ends from which on they are too long to be computed each time.
-const LONGEST: usize = 32;
+use crate::tile::heuristics::trim::LONGEST;
 
 /// Ends the loops; one that has no iteration left is gone.
 pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {

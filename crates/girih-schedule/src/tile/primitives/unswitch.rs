@@ -15,6 +15,7 @@ use crate::index::{Facts, Poly};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::unswitch::MOST_CONDITIONS;
 
 /// Tests the conditions before the loop.
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
@@ -92,9 +93,6 @@ pub fn fixed(f: &For, facts: &Refs) -> Option<Group> {
     all.conds.truncate(1);
     Some(all)
 }
-
-/// Conditions that a loop does not change and that fail separately, at most.
-const MOST_CONDITIONS: usize = 2;
 
 /// `if conditions: the loop without them, else: the loop with what they mask off left out`.
 fn unswitch(kernel: &mut Kernel, f: &For, group: &Group) -> Vec<Stmt> {

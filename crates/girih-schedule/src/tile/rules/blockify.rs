@@ -4,6 +4,9 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::edit;
+use crate::tile::heuristics::blockify::{
+    BLOCK_WORK, GUESS, MOST_COLUMNS, PIECE_COLUMNS, PIECE_ROWS, SMALL, SPLIT_FROM,
+};
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::bind::{self, To};
 use crate::tile::primitives::{self, LoopRef, Script, Step};
@@ -33,18 +36,6 @@ each block would repeat; and elements of less than a byte, of which two share on
 ",
     run,
 };
-
-/// Elements that a block should at least compute, so that starting it does not show.
-const BLOCK_WORK: i64 = 1 << 14;
-/// Elements of an innermost loop from which it is shared among blocks.
-const SPLIT_FROM: i64 = 1 << 13;
-/// Rows and columns of a piece that is read along one of its sides and written along the other.
-const PIECE_ROWS: i64 = 64;
-const PIECE_COLUMNS: i64 = 256;
-/// Elements up to which nests that follow one another are one block's.
-const SMALL: i64 = 1 << 13;
-/// Extents that are not known are taken to be this long.
-const GUESS: i64 = 512;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if !p.open {
@@ -103,10 +94,6 @@ fn together(script: &mut Script<'_>, loops: &mut Vec<LoopRef>) {
         script.log.skipped("small nests", why);
     }
 }
-
-/// Columns that a block folds at most: what it has of each lies in a cache. Runs of 4096 elements of a row are read half as
-/// fast again as those of 1024, and twice as fast as those of 512, where they do not begin with a page.
-const MOST_COLUMNS: i64 = 4096;
 
 /// The elements that a nest computes, where that is known.
 fn elements(f: &For) -> Option<i64> {

@@ -6,9 +6,11 @@ use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::named;
 use crate::tile::Context;
 use crate::tile::contraction::{Nest, nest_at};
 use crate::tile::edit::{self, Visit, new_axis};
+use crate::tile::heuristics::chunk_matmul_k::SHORTEST;
 use crate::tile::rules::site_of;
 use crate::tile::target::MemoryKind;
 
@@ -81,9 +83,6 @@ fn among_others(body: &[Stmt]) -> BTreeSet<AxisId> {
     out
 }
 
-/// The shortest stretch that is worth a step.
-const SHORTEST: u64 = 4;
-
 /// How long a stretch may be. `within`: in a loop that does other things.
 fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest, within: bool) -> Result<u64, String> {
     nest.alone()?;
@@ -107,7 +106,7 @@ fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest, within: bool) -> Result<
     }
     let longest = (0..nest.k.trailing_zeros() + 1).rev().map(|bits| 1u64 << bits).find(|n| fits(*n));
     let found = longest.filter(|n| *n >= SHORTEST && *n < nest.k);
-    found.ok_or_else(|| format!("no stretch of {SHORTEST} elements or more divides {} and fits", nest.k))
+    found.ok_or_else(|| format!("no stretch of {} elements or more divides {} and fits", named!(SHORTEST), nest.k))
 }
 
 /// The nest over one stretch, in a loop over all of them.
@@ -170,7 +169,7 @@ mod tests {
         assert!(made.contains("  for kkc in 0..32: serial\n    for i in 0..128: free\n"), "{made}");
         assert!(made.contains("load A[i*1024 + kkc*32 + kk]"), "{made}");
         let odd = whole.replace("1024", "1023");
-        let why = ["contraction into acc: no stretch of 4 elements or more divides 1023 and fits"];
+        let why = ["contraction into acc: no stretch of 4 (SHORTEST) elements or more divides 1023 and fits"];
         assert_eq!(refusals("chunk_matmul_k", &odd, &gpu(&[])), why);
     }
 

@@ -7,6 +7,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::cluster_rows::{MEETING, MOST, SHORTEST};
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::split::Pieces;
 use crate::tile::rows::Around;
@@ -45,12 +46,6 @@ loop over a row to the next.
 
 /// Threads of the blocks of a cluster that Kernel IR counts together.
 pub(super) const MOST_THREADS: u32 = 1024;
-/// Blocks of a cluster at most that every device of a target has.
-const MOST: u32 = 8;
-/// Cycles in which the blocks of a cluster meet and read what each other has.
-const MEETING: f64 = 600.0;
-/// The fewest elements of a part: some for each thread of a block.
-const SHORTEST: u64 = 512;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = Rows::of(p, ctx)?;

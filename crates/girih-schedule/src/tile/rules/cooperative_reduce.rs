@@ -9,6 +9,7 @@ use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit;
+use crate::tile::heuristics::cooperative_reduce::{GUESS, MOST_EACH, SHORTEST};
 use crate::tile::knobs::Knobs;
 use crate::tile::primitives::bind::{self, To};
 use crate::tile::primitives::{self, Script, Step};
@@ -45,13 +46,6 @@ Refuses reductions whose order is fixed, that are shorter than a warp, or that s
 ",
     run,
 };
-
-/// Warps that a reduction should have work for.
-const SHORTEST: i64 = 2;
-/// Elements of a row that a thread folds at most where a row has fewer than the most threads: it may keep them in registers.
-const MOST_EACH: u64 = 32;
-/// Extents that are not known are taken to be this long.
-const GUESS: i64 = 1024;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let lanes = ctx.target.axes.lanes;

@@ -10,6 +10,7 @@ use crate::tile::Context;
 use crate::tile::contraction::prev_power;
 use crate::tile::cost::{self, Scans};
 use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::heuristics::cooperative_scan::{GUESS, SHORTEST, STRETCH};
 use crate::tile::primitives::{Script, Step};
 use crate::tile::rows;
 use crate::tile::rules::axis_site;
@@ -50,12 +51,6 @@ element and the one before it.
     run,
 };
 
-/// The shortest rows that threads share.
-const SHORTEST: i64 = 64;
-/// Extents that are not known are taken to be this long.
-const GUESS: u64 = 1024;
-/// Bytes of shared memory that a stretch of all rows takes at most.
-const STRETCH: u64 = 32 << 10;
 /// Threads whose folds are folded together.
 const GROUP: i64 = 16;
 

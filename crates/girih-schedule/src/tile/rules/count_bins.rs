@@ -9,6 +9,7 @@ use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit, const_trip, new_axis};
+use crate::tile::heuristics::count_bins::{FROM, MOST};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -39,10 +40,6 @@ and folds that do anything else.
     run,
 };
 
-/// Numbers from which on counting them one after the other takes longer.
-const FROM: u64 = 8;
-/// Numbers at most: their bins lie in a cache.
-const MOST: u64 = 1 << 14;
 const COPIES: i64 = 4;
 
 fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {

@@ -7,6 +7,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
+use crate::tile::heuristics::double_buffer::{BUSY, MOST};
 use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::reuse;
 use crate::tile::rules::{axis_site, spread_threads};
@@ -82,11 +83,6 @@ fn folds_rows(f: &For) -> bool {
     walk::visit(&f.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.place == Place::Lanes));
     found
 }
-
-/// Threads that a multiprocessor should have, where two slots of each of their blocks fit.
-const BUSY: u64 = 512;
-/// The most slots that are chosen: the latency of memory is some iterations long.
-const MOST: u64 = 4;
 
 /// The depth of a pipeline, and the bytes of a slot. `all` is what shared memory holds with one slot each, `behind` what may
 /// have the bytes of all slots, and `blocks` how many blocks should share a multiprocessor.

@@ -6,9 +6,11 @@ use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::named;
 use crate::tile::Context;
 use crate::tile::affine::{Stride, stride};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::fold_columns::{BUSY, LEAST_EACH, MOST_WARPS, WARPS};
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::rfactor::Parts;
 use crate::tile::rules::split_reduction::Rows;
@@ -42,14 +44,6 @@ and short reductions.
     run,
 };
 
-/// Rows that a warp should at least fold.
-const LEAST_EACH: u64 = 4;
-/// Warps of a block, and of one that has a multiprocessor's columns almost alone.
-const WARPS: u64 = 8;
-const MOST_WARPS: u64 = 32;
-/// Threads that a multiprocessor should have.
-const BUSY: u64 = 1024;
-
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = Rows::of(p, ctx)?;
     let site = p.name.to_string();
@@ -79,7 +73,8 @@ impl<'a> Columns<'a> {
     pub(super) fn of(rows: &'a Rows<'a>, ctx: &Context) -> Result<Columns<'a>, String> {
         let lanes = u64::from(ctx.target.axes.lanes);
         if rows.length < LEAST_EACH * WARPS {
-            return Err(format!("it folds {} elements", rows.length));
+            let [each, warps] = [named!(LEAST_EACH), named!(WARPS)].map(|n| n.to_string());
+            return Err(format!("it folds {} elements, fewer than {each} for each of {warps} warps", rows.length));
         }
         let varying = BTreeSet::new();
         let mut loads = vec![];

@@ -4,8 +4,10 @@ use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::named;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::fold_rows::{LEAST_LANES, LEAST_ROWS, LONGEST};
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::rfactor::Parts;
 use crate::tile::rules::split_reduction::Rows;
@@ -38,13 +40,6 @@ leave a block with a part of them.
     run,
 };
 
-/// The longest rows: longer ones have a warp's work.
-const LONGEST: u64 = 1024;
-/// Rows for each multiprocessor at least.
-const LEAST_ROWS: u64 = 16;
-/// Lanes that a row has at least.
-const LEAST_LANES: u64 = 4;
-
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = Rows::of(p, ctx)?;
     let site = p.name.to_string();
@@ -73,8 +68,15 @@ impl<'a> Short<'a> {
     fn of(p: &Kernel, rows: &'a Rows<'a>, ctx: &Context) -> Result<Short<'a>, String> {
         let count = rows.free.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
         let count = count.ok_or("how many rows there are is known at launch only")?;
-        if rows.length > LONGEST || count < LEAST_ROWS * u64::from(ctx.target.axes.workers) {
-            return Err(format!("it has {count} rows of {}", rows.length));
+        if rows.length > LONGEST {
+            return Err(format!("its rows have {} elements, more than {}", rows.length, named!(LONGEST)));
+        }
+        let workers = u64::from(ctx.target.axes.workers);
+        if count < LEAST_ROWS * workers {
+            return Err(format!(
+                "it has {count} rows, fewer than {} for each of {workers} multiprocessors",
+                named!(LEAST_ROWS)
+            ));
         }
         let f = rows.reduce;
         if !f.lo.is_const(0) {
@@ -89,7 +91,9 @@ impl<'a> Short<'a> {
         let powers =
             |from: u64, to: u64| std::iter::successors(Some(from), |n| Some(n / 2)).take_while(move |n| *n >= to);
         let found = powers(most, 2).find_map(|wide| Some((powers(warp, LEAST_LANES).find(|n| fits(n, wide))?, wide)));
-        let (lanes, wide) = found.ok_or_else(|| format!("{} elements are not as many for each lane", rows.length))?;
+        let (lanes, wide) = found.ok_or_else(|| {
+            format!("{} elements are not shared alike by {} lanes or more", rows.length, named!(LEAST_LANES))
+        })?;
         let together = powers(u64::from(ctx.knobs.threads).next_power_of_two() / lanes, 1)
             .find(|n| count.is_multiple_of(*n) && (n * lanes).is_multiple_of(warp))
             .ok_or_else(|| format!("{count} rows leave a block with a part of them"))?;
@@ -195,8 +199,8 @@ mod tests {
     #[test]
     fn others_say_why() {
         for (from, to, why) in [
-            ("0..64", "0..2", "k: it has 200 rows of 128"),
-            ("0..128", "0..2048", "k: it has 6400 rows of 2048"),
+            ("0..64", "0..2", "k: it has 200 rows, fewer than 16 (LEAST_ROWS) for each of 132 multiprocessors"),
+            ("0..128", "0..2048", "k: its rows have 2048 elements, more than 1024 (LONGEST)"),
             ("0..128", "0..121", "k: it is not read in wide accesses"),
             ("j*128 + k", "j + k*100", "k: it is not read in wide accesses"),
         ] {

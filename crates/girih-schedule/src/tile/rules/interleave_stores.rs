@@ -9,6 +9,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::heuristics::interleave_stores::LEAST;
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -113,9 +114,6 @@ fn written_out(
     body.extend(stored.into_iter().flatten());
     Ok(body)
 }
-
-/// Iterations that fill a vector.
-const LEAST: i64 = 4;
 
 #[cfg(test)]
 mod tests {

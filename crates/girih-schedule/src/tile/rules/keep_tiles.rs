@@ -8,6 +8,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit};
+use crate::tile::heuristics::keep_tiles::FOLDED;
 use crate::tile::numbered::Numbered;
 use crate::tile::rules::spread_threads;
 use crate::tile::target::MemoryKind;
@@ -126,9 +127,6 @@ impl Why {
 }
 
 type State = Result<(), Why>;
-
-/// Bytes of shared memory of each thread for what it folds with others, beside the tiles of the block.
-const FOLDED: u64 = 40;
 
 /// Tiles that registers have no room for, and shared memory neither.
 fn spilled(p: &Kernel, ctx: &Context, threads: i64, tiles: &BTreeMap<BufId, State>) -> BTreeSet<BufId> {

@@ -3,7 +3,9 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::named;
 use crate::tile::Context;
+use crate::tile::heuristics::mark_unroll::MOST_STATEMENTS;
 use crate::tile::primitives::{self, Step, unroll};
 use crate::tile::rules::axis_site;
 
@@ -23,9 +25,6 @@ or hold a loop whose trip count is not a constant.
 ",
     run,
 };
-
-/// Statements after unrolling.
-const MOST_STATEMENTS: u64 = 96;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     primitives::run(p, ctx, log, policy)
@@ -64,9 +63,11 @@ fn is_little(f: &For, copies: u64, ctx: &Context) -> Result<(), String> {
     if copies > most {
         return Err(format!("{copies} copies are more than {most}"));
     }
-    match walk::size(&f.body) as u64 * copies > MOST_STATEMENTS {
-        true => Err("its body is long".to_string()),
-        false => Ok(()),
+    match walk::size(&f.body) as u64 * copies {
+        n if n > MOST_STATEMENTS => {
+            Err(format!("its copies have {n} statements, and at most {}", named!(MOST_STATEMENTS)))
+        }
+        _ => Ok(()),
     }
 }
 

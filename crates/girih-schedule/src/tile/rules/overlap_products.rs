@@ -4,6 +4,7 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
+use crate::tile::heuristics::overlap_products::{ENOUGH, LEAST};
 use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::rules::axis_site;
 
@@ -31,10 +32,6 @@ Refuses pipelines whose iterations do anything but one product of warpgroups, an
 ",
     run,
 };
-
-/// Slots from which on products overlap by themselves, and those that it takes.
-const ENOUGH: u32 = 4;
-const LEAST: u32 = 3;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     primitives::run(p, ctx, log, policy)

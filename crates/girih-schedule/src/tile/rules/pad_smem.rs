@@ -3,6 +3,7 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::conflicts;
+use crate::tile::heuristics::pad_smem::MOST_STEPS;
 use crate::tile::primitives::{self, Step, layout};
 use crate::tile::{Context, boxes};
 
@@ -73,8 +74,6 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 
 /// The bytes of the widest access; padded rows are a multiple of it.
 const WIDEST: u64 = 16;
-/// Paddings that are tried.
-const MOST_STEPS: u64 = 4;
 
 #[cfg(test)]
 mod tests {

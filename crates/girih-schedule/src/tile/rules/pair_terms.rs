@@ -7,11 +7,13 @@ use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::named;
 use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit;
+use crate::tile::heuristics::pair_terms::ENOUGH_ROWS;
 use crate::tile::rules::{axis_site, site_of};
 use crate::tile::target::MatrixUnit;
 use crate::tile::tile_nest::{slice, sum, widened};
@@ -56,9 +58,6 @@ few uses; and bf16 on Intel processors without a matrix unit, which multiply f32
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     paired(p, ctx, log, &|_| false)
 }
-
-/// Rows from which on words are worth making where they are used.
-const ENOUGH_ROWS: i64 = 8;
 
 /// The kernel with its terms paired where that can be; of right operands that are weights the words are made beforehand.
 pub fn paired(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem) -> bool) -> Option<Kernel> {
@@ -397,7 +396,7 @@ impl<'a> Pairs<'a> {
             return Err("words of bytes, made beforehand, would take twice the memory".to_string());
         }
         if !weight && rows.is_some_and(|n| n < ENOUGH_ROWS) {
-            return Err(format!("there are less than {ENOUGH_ROWS} rows for a word"));
+            return Err(format!("there are less than {} rows for a word", named!(ENOUGH_ROWS)));
         }
         let [x, y] = operands;
         // Words of weights are made where they are packed.
@@ -682,7 +681,7 @@ mod tests {
             (PRODUCT, context(), "cpu has no products of pairs of its type"),
             (PRODUCT, pairs(&["pairs=0"]), "knob off"),
             (&odd, pairs(&[]), "the number of its terms is not known to be even"),
-            (&few, pairs(&[]), "there are less than 8 rows for a word"),
+            (&few, pairs(&[]), "there are less than 8 (ENOUGH_ROWS) rows for a word"),
             (&closed, pairs(&[]), "the order of its terms is the program's"),
             (&wide, pairs(&[]), "its operands are f32"),
             (&more, pairs(&[]), "it does more for each term than multiply and add"),

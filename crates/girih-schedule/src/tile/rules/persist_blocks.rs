@@ -3,8 +3,9 @@
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
-use crate::tile::cost::{OTHER_REGISTERS, room};
+use crate::tile::cost::room;
 use crate::tile::edit::const_trip;
+use crate::tile::heuristics::cost::OTHER_REGISTERS;
 use crate::tile::persistent_loop::GoesOn;
 use crate::tile::primitives::{self, LoopRef, Step};
 use crate::tile::reuse;

@@ -8,6 +8,7 @@ use crate::loops::walk::refs;
 use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::heuristics::prefetch::{AHEAD, FORESEEN, LONGEST, ROUNDS};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -39,14 +40,6 @@ than 2 KiB apart; loops whose iterations are few, or read no more than a core's 
 
 /// Bytes that the processor brings at once.
 const LINE: u64 = 64;
-/// Pieces at most so far apart are foreseen from the addresses of one load.
-const FORESEEN: u64 = 2048;
-/// Bytes that are on their way.
-const AHEAD: u64 = 2048;
-/// Pieces of more bytes are followed from their beginning.
-const LONGEST: u64 = 512;
-/// A loop needs this many times the iterations that it prefetches ahead: a shorter one would fetch too much that it does not read.
-const ROUNDS: u64 = 4;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {

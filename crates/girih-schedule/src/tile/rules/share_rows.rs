@@ -6,6 +6,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::share_rows::SHORTEST;
 use crate::tile::primitives::{Script, Step};
 use crate::tile::rows;
 use crate::tile::rules::{axis_site, spread_threads};
@@ -33,9 +34,6 @@ Refuses rows whose arrays do not fit shared memory or are shorter than two warps
 ",
     run,
 };
-
-/// Warps that the longest loop of a row should have work for.
-const SHORTEST: u64 = 2;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if !p.open {

@@ -5,6 +5,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::sink_rows::MOST;
 use crate::tile::primitives::{self, LoopRef, Step, sink};
 use crate::tile::rules::axis_site;
 
@@ -26,9 +27,6 @@ statements without loops.
 ",
     run,
 };
-
-/// Statements that are done again for each element at most.
-const MOST: usize = 24;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     primitives::run(p, ctx, log, policy)

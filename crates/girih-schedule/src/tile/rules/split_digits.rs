@@ -8,6 +8,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, Visit, const_trip, new_axis};
+use crate::tile::heuristics::split_digits::{MOST_UNROLLED, WORTHWHILE};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -229,12 +230,6 @@ fn split_fastest(kernel: &mut Kernel, f: &For, radices: &BTreeSet<i64>) -> Resul
     let hi = Ix::floor_div(f.hi.clone(), Ix::Const(count));
     Ok(Stmt::For(Box::new(For { axis: turns, hi, body: vec![inner], ..f.clone() })))
 }
-
-/// Terms of a fold that are written out.
-const MOST_UNROLLED: i64 = 8;
-
-/// Fewer iterations than this are not worth the order of the elements.
-const WORTHWHILE: i64 = 4;
 
 /// The innermost of free loops that each contain nothing but the next.
 fn innermost(body: &mut [Stmt]) -> Option<&mut For> {

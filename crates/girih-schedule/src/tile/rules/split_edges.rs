@@ -6,7 +6,9 @@ use crate::loops::walk::{self, Refs, refs};
 use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::edit;
-use crate::tile::primitives::peel::{self, MOST_STATEMENTS, Turns};
+use crate::tile::heuristics::peel::MOST_STATEMENTS;
+use crate::tile::heuristics::split_edges::FEW;
+use crate::tile::primitives::peel::{self, Turns};
 use crate::tile::primitives::{self, LoopRef, Script, Step, unswitch};
 use crate::tile::rules::axis_site;
 
@@ -128,9 +130,6 @@ fn choose(kernel: &Kernel, ctx: &Context, at: LoopRef, f: &For, log: &mut Log) -
         }
     }
 }
-
-/// Iterations of a loop whose vectors rather have lanes that are off than loops of their own, at most.
-const FEW: i64 = 96;
 
 /// Whether the only conditions of a short loop are those of loads of neighbours.
 fn turns_lanes_off(kernel: &Kernel, least: u32, f: &For, facts: &Refs) -> bool {

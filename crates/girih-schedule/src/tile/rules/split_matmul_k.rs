@@ -9,12 +9,14 @@ use crate::index::{Cond, Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use crate::loops::walk;
+use crate::named;
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::blocking::{Blocks, Extents, Types, blocks_of};
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
+use crate::tile::heuristics::split_matmul_k::SHORTEST;
 use crate::tile::matrix;
 use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::rules::site_of;
@@ -53,10 +55,6 @@ stretches, sums whose length only the launch knows, and nests that hold other lo
 ",
     run,
 };
-
-/// The least stretches of a part. A second kernel costs a few microseconds: about the time of the stretches that two parts of
-/// this length save.
-const SHORTEST: u64 = 8;
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     let mut out = Plan { steps: vec![], ..plan.clone() };
@@ -362,7 +360,7 @@ fn cut(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, all: u64) -> Result<
             }
             let most = fit.min(k / (SHORTEST * bk));
             if most < 2 {
-                return Err(format!("a sum of {k} has less than two parts of {SHORTEST} stretches of {bk}"));
+                return Err(format!("a sum of {k} has less than two parts of {} stretches of {bk}", named!(SHORTEST)));
             }
             // No part needs a mask where they are whole stretches: a few parts less are worth that.
             let whole = |parts: &u64| k.is_multiple_of(parts * bk);
@@ -508,7 +506,7 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
         for (text, knobs, why) in [
             (beside, &[][..], "it has 38 blocks of 32x32 beside 50 others for 132 multiprocessors"),
             (wide, &[], "it has 224 blocks of 64x128 for 132 multiprocessors"),
-            (short, &[], "a sum of 100 has less than two parts of 8 stretches of 32"),
+            (short, &[], "a sum of 100 has less than two parts of 8 (SHORTEST) stretches of 32"),
             (rows, &[], "how many blocks it has is known at launch only"),
             (short, &["split_k=1"], "knob off"),
             ("torch.randn(4, B) @ torch.randn(B, 8)", &["split_k=4"], "its sum is as long as the launch says"),

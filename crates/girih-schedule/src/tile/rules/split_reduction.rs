@@ -7,10 +7,14 @@ use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step};
 use crate::loops::walk;
+use crate::named;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::split_reduction::{
+    BLOCKS, BLOCKS_OF_CORES, SECOND, SHORTEST, SHORTEST_COLUMN, SHORTEST_OF_CORES,
+};
 use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::primitives::split::Pieces;
 use crate::tile::rows::Around;
@@ -51,19 +55,6 @@ and store results of that; on a CPU also rows whose elements are not contiguous.
 ",
     run,
 };
-
-/// Seconds that a second kernel takes at least.
-const SECOND: f64 = 4e-6;
-/// The fewest elements of a part of a column.
-const SHORTEST_COLUMN: u64 = 256;
-/// The fewest elements of a part: a few for each thread of a block.
-const SHORTEST: u64 = 1024;
-/// Blocks for each multiprocessor at most, which hide one another's latency.
-const BLOCKS: u64 = 8;
-
-/// Blocks of all rows together on a processor, and the fewest elements of each.
-const BLOCKS_OF_CORES: u64 = 64;
-const SHORTEST_OF_CORES: u64 = 1 << 16;
 
 /// Elements of a part of a row. Long parts begin where threads may read several elements at once.
 fn each(length: u64, parts: u64) -> u64 {
@@ -158,7 +149,11 @@ impl<'a> Rows<'a> {
             return if parts > 1 {
                 Ok((parts, format!("for {rows} rows")))
             } else {
-                Err("its rows are many, or short".into())
+                Err(format!(
+                    "{rows} rows of {} are many, or short: {} for a block",
+                    self.length,
+                    named!(SHORTEST_OF_CORES)
+                ))
             };
         }
         let workers = u64::from(ctx.target.axes.workers);
@@ -172,7 +167,7 @@ impl<'a> Rows<'a> {
             return if parts > 1 {
                 Ok((parts, format!("for {blocks} blocks of columns")))
             } else {
-                Err("its columns are short".into())
+                Err(format!("its columns have {} elements, and a part has {}", self.length, named!(SHORTEST_COLUMN)))
             };
         }
         let seconds = |parts: u64| self.seconds(kernel, ctx, rows, fit(parts));
@@ -377,8 +372,14 @@ mod tests {
         let (_, of_many) = split_by(run, &plan_of("torch.randn(2, 1000000).mean(-1)").1, &ctx);
         assert_eq!(of_many.applied, ["k_mean: 15 parts of 67584, for 2 rows"]);
         for (text, why) in [
-            ("torch.randn(64, 200000).sum(-1)", "its rows are many, or short"),
-            ("torch.randn(2, 100000).sum(-1)", "its rows are many, or short"),
+            (
+                "torch.randn(64, 200000).sum(-1)",
+                "64 rows of 200000 are many, or short: 65536 (SHORTEST_OF_CORES) for a block",
+            ),
+            (
+                "torch.randn(2, 100000).sum(-1)",
+                "2 rows of 100000 are many, or short: 65536 (SHORTEST_OF_CORES) for a block",
+            ),
             ("torch.randn(1000000, 2).sum(0)", "its elements lie apart"),
         ] {
             let skipped = log(text).skipped;

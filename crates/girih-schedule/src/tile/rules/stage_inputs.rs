@@ -18,6 +18,7 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
 use crate::tile::edit::{self, Visit, free_loop, new_axis};
+use crate::tile::heuristics::stage_inputs::LONG_ROW;
 use crate::tile::rules::site_of;
 use crate::tile::target::Capability;
 use crate::tile::tile_nest::{self, Extent};
@@ -395,9 +396,6 @@ fn piece(kernel: &Kernel, stmts: &[Stmt], (axis, extent): Extent, apart: i64, fa
     };
     stmts.iter().filter_map(of).max().unwrap_or(0)
 }
-
-/// Elements of a row from which on reading it where it lies costs less than a copy.
-const LONG_ROW: u64 = 64;
 
 /// Why packing would gain nothing, if so.
 fn fine_in_place(

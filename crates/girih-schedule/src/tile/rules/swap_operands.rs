@@ -9,8 +9,9 @@ use crate::loops::walk;
 use crate::num::ScalarOp;
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART};
-use crate::tile::blocking::MOST_ROWS;
 use crate::tile::contraction::num_type;
+use crate::tile::heuristics::blocking::MOST_ROWS;
+use crate::tile::heuristics::swap_operands::{MULTIPLIED, ONE_BY_ONE, PLANE};
 use crate::tile::rules::site_of;
 use crate::tile::rules::stage_inputs::overlap;
 use crate::tile::steps::known_at_load;
@@ -45,13 +46,6 @@ vector, and products for which it saves too little.
 ",
     run,
 };
-
-/// An element that is moved by itself takes as long as this many that a square of vectors transposes.
-const ONE_BY_ONE: u64 = 4;
-/// Blocks of columns divide planes whose elements are a multiple of this number.
-const PLANE: u64 = 64;
-/// This many multiplications in lanes that no column fills take as long as an element that is transposed.
-const MULTIPLIED: u64 = 8;
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     let mut out = plan.clone();

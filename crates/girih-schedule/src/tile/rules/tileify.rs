@@ -7,10 +7,12 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::blocking::{Blocks, Extents, MOST_ROWS, Types, blocks_of, panel_width};
+use crate::tile::blocking::{Blocks, Extents, Types, blocks_of, panel_width};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
+use crate::tile::heuristics::blocking::MOST_ROWS;
+use crate::tile::heuristics::tileify::{GUESS, LEAST_STRETCH, MOST_STRETCH};
 use crate::tile::matrix;
 use crate::tile::rules::site_of;
 use crate::tile::target::Capability;
@@ -72,9 +74,6 @@ struct Cuts {
     batch: Side,
     outer: Outer,
 }
-
-/// Extents that are not known are taken to be this long.
-const GUESS: u64 = 4096;
 
 impl Cuts {
     /// The old axes, given positions in a tile and along a stretch of the sum.
@@ -282,10 +281,6 @@ fn whole(side: &Side, least: u64, most: u64) -> Option<u64> {
         (window > 1).then(|| (1..=outer.min(most)).rev().find(fits).map(|count| count * window))?
     })
 }
-
-/// Terms of a stretch of whole windows.
-const LEAST_STRETCH: u64 = 64;
-const MOST_STRETCH: u64 = 256;
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
+use crate::named;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
 use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::heuristics::transpose::{MOST, MOST_SQUARES};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -31,11 +33,6 @@ an access is masked or ordered, and where something is computed on the way.
 ",
     run,
 };
-
-/// The longest side of what is written out as squares: what `interchange` cuts blocks of.
-const MOST: u64 = 16;
-/// The most squares that a pair of loops is written out as; of more, loops run over them.
-pub const MOST_SQUARES: u64 = 4;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
@@ -138,7 +135,7 @@ fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<
         return say("its loops have no constant trip counts");
     };
     if t > MOST || s > MOST {
-        return Err(format!("{t} x {s} elements are more than a block"));
+        return Err(format!("{t} x {s} elements are more than a block of {}", named!(MOST)));
     }
     let native = u64::from(ctx.target.lanes_of(dtype.bytes()));
     let native = ctx.knobs.lanes.map_or(native, u64::from).min(t).min(s) as u32;

@@ -8,6 +8,7 @@ use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, Visit, const_trip, new_axis};
+use crate::tile::heuristics::unroll_and_jam::{LEAST_GROUPS, LONG, MOST_STATEMENTS};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -43,12 +44,6 @@ few, or of which four would not come out even; and whatever holds more than one 
 /// Rows that are folded together, the first number that divides all. One row after the other, a core takes three quarters of what
 /// it takes of memory from eight places at a time, and what they share would be brought back to the nearest cache for each.
 const TOGETHER: [u64; 2] = [8, 4];
-/// Groups of rows that have to be there, so that many threads have some.
-const LEAST_GROUPS: u64 = 32;
-/// Elements of a row from which on it is worth it: short ones are one long run as they lie.
-const LONG: u64 = 512;
-/// Statements of a row's fold, at most.
-const MOST_STATEMENTS: usize = 16;
 
 fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
     if !p.open {

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::named;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::unroll_batch::MOST;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "unroll_batch",
@@ -27,9 +29,6 @@ Refuses batches of more than eight, and accumulators that something touches othe
 ",
     run,
 };
-
-/// Products that one becomes at most.
-const MOST: u64 = 8;
 
 fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
     if p.open {
@@ -74,7 +73,7 @@ fn split(p: &Kernel, acc: BufId) -> Result<Kernel, String> {
     let old = p.bufs[acc].clone();
     let (count, shape) = (old.shape[0], old.shape[1..].to_vec());
     if count > MOST {
-        return Err(format!("a batch of {count} is more than {MOST}"));
+        return Err(format!("a batch of {count} is more than {}", named!(MOST)));
     }
     let mut kernel = Kernel { body: vec![], ..p.clone() };
     let parts: Vec<BufId> = (0..count)
@@ -200,6 +199,9 @@ mod tests {
             ["contraction into acc: something touches its accumulator otherwise than batch by batch"]
         );
         let many = PRODUCT.replace("0..2", "0..16").replace("f32[2,", "f32[16,");
-        assert_eq!(refusals("unroll_batch", &many, &gpu(&[])), ["contraction into acc: a batch of 16 is more than 8"]);
+        assert_eq!(
+            refusals("unroll_batch", &many, &gpu(&[])),
+            ["contraction into acc: a batch of 16 is more than 8 (MOST)"]
+        );
     }
 }

@@ -9,6 +9,7 @@ use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::heuristics::unroll_windows::{MOST_GATHERED, MOST_STATEMENTS, MOST_TAPS};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -39,13 +40,6 @@ arithmetic, and results or loads that lie apart.
 ",
     run,
 };
-
-/// Positions of all windows of an element, at most.
-const MOST_TAPS: u64 = 64;
-/// Statements of all copies, at most.
-const MOST_STATEMENTS: usize = 8192;
-/// Positions of windows whose lanes are filled one by one, at most.
-const MOST_GATHERED: u64 = 16;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if !p.open {

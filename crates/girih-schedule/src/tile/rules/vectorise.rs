@@ -10,6 +10,7 @@ use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
 use crate::tile::edit;
+use crate::tile::heuristics::vectorise::LATENCY;
 use crate::tile::primitives::{self, LoopRef, Step, vector};
 use crate::tile::rules::axis_site;
 
@@ -96,9 +97,6 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> 
     });
     Ok((lanes, ways))
 }
-
-/// How many cycles the next addition of a chain waits for the one before it.
-const LATENCY: u32 = 4;
 
 /// How many vectors a reduction adds to in turn. The elements that whole groups of vectors leave over are added one by one, so a
 /// short row takes few vectors, which leave few elements over.

@@ -23,10 +23,12 @@ use std::collections::BTreeSet;
 use crate::base::rule::{Log, Refusal};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::named;
 use crate::tile::Context;
 use crate::tile::accumulator::{Numbering, Tile, accumulators};
 use crate::tile::contraction::{Nest, nest_at};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::warp_rows::MOST_REGISTERS;
 use crate::tile::matrix;
 use crate::tile::sharing::Share;
 use join::Joined;
@@ -37,8 +39,6 @@ const LANES: u64 = 4;
 /// Rows and columns of one product's sums.
 const ROWS: u64 = 16;
 const COLS: u64 = 8;
-/// Registers of a thread that tiles may take together, some of which are not needed at the same time.
-const MOST_REGISTERS: u64 = 224;
 
 /// Makes a product of a nest, given the tiles that are in registers.
 pub type Sum<'a> = dyn Fn(&Tile, &mut Kernel, &Nest<'_>, &BTreeSet<BufId>) -> Result<Stmt, String> + 'a;
@@ -111,7 +111,7 @@ impl Rows {
         let taken: u64 =
             made.tiles.iter().chain(&made.lines).map(|b| own(b).div_ceil(words(&kernel.bufs[*b]) * 4)).sum();
         if taken > MOST_REGISTERS {
-            return Err(format!("they take {taken} registers of a thread; there are {MOST_REGISTERS}"));
+            return Err(format!("they take {taken} registers of a thread; there are {}", named!(MOST_REGISTERS)));
         }
         Ok(made)
     }

@@ -27,6 +27,7 @@ use crate::loops::walk::{self, refs};
 use crate::num::ScalarOp;
 use crate::tile::affine::Stride;
 use crate::tile::edit::{self, at_most, const_trip, new_axis};
+use crate::tile::heuristics::interchange::{CHAIN, MOST_STATEMENTS};
 use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::primitives::split::Pieces;
 
@@ -197,8 +198,6 @@ pub(super) fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>
 /// Rows that are folded together, so that what is kept of a column is read and written once for them; the first number that
 /// divides all. Memory is read from as many places at a time: with eight a core takes a fifth more of it than with four.
 const TOGETHER: [i64; 2] = [8, 4];
-/// Statements of a row that is folded together with others, at most.
-const MOST_STATEMENTS: usize = 12;
 
 /// `columns` for each iteration of a fold.
 fn rows(kernel: &mut Kernel, fold: For, columns: For) -> Stmt {
@@ -266,10 +265,6 @@ fn kept_once(body: &[Stmt], fold: AxisId) -> Option<BTreeSet<BufId>> {
         |(buf, idx): (&BufId, &&[Ix])| reads.get(buf).is_some_and(|r| r[..] == [*idx]) && idx.iter().all(of_all_rows);
     written.iter().all(kept).then(|| written.into_keys().collect())
 }
-
-/// Rows whose sums are added up on their own before they are added to the others: errors of rounding grow with the length of
-/// a chain.
-const CHAIN: i64 = 64;
 
 /// Whether a fold is a sum of floats, of more terms than should go in one chain.
 fn chained(kernel: &Kernel, fold: &For) -> Option<Fold> {

@@ -14,6 +14,7 @@ use crate::index::{Cmp, Cond, gcd};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit::{self, new_axis};
+use crate::tile::heuristics::stage_inputs::MOST_APART;
 use crate::tile::rules::split_digits::{Digit, digits_of};
 use crate::tile::tile_nest::Extent;
 
@@ -241,9 +242,6 @@ fn pair(own: Counted, sum: Counted, mask: &Mask, unseen: &dyn Fn(&Cond) -> bool)
     Some(dim)
 }
 
-/// How far apart windows, or the elements of one, may lie.
-const MOST_APART: i64 = 8;
-
 /// Conditions on the own digit alone, which say where a tile ends, as conditions on the places that a window reaches from inside.
 fn relax(mask: &mut Mask, dim: &Dim, axis: AxisId) -> Option<()> {
     let Dim::Pair { own, sum, s, t, .. } = dim else { return Some(()) };
@@ -263,7 +261,7 @@ fn relax(mask: &mut Mask, dim: &Dim, axis: AxisId) -> Option<()> {
 mod tests {
     use crate::tile::tests::{apply, context, kernel, text};
 
-    /// What `stage_inputs` makes of a product of so many rows, columns and terms.
+    /// A product of `m` rows, `n` columns and `k` terms after `stage_inputs`.
     fn staged([m, n, k]: [u32; 3], a: &str, b: &str) -> String {
         let product = format!(
             "loop kernel k(W: ptr f32, X: ptr f32):\n  local acc: f32[{m}, {n}]\n  for i in 0..{m}: free\n    for j in 0..{n}: free\n      \
@@ -299,7 +297,7 @@ mod tests {
         has(&staged([8, 32, 48], "W[i*48 + kk]", apart), &["stage b_pack: f32[1, 48, 32]"]);
     }
 
-    /// What is read beyond an edge is not 0 then, so nothing may store what is made of it.
+    /// Elements beyond an edge are not 0 in a slab, so nothing may store a result of theirs.
     #[test]
     fn elements_beyond_an_edge_are_not_seen() {
         let product = |after: &str| {

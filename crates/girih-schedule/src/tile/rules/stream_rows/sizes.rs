@@ -1,9 +1,7 @@
 //! How many rows and keys a block takes at once.
 
+use crate::tile::heuristics::stream_rows::MANY;
 use crate::tile::target::{Capability, MemoryKind, Target};
-
-/// Rows from which a block may have more.
-const MANY: u64 = 1024;
 
 /// Rows of a block, and how many keys it takes at once.
 pub fn sizes(rows: Option<u64>, keys: Option<u64>, room: &Room<'_>) -> Option<(u64, u64)> {

@@ -1,0 +1,363 @@
+//! The numbers that decide: where a policy stops, what it guesses, and what an estimate counts.
+//!
+//! Facts of hardware (the bytes of a box, the lanes of a warp) stand with the target, and limits of a step beside the step. The line
+//! above a number says what it counts, and the measurement that chose it where there is one; the others were reasoned.
+//! `girih rules NAME` prints those of a policy, and [`named!`] names one in a reason.
+
+/// One of these numbers.
+pub struct Heuristic {
+    /// The policy, primitive or estimate that it is of.
+    pub of: &'static str,
+    pub name: &'static str,
+    /// As it is written here.
+    pub value: &'static str,
+    pub doc: &'static str,
+}
+
+macro_rules! heuristics {
+    ($($of:ident { $($(#[doc = $doc:literal])+ $name:ident: $ty:ty = $value:expr,)+ })+) => {
+        $(pub mod $of {
+            $($(#[doc = $doc])+ pub const $name: $ty = $value;)+
+        })+
+
+        /// All of them, in the order of their policies.
+        pub const ALL: &[Heuristic] = &[
+            $($(Heuristic {
+                of: stringify!($of),
+                name: stringify!($name),
+                value: stringify!($value),
+                doc: concat!($($doc),+),
+            },)+)+
+        ];
+    };
+}
+
+/// A number as a reason names it: `16 (LEAST_ROWS)`.
+#[macro_export]
+macro_rules! named {
+    ($name:ident) => {
+        format_args!("{} ({})", $name, stringify!($name))
+    };
+}
+
+heuristics! {
+    blockify {
+        /// Elements that a block should at least compute, so that starting it does not show.
+        BLOCK_WORK: i64 = 1 << 14,
+        /// Elements of an innermost loop from which it is shared among blocks.
+        SPLIT_FROM: i64 = 1 << 13,
+        /// Rows of a piece that is read along one of its sides and written along the other.
+        PIECE_ROWS: i64 = 64,
+        /// Its columns.
+        PIECE_COLUMNS: i64 = 256,
+        /// Elements up to which nests that follow one another are one block's.
+        SMALL: i64 = 1 << 13,
+        /// Extents that are not known are taken to be this long.
+        GUESS: i64 = 512,
+        /// Columns that a block folds at most: what it has of each lies in a cache. Runs of 4096 elements of a row are read half as
+        /// fast again as those of 1024, and twice as fast as those of 512, where they do not begin with a page.
+        MOST_COLUMNS: i64 = 4096,
+    }
+    blocking {
+        /// Most rows of a block: with 64 columns the accumulators take an eighth of a usual L2.
+        MOST_ROWS: u64 = 512,
+        /// Longest stretch of k: a panel of 32 columns of f32 then takes 32 KiB of L1.
+        LONGEST_STRETCH: u64 = 256,
+        /// Rows and columns of the largest block of threads: 64 accumulators for each of 256 threads.
+        WIDEST: u64 = 128,
+        /// Elements of the smallest block, but where the product is smaller.
+        SMALLEST: u64 = 32 * 32,
+        /// Rows are taken to be as many where only the launch knows.
+        GUESSED_ROWS: u64 = 64,
+        /// Estimates that differ by less than this part are alike.
+        ALIKE: f64 = 0.1,
+    }
+    chunk_matmul_k {
+        /// The shortest stretch that is worth a step.
+        SHORTEST: u64 = 4,
+    }
+    cluster_rows {
+        /// Blocks of a cluster at most that every device of a target has.
+        MOST: u32 = 8,
+        /// Cycles in which the blocks of a cluster meet and read what each other has.
+        MEETING: f64 = 600.0,
+        /// The fewest elements of a part: some for each thread of a block.
+        SHORTEST: u64 = 512,
+    }
+    contraction {
+        /// Rows of an image that tiles keep within.
+        LEAST_ROW: u64 = 7,
+        /// Accumulators that hide the latency of every machine's multiply-adds, and then some: more would only make the code longer.
+        ENOUGH: u32 = 16,
+        /// Accumulators that a machine adds to before the first of them is ready again.
+        IN_FLIGHT: u32 = 8,
+    }
+    cooperative_reduce {
+        /// Warps that a reduction should have work for.
+        SHORTEST: i64 = 2,
+        /// Elements of a row that a thread folds at most where a row has fewer than the most threads: it may keep them in registers.
+        MOST_EACH: u64 = 32,
+        /// Extents that are not known are taken to be this long.
+        GUESS: i64 = 1024,
+    }
+    cooperative_scan {
+        /// The shortest rows that threads share.
+        SHORTEST: i64 = 64,
+        /// Extents that are not known are taken to be this long.
+        GUESS: u64 = 1024,
+        /// Bytes of shared memory that a stretch of all rows takes at most.
+        STRETCH: u64 = 32 << 10,
+    }
+    cost {
+        /// How many times the bytes of memory L2 delivers.
+        L2: f64 = 2.0,
+        /// Bytes that one multiprocessor takes from L2 in a cycle.
+        FETCHED: f64 = 64.0,
+        /// Registers of a thread besides its accumulators: addresses and parts of both operands.
+        OTHER_REGISTERS: u64 = 64,
+        /// Products in the time that shared memory takes for the fragments of one `ldmatrix`.
+        LOADING: f64 = 2.0,
+        /// Threads from which on a block keeps its multiprocessor busy with another.
+        ENOUGH_THREADS: u64 = 128,
+        /// Slots of a slab that a pipeline has at least.
+        SLOTS: u64 = 2,
+        /// Cycles from a load of memory to its value.
+        LATENCY: f64 = 600.0,
+        /// Loads that a thread has under way.
+        UNDER_WAY: f64 = 8.0,
+        /// Cycles in which the threads of a warp exchange what they have.
+        SHUFFLE: f64 = 25.0,
+        /// The same for the warps of a block.
+        ACROSS: f64 = 80.0,
+        /// Instructions that a multiprocessor issues in a cycle.
+        ISSUED: f64 = 4.0,
+        /// Instructions of a warp that folds an element of each lane.
+        FOLDING: f64 = 4.0,
+        /// Instructions of a warp for an exchange.
+        EXCHANGING: f64 = 6.0,
+        /// Cycles of a step that waits for shared memory.
+        STEP: f64 = 30.0,
+    }
+    count_bins {
+        /// Numbers from which on counting them one after the other takes longer.
+        FROM: u64 = 8,
+        /// Numbers at most: their bins lie in a cache.
+        MOST: u64 = 1 << 14,
+    }
+    double_buffer {
+        /// Threads that a multiprocessor should have, where two slots of each of their blocks fit.
+        BUSY: u64 = 512,
+        /// The most slots that are chosen: the latency of memory is some iterations long.
+        MOST: u64 = 4,
+    }
+    epilogue {
+        /// The most statements for each vector of the tile: they are written out for all of them.
+        MOST_STATEMENTS: usize = 8,
+    }
+    fold_columns {
+        /// Rows that a warp should at least fold.
+        LEAST_EACH: u64 = 4,
+        /// Warps of a block.
+        WARPS: u64 = 8,
+        /// Warps of a block that has a multiprocessor's columns almost alone.
+        MOST_WARPS: u64 = 32,
+        /// Threads that a multiprocessor should have.
+        BUSY: u64 = 1024,
+    }
+    fold_rows {
+        /// The longest rows: longer ones have a warp's work.
+        LONGEST: u64 = 1024,
+        /// Rows for each multiprocessor at least.
+        LEAST_ROWS: u64 = 16,
+        /// Lanes that a row has at least.
+        LEAST_LANES: u64 = 4,
+    }
+    interchange {
+        /// Statements of a row that is folded together with others, at most.
+        MOST_STATEMENTS: usize = 12,
+        /// Rows whose sums are added up on their own before they are added to the others: errors of rounding grow with the length of
+        /// a chain.
+        CHAIN: i64 = 64,
+    }
+    interleave_stores {
+        /// Iterations that fill a vector.
+        LEAST: i64 = 4,
+    }
+    keep_tiles {
+        /// Bytes of shared memory of each thread for what it folds with others, beside the tiles of the block.
+        FOLDED: u64 = 40,
+    }
+    l2_reuse {
+        /// At most this many waves are counted; they stand for all.
+        MOST_WAVES: u64 = 64,
+        /// The part of the bytes from memory that an order must save.
+        LEAST: f64 = 0.1,
+    }
+    mark_unroll {
+        /// Statements after unrolling.
+        MOST_STATEMENTS: u64 = 96,
+    }
+    matrix {
+        /// Accumulators of a thread, which leave room for fragments.
+        REGISTERS: u64 = 64,
+        /// Accumulators of a thread where threads are few.
+        MOST_REGISTERS: u64 = 128,
+        /// Warps of a block, one for each part of a multiprocessor.
+        ENOUGH: u64 = 4,
+    }
+    overlap_products {
+        /// Slots from which on products overlap by themselves.
+        ENOUGH: u32 = 4,
+        /// Slots that it takes.
+        LEAST: u32 = 3,
+    }
+    pad_smem {
+        /// Paddings that are tried.
+        MOST_STEPS: u64 = 4,
+    }
+    pair_terms {
+        /// Rows from which on words are worth making where they are used.
+        ENOUGH_ROWS: i64 = 8,
+    }
+    peel {
+        /// Bodies longer than this are not copied.
+        MOST_STATEMENTS: usize = 64,
+        /// Iterations of a piece, at least.
+        LEAST_PIECE: i64 = 16,
+        /// Pieces of a loop, at most.
+        MOST_PIECES: usize = 16,
+    }
+    prefetch {
+        /// Pieces at most so far apart are foreseen from the addresses of one load.
+        FORESEEN: u64 = 2048,
+        /// Bytes that are on their way.
+        AHEAD: u64 = 2048,
+        /// Pieces of more bytes are followed from their beginning.
+        LONGEST: u64 = 512,
+        /// A loop needs this many times the iterations that it prefetches ahead: a shorter one would fetch too much that it does not read.
+        ROUNDS: u64 = 4,
+    }
+    share_rows {
+        /// Warps that the longest loop of a row should have work for.
+        SHORTEST: u64 = 2,
+    }
+    sink_rows {
+        /// Statements that are done again for each element at most.
+        MOST: usize = 24,
+    }
+    split_digits {
+        /// Terms of a fold that are written out.
+        MOST_UNROLLED: i64 = 8,
+        /// Fewer iterations than this are not worth the order of the elements.
+        WORTHWHILE: i64 = 4,
+    }
+    split_edges {
+        /// Iterations of a loop whose vectors rather have lanes that are off than loops of their own, at most.
+        FEW: i64 = 96,
+    }
+    split_matmul_k {
+        /// The least stretches of a part. A second kernel costs a few microseconds: about the time of the stretches that two parts of
+        /// this length save.
+        SHORTEST: u64 = 8,
+    }
+    split_reduction {
+        /// Seconds that a second kernel takes at least.
+        SECOND: f64 = 4e-6,
+        /// The fewest elements of a part of a column.
+        SHORTEST_COLUMN: u64 = 256,
+        /// The fewest elements of a part: a few for each thread of a block.
+        SHORTEST: u64 = 1024,
+        /// Blocks for each multiprocessor at most, which hide one another's latency.
+        BLOCKS: u64 = 8,
+        /// Blocks of all rows together on a processor.
+        BLOCKS_OF_CORES: u64 = 64,
+        /// The fewest elements of each of these blocks.
+        SHORTEST_OF_CORES: u64 = 1 << 16,
+    }
+    stage_inputs {
+        /// Elements of a row from which on reading it where it lies costs less than a copy.
+        LONG_ROW: u64 = 64,
+        /// How far apart windows, or the elements of one, may lie.
+        MOST_APART: i64 = 8,
+    }
+    stream_rows {
+        /// Rows from which a block may have more.
+        MANY: u64 = 1024,
+    }
+    swap_operands {
+        /// An element that is moved by itself takes as long as this many that a square of vectors transposes.
+        ONE_BY_ONE: u64 = 4,
+        /// Blocks of columns divide planes whose elements are a multiple of this number.
+        PLANE: u64 = 64,
+        /// This many multiplications in lanes that no column fills take as long as an element that is transposed.
+        MULTIPLIED: u64 = 8,
+    }
+    tileify {
+        /// Extents that are not known are taken to be this long.
+        GUESS: u64 = 4096,
+        /// Terms of a stretch of whole windows, at least.
+        LEAST_STRETCH: u64 = 64,
+        /// Terms of a stretch of whole windows, at most.
+        MOST_STRETCH: u64 = 256,
+    }
+    transpose {
+        /// The longest side of what is written out as squares: what `interchange` cuts blocks of.
+        MOST: u64 = 16,
+        /// The most squares that a pair of loops is written out as; of more, loops run over them.
+        MOST_SQUARES: u64 = 4,
+    }
+    trim {
+        /// Ends from which on they are too long to be computed each time.
+        LONGEST: usize = 32,
+    }
+    unroll_and_jam {
+        /// Groups of rows that have to be there, so that many threads have some.
+        LEAST_GROUPS: u64 = 32,
+        /// Elements of a row from which on it is worth it: short ones are one long run as they lie.
+        LONG: u64 = 512,
+        /// Statements of a row's fold, at most.
+        MOST_STATEMENTS: usize = 16,
+    }
+    unroll_batch {
+        /// Products that one becomes at most.
+        MOST: u64 = 8,
+    }
+    unroll_windows {
+        /// Positions of all windows of an element, at most.
+        MOST_TAPS: u64 = 64,
+        /// Statements of all copies, at most.
+        MOST_STATEMENTS: usize = 8192,
+        /// Positions of windows whose lanes are filled one by one, at most.
+        MOST_GATHERED: u64 = 16,
+    }
+    unswitch {
+        /// Conditions that a loop does not change and that fail separately, at most.
+        MOST_CONDITIONS: usize = 2,
+    }
+    vectorise {
+        /// How many cycles the next addition of a chain waits for the one before it.
+        LATENCY: u32 = 4,
+    }
+    warp_rows {
+        /// Registers of a thread that tiles may take together: not all are needed at the same time.
+        MOST_REGISTERS: u64 = 224,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use crate::tile::{OF_KERNELS, OF_PLANS, primitives};
+
+    /// A number whose policy was renamed would be printed nowhere.
+    #[test]
+    fn each_number_belongs_to_something() {
+        let estimates = ["blocking", "contraction", "cost", "epilogue", "l2_reuse", "matrix", "warp_rows"];
+        let rules = OF_KERNELS.iter().map(|(rule, _)| rule.name).chain(OF_PLANS.iter().map(|(rule, _)| rule.name));
+        let known: Vec<&str> = rules.chain(primitives::ALL.iter().map(|p| p.word)).collect();
+        for n in ALL {
+            assert!(estimates.contains(&n.of) || known.contains(&n.of), "{}", n.of);
+            assert!(ALL.iter().filter(|o| (o.of, o.name) == (n.of, n.name)).count() == 1, "{}::{}", n.of, n.name);
+        }
+    }
+}
