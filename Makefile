@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p g
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -85,6 +85,10 @@ gpu-coverage: build .venv/ready
 	for target in $(GPU_TARGETS); do \
 		GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/python/test_examples.py -k "simulated or matrix_unit" || exit 1; \
 		GIRIH_DEVICE=sim GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/torch || exit 1; done
+
+# Schedules of examples and models, or of SOURCES, printed and replayed on five targets: the Kernel IR is the same.
+replay: build .venv/ready
+	.venv/bin/python tests/replay.py $(GIRIH) $(SOURCES)
 
 # All of them and the examples under eight schedules of the threads each. It takes hours.
 gpu-schedules: build .venv/ready
