@@ -632,6 +632,51 @@ fn weights_are_not_repeated_for_a_batch() {
     close(&c.run(&[], &[xs, ws]).0[0], &want);
 }
 
+/// An operand of many products is read where it lies, or is stored once in its own shape: never for each column of a product.
+#[test]
+fn an_operand_of_many_products_is_not_repeated() {
+    let (m, k, n) = (6i64, 20i64, 16i64);
+    for computed in [false, true] {
+        for uses in [1usize, 12, 13, 40, 200] {
+            let mut c = Case::new();
+            let x = c.input("x", &[m, k], Role::Argument);
+            let left = match computed {
+                true => c.build("tanh", |b| b.tanh(x)),
+                false => x,
+            };
+            for _ in 0..uses {
+                let w = c.input("w", &[k, n], Role::Parameter);
+                let y = c.build("product", |b| b.matmul(left, w));
+                c.output(y);
+            }
+            let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+            let plan = lower(&graph, &Options::default(), &mut Log::default()).unwrap();
+            let elements = |shape: &Vec<Ix>| shape.iter().filter_map(Ix::as_const).product::<i64>();
+            let large: Vec<_> = plan.arrays.values().filter(|a| elements(&a.shape) > k * n).map(|a| &a.shape).collect();
+            assert!(large.is_empty(), "{uses} uses: {large:?}");
+            if uses == 13 {
+                let inputs: Vec<Vec<f32>> = [(m * k) as usize]
+                    .into_iter()
+                    .chain(vec![(k * n) as usize; uses])
+                    .enumerate()
+                    .map(|(at, len)| data(len, 70 + at as u64))
+                    .collect();
+                let of = |x: f32| if computed { f64::from(x).tanh() } else { f64::from(x) };
+                let want: Vec<f64> = (0..(m * n) as usize)
+                    .map(|at| (at / n as usize, at % n as usize))
+                    .map(|(row, column)| {
+                        let term = |t: usize| {
+                            of(inputs[0][row * k as usize + t]) * f64::from(inputs[13][t * n as usize + column])
+                        };
+                        (0..k as usize).map(term).sum()
+                    })
+                    .collect();
+                close(&c.run(&[], &inputs).0[12], &want);
+            }
+        }
+    }
+}
+
 /// Weights of 8 bits are made floats where a product needs them; where that is little memory, and where it is none, at load.
 #[test]
 fn narrow_weights_stay_narrow() {

@@ -94,7 +94,8 @@ const FEW_ROWS: i64 = 8;
 const FEW_TERMS: i64 = 1 << 16;
 /// The cost of starting a kernel, as the bytes moved meanwhile.
 const START: i64 = 20_000;
-/// The most places at which one value is computed.
+/// The most places at which a value of several operands is computed: their needs can double with each. A value of one operand hands
+/// on as many as it has.
 const MOST_DEMANDS: usize = 12;
 /// The most values that one kernel computes one from the other: emission asks for operands by recursion.
 const DEEPEST: usize = 128;
@@ -338,6 +339,7 @@ impl<'a> Fusion<'a> {
             return Err(format!("it chooses among more than {MOST_SOURCES} sources"));
         }
         let roots: BTreeSet<usize> = demands.iter().map(|d| d.root).collect();
+        let few = demands.len() <= MOST_DEMANDS || node.values().count() <= 1;
         let free = matches!(node.op, Op::Index(_)) || node.values().next().is_none();
         if self.off && !free {
             return Err("fusion is off".into());
@@ -350,8 +352,11 @@ impl<'a> Fusion<'a> {
         }
         match &node.op {
             Op::Index(_) => {}
-            Op::IndexMap(_) | Op::Elementwise(_) if wide && demands.len() <= MOST_DEMANDS => {}
+            Op::IndexMap(_) | Op::Elementwise(_) if wide && few => {}
             Op::IndexMap(_) if free || crossing && repeats => {}
+            Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) if !few => {
+                return Err(format!("it is needed in {} places", demands.len()));
+            }
             Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) => self.pointwise(v, node, &demands, &roots)?,
             Op::Reduce { op, .. } => {
                 if roots.len() > 1 {
@@ -411,9 +416,6 @@ impl<'a> Fusion<'a> {
         let size = self.graph.values[v].elem.dtype.bytes() as i64;
         let times: i64 = demands.iter().map(|d| self.count(d)).fold(0, i64::saturating_add);
         let layout = matches!(node.op, Op::IndexMap(_));
-        if demands.len() > MOST_DEMANDS {
-            return Err(format!("it is needed in {} places", demands.len()));
-        }
         if layout && self.is_layout(v) || self.bare[v.0 as usize] {
             return Ok(());
         }
