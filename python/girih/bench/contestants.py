@@ -14,7 +14,7 @@ import torch
 import girih.torch
 from girih.bench import networks
 
-ALL = ("girih", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton")
+ALL = ("girih", "girih.jit", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton")
 #: On a GPU.
 ON_GPUS = ("girih", "torch", "torch.compile", "triton")
 #: Without being asked.
@@ -62,6 +62,12 @@ def of_girih(row, model, inputs, threads):
         return step(model, inputs, backend="girih", options={"threads": threads})
     exported = girih.torch.export(model, inputs, threads=threads)
     return Runner(lambda: exported(*inputs))
+
+
+def of_jit(row, model, inputs, threads):
+    if row.as_girih is None:
+        raise Absent("this row has no kernel of Triton's")
+    return Runner(row.as_girih(*inputs, threads))
 
 
 def eager(row, model, inputs, threads):
@@ -160,7 +166,7 @@ def of_triton(row, model, inputs, threads):
 
 
 MAKERS = {
-    "girih": of_girih, "torch": eager, "torch.compile": compiled, "onnxruntime": of_onnxruntime, "numpy": of_numpy,
+    "girih": of_girih, "girih.jit": of_jit, "torch": eager, "torch.compile": compiled, "onnxruntime": of_onnxruntime, "numpy": of_numpy,
     "jax": of_jax, "triton": of_triton,
 }  # fmt: skip
 
