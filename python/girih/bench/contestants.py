@@ -21,6 +21,22 @@ ON_GPUS = ("girih", "torch", "torch.compile", "triton")
 USUAL = ("girih", "torch", "onnxruntime", "numpy")
 
 
+def _show_models_to_dynamo():
+    """Dynamo compiles nothing of the package `girih`; the models of the suites are in it, and must be seen."""
+    from pkgutil import iter_modules
+
+    from torch._dynamo import trace_rules
+
+    whole = trace_rules._strip_init_py(girih.__file__)
+    trace_rules.SKIP_DIRS[:] = [folder for folder in trace_rules.SKIP_DIRS if folder != whole]
+    for found in iter_modules(girih.__path__):
+        if found.name != "bench":
+            trace_rules.add(f"girih.{found.name}")
+
+
+_show_models_to_dynamo()
+
+
 class Absent(Exception):
     """Why someone does not take part."""
 
