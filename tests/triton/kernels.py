@@ -317,3 +317,15 @@ SIGNATURES = {
     graded: ({"x": "*i32", "out": "*i32"}, {}),
     polled: ({"flag": "*i32", "out": "*i32", "limit": "i32"}, {}),
 }  # fmt: skip
+
+
+@triton.jit
+def counted(x, out, n, N: tl.constexpr, BINS: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + i), BINS, mask=i < n))
+
+
+@triton.jit
+def chosen(x, places, out, N: tl.constexpr, M: tl.constexpr):
+    i = tl.arange(0, M)
+    tl.store(out + i, tl.gather(tl.load(x + tl.arange(0, N)), tl.load(places + i), 0))

@@ -6,7 +6,7 @@ import kernels
 import numpy as np
 import pytest
 import triton
-import tutorials
+from girih.bench import tutorials
 
 import girih
 from girih.triton import Array
@@ -222,3 +222,49 @@ def test_erf():
     kernels.functions[(1,)](x, out, N=64)
     close(out[0], [math.erf(v) for v in x.tolist()], 1e-6)
     close(out[1], np.tanh(wide(x)), 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+@pytest.mark.parametrize("n, bins", [(64, 2), (64, 8), (1024, 256), (64, 32768), (32768, 1024)])
+def test_histograms(n, bins, dtype):
+    """Few bins and many: the last two cases would be too many comparisons."""
+    x = np.random.default_rng(n).integers(0, bins + bins // 2, n).astype(dtype)
+    out = zeros(bins, dtype="int32")
+    kernels.counted[(1,)](of(x), out, n - 3, N=n, BINS=bins)
+    among = x[: n - 3]
+    np.testing.assert_array_equal(out, np.bincount(among[among < bins], minlength=bins))
+
+
+ELEMENTS, PLACES = ["float32", "int8", "float64", "bool"], ["int8", "uint8", "int16", "int32", "uint32", "int64"]
+
+
+@pytest.mark.parametrize("element, places", [*((e, "int32") for e in ELEMENTS), *(("float32", p) for p in PLACES)])
+def test_gathers(element, places):
+    """Places in all integers, up to the last that each has: 255 in eight bits is not negative."""
+    rng = np.random.default_rng(1)
+    x = (rng.integers(0, 2, 256) if element == "bool" else rng.integers(-99, 99, 256)).astype(element)
+    at = rng.integers(0, min(256, np.iinfo(places).max + 1), 512).astype(places)
+    out = zeros(512, dtype=element)
+    kernels.chosen[(1,)](of(x), of(at), out, N=256, M=512)
+    np.testing.assert_array_equal(out, x[at])
+
+
+def test_configurations_of_one_kernel_are_measured_once(monkeypatch):
+    """Numbers of warps and stages change nothing: of six configurations, two kernels are measured."""
+    testing = pytest.importorskip("triton.testing")
+    measured = []
+
+    def do_bench(call, **options):
+        measured.append(call)
+        call()
+        return [float(len(measured))] * 3
+
+    monkeypatch.setattr(testing, "do_bench", do_bench)
+    configs = [triton.Config({"BLOCK": b}, num_warps=w, num_stages=s) for b in (64, 128) for w, s in ((1, 1), (4, 1), (8, 3))]
+    tuned = triton.autotune(configs, key=["n"])(kernels.add)
+    for n, count in ((500, 2), (500, 2), (600, 4)):
+        x, y, out = random(n), random(n, seed=1), zeros(n)
+        tuned[lambda meta, n=n: (triton.cdiv(n, meta["BLOCK"]),)](x, y, out, n)
+        np.testing.assert_array_equal(out, x + y)
+        assert len(measured) == count
+    assert tuned.best_config.kwargs["BLOCK"] == 64

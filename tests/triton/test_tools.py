@@ -187,3 +187,32 @@ def test_a_failing_test_says_that_children_ran_without(tmp_path):
     assert without.returncode == 1 and "GIRIH_TRITON_CHILDREN=1" in without.stdout, without.stdout
     redirected = subprocess.run([*command, "--girih-children", "test_it.py"], cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert redirected.returncode == 0, redirected.stdout
+
+
+PRETENDED = """
+import torch, triton, triton.language as tl
+from girih.cutile import torch_cpu
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, i < n) + tl.load(y + i, i < n), i < n)
+
+x, y, out = (torch.rand(256, device="cuda") for _ in range(3))
+add[(1,)](x, y, out, 256, BLOCK=256)
+calls, real = [], torch_cpu._Redirect.call
+torch_cpu._Redirect.call = lambda *given: calls.append(given[1]) or real(*given)
+add[(1,)](x, y, out, 256, BLOCK=256)
+print("translated", len(calls))
+assert out.shape == (256,) and out.device.type == "cuda" and torch.equal(out, x + y)
+"""
+
+
+def test_a_launch_on_a_pretended_device_asks_tensors_directly(tmp_path):
+    """The pretence translates none of a launch's questions after addresses and types."""
+    pytest.importorskip("torch")
+    script = tmp_path / "script.py"
+    script.write_text(PRETENDED)
+    ran = subprocess.run([sys.executable, "-m", "girih.triton", script], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["translated", "0"]

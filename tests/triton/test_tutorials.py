@@ -7,7 +7,7 @@ import kernels
 import numpy as np
 import pytest
 import triton
-import tutorials as t
+from girih.bench import tutorials as t
 
 torch = pytest.importorskip("torch")
 

@@ -32,101 +32,93 @@ cuda_tile.module @kernels attributes {producer = "triton"} {
     %22 = broadcast %21 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":214:14)
     %23 = offset %22, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":214:14)
     %24 = iota : tile<64xi32> loc("kernels.py":214:23)
-    %25 = constant <i32: 1> : tile<64xi32> loc("kernels.py":214:23)
-    %26 = muli %24, %25 : tile<64xi32> loc("kernels.py":214:23)
-    %27 = reshape %7 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":214:23)
-    %28 = broadcast %27 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":214:23)
-    %29 = offset %28, %26 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":214:23)
-    %30 = join_tokens %15, %20 : token loc("kernels.py":214:23)
-    %31 = store_ptr_tko weak %29, %14 token = %30
+    %25 = reshape %7 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":214:23)
+    %26 = broadcast %25 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":214:23)
+    %27 = offset %26, %24 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":214:23)
+    %28 = join_tokens %15, %20 : token loc("kernels.py":214:23)
+    %29 = store_ptr_tko weak %27, %14 token = %28
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":214:23)
-    %32 = iota : tile<64xi32> loc("kernels.py":214:23)
-    %33 = constant <i32: 1> : tile<64xi32> loc("kernels.py":214:23)
-    %34 = muli %32, %33 : tile<64xi32> loc("kernels.py":214:23)
-    %35 = reshape %6 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":214:23)
-    %36 = broadcast %35 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":214:23)
-    %37 = offset %36, %34 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":214:23)
-    %38 = store_ptr_tko weak %37, %19 token = %31
+    %30 = iota : tile<64xi32> loc("kernels.py":214:23)
+    %31 = reshape %6 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":214:23)
+    %32 = broadcast %31 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":214:23)
+    %33 = offset %32, %30 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":214:23)
+    %34 = store_ptr_tko weak %33, %19 token = %29
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":214:23)
-    %39 = constant <i32: 0> : tile<i32> loc("kernels.py":214:23)
-    %40 = constant <i32: 64> : tile<i32> loc("kernels.py":214:23)
-    %41 = constant <i32: 1> : tile<i32> loc("kernels.py":214:23)
-    %63 = for %42 in (%39 to %40, step %41) : tile<i32> iter_values(%43 = %38) -> (token) {
-      %44 = constant <i32: 1> : tile<i32> loc("kernels.py":214:23)
-      %45 = muli %42, %44 : tile<i32> loc("kernels.py":214:23)
-      %46 = constant <i32: 0> : tile<i32> loc("kernels.py":214:23)
-      %47 = addi %45, %46 : tile<i32> loc("kernels.py":214:23)
-      %48 = offset %7, %47 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":214:23)
-      %49, %50 = load_ptr_tko weak %48 token = %43
+    %35 = constant <i32: 0> : tile<i32> loc("kernels.py":214:23)
+    %36 = constant <i32: 64> : tile<i32> loc("kernels.py":214:23)
+    %37 = constant <i32: 1> : tile<i32> loc("kernels.py":214:23)
+    %59 = for %38 in (%35 to %36, step %37) : tile<i32> iter_values(%39 = %34) -> (token) {
+      %40 = constant <i32: 1> : tile<i32> loc("kernels.py":214:23)
+      %41 = muli %38, %40 : tile<i32> loc("kernels.py":214:23)
+      %42 = constant <i32: 0> : tile<i32> loc("kernels.py":214:23)
+      %43 = addi %41, %42 : tile<i32> loc("kernels.py":214:23)
+      %44 = offset %7, %43 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":214:23)
+      %45, %46 = load_ptr_tko weak %44 token = %39
           : tile<ptr<i32>> -> tile<i32>, token loc("kernels.py":214:23)
-      %51 = offset %6, %47 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":214:23)
-      %52, %53 = load_ptr_tko weak %51 token = %43
+      %47 = offset %6, %43 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":214:23)
+      %48, %49 = load_ptr_tko weak %47 token = %39
           : tile<ptr<i32>> -> tile<i32>, token loc("kernels.py":214:23)
-      %54 = cmpi less_than %49, %52, signed : tile<i32> -> tile<i1> loc("kernels.py":182:8)
-      %55 = join_tokens %43, %50, %53 : token loc("kernels.py":182:8)
-      %59, %60 = if %54 -> (tile<i32>, token) {
-        yield %c-1_i32, %55 : tile<i32>, token loc("kernels.py":182:8)
+      %50 = cmpi less_than %45, %48, signed : tile<i32> -> tile<i1> loc("kernels.py":182:8)
+      %51 = join_tokens %39, %46, %49 : token loc("kernels.py":182:8)
+      %55, %56 = if %50 -> (tile<i32>, token) {
+        yield %c-1_i32, %51 : tile<i32>, token loc("kernels.py":182:8)
       } else {
-        %56 = cmpi equal %49, %52, signed : tile<i32> -> tile<i1> loc("kernels.py":184:10)
-        %57, %58 = if %56 -> (tile<i32>, token) {
-          yield %c0_i32, %55 : tile<i32>, token loc("kernels.py":184:10)
+        %52 = cmpi equal %45, %48, signed : tile<i32> -> tile<i1> loc("kernels.py":184:10)
+        %53, %54 = if %52 -> (tile<i32>, token) {
+          yield %c0_i32, %51 : tile<i32>, token loc("kernels.py":184:10)
         } else {
-          yield %c1_i32, %55 : tile<i32>, token loc("kernels.py":184:10)
+          yield %c1_i32, %51 : tile<i32>, token loc("kernels.py":184:10)
         } loc("kernels.py":184:10)
-        yield %57, %58 : tile<i32>, token loc("kernels.py":184:10)
+        yield %53, %54 : tile<i32>, token loc("kernels.py":184:10)
       } loc("kernels.py":182:8)
-      %61 = offset %5, %47 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":214:23)
-      %62 = store_ptr_tko weak %61, %59 token = %60
+      %57 = offset %5, %43 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":214:23)
+      %58 = store_ptr_tko weak %57, %55 token = %56
           : tile<ptr<i32>>, tile<i32> -> token loc("kernels.py":214:23)
-      continue %62 : token loc("kernels.py":214:23)
+      continue %58 : token loc("kernels.py":214:23)
     } loc("kernels.py":214:23)
-    %64 = iota : tile<64xi32> loc("kernels.py":214:23)
-    %65 = constant <i32: 1> : tile<64xi32> loc("kernels.py":214:23)
-    %66 = muli %64, %65 : tile<64xi32> loc("kernels.py":214:23)
-    %67 = reshape %5 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":214:23)
-    %68 = broadcast %67 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":214:23)
-    %69 = offset %68, %66 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":214:23)
-    %70, %71 = load_ptr_tko weak %69 token = %63
+    %60 = iota : tile<64xi32> loc("kernels.py":214:23)
+    %61 = reshape %5 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":214:23)
+    %62 = broadcast %61 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":214:23)
+    %63 = offset %62, %60 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":214:23)
+    %64, %65 = load_ptr_tko weak %63 token = %59
         : tile<64xptr<i32>> -> tile<64xi32>, token loc("kernels.py":214:23)
-    %72 = join_tokens %63, %71 : token loc("kernels.py":214:5)
-    %73 = store_ptr_tko weak %23, %70 token = %72
+    %66 = join_tokens %59, %65 : token loc("kernels.py":214:5)
+    %67 = store_ptr_tko weak %23, %64 token = %66
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":214:5)
-    %74 = offset %10, %c64_i32 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":215:14)
-    %75 = reshape %74 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":215:14)
-    %76 = broadcast %75 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":215:14)
-    %77 = offset %76, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":215:14)
-    %78 = iota : tile<64xi32> loc("kernels.py":215:27)
-    %79 = constant <i32: 1> : tile<64xi32> loc("kernels.py":215:27)
-    %80 = muli %78, %79 : tile<64xi32> loc("kernels.py":215:27)
-    %81 = reshape %4 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":215:27)
-    %82 = broadcast %81 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":215:27)
-    %83 = offset %82, %80 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":215:27)
-    %84 = store_ptr_tko weak %83, %14 token = %73
+    %68 = offset %10, %c64_i32 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":215:14)
+    %69 = reshape %68 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":215:14)
+    %70 = broadcast %69 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":215:14)
+    %71 = offset %70, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":215:14)
+    %72 = iota : tile<64xi32> loc("kernels.py":215:27)
+    %73 = reshape %4 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":215:27)
+    %74 = broadcast %73 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":215:27)
+    %75 = offset %74, %72 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":215:27)
+    %76 = store_ptr_tko weak %75, %14 token = %67
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":215:27)
-    %85 = constant <i32: 0> : tile<i32> loc("kernels.py":215:27)
-    %86 = constant <i32: 64> : tile<i32> loc("kernels.py":215:27)
-    %87 = constant <i32: 1> : tile<i32> loc("kernels.py":215:27)
-    %106 = for %88 in (%85 to %86, step %87) : tile<i32> iter_values(%89 = %84) -> (token) {
-      %90 = constant <i32: 1> : tile<i32> loc("kernels.py":215:27)
-      %91 = muli %88, %90 : tile<i32> loc("kernels.py":215:27)
-      %92 = constant <i32: 0> : tile<i32> loc("kernels.py":215:27)
-      %93 = addi %91, %92 : tile<i32> loc("kernels.py":215:27)
-      %94 = offset %4, %93 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":215:27)
-      %95, %96 = load_ptr_tko weak %94 token = %89
+    %77 = constant <i32: 0> : tile<i32> loc("kernels.py":215:27)
+    %78 = constant <i32: 64> : tile<i32> loc("kernels.py":215:27)
+    %79 = constant <i32: 1> : tile<i32> loc("kernels.py":215:27)
+    %98 = for %80 in (%77 to %78, step %79) : tile<i32> iter_values(%81 = %76) -> (token) {
+      %82 = constant <i32: 1> : tile<i32> loc("kernels.py":215:27)
+      %83 = muli %80, %82 : tile<i32> loc("kernels.py":215:27)
+      %84 = constant <i32: 0> : tile<i32> loc("kernels.py":215:27)
+      %85 = addi %83, %84 : tile<i32> loc("kernels.py":215:27)
+      %86 = offset %4, %85 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":215:27)
+      %87, %88 = load_ptr_tko weak %86 token = %81
           : tile<ptr<i32>> -> tile<i32>, token loc("kernels.py":215:27)
-      %97 = cmpi greater_than %95, %c0_i32, signed : tile<i32> -> tile<i1> loc("kernels.py":193:8)
-      %102 = if %97 -> (tile<i32>) {
-        %steps, %steps_0 = loop iter_values(%n = %95, %steps_0 = %c0_i32)
+      %89 = cmpi greater_than %87, %c0_i32, signed : tile<i32> -> tile<i1> loc("kernels.py":193:8)
+      %94 = if %89 -> (tile<i32>) {
+        %steps, %steps_0 = loop iter_values(%n = %87, %steps_0 = %c0_i32)
             : tile<i32>, tile<i32> -> tile<i32>, tile<i32> {
-          %98 = cmpi not_equal %n, %c1_i32, signed : tile<i32> -> tile<i1> loc("kernels.py":194:15)
-          if %98 {
+          %90 = cmpi not_equal %n, %c1_i32, signed : tile<i32> -> tile<i1> loc("kernels.py":194:15)
+          if %90 {
             yield loc("kernels.py":194:15)
           } else {
             break %n, %steps_0 : tile<i32>, tile<i32> loc("kernels.py":194:15)
           } loc("kernels.py":194:15)
-          %99 = remi %n, %c2_i32 signed : tile<i32> loc("kernels.py":195:16)
-          %100 = cmpi equal %99, %c0_i32, signed : tile<i32> -> tile<i1> loc("kernels.py":195:16)
-          %101 = if %100 -> (tile<i32>) {
+          %91 = remi %n, %c2_i32 signed : tile<i32> loc("kernels.py":195:16)
+          %92 = cmpi equal %91, %c0_i32, signed : tile<i32> -> tile<i1> loc("kernels.py":195:16)
+          %93 = if %92 -> (tile<i32>) {
             %n_2 = divi %n, %c2_i32 signed : tile<i32> loc(#loc15)
             yield %n_2 : tile<i32> loc("kernels.py":195:13)
           } else {
@@ -135,103 +127,95 @@ cuda_tile.module @kernels attributes {producer = "triton"} {
             yield %n_3 : tile<i32> loc("kernels.py":195:13)
           } loc("kernels.py":195:13)
           %steps_1 = addi %steps_0, %c1_i32 : tile<i32> loc(#loc13)
-          continue %101, %steps_1 : tile<i32>, tile<i32> loc(#loc18)
+          continue %93, %steps_1 : tile<i32>, tile<i32> loc(#loc18)
         } loc(#loc18)
         yield %steps_0 : tile<i32> loc("kernels.py":193:5)
       } else {
         yield %c0_i32 : tile<i32> loc("kernels.py":193:5)
       } loc("kernels.py":193:5)
-      %103 = offset %3, %93 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":215:27)
-      %104 = join_tokens %89, %96 : token loc("kernels.py":215:27)
-      %105 = store_ptr_tko weak %103, %102 token = %104
+      %95 = offset %3, %85 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":215:27)
+      %96 = join_tokens %81, %88 : token loc("kernels.py":215:27)
+      %97 = store_ptr_tko weak %95, %94 token = %96
           : tile<ptr<i32>>, tile<i32> -> token loc("kernels.py":215:27)
-      continue %105 : token loc("kernels.py":215:27)
+      continue %97 : token loc("kernels.py":215:27)
     } loc("kernels.py":215:27)
-    %107 = iota : tile<64xi32> loc("kernels.py":215:27)
-    %108 = constant <i32: 1> : tile<64xi32> loc("kernels.py":215:27)
-    %109 = muli %107, %108 : tile<64xi32> loc("kernels.py":215:27)
-    %110 = reshape %3 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":215:27)
-    %111 = broadcast %110 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":215:27)
-    %112 = offset %111, %109 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":215:27)
-    %113, %114 = load_ptr_tko weak %112 token = %106
+    %99 = iota : tile<64xi32> loc("kernels.py":215:27)
+    %100 = reshape %3 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":215:27)
+    %101 = broadcast %100 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":215:27)
+    %102 = offset %101, %99 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":215:27)
+    %103, %104 = load_ptr_tko weak %102 token = %98
         : tile<64xptr<i32>> -> tile<64xi32>, token loc("kernels.py":215:27)
-    %115 = join_tokens %106, %114 : token loc("kernels.py":215:5)
-    %116 = store_ptr_tko weak %77, %113 token = %115
+    %105 = join_tokens %98, %104 : token loc("kernels.py":215:5)
+    %106 = store_ptr_tko weak %71, %103 token = %105
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":215:5)
-    %117 = iota : tile<64xi32> loc("kernels.py":216:25)
-    %118 = constant <i32: 1> : tile<64xi32> loc("kernels.py":216:25)
-    %119 = muli %117, %118 : tile<64xi32> loc("kernels.py":216:25)
-    %120 = reshape %2 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":216:25)
-    %121 = broadcast %120 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":216:25)
-    %122 = offset %121, %119 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":216:25)
-    %123 = store_ptr_tko weak %122, %14 token = %116
+    %107 = iota : tile<64xi32> loc("kernels.py":216:25)
+    %108 = reshape %2 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":216:25)
+    %109 = broadcast %108 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":216:25)
+    %110 = offset %109, %107 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":216:25)
+    %111 = store_ptr_tko weak %110, %14 token = %106
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":216:25)
-    %124 = constant <i32: 0> : tile<i32> loc("kernels.py":216:25)
-    %125 = constant <i32: 32> : tile<i32> loc("kernels.py":216:25)
-    %126 = constant <i32: 1> : tile<i32> loc("kernels.py":216:25)
-    %155 = for %127 in (%124 to %125, step %126) : tile<i32> iter_values(%128 = %123) -> (token) {
-      %129 = constant <i32: 2> : tile<i32> loc("kernels.py":216:25)
-      %130 = muli %127, %129 : tile<i32> loc("kernels.py":216:25)
-      %131 = constant <i32: 0> : tile<i32> loc("kernels.py":216:25)
-      %132 = addi %130, %131 : tile<i32> loc("kernels.py":216:25)
-      %133 = constant <i32: 1> : tile<i32> loc("kernels.py":216:25)
-      %134 = addi %130, %133 : tile<i32> loc("kernels.py":216:25)
-      %135 = offset %2, %132 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
-      %136, %137 = load_ptr_tko weak %135 token = %128
+    %112 = constant <i32: 0> : tile<i32> loc("kernels.py":216:25)
+    %113 = constant <i32: 32> : tile<i32> loc("kernels.py":216:25)
+    %114 = constant <i32: 1> : tile<i32> loc("kernels.py":216:25)
+    %143 = for %115 in (%112 to %113, step %114) : tile<i32> iter_values(%116 = %111) -> (token) {
+      %117 = constant <i32: 2> : tile<i32> loc("kernels.py":216:25)
+      %118 = muli %115, %117 : tile<i32> loc("kernels.py":216:25)
+      %119 = constant <i32: 0> : tile<i32> loc("kernels.py":216:25)
+      %120 = addi %118, %119 : tile<i32> loc("kernels.py":216:25)
+      %121 = constant <i32: 1> : tile<i32> loc("kernels.py":216:25)
+      %122 = addi %118, %121 : tile<i32> loc("kernels.py":216:25)
+      %123 = offset %2, %120 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
+      %124, %125 = load_ptr_tko weak %123 token = %116
           : tile<ptr<i32>> -> tile<i32>, token loc("kernels.py":216:25)
-      %138 = offset %2, %134 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
-      %139, %140 = load_ptr_tko weak %138 token = %128
+      %126 = offset %2, %122 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
+      %127, %128 = load_ptr_tko weak %126 token = %116
           : tile<ptr<i32>> -> tile<i32>, token loc("kernels.py":216:25)
-      %141 = cmpi greater_than %136, %139, signed : tile<i32> -> tile<i1> loc("kernels.py":205:8)
-      %142 = join_tokens %128, %137, %140 : token loc("kernels.py":205:8)
-      %143, %144, %145 = if %141 -> (tile<i32>, tile<i32>, token) {
-        yield %136, %139, %142 : tile<i32>, tile<i32>, token loc("kernels.py":205:8)
+      %129 = cmpi greater_than %124, %127, signed : tile<i32> -> tile<i1> loc("kernels.py":205:8)
+      %130 = join_tokens %116, %125, %128 : token loc("kernels.py":205:8)
+      %131, %132, %133 = if %129 -> (tile<i32>, tile<i32>, token) {
+        yield %124, %127, %130 : tile<i32>, tile<i32>, token loc("kernels.py":205:8)
       } else {
-        yield %139, %136, %142 : tile<i32>, tile<i32>, token loc("kernels.py":205:8)
+        yield %127, %124, %130 : tile<i32>, tile<i32>, token loc("kernels.py":205:8)
       } loc("kernels.py":205:8)
-      %146 = addi %143, %144 : tile<i32> loc("kernels.py":206:22)
-      %147 = offset %1, %132 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
-      %148 = store_ptr_tko weak %147, %144 token = %145
+      %134 = addi %131, %132 : tile<i32> loc("kernels.py":206:22)
+      %135 = offset %1, %120 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
+      %136 = store_ptr_tko weak %135, %132 token = %133
           : tile<ptr<i32>>, tile<i32> -> token loc("kernels.py":216:25)
-      %149 = offset %1, %134 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
-      %150 = store_ptr_tko weak %149, %143 token = %148
+      %137 = offset %1, %122 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
+      %138 = store_ptr_tko weak %137, %131 token = %136
           : tile<ptr<i32>>, tile<i32> -> token loc("kernels.py":216:25)
-      %151 = offset %0, %132 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
-      %152 = store_ptr_tko weak %151, %146 token = %150
+      %139 = offset %0, %120 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
+      %140 = store_ptr_tko weak %139, %134 token = %138
           : tile<ptr<i32>>, tile<i32> -> token loc("kernels.py":216:25)
-      %153 = offset %0, %134 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
-      %154 = store_ptr_tko weak %153, %146 token = %152
+      %141 = offset %0, %122 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":216:25)
+      %142 = store_ptr_tko weak %141, %134 token = %140
           : tile<ptr<i32>>, tile<i32> -> token loc("kernels.py":216:25)
-      continue %154 : token loc("kernels.py":216:25)
+      continue %142 : token loc("kernels.py":216:25)
     } loc("kernels.py":216:25)
-    %156 = iota : tile<64xi32> loc("kernels.py":216:25)
-    %157 = constant <i32: 1> : tile<64xi32> loc("kernels.py":216:25)
-    %158 = muli %156, %157 : tile<64xi32> loc("kernels.py":216:25)
-    %159 = reshape %1 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":216:25)
-    %160 = broadcast %159 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":216:25)
-    %161 = offset %160, %158 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":216:25)
-    %162, %163 = load_ptr_tko weak %161 token = %155
+    %144 = iota : tile<64xi32> loc("kernels.py":216:25)
+    %145 = reshape %1 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":216:25)
+    %146 = broadcast %145 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":216:25)
+    %147 = offset %146, %144 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":216:25)
+    %148, %149 = load_ptr_tko weak %147 token = %143
         : tile<64xptr<i32>> -> tile<64xi32>, token loc("kernels.py":216:25)
-    %164 = iota : tile<64xi32> loc("kernels.py":216:25)
-    %165 = constant <i32: 1> : tile<64xi32> loc("kernels.py":216:25)
-    %166 = muli %164, %165 : tile<64xi32> loc("kernels.py":216:25)
-    %167 = reshape %0 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":216:25)
-    %168 = broadcast %167 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":216:25)
-    %169 = offset %168, %166 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":216:25)
-    %170, %171 = load_ptr_tko weak %169 token = %155
+    %150 = iota : tile<64xi32> loc("kernels.py":216:25)
+    %151 = reshape %0 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":216:25)
+    %152 = broadcast %151 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":216:25)
+    %153 = offset %152, %150 : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":216:25)
+    %154, %155 = load_ptr_tko weak %153 token = %143
         : tile<64xptr<i32>> -> tile<64xi32>, token loc("kernels.py":216:25)
-    %172 = offset %10, %c128_i32 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":217:14)
-    %173 = reshape %172 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":217:14)
-    %174 = broadcast %173 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":217:14)
-    %175 = offset %174, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":217:14)
-    %176 = join_tokens %155, %163, %171 : token loc("kernels.py":217:5)
-    %177 = store_ptr_tko weak %175, %162 token = %176
+    %156 = offset %10, %c128_i32 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":217:14)
+    %157 = reshape %156 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":217:14)
+    %158 = broadcast %157 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":217:14)
+    %159 = offset %158, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":217:14)
+    %160 = join_tokens %143, %149, %155 : token loc("kernels.py":217:5)
+    %161 = store_ptr_tko weak %159, %148 token = %160
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":217:5)
-    %178 = offset %10, %c192_i32 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":218:14)
-    %179 = reshape %178 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":218:14)
-    %180 = broadcast %179 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":218:14)
-    %181 = offset %180, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":218:14)
-    store_ptr_tko weak %181, %170 token = %177
+    %162 = offset %10, %c192_i32 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>> loc("kernels.py":218:14)
+    %163 = reshape %162 : tile<ptr<i32>> -> tile<1xptr<i32>> loc("kernels.py":218:14)
+    %164 = broadcast %163 : tile<1xptr<i32>> -> tile<64xptr<i32>> loc("kernels.py":218:14)
+    %165 = offset %164, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>> loc("kernels.py":218:14)
+    store_ptr_tko weak %165, %154 token = %161
         : tile<64xptr<i32>>, tile<64xi32> -> token loc("kernels.py":218:5)
     return loc(#loc)
   } loc(#loc)

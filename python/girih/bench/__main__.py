@@ -1,6 +1,6 @@
 """Girih's models beside others on this machine.
 
-    girih bench SUITE... [--against torch,onnxruntime,numpy,jax,torch.compile,triton] [--threads 1,2] [--device cuda]
+    girih bench SUITE... [--against torch,onnxruntime,numpy,jax,torch.compile,triton,girih.jit] [--threads 1,2] [--device cuda]
                          [--filter TEXT] [--rounds N] [--output FILE.json] [--json]
     girih bench --report FILE.json... [--output FILE.html]
 
@@ -67,7 +67,7 @@ def main():
     except ImportError:
         sys.exit("error: the suites need PyTorch, which makes the models; `make peers` installs it and the others")
     from girih.bench import contestants
-    from girih.bench.suites import FIRST, GPU, MODULES, SUITES
+    from girih.bench.suites import FIRST, GPU, MODULES, SUITES, TRITON, usual
 
     known = [*SUITES, *MODULES, FIRST]
     one_of("suite", given.suites, known)
@@ -78,7 +78,9 @@ def main():
         sys.exit(f"error: the suite `{GPU if devices.get(GPU) == 'cpu' else FIRST}` does not run on the device `{given.device}`")
     if "cuda" in devices.values() and not torch.cuda.is_available():
         sys.exit("error: rows on the device `cuda` need a GPU, and a PyTorch that finds it")
-    who = ["girih", *(given.against or contestants.USUAL[1:])]
+    if devices.get(TRITON) == "cuda":
+        sys.exit(f"error: the suite `{TRITON}` runs Triton's kernels on the processor; leave out `--device cuda`")
+    who = ["girih", *(given.against or dict.fromkeys(name for suite in given.suites for name in usual(suite)[1:]))]
     one_of("contestant", who, contestants.ALL)
     counts = given.threads or sorted({1, os.cpu_count() or 1})
     report = {"machine": machine(counts, set(devices.values())), "versions": contestants.versions(who),
@@ -167,9 +169,13 @@ def written(path, text):
 
 def ratio(row):
     """Girih's time over the best other's; `None` where there is none."""
-    times = dict(row["median_s"])
-    mine = times.pop("girih", None)
+    mine, times = row["median_s"].get("girih"), others(row)
     return mine / min(times.values()) if mine and times else None
+
+
+def others(row):
+    """The times of the others; a kernel of Girih's own language is not one."""
+    return {who: time for who, time in row["median_s"].items() if who.split(".")[0] != "girih"}
 
 
 def fraction(row, limits):

@@ -14,11 +14,27 @@ import torch
 import girih.torch
 from girih.bench import networks
 
-ALL = ("girih", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton")
+ALL = ("girih", "girih.jit", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton")
 #: On a GPU.
 ON_GPUS = ("girih", "torch", "torch.compile", "triton")
 #: Without being asked.
 USUAL = ("girih", "torch", "onnxruntime", "numpy")
+
+
+def _show_models_to_dynamo():
+    """Dynamo compiles nothing of the package `girih`; the models of the suites are in it, and must be seen."""
+    from pkgutil import iter_modules
+
+    from torch._dynamo import trace_rules
+
+    whole = trace_rules._strip_init_py(girih.__file__)
+    trace_rules.SKIP_DIRS[:] = [folder for folder in trace_rules.SKIP_DIRS if folder != whole]
+    for found in iter_modules(girih.__path__):
+        if found.name != "bench":
+            trace_rules.add(f"girih.{found.name}")
+
+
+_show_models_to_dynamo()
 
 
 class Absent(Exception):
@@ -62,6 +78,12 @@ def of_girih(row, model, inputs, threads):
         return step(model, inputs, backend="girih", options={"threads": threads})
     exported = girih.torch.export(model, inputs, threads=threads)
     return Runner(lambda: exported(*inputs))
+
+
+def of_jit(row, model, inputs, threads):
+    if row.as_girih is None:
+        raise Absent("this row has no kernel of Triton's")
+    return Runner(row.as_girih(*inputs, threads))
 
 
 def eager(row, model, inputs, threads):
@@ -160,7 +182,7 @@ def of_triton(row, model, inputs, threads):
 
 
 MAKERS = {
-    "girih": of_girih, "torch": eager, "torch.compile": compiled, "onnxruntime": of_onnxruntime, "numpy": of_numpy,
+    "girih": of_girih, "girih.jit": of_jit, "torch": eager, "torch.compile": compiled, "onnxruntime": of_onnxruntime, "numpy": of_numpy,
     "jax": of_jax, "triton": of_triton,
 }  # fmt: skip
 

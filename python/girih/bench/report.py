@@ -77,7 +77,7 @@ def memory(limits):
 
 
 def table(rows, limits):
-    from girih.bench.__main__ import duration, fraction, ratio
+    from girih.bench.__main__ import duration, fraction, others, ratio
 
     lines = ["<table><tr><th>row<th>ratio<th>goal<th><th>Girih<th>best other<th>of the limit<th>error"]
     for row in rows:
@@ -87,12 +87,12 @@ def table(rows, limits):
             why = row["absent"].get("girih", "nobody to compare with")
             lines.append(f"<tr><td>{html.escape(row['row'])}<td colspan=7 class=bad>{html.escape(why)}")
             continue
-        others = {who: t for who, t in times.items() if who != "girih"}
-        best = min(others, key=others.get)
+        theirs = others(row)
+        best = min(theirs, key=theirs.get)
         kind = "good" if r <= row["goal"] else "bad"
         lines.append(
-            f"<tr><td>{html.escape(row['row'])}<td class='n {kind}'>{r:.2f}<td class=n>{row['goal']:.1f}<td>{bars(times['girih'], others)}"
-            f"<td class=n>{duration(times['girih'])}<td>{duration(others[best])} {best}"
+            f"<tr><td>{html.escape(row['row'])}<td class='n {kind}'>{r:.2f}<td class=n>{row['goal']:.1f}<td>{bars(times['girih'], theirs)}"
+            f"<td class=n>{duration(times['girih'])}<td>{duration(theirs[best])} {best}"
             f"<td class=n>{fraction(row, limits):.0%}<td class=n>{row['error']['girih']:.0e}"
         )
     return "\n".join([*lines, "</table>"])

@@ -35,6 +35,8 @@ class Row:
     #: The kernel that Girih runs instead of the exported model: a function that returns a function of the inputs and a
     #number of threads.
     kernel: Callable | None = None
+    #: The same for `girih.jit`, where the row's kernel is one of Triton's.
+    as_girih: Callable | None = None
     #: Where it runs: `cpu` or `cuda`.
     device: str = "cpu"
     #: The kernel of `triton_kernels` that does the same.
@@ -238,14 +240,30 @@ SUITES = {
     for f in (elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch, jit)
 }
 #: Suites whose rows a module of their own has.
-MODULES = {"decoder": "girih.bench.decoder", "gpu": "girih.bench.gpu"}
+MODULES = {"decoder": "girih.bench.decoder", "gpu": "girih.bench.gpu", "triton": "girih.bench.triton_cpu"}
 #: The suite of first calls; each call is a process of its own.
 FIRST = "compile"
 #: The suite of models on the first GPU.
 GPU = "gpu"
+#: The suite of Triton's kernels on the processor.
+TRITON = "triton"
 
 
 def rows(suite, device):
     """The rows of a suite, on a device."""
-    made = importlib.import_module(MODULES[suite]).rows() if suite in MODULES else SUITES[suite]()
+    made = module(suite).rows() if suite in MODULES else SUITES[suite]()
     return (replace(row, device=device) if device else row for row in made)
+
+
+def module(suite):
+    try:
+        return importlib.import_module(MODULES[suite])
+    except ImportError as e:
+        raise SystemExit(f"error: the suite `{suite}` needs `{e.name}`, which is not installed: `pip install {e.name}`") from e
+
+
+def usual(suite):
+    """Who takes part in a suite without being asked."""
+    from girih.bench import contestants
+
+    return module(suite).USUAL if suite == TRITON else contestants.USUAL

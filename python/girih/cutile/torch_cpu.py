@@ -35,6 +35,13 @@ def redirect(torch):
     _Redirect(torch).install()
 
 
+def _questions(tensor):
+    """The questions that a launch asks each tensor: they name no device and return no tensor."""
+    methods = ("data_ptr", "dim", "element_size", "is_contiguous", "is_floating_point", "numel", "size", "storage_offset", "stride")
+    properties = ("dtype", "layout", "ndim", "requires_grad", "shape")
+    return frozenset([getattr(tensor, name) for name in methods] + [getattr(tensor, name).__get__ for name in properties])
+
+
 class _Redirect:
     def __init__(self, torch):
         self.torch = torch
@@ -158,9 +165,12 @@ class _Redirect:
         from torch.utils._device import _device_constructors
 
         self.constructors = _device_constructors
+        plain = _questions(torch.Tensor)
 
         class Mode(TorchFunctionMode):
             def __torch_function__(self, func, types, args=(), kwargs=None):
+                if func in plain:
+                    return func(*args, **kwargs) if kwargs else func(*args)
                 return redirect.call(func, args, kwargs or {})
 
         # A thread begins without modes.

@@ -443,6 +443,26 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
     return cast(e / sum(e, axis, keep_dims=True), x.dtype)
 
 
+# Pairs of a number and a bin up to which a histogram compares each with each, and bins; schedules count those in one pass.
+MOST_PAIRS, MOST_BINS = 1 << 24, 1 << 14
+
+
+def _counted_in_memory(x, bins, mask):
+    """Zeros in the block's memory, then an atomic addition for each number that has a bin."""
+    from . import atomic, memory
+    from .shared import scratch
+
+    base = scratch(bins, ty.int32)
+    to = base + core.arange(0, bins)
+    memory.store(to, 0)
+    x = x if x.dtype.bits >= 32 else cast(x, ty.int32)
+    inside = (x >= 0) & (x < bins)
+    if unwrap(mask) is not None:
+        inside = inside & broadcast_to(truth(mask), x.shape)
+    atomic.atomic_add(base + cast(x, ty.int32), 1, inside, sem="relaxed", scope="cta")
+    return memory.load(to)
+
+
 @builtin
 def histogram(x, num_bins, mask=None):
     """How often each of 0 to num_bins - 1 occurs among integers where the mask holds: int32[num_bins].
@@ -458,6 +478,8 @@ def histogram(x, num_bins, mask=None):
         raise fail(f"histogram counts integers, not {x.describe()}")
     bins = static_int(num_bins, "the number of bins")
     messages.check_indices(x, bins, f"{OUTSIDE[1]} of its {bins} bins", mask)
+    if x.numel * bins > MOST_PAIRS or bins > MOST_BINS:
+        return _counted_in_memory(x, bins, mask)
     flat = reshape_to(x, (x.numel, 1))
     hits = flat == reshape_to(core.arange(0, num_bins), (1, unwrap(num_bins)))
     if unwrap(mask) is not None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from ..frontend import types as ty
 from ..frontend.builder import Value
 from ..frontend.errors import OUTSIDE
-from ..frontend.tensor import as_tensor, builder, check_dtype, constant, fail, reshape_to, static_int, tensor, unwrap
-from . import core, elementwise, memory, messages
+from ..frontend.tensor import as_tensor, broadcast_to, builder, check_dtype, fail, reshape_to, static_int, tensor, unwrap
+from . import core, memory, messages
 from .core import builtin
 
 # Elements of the buffer without a name: the 48 KiB that every GPU gives a block.
@@ -41,15 +41,19 @@ def shared(n, dtype=ty.float32):
     return tensor(result, pointer)
 
 
+def scratch(n, dtype) -> tensor:
+    """The address of memory of the block for `n` elements, taken once, at the start of the kernel."""
+    pointer = ty.PointerType(dtype)
+    result = Value(pointer, (), hint="scratch")
+    builder().at_start([f"alloca num_elem = {n}, alignment = 64 : {result.ir_type()}"], result)
+    return tensor(result, pointer)
+
+
 def _implicit() -> tensor:
     """The buffer without a name; made at the start of the kernel when it is first used."""
     b = builder()
     if b.shared is None:
-        pointer = ty.PointerType(ty.float32)
-        result = Value(pointer, (), hint="shared")
-        pieces = [f"alloca num_elem = {IMPLICIT}, alignment = 64 : {result.ir_type()}"]
-        b.at_start(pieces, result)
-        b.shared = result
+        b.shared = scratch(IMPLICIT, ty.float32).value
     return tensor(b.shared, ty.PointerType(ty.float32))
 
 
@@ -108,22 +112,31 @@ def gather(src, index, axis=None, mask=None, other=None):
         raise fail(f"the index of gather must be a tile of integers, not {index.describe()}")
     if src.dtype.is_ptr():
         return memory.load(src + index, mask, other)
-    from .reduce import sum as total
-
     axis = 0 if axis is None else core.axis_of(src, axis)
     n, m = src.shape[axis], index.shape[axis] if index.ndim == src.ndim else None
     if m is None or any(a != b for i, (a, b) in enumerate(zip(src.shape, index.shape)) if i != axis):
         raise fail(f"{index.describe()} cannot choose from {src.describe()} along dimension {axis}")
-    lead, tail = src.shape[:axis], src.shape[axis + 1 :]
     message = f"{OUTSIDE[0]} of dimension {axis} of the tile, which has {n} elements"
     messages.check_indices(index, n, message, mask)
-    # One of the n elements is the one chosen: all others count as nothing.
-    choices = reshape_to(src, (*lead, 1, n, *tail))
-    wanted = reshape_to(index, (*lead, m, 1, *tail))
-    number = reshape_to(core.arange(0, n), (*(1 for _ in lead), 1, n, *(1 for _ in tail)))
-    picked = elementwise.where(wanted == number, choices, constant(0, src.dtype))
-    chosen = core.cast(total(picked, axis + 1), src.dtype)
-    return chosen if mask is None else elementwise.where(mask, chosen, 0 if other is None else other)
+    # Through the block's memory: each element is written and read once.
+    base = scratch(src.numel, ty.int8 if src.dtype.is_bool() else src.dtype)
+    memory.store(base + _places(src.shape, src.shape), core.cast(src, base.dtype.element_ty))
+    index = index if index.dtype.bits >= 32 else core.cast(index, ty.int32)
+    inside = (index >= 0) & (index < n)
+    inside = inside if mask is None else inside & mask
+    at = _places(src.shape, index.shape, axis, core.cast(index, ty.int32))
+    return core.cast(memory.load(base + at, inside, 0 if other is None else other), src.dtype)
+
+
+def _places(of, shape, axis=None, index=None):
+    """The row-major places in a tile of shape `of` of the elements of another; `index` has those along `axis`."""
+    found, stride = 0, 1
+    for d in range(len(of) - 1, -1, -1):
+        along = index
+        if d != axis:
+            along = reshape_to(core.arange(0, shape[d]), tuple(n if i == d else 1 for i, n in enumerate(shape)))
+        found, stride = found + along * stride, stride * of[d]
+    return broadcast_to(found, shape)
 
 
 @builtin

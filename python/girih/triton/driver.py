@@ -13,7 +13,7 @@ from triton.backends.driver import DriverBase
 from girih import _girih
 from girih.frontend.errors import kernel_error
 from girih.kernel import describe_array, dtype_name, write_out
-from girih.triton import hosting
+from girih.triton import hosting, tuning
 
 
 def _describe(value, name):
@@ -45,6 +45,7 @@ class Loaded:
     accesses are checked."""
 
     def __init__(self, text, name):
+        self.text, self.name = text, name
         self.kernel = _girih.Kernel(text, name, {"printer": write_out}, kernel_error)
         native = os.environ.get("GIRIH_DEVICE", "cpu") in ("", "cpu") and os.environ.get("GIRIH_CHECK", "0") in ("", "0")
         self.wanders = "tt.int_to_ptr" in text and not native
@@ -106,6 +107,8 @@ class Launcher:
             args = self.pick(args)
         if self.launch is None:
             self._prepare(kernel.kernel, len(args))
+        if tuning.noted is not None:
+            tuning.note(kernel, (x, y, z), args)
         if kernel.wanders:
             self.launch((x, y, z), None, args, {}, _of_all_tensors())
         else:
@@ -291,9 +294,7 @@ class GirihDriver(DriverBase):
         return _Interface
 
     def get_benchmarker(self):
-        from triton.testing import do_bench
-
-        return do_bench
+        return tuning.Benchmarker()
 
     def get_empty_cache_for_benchmark(self):
         import torch

@@ -47,7 +47,7 @@ impl DType {
         DType::F8E5M2FNUZ,
     ];
 
-    /// The types of Tile IR.
+    /// The types that Tile IR's specification has. Girih's text has the others too, for Triton's programs.
     pub fn of_tile_ir() -> impl Iterator<Item = DType> + Clone {
         DType::ALL.into_iter().filter(|d| !matches!(d, DType::F8E4M3FNUZ | DType::F8E5M2FNUZ))
     }

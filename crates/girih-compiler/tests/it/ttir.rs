@@ -95,6 +95,27 @@ fn operations_are_converted() {
     }
 }
 
+/// The types that only Triton's programs have print as Tile IR that is read again.
+#[test]
+fn rare_floats_are_read_again() {
+    for to in ["f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3FN", "f8E5M2"] {
+        let narrow = format!("%n = tt.fp_to_fp %x, rounding = rtne : tensor<8xf32> -> tensor<8x{to}>\n    ");
+        for line in [
+            format!("%y = arith.extf %n : tensor<8x{to}> to tensor<8xf32>"),
+            format!("%y = tt.bitcast %n : tensor<8x{to}> -> tensor<8xi8>"),
+            format!("%y = math.absf %n : tensor<8x{to}>"),
+            format!("%y = arith.constant dense<1.5> : tensor<8x{to}>"),
+            format!("%y = tt.int_to_ptr %c : i64 -> !tt.ptr<{to}>"),
+        ] {
+            let line = format!("%c = arith.constant 64 : i64\n    {narrow}{line}");
+            let text = kernel(&line).unwrap_or_else(|e| panic!("{line}: {e:#?}"));
+            assert!(text.contains(to), "{line} becomes\n{text}");
+            let again = pipeline::front(&text).unwrap_or_else(|e| panic!("{line}: {e:#?}\n{text}"));
+            assert_eq!(print::print(&again.module), text, "{line}");
+        }
+    }
+}
+
 /// An unsupported operation is refused by name, at the user's line.
 #[test]
 fn refusals_name_the_operation_and_the_line() {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "elementwise",
     "reductions",
     "matmul",
@@ -21,6 +21,7 @@ pub const NAMES: [&str; 15] = [
     "compile",
     "decoder",
     "gpu",
+    "triton",
 ];
 
 /// Pythons to ask, the one of a checkout first.

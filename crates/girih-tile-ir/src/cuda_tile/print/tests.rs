@@ -102,7 +102,7 @@ fn numbers_read_back() {
     let text = |dtype: &str, values: &str| {
         format!("entry @k() {{\n  %x = constant <{dtype}: {values}> : tile<4x{dtype}>\n  return\n}}\n")
     };
-    for dtype in ["f16", "bf16", "f32", "tf32", "f64", "f8E4M3FN", "f8E5M2"] {
+    for dtype in ["f16", "bf16", "f32", "tf32", "f64", "f8E4M3FN", "f8E5M2", "f8E5M2FNUZ"] {
         for values in ["[0.1, -0.1, 1e-3, 448.0]", "[0x01, 0x03, 0x7F, 0x10]", "[-0.0, 0.0, 3.0, 2.5]"] {
             round_trip(dtype, &text(dtype, values));
         }

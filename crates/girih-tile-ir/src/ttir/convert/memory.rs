@@ -55,6 +55,14 @@ pub fn put(c: &mut Conv, ptr: ValueId, value: ValueId, mask: Option<ValueId>, to
     c.emit(Opcode::StorePtrTko, &groups, weak(), vec![Type::Token])[0]
 }
 
+/// The token of additions to the block's own memory, each whole.
+pub fn add(c: &mut Conv, ptr: ValueId, value: ValueId, mask: ValueId, token: ValueId) -> ValueId {
+    let mut attrs = relaxed(MemoryScope::TileBlock);
+    attrs.push((AttrKey::Mode, Attr::Mode(AtomicMode::Add)));
+    let ty = pointee(c.tile_ty(ptr));
+    c.emit(Opcode::AtomicRmwTko, &[&[ptr], &[value], &[mask], &[token]], attrs, vec![Type::Tile(ty), Type::Token])[1]
+}
+
 fn pointee(ty: &TileType) -> TileType {
     match ty.elem {
         Elem::Ptr(d) | Elem::Num(d) => TileType::of(ty.shape.clone(), Elem::Num(d)),

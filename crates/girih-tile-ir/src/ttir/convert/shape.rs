@@ -148,8 +148,10 @@ impl Conv<'_> {
         let mut line = vec![1; shape.len()];
         line[dim] = n;
         v = self.reshaped(v, &line);
-        let times = self.fill(&line, DType::I32, times);
-        v = self.same(Opcode::MulI, &[v, times]);
+        if times != 1 {
+            let times = self.fill(&line, DType::I32, times);
+            v = self.same(Opcode::MulI, &[v, times]);
+        }
         self.spread(v, shape)
     }
 
@@ -174,12 +176,15 @@ impl Conv<'_> {
     }
 }
 
-fn narrowed(c: &mut Conv, v: ValueId, dtype: DType) -> ValueId {
+fn unsigned() -> Vec<(AttrKey, Attr)> {
+    vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))]
+}
+
+/// Places in a tile as i32. TTIR's integers have no sign, and no place is below 0: 200 in eight bits is 200.
+fn as_place(c: &mut Conv, v: ValueId, dtype: DType) -> ValueId {
     match dtype.bits().cmp(&32) {
         std::cmp::Ordering::Greater => c.converted(Opcode::TruncI, v, DType::I32, vec![]),
-        std::cmp::Ordering::Less => {
-            c.converted(Opcode::ExtI, v, DType::I32, vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Signed))])
-        }
+        std::cmp::Ordering::Less => c.converted(Opcode::ExtI, v, DType::I32, unsigned()),
         std::cmp::Ordering::Equal => v,
     }
 }
@@ -198,11 +203,10 @@ pub fn gather(c: &mut Conv, op: &Op) -> Res<()> {
     let mut dtype = c.dtype(op, source)?;
     let mut source = source;
     if dtype == DType::I1 {
-        let unsigned = vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))];
-        source = c.converted(Opcode::ExtI, source, DType::I8, unsigned);
+        source = c.converted(Opcode::ExtI, source, DType::I8, unsigned());
         dtype = DType::I8;
     }
-    let index = narrowed(c, index, numbers);
+    let index = as_place(c, index, numbers);
     let memory = c.scratch(dtype, from.elements());
     let all = c.numbers(&from.shape, &from.shape, None);
     let to = c.pointers(memory, all);
@@ -218,29 +222,80 @@ pub fn gather(c: &mut Conv, op: &Op) -> Res<()> {
     c.bind(op, 0, v)
 }
 
-/// How often each number below the result's extent occurs: for each, how many elements are it. Schedules count them in one pass.
+/// Pairs of a number and a bin up to which a histogram compares each with each, and bins.
+const MOST_PAIRS: u64 = 1 << 24;
+const MOST_BINS: u64 = 1 << 14;
+
+/// How often each number below the result's extent occurs: for each, how many elements are it. Schedules count them in one pass; where
+/// the comparisons would be too many, the counts are in the block's own memory.
 pub fn histogram(c: &mut Conv, op: &Op) -> Res<()> {
     c.count(op, 1..=2)?;
     let (numbers, ty) = (c.arg(op, 0)?, c.gives(op, 0)?);
-    let (Elem::Num(counts @ (DType::I32 | DType::I64)), [bins]) = (ty.elem, &ty.shape[..]) else {
+    let (Elem::Num(counts @ (DType::I32 | DType::I64)), &[bins]) = (ty.elem, &ty.shape[..]) else {
         return c.refuse(op, "a histogram counts in i32 or i64");
     };
     let n = c.tile_ty(numbers).elements();
     let dtype = c.dtype(op, numbers)?;
-    let numbers = narrowed(c, numbers, dtype);
-    let both = [n, *bins];
+    if !dtype.is_int() {
+        return c.error(op, Code::BadElementType, format!("a histogram counts integers, not {dtype}"));
+    }
+    let numbers = if dtype == DType::I64 { numbers } else { as_place(c, numbers, dtype) };
+    let numbers = c.reshaped(numbers, &[n]);
+    let mask = match op.operands.len() {
+        2 => {
+            let mask = c.arg(op, 1)?;
+            Some(c.reshaped(mask, &[n]))
+        }
+        _ => None,
+    };
+    let v = if n.saturating_mul(bins) > MOST_PAIRS || bins > MOST_BINS {
+        counted_in_memory(c, numbers, mask, bins, counts)
+    } else {
+        compared(c, numbers, mask, bins, counts)
+    };
+    c.bind(op, 0, v)
+}
+
+fn compared(c: &mut Conv, numbers: ValueId, mask: Option<ValueId>, bins: u64, counts: DType) -> ValueId {
+    let n = c.tile_ty(numbers).elements();
+    let both = [n, bins];
     let column = c.reshaped(numbers, &[n, 1]);
     let column = c.spread(column, &both);
-    let line = c.ramp(&both, 1, 1);
+    let mut line = c.ramp(&both, 1, 1);
+    if c.tile_ty(numbers).elem == Elem::Num(DType::I64) {
+        line = c.converted(Opcode::ExtI, line, DType::I64, unsigned());
+    }
     let mut hits = c.integers_compare(Predicate::Equal, Signedness::Signed, column, line);
-    if op.operands.len() == 2 {
-        let mask = c.arg(op, 1)?;
+    if let Some(mask) = mask {
         let mask = c.reshaped(mask, &[n, 1]);
         let mask = c.spread(mask, &both);
         hits = c.same(Opcode::AndI, &[hits, mask]);
     }
-    let unsigned = vec![(AttrKey::Signedness, Attr::Signedness(Signedness::Unsigned))];
-    let ones = c.converted(Opcode::ExtI, hits, counts, unsigned);
-    let v = c.folded(Opcode::AddI, ones, 0);
-    c.bind(op, 0, v)
+    let ones = c.converted(Opcode::ExtI, hits, counts, unsigned());
+    c.folded(Opcode::AddI, ones, 0)
+}
+
+/// Zeros, then one atomic addition for each number that has a bin.
+fn counted_in_memory(c: &mut Conv, numbers: ValueId, mask: Option<ValueId>, bins: u64, counts: DType) -> ValueId {
+    let n = c.tile_ty(numbers).elements();
+    let memory = c.scratch(counts, bins);
+    let all = c.numbers(&[bins], &[bins], None);
+    let to = c.pointers(memory, all);
+    let zeros = c.fill(&[bins], counts, 0);
+    let before = c.before_write();
+    let cleared = memory::put(c, to, zeros, None, before);
+
+    let wide = c.tile_ty(numbers).num().unwrap_or(DType::I32);
+    let limit = c.fill(&[n], wide, bins);
+    let mut inside = c.integers_compare(Predicate::LessThan, Signedness::Unsigned, numbers, limit);
+    if let Some(mask) = mask {
+        inside = c.same(Opcode::AndI, &[inside, mask]);
+    }
+    let at = if wide == DType::I64 { c.converted(Opcode::TruncI, numbers, DType::I32, vec![]) } else { numbers };
+    let at = c.pointers(memory, at);
+    let ones = c.fill(&[n], counts, 1);
+    let added = memory::add(c, at, ones, inside, cleared);
+    let (v, token) = memory::get(c, to, None, None, Some(added));
+    c.did_write(token);
+    v
 }

@@ -5,6 +5,13 @@ import triton.language as tl
 
 
 @triton.jit
+def vector_add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < n
+    tl.store(out + at, tl.load(x + at, mask=inside) + tl.load(y + at, mask=inside), mask=inside)
+
+
+@triton.jit
 def rows_softmax(src, dst, src_stride, dst_stride, rows, columns, BLOCK: tl.constexpr):
     """Each program takes a row, and then the row that is the number of programs further, until none is left."""
     at = tl.arange(0, BLOCK)
