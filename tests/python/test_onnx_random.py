@@ -19,3 +19,10 @@ def test_random_arithmetic_of_extents(part):
         outcomes[outcome] += 1
     # Most are one model for all sizes.
     assert outcomes["one model"] >= 40, outcomes
+
+
+@pytest.mark.parametrize("seed", [5308, 6930])
+def test_what_a_warning_says_of_a_least_extent(seed):
+    """`t is at least 5`, and not `t is from 5 to 2147483647`."""
+    outcome, text = onnx_random.check(seed, depth=3)
+    assert outcome in ("one model", "special"), text
