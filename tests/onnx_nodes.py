@@ -47,7 +47,6 @@ BATCH = 100
 # The refusals, by a word of their reason, and why. A page lists them: `--page`.
 OUTSIDE = [
     ("[sS]tring|Regex", "operators that look into strings: `StringConcat`, `StringNormalizer`, `StringSplit`, `RegexFullMatch`", "a kernel sees the number of a string"),
-    ("not tensors|equence", "`SequenceMap`", "it runs a graph for each tensor of a sequence; exporters unroll it"),
     ("ImageDecoder", "`ImageDecoder`", "decoding JPEG or PNG is a codec, not tensor arithmetic"),
     ("random", "random draws: `Bernoulli`, `RandomUniformLike`, `Dropout` in training", "a run has the same results every time"),
     ("version 1 of|Scan", "operators before version 7, `Scan` before 9", "converters write newer ones, and `onnx.version_converter` makes them"),

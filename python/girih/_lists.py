@@ -6,6 +6,8 @@ what the model gives under such names, as a list; or the rows of one array, wher
 
 from __future__ import annotations
 
+import numpy as np
+
 
 def kind(port) -> str:
     """`seq`, `optional`, `optional(seq`, or nothing for a tensor."""
@@ -28,6 +30,10 @@ def tensors(port, given):
         return [(inner, given)], None
     if not isinstance(given, (list, tuple)):
         return [], f"input `{port.name}` is {type(given).__name__}: the model expects a list of arrays, {port}"
+    if not given and of.startswith("optional"):
+        # A sequence of no tensors is not the same as none.
+        marker = inner._replace(name=f"{port.name}[]", dtype="uint8", shape=(0,))
+        return [(marker, np.zeros(0, np.uint8))], None
     # Each tensor has extents of its own.
     shape = tuple(d if isinstance(d, int) else f"{port.name}[{at}].{d}" for at, d in enumerate(port.shape))
     shape = port.shape if port.shape == ("...",) else shape

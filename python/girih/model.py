@@ -39,13 +39,14 @@ NAMES = {
 MORE = {
     "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2", "f8E4M3FNUZ": "float8_e4m3fnuz",
     "f8E5M2FNUZ": "float8_e5m2fnuz", "f8E8M0FNU": "float8_e8m0fnu", "i2": "int2", "u2": "uint2",
-    "i4": "int4", "u4": "uint4",
+    "i4": "int4", "u4": "uint4", "f4E2M1FN": "float4_e2m1fn",
 }  # fmt: skip
 ELEMENTS = {numpy: elem for elem, numpy in {**NAMES, **MORE}.items()}
 #: ONNX Runtime's names of types, where they differ from NumPy's.
 RUNTIME = {
     "float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn", "float8_e5m2": "float8e5m2",
     "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
+    "float4_e2m1fn": "float4e2m1",
 }  # fmt: skip
 OPTIONS = {"cache", "check", "device", "knobs", "max_memory", "threads"}
 
@@ -740,7 +741,7 @@ def not_written(tensor):
 
 def in_nibbles(dtype) -> bool:
     """Returns True if two elements share a byte in a model, as those of ONNX do; NumPy has a byte for each."""
-    return dtype.name in ("int4", "uint4")
+    return dtype.name in ("int4", "uint4", "float4_e2m1fn")
 
 
 def packed(array):
@@ -757,7 +758,7 @@ def unpacked(nibbles, array):
     count = array.size
     each = np.stack([nibbles[: (count + 1) // 2] & 15, nibbles[: (count + 1) // 2] >> 4], -1).reshape(-1)[:count]
     signed = (each ^ 8).astype(np.int8) - 8 if array.dtype.name == "int4" else each
-    array[...] = signed.astype(array.dtype).reshape(array.shape)
+    array[...] = signed.astype(np.uint8).view(array.dtype).reshape(array.shape)
 
 
 def usable(array) -> bool:

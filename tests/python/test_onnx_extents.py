@@ -228,6 +228,25 @@ WRITTEN = {
         constants={"by": np.float32(1.5)}),  # fmt: skip
     "-(-t/2)": Given(node("Neg", "t", "m"), node("Div", "m two", "h"), node("Neg", "h", "r"), constants={"two": 2}),
     "t > 4 ? t : b": Given(node("Greater", "t four", "c"), node("Where", "c t b", "r"), constants={"four": 4}),
+    "|b - t|": Given(node("Sub", "b t", "d"), node("Abs", "d", "r")),
+    "t ** 2": Given(node("Pow", "t two", "r"), constants={"two": 2}),
+    "round(t*0.5)": Given(
+        node("Cast", "t", "f", to=F), node("Mul", "f by", "h"), node("Round", "h", "c"), node("Cast", "c", "r", to=I),
+        constants={"by": np.float32(0.5)}),  # fmt: skip
+    "floor(t*0.6)": Given(
+        node("Cast", "t", "f", to=F), node("Mul", "f by", "h"), node("Floor", "h", "c"), node("Cast", "c", "r", to=I),
+        constants={"by": np.float32(0.6)}),  # fmt: skip
+    "int(t/0.7)": Given(
+        node("Cast", "t", "f", to=F), node("Div", "f by", "h"), node("Cast", "h", "r", to=I), constants={"by": np.float32(0.7)}),  # fmt: skip
+    "t > 2.5 ? t : b": Given(
+        node("Cast", "t", "f", to=F), node("Greater", "f by", "c"), node("Where", "c t b", "r"), constants={"by": np.float32(2.5)}),  # fmt: skip
+    "min(t/2.0, b)": Given(
+        node("Cast", "t", "f", to=F), node("Div", "f by", "h"), node("Cast", "b", "g", to=F), node("Min", "h g", "m"), node("Ceil", "m", "c"),
+        node("Cast", "c", "r", to=I), constants={"by": np.float32(2)}),  # fmt: skip
+    "if t > b: t - b else: b": Given(
+        node("Greater", "t b", "c"),
+        helper.make_node("If", ["c"], ["r"], then_branch=graph([node("Sub", "t b", "d")], [], [("d", I)], name="then"),
+                         else_branch=graph([node("Identity", "b", "e")], [], [("e", I)], name="else"))),  # fmt: skip
     "int32(b*t)": Given(
         node("Cast", "b", "b32", to=I32), node("Cast", "t", "t32", to=I32), node("Mul", "b32 t32", "p"),
         node("Cast", "p", "r", to=I)),  # fmt: skip
@@ -404,3 +423,54 @@ def test_a_caller_may_override_an_initializer():
 def test_no_bytes_are_no_model(data):
     with pytest.raises(girih.ProgramError, match="0 bytes" if not data else "no graph"):
         girih.Model.from_onnx(data)
+
+
+@pytest.mark.parametrize("by", [0.6, 0.7, 2.3, 0.1, 1 / 3, 1.7])
+@pytest.mark.parametrize("op", ["Floor", "Ceil", "Round"])
+def test_extents_times_fractions_of_no_short_float(op, by):
+    """Lengths at which the product in 32 bits is a hair above or below the one of the fraction."""
+    rounded = Given(node("Cast", "t", "f", to=F), node("Mul", "f by", "h"), node(op, "h", "c"), node("Cast", "c", "r", to=I),
+                    constants={"by": np.float32(by)})  # fmt: skip
+    file = lengths_of(rounded)
+    file.graph.node[-2].input[1] = "far"
+    file.graph.initializer.append(numpy_helper.from_array(np.array(1 << 40), "far"))
+    model, judge = girih.Model.from_onnx(file.SerializeToString(), threads=1, device="eval"), runtime(file)
+    memory = np.zeros(1 << 18, np.uint8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for t in (1, 3, 5, 10, 25, 50, 55, 100, 205, 1000, 1023, 4095, 9999, 65535, 131071, 131075, 200000):
+            feed = {"x": memory[:2], "z": memory[:t]}
+            agree(model.run(None, feed), judge(feed))
+
+
+def test_loops_that_count_an_extent():
+    """`s = s / 2 + i`, as often as another extent says, is an extent."""
+    inner = body([node("Div", "s two", "h"), node("Add", "h i", "s_"), node("Identity", "go", "again")], [("s", I, [])], [])
+    nodes = [
+        node("Shape", "x", "shape"), node("Gather", "shape zero", "b"), node("Gather", "shape one", "t"), node("Min", "t seven", "n"),
+        helper.make_node("Loop", ["n", "", "b"], ["q"], body=inner), node("Unsqueeze", "q first", "list"), node("Expand", "half list", "y"),
+    ]  # fmt: skip
+    constants = {"zero": 0, "one": 1, "two": 2, "seven": 7, "first": [0], "half": np.ones(1, "f4")}
+    file = proto(nodes, [("x", F, ["b", "t"])], [("y", F)], constants)
+    model, judge = girih.Model.from_onnx(file.SerializeToString(), threads=1, device="eval"), runtime(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for b, t in SIZES:
+            feed = {"x": np.ones((b, t), "f4")}
+            agree(model.run(None, feed), judge(feed))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "wrap", "edge", "constant"])
+def test_padding_by_a_computed_number_of_either_sign(mode):
+    nodes = [
+        node("Shape", "x", "shape"), node("Slice", "shape first second", "n"), node("Sub", "n five", "more"),
+        node("Concat", "more zeros", "pads", axis=0), node("Pad", "x pads", "y", mode=mode),
+    ]  # fmt: skip
+    constants = {"first": [0], "second": [1], "five": [5], "zeros": [0]}
+    file = proto(nodes, [("x", F, ["n"])], [("y", F)], constants, opset=19)
+    model, judge = girih.Model.from_onnx(file.SerializeToString(), threads=1, device="eval"), runtime(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for n in (4, 5, 6, 8, 3):
+            feed = {"x": np.arange(n, dtype="f4")}
+            agree(model.run(None, feed), judge(feed))

@@ -93,6 +93,17 @@ def test_integers_of_two_bits(name, device):
     np.testing.assert_array_equal(turned.astype(int), weights.T.astype(int))
 
 
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_floats_of_four_bits_come_and_go(count):
+    x = np.array([0, 0.5, -1, 6, -6, 1.5, 3])[:count].astype(ml_dtypes.float4_e2m1fn)
+    kind = helper.np_dtype_to_tensor_dtype(x.dtype)
+    nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Cast", ["x"], ["z"], to=F)]
+    y, z = model(nodes, [("x", kind, ["n"])], ["y", "z"])(x=x)
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y.view("u1"), x.view("u1"))
+    np.testing.assert_array_equal(z, x.astype("f4"))
+
+
 @pytest.mark.parametrize("device", ["cpu", "eval"])
 @pytest.mark.parametrize("name", ["float8_e4m3fnuz", "float8_e5m2fnuz"])
 def test_floats_without_a_negative_zero(name, device):

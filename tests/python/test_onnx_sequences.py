@@ -287,3 +287,50 @@ def test_nearest_neighbours_as_tensorflow_has_them():
             nodes = [helper.make_node("Resize", ["x", "roi", "s"], ["y"], mode="nearest", **attributes)]
             constants = {"s": np.array(scales, "f4"), "roi": np.zeros(0, "f4")}
             agree(proto(nodes, [("x", F, [1, 1, 4, 6])], [("y", F)], constants, 11), [{"x": x}])
+
+
+def value(name, kind=F):
+    return helper.make_tensor_value_info(name, kind, None)
+
+
+SUMS = helper.make_graph([node("Add", "a c", "d"), node("Shape", "a", "e")], "body", [value("a"), value("c")], [value("d"), value("e", I)])
+
+
+@pytest.mark.parametrize("other", ["a sequence", "a tensor"])
+def test_a_graph_for_each_tensor_of_a_sequence(other):
+    numbers = helper.make_tensor_sequence_value_info("s", F, None)
+    second = helper.make_tensor_sequence_value_info("w", F, None) if other == "a sequence" else value("w")
+    results = [helper.make_tensor_sequence_value_info(n, kind, None) for n, kind in (("t", F), ("u", I))]
+    graph = helper.make_graph([node("SequenceMap", "s w", "t u", body=SUMS)], "g", [numbers, second], results)
+    file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    model = girih.Model.from_onnx(file, device="eval")
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(1)
+    for shapes in ([(4, 3), (2,)], [(1, 2)], [(2, 2), (2, 2), (5,)]):
+        given = [rng.standard_normal(shape).astype("f4") for shape in shapes]
+        more = [np.float32(2) + x for x in given] if other == "a sequence" else np.ones(1, "f4")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = model.run(None, {"s": given, "w": more})
+        for lists in zip(found, session.run(None, {"s": given, "w": more}), strict=True):
+            for got, want in zip(*lists, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_graph_for_each_row(keepdims):
+    relu = helper.make_graph([node("Relu", "a", "d")], "body", [value("a")], [value("d")])
+    nodes = [node("SplitToSequence", "x", "s", axis=0, keepdims=keepdims), node("SequenceMap", "s", "t", body=relu),
+             node("ConcatFromSequence", "t", "y", axis=0)]  # fmt: skip
+    agree(proto(nodes, [X], [("y", F)]), FEEDS)
+
+
+def test_an_optional_sequence_of_no_tensors_is_there():
+    of = helper.make_optional_type_proto(helper.make_sequence_type_proto(helper.make_tensor_type_proto(F, None)))
+    graph = helper.make_graph([node("OptionalHasElement", "o", "y")], "g", [helper.make_value_info("o", of)], [value("y", B)])
+    file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model = girih.Model.from_onnx(file.SerializeToString(), device="eval")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for given, there in (([], True), (None, False), ([np.ones(2, "f4")], True), ([], True)):
+            assert model.run(None, {"o": given})[0] == there

@@ -150,12 +150,13 @@ impl Assumptions {
 
     fn text(&self, symbol: &Assumed) -> Option<String> {
         let name = &symbol.name;
+        let least = || format!("{name} is at least {}", symbol.lo);
         let Some(is) = &symbol.is else {
             return match (symbol.narrowed, symbol.hi) {
                 (false, _) => None,
                 // An upper bound of 32 bits need not be mentioned: memory holds less.
-                (true, Some(hi)) if hi >= i32::MAX.into() && symbol.lo <= 1 => None,
-                (true, None) => Some(format!("{name} is at least {}", symbol.lo)),
+                (true, Some(hi)) if hi >= i32::MAX.into() => (symbol.lo > 1).then(least),
+                (true, None) => Some(least()),
                 (true, Some(hi)) if symbol.lo <= 1 => Some(format!("{name} is at most {hi}")),
                 (true, Some(hi)) => Some(format!("{name} is from {} to {hi}", symbol.lo)),
             };

@@ -174,8 +174,19 @@ fn exact(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked, guards: &mut
             let Arg::Value(v) = arg else { return None };
             let from = graph.values.get(v)?.elem;
             let numbers = symbolic_floats::of(graph, arg, count as usize)?;
-            guards.extend(symbolic_floats::exact(&numbers, from, facts)?);
-            numbers.iter().map(|x| x.truncated(facts, asked).map(|x| simplify(&x, facts))).collect()
+            let whole = numbers.iter().map(|x| x.truncated(facts, asked)).collect::<Option<Vec<_>>>()?;
+            guards.extend(symbolic_floats::exact(&whole, from, facts)?);
+            Some(whole.iter().map(|x| simplify(x.number(), facts)).collect())
+        }
+        Op::Elementwise(ScalarOp::CmpF { pred, .. }) => {
+            let &[x, y] = &node.args[..] else { return None };
+            let both = [x, y].map(|x| symbolic_floats::of(graph, x, count as usize));
+            let [Some(xs), Some(ys)] = both else { return None };
+            for (list, arg) in [(&xs, x), (&ys, y)] {
+                guards.extend(symbolic_floats::exact(list, element(graph, arg)?, facts)?);
+            }
+            let one = |(x, y)| decided(symbolic_floats::compared(x, *pred, y)?, count, facts, asked);
+            xs.iter().zip(&ys).map(one).collect()
         }
         Op::Elementwise(op) => {
             let args = node.args.iter().map(|a| known(*a)).collect::<Option<Vec<_>>>()?;
@@ -224,6 +235,7 @@ fn elementwise(op: ScalarOp, args: &[&Ix], count: i64, facts: &Facts, asked: &As
         (ScalarOp::AddI, [a, b]) => Ix::add((*a).clone(), (*b).clone()),
         (ScalarOp::SubI, [a, b]) => Ix::sub((*a).clone(), (*b).clone()),
         (ScalarOp::MulI, [a, b]) => Ix::mul((*a).clone(), (*b).clone()),
+        (ScalarOp::AbsI, [a]) => Ix::max((*a).clone(), negated(a)),
         (ScalarOp::NegI, [a]) => Ix::sub(Ix::Const(0), (*a).clone()),
         (ScalarOp::MaxI { .. }, [a, b]) => Ix::max((*a).clone(), (*b).clone()),
         (ScalarOp::MinI { .. }, [a, b]) => Ix::min((*a).clone(), (*b).clone()),
@@ -235,14 +247,7 @@ fn elementwise(op: ScalarOp, args: &[&Ix], count: i64, facts: &Facts, asked: &As
                 false => Ix::sub((*a).clone(), Ix::mul(whole, (*b).clone())),
             }
         }
-        (ScalarOp::CmpI { pred, .. }, [a, b]) => {
-            let cond = condition(pred, a, b);
-            match asked.decided(cond.clone(), facts, Question::Whether) {
-                Some(holds) => Ix::Const(holds.into()),
-                None if count <= A_SHAPE => indicator(&cond),
-                None => return None,
-            }
-        }
+        (ScalarOp::CmpI { pred, .. }, [a, b]) => decided(condition(pred, a, b), count, facts, asked)?,
         (ScalarOp::Select, [c, a, b]) => match c.as_const() {
             Some(c) => if c == 0 { *b } else { *a }.clone(),
             None if a == b => (*a).clone(),
@@ -301,7 +306,23 @@ pub(super) fn quotient(a: &Ix, b: &Ix, rounding: Rounding, facts: &Facts, asked:
     })
 }
 
-fn condition(pred: Predicate, a: &Ix, b: &Ix) -> Cond {
+fn element(graph: &Graph, x: Arg) -> Option<Elem> {
+    match x {
+        Arg::Value(v) => Some(graph.values.get(v)?.elem),
+        Arg::Scalar { elem, .. } => Some(elem),
+        Arg::Absent => None,
+    }
+}
+
+/// 0 or 1 for a condition on one of `count` elements.
+fn decided(cond: Cond, count: i64, facts: &Facts, asked: &Asked) -> Option<Ix> {
+    match asked.decided(cond.clone(), facts, Question::Whether) {
+        Some(holds) => Some(Ix::Const(holds.into())),
+        None => (count <= A_SHAPE).then(|| simplify(&indicator(&cond), facts)),
+    }
+}
+
+pub(super) fn condition(pred: Predicate, a: &Ix, b: &Ix) -> Cond {
     let cmp = match pred {
         Predicate::Equal => Cmp::Eq,
         Predicate::NotEqual => Cmp::Ne,

@@ -152,9 +152,11 @@ impl std::fmt::Display for Limits {
 }
 
 impl Fitting {
-    /// The arrays that the model takes; the others have become constants of it.
+    /// The arrays that the model takes; the others have become constants of it, or say that a sequence has no tensors.
     pub fn arrays<'a, 't>(&self, arrays: &[(&'a str, &'t Tensor)]) -> Vec<(&'a str, &'t Tensor)> {
-        let takes = |name: &str| self.limits.is_none() || inputs::position(self.model.graph(), name).is_ok();
+        let takes = |name: &str| {
+            self.limits.is_none() && !name.ends_with("[]") || inputs::position(self.model.graph(), name).is_ok()
+        };
         arrays.iter().filter(|(name, _)| takes(name)).copied().collect()
     }
 }
@@ -301,7 +303,7 @@ impl OnnxModel {
         };
         let call = call();
         for (name, _) in shapes {
-            if !call.inputs.iter().chain(&self.defaults).any(|i| i.name == *name) {
+            if !call.inputs.iter().chain(&self.defaults).any(|i| i.name == *name) && !self.marks(name) {
                 return Err(inputs::no_input(name, self.inputs.iter().map(|i| i.name.as_str())));
             }
         }
@@ -320,6 +322,11 @@ impl OnnxModel {
         kept.truncate(KEPT - 1);
         kept.insert(0, found);
         Ok(fitting)
+    }
+
+    /// Returns true for the name under which a run gives a sequence of no tensors for an input that may have none.
+    fn marks(&self, name: &str) -> bool {
+        self.inputs.iter().any(|i| i.kind == Kind::OptionalSequence && onnx::empty_of(&i.name) == name)
     }
 
     fn call(&self, shapes: &[(&str, &[u64])]) -> Call {

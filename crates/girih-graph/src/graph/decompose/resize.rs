@@ -16,7 +16,7 @@ use crate::index::Ix;
 
 rules! {
     resize "Resamples axis by axis.\n\n`y = resize(x)` --> for each axis `y = sum over t of x[neighbour(o, t)] * weight(o, t)`\
-         \n\nRefuses scales of symbolic axes that are not small fractions, and antialiasing of symbolic axes." {
+         \n\nRefuses antialiasing of symbolic axes." {
         "onnx.Resize" | "onnx.Upsample" => old(resize),
     }
 }
@@ -130,7 +130,7 @@ pub fn float_constant(b: &mut Builder<'_>, elem: Elem, shape: &[u64], values: &[
     b.constant("const", elem, shape, Bytes::from(bytes))
 }
 
-/// Resamples an axis whose extent is symbolic, by an expression over positions in f64. `scale` is a scalar or a tensor
+/// Resamples an axis whose extent is symbolic, by an expression over positions. `scale` is a scalar or a tensor
 /// of rank 0.
 fn resample_symbolic<'g>(x: Tensor<'g>, at: usize, out: &Ix, scale: Tensor<'g>, kernel: &Kernel) -> Result<Tensor<'g>> {
     if kernel.antialias || kernel.exclude_outside || matches!(kernel.coords, Coords::Crop(..)) {
@@ -142,7 +142,10 @@ fn resample_symbolic<'g>(x: Tensor<'g>, at: usize, out: &Ix, scale: Tensor<'g>, 
     let len = std::mem::replace(&mut shape[at], out.clone());
     let mut line = vec![Ix::Const(1); shape.len()];
     line[at] = out.clone();
-    let number = |ix: Ix, shape: Vec<Ix>| cx.index(ix, Elem::I64, shape).to(Elem::F64);
+    // As in [`Kernel::taps`].
+    let wide = if kernel.single && matches!(kernel.mode, Mode::Nearest(_)) { Elem::F32 } else { Elem::F64 };
+    let number = |ix: Ix, shape: Vec<Ix>| cx.index(ix, Elem::I64, shape).to(wide);
+    let scale = scale.to(wide);
     let o = number(axis(at), line);
     let n = number(len.clone(), vec![]);
     let half = || (o + 0.5) / scale - 0.5;
@@ -231,7 +234,14 @@ fn kernel(call: &Call<'_>) -> Result<Kernel> {
             "linear" | "bilinear" => Mode::Linear,
             other => return Err(unknown("mode", other)),
         };
-        return Ok(Kernel { mode, coords: Coords::Asymmetric, antialias: false, exclude_outside: false, a: -0.75 });
+        return Ok(Kernel {
+            mode,
+            coords: Coords::Asymmetric,
+            antialias: false,
+            exclude_outside: false,
+            a: -0.75,
+            single: true,
+        });
     }
     let nearest = match call.text("nearest_mode")?.unwrap_or("round_prefer_floor") {
         "round_prefer_floor" => Nearest::PreferFloor,
@@ -262,6 +272,7 @@ fn kernel(call: &Call<'_>) -> Result<Kernel> {
         antialias: call.flag("antialias", false)?,
         exclude_outside: call.flag("exclude_outside", false)?,
         a: call.float("cubic_coeff_a", -0.75)?,
+        single: true,
     })
 }
 
@@ -334,7 +345,7 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         let whole = match kernel.coords {
             Coords::Crop(s, e) => s == 0.0 && e == 1.0,
-            Coords::TfHalfPixel => false,
+            // An axis that keeps its extent is not moved, though TensorFlow's formula would move it by half.
             _ => true,
         };
         let scale = match (&shared, &scales, &sizes) {
@@ -353,14 +364,11 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         let out = match (scale, len.as_const()) {
             (Some(s), Some(len)) if shared.is_some() => Ix::Const((s * len as f64 + 0.5).floor() as i64),
-            (Some(s), Some(len)) => Ix::Const((s * len as f64).floor() as i64),
+            // Runtimes multiply in f32: 10 by 0.7 is 7.
+            (Some(s), Some(len)) => Ix::Const((s as f32 * len as f32).floor() as i64),
             (Some(s), None) => match fraction(s) {
                 Some((p, q)) => Ix::floor_div(Ix::mul(len.clone(), Ix::Const(p)), Ix::Const(q)),
-                None => {
-                    return Err(Refusal::new(format!(
-                        "Resize by {s} along an axis of symbolic extent is not supported"
-                    )));
-                }
+                None => scaled_extent(b, &len, s)?,
             },
             (None, _) => sizes.as_ref().map_or(Ix::Const(0), |s| s[i].clone()),
         };
@@ -402,6 +410,16 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         y = Cx::one(b, |cx| Ok(nearest_even(cx.tensor(y))))?;
     }
     Ok(vec![b.convert(y, narrow)?])
+}
+
+/// An extent times a scale that is not a small fraction, as runtimes compute it: in f32.
+fn scaled_extent(b: &mut Builder<'_>, len: &Ix, scale: f64) -> Result<Ix> {
+    let made = Cx::one(b, |cx| {
+        let wide = cx.index(len.clone(), Elem::I64, vec![]).to(Elem::F32) * cx.number(Elem::F32, scale);
+        Ok(wide.floor().to(Elem::I64))
+    })?;
+    let known = b.ints(made).and_then(|list| list.into_iter().next());
+    known.ok_or_else(|| Refusal::new(format!("Resize by {scale} along an axis of symbolic extent is not supported")))
 }
 
 /// `k` where every position of the operand is repeated `k` times.

@@ -23,6 +23,8 @@ pub struct Kernel {
     pub exclude_outside: bool,
     /// The cubic's parameter.
     pub a: f64,
+    /// Positions of nearest neighbours are computed in f32, as ONNX Runtime does: 1.5 / 0.6 - 0.5 is 2, and no less.
+    pub single: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -105,16 +107,18 @@ impl Kernel {
 
     /// Resampling `len` positions to `out`. `scale` may differ from their quotient, where the model gives it.
     pub fn taps(&self, len: i64, out: i64, scale: f64) -> Taps {
+        let round = |x: f64| if self.single && matches!(self.mode, Mode::Nearest(_)) { f64::from(x as f32) } else { x };
+        let scale = round(scale);
         let wide = scale * len as f64;
         let (n, mut rows) = (len as f64, vec![]);
         let mut outside = vec![];
         for o in 0..out {
             let o = o as f64;
             let x = match self.coords {
-                Coords::HalfPixel => (o + 0.5) / scale - 0.5,
+                Coords::HalfPixel => round((o + 0.5) / scale) - 0.5,
                 Coords::HalfPixelSymmetric => n / 2.0 * (1.0 - out as f64 / wide) + (o + 0.5) / scale - 0.5,
                 Coords::PytorchHalfPixel if wide == 1.0 => -0.5,
-                Coords::PytorchHalfPixel => (o + 0.5) / scale - 0.5,
+                Coords::PytorchHalfPixel => round((o + 0.5) / scale) - 0.5,
                 Coords::AlignCorners if wide == 1.0 => 0.0,
                 Coords::AlignCorners => o * (n - 1.0) / (wide - 1.0),
                 Coords::Asymmetric => o / scale,
@@ -122,6 +126,7 @@ impl Kernel {
                 Coords::Crop(start, end) if wide == 1.0 => (start + end) * 0.5 * (n - 1.0),
                 Coords::Crop(start, end) => start * (n - 1.0) + o * (end - start) * (n - 1.0) / (wide - 1.0),
             };
+            let x = round(x);
             outside.push(matches!(self.coords, Coords::Crop(..)) && (x < 0.0 || x > n - 1.0));
             let floor = x.floor();
             let (first, weights) = self.weights(x - floor, scale);
@@ -155,7 +160,7 @@ mod tests {
     use super::*;
 
     fn kernel(mode: Mode, coords: Coords) -> Kernel {
-        Kernel { mode, coords, antialias: false, exclude_outside: false, a: -0.75 }
+        Kernel { mode, coords, antialias: false, exclude_outside: false, a: -0.75, single: false }
     }
 
     /// Twice as many positions: they lie at -1/4, 1/4, 3/4, 5/4 of the operand's.

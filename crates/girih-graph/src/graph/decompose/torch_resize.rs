@@ -69,6 +69,7 @@ fn upsample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         antialias: name.ends_with("_aa"),
         exclude_outside: name.ends_with("_aa"),
         a: if name.ends_with("_aa") { -0.5 } else { -0.75 },
+        single: false,
     };
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let mut y = if nearest { x } else { b.convert(x, wide)? };

@@ -81,11 +81,51 @@ impl<'m> Importer<'m> {
                 let taken = if ix.is_const(0) { other } else { then };
                 self.inner(taken, node, body, origin)
             }
-            _ => {
+            known => {
+                let extents =
+                    known.is_some_and(|all| all.len() == 1) && computes_extents(then) && computes_extents(other);
+                if extents && let Some(chosen) = self.chosen(node, cond, [then, other], body, origin) {
+                    return Some(chosen);
+                }
                 let both = self.either(node, cond, then, other, body, origin)?;
                 Some(self.refused(node, both)?.into_iter().map(Slot::Is).collect())
             }
         }
+    }
+
+    /// The results of two branches that compute extents, and a condition that does too: both are computed, so that the choice
+    /// is known. `None` if that cannot be done.
+    fn chosen(
+        &mut self,
+        node: &'m Node,
+        cond: Arg,
+        branches: [&'m GraphProto; 2],
+        body: Body<'_, 'm>,
+        origin: OriginId,
+    ) -> Option<Vec<Slot>> {
+        let said = self.said();
+        let mut results = branches.map(|graph| self.inner(graph, node, body, origin));
+        if self.complains(&said) {
+            self.unsay(said);
+            return None;
+        }
+        let [then, other] = results.each_mut().map(Option::take);
+        let mut b = Builder::new(&mut self.graph, origin);
+        let (then, other) = (then?, other?);
+        if then.len() != other.len() {
+            return None;
+        }
+        let mut out = vec![];
+        for pair in then.into_iter().zip(other) {
+            let (Slot::Is(x), Slot::Is(y)) = pair else { return None };
+            let alike = b.elem(x) == b.elem(y) && b.same_shape(&b.shape(x), &b.shape(y));
+            if !alike || b.ints(x).is_none() || b.ints(y).is_none() {
+                return None;
+            }
+            let test = b.reshape(cond, &[]).and_then(|cond| b.convert(cond, Elem::BOOL)).ok()?;
+            out.push(Slot::Is(b.select(test, x, y).ok()?));
+        }
+        Some(out)
     }
 
     /// Runs one of two branches, as a loop of at most one round for each; the second loop begins with the results of
@@ -223,6 +263,51 @@ impl<'m> Importer<'m> {
         self.pop_scope();
         results
     }
+}
+
+/// The operators of a branch that only computes extents.
+const OF_EXTENTS: &[&str] = &[
+    "Abs",
+    "Add",
+    "And",
+    "Cast",
+    "Ceil",
+    "Concat",
+    "Constant",
+    "Div",
+    "Equal",
+    "Floor",
+    "Gather",
+    "Greater",
+    "GreaterOrEqual",
+    "Identity",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Min",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "Reshape",
+    "Round",
+    "Shape",
+    "Size",
+    "Slice",
+    "Squeeze",
+    "Sub",
+    "Unsqueeze",
+    "Where",
+];
+
+/// Returns true if a branch is short and may compute extents alone.
+fn computes_extents(graph: &GraphProto) -> bool {
+    graph.nodes.len() <= 32 && graph.nodes.iter().all(|node| OF_EXTENTS.contains(&node.op.as_str()))
 }
 
 /// The refusal of two branches, chosen by data, that cannot be one result: it names the first output whose types

@@ -20,6 +20,11 @@ pub fn item(name: &str, at: usize) -> String {
     format!("{name}[{at}]")
 }
 
+/// The name under which a run says that it gives a sequence of no tensors.
+pub fn empty(name: &str) -> String {
+    format!("{name}[]")
+}
+
 /// The kind of an input or output, and the type of its tensors.
 pub(super) fn kind(info: &ValueInfo) -> Option<(Kind, &Type)> {
     let outer = info.kind.as_ref()?;
@@ -87,7 +92,11 @@ impl<'m> Importer<'m> {
         let slot = match (kind, tensors(&items)) {
             (_, None) => Slot::Refused,
             (Kind::Optional, Some(all)) => Slot::Is(all.first().copied().unwrap_or(Arg::Absent)),
-            (Kind::OptionalSequence, Some(all)) if all.is_empty() => Slot::Is(Arg::Absent),
+            (Kind::OptionalSequence, Some(all))
+                if all.is_empty() && !self.options.given.contains(&empty(&info.name)) =>
+            {
+                Slot::Is(Arg::Absent)
+            }
             (_, Some(all)) => self.list(List::Items(all)),
         };
         self.define(&info.name, slot);

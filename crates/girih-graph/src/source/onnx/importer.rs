@@ -526,6 +526,9 @@ impl<'m> Importer<'m> {
         if (set, node.op.as_str()) == ("", "Loop") {
             return if inputs.contains(&Slot::Refused) { None } else { self.repeat(node, inputs, body) };
         }
+        if (set, node.op.as_str()) == ("", "SequenceMap") {
+            return self.sequence_map(node, &inputs, body);
+        }
         if !self.no_lists(node, &inputs) {
             return None;
         }

@@ -192,6 +192,54 @@ impl<'m> Importer<'m> {
         }
     }
 
+    /// The body for each tensor of a sequence, with the tensors at its place in other sequences, and tensors that are the same
+    /// for all.
+    pub(super) fn sequence_map(&mut self, node: &'m Node, inputs: &[Slot], body: Body<'_, 'm>) -> Option<Vec<Slot>> {
+        let graph = self.inner_graph(node, body)?;
+        if inputs.contains(&Slot::Refused) || !self.deeper(body.depth, node) {
+            return None;
+        }
+        let origin = self.graph.add_origin("onnx.SequenceMap", &node.name, None);
+        let columns = inputs.iter().map(|slot| self.column(*slot, origin)).collect::<Result<Vec<_>>>();
+        let columns = self.refused(node, columns)?;
+        let lengths: Vec<usize> = columns.iter().filter_map(|c| c.as_ref().map(Vec::len)).collect();
+        let (Some(Some(first)), true) = (columns.first(), lengths.windows(2).all(|pair| pair[0] == pair[1])) else {
+            let why = format!("operand 1 must be a sequence, and others be as long: {lengths:?} tensors");
+            self.refuse(node, Refusal::new(why));
+            return None;
+        };
+        let mut made: Vec<Vec<Arg>> = vec![vec![]; graph.outputs.len()];
+        for at in 0..first.len() {
+            let of = |(slot, column): (&Slot, &Option<Vec<Arg>>)| match column {
+                Some(all) => all.get(at).map_or(Slot::Refused, |x| Slot::Is(*x)),
+                None => *slot,
+            };
+            let given: Vec<Slot> = inputs.iter().zip(&columns).map(of).collect();
+            if !self.spend(node) {
+                return None;
+            }
+            let results = self.round_of(graph, &given, node, body, origin)?;
+            let results = self.tensors(node, &results)?;
+            made.iter_mut().zip(results).for_each(|(list, x)| list.push(x));
+        }
+        Some(made.into_iter().map(|all| self.list(List::Items(all))).collect())
+    }
+
+    /// The tensors of a sequence whose number is known; `None` for what is a tensor itself.
+    fn column(&mut self, slot: Slot, origin: OriginId) -> Result<Option<Vec<Arg>>> {
+        let Slot::List(id) = slot else { return Ok(None) };
+        match self.listed(id).cloned() {
+            Some(List::Items(all)) => Ok(Some(all)),
+            Some(List::Rows(x)) => {
+                let mut b = Builder::new(&mut self.graph, origin);
+                let count = b.shape(x).first().and_then(Ix::as_const).filter(|n| *n <= MOST_ITEMS).ok_or_else(grown)?;
+                let row = |at: i64| b.slice(x, 0, Ix::Const(at), 1, Ix::Const(1)).and_then(|row| b.squeeze(row, &[0]));
+                (0..count).map(row).collect::<Result<Vec<Arg>>>().map(Some)
+            }
+            _ => Err(grown()),
+        }
+    }
+
     /// A known position among `count`, counted from the end if it is negative.
     fn place(&mut self, at: Arg, count: usize, origin: OriginId) -> Result<usize> {
         let given = self.known(Some(at), origin);

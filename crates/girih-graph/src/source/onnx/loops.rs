@@ -33,7 +33,7 @@ fn present(args: &[Slot], i: usize) -> Option<Arg> {
 const UNKNOWN: &str = "how often it runs must be known when the model is compiled";
 
 impl<'m> Importer<'m> {
-    fn inner_graph(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<&'m GraphProto> {
+    pub(super) fn inner_graph(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<&'m GraphProto> {
         let a = node.attributes.iter().find(|a| a.name == "body");
         let graph = a.and_then(|a| resolve(a, body.bound)).and_then(|a| a.g.as_deref());
         if graph.is_none() {
@@ -57,7 +57,7 @@ impl<'m> Importer<'m> {
     }
 
     /// Slots that must all be tensors.
-    fn tensors(&mut self, node: &Node, slots: &[Slot]) -> Option<Vec<Arg>> {
+    pub(super) fn tensors(&mut self, node: &Node, slots: &[Slot]) -> Option<Vec<Arg>> {
         if !self.no_lists(node, slots) {
             return None;
         }
@@ -69,7 +69,7 @@ impl<'m> Importer<'m> {
     }
 
     /// One round: the body with these inputs; `None` where a result was refused.
-    fn round_of(
+    pub(super) fn round_of(
         &mut self,
         graph: &'m GraphProto,
         inputs: &[Slot],
@@ -111,6 +111,13 @@ impl<'m> Importer<'m> {
         }
     }
 
+    /// Returns true if a loop carries known integers alone and gives no rows: shapes may depend on them.
+    fn counts(&mut self, graph: &GraphProto, args: &[Slot], origin: OriginId) -> bool {
+        let b = Builder::new(&mut self.graph, origin);
+        let known = |slot: &Slot| matches!(slot, Slot::Is(x) if b.ints(*x).is_some());
+        args.len() > 2 && args[2..].iter().all(known) && graph.outputs.len() + 1 == args.len()
+    }
+
     /// `(rounds?, condition?, carried...)`
     pub(super) fn repeat(&mut self, node: &'m Node, args: Vec<Slot>, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
         let graph = self.inner_graph(node, body)?;
@@ -127,7 +134,8 @@ impl<'m> Importer<'m> {
             None => Some(1),
             some => self.known(some, origin),
         };
-        let few = most.is_some_and(|n| n <= FEW_ROUNDS) || begins == Some(0);
+        let few = most.is_some_and(|n| n <= FEW_ROUNDS || n <= MOST_ROUNDS && self.counts(graph, &args, origin))
+            || begins == Some(0);
         let said = self.said();
         if !few {
             match self.looped(node, graph, &args, body, origin) {

@@ -43,7 +43,7 @@ use crate::graph::{Constant, Graph};
 use crate::index::ValId;
 
 pub use declared::{Declared, Dimension, Kind, Ports};
-pub use given::item as item_of;
+pub use given::{empty as empty_of, item as item_of};
 pub use importer::{free_key, symbol_of};
 
 /// The newest version of the main set of operators that is read.

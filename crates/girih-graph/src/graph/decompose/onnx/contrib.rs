@@ -196,33 +196,40 @@ fn multi_head<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
         masking.offset = Offset::Known(extent_or_none(past_key, 2)?);
         (k, v) = (c.cx.concat(&[past_key, k], 2), c.cx.concat(&[past_value, v], 2));
     }
-    pad(&mut masking, c.maybe(4), c.maybe(5), q)?;
+    masking.mask = added(c, c.maybe(4), c.maybe(5), [q, k])?;
     Ok([merge_heads(attended(c, [q, k, v], &masking)?.y)?, k, v])
 }
 
-/// Adds padding and a bias to a mask: the number of keys of each element of the batch, or which keys or pairs are there.
-fn pad<'g>(
-    masking: &mut Masking<'g>,
+/// The numbers added to scores: a bias, and for keys that are padding `mask_filter_value`, a finite number: a query that sees
+/// nothing but padding takes the mean of it, as in ONNX Runtime. Padding is given as a key for each pair or for all queries, as
+/// the number of keys, or as the end and the start of the keys.
+fn added<'g>(
+    c: &Call<'g>,
     padding: Option<Tensor<'g>>,
     bias: Option<Tensor<'g>>,
-    q: Tensor<'g>,
-) -> Result<()> {
-    masking.mask = bias;
-    let Some(padding) = padding else { return Ok(()) };
-    let around: &[usize] = match padding.rank()? {
-        1 if q.cx.same(&padding.shape()?[0], &q.shape()?[0]) => {
-            masking.valid = Some(padding.to(Elem::I64));
-            return Ok(());
+    [q, k]: [Tensor<'g>; 2],
+) -> Result<Option<Tensor<'g>>> {
+    let Some(padding) = padding else { return Ok(bias) };
+    let (batch, keys) = (q.shape()?[0].clone(), k.shape()?[2].clone());
+    let length = padding.shape()?.first().cloned().unwrap_or(Ix::Const(0));
+    let twice = c.cx.simplify(&Ix::mul(batch.clone(), Ix::Const(2)));
+    let key = c.cx.index(axis(0), Elem::I64, vec![keys]);
+    let row = |ends: Tensor<'g>| ends.to(Elem::I64).unsqueeze(&[1, 2, 3]);
+    let there = match padding.rank()? {
+        1 if c.cx.same(&length, &batch) => key.below(row(padding)),
+        1 if c.cx.same(&length, &twice) => {
+            let part = |start: Ix| row(padding.slice(0, start, 1, batch.clone()));
+            let (end, start) = (part(Ix::Const(0)), part(batch.clone()));
+            key.below(end) & key.at_least(start)
         }
-        2 => &[1, 2],
-        3 => &[1],
+        2 => padding.above(0).unsqueeze(&[1, 2]),
+        3 => padding.above(0).unsqueeze(&[1]),
         _ => return Err(Refusal::new("a padding mask of this form is not supported")),
     };
-    if bias.is_some() {
-        return Err(Refusal::new("attention with both a padding mask and a bias is not supported"));
-    }
-    masking.mask = Some(padding.differs(0).unsqueeze(around));
-    Ok(())
+    let filter = c.float("mask_filter_value", -10_000.0)?;
+    let wide = q.wide_elem();
+    let padding = there.select(c.cx.number(wide, 0.0), filter);
+    Ok(Some(bias.map_or(padding, |bias| padding + bias.to(wide))))
 }
 
 /// `(x, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?)` to `(y, present)`
@@ -257,7 +264,7 @@ fn packed_attention<'g>(c: &Call<'g>) -> Result<Vec<Tensor<'g>>> {
             *x = c.cx.concat(&[before, *x], 2);
         }
     }
-    pad(&mut masking, c.maybe(3), c.maybe(5), q)?;
+    masking.mask = added(c, c.maybe(3), c.maybe(5), [q, k])?;
     let mut results = vec![merge_heads(attended(c, [q, k, v], &masking)?.y)?];
     if c.int("outputs", 1)? > 1 {
         results.push(c.cx.concat(&[k, v].map(|x| x.unsqueeze(&[0])), 0));

@@ -9,6 +9,7 @@ use crate::graph::decompose::activations::sigmoid;
 use crate::graph::decompose::arithmetic::divide_rounded;
 use crate::graph::decompose::expr::Tensor;
 use crate::graph::{Attr, Elem};
+use crate::index::Ix;
 use crate::num::ScalarOp;
 
 rules! {
@@ -155,6 +156,14 @@ fn power<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         let two = c.cx.read(|b| b.floats(y.arg)).as_deref() == Some(&[2.0]);
         let square = two && y.numel()?.is_const(1) && y.rank()? <= x.rank()?;
         return Ok(x.in_wide(|x| if square { x * x } else { x.pow(y.to(x.elem())) }));
+    }
+    // Small powers are products, which wrap.
+    if let (false, Some(&[n @ 0..=3])) =
+        (exponent.is_float(), y.ints().and_then(|l| l.iter().map(Ix::as_const).collect::<Option<Vec<_>>>()).as_deref())
+        && y.rank()? <= x.rank()?
+        && y.numel()?.is_const(1)
+    {
+        return Ok((1..n).fold(if n == 0 { x * 0.0 + 1.0 } else { x }, |power, _| power * x));
     }
     // Exact where the result is below 2^53.
     let narrow = exponent.is_float() && exponent.dtype.bits() < 64 && base.dtype.bits() <= 16;

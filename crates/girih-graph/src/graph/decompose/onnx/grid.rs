@@ -26,7 +26,8 @@ rules! {
     }
     roi_align "Pools bilinear samples of regions.\n\n\
          `y = roi_align(x, rois, batch)` --> gathers of the four neighbours of each sample, weighted, then a mean or \
-         maximum\n\nRefuses a sampling_ratio of 0, whose sample count depends on the data." {
+         maximum\n\nWith a sampling_ratio of 0 the number of samples depends on the region: their means are two products with the weight of each \
+         position.\n\nRefuses their maximum." {
         "onnx.RoiAlign" => roi_align,
     }
 }
@@ -254,6 +255,63 @@ fn affine_grid<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     Ok(sum.broadcast_to(&out).to(c.x(0).elem()))
 }
 
+/// The cells of regions along an axis: the first begins at `low`, each is `bin` long; both `[k, 1, 1, 1, 1]`.
+struct Cells<'g> {
+    low: Tensor<'g>,
+    bin: Tensor<'g>,
+    count: i64,
+    extent: Ix,
+}
+
+impl<'g> Cells<'g> {
+    /// The number of samples of a cell: one for each position that it is long.
+    fn samples(&self) -> Tensor<'g> {
+        self.bin.ceil().max(0.0)
+    }
+
+    /// How much each position counts in the sum over the samples of a cell: `[k, 1, .., cell, .., position]`, with cells along
+    /// axis `at`. Samples are more than half a position apart, so that a few of them lie around a position.
+    fn weights(&self, at: usize) -> Tensor<'g> {
+        let (cx, elem) = (self.low.cx, self.low.elem());
+        let line = |at: usize, n: Ix| {
+            let mut shape = vec![Ix::Const(1); 5];
+            shape[at] = n;
+            cx.index(axis(at), Elem::I64, shape).to(elem)
+        };
+        let (cell, place) = (line(at, Ix::Const(self.count)), line(4, self.extent.clone()));
+        let begin = self.low + cell * self.bin;
+        let samples = self.samples();
+        let step = self.bin / samples.max(1.0);
+        let some = step.above(0.0);
+        let first = some.select(((place - 1.0 - begin) / some.select(step, 1.0) - 0.5).floor().max(0.0), 0.0);
+        let n = number(cx, &self.extent, elem);
+        let last = n - 1.0;
+        let mut sum = None;
+        for candidate in 0..6 {
+            let i = first + f64::from(candidate);
+            let y = begin + (i + 0.5) * step;
+            let counts = i.below(samples) & y.at_least(-1.0) & y.at_most(n);
+            let near = 1.0 - (y.max(0.0).min(last) - place).abs();
+            let weight = (counts & near.above(0.0)).select(near, 0.0);
+            sum = Some(sum.map_or(weight, |sum: Tensor<'g>| sum + weight));
+        }
+        sum.unwrap_or(place)
+    }
+}
+
+/// The means over the samples of cells, as two products: the samples of a cell are a grid.
+fn means<'g>(x: Tensor<'g>, batch: Tensor<'g>, [rows, columns]: &[Cells<'g>; 2], elem: Elem) -> Result<Tensor<'g>> {
+    let (channels, k) = (x.shape()?[1].clone(), batch.shape()?[0].clone());
+    let batch = batch.to(Elem::I64).unsqueeze(&[1, 2, 3, 4]);
+    let shape = vec![k, channels, Ix::Const(1), columns.extent.clone(), rows.extent.clone()];
+    let coords = vec![Coord::Arg(1), Coord::Ix(axis(1)), Coord::Ix(axis(4)), Coord::Ix(axis(3))];
+    let image = x.to(elem).gather(&[batch], coords, shape);
+    let high = image.dot(rows.weights(2), elem, &[4]).unsqueeze(&[3]);
+    let sums = high.dot(columns.weights(3), elem, &[4]);
+    let count = (rows.samples() * columns.samples()).max(1.0).squeeze(&[4]);
+    Ok(sums / count)
+}
+
 /// `(x [n, c, h, w], rois [k, 4], batch [k])` to `[k, c, oh, ow]`.
 fn roi_align<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let (x, cx) = (c.x(0), c.cx);
@@ -262,15 +320,33 @@ fn roi_align<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     if extents.len() != 2 || c.x(1).rank()? != 2 || c.x(2).rank()? != 1 {
         return Err(Refusal::new("RoiAlign needs an input [n, c, h, w], regions [k, 4] and their batch indices [k]"));
     }
-    if ratio < 1 {
-        return Err(Refusal::new("RoiAlign with sampling_ratio 0 takes a number of samples that depends on the data"));
+    let max = c.text("mode")?.unwrap_or("avg").eq_ignore_ascii_case("max");
+    if ratio < 1 && max {
+        return Err(Refusal::new("RoiAlign with sampling_ratio 0 takes a number of samples that depends on the data")
+            .help("the mode avg does without that number"));
     }
     let elem = x.wide_elem();
     let rois = c.x(1).to(elem);
-    let half_pixel = c.choice("coordinate_transformation_mode", &["half_pixel", "output_half_pixel"])? == "half_pixel";
+    // Version 10 has no such attribute, and does not move regions.
+    let modes = ["half_pixel", "output_half_pixel"];
+    let half_pixel = c.int("opset", 16)? >= 16 && c.choice("coordinate_transformation_mode", &modes)? == modes[0];
     let outs = [c.int("output_height", 1)?, c.int("output_width", 1)?];
     let scale = c.float("spatial_scale", 1.0)?;
     let k = rois.shape()?[0].clone();
+    if ratio < 1 {
+        let moved = if half_pixel { 0.5 } else { 0.0 };
+        let ends = |d: usize, column: i64| {
+            let line = [vec![k.clone()], vec![Ix::Const(1); 4]].concat();
+            let end = rois.map("region", line, vec![axis(0), Ix::Const(column - d as i64)]);
+            end * scale - moved
+        };
+        let axes = [0, 1].map(|d| {
+            let (low, high) = (ends(d, 1), ends(d, 3));
+            let size = if half_pixel { high - low } else { (high - low).max(1.0) };
+            Cells { low, bin: size / outs[d] as f64, count: outs[d], extent: extents[d].clone() }
+        });
+        return Ok(means(x, c.x(2), &axes, elem)?.to(x.elem()));
+    }
     // [k, 1, oh, ow, ratio, ratio]
     let counted = |at: usize, n: i64| {
         let mut line = vec![Ix::Const(1); 6];
@@ -309,7 +385,7 @@ fn roi_align<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         Ok(x.gather(&indices, coords, shape.clone()))
     };
     let seen = |y: Tensor<'g>| inside.map_or(y, |inside| inside.select(y, 0.0));
-    let y = if !c.text("mode")?.unwrap_or("avg").eq_ignore_ascii_case("max") {
+    let y = if !max {
         seen(weighted(&lines, elem, &value)?).mean(&[4, 5], false)
     } else {
         // ONNX takes the maximum over the four weighted neighbours, not over their sum.

@@ -23,7 +23,7 @@ rules! {
     }
     onnx_slice "Every step-th element of ranges, which may run backwards and are cut to the extents.\n\n\
          `y = Slice(x)` --> `y = map x[start + i0*step, ..]`\n\n\
-         Refuses bounds that depend on the elements of an input, and symbolic ones of unknown sign." {
+         Refuses bounds that depend on the elements of an input." {
         "onnx.Slice" => old(slice),
     }
     onnx_pad "A border of one value, of the nearest elements, or of elements mirrored or repeated.\n\n\
@@ -74,16 +74,17 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 /// A bound counted from the start of a dimension.
-fn bound(b: &Builder<'_>, at: &Ix, extent: &Ix) -> Result<Ix> {
+fn bound(b: &Builder<'_>, at: &Ix, extent: &Ix) -> Ix {
     let at = tame(at);
     let zero = Ix::Const(0);
     if b.holds(&at, Cmp::Ge, &zero) {
-        Ok(at)
+        at
     } else if b.holds(&at, Cmp::Lt, &zero) {
-        Ok(Ix::add(extent.clone(), at))
+        Ix::add(extent.clone(), at)
     } else {
-        let text = b.graph.ix_text(&at);
-        Err(Refusal::new(format!("it is not known whether the bound {text} counts from the start or the end")))
+        // 1 where it counts from the end.
+        let back = Ix::max(Ix::min(Ix::sub(zero.clone(), at.clone()), Ix::Const(1)), zero);
+        Ix::add(at, Ix::mul(back, extent.clone()))
     }
 }
 
@@ -113,7 +114,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let axis = normal_axis(*axis, rank)?;
         let extent = b.shape(y)[axis].clone();
         let step = steps[i].clamp(-ir::MAX_EXTENT, ir::MAX_EXTENT);
-        let (start, end) = (bound(b, &starts[i], &extent)?, bound(b, &ends[i], &extent)?);
+        let (start, end) = (bound(b, &starts[i], &extent), bound(b, &ends[i], &extent));
         // Backwards, the bounds are positions before which and from which it runs.
         let last = if step < 0 { b.simplify(&Ix::sub(extent.clone(), Ix::Const(1))) } else { extent.clone() };
         let (start_lo, end_lo) = if step < 0 { (Ix::Const(0), Ix::Const(-1)) } else { (Ix::Const(0), Ix::Const(0)) };
@@ -174,20 +175,22 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     // Elements that are cut off are not there for what is padded.
     for d in 0..from.len() {
-        let negative = |n: &Ix| n.as_const().filter(|n| *n < 0).map_or(0, |n| -n);
-        let (front, back) = (negative(&before[d]), negative(&after[d]));
-        if front + back == 0 {
+        let zero = Ix::Const(0);
+        if [&before[d], &after[d]].iter().all(|n| b.holds(n, Cmp::Ge, &zero)) {
             continue;
         }
-        let rest = b.simplify(&Ix::sub(from[d].clone(), Ix::Const(front + back)));
-        if rest.as_const().is_some_and(|n| n < 0) {
-            let extent = b.shape_text(&from[d..=d]);
-            return Err(Refusal::new(format!("{} elements cannot be cut off an axis of {extent}", front + back)));
+        let negative = |n: &Ix| b.simplify(&Ix::max(Ix::sub(zero.clone(), n.clone()), zero.clone()));
+        let (front, back) = (negative(&before[d]), negative(&after[d]));
+        let cut = b.simplify(&Ix::add(front.clone(), back));
+        let rest = b.simplify(&Ix::sub(from[d].clone(), cut.clone()));
+        if !b.holds(&rest, Cmp::Ge, &zero) {
+            let (extent, cut) = (b.shape_text(&from[d..=d]), b.graph.ix_text(&cut));
+            return Err(Refusal::new(format!("{cut} elements cannot be cut off an axis of {extent}")));
         }
-        x = b.slice(x, d, Ix::Const(front), 1, rest.clone())?;
+        x = b.slice(x, d, front, 1, rest.clone())?;
         from[d] = rest;
         for n in [&mut before[d], &mut after[d]] {
-            *n = if negative(n) > 0 { Ix::Const(0) } else { n.clone() };
+            *n = b.simplify(&Ix::max(n.clone(), zero.clone()));
         }
     }
     let (mut shape, mut coords) = (vec![], vec![]);
