@@ -3,7 +3,7 @@
     python tests/simulated.py target/release/girih [--filter TEXT] [--all]
 
 Each case runs with `--device sim` and is compared with the reference evaluator; a race, a missing barrier, an access out of
-bounds or a deadlock is an error of the run. A seed is a schedule: 0 goes round, others starve a warp, run the newest first,
+bounds or a deadlock is an error of the run. A seed is a schedule: 0 goes round, others run the newest first, starve a warp,
 go backwards or are drawn. Without `--all`, each model runs for two targets and each example for one, in an order that
 covers every target and every schedule over the list; with it, everything runs with everything. For products of full size,
 one block is run and its traffic is counted.

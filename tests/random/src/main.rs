@@ -3,10 +3,11 @@
 //! for bit.
 //!
 //! ```text
-//! girih-random [--count N] [--seed S] [--batch B] [--jobs J] [--keep-going] [--show SEED]
+//! girih-random [--count N] [--seed S] [--batch B] [--jobs J] [--keep-going] [--show SEED] [--parts N]
 //! girih-random --graphs [--native K]         graphs of models instead, one in K as native code: see `graphs`
 //! ```
 //!
+//! `--parts N` prints the C of kernels above N statements as functions of at most N, as that of large kernels is.
 //! A mismatch is shrunk, written as `.mlir` text with the stage that broke it, and ends the run with exit code 1.
 
 mod check;
@@ -19,6 +20,7 @@ mod shrink;
 
 use check::{Checked, Mismatch, Verdict};
 use girih::{cache::Cache, cc};
+use girih_compiler::emit::c::Limits;
 use program::Program;
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -34,6 +36,7 @@ struct Flags {
     keep_going: bool,
     graphs: bool,
     native: u64,
+    parts: u64,
 }
 
 fn cores() -> u64 {
@@ -50,6 +53,7 @@ fn flags() -> Result<Flags, String> {
         keep_going: false,
         graphs: false,
         native: 20,
+        parts: 0,
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
@@ -68,10 +72,11 @@ fn flags() -> Result<Flags, String> {
             "--batch" => flags.batch = value.max(1),
             "--jobs" => flags.jobs = value.max(1),
             "--native" => flags.native = value,
+            "--parts" => flags.parts = value,
             "--show" => flags.show = Some(value),
             _ => {
                 return Err(format!(
-                    "unknown flag {name}; known: --count --seed --batch --jobs --show --keep-going --graphs --native"
+                    "unknown flag {name}; known: --count --seed --batch --jobs --show --keep-going --graphs --native --parts"
                 ));
             }
         }
@@ -82,12 +87,15 @@ fn flags() -> Result<Flags, String> {
 struct Native {
     cache: Cache,
     compiler: cc::Compiler,
+    limits: Limits,
 }
 
 impl Native {
-    fn new() -> Result<Native, String> {
+    fn new(parts: u64) -> Result<Native, String> {
+        let n = parts as usize;
+        let limits = if n == 0 { Limits::default() } else { Limits { large: n, most: n, fewest: 1 } };
         let compiler = cc::find(None).and_then(|c| c.probe(None)).map_err(|e| e.to_string())?;
-        Ok(Native { cache: Cache::private(None).map_err(|e| e.to_string())?, compiler })
+        Ok(Native { cache: Cache::private(None).map_err(|e| e.to_string())?, compiler, limits })
     }
 }
 
@@ -96,7 +104,8 @@ fn verdict(program: &Program, seed: u64, native: &Native) -> Option<Mismatch> {
     match check::check(program, seed) {
         Err(mismatch) => Some(mismatch),
         Ok(Verdict::Undefined) => None,
-        Ok(Verdict::Agrees(checked)) => match native::check(&[checked], &native.cache, &native.compiler) {
+        Ok(Verdict::Agrees(checked)) => match native::check(&[checked], &native.cache, &native.compiler, native.limits)
+        {
             Ok(found) => found.into_iter().flatten().next(),
             Err(what) => Some(Mismatch { stage: "compile".into(), what }),
         },
@@ -138,7 +147,7 @@ fn batch(seeds: std::ops::Range<u64>, native: &Native) -> Tally {
         }
     }
     let (seeds, programs): (Vec<u64>, Vec<Box<Checked>>) = ready.into_iter().unzip();
-    let found = match native::check(&programs, &native.cache, &native.compiler) {
+    let found = match native::check(&programs, &native.cache, &native.compiler, native.limits) {
         Ok(found) => found,
         // The unit does not compile: ask for each program by itself.
         Err(_) => seeds.iter().zip(&programs).map(|(&s, c)| verdict(&c.program, s, native)).collect(),
@@ -167,7 +176,7 @@ fn run() -> Result<bool, String> {
         print!("{}\n{}", program.launch_line(), program.text);
         return Ok(true);
     }
-    let native = Native::new()?;
+    let native = Native::new(flags.parts)?;
     let start = Instant::now();
     let (next, total) = (AtomicU64::new(0), Mutex::new(Tally::default()));
     let work = || {

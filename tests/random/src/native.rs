@@ -7,8 +7,8 @@ use girih::blocks::{self, BlockOrder, Host, Run, Waiting};
 use girih::cache::Cache;
 use girih::cc::Compiler;
 use girih::module::Module;
+use girih_compiler::emit::c::{Limits, emit_cut};
 use girih_compiler::loops::ir::Global;
-use girih_compiler::pipeline;
 use std::ffi::c_void;
 
 /// Random programs print nothing and check their accesses against the parameters only.
@@ -60,10 +60,15 @@ fn global(g: &Global) -> Words {
 }
 
 /// For each program, what it got wrong, if anything.
-pub fn check(batch: &[Box<Checked>], cache: &Cache, compiler: &Compiler) -> Result<Vec<Option<Mismatch>>, String> {
+pub fn check(
+    batch: &[Box<Checked>],
+    cache: &Cache,
+    compiler: &Compiler,
+    limits: Limits,
+) -> Result<Vec<Option<Mismatch>>, String> {
     let Some(one) = batch.first() else { return Ok(vec![]) };
     let kernels: Vec<_> = batch.iter().map(|c| &c.lowered.kernel).collect();
-    let source = pipeline::emit_c(&kernels, &one.options.target).map_err(|d| d.message)?.text;
+    let source = emit_cut(&kernels, &one.options.target, limits).map_err(|refusal| refusal.message)?.text;
     let entry = cache.get_or_build(&source, compiler).map_err(|e| e.to_string())?;
     // SAFETY: the private cache built the object from emitted C just now.
     let module = unsafe { Module::load(&entry.object, &entry.hash) }.map_err(|e| e.to_string())?;

@@ -37,7 +37,7 @@ fn a_clean_program_is_reported_with_its_counts() {
     let all = json(&lab.girih(&["sim", &add, "--json", "--target", "sm_80"]));
     let runs = all["schedules"].as_array().unwrap();
     let schedules: Vec<&str> = runs.iter().map(|r| r["kernels"][0]["schedule"].as_str().unwrap()).collect();
-    assert_eq!(schedules, ["round-robin", "random", "newest", "reversed", "starve"]);
+    assert_eq!(schedules, ["round-robin", "random", "newest", "starve", "reversed"]);
     let kernel = &runs[0]["kernels"][0];
     assert_eq!((kernel["clean"].as_bool(), kernel["global"]["sectors"].as_u64()), (Some(true), Some(375)));
     // 4 blocks of 256 threads; threads beyond the array are masked off.

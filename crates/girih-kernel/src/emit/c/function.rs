@@ -1,6 +1,6 @@
 //! Whole kernels as C functions: parameters, scratch and the loop over blocks.
 
-use super::parts::{self, Name, Parts};
+use super::parts::{self, Limits, Name, Parts};
 use super::stmt::Printer;
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
@@ -18,6 +18,13 @@ pub enum Callers {
     Inside,
 }
 
+/// The form of a unit's functions.
+#[derive(Clone, Copy)]
+pub struct Form {
+    pub callers: Callers,
+    pub limits: Limits,
+}
+
 /// The text of a kernel's functions, and the statement of each line that has one; statements are counted in order of
 /// the text.
 pub type Function = (String, Vec<(u32, usize)>);
@@ -26,13 +33,14 @@ pub type Refused = (Option<usize>, String);
 
 /// The kernel as the C function `girih_<n>` and, for callers outside, its description. The functions of its parts stand
 /// before it.
-pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> Result<Function, Refused> {
+pub fn function(support: &mut Support, kernel: &Kernel, n: usize, form: Form) -> Result<Function, Refused> {
     if kernel.threads != 1 {
         return Err((None, format!("a block has {} threads, and C has one", kernel.threads)));
     }
     let out = Lines { depth: 2, ..Lines::default() };
     let (ix, observed) = (Indices::new(kernel, &super::DIALECT), observed(kernel));
-    let parts = Parts::of(kernel).map(|parts| Cut { parts, of: n, within: None, loops: 0, made: Made::default() });
+    let parts =
+        Parts::of(kernel, form.limits).map(|parts| Cut { parts, of: n, within: None, loops: 0, made: Made::default() });
     let mut p = Printer { kernel, support, ix, out, observed, lines: vec![], next: 0, refused: None, parts };
     p.support.ty("i64", 1);
     p.block(&kernel.body);
@@ -49,7 +57,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
     let mut head = Lines::default();
     let before = p.parts_before(&mut head);
     head.line(&format!("// kernel {}", kernel.name));
-    let inside = if callers == Callers::Inside { "static " } else { "" };
+    let inside = if form.callers == Callers::Inside { "static " } else { "" };
     head.open(&format!("{inside}int32_t girih_{n}(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {{"));
     prologue.iter().for_each(|l| head.line(l));
     let tiles = super::amx::used(kernel);
@@ -83,7 +91,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
     }
     head.line("return 0;");
     head.close("}");
-    if callers == Callers::Outside {
+    if form.callers == Callers::Outside {
         let (abi, params, scratch) = (super::ABI, kernel.params.len(), kernel.scratch);
         head.line(&format!("const girih_meta girih_{n}_meta = {{{abi}, {params}, {scratch}}};"));
     }
@@ -104,6 +112,16 @@ fn position(used: &FxHashSet<&str>) -> Vec<String> {
 fn words(text: &str) -> FxHashSet<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
+
+/// The head of a part. GCC 12 takes calls of parts for calls without effects where it analyses them together with their
+/// caller, and leaves them out (`noinline` does not keep it from that).
+const APART: &str = "\
+#if defined(__has_attribute) && !defined(__clang__)
+#define APART static __attribute__((noipa))
+#else
+#define APART static __attribute__((noinline))
+#endif
+";
 
 /// A kernel that is printed in parts.
 pub(super) struct Cut {
@@ -148,10 +166,11 @@ impl Printer<'_> {
         let lines = std::mem::replace(&mut self.lines, above);
         let words = words(&inside.text);
         let (prologue, position) = (self.prologue(&words), position(&words));
+        self.support.block("apart", APART);
         let Some(cut) = &mut self.parts else { return };
         let of = cut.of;
         let mut out = std::mem::take(&mut cut.made.out);
-        out.open(&format!("{} int32_t girih_{of}_part_{part}(girih_{of}_live *live) {{", super::DIALECT.outlined));
+        out.open(&format!("APART int32_t girih_{of}_part_{part}(girih_{of}_live *live) {{"));
         let derived: FxHashSet<&str> = prologue.iter().flat_map(|line| self::words(line)).collect();
         let uses = |word: &str| words.contains(word) || derived.contains(word);
         for (word, ty) in [("args", "const girih_args *const "), ("ctx", "girih_ctx *const ")] {

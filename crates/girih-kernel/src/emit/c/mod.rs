@@ -27,7 +27,8 @@ use super::{Line, Lined, Refusal};
 use crate::kernel::ir::Kernel;
 use crate::tile::target::Target;
 pub use dialect::DIALECT;
-use function::Callers;
+use function::{Callers, Form};
+pub use parts::Limits;
 
 /// The version of the calling convention below.
 pub const ABI: u32 = 2;
@@ -59,7 +60,15 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 /// # Errors
 /// Kernels of several threads, and statements that only such kernels have.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Lined, Refusal> {
-    unit(kernels, target, Callers::Outside)
+    emit_cut(kernels, target, Limits::default())
+}
+
+/// The same, with kernels above other limits in parts: tests cut small kernels.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_cut(kernels: &[&Kernel], target: &Target, limits: Limits) -> Result<Lined, Refusal> {
+    unit(kernels, target, Form { callers: Callers::Outside, limits })
 }
 
 /// The same for callers in the same unit.
@@ -67,14 +76,14 @@ pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Lined, Refusal> {
 /// # Errors
 /// As [`emit`].
 pub fn emit_library(kernels: &[&Kernel], target: &Target) -> Result<String, Refusal> {
-    unit(kernels, target, Callers::Inside).map(|unit| unit.text)
+    unit(kernels, target, Form { callers: Callers::Inside, limits: Limits::default() }).map(|unit| unit.text)
 }
 
-fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> Result<Lined, Refusal> {
+fn unit(kernels: &[&Kernel], target: &Target, form: Form) -> Result<Lined, Refusal> {
     let mut support = Support::new(&DIALECT, target.vector.bytes, target.vector.fma);
     let mut bodies = vec![];
     for (kernel, k) in kernels.iter().enumerate() {
-        let made = function::function(&mut support, k, kernel, callers);
+        let made = function::function(&mut support, k, kernel, form);
         bodies.push(made.map_err(|(statement, message)| Refusal { kernel, statement, message })?);
     }
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();

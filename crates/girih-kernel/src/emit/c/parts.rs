@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! typedef struct girih_0_live { const girih_args *args; girih_ctx *ctx; i64 block; f32 v; f32 w; } girih_0_live;
-//! static __attribute__((noinline)) int32_t girih_0_part_2(girih_0_live *live) {
+//! APART int32_t girih_0_part_2(girih_0_live *live) {
 //!   ..                                         parameters and slots, as in a kernel
 //!   f32 v = live->v;                           names that are defined elsewhere
 //!   ..                                         the statements
@@ -31,12 +31,22 @@ use crate::index::{Ix, Mask};
 use crate::kernel::ir::*;
 use rustc_hash::FxHashMap;
 
-/// A kernel of more statements is cut.
-const LARGE: usize = 2000;
-/// The most statements of a part.
-const MOST: usize = 500;
-/// A run of fewer statements stays in the kernel.
-const FEWEST: usize = 8;
+/// Numbers of statements, counted with those inside them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// A kernel of more statements is cut.
+    pub large: usize,
+    /// The most statements of a part.
+    pub most: usize,
+    /// A run of fewer statements stays in the kernel.
+    pub fewest: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { large: 2000, most: 500, fewest: 8 }
+    }
+}
 
 /// The reasons for which a part returns: it is through, the launch stops, or a statement leaves a body of the kernel.
 pub const STOPS: u32 = 1;
@@ -71,12 +81,13 @@ pub struct Parts {
     shared: BTreeSet<Name>,
     /// The number of the next statement, counted in order of the text.
     next: usize,
+    limits: Limits,
 }
 
 impl Parts {
     /// `None` for a kernel that is one function.
-    pub fn of(kernel: &Kernel) -> Option<Parts> {
-        if count(&kernel.body) <= LARGE {
+    pub fn of(kernel: &Kernel, limits: Limits) -> Option<Parts> {
+        if count(&kernel.body) <= limits.large {
             return None;
         }
         let mut parts = Parts {
@@ -85,6 +96,7 @@ impl Parts {
             begins: FxHashMap::default(),
             shared: BTreeSet::new(),
             next: 0,
+            limits,
         };
         parts.cut(&kernel.body);
         let mut seen = BTreeSet::new();
@@ -152,7 +164,7 @@ impl Parts {
     fn cut(&mut self, body: &[Stmt]) {
         let mut rest = body;
         while let [stmt, behind @ ..] = rest {
-            let (run, size) = run(rest);
+            let (run, size) = run(rest, self.limits.most);
             if run == 0 {
                 self.note(0, stmt, 0);
                 stmt.parts(&mut |part| {
@@ -163,7 +175,7 @@ impl Parts {
                 rest = behind;
                 continue;
             }
-            let function = if size < FEWEST { 0 } else { self.functions.len() };
+            let function = if size < self.limits.fewest { 0 } else { self.functions.len() };
             if function > 0 {
                 self.functions.push(Uses::default());
                 self.begins.insert(self.next, (function, run));
@@ -218,11 +230,11 @@ impl Parts {
 }
 
 /// How many of the first statements fit in a part, and how many statements these are with those inside them.
-fn run(body: &[Stmt]) -> (usize, usize) {
+fn run(body: &[Stmt], most: usize) -> (usize, usize) {
     let (mut run, mut size) = (0, 0);
     for stmt in body {
         let more = size + count(std::slice::from_ref(stmt));
-        if more > MOST {
+        if more > most {
             break;
         }
         (run, size) = (run + 1, more);

@@ -1,6 +1,6 @@
 //! The C of one kernel, small enough to read.
 
-use super::emit;
+use super::{Limits, emit, emit_cut};
 use crate::kernel::legalise::{Options, legalise};
 use crate::loops::parse;
 use crate::tile::target::Target;
@@ -101,4 +101,43 @@ fn a_kernel_of_several_threads_is_no_c() {
     let text = "kernel k(o: ptr<i32>) threads 64 scratch 0 {\n  store o[tx] = 1:i32\n  barrier\n}\n";
     let kernel = crate::kernel::parse::parse(text).unwrap();
     assert!(emit(&[&kernel], &Target::cpu()).unwrap_err().message.contains("a block has 64 threads, and C has one"));
+}
+
+/// Runs of statements are functions; the kernel keeps the loop around them, and a part that leaves it says so.
+#[test]
+fn a_kernel_above_the_limit_is_printed_in_parts() {
+    let text = "\
+kernel k(x: ptr<f32>, o: ptr<f32>, n: i32) scratch 0 {
+  a: f32 = load x[bx]
+  var s: f32 = a
+  for i in 0..n step 1 {
+    v: f32 = load x[i]
+    t: f32 = addf v, s
+    s = t
+    big: i1 = cmpf.gt t, 9.0:f32
+    if big {
+      break
+    }
+  }
+  store o[bx] = s
+}
+";
+    let kernel = crate::kernel::parse::parse(text).unwrap();
+    let limits = Limits { large: 3, most: 3, fewest: 1 };
+    let c = emit_cut(&[&kernel], &Target::cpu(), limits).unwrap().text;
+    let part = |n: usize| {
+        let from =
+            &c[c.find(&format!("APART int32_t girih_0_part_{n}(")).unwrap_or_else(|| panic!("no part {n}: {c}"))..];
+        from[..from.find("\n}").unwrap()].to_string()
+    };
+    // The first part gives `s`, the second adds to it, the third leaves the loop.
+    assert!(
+        part(1).contains("live->s = s;") && part(2).contains("f32 s = live->s;") && part(2).contains("live->s = s;")
+    );
+    assert!(part(3).contains("return 3;"), "{c}");
+    let whole = &c[c.find("// kernel k").unwrap()..];
+    assert!(whole.contains("leave = girih_0_part_3(&live);") && whole.contains("if (leave == 3) break;"), "{whole}");
+    // GCC must not look into a part from its caller.
+    assert!(c.contains("#define APART static __attribute__((noipa))"), "{c}");
+    assert!(!emit(&[&kernel], &Target::cpu()).unwrap().text.contains("girih_0_part_"));
 }

@@ -10,7 +10,8 @@ pub enum Policy {
     /// One warp after the other, in short turns.
     #[default]
     RoundRobin,
-    /// One warp, which the seed chooses, runs only when the others wait.
+    /// One warp runs only when all others wait, and each of these only when those before it do; lanes as in `Reversed`.
+    /// The starved warp is the last one first, and another one every time that the seeds have gone through all policies.
     Starve,
     /// The last warp that can run runs until it waits.
     Newest,
@@ -22,8 +23,8 @@ pub enum Policy {
 
 impl Policy {
     /// After the plain policy come those that find the most: lanes that part, and copies that land now or late; then
-    /// copies that all land at once.
-    pub const ALL: [Policy; 5] = [Policy::RoundRobin, Policy::Random, Policy::Newest, Policy::Reversed, Policy::Starve];
+    /// copies that all land at once, with the first warp last; then the last warp last.
+    pub const ALL: [Policy; 5] = [Policy::RoundRobin, Policy::Random, Policy::Newest, Policy::Starve, Policy::Reversed];
 
     /// `round-robin`, as users write it.
     pub fn name(self) -> &'static str {
@@ -79,6 +80,11 @@ impl Schedule {
         if self.settled { Policy::RoundRobin } else { self.policy }
     }
 
+    /// How often the seeds up to this one have gone through all policies.
+    fn rounds(&self) -> u64 {
+        self.seed / Policy::ALL.len() as u64
+    }
+
     fn draw(&mut self, below: u32) -> u32 {
         self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (((self.random >> 33) * u64::from(below)) >> 31) as u32
@@ -98,8 +104,8 @@ impl Schedule {
         let warp = match self.policy() {
             Policy::RoundRobin => after(),
             Policy::Starve => {
-                let starved = (self.seed % warps.max(1) as u64) as usize;
-                (1..=warps).map(|n| (last + n) % warps).find(|w| *w != starved && ready(*w)).or_else(after)
+                let starved = warps - 1 - (self.rounds() % warps.max(1) as u64) as usize;
+                (1..=warps).map(|n| (starved + n) % warps).find(|w| ready(*w))
             }
             Policy::Newest => (0..warps).rev().find(|w| ready(*w)),
             Policy::Reversed => (1..=warps).map(|n| (last + warps - n % warps) % warps).find(|w| ready(*w)),
@@ -124,7 +130,7 @@ impl Schedule {
             return ready.get((self.groups / ROUND) as usize % ready.len()).map(|(group, _)| *group);
         }
         let at = match self.policy() {
-            Policy::Reversed => ready.iter().max_by_key(|(_, at)| *at),
+            Policy::Reversed | Policy::Starve => ready.iter().max_by_key(|(_, at)| *at),
             Policy::Random => ready.get(self.draw(ready.len().max(1) as u32) as usize),
             _ => ready.iter().min_by_key(|(_, at)| *at),
         };
@@ -145,14 +151,14 @@ impl Schedule {
         match self.policy {
             Policy::RoundRobin | Policy::Reversed => false,
             Policy::Newest => true,
-            Policy::Starve => self.seed % 2 == 1,
+            Policy::Starve => self.rounds() % 2 == 1,
             Policy::Random => self.draw(2) == 1,
         }
     }
 
     /// Returns true if lanes that write the same place do so from the last to the first, and copies land in that order.
     pub fn last_lane_first(&self) -> bool {
-        self.policy == Policy::Reversed
+        matches!(self.policy, Policy::Reversed | Policy::Starve)
     }
 }
 
@@ -178,8 +184,11 @@ mod tests {
         assert_eq!(turns(Policy::RoundRobin, 0, &[2])[..6], [1, 3, 0, 1, 3, 0]);
         assert_eq!(turns(Policy::Reversed, 0, &[])[..6], [3, 2, 1, 0, 3, 2]);
         assert_eq!(turns(Policy::Newest, 0, &[3])[..4], [2, 2, 2, 2]);
-        assert_eq!(turns(Policy::Starve, 5, &[])[..6], [2, 3, 0, 2, 3, 0]);
-        assert_eq!(turns(Policy::Starve, 5, &[0, 2, 3])[..2], [1, 1]);
+        assert_eq!(turns(Policy::Starve, 3, &[])[..4], [0, 0, 0, 0]);
+        assert_eq!(turns(Policy::Starve, 3, &[0, 1])[..4], [2, 2, 2, 2]);
+        assert_eq!(turns(Policy::Starve, 3, &[0, 1, 2])[..2], [3, 3]);
+        // Another warp starves in the next round of seeds.
+        assert_eq!(turns(Policy::Starve, 8, &[0, 1])[..4], [3, 3, 3, 3]);
         assert_eq!(turns(Policy::Random, 7, &[]), turns(Policy::Random, 7, &[]));
         assert_ne!(turns(Policy::Random, 7, &[]), turns(Policy::Random, 8, &[]));
     }

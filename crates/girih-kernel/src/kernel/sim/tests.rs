@@ -51,11 +51,12 @@ fn simulate(
 /// Every policy, the seeded ones with a few seeds.
 fn schedules() -> Vec<Options> {
     let seeds = |policy| match policy {
-        Policy::Starve | Policy::Random => 0..4,
-        _ => 0..1,
+        Policy::Starve => vec![3, 8, 13, 18],
+        Policy::Random => vec![0, 1, 2, 3],
+        _ => vec![0],
     };
     let one = |policy, seed| Options { policy, seed, ..Options::default() };
-    Policy::ALL.into_iter().flat_map(|p| seeds(p).map(move |seed| one(p, seed))).collect()
+    Policy::ALL.into_iter().flat_map(|p| seeds(p).into_iter().map(move |seed| one(p, seed))).collect()
 }
 
 /// The kinds of findings with the lines of their statements, those of the earlier one first.

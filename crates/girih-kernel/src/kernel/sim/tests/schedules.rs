@@ -1,7 +1,7 @@
 //! One launch under several schedules.
 
 use super::super::run_under;
-use super::{Options, kernel};
+use super::{Kind, Options, kernel, simulate};
 use crate::base::Code;
 use crate::base::host::Host;
 use crate::base::launch::{Launch, Trap};
@@ -133,4 +133,48 @@ fn arrays_that_overlap_are_kept_as_they_were() {
     let left: Vec<i32> =
         memory.0.bytes(at).unwrap().chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect();
     assert_eq!(left, (0..64).map(|i| 2 * i).collect::<Vec<i32>>());
+}
+
+/// Warps draw tickets; one of them stores to a place of another one's only if its ticket is the first, or the last.
+fn by_ticket(warps: usize, warp: usize, ticket: usize) -> String {
+    format!(
+        "kernel k(c: ptr<i32>, o: ptr<i32>) threads {} scratch 0 {{
+  if tx%32 == 0 {{
+    if tx//32 == {} {{
+      store o[0] = 1:i32
+    }}
+    old: i32 = rmw add c[0], 1:i32 relaxed
+    drawn: i1 = cmpi.eq old, {ticket}:i32
+    if drawn {{
+      if tx//32 == {warp} {{
+        store o[0] = 2:i32
+      }}
+    }}
+  }}
+}}",
+        32 * warps,
+        (warp + 1) % warps
+    )
+}
+
+/// Returns true if one of the first schedules shows the race.
+fn found_by(schedules: u64, text: &str) -> bool {
+    let kernel = kernel(text);
+    Options::of_seed(0).schedules(schedules).iter().any(|options| {
+        let (report, _) = simulate(&kernel, [1; 3], &[("c", vec![0]), ("o", vec![0])], &[], options);
+        report.findings.iter().any(|f| f.kind == Kind::WriteAfterWrite)
+    })
+}
+
+#[test]
+fn four_schedules_have_the_first_and_the_last_warp_at_either_end() {
+    for warps in [2, 3, 4, 8] {
+        for (warp, ticket) in [(0, 0), (0, warps - 1), (warps - 1, 0), (warps - 1, warps - 1)] {
+            assert!(found_by(4, &by_ticket(warps, warp, ticket)), "warp {warp} of {warps} as number {ticket}");
+        }
+        // Each warp is the last one once.
+        for warp in 0..warps {
+            assert!(found_by(5 * warps as u64, &by_ticket(warps, warp, warps - 1)), "warp {warp} of {warps}");
+        }
+    }
 }
