@@ -1,5 +1,7 @@
 """Empty tensors, integers that change from call to call, and sums of bools, through `torch.compile`."""
 
+import random
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -162,3 +164,21 @@ def test_infinite_products_times_nothing(dtype, alpha):
     same(lambda c, x, k: torch.addmv(c[0], x, x[0], alpha=k), c, x, alpha)
     same(lambda c, x, k: torch.addbmm(c, x[None], x[None], alpha=k), c, x, alpha)
     same(lambda c, x: torch.addmm(c, x, -x, alpha=alpha, beta=0), c, x)
+
+
+def test_numbers_are_exact_to_the_last_bit():
+    """The ends of f32 too: one more bit, and no f32 would hold them."""
+    rng = random.Random(5)
+    numbers = [rng.choice((-1, 1)) * rng.random() * 10.0 ** rng.randrange(-300, 300) for _ in range(40)]
+    numbers += [1 / 3, 5e-324, 2.2250738585072014e-308, torch.finfo(torch.float64).max, torch.finfo(torch.float32).min]
+    least = torch.finfo(torch.float32).min
+
+    def f(x):
+        full = [torch.full((1,), v, dtype=torch.float64, device=x.device) for v in numbers]
+        return [x * 0 + v for v in numbers], full, torch.scalar_tensor(least, device=x.device), torch.where(x > 2, 1.0, least)
+
+    x = torch.ones(1, dtype=torch.float64)
+    girih.torch.report(clear=True)
+    given = torch.compile(f, backend="girih", options={"device": "eval"})(x)
+    torch.testing.assert_close(given, f(x), rtol=0, atol=0)
+    assert girih.torch.report(clear=True).native

@@ -1,5 +1,6 @@
 """Graphs whose extents are symbols from the first call on: nothing of them is left to PyTorch."""
 
+import operator
 import warnings
 
 import pytest
@@ -39,6 +40,12 @@ def of_equal_extents(x, y):
     return x.new_ones(x.shape[0], s // 8 * (s // 8), 32) * x.sum() + y
 
 
+def convolved(x, first, second):
+    """Convolutions whose windows are symbols, because weights are arguments."""
+    y = F.conv2d(x, first, stride=4, padding=1)
+    return F.conv2d(y.flatten(2).reshape(y.shape), second, stride=4) * 0.02
+
+
 def attention(*args, **kwargs):
     return F.scaled_dot_product_attention(*args, **kwargs)
 
@@ -62,6 +69,7 @@ FUNCTIONS = {
     "diagonal": (lambda x: x.diagonal(1) * 2, (r(5, 8),), (r(7, 4),)),
     "attention": (attention, (r(2, 3, 5, 8), r(2, 3, 6, 8), r(2, 3, 6, 8)), (r(1, 2, 4, 16), r(1, 2, 7, 16), r(1, 2, 7, 16))),
     "patches": (patches, (r(2, 3, 8, 8), 4), (r(3, 3, 16, 8), 4)),
+    "convolved": (convolved, (r(2, 3, 64, 96), r(4, 3, 3, 2), r(6, 4, 5, 7)), (r(3, 3, 96, 64), r(8, 3, 3, 2), r(9, 8, 5, 7))),
     "equal extents": (of_equal_extents, (r(2, 32), r(1, 16, 32)), (r(3, 32), r(1, 16, 32))),
     "(n*16)//16": (lambda x, p: x.reshape(x.shape[0], x.shape[1] * p // p, 1, -1) * 2, (r(2, 4, 6), 16), (r(3, 9, 6), 16)),
     "the last ones": (lambda x, y: x[:, -y.shape[1] :] * 2, (r(2, 8), r(1, 3)), (r(2, 9), r(1, 5))),
@@ -97,3 +105,19 @@ def test_parts_know_the_symbols():
             for given, wanted in zip(compiled(x, w), function(x, w)):
                 torch.testing.assert_close(given, wanted, rtol=1e-3, atol=1e-4)
     assert {left.operation for left in girih.torch.report().left} == {"aten._linalg_eigh"}
+
+
+def test_numbers_at_the_top_have_values(monkeypatch):
+    """Without one, what is computed of it would be no number but an operation that nothing knows."""
+    warnings.filterwarnings("ignore", message="girih: ")
+    lift, lifted = girih.torch._partition.lift_sizes, []
+    monkeypatch.setattr(girih.torch._partition, "lift_sizes", lambda module: lift(module) or lifted.append(module.graph))
+
+    def function(x):
+        n = (x.shape[0] * 2 + x.shape[1] - 3) // 4 + 1
+        return torch.linalg.eigvalsh(x @ x.T).sum() * torch.ones(n, 2), x.new_zeros(x.shape[0] * n)
+
+    x = r(4, 6)
+    torch.testing.assert_close(torch.compile(function, backend="girih", dynamic=True, options={"device": "eval"})(x), function(x))
+    numbers = [n for n in lifted[0].nodes if n.op == "call_function" and not isinstance(n.target, torch._ops.OpOverload)]
+    assert numbers and all(isinstance(n.meta.get("val"), torch.SymInt) for n in numbers if n.target is not operator.getitem)

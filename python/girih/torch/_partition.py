@@ -66,8 +66,10 @@ def refusals(
     With `fix`, what changes from call to call is taken as it is now, where an operation is supported then: an integer that
     decides what the operation is (a stride, a number of groups), that two extents are equal, the factors of a product that
     PyTorch guards to be a number, and that an extent that is divided is a multiple. PyTorch guards it, and compiles anew
-    where it is otherwise.
+    where it is otherwise. The windows of convolutions are always numbers then.
     """
+    if fix:
+        number_windows(module)
     document, refused = examined(module, parameters, ranges=ranges)
     for propose in (values, equalities, both, factors, multiples, multiples_of_values) if fix else ():
         proposed = {node: propose(node) for node in refused}
@@ -93,6 +95,16 @@ def values(node) -> dict[sympy.Expr, tuple]:
             # Asking for the value is what makes PyTorch guard it.
             found[value.node.expr] = sympy.Integer(value.node.hint), functools.partial(int, value)
     return found
+
+
+def number_windows(module: torch.fx.GraphModule) -> None:
+    """Makes the extents of convolutions' windows numbers, which PyTorch guards: weights that are arguments have symbols there too."""
+    for node in module.graph.nodes:
+        weight = node.args[1] if "conv" in getattr(node.target, "_opname", "") and len(node.args) > 1 else None
+        value = weight.meta.get("val") if isinstance(weight, torch.fx.Node) else None
+        for extent in value.shape[2:] if isinstance(value, torch.Tensor) else ():
+            if isinstance(extent, torch.SymInt) and extent.node.has_hint():
+                int(extent)
 
 
 def equalities(node) -> dict[sympy.Expr, tuple]:
@@ -264,7 +276,11 @@ class Top:
         key = repr(e)
         if key not in self.made:
             parts = self._build(e[1], None), self._build(e[2], None)
-            self.made[key] = self.graph.call_function(FUNCTIONS[e[0]], parts)
+            made = self.graph.call_function(FUNCTIONS[e[0]], parts)
+            # Without its value a node is no number to those who look at the graph.
+            values = (part.meta["val"] if isinstance(part, torch.fx.Node) else part for part in parts)
+            made.meta["val"] = FUNCTIONS[e[0]](*values)
+            self.made[key] = made
         if value is not None:
             self.made[key].meta["val"] = value
         return self.made[key]

@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 
 use super::facts::{Facts, Interval};
 use super::poly::Poly;
-use super::{Cmp, Cond, Ix};
+use super::{Cmp, Cond, Ix, gcd};
 
 /// An equal expression, at most as large.
 pub fn simplify(ix: &Ix, facts: &Facts) -> Ix {
@@ -109,6 +109,15 @@ fn divide(a: &Ix, b: &Ix, facts: &Facts) -> Option<(Poly, Poly, Option<i128>)> {
 }
 
 fn quotient(a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
+    // (x * (g*y + g*z)) // (g*d) = (x * (y + z)) // d, without multiplying out.
+    if let Some(by) = b.as_const().filter(|&by| by > 0)
+        && let g = gcd(content(a, by), by)
+        && g > 1
+    {
+        let (a, by) = (divided(a, g), by / g);
+        let whole = Ix::floor_div(a, Ix::Const(by));
+        return step(&whole, facts).filter(|q| q.size() <= whole.size()).or(Some(whole));
+    }
     let (q, r, part) = divide(a, b, facts)?;
     if let Some(n) = part {
         return q.plus(&Poly::constant(n)).to_ix();
@@ -131,6 +140,33 @@ fn quotient(a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
         (None, r) => Ix::floor_div(r, b.clone()),
     };
     Some(Ix::add(q.to_ix()?, rest))
+}
+
+/// The greatest divisor of `of` that shows in every term of an expression, whose terms are not multiplied out for it.
+fn content(ix: &Ix, of: i64) -> i64 {
+    match ix {
+        Ix::Const(c) => gcd(*c, of),
+        Ix::Mul(a, b) => {
+            let one = content(a, of);
+            one * content(b, of / one)
+        }
+        Ix::Add(a, b) | Ix::Sub(a, b) => content(b, content(a, of)),
+        _ => 1,
+    }
+}
+
+/// An expression divided by a divisor of its `content`.
+fn divided(ix: &Ix, by: i64) -> Ix {
+    match ix {
+        Ix::Const(c) => Ix::Const(c / by),
+        Ix::Mul(a, b) => {
+            let one = content(a, by);
+            Ix::mul(divided(a, one), divided(b, by / one))
+        }
+        Ix::Add(a, b) => Ix::add(divided(a, by), divided(b, by)),
+        Ix::Sub(a, b) => Ix::sub(divided(a, by), divided(b, by)),
+        same => same.clone(),
+    }
 }
 
 fn remainder(a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {

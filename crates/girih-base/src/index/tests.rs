@@ -317,3 +317,23 @@ fn numbered_elements_of_images_are_their_numbers() {
         assert_eq!(place, x);
     }
 }
+
+#[test]
+fn a_factor_of_every_term_divides_without_multiplying_out() {
+    // The areas of square images after patches of them were taken: x*(x*32 + 32)//32, where x is long.
+    let mut f = Facts::new();
+    f.vals.insert(ValId(0), Interval::new(1, 1 << 20));
+    let s = || Ix::floor_div(Ix::floor_div(Ix::val(ValId(0)) - 1.into(), 8.into()) - 1.into(), 2.into());
+    for (times, by) in [(32, 32), (96, 32), (32, 96), (6, 4)] {
+        let product = Ix::mul(s() + 1.into(), s() * times.into() + times.into());
+        let common = gcd(times, by);
+        let square = Ix::mul(s() + 1.into(), s() * (times / common).into() + (times / common).into());
+        let simple = simplify(&Ix::floor_div(product, by.into()), &f);
+        let wanted = simplify(&Ix::floor_div(square, (by / common).into()), &f);
+        assert!(Poly::expanded(&simple).minus(&Poly::expanded(&wanted)).is_zero(), "{times}//{by}: {simple:?}");
+        for n in [1, 2, 9, 40, 1000] {
+            let x = ((n - 1_i64).div_euclid(8) - 1).div_euclid(2);
+            assert_eq!(simple.eval(&|_| n), ((x + 1) * (x * times + times)).div_euclid(by), "{times}//{by} for {n}");
+        }
+    }
+}
