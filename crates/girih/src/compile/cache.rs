@@ -25,8 +25,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use girih_compiler::base::Label;
@@ -40,6 +40,9 @@ use crate::system::files::{
 };
 use crate::system::machine;
 use crate::system::sync::{Brief, Built, FileLock};
+
+/// Bytes of an entry's hash.
+const META: usize = 65;
 
 /// Entries go when the cache grows past this many bytes, unless GIRIH_CACHE_SIZE says otherwise.
 pub const CAPACITY: u64 = 1 << 30;
@@ -58,6 +61,8 @@ pub struct Cache {
     /// Why the user's cache is not used, or not as it should be.
     warning: Brief<Option<String>>,
     capacity: u64,
+    /// Bytes that this process may add before it looks again how full the cache is; `None` before it has looked.
+    room: Mutex<Option<u64>>,
     /// The fallback cache, once writing here has failed.
     aside: Built<Arc<Cache>>,
     /// A failing source lies here: the private folder stays.
@@ -157,7 +162,15 @@ impl Cache {
             tell(warning);
         }
         let warning = Brief::new(warning);
-        Cache { dir, private, warning, capacity, aside: Built::default(), keep: AtomicBool::new(false) }
+        Cache {
+            dir,
+            private,
+            warning,
+            capacity,
+            room: Mutex::default(),
+            aside: Built::default(),
+            keep: AtomicBool::new(false),
+        }
     }
 
     /// A cache for this process alone, removed when dropped.
@@ -299,6 +312,7 @@ impl Cache {
     /// Removes entries beyond the cache's capacity.
     pub fn fit(&self) {
         if !self.private {
+            self.tidy();
             self.shrink(Path::new(""));
         }
     }
@@ -347,8 +361,7 @@ impl Cache {
             let kept = replace(&file, &bytes).and_then(|()| replace(&meta, format!("{hash}\n").as_bytes()));
             drop(lock);
             match kept {
-                Ok(()) if !self.private => self.shrink(&dir),
-                Ok(()) => {}
+                Ok(()) => self.added(&dir, (bytes.len() + META) as u64),
                 Err(e) => self.cannot_keep(&Error::file(&dir, format!("cannot be written: {e}"))),
             }
         }
@@ -401,9 +414,7 @@ impl Cache {
         let hash = blake3::hash(&bytes);
         replace(&meta, format!("{}\n", hash.to_hex()).as_bytes()).map_err(fail("cannot be written"))?;
         drop(lock);
-        if !self.private {
-            self.shrink(dir);
-        }
+        self.added(dir, (text.len() + bytes.len() + META) as u64);
         Ok(Entry { source: c, object: so, cached: false, brought: false, hash: *hash.as_bytes() })
     }
 
@@ -465,18 +476,38 @@ impl Cache {
         }
     }
 
-    fn shrink(&self, keep: &Path) {
-        self.tidy();
-        let entries = self.entries();
+    /// Counts an entry that this process has added. A look at all entries takes as long as compiling a small kernel where they are
+    /// thousands, so a process looks first, and then each time it has added a sixteenth of the capacity, or what was free.
+    fn added(&self, entry: &Path, bytes: u64) {
+        if self.private {
+            return;
+        }
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        if room.is_none() {
+            self.tidy();
+        }
+        *room = match *room {
+            Some(left) if left > bytes => Some(left - bytes),
+            _ => Some(self.shrink(entry)),
+        };
+    }
+
+    /// Removes the entries that were used longest ago where all take more than the capacity, until a sixteenth of it is free. Returns
+    /// the bytes that may be added before the next look.
+    fn shrink(&self, keep: &Path) -> u64 {
+        let (entries, part) = (self.entries(), self.capacity / 16);
         let mut total: u64 = entries.iter().map(|e| e.2).sum();
-        for (_, path, size) in entries {
-            if total <= self.capacity {
-                break;
-            }
-            if path != keep && remove(&path) {
-                total -= size;
+        if total > self.capacity {
+            for (_, path, size) in entries {
+                if total <= self.capacity - part {
+                    break;
+                }
+                if path != keep && remove(&path) {
+                    total -= size;
+                }
             }
         }
+        self.capacity.saturating_sub(total).min(part)
     }
 }
 
