@@ -57,7 +57,6 @@ fn libraries_are_c_of_every_standard() {
         example("gemm.mlir"),
         example("histogram.mlir"),
         example("mutex.mlir"),
-        example("print_in_turn.mlir"),
         // Weights in a file of their own.
         line("torch.nn.Linear(512, 256)(torch.randn(8, 512))"),
         line("torch.sort(torch.randn(4, 64)).values"),
