@@ -39,9 +39,22 @@ def problem(tensor: Any) -> Optional[str]:
         address = 0
     if address == 0:
         return "has no memory of its own; pass `x.clone()`"
+    if is_cut(tensor):
+        return "has more elements than its storage has room for"
     if address % tensor.element_size():
         return f"begins at {address:#x}, which its elements of {tensor.element_size()} bytes do not divide; pass `x.clone()`"
     return None
+
+
+def is_nowhere(tensor: Any) -> bool:
+    """Returns True if no memory of a device holds a tensor's elements one by one."""
+    return tensor.is_meta or str(tensor.layout) != "torch.strided"
+
+
+def is_cut(tensor: Any) -> bool:
+    """Returns True if somebody made the storage smaller than the tensor, as sharded training does with weights between uses."""
+    last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
+    return tensor.numel() > 0 and (last + 1) * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
 def negation() -> tuple:
@@ -74,11 +87,15 @@ def elements(tensor: Any) -> Any:
     torch = sys.modules["torch"]
     if str(tensor.layout) != "torch.strided":
         raise TypeError(f"it is a tensor that {problem(tensor)}")
+    if tensor.is_meta:
+        raise TypeError("it is a tensor on the device meta, which has no elements")
     tensor = tensor.detach().resolve_conj().resolve_neg()
     # Known to be zero, without memory.
     tensor = tensor.clone() if tensor._is_zerotensor() else tensor
     name = str(tensor.dtype).removeprefix("torch.")
     try:
+        if is_cut(tensor):
+            raise TypeError("it is a tensor that has more elements than its storage has room for")
         if name not in WORDS:
             return tensor.numpy()
         from girih import device

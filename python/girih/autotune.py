@@ -165,8 +165,7 @@ class Autotuner(Wrapped):
         # How long the evaluator takes says nothing.
         if mode == "off" or len(configs) == 1 or key[0] in ("eval", "sim"):
             return configs[0]
-        folder = _girih.cache_dir() if self.cache_results and mode != "memory" else None
-        store = Store(folder, self.innermost, configs, key) if folder else None
+        store = Store(self.innermost, configs, key) if self.cache_results and mode != "memory" else None
         stored = store.read() if store else None
         if stored is not None:
             return configs[stored]
@@ -268,9 +267,9 @@ class Progress:
 
 
 class Store:
-    """A choice on disk: one small file per kernel, configurations, key and machine."""
+    """A choice on disk, beside the cache of kernels: one small file per kernel, configurations, key and machine."""
 
-    def __init__(self, folder: Path, kernel: JITFunction, configs: list[Config], key: tuple):
+    def __init__(self, kernel: JITFunction, configs: list[Config], key: tuple):
         import hashlib
         import inspect
         import json
@@ -282,7 +281,7 @@ class Store:
             source = kernel.__qualname__
         parts = [kernel.__qualname__, source, [repr(c) for c in configs], repr(key), self.machine]
         name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-        self.path = folder / "autotune" / f"{name}.json"
+        self.name = f"autotune/{name}.json"
         self.count = len(configs)
         self.kernel = kernel
 
@@ -291,25 +290,17 @@ class Store:
         import json
 
         try:
-            found = json.loads(self.path.read_text())
-            at = found["chosen"]
-        except (OSError, ValueError, KeyError, TypeError):
+            at = json.loads(_girih.read_note(self.name) or b"")["chosen"]
+        except (ValueError, KeyError, TypeError):
             return None
         return at if isinstance(at, int) and 0 <= at < self.count else None
 
     def write(self, chosen: int, timings: dict[str, float]) -> None:
-        """Stores the choice; whole or not at all, and silently when the folder cannot be written."""
+        """Stores the choice; whole or not at all, with a warning where it cannot be kept."""
         import json
-        import tempfile
 
         content = {"kernel": self.kernel.__qualname__, "chosen": chosen, "seconds": timings, "machine": self.machine}
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self.path.parent, suffix=".part", delete=False) as f:
-                json.dump(content, f, indent=1)
-            os.replace(f.name, self.path)
-        except OSError:
-            pass
+        _girih.keep_note(self.name, json.dumps(content, indent=1).encode())
 
 
 def tuning() -> str:

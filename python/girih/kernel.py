@@ -351,6 +351,8 @@ def describe_array(value: Any, name: str) -> Any:
 
         if isinstance(value, numpy.generic):
             return value.item()
+        if isinstance(value, numpy.ma.MaskedArray) and numpy.ma.is_masked(value):
+            raise ValueError(f"the argument `{name}` has masked elements, which a kernel would use; pass `x.filled(value)`")
         if interface:
             return numpy.asarray(value)
         if value.__dlpack_device__()[0] != 1:

@@ -822,7 +822,7 @@ def fitted(wanted: Port, given, extents, where, arrays=None):
     """The value of an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far, and
     `where` is the device of the run. `arrays` is told where one name has two extents, unless that is wrong."""
     dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
-    found = device.view(given)
+    found = None if _tensors.is_tensor(given) and _tensors.is_nowhere(given) else device.view(given)
     if found is not None and where != "cuda":
         return None, f'input `{wanted.name}` is on a CUDA device: make the model with device="cuda"'
     try:
@@ -835,8 +835,14 @@ def fitted(wanted: Port, given, extents, where, arrays=None):
             array = np.asarray(given, dtype)
     except (OverflowError, TypeError, ValueError) as e:
         return None, f"input `{wanted.name}` is not an array of {wanted.dtype}: {e}"
+    if given is None:
+        return None, f"input `{wanted.name}` is None: the model expects {wanted}"
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        return None, f"input `{wanted.name}` is an array with masked elements, which a model would use: pass `x.filled(value)`"
     if array.dtype != dtype:
         found, more = array.dtype.name, ""
+        if not array.dtype.isnative:
+            found, more = array.dtype.str, "; `array.astype(array.dtype.newbyteorder('='))` has this machine's order of bytes"
         if array.dtype.kind in "USOT":
             found = {"U": "an array of strings", "S": "an array of bytes", "O": "an array of Python objects", "T": "an array of strings"}[array.dtype.kind]
         elif array.dtype == np.uint16 and dtype.name == "bfloat16":

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -420,12 +421,38 @@ def test_inputs_under_the_names_of_onnx_runtime():
     assert [p.name for p in model.get_outputs()] == ["y", "top"]
 
 
+@pytest.mark.parametrize("kind", ["pipe", "folder", "loop", "device", "socket"])
+def test_weights_lie_in_ordinary_files(tmp_path, monkeypatch, kind):
+    """A model names the files of its weights: one that never ends, or that is waited for, is refused."""
+    weights = numpy_helper.from_array(np.ones((6, 2), np.float32), "w")
+    x, y = (helper.make_tensor_value_info(name, F, [4, n]) for name, n in (("x", 6), ("y", 2)))
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [y], [weights])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    monkeypatch.chdir(tmp_path)
+    onnx.save(proto, "dense.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert np.array_equal(girih.Model.from_onnx("dense.onnx")(np.ones((4, 6), "f4")), np.full((4, 2), 6))
+    os.remove("w.bin")
+    with socket.socket(socket.AF_UNIX) as s:
+        {
+            "pipe": lambda: os.mkfifo("w.bin"),
+            "folder": lambda: os.mkdir("w.bin"),
+            "loop": lambda: os.symlink("w.bin", "w.bin"),
+            "device": lambda: os.symlink("/dev/zero", "w.bin"),
+            "socket": lambda: s.bind("w.bin"),
+        }[kind]()
+    with pytest.raises(girih.ProgramError, match="(?s)E0804.*w.bin cannot be read"):
+        girih.Model.from_onnx("dense.onnx")(np.ones((4, 6), "f4"))
+
+
 def test_arrays_of_other_kinds_are_named():
     model = girih.Model.from_onnx(dense().SerializeToString())
     for array, said in [
         (np.array([["a"] * 6]), "input `x` is an array of strings"),
         (np.array([[b"a"] * 6]), "input `x` is an array of bytes"),
         (np.array([[None] * 6]), "input `x` is an array of Python objects"),
+        (None, "input `x` is None: the model expects x"),
+        (np.zeros((1, 6), ">f4"), "input `x` is >f4: .*newbyteorder"),
+        (np.ma.masked_array(np.zeros((1, 6), "f4"), mask=[[0, 1, 0, 0, 0, 0]]), "masked elements.*filled"),
     ]:
         with pytest.raises(girih.ProgramError, match=said):
             model(x=array, ids=[0])

@@ -366,7 +366,7 @@ def test_a_limit_on_processes_is_no_panic(run, write, tmp_path):
     assert "panicked" not in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGQUIT", "SIGXCPU"])
 def test_signals_that_end_python_end_its_compiler(start, write, until, tmp_path, how):
     """They are Python's default ones: nobody handles them."""
     mark = f"girih-python-{os.getpid()}-{how}"

@@ -5,6 +5,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
+use std::path::Path;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
@@ -66,7 +67,7 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
     };
     let (name, text) = (visible(&source.name), visible_in_place(&source.text));
     let title = level.primary_title(visible_lines(&d.message)).id(d.code.text());
-    let user_file = d.frames.first().and_then(|f| read_user_file(&f.place));
+    let user_file = d.frames.first().and_then(|f| read_user_file(&f.place, &source.name));
     let mut group = match (d.span, d.frames.first()) {
         (_, Some(frame)) => match &user_file {
             Some((text, line)) => {
@@ -113,10 +114,22 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
     out
 }
 
+/// Returns true if a file lies in this folder or in that of the program, also where links lead. A program may name any file as the
+/// origin of an operation; the messages about it show no line of a file that does not belong to it.
+fn is_near(file: &Path, program: &str) -> bool {
+    let Ok(real) = file.canonicalize() else { return false };
+    let beside = Path::new(program).parent().filter(|p| !p.as_os_str().is_empty());
+    let folders = [Some(Path::new(".")), beside];
+    folders.into_iter().flatten().filter_map(|f| f.canonicalize().ok()).any(|f| real.starts_with(f))
+}
+
 /// The text of the file a place lies in and the words of its line, where the file is here and still has the line.
-fn read_user_file(place: &Location) -> Option<(String, Range<usize>)> {
+fn read_user_file(place: &Location, program: &str) -> Option<(String, Range<usize>)> {
     const LARGEST: u64 = 4 << 20;
-    let path = std::path::Path::new(&*place.file);
+    let path = Path::new(&*place.file);
+    if !is_near(path, program) {
+        return None;
+    }
     let small = std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST);
     let text = if small { std::fs::read_to_string(path).ok()? } else { return None };
     let text = visible_in_place(&text).into_owned();

@@ -43,10 +43,16 @@ fn flag(text: &str) -> PyResult<bool> {
     girih::options::flag(text).map_err(PyValueError::new_err)
 }
 
-/// The folder of compiled kernels, schedules and the choices of `autotune`; None where no home is known.
+/// The bytes of a note beside the cache, by its name in there; None where there is none.
 #[pyfunction]
-fn cache_dir() -> Option<PathBuf> {
-    girih::cache::default_dir()
+fn read_note(name: PathBuf) -> Option<Vec<u8>> {
+    girih::cache::read_note(&name)
+}
+
+/// Keeps a note beside the cache, whole or not at all. Where it cannot be kept, a RuntimeWarning follows the next launch.
+#[pyfunction]
+fn keep_note(name: PathBuf, bytes: &[u8]) {
+    girih::cache::keep_note(&name, bytes);
 }
 
 /// The machine that a measurement depends on: this processor, its features and the threads of a launch.
@@ -88,7 +94,8 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_environment, module)?)?;
     module.add_function(wrap_pyfunction!(flag, module)?)?;
     module.add_function(wrap_pyfunction!(shorten, module)?)?;
-    module.add_function(wrap_pyfunction!(cache_dir, module)?)?;
+    module.add_function(wrap_pyfunction!(read_note, module)?)?;
+    module.add_function(wrap_pyfunction!(keep_note, module)?)?;
     module.add_function(wrap_pyfunction!(machine, module)?)?;
     module.add_function(wrap_pyfunction!(limits, module)?)?;
     module.add_function(wrap_pyfunction!(bandwidths, module)?)?;

@@ -167,7 +167,7 @@ def _host_tuner(module):
     def with_timeout(stream, grid, kernel, tuples, seconds, *options, **more):
         from cuda.tile.tune._tune_utils import TileLaunchTimeoutError
 
-        message = f"the kernel launch exceeded timeout {seconds} sec"
+        message = f"CUDA kernel launch exceeded timeout {seconds} sec"
         with driver.time_limit(seconds, TileLaunchTimeoutError, message):
             return benchmark(stream, grid, kernel, tuples, *options, **more), None
 

@@ -25,11 +25,19 @@ def negated():
     return torch.complex(torch.zeros(8), torch.ones(8)).conj().imag
 
 
+def resized(size):
+    """A tensor whose storage was made smaller, as FSDP does with weights that are not in use."""
+    tensor = torch.ones(8)
+    tensor.untyped_storage().resize_(size)
+    return tensor
+
+
 ODD = {
     "negative": (lambda: torch._neg_view(torch.ones(8)), r"negates when it is read \(`is_neg\(\)`\); pass `x.resolve_neg\(\)`"),
     "negative part": (negated, "resolve_neg"),
     "sparse": (lambda: torch.ones(8).to_sparse(), r"has the layout torch.sparse_coo; pass `x.to_dense\(\)`"),
     "without memory": (lambda: torch._efficientzerotensor(8), "has no memory of its own"),
+    "freed": (lambda: resized(0), "has no memory of its own"),
     "misaligned f4": (lambda: misaligned(torch.float32), "its elements of 4 bytes do not divide"),
     "misaligned i8": (lambda: misaligned(torch.int64), "its elements of 8 bytes do not divide"),
     "misaligned f2": (lambda: misaligned(torch.float16), "its elements of 2 bytes do not divide"),
@@ -79,6 +87,17 @@ def test_models_take_what_numpy_does_not():
     assert np.array_equal(np.asarray(given, np.float32), (half * 2).float().numpy())
     with pytest.raises(girih.ProgramError, match="input `x` is not an array of float32: it is a tensor that has the layout"):
         girih.Model.from_expr("x*2", x="f32[8]")(torch.ones(8).to_sparse())
+
+
+@pytest.mark.parametrize("make, said", [
+    (lambda: resized(0), "more elements than its storage"),
+    (lambda: resized(28), "more elements than its storage"),
+    (lambda: torch.ones(8, device="meta"), "on the device meta"),
+    (lambda: torch.ones(8).to_mkldnn(), "has the layout torch._mkldnn"),
+])  # fmt: skip
+def test_models_refuse_tensors_without_elements(make, said):
+    with pytest.raises(girih.ProgramError, match=f"input `x` is not an array of float32: it is a tensor .*{said}"):
+        girih.Model.from_expr("x*2", x="f32[8]")(make())
 
 
 def test_conjugated_arguments_of_a_graph():

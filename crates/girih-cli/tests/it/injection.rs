@@ -80,6 +80,29 @@ fn no_name_is_executed() {
     }
 }
 
+/// A program says which file its operations come from: it must not make messages show the lines of any file.
+#[test]
+fn only_files_near_a_program_are_shown() {
+    let (lab, elsewhere) = (Lab::new("origins"), Lab::new("origins-elsewhere"));
+    let near = lab.file("near.py", "a line that is near\n");
+    let far = elsewhere.file("far.py", "a line that is far\n");
+    let link = lab.path("link.py");
+    std::os::unix::fs::symlink(&far, &link).unwrap();
+    let around = format!("{}/../{}/far.py", lab.path(""), elsewhere.0.file_name().unwrap().to_str().unwrap());
+    for (origin, line) in [(&near, "that is near"), (&far, ""), (&link, ""), (&around, "")] {
+        let text = program("k", "p").replace(&format!("loc({}:1:2)", literal("k")), &format!("loc(\"{origin}\":1:2)"));
+        assert!(text.contains(origin.as_str()));
+        let file = lab.file("k.mlir", &text);
+        let words = ["run", &file, "--device", "eval", "--arg", "p=zeros:i32[4]", "--arg", "n=i32:8"];
+        let o = lab.girih(&words);
+        assert_ne!(o.status.code(), Some(0));
+        let told = err(&o);
+        assert!(told.contains(".py"), "{told}");
+        assert_eq!(told.contains("a line that is"), !line.is_empty(), "{told}");
+        assert!(told.contains(line), "{told}");
+    }
+}
+
 #[test]
 fn words_of_c_are_names_as_any_other() {
     let lab = Lab::new("words");

@@ -77,12 +77,9 @@ fn a_limit_on_processes_is_no_panic() {
     }
     let own = lab.path("own");
     std::fs::create_dir_all(&own).unwrap();
-    let open = |path: &str| {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
-    };
-    for path in [lab.path(""), own.clone()] {
-        open(&path);
+    mode(&lab.path(""), 0o755);
+    if other != "exec" {
+        std::os::unix::fs::chown(&own, Some(65534), None).unwrap();
     }
     let run = |limit: u32, words: &str| {
         let inner = format!("ulimit -u {limit}; GIRIH_CACHE_DIR=\"{own}/c\" exec \"$GIRIH\" {words}");
@@ -107,6 +104,56 @@ fn a_limit_on_processes_is_no_panic() {
             assert!(matches!(o.status.code(), Some(0..=3)), "{limit} {words}: {:?} {told}", o.status);
         }
         assert!(out(&run(limit, &words)).starts_with("c = [1.0, 2.0, 3.0"), "{limit}");
+    }
+}
+
+fn mode(path: &str, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Others who may write in a folder may rename what lies in it, and put a cache of their own there.
+#[test]
+fn a_cache_below_a_folder_that_others_may_write_is_not_used() {
+    let lab = Lab::new("open-folder");
+    let add = lab.file("add.mlir", ADD);
+    let open = lab.path("open");
+    std::fs::create_dir_all(&open).unwrap();
+    let run = |cache: &str| finish(lab.command(&["run", &add, "--print", "c"]).env("GIRIH_CACHE_DIR", cache));
+    for below in ["", "/cache", "/a/b/c"] {
+        let cache = format!("{open}{below}");
+        mode(&open, 0o777);
+        let o = run(&cache);
+        expect(&o, 0, "W0505");
+        assert!(out(&o).starts_with("c = [1.0, 2.0, 3.0") && err(&o).contains("chmod go-w"), "{}", err(&o));
+        assert!(entries(&cache) == 0, "{cache}");
+        // With the sticky bit nobody may rename the folders of others.
+        mode(&open, if below.is_empty() { 0o755 } else { 0o1777 });
+        expect(&run(&cache), 0, "");
+        assert_eq!(entries(&cache), 1, "{cache}");
+    }
+}
+
+/// The number of kernels in a cache.
+fn entries(cache: &str) -> usize {
+    let found = std::fs::read_dir(Path::new(cache).join("v1")).into_iter().flatten();
+    found.filter(|f| f.as_ref().unwrap().path().is_dir()).count()
+}
+
+/// A file that grows past the limit is an error with a reason; nothing is left of it.
+#[test]
+fn a_limit_on_files_is_told() {
+    let lab = Lab::new("fsize");
+    let add = lab.file("add.mlir", ADD);
+    expect(&lab.girih(&["run", &add]), 0, "");
+    for words in [
+        format!("run {add} --save c={}", lab.path("c.npy")),
+        format!("cache export {}", lab.path("kernels.girih")),
+        format!("compile {add} --ir c -o {}", lab.path("add.c")),
+    ] {
+        let o = finish(&mut lab.shell(&format!("ulimit -f 1; exec \"$GIRIH\" {words}")));
+        expect(&o, 1, "File too large");
+        assert_eq!(lab.names(), ["add.mlir"], "{words}");
     }
 }
 
@@ -135,7 +182,9 @@ fn signals_end_the_compiler_too() {
     );
     assert!(Command::new("chmod").args(["+x", &slow]).status().unwrap().success());
     std::fs::create_dir_all(lab.path("tmp")).unwrap();
-    for (signal, code) in [(libc::SIGTERM, 143), (libc::SIGHUP, 129), (libc::SIGINT, 130)] {
+    for (signal, code) in
+        [(libc::SIGTERM, 143), (libc::SIGHUP, 129), (libc::SIGINT, 130), (libc::SIGQUIT, 131), (libc::SIGXCPU, 152)]
+    {
         let _ = std::fs::remove_file(lab.path("begun"));
         let mut command = lab.command(&["run", &add]);
         command.env("GIRIH_CC", &slow).env("TMPDIR", lab.path("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! The C that `girih build` writes is C of every standard since C99, of ISO and of GNU, to every compiler that is there.
+//! The C that `girih build` writes and `--ir c` prints is C of every standard since C99, of ISO and of GNU, to every compiler that is there.
 
 use crate::lab;
 
@@ -60,6 +60,8 @@ fn libraries_are_c_of_every_standard() {
         // Weights in a file of their own.
         line("torch.nn.Linear(512, 256)(torch.randn(8, 512))"),
         line("torch.sort(torch.randn(4, 64)).values"),
+        // On processors that have it, with the matrix unit.
+        line("torch.matmul(torch.randn(64, 64).bfloat16(), torch.randn(64, 64).bfloat16())"),
         line("torch.cumsum(torch.randn(4, 64).bfloat16().float(), 1) // 3"),
     ];
     let compilers = compilers(&lab);
@@ -70,11 +72,24 @@ fn libraries_are_c_of_every_standard() {
         all.extend(words.iter().map(String::as_str));
         let built = lab.girih(&[&all[..], &["-o", &folder]].concat());
         expect(&built, 0, "");
-        for source in sources(Path::new(&folder)) {
+        // A kernel as it is printed, with an atomic operation whose result nobody reads.
+        let printed = format!("{folder}/printed.c");
+        let kernel: Vec<&str> = words.iter().map(String::as_str).collect();
+        expect(&lab.girih(&[&["compile"], &kernel[..], &["--ir", "c", "-o", &printed]].concat()), 0, "");
+        let mut flags: Vec<String> = vec![];
+        let mut all = sources(Path::new(&folder));
+        // The library's command has the flags.
+        all.sort_by_key(|path| path.ends_with("printed.c"));
+        for source in all {
             let text = std::fs::read_to_string(&source).unwrap();
             // Flags of the command in its first line, but for the standard.
-            let command = text.lines().next().unwrap().split_whitespace();
-            let flags: Vec<&str> = command.filter(|w| w.starts_with("-m") || w.starts_with("-ffp")).collect();
+            if let Some(command) = text.lines().next().filter(|l| l.contains(" -O2 ")) {
+                flags = command
+                    .split(' ')
+                    .filter(|w| w.starts_with("-m") || w.starts_with("-ffp"))
+                    .map(String::from)
+                    .collect();
+            }
             for (cc, standards) in &compilers {
                 for standard in standards {
                     let mut check = Command::new(cc);

@@ -49,6 +49,8 @@ pub const CAPACITY: u64 = 1 << 30;
 /// Files that a killed process left outside an entry are removed at this age; processes of other machines, which may
 /// use the folder too, cannot be asked.
 const STALE: Duration = Duration::from_secs(3600);
+/// Messages of programs for which a file has no room.
+const FULL: [&str; 3] = ["No space left on device", "Disk quota exceeded", "File too large"];
 /// How often an entry's folder is made again that somebody else removes.
 const ATTEMPTS: usize = 16;
 
@@ -104,6 +106,30 @@ pub fn lacking(source: &str) -> Vec<String> {
     // A user's own `-march=native` does not name the features.
     let wanted = command.filter_map(|word| word.strip_prefix("-m")).filter(|f| !f.starts_with("prefer-vector-width"));
     wanted.filter(|f| !here.contains(f)).map(String::from).collect()
+}
+
+/// The bytes of a note of Python's beside the cache, such as a choice of `girih.autotune`; `None` where there is none that is an
+/// ordinary file, or where others may write.
+pub fn read_note(name: &Path) -> Option<Vec<u8>> {
+    let dir = default_dir()?;
+    secure(&dir).ok()?;
+    read_regular(&dir.join(name)).ok()
+}
+
+/// Keeps a note, which appears whole or not at all. Where it cannot be kept, a warning says so once.
+pub fn keep_note(name: &Path, bytes: &[u8]) {
+    let Some(dir) = default_dir() else { return };
+    let path = dir.join(name);
+    let kept = fs::DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(path.parent().unwrap_or(&dir))
+        .map_err(|e| e.to_string())
+        .and_then(|()| secure(&dir))
+        .and_then(|_| replace(&path, bytes).map_err(|e| e.to_string()));
+    if let Err(why) = kept {
+        tell(&format!("{} cannot be kept: {why}; make room or name another folder in GIRIH_CACHE_DIR", path.display()));
+    }
 }
 
 /// The numbers that `girih cache info` shows.
@@ -395,9 +421,9 @@ impl Cache {
                     let _ = fs::remove_dir_all(dir);
                     Error::Interrupted
                 }
-                // The linker met a full disk; a private folder may lie on another one.
-                error if error.to_string().contains("No space left on device") => {
-                    Error::file(dir, "the compiled kernel cannot be written: No space left on device")
+                // The linker met a full disk, or a user's share of it; a private folder may lie on another one.
+                error if let Some(why) = FULL.into_iter().find(|why| error.to_string().contains(why)) => {
+                    Error::file(dir, format!("the compiled kernel cannot be written: {why}"))
                 }
                 // Perhaps another machine removed the entry meanwhile: an error in the source would recur in a private folder.
                 error if !lock.is_real() => Error::file(dir, error),
@@ -642,31 +668,40 @@ pub fn take_warnings() -> Vec<String> {
 /// Makes the folder, and refuses one in which somebody else could have put an object.
 fn prepare(dir: &Path) -> std::result::Result<(), String> {
     fs::DirBuilder::new().mode(0o700).recursive(true).create(dir).map_err(|e| e.to_string())?;
-    let meta = fs::metadata(dir).map_err(|e| e.to_string())?;
+    let mode = secure(dir)?;
+    let probe = temporary_beside(&dir.join("probe"));
+    if mode & 0o200 == 0 || File::create(&probe).is_err() {
+        return Err("it cannot be written".to_string());
+    }
+    let _ = fs::remove_file(probe);
+    Ok(())
+}
+
+/// The mode of a folder of this user's in which nobody else may write. Somebody who may rename it, or one above it, may put another in
+/// its place; in a folder with the sticky bit, as /tmp, only the owner may rename.
+fn secure(dir: &Path) -> std::result::Result<u32, String> {
+    let real = dir.canonicalize().map_err(|e| e.to_string())?;
+    let meta = fs::metadata(&real).map_err(|e| e.to_string())?;
     // SAFETY: `geteuid` has no preconditions.
     let user = unsafe { libc::geteuid() };
+    let mode = meta.permissions().mode();
     if meta.uid() != user {
         return Err("it belongs to another user".to_string());
     }
-    if meta.permissions().mode() & 0o022 != 0 {
+    if mode & 0o022 != 0 {
         return Err("other users may write in it (`chmod go-w` it)".to_string());
     }
-    // Who may rename it may put another in its place. In a folder with the sticky bit, as /tmp, only its owner may.
-    if let Some(above) = dir.parent()
-        && let Ok(meta) = fs::metadata(above)
-    {
+    // Whoever owns the root folder administers the machine, or the container: in a user's own namespace, that is not user 0.
+    let administrator = fs::metadata("/").map_or(0, |m| m.uid());
+    for above in real.ancestors().skip(1) {
+        let meta = fs::metadata(above).map_err(|e| format!("{}: {e}", above.display()))?;
         let above = above.display();
-        if meta.uid() != user && meta.uid() != 0 {
+        if ![user, 0, administrator].contains(&meta.uid()) {
             return Err(format!("{above} belongs to another user"));
         }
         if meta.permissions().mode() & 0o022 != 0 && meta.permissions().mode() & 0o1000 == 0 {
             return Err(format!("other users may write in {above} (`chmod go-w` it)"));
         }
     }
-    let probe = temporary_beside(&dir.join("probe"));
-    if meta.permissions().mode() & 0o200 == 0 || File::create(&probe).is_err() {
-        return Err("it cannot be written".to_string());
-    }
-    let _ = fs::remove_file(probe);
-    Ok(())
+    Ok(mode)
 }

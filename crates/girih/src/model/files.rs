@@ -15,6 +15,7 @@ use memmap2::{Mmap, UncheckedAdvice};
 
 use super::tensor::bytes_of;
 use crate::error::{Error, Result};
+use crate::system::files::open_named;
 
 struct Shared(Arc<Mmap>);
 
@@ -38,7 +39,10 @@ impl Files {
 
     /// The same, and the file that it maps, to map parts of it another way.
     pub fn open_whole(&mut self, path: &Path) -> std::io::Result<(Bytes, File)> {
-        let mut file = File::open(path)?;
+        self.map(File::open(path)?)
+    }
+
+    fn map(&mut self, mut file: File) -> std::io::Result<(Bytes, File)> {
         let data = file.metadata()?;
         if data.is_dir() {
             return Err(std::io::Error::from(std::io::ErrorKind::IsADirectory));
@@ -108,10 +112,14 @@ impl Files {
         };
         let path = folder.join(name);
         if !open.contains_key(&path) {
-            let mapped = match self.open(&path) {
+            // The model names this file: a pipe would be waited for, and a device may have no end.
+            let mapped = match open_named(&path) {
                 // A link may lead elsewhere.
                 Ok(_) if !within(folder, &path) => Err(format!("its file `{file}` leads out of the model's folder")),
-                Ok(bytes) => Ok(bytes),
+                Ok(opened) => self
+                    .map(opened)
+                    .map(|m| m.0)
+                    .map_err(|e| format!("its file {} cannot be mapped: {e}", path.display())),
                 Err(e) => Err(format!("its file {} cannot be read: {e}", path.display())),
             };
             open.insert(path.clone(), mapped);

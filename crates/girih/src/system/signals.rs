@@ -1,11 +1,12 @@
 //! Interruptions of work: Ctrl-C, and a host that has something else to do.
 //!
-//! * Ctrl-C in the command line: a running launch is told to stop and cleans up; anything else ends with exit code 130. SIGTERM
-//!   and SIGHUP do the same, with 143 and 129.
+//! * Ctrl-C in the command line: a running launch is told to stop and cleans up; anything else ends with exit code 130. The other
+//!   signals that ask a process to end do the same, SIGTERM with 143 and the rest with 128 and their number ([`ENDS`]). A file that
+//!   grows past `ulimit -f` is an error of the write, not a signal.
 //! * The processes that it started, a C compiler above all, do not outlive it: a handler that ends the process at once ends
 //!   those that are [`Registered`] first.
-//! * A host that leaves SIGTERM and SIGHUP as they are, as Python does: while a compiler runs, they end it and remove its files
-//!   before they end the process ([`Compiling`]).
+//! * A host that leaves those as they are, as Python does: while a compiler runs, they end it and remove its files before they end
+//!   the process ([`Compiling`]).
 //! * A host such as Python handles its signals on the thread that launches, which is busy: a call under [`attentive`]
 //!   looks up every now and then, and asks the host, who handles them and says whether to go on.
 
@@ -340,7 +341,7 @@ impl Drop for Cooperative {
     }
 }
 
-/// A compiler of another program runs, and its files lie about: as [`Cooperative`], for SIGTERM and SIGHUP of hosts too.
+/// A compiler of another program runs, and its files lie about: as [`Cooperative`], for the signals [`ENDS`] of hosts too.
 pub(crate) struct Compiling {
     _cooperative: Cooperative,
 }
@@ -349,7 +350,8 @@ pub(crate) struct Compiling {
 static COMPILING: Brief<(usize, Vec<(libc::c_int, libc::sigaction)>)> = Brief::new((0, Vec::new()));
 /// The signal that ends the process when the last has ended.
 static ENDING: AtomicI32 = AtomicI32::new(0);
-const ENDS: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGHUP];
+/// Signals that ask a process to end, beside Ctrl-C: of `kill`, a closed terminal, Ctrl-\, and the limit of `ulimit -t`.
+const ENDS: [libc::c_int; 4] = [libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGXCPU];
 
 impl Compiling {
     pub fn enter() -> Compiling {
@@ -434,13 +436,14 @@ extern "C" fn on_interrupt(signal: libc::c_int) {
     }
 }
 
-/// Makes Ctrl-C (SIGINT), SIGTERM and SIGHUP stop launches in an orderly way. For programs, such as the command line; a library's
-/// host keeps its own handlers unless it calls this. If the program was started with one of them ignored, as shells do with SIGINT
-/// for jobs in the background and `nohup` with SIGHUP, it stays ignored.
+/// Makes Ctrl-C (SIGINT), SIGTERM, SIGHUP, SIGQUIT and SIGXCPU stop launches in an orderly way. For programs, such as the command
+/// line; a library's host keeps its own handlers unless it calls this. If the program was started with one of them ignored, as shells
+/// do with SIGINT for jobs in the background and `nohup` with SIGHUP, it stays ignored. A write past `ulimit -f` becomes an error.
 pub fn install_interrupt_handler() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    for signal in [libc::SIGINT].into_iter().chain(ENDS) {
         if action(signal).sa_sigaction != libc::SIG_IGN {
             handle(signal, on_interrupt as *const () as usize, libc::SA_RESTART);
         }
     }
+    handle(libc::SIGXFSZ, libc::SIG_IGN, 0);
 }

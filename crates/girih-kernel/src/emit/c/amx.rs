@@ -48,7 +48,7 @@ INLINE void tiles_begin(void) {{
 #define tile_add_bf16(sums, a, b) __asm__ volatile("tdpbf16ps %tmm" #b ", %tmm" #a ", %tmm" #sums)
 #define tile_add_u8s8(sums, a, b) __asm__ volatile("tdpbusd %tmm" #b ", %tmm" #a ", %tmm" #sums)
 #else
-static _Thread_local {words} tiles[8][16];
+static __thread {words} tiles[8][16];
 #define tiles_begin() ((void)0)
 #define tiles_end() ((void)0)
 #define tile_load(tile, at, bytes) tile_moved((void *)(at), bytes, tiles[tile], 1)

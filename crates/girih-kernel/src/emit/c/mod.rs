@@ -35,6 +35,9 @@ pub const ABI: u32 = 2;
 
 const HEADER: &str = r#"#include <stdint.h>
 #pragma GCC diagnostic ignored "-Wpsabi"
+#pragma GCC diagnostic ignored "-Wunused-variable"
+#pragma GCC diagnostic ignored "-Wunused-but-set-variable"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 typedef struct girih_ctx girih_ctx;
 struct girih_ctx {

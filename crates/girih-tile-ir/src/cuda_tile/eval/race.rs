@@ -104,15 +104,25 @@ impl Shadow {
         if self.off || self.pages.is_empty() {
             return;
         }
-        let mut at = addr;
         let end = addr.saturating_add(len);
-        while at < end {
-            let stop = (at / PAGE + 1).saturating_mul(PAGE).min(end);
-            if let Some(cells) = self.pages.get_mut(&(at / PAGE)) {
-                let from = (at % PAGE) as usize;
-                cells[from..from + (stop - at) as usize].fill(Cell::default());
+        let forget_in = |page: u64, cells: &mut Vec<Cell>| {
+            let start = page * PAGE;
+            let (from, to) = (addr.max(start) - start, end.min(start.saturating_add(PAGE)) - start);
+            cells[from as usize..to as usize].fill(Cell::default());
+        };
+        // A large region has more pages than have been touched.
+        let pages = addr / PAGE..end.div_ceil(PAGE);
+        if pages.end.saturating_sub(pages.start) > self.pages.len() as u64 {
+            self.pages
+                .iter_mut()
+                .filter(|(page, _)| pages.contains(*page))
+                .for_each(|(&page, cells)| forget_in(page, cells));
+            return;
+        }
+        for page in pages {
+            if let Some(cells) = self.pages.get_mut(&page) {
+                forget_in(page, cells);
             }
-            at = stop;
         }
     }
 
@@ -197,5 +207,34 @@ pub fn sentence(c: &Conflict, first: &str, second: &str) -> String {
             "`{first}` and `{second}` {what} the same byte of memory with no token path between them: correct \
              here, but possibly wrong on a GPU"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two blocks write a byte at `addr`, the second after `len` bytes from `from` on were forgotten.
+    fn races(addr: u64, from: u64, len: u64) -> bool {
+        let mut shadow = Shadow::new(true);
+        for block in 0..2 {
+            let record = shadow.begin(block, 0, 0).unwrap();
+            shadow.touch(Access { record, token: None, write: true }, addr, 1);
+            shadow.forget(from, len);
+        }
+        shadow.conflicts().next().is_some()
+    }
+
+    #[test]
+    fn forgetting_takes_as_long_as_what_was_touched() {
+        // The largest region that addresses allow has 2^52 pages.
+        for at in [0, 1, PAGE - 1, PAGE, 5 * PAGE + 7, 1 << 60] {
+            for (from, len) in [(0, u64::MAX), (at, 1), (at, u64::MAX), (at / PAGE * PAGE, PAGE), (0, at + 1)] {
+                assert!(!races(at, from, len), "{at}: {from} {len}");
+            }
+            for (from, len) in [(at + 1, u64::MAX - at - 1), (0, at), (at, 0), (at + 1, 1)] {
+                assert!(races(at, from, len), "{at}: {from} {len}");
+            }
+        }
     }
 }

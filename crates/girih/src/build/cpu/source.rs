@@ -35,7 +35,7 @@ impl Source {
         let all: Vec<_> = kernels.iter().map(|k| &k.kernel).collect();
         // Kernels come before the headers: a macro of a header could have the name of one of their values.
         let kernels_text = pipeline::emit_library(&all, target).map_err(|d| Error::Program(vec![d]))?;
-        let mut text = format!("// {command}\n{POSIX}{WARNINGS}{kernels_text}");
+        let mut text = format!("// {command}\n{POSIX}{kernels_text}");
         text += &format!("\n#include \"{name}.h\"\n#include <string.h>\n\ntypedef {name}_threads girih_threads;\n");
         text += "#define GIRIH_HELPER static inline __attribute__((unused))\n";
         text += "enum {\n";
@@ -87,9 +87,3 @@ impl Source {
 
 /// Under `-std=c11` headers declare POSIX functions only if the source asks for them.
 const POSIX: &str = "#ifndef _POSIX_C_SOURCE\n#define _POSIX_C_SOURCE 200809L\n#endif\n";
-
-/// Warnings that compilers give for generated code.
-const WARNINGS: &str = "#pragma GCC diagnostic ignored \"-Wunused-variable\"
-#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"
-#pragma GCC diagnostic ignored \"-Wunused-parameter\"
-";
