@@ -3,7 +3,7 @@
     python tests/replay.py target/release/girih [FILE | DIRECTORY | EXPRESSION]...
 
 Files are tile text, ONNX or graphs of PyTorch as JSON; without any, all examples and some models in one line. Programs that a target
-refuses, and files that are no programs, are counted and named with --verbose.
+refuses and other files are counted, and named with --verbose.
 """
 
 import argparse

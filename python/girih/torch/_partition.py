@@ -277,7 +277,7 @@ class Top:
         if key not in self.made:
             parts = self._build(e[1], None), self._build(e[2], None)
             made = self.graph.call_function(FUNCTIONS[e[0]], parts)
-            # Without its value a node is no number to those who look at the graph.
+            # Without its value a node is not a number to those who look at the graph.
             values = (part.meta["val"] if isinstance(part, torch.fx.Node) else part for part in parts)
             made.meta["val"] = FUNCTIONS[e[0]](*values)
             self.made[key] = made

@@ -95,7 +95,7 @@ const FEW_TERMS: i64 = 1 << 16;
 /// The cost of starting a kernel, as the bytes moved meanwhile.
 const START: i64 = 20_000;
 /// The most places at which a value of several operands is computed: their needs can double with each. A value of one operand hands
-/// on as many as it has.
+/// its needs on.
 const MOST_DEMANDS: usize = 12;
 /// The most values that one kernel computes one from the other: emission asks for operands by recursion.
 const DEEPEST: usize = 128;
