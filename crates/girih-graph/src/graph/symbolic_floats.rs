@@ -134,9 +134,8 @@ pub fn integer_bits(elem: Elem) -> Option<u32> {
 /// The conditions under which floats of this type represent all integers on the way; `None` if they never do.
 pub fn exact(all: &[Quotient], elem: Elem, facts: &Facts) -> Option<Vec<Cond>> {
     let bounds = Interval::signed(integer_bits(elem)?);
-    if all.iter().any(|q| q.beside.is_some()) {
-        return None;
-    }
+    // An integer is made of them next, by dropping what follows the point.
+    let all: Vec<Quotient> = all.iter().map(|q| q.within(|most| most.floor.min(most.ceil))).collect::<Option<_>>()?;
     let mut guards = vec![];
     all.iter().flat_map(|q| &q.steps).try_for_each(|ix| between(ix, bounds, facts, &mut guards))?;
     Some(guards)
