@@ -625,10 +625,8 @@ fn weights_are_not_repeated_for_a_batch() {
     assert_eq!(plan.load.len(), 1);
     assert!(loaded.iter().all(|shape| elements(shape) == 35), "{loaded:?}");
     let (xs, ws) = (data(120, 1), data(35, 2));
-    let want: Vec<f64> = (0..24)
-        .flat_map(|row| (0..7).map(move |column| (row, column)))
-        .map(|(row, column)| (0..5).map(|k| f64::from(xs[row * 5 + k]) * f64::from(ws[k * 7 + column]) * 0.5).sum())
-        .collect();
+    let halves: Vec<f64> = xs.iter().map(|x| f64::from(*x) * 0.5).collect();
+    let want = product(&halves, 5, &ws);
     close(&c.run(&[], &[xs, ws]).0[0], &want);
 }
 
@@ -655,26 +653,21 @@ fn an_operand_of_many_products_is_not_repeated() {
             let large: Vec<_> = plan.arrays.values().filter(|a| elements(&a.shape) > k * n).map(|a| &a.shape).collect();
             assert!(large.is_empty(), "{uses} uses: {large:?}");
             if uses == 13 {
-                let inputs: Vec<Vec<f32>> = [(m * k) as usize]
-                    .into_iter()
-                    .chain(vec![(k * n) as usize; uses])
-                    .enumerate()
-                    .map(|(at, len)| data(len, 70 + at as u64))
-                    .collect();
-                let of = |x: f32| if computed { f64::from(x).tanh() } else { f64::from(x) };
-                let want: Vec<f64> = (0..(m * n) as usize)
-                    .map(|at| (at / n as usize, at % n as usize))
-                    .map(|(row, column)| {
-                        let term = |t: usize| {
-                            of(inputs[0][row * k as usize + t]) * f64::from(inputs[13][t * n as usize + column])
-                        };
-                        (0..k as usize).map(term).sum()
-                    })
-                    .collect();
-                close(&c.run(&[], &inputs).0[12], &want);
+                let sizes = std::iter::once(m * k).chain(std::iter::repeat_n(k * n, uses));
+                let inputs: Vec<_> = sizes.enumerate().map(|(at, len)| data(len as usize, 70 + at as u64)).collect();
+                let of = |x: &f32| if computed { f64::from(*x).tanh() } else { f64::from(*x) };
+                let left: Vec<f64> = inputs[0].iter().map(of).collect();
+                close(&c.run(&[], &inputs).0[12], &product(&left, k as usize, &inputs[13]));
             }
         }
     }
+}
+
+/// A matrix of rows of `k` elements times one of `k` rows.
+fn product(left: &[f64], k: usize, right: &[f32]) -> Vec<f64> {
+    let n = right.len() / k;
+    let element = |row: &[f64], j: usize| row.iter().enumerate().map(|(t, x)| x * f64::from(right[t * n + j])).sum();
+    left.chunks(k).flat_map(|row| (0..n).map(move |j| element(row, j))).collect()
 }
 
 /// Weights of 8 bits are made floats where a product needs them; where that is little memory, and where it is none, at load.

@@ -2,7 +2,7 @@
 //!
 //! Facts of hardware (the bytes of a box, the lanes of a warp) stand with the target, and limits of a step beside the step. The line
 //! above a number says what it counts, and the measurement that chose it where there is one; the others were reasoned.
-//! `girih rules NAME` prints those of a policy, and [`named!`] names one in a reason.
+//! `girih rules NAME` prints those of a policy, and `named!` names one in a reason.
 
 /// One of these numbers.
 pub struct Heuristic {
@@ -33,12 +33,12 @@ macro_rules! heuristics {
 }
 
 /// A number as a reason names it: `16 (LEAST_ROWS)`.
-#[macro_export]
 macro_rules! named {
     ($name:ident) => {
         format_args!("{} ({})", $name, stringify!($name))
     };
 }
+pub(crate) use named;
 
 heuristics! {
     blockify {

@@ -6,11 +6,11 @@ use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
-use crate::named;
 use crate::tile::Context;
 use crate::tile::contraction::{Nest, nest_at};
 use crate::tile::edit::{self, Visit, new_axis};
 use crate::tile::heuristics::chunk_matmul_k::SHORTEST;
+use crate::tile::heuristics::named;
 use crate::tile::rules::site_of;
 use crate::tile::target::MemoryKind;
 

@@ -3,9 +3,9 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
-use crate::named;
 use crate::tile::Context;
 use crate::tile::heuristics::mark_unroll::MOST_STATEMENTS;
+use crate::tile::heuristics::named;
 use crate::tile::primitives::{self, Step, unroll};
 use crate::tile::rules::axis_site;
 

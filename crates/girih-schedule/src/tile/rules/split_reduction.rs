@@ -7,11 +7,11 @@ use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step};
 use crate::loops::walk;
-use crate::named;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::named;
 use crate::tile::heuristics::split_reduction::{
     BLOCKS, BLOCKS_OF_CORES, SECOND, SHORTEST, SHORTEST_COLUMN, SHORTEST_OF_CORES,
 };

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
-use crate::named;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
 use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::heuristics::named;
 use crate::tile::heuristics::transpose::{MOST, MOST_SQUARES};
 use crate::tile::rules::axis_site;
 

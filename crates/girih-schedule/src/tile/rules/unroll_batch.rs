@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
-use crate::named;
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::named;
 use crate::tile::heuristics::unroll_batch::MOST;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
