@@ -254,6 +254,7 @@ impl Cache {
 
     /// The same cache holding at most about `bytes`.
     pub fn with_capacity(mut self, bytes: u64) -> Cache {
+        self.room = Mutex::default();
         self.capacity = bytes;
         self
     }
