@@ -33,7 +33,7 @@ def until():
 
 def default_signals():
     """Restores the signals that whoever runs tests in the background ignores."""
-    for number in (signal.SIGINT, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
 
 

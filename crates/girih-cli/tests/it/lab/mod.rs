@@ -150,14 +150,15 @@ impl Drop for Lab {
     }
 }
 
-/// Prepares a process of a test: it can be interrupted, though the tests may run where SIGINT and SIGHUP are ignored, and it ends with
-/// the thread that started it.
+/// Prepares a process of a test: it can be interrupted, though the tests may run where SIGINT, SIGHUP and SIGQUIT are ignored, and it
+/// ends with the thread that started it.
 fn alone(command: &mut Command) {
     let prepare = || {
         // SAFETY: these calls may be made between fork and exec.
         unsafe {
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            for signal in [libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
             #[cfg(target_os = "linux")]
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         }
