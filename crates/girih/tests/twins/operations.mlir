@@ -95,6 +95,7 @@ cuda_tile.module @operations {
     %c_minus_1 = constant <i32: -1> : tile<64xi32>
     %c_minus_inf = constant <f32: 0xFF800000> : tile<f32>
     %c_inf = constant <f32: 0x7F800000> : tile<f32>
+    %scratch = alloca num_elem = 64, alignment = 64 : tile<ptr<f32>>
     %i = iota : tile<64xi32>
     %0 = reshape %x : tile<ptr<f32>> -> tile<1xptr<f32>>
     %1 = broadcast %0 : tile<1xptr<f32>> -> tile<64xptr<f32>>
@@ -692,1754 +693,1783 @@ cuda_tile.module @operations {
     %539 = broadcast %538 : tile<1xi32> -> tile<64xi32>
     %540 = remi %n, %539 signed : tile<64xi32>
     %541 = reshape %540 : tile<64xi32> -> tile<8x8xi32>
-    %542 = reshape %square : tile<8x8xf32> -> tile<8x1x8xf32>
-    %543 = reshape %541 : tile<8x8xi32> -> tile<8x8x1xi32>
-    %544 = iota : tile<8xi32>
-    %545 = reshape %544 : tile<8xi32> -> tile<1x1x8xi32>
-    %546 = broadcast %543 : tile<8x8x1xi32> -> tile<8x8x8xi32>
-    %547 = broadcast %545 : tile<1x1x8xi32> -> tile<8x8x8xi32>
-    %548 = cmpi equal %546, %547, signed : tile<8x8x8xi32> -> tile<8x8x8xi1>
-    %549 = reshape %c_0_0 : tile<f32> -> tile<1x1x1xf32>
-    %550 = broadcast %549 : tile<1x1x1xf32> -> tile<8x1x8xf32>
-    %551 = broadcast %542 : tile<8x1x8xf32> -> tile<8x8x8xf32>
-    %552 = broadcast %550 : tile<8x1x8xf32> -> tile<8x8x8xf32>
-    %553 = select %548, %551, %552 : tile<8x8x8xi1>, tile<8x8x8xf32>
-    %554 = reduce %553 dim=2 identities=[0.0 : f32] : tile<8x8x8xf32> -> tile<8x8xf32>
-        (%x_5: tile<f32>, %acc_4: tile<f32>) {
-      %555 = addf %x_5, %acc_4 : tile<f32>
-      yield %555 : tile<f32>
-    }
-    %result_38 = reshape %554 : tile<8x8xf32> -> tile<64xf32>
-    %556 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %557 = broadcast %556 : tile<1xi32> -> tile<64xi32>
-    %558 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %559 = broadcast %558 : tile<1xi32> -> tile<64xi32>
-    %560 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %561 = broadcast %560 : tile<1xi32> -> tile<64xi32>
-    %562 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %563 = broadcast %562 : tile<1xi32> -> tile<64xi32>
-    %564 = mulhii %559, %563 : tile<64xi32>
-    %565 = xori %564, %557 : tile<64xi32>
-    %566 = reshape %c_7 : tile<i32> -> tile<1xi32>
-    %567 = broadcast %566 : tile<1xi32> -> tile<64xi32>
-    %568 = xori %565, %567 : tile<64xi32>
-    %569 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %570 = broadcast %569 : tile<1xi32> -> tile<64xi32>
-    %571 = muli %559, %570 : tile<64xi32>
-    %572 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %573 = broadcast %572 : tile<1xi32> -> tile<64xi32>
-    %574 = mulhii %i, %573 : tile<64xi32>
-    %575 = xori %574, %561 : tile<64xi32>
-    %576 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %577 = broadcast %576 : tile<1xi32> -> tile<64xi32>
-    %578 = xori %575, %577 : tile<64xi32>
-    %579 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %580 = broadcast %579 : tile<1xi32> -> tile<64xi32>
-    %581 = muli %i, %580 : tile<64xi32>
-    %582 = addi %c_7, %c_2654435769 : tile<i32>
-    %583 = addi %c_0_2, %c_3144134277 : tile<i32>
-    %584 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %585 = broadcast %584 : tile<1xi32> -> tile<64xi32>
-    %586 = mulhii %578, %585 : tile<64xi32>
-    %587 = xori %586, %571 : tile<64xi32>
-    %588 = reshape %582 : tile<i32> -> tile<1xi32>
-    %589 = broadcast %588 : tile<1xi32> -> tile<64xi32>
-    %590 = xori %587, %589 : tile<64xi32>
+    %542 = iota : tile<8xi32>
+    %543 = reshape %542 : tile<8xi32> -> tile<1x8xi32>
+    %544 = reshape %c_1 : tile<i32> -> tile<1x1xi32>
+    %545 = broadcast %544 : tile<1x1xi32> -> tile<1x8xi32>
+    %546 = muli %543, %545 : tile<1x8xi32>
+    %547 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
+    %548 = broadcast %547 : tile<1x1xi32> -> tile<1x8xi32>
+    %549 = addi %548, %546 : tile<1x8xi32>
+    %550 = iota : tile<8xi32>
+    %551 = reshape %550 : tile<8xi32> -> tile<8x1xi32>
+    %552 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
+    %553 = broadcast %552 : tile<1x1xi32> -> tile<8x1xi32>
+    %554 = muli %551, %553 : tile<8x1xi32>
+    %555 = broadcast %549 : tile<1x8xi32> -> tile<8x8xi32>
+    %556 = broadcast %554 : tile<8x1xi32> -> tile<8x8xi32>
+    %557 = addi %555, %556 : tile<8x8xi32>
+    %558 = reshape %scratch : tile<ptr<f32>> -> tile<1x1xptr<f32>>
+    %559 = broadcast %558 : tile<1x1xptr<f32>> -> tile<8x8xptr<f32>>
+    %560 = offset %559, %557 : tile<8x8xptr<f32>>, tile<8x8xi32> -> tile<8x8xptr<f32>>
+    %joined = join_tokens %read, %read_1, %read_2 : token
+    %wrote = store_ptr_tko weak %560, %square token = %joined
+        : tile<8x8xptr<f32>>, tile<8x8xf32> -> token
+    %561 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
+    %562 = broadcast %561 : tile<1x1xi32> -> tile<8x8xi32>
+    %563 = cmpi greater_than_or_equal %541, %562, signed : tile<8x8xi32> -> tile<8x8xi1>
+    %564 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
+    %565 = broadcast %564 : tile<1x1xi32> -> tile<8x8xi32>
+    %566 = cmpi less_than %541, %565, signed : tile<8x8xi32> -> tile<8x8xi1>
+    %567 = andi %563, %566 : tile<8x8xi1>
+    %568 = reshape %c_1 : tile<i32> -> tile<1x1xi32>
+    %569 = broadcast %568 : tile<1x1xi32> -> tile<8x8xi32>
+    %570 = muli %541, %569 : tile<8x8xi32>
+    %571 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
+    %572 = broadcast %571 : tile<1x1xi32> -> tile<8x8xi32>
+    %573 = addi %572, %570 : tile<8x8xi32>
+    %574 = iota : tile<8xi32>
+    %575 = reshape %574 : tile<8xi32> -> tile<8x1xi32>
+    %576 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
+    %577 = broadcast %576 : tile<1x1xi32> -> tile<8x1xi32>
+    %578 = muli %575, %577 : tile<8x1xi32>
+    %579 = broadcast %578 : tile<8x1xi32> -> tile<8x8xi32>
+    %580 = addi %573, %579 : tile<8x8xi32>
+    %581 = reshape %scratch : tile<ptr<f32>> -> tile<1x1xptr<f32>>
+    %582 = broadcast %581 : tile<1x1xptr<f32>> -> tile<8x8xptr<f32>>
+    %583 = offset %582, %580 : tile<8x8xptr<f32>>, tile<8x8xi32> -> tile<8x8xptr<f32>>
+    %584, %read_3 = load_ptr_tko weak %583, %567, %c_0_1 token = %wrote
+        : tile<8x8xptr<f32>>, tile<8x8xi1>, tile<8x8xf32> -> tile<8x8xf32>, token
+    %result_38 = reshape %584 : tile<8x8xf32> -> tile<64xf32>
+    %585 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %586 = broadcast %585 : tile<1xi32> -> tile<64xi32>
+    %587 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %588 = broadcast %587 : tile<1xi32> -> tile<64xi32>
+    %589 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %590 = broadcast %589 : tile<1xi32> -> tile<64xi32>
     %591 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %592 = broadcast %591 : tile<1xi32> -> tile<64xi32>
-    %593 = muli %578, %592 : tile<64xi32>
-    %594 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %595 = broadcast %594 : tile<1xi32> -> tile<64xi32>
-    %596 = mulhii %568, %595 : tile<64xi32>
-    %597 = xori %596, %581 : tile<64xi32>
-    %598 = reshape %583 : tile<i32> -> tile<1xi32>
+    %593 = mulhii %588, %592 : tile<64xi32>
+    %594 = xori %593, %586 : tile<64xi32>
+    %595 = reshape %c_7 : tile<i32> -> tile<1xi32>
+    %596 = broadcast %595 : tile<1xi32> -> tile<64xi32>
+    %597 = xori %594, %596 : tile<64xi32>
+    %598 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %599 = broadcast %598 : tile<1xi32> -> tile<64xi32>
-    %600 = xori %597, %599 : tile<64xi32>
+    %600 = muli %588, %599 : tile<64xi32>
     %601 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %602 = broadcast %601 : tile<1xi32> -> tile<64xi32>
-    %603 = muli %568, %602 : tile<64xi32>
-    %604 = addi %582, %c_2654435769 : tile<i32>
-    %605 = addi %583, %c_3144134277 : tile<i32>
-    %606 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %607 = broadcast %606 : tile<1xi32> -> tile<64xi32>
-    %608 = mulhii %600, %607 : tile<64xi32>
-    %609 = xori %608, %593 : tile<64xi32>
-    %610 = reshape %604 : tile<i32> -> tile<1xi32>
-    %611 = broadcast %610 : tile<1xi32> -> tile<64xi32>
-    %612 = xori %609, %611 : tile<64xi32>
+    %603 = mulhii %i, %602 : tile<64xi32>
+    %604 = xori %603, %590 : tile<64xi32>
+    %605 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %606 = broadcast %605 : tile<1xi32> -> tile<64xi32>
+    %607 = xori %604, %606 : tile<64xi32>
+    %608 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %609 = broadcast %608 : tile<1xi32> -> tile<64xi32>
+    %610 = muli %i, %609 : tile<64xi32>
+    %611 = addi %c_7, %c_2654435769 : tile<i32>
+    %612 = addi %c_0_2, %c_3144134277 : tile<i32>
     %613 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %614 = broadcast %613 : tile<1xi32> -> tile<64xi32>
-    %615 = muli %600, %614 : tile<64xi32>
-    %616 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %617 = broadcast %616 : tile<1xi32> -> tile<64xi32>
-    %618 = mulhii %590, %617 : tile<64xi32>
-    %619 = xori %618, %603 : tile<64xi32>
-    %620 = reshape %605 : tile<i32> -> tile<1xi32>
+    %615 = mulhii %607, %614 : tile<64xi32>
+    %616 = xori %615, %600 : tile<64xi32>
+    %617 = reshape %611 : tile<i32> -> tile<1xi32>
+    %618 = broadcast %617 : tile<1xi32> -> tile<64xi32>
+    %619 = xori %616, %618 : tile<64xi32>
+    %620 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %621 = broadcast %620 : tile<1xi32> -> tile<64xi32>
-    %622 = xori %619, %621 : tile<64xi32>
+    %622 = muli %607, %621 : tile<64xi32>
     %623 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %624 = broadcast %623 : tile<1xi32> -> tile<64xi32>
-    %625 = muli %590, %624 : tile<64xi32>
-    %626 = addi %604, %c_2654435769 : tile<i32>
-    %627 = addi %605, %c_3144134277 : tile<i32>
-    %628 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %629 = broadcast %628 : tile<1xi32> -> tile<64xi32>
-    %630 = mulhii %622, %629 : tile<64xi32>
-    %631 = xori %630, %615 : tile<64xi32>
-    %632 = reshape %626 : tile<i32> -> tile<1xi32>
-    %633 = broadcast %632 : tile<1xi32> -> tile<64xi32>
-    %634 = xori %631, %633 : tile<64xi32>
+    %625 = mulhii %597, %624 : tile<64xi32>
+    %626 = xori %625, %610 : tile<64xi32>
+    %627 = reshape %612 : tile<i32> -> tile<1xi32>
+    %628 = broadcast %627 : tile<1xi32> -> tile<64xi32>
+    %629 = xori %626, %628 : tile<64xi32>
+    %630 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %631 = broadcast %630 : tile<1xi32> -> tile<64xi32>
+    %632 = muli %597, %631 : tile<64xi32>
+    %633 = addi %611, %c_2654435769 : tile<i32>
+    %634 = addi %612, %c_3144134277 : tile<i32>
     %635 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %636 = broadcast %635 : tile<1xi32> -> tile<64xi32>
-    %637 = muli %622, %636 : tile<64xi32>
-    %638 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %639 = broadcast %638 : tile<1xi32> -> tile<64xi32>
-    %640 = mulhii %612, %639 : tile<64xi32>
-    %641 = xori %640, %625 : tile<64xi32>
-    %642 = reshape %627 : tile<i32> -> tile<1xi32>
+    %637 = mulhii %629, %636 : tile<64xi32>
+    %638 = xori %637, %622 : tile<64xi32>
+    %639 = reshape %633 : tile<i32> -> tile<1xi32>
+    %640 = broadcast %639 : tile<1xi32> -> tile<64xi32>
+    %641 = xori %638, %640 : tile<64xi32>
+    %642 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %643 = broadcast %642 : tile<1xi32> -> tile<64xi32>
-    %644 = xori %641, %643 : tile<64xi32>
+    %644 = muli %629, %643 : tile<64xi32>
     %645 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %646 = broadcast %645 : tile<1xi32> -> tile<64xi32>
-    %647 = muli %612, %646 : tile<64xi32>
-    %648 = addi %626, %c_2654435769 : tile<i32>
-    %649 = addi %627, %c_3144134277 : tile<i32>
-    %650 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %651 = broadcast %650 : tile<1xi32> -> tile<64xi32>
-    %652 = mulhii %644, %651 : tile<64xi32>
-    %653 = xori %652, %637 : tile<64xi32>
-    %654 = reshape %648 : tile<i32> -> tile<1xi32>
-    %655 = broadcast %654 : tile<1xi32> -> tile<64xi32>
-    %656 = xori %653, %655 : tile<64xi32>
+    %647 = mulhii %619, %646 : tile<64xi32>
+    %648 = xori %647, %632 : tile<64xi32>
+    %649 = reshape %634 : tile<i32> -> tile<1xi32>
+    %650 = broadcast %649 : tile<1xi32> -> tile<64xi32>
+    %651 = xori %648, %650 : tile<64xi32>
+    %652 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %653 = broadcast %652 : tile<1xi32> -> tile<64xi32>
+    %654 = muli %619, %653 : tile<64xi32>
+    %655 = addi %633, %c_2654435769 : tile<i32>
+    %656 = addi %634, %c_3144134277 : tile<i32>
     %657 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %658 = broadcast %657 : tile<1xi32> -> tile<64xi32>
-    %659 = muli %644, %658 : tile<64xi32>
-    %660 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %661 = broadcast %660 : tile<1xi32> -> tile<64xi32>
-    %662 = mulhii %634, %661 : tile<64xi32>
-    %663 = xori %662, %647 : tile<64xi32>
-    %664 = reshape %649 : tile<i32> -> tile<1xi32>
+    %659 = mulhii %651, %658 : tile<64xi32>
+    %660 = xori %659, %644 : tile<64xi32>
+    %661 = reshape %655 : tile<i32> -> tile<1xi32>
+    %662 = broadcast %661 : tile<1xi32> -> tile<64xi32>
+    %663 = xori %660, %662 : tile<64xi32>
+    %664 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %665 = broadcast %664 : tile<1xi32> -> tile<64xi32>
-    %666 = xori %663, %665 : tile<64xi32>
+    %666 = muli %651, %665 : tile<64xi32>
     %667 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %668 = broadcast %667 : tile<1xi32> -> tile<64xi32>
-    %669 = muli %634, %668 : tile<64xi32>
-    %670 = addi %648, %c_2654435769 : tile<i32>
-    %671 = addi %649, %c_3144134277 : tile<i32>
-    %672 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %673 = broadcast %672 : tile<1xi32> -> tile<64xi32>
-    %674 = mulhii %666, %673 : tile<64xi32>
-    %675 = xori %674, %659 : tile<64xi32>
-    %676 = reshape %670 : tile<i32> -> tile<1xi32>
-    %677 = broadcast %676 : tile<1xi32> -> tile<64xi32>
-    %678 = xori %675, %677 : tile<64xi32>
+    %669 = mulhii %641, %668 : tile<64xi32>
+    %670 = xori %669, %654 : tile<64xi32>
+    %671 = reshape %656 : tile<i32> -> tile<1xi32>
+    %672 = broadcast %671 : tile<1xi32> -> tile<64xi32>
+    %673 = xori %670, %672 : tile<64xi32>
+    %674 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %675 = broadcast %674 : tile<1xi32> -> tile<64xi32>
+    %676 = muli %641, %675 : tile<64xi32>
+    %677 = addi %655, %c_2654435769 : tile<i32>
+    %678 = addi %656, %c_3144134277 : tile<i32>
     %679 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %680 = broadcast %679 : tile<1xi32> -> tile<64xi32>
-    %681 = muli %666, %680 : tile<64xi32>
-    %682 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %683 = broadcast %682 : tile<1xi32> -> tile<64xi32>
-    %684 = mulhii %656, %683 : tile<64xi32>
-    %685 = xori %684, %669 : tile<64xi32>
-    %686 = reshape %671 : tile<i32> -> tile<1xi32>
+    %681 = mulhii %673, %680 : tile<64xi32>
+    %682 = xori %681, %666 : tile<64xi32>
+    %683 = reshape %677 : tile<i32> -> tile<1xi32>
+    %684 = broadcast %683 : tile<1xi32> -> tile<64xi32>
+    %685 = xori %682, %684 : tile<64xi32>
+    %686 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %687 = broadcast %686 : tile<1xi32> -> tile<64xi32>
-    %688 = xori %685, %687 : tile<64xi32>
+    %688 = muli %673, %687 : tile<64xi32>
     %689 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %690 = broadcast %689 : tile<1xi32> -> tile<64xi32>
-    %691 = muli %656, %690 : tile<64xi32>
-    %692 = addi %670, %c_2654435769 : tile<i32>
-    %693 = addi %671, %c_3144134277 : tile<i32>
-    %694 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %695 = broadcast %694 : tile<1xi32> -> tile<64xi32>
-    %696 = mulhii %688, %695 : tile<64xi32>
-    %697 = xori %696, %681 : tile<64xi32>
-    %698 = reshape %692 : tile<i32> -> tile<1xi32>
-    %699 = broadcast %698 : tile<1xi32> -> tile<64xi32>
-    %700 = xori %697, %699 : tile<64xi32>
+    %691 = mulhii %663, %690 : tile<64xi32>
+    %692 = xori %691, %676 : tile<64xi32>
+    %693 = reshape %678 : tile<i32> -> tile<1xi32>
+    %694 = broadcast %693 : tile<1xi32> -> tile<64xi32>
+    %695 = xori %692, %694 : tile<64xi32>
+    %696 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %697 = broadcast %696 : tile<1xi32> -> tile<64xi32>
+    %698 = muli %663, %697 : tile<64xi32>
+    %699 = addi %677, %c_2654435769 : tile<i32>
+    %700 = addi %678, %c_3144134277 : tile<i32>
     %701 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %702 = broadcast %701 : tile<1xi32> -> tile<64xi32>
-    %703 = muli %688, %702 : tile<64xi32>
-    %704 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %705 = broadcast %704 : tile<1xi32> -> tile<64xi32>
-    %706 = mulhii %678, %705 : tile<64xi32>
-    %707 = xori %706, %691 : tile<64xi32>
-    %708 = reshape %693 : tile<i32> -> tile<1xi32>
+    %703 = mulhii %695, %702 : tile<64xi32>
+    %704 = xori %703, %688 : tile<64xi32>
+    %705 = reshape %699 : tile<i32> -> tile<1xi32>
+    %706 = broadcast %705 : tile<1xi32> -> tile<64xi32>
+    %707 = xori %704, %706 : tile<64xi32>
+    %708 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %709 = broadcast %708 : tile<1xi32> -> tile<64xi32>
-    %710 = xori %707, %709 : tile<64xi32>
+    %710 = muli %695, %709 : tile<64xi32>
     %711 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %712 = broadcast %711 : tile<1xi32> -> tile<64xi32>
-    %713 = muli %678, %712 : tile<64xi32>
-    %714 = addi %692, %c_2654435769 : tile<i32>
-    %715 = addi %693, %c_3144134277 : tile<i32>
-    %716 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %717 = broadcast %716 : tile<1xi32> -> tile<64xi32>
-    %718 = mulhii %710, %717 : tile<64xi32>
-    %719 = xori %718, %703 : tile<64xi32>
-    %720 = reshape %714 : tile<i32> -> tile<1xi32>
-    %721 = broadcast %720 : tile<1xi32> -> tile<64xi32>
-    %722 = xori %719, %721 : tile<64xi32>
-    %723 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %713 = mulhii %685, %712 : tile<64xi32>
+    %714 = xori %713, %698 : tile<64xi32>
+    %715 = reshape %700 : tile<i32> -> tile<1xi32>
+    %716 = broadcast %715 : tile<1xi32> -> tile<64xi32>
+    %717 = xori %714, %716 : tile<64xi32>
+    %718 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %719 = broadcast %718 : tile<1xi32> -> tile<64xi32>
+    %720 = muli %685, %719 : tile<64xi32>
+    %721 = addi %699, %c_2654435769 : tile<i32>
+    %722 = addi %700, %c_3144134277 : tile<i32>
+    %723 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %724 = broadcast %723 : tile<1xi32> -> tile<64xi32>
-    %725 = mulhii %700, %724 : tile<64xi32>
-    %726 = xori %725, %713 : tile<64xi32>
-    %727 = reshape %715 : tile<i32> -> tile<1xi32>
+    %725 = mulhii %717, %724 : tile<64xi32>
+    %726 = xori %725, %710 : tile<64xi32>
+    %727 = reshape %721 : tile<i32> -> tile<1xi32>
     %728 = broadcast %727 : tile<1xi32> -> tile<64xi32>
     %729 = xori %726, %728 : tile<64xi32>
-    %730 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %730 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %731 = broadcast %730 : tile<1xi32> -> tile<64xi32>
-    %732 = muli %700, %731 : tile<64xi32>
-    %733 = addi %714, %c_2654435769 : tile<i32>
-    %734 = addi %715, %c_3144134277 : tile<i32>
-    %735 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %736 = broadcast %735 : tile<1xi32> -> tile<64xi32>
-    %737 = muli %729, %736 : tile<64xi32>
-    %738 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %739 = broadcast %738 : tile<1xi32> -> tile<64xi32>
-    %740 = mulhii %722, %739 : tile<64xi32>
-    %741 = xori %740, %732 : tile<64xi32>
-    %742 = reshape %734 : tile<i32> -> tile<1xi32>
-    %743 = broadcast %742 : tile<1xi32> -> tile<64xi32>
-    %744 = xori %741, %743 : tile<64xi32>
-    %745 = addi %733, %c_2654435769 : tile<i32>
-    %746 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %747 = broadcast %746 : tile<1xi32> -> tile<64xi32>
-    %748 = mulhii %744, %747 : tile<64xi32>
-    %749 = xori %748, %737 : tile<64xi32>
-    %750 = reshape %745 : tile<i32> -> tile<1xi32>
-    %751 = broadcast %750 : tile<1xi32> -> tile<64xi32>
-    %752 = xori %749, %751 : tile<64xi32>
-    %753 = reshape %c_0 : tile<i32> -> tile<1xi32>
-    %754 = broadcast %753 : tile<1xi32> -> tile<64xi32>
-    %755 = cmpi less_than %752, %754, signed : tile<64xi32> -> tile<64xi1>
-    %756 = negi %752 : tile<64xi32>
-    %757 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %758 = broadcast %757 : tile<1xi32> -> tile<64xi32>
-    %759 = subi %756, %758 : tile<64xi32>
-    %760 = select %755, %759, %752 : tile<64xi1>, tile<64xi32>
-    %761 = itof %760 signed : tile<64xi32> -> tile<64xf32>
-    %762 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
-    %763 = broadcast %762 : tile<1xf32> -> tile<64xf32>
-    %result_39 = mulf %761, %763 : tile<64xf32>
-    %764 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %732 = muli %717, %731 : tile<64xi32>
+    %733 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %734 = broadcast %733 : tile<1xi32> -> tile<64xi32>
+    %735 = mulhii %707, %734 : tile<64xi32>
+    %736 = xori %735, %720 : tile<64xi32>
+    %737 = reshape %722 : tile<i32> -> tile<1xi32>
+    %738 = broadcast %737 : tile<1xi32> -> tile<64xi32>
+    %739 = xori %736, %738 : tile<64xi32>
+    %740 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %741 = broadcast %740 : tile<1xi32> -> tile<64xi32>
+    %742 = muli %707, %741 : tile<64xi32>
+    %743 = addi %721, %c_2654435769 : tile<i32>
+    %744 = addi %722, %c_3144134277 : tile<i32>
+    %745 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %746 = broadcast %745 : tile<1xi32> -> tile<64xi32>
+    %747 = mulhii %739, %746 : tile<64xi32>
+    %748 = xori %747, %732 : tile<64xi32>
+    %749 = reshape %743 : tile<i32> -> tile<1xi32>
+    %750 = broadcast %749 : tile<1xi32> -> tile<64xi32>
+    %751 = xori %748, %750 : tile<64xi32>
+    %752 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %753 = broadcast %752 : tile<1xi32> -> tile<64xi32>
+    %754 = mulhii %729, %753 : tile<64xi32>
+    %755 = xori %754, %742 : tile<64xi32>
+    %756 = reshape %744 : tile<i32> -> tile<1xi32>
+    %757 = broadcast %756 : tile<1xi32> -> tile<64xi32>
+    %758 = xori %755, %757 : tile<64xi32>
+    %759 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %760 = broadcast %759 : tile<1xi32> -> tile<64xi32>
+    %761 = muli %729, %760 : tile<64xi32>
+    %762 = addi %743, %c_2654435769 : tile<i32>
+    %763 = addi %744, %c_3144134277 : tile<i32>
+    %764 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %765 = broadcast %764 : tile<1xi32> -> tile<64xi32>
-    %766 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %767 = broadcast %766 : tile<1xi32> -> tile<64xi32>
-    %768 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %769 = broadcast %768 : tile<1xi32> -> tile<64xi32>
-    %770 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %771 = broadcast %770 : tile<1xi32> -> tile<64xi32>
-    %772 = mulhii %767, %771 : tile<64xi32>
-    %773 = xori %772, %765 : tile<64xi32>
-    %774 = reshape %c_7 : tile<i32> -> tile<1xi32>
-    %775 = broadcast %774 : tile<1xi32> -> tile<64xi32>
-    %776 = xori %773, %775 : tile<64xi32>
-    %777 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %778 = broadcast %777 : tile<1xi32> -> tile<64xi32>
-    %779 = muli %767, %778 : tile<64xi32>
-    %780 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %781 = broadcast %780 : tile<1xi32> -> tile<64xi32>
-    %782 = mulhii %i, %781 : tile<64xi32>
-    %783 = xori %782, %769 : tile<64xi32>
-    %784 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %785 = broadcast %784 : tile<1xi32> -> tile<64xi32>
-    %786 = xori %783, %785 : tile<64xi32>
-    %787 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %788 = broadcast %787 : tile<1xi32> -> tile<64xi32>
-    %789 = muli %i, %788 : tile<64xi32>
-    %790 = addi %c_7, %c_2654435769 : tile<i32>
-    %791 = addi %c_0_2, %c_3144134277 : tile<i32>
-    %792 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %793 = broadcast %792 : tile<1xi32> -> tile<64xi32>
-    %794 = mulhii %786, %793 : tile<64xi32>
-    %795 = xori %794, %779 : tile<64xi32>
-    %796 = reshape %790 : tile<i32> -> tile<1xi32>
-    %797 = broadcast %796 : tile<1xi32> -> tile<64xi32>
-    %798 = xori %795, %797 : tile<64xi32>
+    %766 = muli %758, %765 : tile<64xi32>
+    %767 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %768 = broadcast %767 : tile<1xi32> -> tile<64xi32>
+    %769 = mulhii %751, %768 : tile<64xi32>
+    %770 = xori %769, %761 : tile<64xi32>
+    %771 = reshape %763 : tile<i32> -> tile<1xi32>
+    %772 = broadcast %771 : tile<1xi32> -> tile<64xi32>
+    %773 = xori %770, %772 : tile<64xi32>
+    %774 = addi %762, %c_2654435769 : tile<i32>
+    %775 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %776 = broadcast %775 : tile<1xi32> -> tile<64xi32>
+    %777 = mulhii %773, %776 : tile<64xi32>
+    %778 = xori %777, %766 : tile<64xi32>
+    %779 = reshape %774 : tile<i32> -> tile<1xi32>
+    %780 = broadcast %779 : tile<1xi32> -> tile<64xi32>
+    %781 = xori %778, %780 : tile<64xi32>
+    %782 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %783 = broadcast %782 : tile<1xi32> -> tile<64xi32>
+    %784 = cmpi less_than %781, %783, signed : tile<64xi32> -> tile<64xi1>
+    %785 = negi %781 : tile<64xi32>
+    %786 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %787 = broadcast %786 : tile<1xi32> -> tile<64xi32>
+    %788 = subi %785, %787 : tile<64xi32>
+    %789 = select %784, %788, %781 : tile<64xi1>, tile<64xi32>
+    %790 = itof %789 signed : tile<64xi32> -> tile<64xf32>
+    %791 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
+    %792 = broadcast %791 : tile<1xf32> -> tile<64xf32>
+    %result_39 = mulf %790, %792 : tile<64xf32>
+    %793 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %794 = broadcast %793 : tile<1xi32> -> tile<64xi32>
+    %795 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %796 = broadcast %795 : tile<1xi32> -> tile<64xi32>
+    %797 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %798 = broadcast %797 : tile<1xi32> -> tile<64xi32>
     %799 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %800 = broadcast %799 : tile<1xi32> -> tile<64xi32>
-    %801 = muli %786, %800 : tile<64xi32>
-    %802 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %803 = broadcast %802 : tile<1xi32> -> tile<64xi32>
-    %804 = mulhii %776, %803 : tile<64xi32>
-    %805 = xori %804, %789 : tile<64xi32>
-    %806 = reshape %791 : tile<i32> -> tile<1xi32>
+    %801 = mulhii %796, %800 : tile<64xi32>
+    %802 = xori %801, %794 : tile<64xi32>
+    %803 = reshape %c_7 : tile<i32> -> tile<1xi32>
+    %804 = broadcast %803 : tile<1xi32> -> tile<64xi32>
+    %805 = xori %802, %804 : tile<64xi32>
+    %806 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %807 = broadcast %806 : tile<1xi32> -> tile<64xi32>
-    %808 = xori %805, %807 : tile<64xi32>
+    %808 = muli %796, %807 : tile<64xi32>
     %809 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %810 = broadcast %809 : tile<1xi32> -> tile<64xi32>
-    %811 = muli %776, %810 : tile<64xi32>
-    %812 = addi %790, %c_2654435769 : tile<i32>
-    %813 = addi %791, %c_3144134277 : tile<i32>
-    %814 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %815 = broadcast %814 : tile<1xi32> -> tile<64xi32>
-    %816 = mulhii %808, %815 : tile<64xi32>
-    %817 = xori %816, %801 : tile<64xi32>
-    %818 = reshape %812 : tile<i32> -> tile<1xi32>
-    %819 = broadcast %818 : tile<1xi32> -> tile<64xi32>
-    %820 = xori %817, %819 : tile<64xi32>
+    %811 = mulhii %i, %810 : tile<64xi32>
+    %812 = xori %811, %798 : tile<64xi32>
+    %813 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %814 = broadcast %813 : tile<1xi32> -> tile<64xi32>
+    %815 = xori %812, %814 : tile<64xi32>
+    %816 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %817 = broadcast %816 : tile<1xi32> -> tile<64xi32>
+    %818 = muli %i, %817 : tile<64xi32>
+    %819 = addi %c_7, %c_2654435769 : tile<i32>
+    %820 = addi %c_0_2, %c_3144134277 : tile<i32>
     %821 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %822 = broadcast %821 : tile<1xi32> -> tile<64xi32>
-    %823 = muli %808, %822 : tile<64xi32>
-    %824 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %825 = broadcast %824 : tile<1xi32> -> tile<64xi32>
-    %826 = mulhii %798, %825 : tile<64xi32>
-    %827 = xori %826, %811 : tile<64xi32>
-    %828 = reshape %813 : tile<i32> -> tile<1xi32>
+    %823 = mulhii %815, %822 : tile<64xi32>
+    %824 = xori %823, %808 : tile<64xi32>
+    %825 = reshape %819 : tile<i32> -> tile<1xi32>
+    %826 = broadcast %825 : tile<1xi32> -> tile<64xi32>
+    %827 = xori %824, %826 : tile<64xi32>
+    %828 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %829 = broadcast %828 : tile<1xi32> -> tile<64xi32>
-    %830 = xori %827, %829 : tile<64xi32>
+    %830 = muli %815, %829 : tile<64xi32>
     %831 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %832 = broadcast %831 : tile<1xi32> -> tile<64xi32>
-    %833 = muli %798, %832 : tile<64xi32>
-    %834 = addi %812, %c_2654435769 : tile<i32>
-    %835 = addi %813, %c_3144134277 : tile<i32>
-    %836 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %837 = broadcast %836 : tile<1xi32> -> tile<64xi32>
-    %838 = mulhii %830, %837 : tile<64xi32>
-    %839 = xori %838, %823 : tile<64xi32>
-    %840 = reshape %834 : tile<i32> -> tile<1xi32>
-    %841 = broadcast %840 : tile<1xi32> -> tile<64xi32>
-    %842 = xori %839, %841 : tile<64xi32>
+    %833 = mulhii %805, %832 : tile<64xi32>
+    %834 = xori %833, %818 : tile<64xi32>
+    %835 = reshape %820 : tile<i32> -> tile<1xi32>
+    %836 = broadcast %835 : tile<1xi32> -> tile<64xi32>
+    %837 = xori %834, %836 : tile<64xi32>
+    %838 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %839 = broadcast %838 : tile<1xi32> -> tile<64xi32>
+    %840 = muli %805, %839 : tile<64xi32>
+    %841 = addi %819, %c_2654435769 : tile<i32>
+    %842 = addi %820, %c_3144134277 : tile<i32>
     %843 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %844 = broadcast %843 : tile<1xi32> -> tile<64xi32>
-    %845 = muli %830, %844 : tile<64xi32>
-    %846 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %847 = broadcast %846 : tile<1xi32> -> tile<64xi32>
-    %848 = mulhii %820, %847 : tile<64xi32>
-    %849 = xori %848, %833 : tile<64xi32>
-    %850 = reshape %835 : tile<i32> -> tile<1xi32>
+    %845 = mulhii %837, %844 : tile<64xi32>
+    %846 = xori %845, %830 : tile<64xi32>
+    %847 = reshape %841 : tile<i32> -> tile<1xi32>
+    %848 = broadcast %847 : tile<1xi32> -> tile<64xi32>
+    %849 = xori %846, %848 : tile<64xi32>
+    %850 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %851 = broadcast %850 : tile<1xi32> -> tile<64xi32>
-    %852 = xori %849, %851 : tile<64xi32>
+    %852 = muli %837, %851 : tile<64xi32>
     %853 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %854 = broadcast %853 : tile<1xi32> -> tile<64xi32>
-    %855 = muli %820, %854 : tile<64xi32>
-    %856 = addi %834, %c_2654435769 : tile<i32>
-    %857 = addi %835, %c_3144134277 : tile<i32>
-    %858 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %859 = broadcast %858 : tile<1xi32> -> tile<64xi32>
-    %860 = mulhii %852, %859 : tile<64xi32>
-    %861 = xori %860, %845 : tile<64xi32>
-    %862 = reshape %856 : tile<i32> -> tile<1xi32>
-    %863 = broadcast %862 : tile<1xi32> -> tile<64xi32>
-    %864 = xori %861, %863 : tile<64xi32>
+    %855 = mulhii %827, %854 : tile<64xi32>
+    %856 = xori %855, %840 : tile<64xi32>
+    %857 = reshape %842 : tile<i32> -> tile<1xi32>
+    %858 = broadcast %857 : tile<1xi32> -> tile<64xi32>
+    %859 = xori %856, %858 : tile<64xi32>
+    %860 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %861 = broadcast %860 : tile<1xi32> -> tile<64xi32>
+    %862 = muli %827, %861 : tile<64xi32>
+    %863 = addi %841, %c_2654435769 : tile<i32>
+    %864 = addi %842, %c_3144134277 : tile<i32>
     %865 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %866 = broadcast %865 : tile<1xi32> -> tile<64xi32>
-    %867 = muli %852, %866 : tile<64xi32>
-    %868 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %869 = broadcast %868 : tile<1xi32> -> tile<64xi32>
-    %870 = mulhii %842, %869 : tile<64xi32>
-    %871 = xori %870, %855 : tile<64xi32>
-    %872 = reshape %857 : tile<i32> -> tile<1xi32>
+    %867 = mulhii %859, %866 : tile<64xi32>
+    %868 = xori %867, %852 : tile<64xi32>
+    %869 = reshape %863 : tile<i32> -> tile<1xi32>
+    %870 = broadcast %869 : tile<1xi32> -> tile<64xi32>
+    %871 = xori %868, %870 : tile<64xi32>
+    %872 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %873 = broadcast %872 : tile<1xi32> -> tile<64xi32>
-    %874 = xori %871, %873 : tile<64xi32>
+    %874 = muli %859, %873 : tile<64xi32>
     %875 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %876 = broadcast %875 : tile<1xi32> -> tile<64xi32>
-    %877 = muli %842, %876 : tile<64xi32>
-    %878 = addi %856, %c_2654435769 : tile<i32>
-    %879 = addi %857, %c_3144134277 : tile<i32>
-    %880 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %881 = broadcast %880 : tile<1xi32> -> tile<64xi32>
-    %882 = mulhii %874, %881 : tile<64xi32>
-    %883 = xori %882, %867 : tile<64xi32>
-    %884 = reshape %878 : tile<i32> -> tile<1xi32>
-    %885 = broadcast %884 : tile<1xi32> -> tile<64xi32>
-    %886 = xori %883, %885 : tile<64xi32>
+    %877 = mulhii %849, %876 : tile<64xi32>
+    %878 = xori %877, %862 : tile<64xi32>
+    %879 = reshape %864 : tile<i32> -> tile<1xi32>
+    %880 = broadcast %879 : tile<1xi32> -> tile<64xi32>
+    %881 = xori %878, %880 : tile<64xi32>
+    %882 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %883 = broadcast %882 : tile<1xi32> -> tile<64xi32>
+    %884 = muli %849, %883 : tile<64xi32>
+    %885 = addi %863, %c_2654435769 : tile<i32>
+    %886 = addi %864, %c_3144134277 : tile<i32>
     %887 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %888 = broadcast %887 : tile<1xi32> -> tile<64xi32>
-    %889 = muli %874, %888 : tile<64xi32>
-    %890 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %891 = broadcast %890 : tile<1xi32> -> tile<64xi32>
-    %892 = mulhii %864, %891 : tile<64xi32>
-    %893 = xori %892, %877 : tile<64xi32>
-    %894 = reshape %879 : tile<i32> -> tile<1xi32>
+    %889 = mulhii %881, %888 : tile<64xi32>
+    %890 = xori %889, %874 : tile<64xi32>
+    %891 = reshape %885 : tile<i32> -> tile<1xi32>
+    %892 = broadcast %891 : tile<1xi32> -> tile<64xi32>
+    %893 = xori %890, %892 : tile<64xi32>
+    %894 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %895 = broadcast %894 : tile<1xi32> -> tile<64xi32>
-    %896 = xori %893, %895 : tile<64xi32>
+    %896 = muli %881, %895 : tile<64xi32>
     %897 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %898 = broadcast %897 : tile<1xi32> -> tile<64xi32>
-    %899 = muli %864, %898 : tile<64xi32>
-    %900 = addi %878, %c_2654435769 : tile<i32>
-    %901 = addi %879, %c_3144134277 : tile<i32>
-    %902 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %903 = broadcast %902 : tile<1xi32> -> tile<64xi32>
-    %904 = mulhii %896, %903 : tile<64xi32>
-    %905 = xori %904, %889 : tile<64xi32>
-    %906 = reshape %900 : tile<i32> -> tile<1xi32>
-    %907 = broadcast %906 : tile<1xi32> -> tile<64xi32>
-    %908 = xori %905, %907 : tile<64xi32>
+    %899 = mulhii %871, %898 : tile<64xi32>
+    %900 = xori %899, %884 : tile<64xi32>
+    %901 = reshape %886 : tile<i32> -> tile<1xi32>
+    %902 = broadcast %901 : tile<1xi32> -> tile<64xi32>
+    %903 = xori %900, %902 : tile<64xi32>
+    %904 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %905 = broadcast %904 : tile<1xi32> -> tile<64xi32>
+    %906 = muli %871, %905 : tile<64xi32>
+    %907 = addi %885, %c_2654435769 : tile<i32>
+    %908 = addi %886, %c_3144134277 : tile<i32>
     %909 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %910 = broadcast %909 : tile<1xi32> -> tile<64xi32>
-    %911 = muli %896, %910 : tile<64xi32>
-    %912 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %913 = broadcast %912 : tile<1xi32> -> tile<64xi32>
-    %914 = mulhii %886, %913 : tile<64xi32>
-    %915 = xori %914, %899 : tile<64xi32>
-    %916 = reshape %901 : tile<i32> -> tile<1xi32>
+    %911 = mulhii %903, %910 : tile<64xi32>
+    %912 = xori %911, %896 : tile<64xi32>
+    %913 = reshape %907 : tile<i32> -> tile<1xi32>
+    %914 = broadcast %913 : tile<1xi32> -> tile<64xi32>
+    %915 = xori %912, %914 : tile<64xi32>
+    %916 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %917 = broadcast %916 : tile<1xi32> -> tile<64xi32>
-    %918 = xori %915, %917 : tile<64xi32>
+    %918 = muli %903, %917 : tile<64xi32>
     %919 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %920 = broadcast %919 : tile<1xi32> -> tile<64xi32>
-    %921 = muli %886, %920 : tile<64xi32>
-    %922 = addi %900, %c_2654435769 : tile<i32>
-    %923 = addi %901, %c_3144134277 : tile<i32>
-    %924 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %925 = broadcast %924 : tile<1xi32> -> tile<64xi32>
-    %926 = mulhii %918, %925 : tile<64xi32>
-    %927 = xori %926, %911 : tile<64xi32>
-    %928 = reshape %922 : tile<i32> -> tile<1xi32>
-    %929 = broadcast %928 : tile<1xi32> -> tile<64xi32>
-    %930 = xori %927, %929 : tile<64xi32>
-    %931 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %921 = mulhii %893, %920 : tile<64xi32>
+    %922 = xori %921, %906 : tile<64xi32>
+    %923 = reshape %908 : tile<i32> -> tile<1xi32>
+    %924 = broadcast %923 : tile<1xi32> -> tile<64xi32>
+    %925 = xori %922, %924 : tile<64xi32>
+    %926 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %927 = broadcast %926 : tile<1xi32> -> tile<64xi32>
+    %928 = muli %893, %927 : tile<64xi32>
+    %929 = addi %907, %c_2654435769 : tile<i32>
+    %930 = addi %908, %c_3144134277 : tile<i32>
+    %931 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %932 = broadcast %931 : tile<1xi32> -> tile<64xi32>
-    %933 = mulhii %908, %932 : tile<64xi32>
-    %934 = xori %933, %921 : tile<64xi32>
-    %935 = reshape %923 : tile<i32> -> tile<1xi32>
+    %933 = mulhii %925, %932 : tile<64xi32>
+    %934 = xori %933, %918 : tile<64xi32>
+    %935 = reshape %929 : tile<i32> -> tile<1xi32>
     %936 = broadcast %935 : tile<1xi32> -> tile<64xi32>
     %937 = xori %934, %936 : tile<64xi32>
-    %938 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %938 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %939 = broadcast %938 : tile<1xi32> -> tile<64xi32>
-    %940 = muli %908, %939 : tile<64xi32>
-    %941 = addi %922, %c_2654435769 : tile<i32>
-    %942 = addi %923, %c_3144134277 : tile<i32>
-    %943 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %944 = broadcast %943 : tile<1xi32> -> tile<64xi32>
-    %945 = muli %937, %944 : tile<64xi32>
-    %946 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %947 = broadcast %946 : tile<1xi32> -> tile<64xi32>
-    %948 = mulhii %930, %947 : tile<64xi32>
-    %949 = xori %948, %940 : tile<64xi32>
-    %950 = reshape %942 : tile<i32> -> tile<1xi32>
-    %951 = broadcast %950 : tile<1xi32> -> tile<64xi32>
-    %952 = xori %949, %951 : tile<64xi32>
-    %953 = addi %941, %c_2654435769 : tile<i32>
-    %954 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %955 = broadcast %954 : tile<1xi32> -> tile<64xi32>
-    %956 = mulhii %952, %955 : tile<64xi32>
-    %957 = xori %956, %945 : tile<64xi32>
-    %958 = reshape %953 : tile<i32> -> tile<1xi32>
-    %959 = broadcast %958 : tile<1xi32> -> tile<64xi32>
-    %960 = xori %957, %959 : tile<64xi32>
-    %961 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %962 = broadcast %961 : tile<1xi32> -> tile<64xi32>
-    %963 = muli %952, %962 : tile<64xi32>
-    %964 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %940 = muli %925, %939 : tile<64xi32>
+    %941 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %942 = broadcast %941 : tile<1xi32> -> tile<64xi32>
+    %943 = mulhii %915, %942 : tile<64xi32>
+    %944 = xori %943, %928 : tile<64xi32>
+    %945 = reshape %930 : tile<i32> -> tile<1xi32>
+    %946 = broadcast %945 : tile<1xi32> -> tile<64xi32>
+    %947 = xori %944, %946 : tile<64xi32>
+    %948 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %949 = broadcast %948 : tile<1xi32> -> tile<64xi32>
+    %950 = muli %915, %949 : tile<64xi32>
+    %951 = addi %929, %c_2654435769 : tile<i32>
+    %952 = addi %930, %c_3144134277 : tile<i32>
+    %953 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %954 = broadcast %953 : tile<1xi32> -> tile<64xi32>
+    %955 = mulhii %947, %954 : tile<64xi32>
+    %956 = xori %955, %940 : tile<64xi32>
+    %957 = reshape %951 : tile<i32> -> tile<1xi32>
+    %958 = broadcast %957 : tile<1xi32> -> tile<64xi32>
+    %959 = xori %956, %958 : tile<64xi32>
+    %960 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %961 = broadcast %960 : tile<1xi32> -> tile<64xi32>
+    %962 = mulhii %937, %961 : tile<64xi32>
+    %963 = xori %962, %950 : tile<64xi32>
+    %964 = reshape %952 : tile<i32> -> tile<1xi32>
     %965 = broadcast %964 : tile<1xi32> -> tile<64xi32>
-    %966 = cmpi less_than %960, %965, signed : tile<64xi32> -> tile<64xi1>
-    %967 = negi %960 : tile<64xi32>
-    %968 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %969 = broadcast %968 : tile<1xi32> -> tile<64xi32>
-    %970 = subi %967, %969 : tile<64xi32>
-    %971 = select %966, %970, %960 : tile<64xi1>, tile<64xi32>
-    %972 = itof %971 signed : tile<64xi32> -> tile<64xf32>
-    %973 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
-    %974 = broadcast %973 : tile<1xf32> -> tile<64xf32>
-    %975 = mulf %972, %974 : tile<64xf32>
-    %976 = reshape %c_0 : tile<i32> -> tile<1xi32>
-    %977 = broadcast %976 : tile<1xi32> -> tile<64xi32>
-    %978 = cmpi less_than %963, %977, signed : tile<64xi32> -> tile<64xi1>
-    %979 = negi %963 : tile<64xi32>
-    %980 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %981 = broadcast %980 : tile<1xi32> -> tile<64xi32>
-    %982 = subi %979, %981 : tile<64xi32>
-    %983 = select %978, %982, %963 : tile<64xi1>, tile<64xi32>
-    %984 = itof %983 signed : tile<64xi32> -> tile<64xf32>
-    %985 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
-    %986 = broadcast %985 : tile<1xf32> -> tile<64xf32>
-    %987 = mulf %984, %986 : tile<64xf32>
-    %988 = reshape %c_1eminus_07 : tile<f32> -> tile<1xf32>
-    %989 = broadcast %988 : tile<1xf32> -> tile<64xf32>
-    %990 = maxf %975, %989 : tile<64xf32>
-    %991 = log %990 : tile<64xf32>
-    %992 = reshape %c_minus_2_0 : tile<f32> -> tile<1xf32>
-    %993 = broadcast %992 : tile<1xf32> -> tile<64xf32>
-    %994 = mulf %993, %991 : tile<64xf32>
-    %995 = sqrt %994 : tile<64xf32>
-    %996 = reshape %c_6_283185307179586 : tile<f32> -> tile<1xf32>
-    %997 = broadcast %996 : tile<1xf32> -> tile<64xf32>
-    %998 = mulf %997, %987 : tile<64xf32>
-    %999 = cos %998 : tile<64xf32>
-    %result_40 = mulf %995, %999 : tile<64xf32>
-    %1000 = reshape %a : tile<64xf32> -> tile<32x2xf32>
-    %1001 = reduce %1000 dim=1 identities=[0.0 : f32] : tile<32x2xf32> -> tile<32xf32>
+    %966 = xori %963, %965 : tile<64xi32>
+    %967 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %968 = broadcast %967 : tile<1xi32> -> tile<64xi32>
+    %969 = muli %937, %968 : tile<64xi32>
+    %970 = addi %951, %c_2654435769 : tile<i32>
+    %971 = addi %952, %c_3144134277 : tile<i32>
+    %972 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %973 = broadcast %972 : tile<1xi32> -> tile<64xi32>
+    %974 = muli %966, %973 : tile<64xi32>
+    %975 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %976 = broadcast %975 : tile<1xi32> -> tile<64xi32>
+    %977 = mulhii %959, %976 : tile<64xi32>
+    %978 = xori %977, %969 : tile<64xi32>
+    %979 = reshape %971 : tile<i32> -> tile<1xi32>
+    %980 = broadcast %979 : tile<1xi32> -> tile<64xi32>
+    %981 = xori %978, %980 : tile<64xi32>
+    %982 = addi %970, %c_2654435769 : tile<i32>
+    %983 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %984 = broadcast %983 : tile<1xi32> -> tile<64xi32>
+    %985 = mulhii %981, %984 : tile<64xi32>
+    %986 = xori %985, %974 : tile<64xi32>
+    %987 = reshape %982 : tile<i32> -> tile<1xi32>
+    %988 = broadcast %987 : tile<1xi32> -> tile<64xi32>
+    %989 = xori %986, %988 : tile<64xi32>
+    %990 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %991 = broadcast %990 : tile<1xi32> -> tile<64xi32>
+    %992 = muli %981, %991 : tile<64xi32>
+    %993 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %994 = broadcast %993 : tile<1xi32> -> tile<64xi32>
+    %995 = cmpi less_than %989, %994, signed : tile<64xi32> -> tile<64xi1>
+    %996 = negi %989 : tile<64xi32>
+    %997 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %998 = broadcast %997 : tile<1xi32> -> tile<64xi32>
+    %999 = subi %996, %998 : tile<64xi32>
+    %1000 = select %995, %999, %989 : tile<64xi1>, tile<64xi32>
+    %1001 = itof %1000 signed : tile<64xi32> -> tile<64xf32>
+    %1002 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
+    %1003 = broadcast %1002 : tile<1xf32> -> tile<64xf32>
+    %1004 = mulf %1001, %1003 : tile<64xf32>
+    %1005 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %1006 = broadcast %1005 : tile<1xi32> -> tile<64xi32>
+    %1007 = cmpi less_than %992, %1006, signed : tile<64xi32> -> tile<64xi1>
+    %1008 = negi %992 : tile<64xi32>
+    %1009 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1010 = broadcast %1009 : tile<1xi32> -> tile<64xi32>
+    %1011 = subi %1008, %1010 : tile<64xi32>
+    %1012 = select %1007, %1011, %992 : tile<64xi1>, tile<64xi32>
+    %1013 = itof %1012 signed : tile<64xi32> -> tile<64xf32>
+    %1014 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
+    %1015 = broadcast %1014 : tile<1xf32> -> tile<64xf32>
+    %1016 = mulf %1013, %1015 : tile<64xf32>
+    %1017 = reshape %c_1eminus_07 : tile<f32> -> tile<1xf32>
+    %1018 = broadcast %1017 : tile<1xf32> -> tile<64xf32>
+    %1019 = maxf %1004, %1018 : tile<64xf32>
+    %1020 = log %1019 : tile<64xf32>
+    %1021 = reshape %c_minus_2_0 : tile<f32> -> tile<1xf32>
+    %1022 = broadcast %1021 : tile<1xf32> -> tile<64xf32>
+    %1023 = mulf %1022, %1020 : tile<64xf32>
+    %1024 = sqrt %1023 : tile<64xf32>
+    %1025 = reshape %c_6_283185307179586 : tile<f32> -> tile<1xf32>
+    %1026 = broadcast %1025 : tile<1xf32> -> tile<64xf32>
+    %1027 = mulf %1026, %1016 : tile<64xf32>
+    %1028 = cos %1027 : tile<64xf32>
+    %result_40 = mulf %1024, %1028 : tile<64xf32>
+    %1029 = reshape %a : tile<64xf32> -> tile<32x2xf32>
+    %1030 = reduce %1029 dim=1 identities=[0.0 : f32] : tile<32x2xf32> -> tile<32xf32>
+        (%x_5: tile<f32>, %acc_4: tile<f32>) {
+      %1031 = addf %x_5, %acc_4 : tile<f32>
+      yield %1031 : tile<f32>
+    }
+    %1032 = reshape %b : tile<64xf32> -> tile<32x2xf32>
+    %1033 = reduce %1032 dim=1 identities=[0xFF800000 : f32] : tile<32x2xf32> -> tile<32xf32>
         (%x_6: tile<f32>, %acc_5: tile<f32>) {
-      %1002 = addf %x_6, %acc_5 : tile<f32>
-      yield %1002 : tile<f32>
+      %1034 = maxf %x_6, %acc_5 : tile<f32>
+      yield %1034 : tile<f32>
     }
-    %1003 = reshape %b : tile<64xf32> -> tile<32x2xf32>
-    %1004 = reduce %1003 dim=1 identities=[0xFF800000 : f32] : tile<32x2xf32> -> tile<32xf32>
+    %1035 = reshape %1030 : tile<32xf32> -> tile<32x1xf32>
+    %1036 = reshape %1033 : tile<32xf32> -> tile<32x1xf32>
+    %1037 = cat %1035, %1036 dim = 1 : tile<32x1xf32>, tile<32x1xf32> -> tile<32x2xf32>
+    %result_41 = reshape %1037 : tile<32x2xf32> -> tile<64xf32>
+    %1038 = reduce %a dim=0 identities=[0.0 : f32] : tile<64xf32> -> tile<f32>
         (%x_7: tile<f32>, %acc_6: tile<f32>) {
-      %1005 = maxf %x_7, %acc_6 : tile<f32>
-      yield %1005 : tile<f32>
+      %1039 = addf %x_7, %acc_6 : tile<f32>
+      yield %1039 : tile<f32>
     }
-    %1006 = reshape %1001 : tile<32xf32> -> tile<32x1xf32>
-    %1007 = reshape %1004 : tile<32xf32> -> tile<32x1xf32>
-    %1008 = cat %1006, %1007 dim = 1 : tile<32x1xf32>, tile<32x1xf32> -> tile<32x2xf32>
-    %result_41 = reshape %1008 : tile<32x2xf32> -> tile<64xf32>
-    %1009 = reduce %a dim=0 identities=[0.0 : f32] : tile<64xf32> -> tile<f32>
+    %1040 = reshape %1038 : tile<f32> -> tile<1xf32>
+    %result_42 = broadcast %1040 : tile<1xf32> -> tile<64xf32>
+    %1041 = reduce %a dim=0 identities=[1.0 : f32] : tile<64xf32> -> tile<f32>
         (%x_8: tile<f32>, %acc_7: tile<f32>) {
-      %1010 = addf %x_8, %acc_7 : tile<f32>
-      yield %1010 : tile<f32>
+      %1042 = mulf %x_8, %acc_7 : tile<f32>
+      yield %1042 : tile<f32>
     }
-    %1011 = reshape %1009 : tile<f32> -> tile<1xf32>
-    %result_42 = broadcast %1011 : tile<1xf32> -> tile<64xf32>
-    %1012 = reduce %a dim=0 identities=[1.0 : f32] : tile<64xf32> -> tile<f32>
+    %1043 = reshape %1041 : tile<f32> -> tile<1xf32>
+    %result_43 = broadcast %1043 : tile<1xf32> -> tile<64xf32>
+    %1044 = reduce %a dim=0 identities=[0x7F800000 : f32] : tile<64xf32> -> tile<f32>
         (%x_9: tile<f32>, %acc_8: tile<f32>) {
-      %1013 = mulf %x_9, %acc_8 : tile<f32>
-      yield %1013 : tile<f32>
+      %1045 = minf %x_9, %acc_8 : tile<f32>
+      yield %1045 : tile<f32>
     }
-    %1014 = reshape %1012 : tile<f32> -> tile<1xf32>
-    %result_43 = broadcast %1014 : tile<1xf32> -> tile<64xf32>
-    %1015 = reduce %a dim=0 identities=[0x7F800000 : f32] : tile<64xf32> -> tile<f32>
-        (%x_10: tile<f32>, %acc_9: tile<f32>) {
-      %1016 = minf %x_10, %acc_9 : tile<f32>
-      yield %1016 : tile<f32>
-    }
-    %1017 = reshape %1015 : tile<f32> -> tile<1xf32>
-    %result_44 = broadcast %1017 : tile<1xf32> -> tile<64xf32>
-    %1018 = reshape %a : tile<64xf32> -> tile<32x2x1xf32>
-    %1019 = extract %1018[%c_0, %c_0, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
-    %1020 = extract %1018[%c_0, %c_1, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
-    %1021 = extract %1019[%c_0, %c_0, %c_0] : tile<32x1x1xf32> -> tile<32x1x1xf32>
-    %1022 = cmpf greater_than ordered %1021, %1020 : tile<32x1x1xf32> -> tile<32x1x1xi1>
-    %1023 = select %1022, %1021, %1020 : tile<32x1x1xi1>, tile<32x1x1xf32>
-    %1024 = cat %1019, %1023 dim = 1 : tile<32x1x1xf32>, tile<32x1x1xf32> -> tile<32x2x1xf32>
-    %1025 = reshape %1024 : tile<32x2x1xf32> -> tile<64xf32>
-    %1026 = reshape %1025 : tile<64xf32> -> tile<16x2x2xf32>
-    %1027 = extract %1026[%c_0, %c_0, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
-    %1028 = extract %1026[%c_0, %c_1, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
-    %1029 = extract %1027[%c_0, %c_0, %c_1] : tile<16x1x2xf32> -> tile<16x1x1xf32>
-    %1030 = broadcast %1029 : tile<16x1x1xf32> -> tile<16x1x2xf32>
-    %1031 = cmpf greater_than ordered %1030, %1028 : tile<16x1x2xf32> -> tile<16x1x2xi1>
-    %1032 = select %1031, %1030, %1028 : tile<16x1x2xi1>, tile<16x1x2xf32>
-    %1033 = cat %1027, %1032 dim = 1 : tile<16x1x2xf32>, tile<16x1x2xf32> -> tile<16x2x2xf32>
-    %1034 = reshape %1033 : tile<16x2x2xf32> -> tile<64xf32>
-    %1035 = reshape %1034 : tile<64xf32> -> tile<8x2x4xf32>
-    %1036 = extract %1035[%c_0, %c_0, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
-    %1037 = extract %1035[%c_0, %c_1, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
-    %1038 = extract %1036[%c_0, %c_0, %c_3] : tile<8x1x4xf32> -> tile<8x1x1xf32>
-    %1039 = broadcast %1038 : tile<8x1x1xf32> -> tile<8x1x4xf32>
-    %1040 = cmpf greater_than ordered %1039, %1037 : tile<8x1x4xf32> -> tile<8x1x4xi1>
-    %1041 = select %1040, %1039, %1037 : tile<8x1x4xi1>, tile<8x1x4xf32>
-    %1042 = cat %1036, %1041 dim = 1 : tile<8x1x4xf32>, tile<8x1x4xf32> -> tile<8x2x4xf32>
-    %1043 = reshape %1042 : tile<8x2x4xf32> -> tile<64xf32>
-    %1044 = reshape %1043 : tile<64xf32> -> tile<4x2x8xf32>
-    %1045 = extract %1044[%c_0, %c_0, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
-    %1046 = extract %1044[%c_0, %c_1, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
-    %1047 = extract %1045[%c_0, %c_0, %c_7_1] : tile<4x1x8xf32> -> tile<4x1x1xf32>
-    %1048 = broadcast %1047 : tile<4x1x1xf32> -> tile<4x1x8xf32>
-    %1049 = cmpf greater_than ordered %1048, %1046 : tile<4x1x8xf32> -> tile<4x1x8xi1>
-    %1050 = select %1049, %1048, %1046 : tile<4x1x8xi1>, tile<4x1x8xf32>
-    %1051 = cat %1045, %1050 dim = 1 : tile<4x1x8xf32>, tile<4x1x8xf32> -> tile<4x2x8xf32>
-    %1052 = reshape %1051 : tile<4x2x8xf32> -> tile<64xf32>
-    %1053 = reshape %1052 : tile<64xf32> -> tile<2x2x16xf32>
-    %1054 = extract %1053[%c_0, %c_0, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
-    %1055 = extract %1053[%c_0, %c_1, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
-    %1056 = extract %1054[%c_0, %c_0, %c_15] : tile<2x1x16xf32> -> tile<2x1x1xf32>
-    %1057 = broadcast %1056 : tile<2x1x1xf32> -> tile<2x1x16xf32>
-    %1058 = cmpf greater_than ordered %1057, %1055 : tile<2x1x16xf32> -> tile<2x1x16xi1>
-    %1059 = select %1058, %1057, %1055 : tile<2x1x16xi1>, tile<2x1x16xf32>
-    %1060 = cat %1054, %1059 dim = 1 : tile<2x1x16xf32>, tile<2x1x16xf32> -> tile<2x2x16xf32>
-    %1061 = reshape %1060 : tile<2x2x16xf32> -> tile<64xf32>
-    %1062 = reshape %1061 : tile<64xf32> -> tile<1x2x32xf32>
-    %1063 = extract %1062[%c_0, %c_0, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
-    %1064 = extract %1062[%c_0, %c_1, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
-    %1065 = extract %1063[%c_0, %c_0, %c_31] : tile<1x1x32xf32> -> tile<1x1x1xf32>
-    %1066 = broadcast %1065 : tile<1x1x1xf32> -> tile<1x1x32xf32>
-    %1067 = cmpf greater_than ordered %1066, %1064 : tile<1x1x32xf32> -> tile<1x1x32xi1>
-    %1068 = select %1067, %1066, %1064 : tile<1x1x32xi1>, tile<1x1x32xf32>
-    %1069 = cat %1063, %1068 dim = 1 : tile<1x1x32xf32>, tile<1x1x32xf32> -> tile<1x2x32xf32>
-    %result_45 = reshape %1069 : tile<1x2x32xf32> -> tile<64xf32>
-    %1070 = extract %a[%c_0] : tile<64xf32> -> tile<32xf32>
-    %1071 = extract %a[%c_1] : tile<64xf32> -> tile<32xf32>
-    %1072 = cmpf greater_than ordered %1070, %1071 : tile<32xf32> -> tile<32xi1>
-    %1073 = select %1072, %1070, %1071 : tile<32xi1>, tile<32xf32>
-    %1074 = extract %1073[%c_0] : tile<32xf32> -> tile<16xf32>
-    %1075 = extract %1073[%c_1] : tile<32xf32> -> tile<16xf32>
-    %1076 = cmpf greater_than ordered %1074, %1075 : tile<16xf32> -> tile<16xi1>
-    %1077 = select %1076, %1074, %1075 : tile<16xi1>, tile<16xf32>
-    %1078 = extract %1077[%c_0] : tile<16xf32> -> tile<8xf32>
-    %1079 = extract %1077[%c_1] : tile<16xf32> -> tile<8xf32>
-    %1080 = cmpf greater_than ordered %1078, %1079 : tile<8xf32> -> tile<8xi1>
-    %1081 = select %1080, %1078, %1079 : tile<8xi1>, tile<8xf32>
-    %1082 = extract %1081[%c_0] : tile<8xf32> -> tile<4xf32>
-    %1083 = extract %1081[%c_1] : tile<8xf32> -> tile<4xf32>
-    %1084 = cmpf greater_than ordered %1082, %1083 : tile<4xf32> -> tile<4xi1>
-    %1085 = select %1084, %1082, %1083 : tile<4xi1>, tile<4xf32>
-    %1086 = extract %1085[%c_0] : tile<4xf32> -> tile<2xf32>
-    %1087 = extract %1085[%c_1] : tile<4xf32> -> tile<2xf32>
-    %1088 = cmpf greater_than ordered %1086, %1087 : tile<2xf32> -> tile<2xi1>
-    %1089 = select %1088, %1086, %1087 : tile<2xi1>, tile<2xf32>
-    %1090 = extract %1089[%c_0] : tile<2xf32> -> tile<1xf32>
-    %1091 = extract %1089[%c_1] : tile<2xf32> -> tile<1xf32>
-    %1092 = cmpf greater_than ordered %1090, %1091 : tile<1xf32> -> tile<1xi1>
-    %1093 = select %1092, %1090, %1091 : tile<1xi1>, tile<1xf32>
-    %1094 = reshape %1093 : tile<1xf32> -> tile<f32>
-    %1095 = reshape %1094 : tile<f32> -> tile<1xf32>
-    %result_46 = broadcast %1095 : tile<1xf32> -> tile<64xf32>
-    %1096 = offset %floats, %c_0 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1097 = reshape %1096 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1098 = broadcast %1097 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1099 = offset %1098, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %joined = join_tokens %read, %read_1, %read_2 : token
-    %wrote = store_ptr_tko weak %1099, %result token = %joined
+    %1046 = reshape %1044 : tile<f32> -> tile<1xf32>
+    %result_44 = broadcast %1046 : tile<1xf32> -> tile<64xf32>
+    %1047 = reshape %a : tile<64xf32> -> tile<32x2x1xf32>
+    %1048 = extract %1047[%c_0, %c_0, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
+    %1049 = extract %1047[%c_0, %c_1, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
+    %1050 = extract %1048[%c_0, %c_0, %c_0] : tile<32x1x1xf32> -> tile<32x1x1xf32>
+    %1051 = cmpf greater_than ordered %1050, %1049 : tile<32x1x1xf32> -> tile<32x1x1xi1>
+    %1052 = select %1051, %1050, %1049 : tile<32x1x1xi1>, tile<32x1x1xf32>
+    %1053 = cat %1048, %1052 dim = 1 : tile<32x1x1xf32>, tile<32x1x1xf32> -> tile<32x2x1xf32>
+    %1054 = reshape %1053 : tile<32x2x1xf32> -> tile<64xf32>
+    %1055 = reshape %1054 : tile<64xf32> -> tile<16x2x2xf32>
+    %1056 = extract %1055[%c_0, %c_0, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
+    %1057 = extract %1055[%c_0, %c_1, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
+    %1058 = extract %1056[%c_0, %c_0, %c_1] : tile<16x1x2xf32> -> tile<16x1x1xf32>
+    %1059 = broadcast %1058 : tile<16x1x1xf32> -> tile<16x1x2xf32>
+    %1060 = cmpf greater_than ordered %1059, %1057 : tile<16x1x2xf32> -> tile<16x1x2xi1>
+    %1061 = select %1060, %1059, %1057 : tile<16x1x2xi1>, tile<16x1x2xf32>
+    %1062 = cat %1056, %1061 dim = 1 : tile<16x1x2xf32>, tile<16x1x2xf32> -> tile<16x2x2xf32>
+    %1063 = reshape %1062 : tile<16x2x2xf32> -> tile<64xf32>
+    %1064 = reshape %1063 : tile<64xf32> -> tile<8x2x4xf32>
+    %1065 = extract %1064[%c_0, %c_0, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
+    %1066 = extract %1064[%c_0, %c_1, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
+    %1067 = extract %1065[%c_0, %c_0, %c_3] : tile<8x1x4xf32> -> tile<8x1x1xf32>
+    %1068 = broadcast %1067 : tile<8x1x1xf32> -> tile<8x1x4xf32>
+    %1069 = cmpf greater_than ordered %1068, %1066 : tile<8x1x4xf32> -> tile<8x1x4xi1>
+    %1070 = select %1069, %1068, %1066 : tile<8x1x4xi1>, tile<8x1x4xf32>
+    %1071 = cat %1065, %1070 dim = 1 : tile<8x1x4xf32>, tile<8x1x4xf32> -> tile<8x2x4xf32>
+    %1072 = reshape %1071 : tile<8x2x4xf32> -> tile<64xf32>
+    %1073 = reshape %1072 : tile<64xf32> -> tile<4x2x8xf32>
+    %1074 = extract %1073[%c_0, %c_0, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
+    %1075 = extract %1073[%c_0, %c_1, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
+    %1076 = extract %1074[%c_0, %c_0, %c_7_1] : tile<4x1x8xf32> -> tile<4x1x1xf32>
+    %1077 = broadcast %1076 : tile<4x1x1xf32> -> tile<4x1x8xf32>
+    %1078 = cmpf greater_than ordered %1077, %1075 : tile<4x1x8xf32> -> tile<4x1x8xi1>
+    %1079 = select %1078, %1077, %1075 : tile<4x1x8xi1>, tile<4x1x8xf32>
+    %1080 = cat %1074, %1079 dim = 1 : tile<4x1x8xf32>, tile<4x1x8xf32> -> tile<4x2x8xf32>
+    %1081 = reshape %1080 : tile<4x2x8xf32> -> tile<64xf32>
+    %1082 = reshape %1081 : tile<64xf32> -> tile<2x2x16xf32>
+    %1083 = extract %1082[%c_0, %c_0, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
+    %1084 = extract %1082[%c_0, %c_1, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
+    %1085 = extract %1083[%c_0, %c_0, %c_15] : tile<2x1x16xf32> -> tile<2x1x1xf32>
+    %1086 = broadcast %1085 : tile<2x1x1xf32> -> tile<2x1x16xf32>
+    %1087 = cmpf greater_than ordered %1086, %1084 : tile<2x1x16xf32> -> tile<2x1x16xi1>
+    %1088 = select %1087, %1086, %1084 : tile<2x1x16xi1>, tile<2x1x16xf32>
+    %1089 = cat %1083, %1088 dim = 1 : tile<2x1x16xf32>, tile<2x1x16xf32> -> tile<2x2x16xf32>
+    %1090 = reshape %1089 : tile<2x2x16xf32> -> tile<64xf32>
+    %1091 = reshape %1090 : tile<64xf32> -> tile<1x2x32xf32>
+    %1092 = extract %1091[%c_0, %c_0, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
+    %1093 = extract %1091[%c_0, %c_1, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
+    %1094 = extract %1092[%c_0, %c_0, %c_31] : tile<1x1x32xf32> -> tile<1x1x1xf32>
+    %1095 = broadcast %1094 : tile<1x1x1xf32> -> tile<1x1x32xf32>
+    %1096 = cmpf greater_than ordered %1095, %1093 : tile<1x1x32xf32> -> tile<1x1x32xi1>
+    %1097 = select %1096, %1095, %1093 : tile<1x1x32xi1>, tile<1x1x32xf32>
+    %1098 = cat %1092, %1097 dim = 1 : tile<1x1x32xf32>, tile<1x1x32xf32> -> tile<1x2x32xf32>
+    %result_45 = reshape %1098 : tile<1x2x32xf32> -> tile<64xf32>
+    %1099 = extract %a[%c_0] : tile<64xf32> -> tile<32xf32>
+    %1100 = extract %a[%c_1] : tile<64xf32> -> tile<32xf32>
+    %1101 = cmpf greater_than ordered %1099, %1100 : tile<32xf32> -> tile<32xi1>
+    %1102 = select %1101, %1099, %1100 : tile<32xi1>, tile<32xf32>
+    %1103 = extract %1102[%c_0] : tile<32xf32> -> tile<16xf32>
+    %1104 = extract %1102[%c_1] : tile<32xf32> -> tile<16xf32>
+    %1105 = cmpf greater_than ordered %1103, %1104 : tile<16xf32> -> tile<16xi1>
+    %1106 = select %1105, %1103, %1104 : tile<16xi1>, tile<16xf32>
+    %1107 = extract %1106[%c_0] : tile<16xf32> -> tile<8xf32>
+    %1108 = extract %1106[%c_1] : tile<16xf32> -> tile<8xf32>
+    %1109 = cmpf greater_than ordered %1107, %1108 : tile<8xf32> -> tile<8xi1>
+    %1110 = select %1109, %1107, %1108 : tile<8xi1>, tile<8xf32>
+    %1111 = extract %1110[%c_0] : tile<8xf32> -> tile<4xf32>
+    %1112 = extract %1110[%c_1] : tile<8xf32> -> tile<4xf32>
+    %1113 = cmpf greater_than ordered %1111, %1112 : tile<4xf32> -> tile<4xi1>
+    %1114 = select %1113, %1111, %1112 : tile<4xi1>, tile<4xf32>
+    %1115 = extract %1114[%c_0] : tile<4xf32> -> tile<2xf32>
+    %1116 = extract %1114[%c_1] : tile<4xf32> -> tile<2xf32>
+    %1117 = cmpf greater_than ordered %1115, %1116 : tile<2xf32> -> tile<2xi1>
+    %1118 = select %1117, %1115, %1116 : tile<2xi1>, tile<2xf32>
+    %1119 = extract %1118[%c_0] : tile<2xf32> -> tile<1xf32>
+    %1120 = extract %1118[%c_1] : tile<2xf32> -> tile<1xf32>
+    %1121 = cmpf greater_than ordered %1119, %1120 : tile<1xf32> -> tile<1xi1>
+    %1122 = select %1121, %1119, %1120 : tile<1xi1>, tile<1xf32>
+    %1123 = reshape %1122 : tile<1xf32> -> tile<f32>
+    %1124 = reshape %1123 : tile<f32> -> tile<1xf32>
+    %result_46 = broadcast %1124 : tile<1xf32> -> tile<64xf32>
+    %1125 = offset %floats, %c_0 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1126 = reshape %1125 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1127 = broadcast %1126 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1128 = offset %1127, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_1 = store_ptr_tko weak %1128, %result token = %read_3
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1100 = offset %floats, %c_64 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1101 = reshape %1100 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1102 = broadcast %1101 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1103 = offset %1102, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_1 = store_ptr_tko weak %1103, %result_1 token = %wrote
+    %1129 = offset %floats, %c_64 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1130 = reshape %1129 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1131 = broadcast %1130 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1132 = offset %1131, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_2 = store_ptr_tko weak %1132, %result_1 token = %wrote_1
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1104 = offset %floats, %c_128 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1105 = reshape %1104 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1106 = broadcast %1105 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1107 = offset %1106, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_2 = store_ptr_tko weak %1107, %result_2 token = %wrote_1
+    %1133 = offset %floats, %c_128 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1134 = reshape %1133 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1135 = broadcast %1134 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1136 = offset %1135, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_3 = store_ptr_tko weak %1136, %result_2 token = %wrote_2
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1108 = offset %floats, %c_192 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1109 = reshape %1108 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1110 = broadcast %1109 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1111 = offset %1110, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_3 = store_ptr_tko weak %1111, %result_3 token = %wrote_2
+    %1137 = offset %floats, %c_192 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1138 = reshape %1137 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1139 = broadcast %1138 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1140 = offset %1139, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_4 = store_ptr_tko weak %1140, %result_3 token = %wrote_3
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1112 = offset %floats, %c_256 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1113 = reshape %1112 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1114 = broadcast %1113 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1115 = offset %1114, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_4 = store_ptr_tko weak %1115, %result_4 token = %wrote_3
+    %1141 = offset %floats, %c_256 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1142 = reshape %1141 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1143 = broadcast %1142 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1144 = offset %1143, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_5 = store_ptr_tko weak %1144, %result_4 token = %wrote_4
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1116 = offset %floats, %c_320 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1117 = reshape %1116 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1118 = broadcast %1117 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1119 = offset %1118, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_5 = store_ptr_tko weak %1119, %result_5 token = %wrote_4
+    %1145 = offset %floats, %c_320 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1146 = reshape %1145 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1147 = broadcast %1146 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1148 = offset %1147, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_6 = store_ptr_tko weak %1148, %result_5 token = %wrote_5
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1120 = offset %floats, %c_384 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1121 = reshape %1120 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1122 = broadcast %1121 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1123 = offset %1122, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_6 = store_ptr_tko weak %1123, %result_6 token = %wrote_5
+    %1149 = offset %floats, %c_384 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1150 = reshape %1149 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1151 = broadcast %1150 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1152 = offset %1151, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_7 = store_ptr_tko weak %1152, %result_6 token = %wrote_6
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1124 = offset %floats, %c_448 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1125 = reshape %1124 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1126 = broadcast %1125 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1127 = offset %1126, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_7 = store_ptr_tko weak %1127, %result_7 token = %wrote_6
+    %1153 = offset %floats, %c_448 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1154 = reshape %1153 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1155 = broadcast %1154 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1156 = offset %1155, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_8 = store_ptr_tko weak %1156, %result_7 token = %wrote_7
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1128 = offset %floats, %c_512 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1129 = reshape %1128 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1130 = broadcast %1129 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1131 = offset %1130, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_8 = store_ptr_tko weak %1131, %result_8 token = %wrote_7
+    %1157 = offset %floats, %c_512 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1158 = reshape %1157 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1159 = broadcast %1158 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1160 = offset %1159, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_9 = store_ptr_tko weak %1160, %result_8 token = %wrote_8
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1132 = offset %floats, %c_576 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1133 = reshape %1132 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1134 = broadcast %1133 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1135 = offset %1134, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_9 = store_ptr_tko weak %1135, %result_9 token = %wrote_8
+    %1161 = offset %floats, %c_576 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1162 = reshape %1161 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1163 = broadcast %1162 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1164 = offset %1163, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_10 = store_ptr_tko weak %1164, %result_9 token = %wrote_9
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1136 = offset %floats, %c_640 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1137 = reshape %1136 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1138 = broadcast %1137 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1139 = offset %1138, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_10 = store_ptr_tko weak %1139, %result_10 token = %wrote_9
+    %1165 = offset %floats, %c_640 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1166 = reshape %1165 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1167 = broadcast %1166 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1168 = offset %1167, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_11 = store_ptr_tko weak %1168, %result_10 token = %wrote_10
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1140 = offset %floats, %c_704 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1141 = reshape %1140 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1142 = broadcast %1141 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1143 = offset %1142, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_11 = store_ptr_tko weak %1143, %result_11 token = %wrote_10
+    %1169 = offset %floats, %c_704 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1170 = reshape %1169 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1171 = broadcast %1170 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1172 = offset %1171, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_12 = store_ptr_tko weak %1172, %result_11 token = %wrote_11
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1144 = offset %floats, %c_768 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1145 = reshape %1144 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1146 = broadcast %1145 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1147 = offset %1146, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_12 = store_ptr_tko weak %1147, %result_12 token = %wrote_11
+    %1173 = offset %floats, %c_768 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1174 = reshape %1173 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1175 = broadcast %1174 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1176 = offset %1175, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_13 = store_ptr_tko weak %1176, %result_12 token = %wrote_12
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1148 = offset %floats, %c_832 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1149 = reshape %1148 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1150 = broadcast %1149 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1151 = offset %1150, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_13 = store_ptr_tko weak %1151, %result_13 token = %wrote_12
+    %1177 = offset %floats, %c_832 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1178 = reshape %1177 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1179 = broadcast %1178 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1180 = offset %1179, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_14 = store_ptr_tko weak %1180, %result_13 token = %wrote_13
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1152 = offset %floats, %c_896 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1153 = reshape %1152 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1154 = broadcast %1153 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1155 = offset %1154, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_14 = store_ptr_tko weak %1155, %result_14 token = %wrote_13
+    %1181 = offset %floats, %c_896 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1182 = reshape %1181 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1183 = broadcast %1182 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1184 = offset %1183, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_15 = store_ptr_tko weak %1184, %result_14 token = %wrote_14
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1156 = offset %floats, %c_960 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1157 = reshape %1156 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1158 = broadcast %1157 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1159 = offset %1158, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_15 = store_ptr_tko weak %1159, %result_15 token = %wrote_14
+    %1185 = offset %floats, %c_960 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1186 = reshape %1185 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1187 = broadcast %1186 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1188 = offset %1187, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_16 = store_ptr_tko weak %1188, %result_15 token = %wrote_15
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1160 = offset %floats, %c_1024 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1161 = reshape %1160 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1162 = broadcast %1161 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1163 = offset %1162, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_16 = store_ptr_tko weak %1163, %result_16 token = %wrote_15
+    %1189 = offset %floats, %c_1024 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1190 = reshape %1189 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1191 = broadcast %1190 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1192 = offset %1191, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_17 = store_ptr_tko weak %1192, %result_16 token = %wrote_16
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1164 = offset %floats, %c_1088 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1165 = reshape %1164 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1166 = broadcast %1165 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1167 = offset %1166, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_17 = store_ptr_tko weak %1167, %result_17 token = %wrote_16
+    %1193 = offset %floats, %c_1088 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1194 = reshape %1193 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1195 = broadcast %1194 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1196 = offset %1195, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_18 = store_ptr_tko weak %1196, %result_17 token = %wrote_17
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1168 = offset %floats, %c_1152 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1169 = reshape %1168 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1170 = broadcast %1169 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1171 = offset %1170, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_18 = store_ptr_tko weak %1171, %result_18 token = %wrote_17
+    %1197 = offset %floats, %c_1152 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1198 = reshape %1197 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1199 = broadcast %1198 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1200 = offset %1199, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_19 = store_ptr_tko weak %1200, %result_18 token = %wrote_18
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1172 = offset %floats, %c_1216 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1173 = reshape %1172 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1174 = broadcast %1173 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1175 = offset %1174, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_19 = store_ptr_tko weak %1175, %result_19 token = %wrote_18
+    %1201 = offset %floats, %c_1216 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1202 = reshape %1201 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1203 = broadcast %1202 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1204 = offset %1203, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_20 = store_ptr_tko weak %1204, %result_19 token = %wrote_19
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1176 = offset %floats, %c_1280 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1177 = reshape %1176 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1178 = broadcast %1177 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1179 = offset %1178, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_20 = store_ptr_tko weak %1179, %result_20 token = %wrote_19
+    %1205 = offset %floats, %c_1280 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1206 = reshape %1205 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1207 = broadcast %1206 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1208 = offset %1207, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_21 = store_ptr_tko weak %1208, %result_20 token = %wrote_20
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1180 = offset %floats, %c_1344 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1181 = reshape %1180 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1182 = broadcast %1181 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1183 = offset %1182, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_21 = store_ptr_tko weak %1183, %result_21 token = %wrote_20
+    %1209 = offset %floats, %c_1344 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1210 = reshape %1209 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1211 = broadcast %1210 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1212 = offset %1211, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_22 = store_ptr_tko weak %1212, %result_21 token = %wrote_21
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1184 = offset %floats, %c_1408 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1185 = reshape %1184 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1186 = broadcast %1185 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1187 = offset %1186, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_22 = store_ptr_tko weak %1187, %result_22 token = %wrote_21
+    %1213 = offset %floats, %c_1408 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1214 = reshape %1213 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1215 = broadcast %1214 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1216 = offset %1215, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_23 = store_ptr_tko weak %1216, %result_22 token = %wrote_22
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1188 = offset %floats, %c_1472 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1189 = reshape %1188 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1190 = broadcast %1189 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1191 = offset %1190, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_23 = store_ptr_tko weak %1191, %result_23 token = %wrote_22
+    %1217 = offset %floats, %c_1472 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1218 = reshape %1217 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1219 = broadcast %1218 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1220 = offset %1219, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_24 = store_ptr_tko weak %1220, %result_23 token = %wrote_23
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1192 = offset %floats, %c_1536 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1193 = reshape %1192 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1194 = broadcast %1193 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1195 = offset %1194, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_24 = store_ptr_tko weak %1195, %result_24 token = %wrote_23
+    %1221 = offset %floats, %c_1536 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1222 = reshape %1221 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1223 = broadcast %1222 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1224 = offset %1223, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_25 = store_ptr_tko weak %1224, %result_24 token = %wrote_24
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1196 = offset %floats, %c_1600 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1197 = reshape %1196 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1198 = broadcast %1197 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1199 = offset %1198, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_25 = store_ptr_tko weak %1199, %result_25 token = %wrote_24
+    %1225 = offset %floats, %c_1600 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1226 = reshape %1225 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1227 = broadcast %1226 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1228 = offset %1227, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_26 = store_ptr_tko weak %1228, %result_25 token = %wrote_25
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1200 = offset %floats, %c_1664 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1201 = reshape %1200 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1202 = broadcast %1201 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1203 = offset %1202, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_26 = store_ptr_tko weak %1203, %result_26 token = %wrote_25
+    %1229 = offset %floats, %c_1664 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1230 = reshape %1229 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1231 = broadcast %1230 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1232 = offset %1231, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_27 = store_ptr_tko weak %1232, %result_26 token = %wrote_26
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1204 = offset %floats, %c_1728 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1205 = reshape %1204 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1206 = broadcast %1205 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1207 = offset %1206, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_27 = store_ptr_tko weak %1207, %result_27 token = %wrote_26
+    %1233 = offset %floats, %c_1728 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1234 = reshape %1233 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1235 = broadcast %1234 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1236 = offset %1235, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_28 = store_ptr_tko weak %1236, %result_27 token = %wrote_27
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1208 = offset %floats, %c_1792 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1209 = reshape %1208 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1210 = broadcast %1209 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1211 = offset %1210, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_28 = store_ptr_tko weak %1211, %result_28 token = %wrote_27
+    %1237 = offset %floats, %c_1792 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1238 = reshape %1237 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1239 = broadcast %1238 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1240 = offset %1239, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_29 = store_ptr_tko weak %1240, %result_28 token = %wrote_28
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1212 = offset %floats, %c_1856 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1213 = reshape %1212 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1214 = broadcast %1213 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1215 = offset %1214, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_29 = store_ptr_tko weak %1215, %result_29 token = %wrote_28
+    %1241 = offset %floats, %c_1856 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1242 = reshape %1241 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1243 = broadcast %1242 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1244 = offset %1243, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_30 = store_ptr_tko weak %1244, %result_29 token = %wrote_29
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1216 = offset %floats, %c_1920 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1217 = reshape %1216 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1218 = broadcast %1217 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1219 = offset %1218, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_30 = store_ptr_tko weak %1219, %result_30 token = %wrote_29
+    %1245 = offset %floats, %c_1920 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1246 = reshape %1245 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1247 = broadcast %1246 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1248 = offset %1247, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_31 = store_ptr_tko weak %1248, %result_30 token = %wrote_30
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1220 = offset %floats, %c_1984 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1221 = reshape %1220 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1222 = broadcast %1221 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1223 = offset %1222, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_31 = store_ptr_tko weak %1223, %result_31 token = %wrote_30
+    %1249 = offset %floats, %c_1984 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1250 = reshape %1249 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1251 = broadcast %1250 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1252 = offset %1251, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_32 = store_ptr_tko weak %1252, %result_31 token = %wrote_31
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1224 = offset %floats, %c_2048 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1225 = reshape %1224 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1226 = broadcast %1225 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1227 = offset %1226, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_32 = store_ptr_tko weak %1227, %result_32 token = %wrote_31
+    %1253 = offset %floats, %c_2048 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1254 = reshape %1253 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1255 = broadcast %1254 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1256 = offset %1255, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_33 = store_ptr_tko weak %1256, %result_32 token = %wrote_32
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1228 = offset %floats, %c_2112 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1229 = reshape %1228 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1230 = broadcast %1229 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1231 = offset %1230, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_33 = store_ptr_tko weak %1231, %result_33 token = %wrote_32
+    %1257 = offset %floats, %c_2112 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1258 = reshape %1257 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1259 = broadcast %1258 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1260 = offset %1259, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_34 = store_ptr_tko weak %1260, %result_33 token = %wrote_33
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1232 = offset %floats, %c_2176 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1233 = reshape %1232 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1234 = broadcast %1233 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1235 = offset %1234, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_34 = store_ptr_tko weak %1235, %result_34 token = %wrote_33
+    %1261 = offset %floats, %c_2176 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1262 = reshape %1261 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1263 = broadcast %1262 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1264 = offset %1263, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_35 = store_ptr_tko weak %1264, %result_34 token = %wrote_34
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1236 = offset %floats, %c_2240 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1237 = reshape %1236 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1238 = broadcast %1237 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1239 = offset %1238, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_35 = store_ptr_tko weak %1239, %result_35 token = %wrote_34
+    %1265 = offset %floats, %c_2240 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1266 = reshape %1265 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1267 = broadcast %1266 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1268 = offset %1267, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_36 = store_ptr_tko weak %1268, %result_35 token = %wrote_35
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1240 = offset %floats, %c_2304 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1241 = reshape %1240 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1242 = broadcast %1241 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1243 = offset %1242, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_36 = store_ptr_tko weak %1243, %result_36 token = %wrote_35
+    %1269 = offset %floats, %c_2304 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1270 = reshape %1269 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1271 = broadcast %1270 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1272 = offset %1271, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_37 = store_ptr_tko weak %1272, %result_36 token = %wrote_36
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1244 = offset %floats, %c_2368 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1245 = reshape %1244 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1246 = broadcast %1245 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1247 = offset %1246, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_37 = store_ptr_tko weak %1247, %result_37 token = %wrote_36
+    %1273 = offset %floats, %c_2368 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1274 = reshape %1273 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1275 = broadcast %1274 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1276 = offset %1275, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_38 = store_ptr_tko weak %1276, %result_37 token = %wrote_37
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1248 = offset %floats, %c_2432 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1249 = reshape %1248 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1250 = broadcast %1249 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1251 = offset %1250, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_38 = store_ptr_tko weak %1251, %result_38 token = %wrote_37
+    %1277 = offset %floats, %c_2432 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1278 = reshape %1277 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1279 = broadcast %1278 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1280 = offset %1279, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_39 = store_ptr_tko weak %1280, %result_38 token = %wrote_38
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1252 = offset %floats, %c_2496 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1253 = reshape %1252 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1254 = broadcast %1253 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1255 = offset %1254, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_39 = store_ptr_tko weak %1255, %result_39 token = %wrote_38
+    %1281 = offset %floats, %c_2496 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1282 = reshape %1281 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1283 = broadcast %1282 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1284 = offset %1283, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_40 = store_ptr_tko weak %1284, %result_39 token = %wrote_39
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1256 = offset %floats, %c_2560 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1257 = reshape %1256 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1258 = broadcast %1257 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1259 = offset %1258, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_40 = store_ptr_tko weak %1259, %result_40 token = %wrote_39
+    %1285 = offset %floats, %c_2560 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1286 = reshape %1285 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1287 = broadcast %1286 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1288 = offset %1287, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_41 = store_ptr_tko weak %1288, %result_40 token = %wrote_40
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1260 = offset %floats, %c_2624 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1261 = reshape %1260 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1262 = broadcast %1261 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1263 = offset %1262, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_41 = store_ptr_tko weak %1263, %result_41 token = %wrote_40
+    %1289 = offset %floats, %c_2624 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1290 = reshape %1289 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1291 = broadcast %1290 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1292 = offset %1291, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_42 = store_ptr_tko weak %1292, %result_41 token = %wrote_41
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1264 = offset %floats, %c_2688 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1265 = reshape %1264 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1266 = broadcast %1265 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1267 = offset %1266, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_42 = store_ptr_tko weak %1267, %result_42 token = %wrote_41
+    %1293 = offset %floats, %c_2688 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1294 = reshape %1293 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1295 = broadcast %1294 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1296 = offset %1295, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_43 = store_ptr_tko weak %1296, %result_42 token = %wrote_42
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1268 = offset %floats, %c_2752 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1269 = reshape %1268 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1270 = broadcast %1269 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1271 = offset %1270, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_43 = store_ptr_tko weak %1271, %result_43 token = %wrote_42
+    %1297 = offset %floats, %c_2752 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1298 = reshape %1297 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1299 = broadcast %1298 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1300 = offset %1299, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_44 = store_ptr_tko weak %1300, %result_43 token = %wrote_43
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1272 = offset %floats, %c_2816 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1273 = reshape %1272 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1274 = broadcast %1273 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1275 = offset %1274, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_44 = store_ptr_tko weak %1275, %result_44 token = %wrote_43
+    %1301 = offset %floats, %c_2816 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1302 = reshape %1301 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1303 = broadcast %1302 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1304 = offset %1303, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_45 = store_ptr_tko weak %1304, %result_44 token = %wrote_44
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1276 = offset %floats, %c_2880 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1277 = reshape %1276 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1278 = broadcast %1277 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1279 = offset %1278, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_45 = store_ptr_tko weak %1279, %result_45 token = %wrote_44
+    %1305 = offset %floats, %c_2880 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1306 = reshape %1305 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1307 = broadcast %1306 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1308 = offset %1307, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_46 = store_ptr_tko weak %1308, %result_45 token = %wrote_45
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1280 = offset %floats, %c_2944 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1281 = reshape %1280 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1282 = broadcast %1281 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1283 = offset %1282, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_46 = store_ptr_tko weak %1283, %result_46 token = %wrote_45
+    %1309 = offset %floats, %c_2944 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1310 = reshape %1309 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1311 = broadcast %1310 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1312 = offset %1311, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_47 = store_ptr_tko weak %1312, %result_46 token = %wrote_46
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1284 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1285 = broadcast %1284 : tile<1xi32> -> tile<64xi32>
-    %result_47 = addi %n, %1285 : tile<64xi32>
-    %1286 = muli %n, %n : tile<64xi32>
-    %result_48 = subi %n, %1286 : tile<64xi32>
-    %1287 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1288 = broadcast %1287 : tile<1xi32> -> tile<64xi32>
-    %result_49 = divi %n, %1288 signed : tile<64xi32>
-    %1289 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1290 = broadcast %1289 : tile<1xi32> -> tile<64xi32>
-    %result_50 = remi %n, %1290 signed : tile<64xi32>
-    %1291 = reshape %c_5 : tile<i32> -> tile<1xi32>
-    %1292 = broadcast %1291 : tile<1xi32> -> tile<64xi32>
-    %result_51 = andi %n, %1292 : tile<64xi32>
-    %1293 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1294 = broadcast %1293 : tile<1xi32> -> tile<64xi32>
-    %result_52 = ori %n, %1294 : tile<64xi32>
-    %1295 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1296 = broadcast %1295 : tile<1xi32> -> tile<64xi32>
-    %result_53 = xori %n, %1296 : tile<64xi32>
+    %1313 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1314 = broadcast %1313 : tile<1xi32> -> tile<64xi32>
+    %result_47 = addi %n, %1314 : tile<64xi32>
+    %1315 = muli %n, %n : tile<64xi32>
+    %result_48 = subi %n, %1315 : tile<64xi32>
+    %1316 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1317 = broadcast %1316 : tile<1xi32> -> tile<64xi32>
+    %result_49 = divi %n, %1317 signed : tile<64xi32>
+    %1318 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1319 = broadcast %1318 : tile<1xi32> -> tile<64xi32>
+    %result_50 = remi %n, %1319 signed : tile<64xi32>
+    %1320 = reshape %c_5 : tile<i32> -> tile<1xi32>
+    %1321 = broadcast %1320 : tile<1xi32> -> tile<64xi32>
+    %result_51 = andi %n, %1321 : tile<64xi32>
+    %1322 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1323 = broadcast %1322 : tile<1xi32> -> tile<64xi32>
+    %result_52 = ori %n, %1323 : tile<64xi32>
+    %1324 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1325 = broadcast %1324 : tile<1xi32> -> tile<64xi32>
+    %result_53 = xori %n, %1325 : tile<64xi32>
     %result_54 = xori %n, %c_minus_1 : tile<64xi32>
-    %1297 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1298 = broadcast %1297 : tile<1xi32> -> tile<64xi32>
-    %result_55 = shli %n, %1298 : tile<64xi32>
-    %1299 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1300 = broadcast %1299 : tile<1xi32> -> tile<64xi32>
-    %result_56 = shri %n, %1300 signed : tile<64xi32>
+    %1326 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1327 = broadcast %1326 : tile<1xi32> -> tile<64xi32>
+    %result_55 = shli %n, %1327 : tile<64xi32>
+    %1328 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1329 = broadcast %1328 : tile<1xi32> -> tile<64xi32>
+    %result_56 = shri %n, %1329 signed : tile<64xi32>
     %result_57 = negi %n : tile<64xi32>
     %result_58 = absi %n : tile<64xi32>
-    %1301 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1302 = broadcast %1301 : tile<1xi32> -> tile<64xi32>
-    %result_59 = maxi %n, %1302 signed : tile<64xi32>
-    %result_60 = ftoi %a signed : tile<64xf32> -> tile<64xi32>
-    %1303 = cmpf less_than ordered %a, %b : tile<64xf32> -> tile<64xi1>
-    %result_61 = exti %1303 unsigned : tile<64xi1> -> tile<64xi32>
-    %1304 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1305 = broadcast %1304 : tile<1xi32> -> tile<64xi32>
-    %1306 = cmpi not_equal %n, %1305, signed : tile<64xi32> -> tile<64xi1>
-    %result_62 = exti %1306 unsigned : tile<64xi1> -> tile<64xi32>
-    %1307 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1308 = broadcast %1307 : tile<1xi32> -> tile<64xi32>
-    %1309 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1310 = broadcast %1309 : tile<1xi32> -> tile<64xi32>
-    %1311 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1312 = broadcast %1311 : tile<1xi32> -> tile<64xi32>
-    %1313 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1314 = broadcast %1313 : tile<1xi32> -> tile<64xi32>
-    %1315 = mulhii %1310, %1314 : tile<64xi32>
-    %1316 = xori %1315, %1308 : tile<64xi32>
-    %1317 = reshape %c_7 : tile<i32> -> tile<1xi32>
-    %1318 = broadcast %1317 : tile<1xi32> -> tile<64xi32>
-    %1319 = xori %1316, %1318 : tile<64xi32>
-    %1320 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1321 = broadcast %1320 : tile<1xi32> -> tile<64xi32>
-    %1322 = muli %1310, %1321 : tile<64xi32>
-    %1323 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1324 = broadcast %1323 : tile<1xi32> -> tile<64xi32>
-    %1325 = mulhii %i, %1324 : tile<64xi32>
-    %1326 = xori %1325, %1312 : tile<64xi32>
-    %1327 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1328 = broadcast %1327 : tile<1xi32> -> tile<64xi32>
-    %1329 = xori %1326, %1328 : tile<64xi32>
-    %1330 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1330 = reshape %c_4 : tile<i32> -> tile<1xi32>
     %1331 = broadcast %1330 : tile<1xi32> -> tile<64xi32>
-    %1332 = muli %i, %1331 : tile<64xi32>
-    %1333 = addi %c_7, %c_2654435769 : tile<i32>
-    %1334 = addi %c_0_2, %c_3144134277 : tile<i32>
-    %1335 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1336 = broadcast %1335 : tile<1xi32> -> tile<64xi32>
-    %1337 = mulhii %1329, %1336 : tile<64xi32>
-    %1338 = xori %1337, %1322 : tile<64xi32>
-    %1339 = reshape %1333 : tile<i32> -> tile<1xi32>
-    %1340 = broadcast %1339 : tile<1xi32> -> tile<64xi32>
-    %1341 = xori %1338, %1340 : tile<64xi32>
+    %result_59 = maxi %n, %1331 signed : tile<64xi32>
+    %result_60 = ftoi %a signed : tile<64xf32> -> tile<64xi32>
+    %1332 = cmpf less_than ordered %a, %b : tile<64xf32> -> tile<64xi1>
+    %result_61 = exti %1332 unsigned : tile<64xi1> -> tile<64xi32>
+    %1333 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1334 = broadcast %1333 : tile<1xi32> -> tile<64xi32>
+    %1335 = cmpi not_equal %n, %1334, signed : tile<64xi32> -> tile<64xi1>
+    %result_62 = exti %1335 unsigned : tile<64xi1> -> tile<64xi32>
+    %1336 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %1337 = broadcast %1336 : tile<1xi32> -> tile<64xi32>
+    %1338 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %1339 = broadcast %1338 : tile<1xi32> -> tile<64xi32>
+    %1340 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %1341 = broadcast %1340 : tile<1xi32> -> tile<64xi32>
     %1342 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1343 = broadcast %1342 : tile<1xi32> -> tile<64xi32>
-    %1344 = muli %1329, %1343 : tile<64xi32>
-    %1345 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1346 = broadcast %1345 : tile<1xi32> -> tile<64xi32>
-    %1347 = mulhii %1319, %1346 : tile<64xi32>
-    %1348 = xori %1347, %1332 : tile<64xi32>
-    %1349 = reshape %1334 : tile<i32> -> tile<1xi32>
+    %1344 = mulhii %1339, %1343 : tile<64xi32>
+    %1345 = xori %1344, %1337 : tile<64xi32>
+    %1346 = reshape %c_7 : tile<i32> -> tile<1xi32>
+    %1347 = broadcast %1346 : tile<1xi32> -> tile<64xi32>
+    %1348 = xori %1345, %1347 : tile<64xi32>
+    %1349 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1350 = broadcast %1349 : tile<1xi32> -> tile<64xi32>
-    %1351 = xori %1348, %1350 : tile<64xi32>
+    %1351 = muli %1339, %1350 : tile<64xi32>
     %1352 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %1353 = broadcast %1352 : tile<1xi32> -> tile<64xi32>
-    %1354 = muli %1319, %1353 : tile<64xi32>
-    %1355 = addi %1333, %c_2654435769 : tile<i32>
-    %1356 = addi %1334, %c_3144134277 : tile<i32>
-    %1357 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1358 = broadcast %1357 : tile<1xi32> -> tile<64xi32>
-    %1359 = mulhii %1351, %1358 : tile<64xi32>
-    %1360 = xori %1359, %1344 : tile<64xi32>
-    %1361 = reshape %1355 : tile<i32> -> tile<1xi32>
-    %1362 = broadcast %1361 : tile<1xi32> -> tile<64xi32>
-    %1363 = xori %1360, %1362 : tile<64xi32>
+    %1354 = mulhii %i, %1353 : tile<64xi32>
+    %1355 = xori %1354, %1341 : tile<64xi32>
+    %1356 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
+    %1357 = broadcast %1356 : tile<1xi32> -> tile<64xi32>
+    %1358 = xori %1355, %1357 : tile<64xi32>
+    %1359 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1360 = broadcast %1359 : tile<1xi32> -> tile<64xi32>
+    %1361 = muli %i, %1360 : tile<64xi32>
+    %1362 = addi %c_7, %c_2654435769 : tile<i32>
+    %1363 = addi %c_0_2, %c_3144134277 : tile<i32>
     %1364 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1365 = broadcast %1364 : tile<1xi32> -> tile<64xi32>
-    %1366 = muli %1351, %1365 : tile<64xi32>
-    %1367 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1368 = broadcast %1367 : tile<1xi32> -> tile<64xi32>
-    %1369 = mulhii %1341, %1368 : tile<64xi32>
-    %1370 = xori %1369, %1354 : tile<64xi32>
-    %1371 = reshape %1356 : tile<i32> -> tile<1xi32>
+    %1366 = mulhii %1358, %1365 : tile<64xi32>
+    %1367 = xori %1366, %1351 : tile<64xi32>
+    %1368 = reshape %1362 : tile<i32> -> tile<1xi32>
+    %1369 = broadcast %1368 : tile<1xi32> -> tile<64xi32>
+    %1370 = xori %1367, %1369 : tile<64xi32>
+    %1371 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1372 = broadcast %1371 : tile<1xi32> -> tile<64xi32>
-    %1373 = xori %1370, %1372 : tile<64xi32>
+    %1373 = muli %1358, %1372 : tile<64xi32>
     %1374 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %1375 = broadcast %1374 : tile<1xi32> -> tile<64xi32>
-    %1376 = muli %1341, %1375 : tile<64xi32>
-    %1377 = addi %1355, %c_2654435769 : tile<i32>
-    %1378 = addi %1356, %c_3144134277 : tile<i32>
-    %1379 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1380 = broadcast %1379 : tile<1xi32> -> tile<64xi32>
-    %1381 = mulhii %1373, %1380 : tile<64xi32>
-    %1382 = xori %1381, %1366 : tile<64xi32>
-    %1383 = reshape %1377 : tile<i32> -> tile<1xi32>
-    %1384 = broadcast %1383 : tile<1xi32> -> tile<64xi32>
-    %1385 = xori %1382, %1384 : tile<64xi32>
+    %1376 = mulhii %1348, %1375 : tile<64xi32>
+    %1377 = xori %1376, %1361 : tile<64xi32>
+    %1378 = reshape %1363 : tile<i32> -> tile<1xi32>
+    %1379 = broadcast %1378 : tile<1xi32> -> tile<64xi32>
+    %1380 = xori %1377, %1379 : tile<64xi32>
+    %1381 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1382 = broadcast %1381 : tile<1xi32> -> tile<64xi32>
+    %1383 = muli %1348, %1382 : tile<64xi32>
+    %1384 = addi %1362, %c_2654435769 : tile<i32>
+    %1385 = addi %1363, %c_3144134277 : tile<i32>
     %1386 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1387 = broadcast %1386 : tile<1xi32> -> tile<64xi32>
-    %1388 = muli %1373, %1387 : tile<64xi32>
-    %1389 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1390 = broadcast %1389 : tile<1xi32> -> tile<64xi32>
-    %1391 = mulhii %1363, %1390 : tile<64xi32>
-    %1392 = xori %1391, %1376 : tile<64xi32>
-    %1393 = reshape %1378 : tile<i32> -> tile<1xi32>
+    %1388 = mulhii %1380, %1387 : tile<64xi32>
+    %1389 = xori %1388, %1373 : tile<64xi32>
+    %1390 = reshape %1384 : tile<i32> -> tile<1xi32>
+    %1391 = broadcast %1390 : tile<1xi32> -> tile<64xi32>
+    %1392 = xori %1389, %1391 : tile<64xi32>
+    %1393 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1394 = broadcast %1393 : tile<1xi32> -> tile<64xi32>
-    %1395 = xori %1392, %1394 : tile<64xi32>
+    %1395 = muli %1380, %1394 : tile<64xi32>
     %1396 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %1397 = broadcast %1396 : tile<1xi32> -> tile<64xi32>
-    %1398 = muli %1363, %1397 : tile<64xi32>
-    %1399 = addi %1377, %c_2654435769 : tile<i32>
-    %1400 = addi %1378, %c_3144134277 : tile<i32>
-    %1401 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1402 = broadcast %1401 : tile<1xi32> -> tile<64xi32>
-    %1403 = mulhii %1395, %1402 : tile<64xi32>
-    %1404 = xori %1403, %1388 : tile<64xi32>
-    %1405 = reshape %1399 : tile<i32> -> tile<1xi32>
-    %1406 = broadcast %1405 : tile<1xi32> -> tile<64xi32>
-    %1407 = xori %1404, %1406 : tile<64xi32>
+    %1398 = mulhii %1370, %1397 : tile<64xi32>
+    %1399 = xori %1398, %1383 : tile<64xi32>
+    %1400 = reshape %1385 : tile<i32> -> tile<1xi32>
+    %1401 = broadcast %1400 : tile<1xi32> -> tile<64xi32>
+    %1402 = xori %1399, %1401 : tile<64xi32>
+    %1403 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1404 = broadcast %1403 : tile<1xi32> -> tile<64xi32>
+    %1405 = muli %1370, %1404 : tile<64xi32>
+    %1406 = addi %1384, %c_2654435769 : tile<i32>
+    %1407 = addi %1385, %c_3144134277 : tile<i32>
     %1408 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1409 = broadcast %1408 : tile<1xi32> -> tile<64xi32>
-    %1410 = muli %1395, %1409 : tile<64xi32>
-    %1411 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1412 = broadcast %1411 : tile<1xi32> -> tile<64xi32>
-    %1413 = mulhii %1385, %1412 : tile<64xi32>
-    %1414 = xori %1413, %1398 : tile<64xi32>
-    %1415 = reshape %1400 : tile<i32> -> tile<1xi32>
+    %1410 = mulhii %1402, %1409 : tile<64xi32>
+    %1411 = xori %1410, %1395 : tile<64xi32>
+    %1412 = reshape %1406 : tile<i32> -> tile<1xi32>
+    %1413 = broadcast %1412 : tile<1xi32> -> tile<64xi32>
+    %1414 = xori %1411, %1413 : tile<64xi32>
+    %1415 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1416 = broadcast %1415 : tile<1xi32> -> tile<64xi32>
-    %1417 = xori %1414, %1416 : tile<64xi32>
+    %1417 = muli %1402, %1416 : tile<64xi32>
     %1418 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %1419 = broadcast %1418 : tile<1xi32> -> tile<64xi32>
-    %1420 = muli %1385, %1419 : tile<64xi32>
-    %1421 = addi %1399, %c_2654435769 : tile<i32>
-    %1422 = addi %1400, %c_3144134277 : tile<i32>
-    %1423 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1424 = broadcast %1423 : tile<1xi32> -> tile<64xi32>
-    %1425 = mulhii %1417, %1424 : tile<64xi32>
-    %1426 = xori %1425, %1410 : tile<64xi32>
-    %1427 = reshape %1421 : tile<i32> -> tile<1xi32>
-    %1428 = broadcast %1427 : tile<1xi32> -> tile<64xi32>
-    %1429 = xori %1426, %1428 : tile<64xi32>
+    %1420 = mulhii %1392, %1419 : tile<64xi32>
+    %1421 = xori %1420, %1405 : tile<64xi32>
+    %1422 = reshape %1407 : tile<i32> -> tile<1xi32>
+    %1423 = broadcast %1422 : tile<1xi32> -> tile<64xi32>
+    %1424 = xori %1421, %1423 : tile<64xi32>
+    %1425 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1426 = broadcast %1425 : tile<1xi32> -> tile<64xi32>
+    %1427 = muli %1392, %1426 : tile<64xi32>
+    %1428 = addi %1406, %c_2654435769 : tile<i32>
+    %1429 = addi %1407, %c_3144134277 : tile<i32>
     %1430 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1431 = broadcast %1430 : tile<1xi32> -> tile<64xi32>
-    %1432 = muli %1417, %1431 : tile<64xi32>
-    %1433 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1434 = broadcast %1433 : tile<1xi32> -> tile<64xi32>
-    %1435 = mulhii %1407, %1434 : tile<64xi32>
-    %1436 = xori %1435, %1420 : tile<64xi32>
-    %1437 = reshape %1422 : tile<i32> -> tile<1xi32>
+    %1432 = mulhii %1424, %1431 : tile<64xi32>
+    %1433 = xori %1432, %1417 : tile<64xi32>
+    %1434 = reshape %1428 : tile<i32> -> tile<1xi32>
+    %1435 = broadcast %1434 : tile<1xi32> -> tile<64xi32>
+    %1436 = xori %1433, %1435 : tile<64xi32>
+    %1437 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1438 = broadcast %1437 : tile<1xi32> -> tile<64xi32>
-    %1439 = xori %1436, %1438 : tile<64xi32>
+    %1439 = muli %1424, %1438 : tile<64xi32>
     %1440 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %1441 = broadcast %1440 : tile<1xi32> -> tile<64xi32>
-    %1442 = muli %1407, %1441 : tile<64xi32>
-    %1443 = addi %1421, %c_2654435769 : tile<i32>
-    %1444 = addi %1422, %c_3144134277 : tile<i32>
-    %1445 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1446 = broadcast %1445 : tile<1xi32> -> tile<64xi32>
-    %1447 = mulhii %1439, %1446 : tile<64xi32>
-    %1448 = xori %1447, %1432 : tile<64xi32>
-    %1449 = reshape %1443 : tile<i32> -> tile<1xi32>
-    %1450 = broadcast %1449 : tile<1xi32> -> tile<64xi32>
-    %1451 = xori %1448, %1450 : tile<64xi32>
+    %1442 = mulhii %1414, %1441 : tile<64xi32>
+    %1443 = xori %1442, %1427 : tile<64xi32>
+    %1444 = reshape %1429 : tile<i32> -> tile<1xi32>
+    %1445 = broadcast %1444 : tile<1xi32> -> tile<64xi32>
+    %1446 = xori %1443, %1445 : tile<64xi32>
+    %1447 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1448 = broadcast %1447 : tile<1xi32> -> tile<64xi32>
+    %1449 = muli %1414, %1448 : tile<64xi32>
+    %1450 = addi %1428, %c_2654435769 : tile<i32>
+    %1451 = addi %1429, %c_3144134277 : tile<i32>
     %1452 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1453 = broadcast %1452 : tile<1xi32> -> tile<64xi32>
-    %1454 = muli %1439, %1453 : tile<64xi32>
-    %1455 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1456 = broadcast %1455 : tile<1xi32> -> tile<64xi32>
-    %1457 = mulhii %1429, %1456 : tile<64xi32>
-    %1458 = xori %1457, %1442 : tile<64xi32>
-    %1459 = reshape %1444 : tile<i32> -> tile<1xi32>
+    %1454 = mulhii %1446, %1453 : tile<64xi32>
+    %1455 = xori %1454, %1439 : tile<64xi32>
+    %1456 = reshape %1450 : tile<i32> -> tile<1xi32>
+    %1457 = broadcast %1456 : tile<1xi32> -> tile<64xi32>
+    %1458 = xori %1455, %1457 : tile<64xi32>
+    %1459 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1460 = broadcast %1459 : tile<1xi32> -> tile<64xi32>
-    %1461 = xori %1458, %1460 : tile<64xi32>
+    %1461 = muli %1446, %1460 : tile<64xi32>
     %1462 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
     %1463 = broadcast %1462 : tile<1xi32> -> tile<64xi32>
-    %1464 = muli %1429, %1463 : tile<64xi32>
-    %1465 = addi %1443, %c_2654435769 : tile<i32>
-    %1466 = addi %1444, %c_3144134277 : tile<i32>
-    %1467 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1468 = broadcast %1467 : tile<1xi32> -> tile<64xi32>
-    %1469 = mulhii %1461, %1468 : tile<64xi32>
-    %1470 = xori %1469, %1454 : tile<64xi32>
-    %1471 = reshape %1465 : tile<i32> -> tile<1xi32>
-    %1472 = broadcast %1471 : tile<1xi32> -> tile<64xi32>
-    %1473 = xori %1470, %1472 : tile<64xi32>
-    %1474 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1464 = mulhii %1436, %1463 : tile<64xi32>
+    %1465 = xori %1464, %1449 : tile<64xi32>
+    %1466 = reshape %1451 : tile<i32> -> tile<1xi32>
+    %1467 = broadcast %1466 : tile<1xi32> -> tile<64xi32>
+    %1468 = xori %1465, %1467 : tile<64xi32>
+    %1469 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1470 = broadcast %1469 : tile<1xi32> -> tile<64xi32>
+    %1471 = muli %1436, %1470 : tile<64xi32>
+    %1472 = addi %1450, %c_2654435769 : tile<i32>
+    %1473 = addi %1451, %c_3144134277 : tile<i32>
+    %1474 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1475 = broadcast %1474 : tile<1xi32> -> tile<64xi32>
-    %1476 = mulhii %1451, %1475 : tile<64xi32>
-    %1477 = xori %1476, %1464 : tile<64xi32>
-    %1478 = reshape %1466 : tile<i32> -> tile<1xi32>
+    %1476 = mulhii %1468, %1475 : tile<64xi32>
+    %1477 = xori %1476, %1461 : tile<64xi32>
+    %1478 = reshape %1472 : tile<i32> -> tile<1xi32>
     %1479 = broadcast %1478 : tile<1xi32> -> tile<64xi32>
     %1480 = xori %1477, %1479 : tile<64xi32>
-    %1481 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1481 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
     %1482 = broadcast %1481 : tile<1xi32> -> tile<64xi32>
-    %1483 = muli %1451, %1482 : tile<64xi32>
-    %1484 = addi %1465, %c_2654435769 : tile<i32>
-    %1485 = addi %1466, %c_3144134277 : tile<i32>
-    %1486 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1487 = broadcast %1486 : tile<1xi32> -> tile<64xi32>
-    %1488 = muli %1480, %1487 : tile<64xi32>
-    %1489 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1490 = broadcast %1489 : tile<1xi32> -> tile<64xi32>
-    %1491 = mulhii %1473, %1490 : tile<64xi32>
-    %1492 = xori %1491, %1483 : tile<64xi32>
-    %1493 = reshape %1485 : tile<i32> -> tile<1xi32>
-    %1494 = broadcast %1493 : tile<1xi32> -> tile<64xi32>
-    %1495 = xori %1492, %1494 : tile<64xi32>
-    %1496 = addi %1484, %c_2654435769 : tile<i32>
-    %1497 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1498 = broadcast %1497 : tile<1xi32> -> tile<64xi32>
-    %1499 = mulhii %1495, %1498 : tile<64xi32>
-    %1500 = xori %1499, %1488 : tile<64xi32>
-    %1501 = reshape %1496 : tile<i32> -> tile<1xi32>
-    %1502 = broadcast %1501 : tile<1xi32> -> tile<64xi32>
-    %result_63 = xori %1500, %1502 : tile<64xi32>
+    %1483 = muli %1468, %1482 : tile<64xi32>
+    %1484 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1485 = broadcast %1484 : tile<1xi32> -> tile<64xi32>
+    %1486 = mulhii %1458, %1485 : tile<64xi32>
+    %1487 = xori %1486, %1471 : tile<64xi32>
+    %1488 = reshape %1473 : tile<i32> -> tile<1xi32>
+    %1489 = broadcast %1488 : tile<1xi32> -> tile<64xi32>
+    %1490 = xori %1487, %1489 : tile<64xi32>
+    %1491 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1492 = broadcast %1491 : tile<1xi32> -> tile<64xi32>
+    %1493 = muli %1458, %1492 : tile<64xi32>
+    %1494 = addi %1472, %c_2654435769 : tile<i32>
+    %1495 = addi %1473, %c_3144134277 : tile<i32>
+    %1496 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1497 = broadcast %1496 : tile<1xi32> -> tile<64xi32>
+    %1498 = mulhii %1490, %1497 : tile<64xi32>
+    %1499 = xori %1498, %1483 : tile<64xi32>
+    %1500 = reshape %1494 : tile<i32> -> tile<1xi32>
+    %1501 = broadcast %1500 : tile<1xi32> -> tile<64xi32>
+    %1502 = xori %1499, %1501 : tile<64xi32>
+    %1503 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1504 = broadcast %1503 : tile<1xi32> -> tile<64xi32>
+    %1505 = mulhii %1480, %1504 : tile<64xi32>
+    %1506 = xori %1505, %1493 : tile<64xi32>
+    %1507 = reshape %1495 : tile<i32> -> tile<1xi32>
+    %1508 = broadcast %1507 : tile<1xi32> -> tile<64xi32>
+    %1509 = xori %1506, %1508 : tile<64xi32>
+    %1510 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1511 = broadcast %1510 : tile<1xi32> -> tile<64xi32>
+    %1512 = muli %1480, %1511 : tile<64xi32>
+    %1513 = addi %1494, %c_2654435769 : tile<i32>
+    %1514 = addi %1495, %c_3144134277 : tile<i32>
+    %1515 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1516 = broadcast %1515 : tile<1xi32> -> tile<64xi32>
+    %1517 = muli %1509, %1516 : tile<64xi32>
+    %1518 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1519 = broadcast %1518 : tile<1xi32> -> tile<64xi32>
+    %1520 = mulhii %1502, %1519 : tile<64xi32>
+    %1521 = xori %1520, %1512 : tile<64xi32>
+    %1522 = reshape %1514 : tile<i32> -> tile<1xi32>
+    %1523 = broadcast %1522 : tile<1xi32> -> tile<64xi32>
+    %1524 = xori %1521, %1523 : tile<64xi32>
+    %1525 = addi %1513, %c_2654435769 : tile<i32>
+    %1526 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1527 = broadcast %1526 : tile<1xi32> -> tile<64xi32>
+    %1528 = mulhii %1524, %1527 : tile<64xi32>
+    %1529 = xori %1528, %1517 : tile<64xi32>
+    %1530 = reshape %1525 : tile<i32> -> tile<1xi32>
+    %1531 = broadcast %1530 : tile<1xi32> -> tile<64xi32>
+    %result_63 = xori %1529, %1531 : tile<64xi32>
     %result_64 = scan %n dim=0 reverse=false identities=[0 : i32] : tile<64xi32> -> tile<64xi32>
-        (%x_11: tile<i32>, %acc_10: tile<i32>) {
-      %1503 = addi %x_11, %acc_10 : tile<i32>
-      yield %1503 : tile<i32>
+        (%x_10: tile<i32>, %acc_9: tile<i32>) {
+      %1532 = addi %x_10, %acc_9 : tile<i32>
+      yield %1532 : tile<i32>
     }
-    %1504 = iota : tile<32xi32>
-    %1505 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1506 = broadcast %1505 : tile<1xi32> -> tile<32xi32>
-    %1507 = muli %1504, %1506 : tile<32xi32>
-    %1508 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1509 = broadcast %1508 : tile<1xi32> -> tile<32xi32>
-    %1510 = divi %1507, %1509 signed : tile<32xi32>
-    %1511 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1512 = broadcast %1511 : tile<1xi32> -> tile<32xi32>
-    %1513 = remi %1510, %1512 signed : tile<32xi32>
-    %1514 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1515 = broadcast %1514 : tile<1xi32> -> tile<32xi32>
-    %1516 = cmpi equal %1513, %1515, signed : tile<32xi32> -> tile<32xi1>
-    %1517 = reshape %1516 : tile<32xi1> -> tile<32x1x1xi1>
-    %1518 = reshape %n : tile<64xi32> -> tile<32x2x1xi32>
-    %1519 = extract %1518[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1520 = extract %1518[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1521 = cmpi greater_than %1519, %1520, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1522 = xori %1521, %1517 : tile<32x1x1xi1>
-    %1523 = select %1522, %1520, %1519 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1524 = select %1522, %1519, %1520 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1525 = cat %1523, %1524 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1526 = reshape %1525 : tile<32x2x1xi32> -> tile<64xi32>
-    %1527 = iota : tile<16xi32>
-    %1528 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1529 = broadcast %1528 : tile<1xi32> -> tile<16xi32>
-    %1530 = muli %1527, %1529 : tile<16xi32>
-    %1531 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1532 = broadcast %1531 : tile<1xi32> -> tile<16xi32>
-    %1533 = divi %1530, %1532 signed : tile<16xi32>
+    %1533 = iota : tile<32xi32>
     %1534 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1535 = broadcast %1534 : tile<1xi32> -> tile<16xi32>
-    %1536 = remi %1533, %1535 signed : tile<16xi32>
-    %1537 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1538 = broadcast %1537 : tile<1xi32> -> tile<16xi32>
-    %1539 = cmpi equal %1536, %1538, signed : tile<16xi32> -> tile<16xi1>
-    %1540 = reshape %1539 : tile<16xi1> -> tile<16x1x1xi1>
-    %1541 = reshape %1526 : tile<64xi32> -> tile<16x2x2xi32>
-    %1542 = extract %1541[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1543 = extract %1541[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1544 = cmpi greater_than %1542, %1543, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1545 = broadcast %1540 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1546 = xori %1544, %1545 : tile<16x1x2xi1>
-    %1547 = select %1546, %1543, %1542 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1548 = select %1546, %1542, %1543 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1549 = cat %1547, %1548 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1550 = reshape %1549 : tile<16x2x2xi32> -> tile<64xi32>
-    %1551 = iota : tile<32xi32>
-    %1552 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1553 = broadcast %1552 : tile<1xi32> -> tile<32xi32>
-    %1554 = muli %1551, %1553 : tile<32xi32>
-    %1555 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1556 = broadcast %1555 : tile<1xi32> -> tile<32xi32>
-    %1557 = divi %1554, %1556 signed : tile<32xi32>
-    %1558 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1559 = broadcast %1558 : tile<1xi32> -> tile<32xi32>
-    %1560 = remi %1557, %1559 signed : tile<32xi32>
-    %1561 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1562 = broadcast %1561 : tile<1xi32> -> tile<32xi32>
-    %1563 = cmpi equal %1560, %1562, signed : tile<32xi32> -> tile<32xi1>
-    %1564 = reshape %1563 : tile<32xi1> -> tile<32x1x1xi1>
-    %1565 = reshape %1550 : tile<64xi32> -> tile<32x2x1xi32>
-    %1566 = extract %1565[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1567 = extract %1565[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1568 = cmpi greater_than %1566, %1567, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1569 = xori %1568, %1564 : tile<32x1x1xi1>
-    %1570 = select %1569, %1567, %1566 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1571 = select %1569, %1566, %1567 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1572 = cat %1570, %1571 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1573 = reshape %1572 : tile<32x2x1xi32> -> tile<64xi32>
-    %1574 = iota : tile<8xi32>
-    %1575 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1576 = broadcast %1575 : tile<1xi32> -> tile<8xi32>
-    %1577 = muli %1574, %1576 : tile<8xi32>
-    %1578 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1579 = broadcast %1578 : tile<1xi32> -> tile<8xi32>
-    %1580 = divi %1577, %1579 signed : tile<8xi32>
+    %1535 = broadcast %1534 : tile<1xi32> -> tile<32xi32>
+    %1536 = muli %1533, %1535 : tile<32xi32>
+    %1537 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1538 = broadcast %1537 : tile<1xi32> -> tile<32xi32>
+    %1539 = divi %1536, %1538 signed : tile<32xi32>
+    %1540 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1541 = broadcast %1540 : tile<1xi32> -> tile<32xi32>
+    %1542 = remi %1539, %1541 signed : tile<32xi32>
+    %1543 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1544 = broadcast %1543 : tile<1xi32> -> tile<32xi32>
+    %1545 = cmpi equal %1542, %1544, signed : tile<32xi32> -> tile<32xi1>
+    %1546 = reshape %1545 : tile<32xi1> -> tile<32x1x1xi1>
+    %1547 = reshape %n : tile<64xi32> -> tile<32x2x1xi32>
+    %1548 = extract %1547[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1549 = extract %1547[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1550 = cmpi greater_than %1548, %1549, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1551 = xori %1550, %1546 : tile<32x1x1xi1>
+    %1552 = select %1551, %1549, %1548 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1553 = select %1551, %1548, %1549 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1554 = cat %1552, %1553 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1555 = reshape %1554 : tile<32x2x1xi32> -> tile<64xi32>
+    %1556 = iota : tile<16xi32>
+    %1557 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1558 = broadcast %1557 : tile<1xi32> -> tile<16xi32>
+    %1559 = muli %1556, %1558 : tile<16xi32>
+    %1560 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1561 = broadcast %1560 : tile<1xi32> -> tile<16xi32>
+    %1562 = divi %1559, %1561 signed : tile<16xi32>
+    %1563 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1564 = broadcast %1563 : tile<1xi32> -> tile<16xi32>
+    %1565 = remi %1562, %1564 signed : tile<16xi32>
+    %1566 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1567 = broadcast %1566 : tile<1xi32> -> tile<16xi32>
+    %1568 = cmpi equal %1565, %1567, signed : tile<16xi32> -> tile<16xi1>
+    %1569 = reshape %1568 : tile<16xi1> -> tile<16x1x1xi1>
+    %1570 = reshape %1555 : tile<64xi32> -> tile<16x2x2xi32>
+    %1571 = extract %1570[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1572 = extract %1570[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1573 = cmpi greater_than %1571, %1572, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1574 = broadcast %1569 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1575 = xori %1573, %1574 : tile<16x1x2xi1>
+    %1576 = select %1575, %1572, %1571 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1577 = select %1575, %1571, %1572 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1578 = cat %1576, %1577 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1579 = reshape %1578 : tile<16x2x2xi32> -> tile<64xi32>
+    %1580 = iota : tile<32xi32>
     %1581 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1582 = broadcast %1581 : tile<1xi32> -> tile<8xi32>
-    %1583 = remi %1580, %1582 signed : tile<8xi32>
-    %1584 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1585 = broadcast %1584 : tile<1xi32> -> tile<8xi32>
-    %1586 = cmpi equal %1583, %1585, signed : tile<8xi32> -> tile<8xi1>
-    %1587 = reshape %1586 : tile<8xi1> -> tile<8x1x1xi1>
-    %1588 = reshape %1573 : tile<64xi32> -> tile<8x2x4xi32>
-    %1589 = extract %1588[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1590 = extract %1588[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1591 = cmpi greater_than %1589, %1590, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1592 = broadcast %1587 : tile<8x1x1xi1> -> tile<8x1x4xi1>
-    %1593 = xori %1591, %1592 : tile<8x1x4xi1>
-    %1594 = select %1593, %1590, %1589 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1595 = select %1593, %1589, %1590 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1596 = cat %1594, %1595 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1597 = reshape %1596 : tile<8x2x4xi32> -> tile<64xi32>
-    %1598 = iota : tile<16xi32>
-    %1599 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1600 = broadcast %1599 : tile<1xi32> -> tile<16xi32>
-    %1601 = muli %1598, %1600 : tile<16xi32>
-    %1602 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1603 = broadcast %1602 : tile<1xi32> -> tile<16xi32>
-    %1604 = divi %1601, %1603 signed : tile<16xi32>
-    %1605 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1606 = broadcast %1605 : tile<1xi32> -> tile<16xi32>
-    %1607 = remi %1604, %1606 signed : tile<16xi32>
-    %1608 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1609 = broadcast %1608 : tile<1xi32> -> tile<16xi32>
-    %1610 = cmpi equal %1607, %1609, signed : tile<16xi32> -> tile<16xi1>
-    %1611 = reshape %1610 : tile<16xi1> -> tile<16x1x1xi1>
-    %1612 = reshape %1597 : tile<64xi32> -> tile<16x2x2xi32>
-    %1613 = extract %1612[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1614 = extract %1612[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1615 = cmpi greater_than %1613, %1614, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1616 = broadcast %1611 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1617 = xori %1615, %1616 : tile<16x1x2xi1>
-    %1618 = select %1617, %1614, %1613 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1619 = select %1617, %1613, %1614 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1620 = cat %1618, %1619 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1621 = reshape %1620 : tile<16x2x2xi32> -> tile<64xi32>
-    %1622 = iota : tile<32xi32>
-    %1623 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1624 = broadcast %1623 : tile<1xi32> -> tile<32xi32>
-    %1625 = muli %1622, %1624 : tile<32xi32>
-    %1626 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1627 = broadcast %1626 : tile<1xi32> -> tile<32xi32>
-    %1628 = divi %1625, %1627 signed : tile<32xi32>
-    %1629 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1630 = broadcast %1629 : tile<1xi32> -> tile<32xi32>
-    %1631 = remi %1628, %1630 signed : tile<32xi32>
-    %1632 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1633 = broadcast %1632 : tile<1xi32> -> tile<32xi32>
-    %1634 = cmpi equal %1631, %1633, signed : tile<32xi32> -> tile<32xi1>
-    %1635 = reshape %1634 : tile<32xi1> -> tile<32x1x1xi1>
-    %1636 = reshape %1621 : tile<64xi32> -> tile<32x2x1xi32>
-    %1637 = extract %1636[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1638 = extract %1636[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1639 = cmpi greater_than %1637, %1638, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1640 = xori %1639, %1635 : tile<32x1x1xi1>
-    %1641 = select %1640, %1638, %1637 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1642 = select %1640, %1637, %1638 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1643 = cat %1641, %1642 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1644 = reshape %1643 : tile<32x2x1xi32> -> tile<64xi32>
-    %1645 = iota : tile<4xi32>
-    %1646 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1647 = broadcast %1646 : tile<1xi32> -> tile<4xi32>
-    %1648 = muli %1645, %1647 : tile<4xi32>
-    %1649 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1650 = broadcast %1649 : tile<1xi32> -> tile<4xi32>
-    %1651 = divi %1648, %1650 signed : tile<4xi32>
+    %1582 = broadcast %1581 : tile<1xi32> -> tile<32xi32>
+    %1583 = muli %1580, %1582 : tile<32xi32>
+    %1584 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1585 = broadcast %1584 : tile<1xi32> -> tile<32xi32>
+    %1586 = divi %1583, %1585 signed : tile<32xi32>
+    %1587 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1588 = broadcast %1587 : tile<1xi32> -> tile<32xi32>
+    %1589 = remi %1586, %1588 signed : tile<32xi32>
+    %1590 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1591 = broadcast %1590 : tile<1xi32> -> tile<32xi32>
+    %1592 = cmpi equal %1589, %1591, signed : tile<32xi32> -> tile<32xi1>
+    %1593 = reshape %1592 : tile<32xi1> -> tile<32x1x1xi1>
+    %1594 = reshape %1579 : tile<64xi32> -> tile<32x2x1xi32>
+    %1595 = extract %1594[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1596 = extract %1594[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1597 = cmpi greater_than %1595, %1596, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1598 = xori %1597, %1593 : tile<32x1x1xi1>
+    %1599 = select %1598, %1596, %1595 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1600 = select %1598, %1595, %1596 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1601 = cat %1599, %1600 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1602 = reshape %1601 : tile<32x2x1xi32> -> tile<64xi32>
+    %1603 = iota : tile<8xi32>
+    %1604 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1605 = broadcast %1604 : tile<1xi32> -> tile<8xi32>
+    %1606 = muli %1603, %1605 : tile<8xi32>
+    %1607 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1608 = broadcast %1607 : tile<1xi32> -> tile<8xi32>
+    %1609 = divi %1606, %1608 signed : tile<8xi32>
+    %1610 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1611 = broadcast %1610 : tile<1xi32> -> tile<8xi32>
+    %1612 = remi %1609, %1611 signed : tile<8xi32>
+    %1613 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1614 = broadcast %1613 : tile<1xi32> -> tile<8xi32>
+    %1615 = cmpi equal %1612, %1614, signed : tile<8xi32> -> tile<8xi1>
+    %1616 = reshape %1615 : tile<8xi1> -> tile<8x1x1xi1>
+    %1617 = reshape %1602 : tile<64xi32> -> tile<8x2x4xi32>
+    %1618 = extract %1617[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1619 = extract %1617[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1620 = cmpi greater_than %1618, %1619, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1621 = broadcast %1616 : tile<8x1x1xi1> -> tile<8x1x4xi1>
+    %1622 = xori %1620, %1621 : tile<8x1x4xi1>
+    %1623 = select %1622, %1619, %1618 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1624 = select %1622, %1618, %1619 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1625 = cat %1623, %1624 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1626 = reshape %1625 : tile<8x2x4xi32> -> tile<64xi32>
+    %1627 = iota : tile<16xi32>
+    %1628 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1629 = broadcast %1628 : tile<1xi32> -> tile<16xi32>
+    %1630 = muli %1627, %1629 : tile<16xi32>
+    %1631 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1632 = broadcast %1631 : tile<1xi32> -> tile<16xi32>
+    %1633 = divi %1630, %1632 signed : tile<16xi32>
+    %1634 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1635 = broadcast %1634 : tile<1xi32> -> tile<16xi32>
+    %1636 = remi %1633, %1635 signed : tile<16xi32>
+    %1637 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1638 = broadcast %1637 : tile<1xi32> -> tile<16xi32>
+    %1639 = cmpi equal %1636, %1638, signed : tile<16xi32> -> tile<16xi1>
+    %1640 = reshape %1639 : tile<16xi1> -> tile<16x1x1xi1>
+    %1641 = reshape %1626 : tile<64xi32> -> tile<16x2x2xi32>
+    %1642 = extract %1641[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1643 = extract %1641[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1644 = cmpi greater_than %1642, %1643, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1645 = broadcast %1640 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1646 = xori %1644, %1645 : tile<16x1x2xi1>
+    %1647 = select %1646, %1643, %1642 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1648 = select %1646, %1642, %1643 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1649 = cat %1647, %1648 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1650 = reshape %1649 : tile<16x2x2xi32> -> tile<64xi32>
+    %1651 = iota : tile<32xi32>
     %1652 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1653 = broadcast %1652 : tile<1xi32> -> tile<4xi32>
-    %1654 = remi %1651, %1653 signed : tile<4xi32>
-    %1655 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1656 = broadcast %1655 : tile<1xi32> -> tile<4xi32>
-    %1657 = cmpi equal %1654, %1656, signed : tile<4xi32> -> tile<4xi1>
-    %1658 = reshape %1657 : tile<4xi1> -> tile<4x1x1xi1>
-    %1659 = reshape %1644 : tile<64xi32> -> tile<4x2x8xi32>
-    %1660 = extract %1659[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1661 = extract %1659[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1662 = cmpi greater_than %1660, %1661, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
-    %1663 = broadcast %1658 : tile<4x1x1xi1> -> tile<4x1x8xi1>
-    %1664 = xori %1662, %1663 : tile<4x1x8xi1>
-    %1665 = select %1664, %1661, %1660 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1666 = select %1664, %1660, %1661 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1667 = cat %1665, %1666 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
-    %1668 = reshape %1667 : tile<4x2x8xi32> -> tile<64xi32>
-    %1669 = iota : tile<8xi32>
-    %1670 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1671 = broadcast %1670 : tile<1xi32> -> tile<8xi32>
-    %1672 = muli %1669, %1671 : tile<8xi32>
-    %1673 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1674 = broadcast %1673 : tile<1xi32> -> tile<8xi32>
-    %1675 = divi %1672, %1674 signed : tile<8xi32>
-    %1676 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1677 = broadcast %1676 : tile<1xi32> -> tile<8xi32>
-    %1678 = remi %1675, %1677 signed : tile<8xi32>
-    %1679 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1680 = broadcast %1679 : tile<1xi32> -> tile<8xi32>
-    %1681 = cmpi equal %1678, %1680, signed : tile<8xi32> -> tile<8xi1>
-    %1682 = reshape %1681 : tile<8xi1> -> tile<8x1x1xi1>
-    %1683 = reshape %1668 : tile<64xi32> -> tile<8x2x4xi32>
-    %1684 = extract %1683[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1685 = extract %1683[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1686 = cmpi greater_than %1684, %1685, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1687 = broadcast %1682 : tile<8x1x1xi1> -> tile<8x1x4xi1>
-    %1688 = xori %1686, %1687 : tile<8x1x4xi1>
-    %1689 = select %1688, %1685, %1684 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1690 = select %1688, %1684, %1685 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1691 = cat %1689, %1690 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1692 = reshape %1691 : tile<8x2x4xi32> -> tile<64xi32>
-    %1693 = iota : tile<16xi32>
-    %1694 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1695 = broadcast %1694 : tile<1xi32> -> tile<16xi32>
-    %1696 = muli %1693, %1695 : tile<16xi32>
-    %1697 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1698 = broadcast %1697 : tile<1xi32> -> tile<16xi32>
-    %1699 = divi %1696, %1698 signed : tile<16xi32>
-    %1700 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1701 = broadcast %1700 : tile<1xi32> -> tile<16xi32>
-    %1702 = remi %1699, %1701 signed : tile<16xi32>
-    %1703 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1704 = broadcast %1703 : tile<1xi32> -> tile<16xi32>
-    %1705 = cmpi equal %1702, %1704, signed : tile<16xi32> -> tile<16xi1>
-    %1706 = reshape %1705 : tile<16xi1> -> tile<16x1x1xi1>
-    %1707 = reshape %1692 : tile<64xi32> -> tile<16x2x2xi32>
-    %1708 = extract %1707[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1709 = extract %1707[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1710 = cmpi greater_than %1708, %1709, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1711 = broadcast %1706 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1712 = xori %1710, %1711 : tile<16x1x2xi1>
-    %1713 = select %1712, %1709, %1708 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1714 = select %1712, %1708, %1709 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1715 = cat %1713, %1714 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1716 = reshape %1715 : tile<16x2x2xi32> -> tile<64xi32>
-    %1717 = iota : tile<32xi32>
-    %1718 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1719 = broadcast %1718 : tile<1xi32> -> tile<32xi32>
-    %1720 = muli %1717, %1719 : tile<32xi32>
-    %1721 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1722 = broadcast %1721 : tile<1xi32> -> tile<32xi32>
-    %1723 = divi %1720, %1722 signed : tile<32xi32>
-    %1724 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1725 = broadcast %1724 : tile<1xi32> -> tile<32xi32>
-    %1726 = remi %1723, %1725 signed : tile<32xi32>
-    %1727 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1728 = broadcast %1727 : tile<1xi32> -> tile<32xi32>
-    %1729 = cmpi equal %1726, %1728, signed : tile<32xi32> -> tile<32xi1>
-    %1730 = reshape %1729 : tile<32xi1> -> tile<32x1x1xi1>
-    %1731 = reshape %1716 : tile<64xi32> -> tile<32x2x1xi32>
-    %1732 = extract %1731[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1733 = extract %1731[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1734 = cmpi greater_than %1732, %1733, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1735 = xori %1734, %1730 : tile<32x1x1xi1>
-    %1736 = select %1735, %1733, %1732 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1737 = select %1735, %1732, %1733 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1738 = cat %1736, %1737 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1739 = reshape %1738 : tile<32x2x1xi32> -> tile<64xi32>
-    %1740 = iota : tile<2xi32>
-    %1741 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1742 = broadcast %1741 : tile<1xi32> -> tile<2xi32>
-    %1743 = muli %1740, %1742 : tile<2xi32>
-    %1744 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1745 = broadcast %1744 : tile<1xi32> -> tile<2xi32>
-    %1746 = divi %1743, %1745 signed : tile<2xi32>
+    %1653 = broadcast %1652 : tile<1xi32> -> tile<32xi32>
+    %1654 = muli %1651, %1653 : tile<32xi32>
+    %1655 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1656 = broadcast %1655 : tile<1xi32> -> tile<32xi32>
+    %1657 = divi %1654, %1656 signed : tile<32xi32>
+    %1658 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1659 = broadcast %1658 : tile<1xi32> -> tile<32xi32>
+    %1660 = remi %1657, %1659 signed : tile<32xi32>
+    %1661 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1662 = broadcast %1661 : tile<1xi32> -> tile<32xi32>
+    %1663 = cmpi equal %1660, %1662, signed : tile<32xi32> -> tile<32xi1>
+    %1664 = reshape %1663 : tile<32xi1> -> tile<32x1x1xi1>
+    %1665 = reshape %1650 : tile<64xi32> -> tile<32x2x1xi32>
+    %1666 = extract %1665[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1667 = extract %1665[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1668 = cmpi greater_than %1666, %1667, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1669 = xori %1668, %1664 : tile<32x1x1xi1>
+    %1670 = select %1669, %1667, %1666 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1671 = select %1669, %1666, %1667 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1672 = cat %1670, %1671 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1673 = reshape %1672 : tile<32x2x1xi32> -> tile<64xi32>
+    %1674 = iota : tile<4xi32>
+    %1675 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1676 = broadcast %1675 : tile<1xi32> -> tile<4xi32>
+    %1677 = muli %1674, %1676 : tile<4xi32>
+    %1678 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1679 = broadcast %1678 : tile<1xi32> -> tile<4xi32>
+    %1680 = divi %1677, %1679 signed : tile<4xi32>
+    %1681 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1682 = broadcast %1681 : tile<1xi32> -> tile<4xi32>
+    %1683 = remi %1680, %1682 signed : tile<4xi32>
+    %1684 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1685 = broadcast %1684 : tile<1xi32> -> tile<4xi32>
+    %1686 = cmpi equal %1683, %1685, signed : tile<4xi32> -> tile<4xi1>
+    %1687 = reshape %1686 : tile<4xi1> -> tile<4x1x1xi1>
+    %1688 = reshape %1673 : tile<64xi32> -> tile<4x2x8xi32>
+    %1689 = extract %1688[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1690 = extract %1688[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1691 = cmpi greater_than %1689, %1690, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
+    %1692 = broadcast %1687 : tile<4x1x1xi1> -> tile<4x1x8xi1>
+    %1693 = xori %1691, %1692 : tile<4x1x8xi1>
+    %1694 = select %1693, %1690, %1689 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1695 = select %1693, %1689, %1690 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1696 = cat %1694, %1695 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
+    %1697 = reshape %1696 : tile<4x2x8xi32> -> tile<64xi32>
+    %1698 = iota : tile<8xi32>
+    %1699 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1700 = broadcast %1699 : tile<1xi32> -> tile<8xi32>
+    %1701 = muli %1698, %1700 : tile<8xi32>
+    %1702 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1703 = broadcast %1702 : tile<1xi32> -> tile<8xi32>
+    %1704 = divi %1701, %1703 signed : tile<8xi32>
+    %1705 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1706 = broadcast %1705 : tile<1xi32> -> tile<8xi32>
+    %1707 = remi %1704, %1706 signed : tile<8xi32>
+    %1708 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1709 = broadcast %1708 : tile<1xi32> -> tile<8xi32>
+    %1710 = cmpi equal %1707, %1709, signed : tile<8xi32> -> tile<8xi1>
+    %1711 = reshape %1710 : tile<8xi1> -> tile<8x1x1xi1>
+    %1712 = reshape %1697 : tile<64xi32> -> tile<8x2x4xi32>
+    %1713 = extract %1712[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1714 = extract %1712[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1715 = cmpi greater_than %1713, %1714, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1716 = broadcast %1711 : tile<8x1x1xi1> -> tile<8x1x4xi1>
+    %1717 = xori %1715, %1716 : tile<8x1x4xi1>
+    %1718 = select %1717, %1714, %1713 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1719 = select %1717, %1713, %1714 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1720 = cat %1718, %1719 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1721 = reshape %1720 : tile<8x2x4xi32> -> tile<64xi32>
+    %1722 = iota : tile<16xi32>
+    %1723 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1724 = broadcast %1723 : tile<1xi32> -> tile<16xi32>
+    %1725 = muli %1722, %1724 : tile<16xi32>
+    %1726 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1727 = broadcast %1726 : tile<1xi32> -> tile<16xi32>
+    %1728 = divi %1725, %1727 signed : tile<16xi32>
+    %1729 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1730 = broadcast %1729 : tile<1xi32> -> tile<16xi32>
+    %1731 = remi %1728, %1730 signed : tile<16xi32>
+    %1732 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1733 = broadcast %1732 : tile<1xi32> -> tile<16xi32>
+    %1734 = cmpi equal %1731, %1733, signed : tile<16xi32> -> tile<16xi1>
+    %1735 = reshape %1734 : tile<16xi1> -> tile<16x1x1xi1>
+    %1736 = reshape %1721 : tile<64xi32> -> tile<16x2x2xi32>
+    %1737 = extract %1736[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1738 = extract %1736[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1739 = cmpi greater_than %1737, %1738, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1740 = broadcast %1735 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1741 = xori %1739, %1740 : tile<16x1x2xi1>
+    %1742 = select %1741, %1738, %1737 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1743 = select %1741, %1737, %1738 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1744 = cat %1742, %1743 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1745 = reshape %1744 : tile<16x2x2xi32> -> tile<64xi32>
+    %1746 = iota : tile<32xi32>
     %1747 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1748 = broadcast %1747 : tile<1xi32> -> tile<2xi32>
-    %1749 = remi %1746, %1748 signed : tile<2xi32>
-    %1750 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1751 = broadcast %1750 : tile<1xi32> -> tile<2xi32>
-    %1752 = cmpi equal %1749, %1751, signed : tile<2xi32> -> tile<2xi1>
-    %1753 = reshape %1752 : tile<2xi1> -> tile<2x1x1xi1>
-    %1754 = reshape %1739 : tile<64xi32> -> tile<2x2x16xi32>
-    %1755 = extract %1754[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1756 = extract %1754[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1757 = cmpi greater_than %1755, %1756, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
-    %1758 = broadcast %1753 : tile<2x1x1xi1> -> tile<2x1x16xi1>
-    %1759 = xori %1757, %1758 : tile<2x1x16xi1>
-    %1760 = select %1759, %1756, %1755 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1761 = select %1759, %1755, %1756 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1762 = cat %1760, %1761 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
-    %1763 = reshape %1762 : tile<2x2x16xi32> -> tile<64xi32>
-    %1764 = iota : tile<4xi32>
-    %1765 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1766 = broadcast %1765 : tile<1xi32> -> tile<4xi32>
-    %1767 = muli %1764, %1766 : tile<4xi32>
-    %1768 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1769 = broadcast %1768 : tile<1xi32> -> tile<4xi32>
-    %1770 = divi %1767, %1769 signed : tile<4xi32>
-    %1771 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1772 = broadcast %1771 : tile<1xi32> -> tile<4xi32>
-    %1773 = remi %1770, %1772 signed : tile<4xi32>
-    %1774 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1775 = broadcast %1774 : tile<1xi32> -> tile<4xi32>
-    %1776 = cmpi equal %1773, %1775, signed : tile<4xi32> -> tile<4xi1>
-    %1777 = reshape %1776 : tile<4xi1> -> tile<4x1x1xi1>
-    %1778 = reshape %1763 : tile<64xi32> -> tile<4x2x8xi32>
-    %1779 = extract %1778[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1780 = extract %1778[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1781 = cmpi greater_than %1779, %1780, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
-    %1782 = broadcast %1777 : tile<4x1x1xi1> -> tile<4x1x8xi1>
-    %1783 = xori %1781, %1782 : tile<4x1x8xi1>
-    %1784 = select %1783, %1780, %1779 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1785 = select %1783, %1779, %1780 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1786 = cat %1784, %1785 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
-    %1787 = reshape %1786 : tile<4x2x8xi32> -> tile<64xi32>
-    %1788 = iota : tile<8xi32>
-    %1789 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1790 = broadcast %1789 : tile<1xi32> -> tile<8xi32>
-    %1791 = muli %1788, %1790 : tile<8xi32>
-    %1792 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1793 = broadcast %1792 : tile<1xi32> -> tile<8xi32>
-    %1794 = divi %1791, %1793 signed : tile<8xi32>
-    %1795 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1796 = broadcast %1795 : tile<1xi32> -> tile<8xi32>
-    %1797 = remi %1794, %1796 signed : tile<8xi32>
-    %1798 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1799 = broadcast %1798 : tile<1xi32> -> tile<8xi32>
-    %1800 = cmpi equal %1797, %1799, signed : tile<8xi32> -> tile<8xi1>
-    %1801 = reshape %1800 : tile<8xi1> -> tile<8x1x1xi1>
-    %1802 = reshape %1787 : tile<64xi32> -> tile<8x2x4xi32>
-    %1803 = extract %1802[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1804 = extract %1802[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1805 = cmpi greater_than %1803, %1804, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1806 = broadcast %1801 : tile<8x1x1xi1> -> tile<8x1x4xi1>
-    %1807 = xori %1805, %1806 : tile<8x1x4xi1>
-    %1808 = select %1807, %1804, %1803 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1809 = select %1807, %1803, %1804 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1810 = cat %1808, %1809 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1811 = reshape %1810 : tile<8x2x4xi32> -> tile<64xi32>
-    %1812 = iota : tile<16xi32>
-    %1813 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1814 = broadcast %1813 : tile<1xi32> -> tile<16xi32>
-    %1815 = muli %1812, %1814 : tile<16xi32>
-    %1816 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1817 = broadcast %1816 : tile<1xi32> -> tile<16xi32>
-    %1818 = divi %1815, %1817 signed : tile<16xi32>
-    %1819 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1820 = broadcast %1819 : tile<1xi32> -> tile<16xi32>
-    %1821 = remi %1818, %1820 signed : tile<16xi32>
-    %1822 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1823 = broadcast %1822 : tile<1xi32> -> tile<16xi32>
-    %1824 = cmpi equal %1821, %1823, signed : tile<16xi32> -> tile<16xi1>
-    %1825 = reshape %1824 : tile<16xi1> -> tile<16x1x1xi1>
-    %1826 = reshape %1811 : tile<64xi32> -> tile<16x2x2xi32>
-    %1827 = extract %1826[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1828 = extract %1826[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1829 = cmpi greater_than %1827, %1828, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1830 = broadcast %1825 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1831 = xori %1829, %1830 : tile<16x1x2xi1>
-    %1832 = select %1831, %1828, %1827 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1833 = select %1831, %1827, %1828 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1834 = cat %1832, %1833 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1835 = reshape %1834 : tile<16x2x2xi32> -> tile<64xi32>
-    %1836 = iota : tile<32xi32>
-    %1837 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1838 = broadcast %1837 : tile<1xi32> -> tile<32xi32>
-    %1839 = muli %1836, %1838 : tile<32xi32>
-    %1840 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1841 = broadcast %1840 : tile<1xi32> -> tile<32xi32>
-    %1842 = divi %1839, %1841 signed : tile<32xi32>
-    %1843 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1844 = broadcast %1843 : tile<1xi32> -> tile<32xi32>
-    %1845 = remi %1842, %1844 signed : tile<32xi32>
-    %1846 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1847 = broadcast %1846 : tile<1xi32> -> tile<32xi32>
-    %1848 = cmpi equal %1845, %1847, signed : tile<32xi32> -> tile<32xi1>
-    %1849 = reshape %1848 : tile<32xi1> -> tile<32x1x1xi1>
-    %1850 = reshape %1835 : tile<64xi32> -> tile<32x2x1xi32>
-    %1851 = extract %1850[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1852 = extract %1850[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1853 = cmpi greater_than %1851, %1852, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1854 = xori %1853, %1849 : tile<32x1x1xi1>
-    %1855 = select %1854, %1852, %1851 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1856 = select %1854, %1851, %1852 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1857 = cat %1855, %1856 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1858 = reshape %1857 : tile<32x2x1xi32> -> tile<64xi32>
-    %1859 = reshape %1858 : tile<64xi32> -> tile<1x2x32xi32>
-    %1860 = extract %1859[%c_0, %c_0, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
-    %1861 = extract %1859[%c_0, %c_1, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
-    %1862 = cmpi greater_than %1860, %1861, signed : tile<1x1x32xi32> -> tile<1x1x32xi1>
-    %1863 = select %1862, %1861, %1860 : tile<1x1x32xi1>, tile<1x1x32xi32>
-    %1864 = select %1862, %1860, %1861 : tile<1x1x32xi1>, tile<1x1x32xi32>
-    %1865 = cat %1863, %1864 dim = 1 : tile<1x1x32xi32>, tile<1x1x32xi32> -> tile<1x2x32xi32>
-    %1866 = reshape %1865 : tile<1x2x32xi32> -> tile<64xi32>
-    %1867 = reshape %1866 : tile<64xi32> -> tile<2x2x16xi32>
-    %1868 = extract %1867[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1869 = extract %1867[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1870 = cmpi greater_than %1868, %1869, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
-    %1871 = select %1870, %1869, %1868 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1872 = select %1870, %1868, %1869 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1873 = cat %1871, %1872 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
-    %1874 = reshape %1873 : tile<2x2x16xi32> -> tile<64xi32>
-    %1875 = reshape %1874 : tile<64xi32> -> tile<4x2x8xi32>
-    %1876 = extract %1875[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1877 = extract %1875[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1878 = cmpi greater_than %1876, %1877, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
-    %1879 = select %1878, %1877, %1876 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1880 = select %1878, %1876, %1877 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1881 = cat %1879, %1880 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
-    %1882 = reshape %1881 : tile<4x2x8xi32> -> tile<64xi32>
-    %1883 = reshape %1882 : tile<64xi32> -> tile<8x2x4xi32>
-    %1884 = extract %1883[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1885 = extract %1883[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1886 = cmpi greater_than %1884, %1885, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1887 = select %1886, %1885, %1884 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1888 = select %1886, %1884, %1885 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1889 = cat %1887, %1888 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1890 = reshape %1889 : tile<8x2x4xi32> -> tile<64xi32>
-    %1891 = reshape %1890 : tile<64xi32> -> tile<16x2x2xi32>
-    %1892 = extract %1891[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1893 = extract %1891[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1894 = cmpi greater_than %1892, %1893, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1895 = select %1894, %1893, %1892 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1896 = select %1894, %1892, %1893 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1897 = cat %1895, %1896 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1898 = reshape %1897 : tile<16x2x2xi32> -> tile<64xi32>
-    %1899 = reshape %1898 : tile<64xi32> -> tile<32x2x1xi32>
-    %1900 = extract %1899[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1901 = extract %1899[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1902 = cmpi greater_than %1900, %1901, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1903 = select %1902, %1901, %1900 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1904 = select %1902, %1900, %1901 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1905 = cat %1903, %1904 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %result_65 = reshape %1905 : tile<32x2x1xi32> -> tile<64xi32>
-    %1906 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
-    %1907 = reshape %c_minus_inf : tile<f32> -> tile<1xf32>
-    %1908 = broadcast %1907 : tile<1xf32> -> tile<64xf32>
-    %1909 = select %1906, %a, %1908 : tile<64xi1>, tile<64xf32>
-    %1910 = iota : tile<64xi32>
-    %1911, %1912 = reduce %1909, %1910 dim=0 identities=[0xFF800000 : f32, 2147483647 : i32]
+    %1748 = broadcast %1747 : tile<1xi32> -> tile<32xi32>
+    %1749 = muli %1746, %1748 : tile<32xi32>
+    %1750 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1751 = broadcast %1750 : tile<1xi32> -> tile<32xi32>
+    %1752 = divi %1749, %1751 signed : tile<32xi32>
+    %1753 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1754 = broadcast %1753 : tile<1xi32> -> tile<32xi32>
+    %1755 = remi %1752, %1754 signed : tile<32xi32>
+    %1756 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1757 = broadcast %1756 : tile<1xi32> -> tile<32xi32>
+    %1758 = cmpi equal %1755, %1757, signed : tile<32xi32> -> tile<32xi1>
+    %1759 = reshape %1758 : tile<32xi1> -> tile<32x1x1xi1>
+    %1760 = reshape %1745 : tile<64xi32> -> tile<32x2x1xi32>
+    %1761 = extract %1760[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1762 = extract %1760[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1763 = cmpi greater_than %1761, %1762, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1764 = xori %1763, %1759 : tile<32x1x1xi1>
+    %1765 = select %1764, %1762, %1761 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1766 = select %1764, %1761, %1762 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1767 = cat %1765, %1766 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1768 = reshape %1767 : tile<32x2x1xi32> -> tile<64xi32>
+    %1769 = iota : tile<2xi32>
+    %1770 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1771 = broadcast %1770 : tile<1xi32> -> tile<2xi32>
+    %1772 = muli %1769, %1771 : tile<2xi32>
+    %1773 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1774 = broadcast %1773 : tile<1xi32> -> tile<2xi32>
+    %1775 = divi %1772, %1774 signed : tile<2xi32>
+    %1776 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1777 = broadcast %1776 : tile<1xi32> -> tile<2xi32>
+    %1778 = remi %1775, %1777 signed : tile<2xi32>
+    %1779 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1780 = broadcast %1779 : tile<1xi32> -> tile<2xi32>
+    %1781 = cmpi equal %1778, %1780, signed : tile<2xi32> -> tile<2xi1>
+    %1782 = reshape %1781 : tile<2xi1> -> tile<2x1x1xi1>
+    %1783 = reshape %1768 : tile<64xi32> -> tile<2x2x16xi32>
+    %1784 = extract %1783[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1785 = extract %1783[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1786 = cmpi greater_than %1784, %1785, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
+    %1787 = broadcast %1782 : tile<2x1x1xi1> -> tile<2x1x16xi1>
+    %1788 = xori %1786, %1787 : tile<2x1x16xi1>
+    %1789 = select %1788, %1785, %1784 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1790 = select %1788, %1784, %1785 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1791 = cat %1789, %1790 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
+    %1792 = reshape %1791 : tile<2x2x16xi32> -> tile<64xi32>
+    %1793 = iota : tile<4xi32>
+    %1794 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1795 = broadcast %1794 : tile<1xi32> -> tile<4xi32>
+    %1796 = muli %1793, %1795 : tile<4xi32>
+    %1797 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1798 = broadcast %1797 : tile<1xi32> -> tile<4xi32>
+    %1799 = divi %1796, %1798 signed : tile<4xi32>
+    %1800 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1801 = broadcast %1800 : tile<1xi32> -> tile<4xi32>
+    %1802 = remi %1799, %1801 signed : tile<4xi32>
+    %1803 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1804 = broadcast %1803 : tile<1xi32> -> tile<4xi32>
+    %1805 = cmpi equal %1802, %1804, signed : tile<4xi32> -> tile<4xi1>
+    %1806 = reshape %1805 : tile<4xi1> -> tile<4x1x1xi1>
+    %1807 = reshape %1792 : tile<64xi32> -> tile<4x2x8xi32>
+    %1808 = extract %1807[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1809 = extract %1807[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1810 = cmpi greater_than %1808, %1809, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
+    %1811 = broadcast %1806 : tile<4x1x1xi1> -> tile<4x1x8xi1>
+    %1812 = xori %1810, %1811 : tile<4x1x8xi1>
+    %1813 = select %1812, %1809, %1808 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1814 = select %1812, %1808, %1809 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1815 = cat %1813, %1814 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
+    %1816 = reshape %1815 : tile<4x2x8xi32> -> tile<64xi32>
+    %1817 = iota : tile<8xi32>
+    %1818 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1819 = broadcast %1818 : tile<1xi32> -> tile<8xi32>
+    %1820 = muli %1817, %1819 : tile<8xi32>
+    %1821 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1822 = broadcast %1821 : tile<1xi32> -> tile<8xi32>
+    %1823 = divi %1820, %1822 signed : tile<8xi32>
+    %1824 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1825 = broadcast %1824 : tile<1xi32> -> tile<8xi32>
+    %1826 = remi %1823, %1825 signed : tile<8xi32>
+    %1827 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1828 = broadcast %1827 : tile<1xi32> -> tile<8xi32>
+    %1829 = cmpi equal %1826, %1828, signed : tile<8xi32> -> tile<8xi1>
+    %1830 = reshape %1829 : tile<8xi1> -> tile<8x1x1xi1>
+    %1831 = reshape %1816 : tile<64xi32> -> tile<8x2x4xi32>
+    %1832 = extract %1831[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1833 = extract %1831[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1834 = cmpi greater_than %1832, %1833, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1835 = broadcast %1830 : tile<8x1x1xi1> -> tile<8x1x4xi1>
+    %1836 = xori %1834, %1835 : tile<8x1x4xi1>
+    %1837 = select %1836, %1833, %1832 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1838 = select %1836, %1832, %1833 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1839 = cat %1837, %1838 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1840 = reshape %1839 : tile<8x2x4xi32> -> tile<64xi32>
+    %1841 = iota : tile<16xi32>
+    %1842 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1843 = broadcast %1842 : tile<1xi32> -> tile<16xi32>
+    %1844 = muli %1841, %1843 : tile<16xi32>
+    %1845 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1846 = broadcast %1845 : tile<1xi32> -> tile<16xi32>
+    %1847 = divi %1844, %1846 signed : tile<16xi32>
+    %1848 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1849 = broadcast %1848 : tile<1xi32> -> tile<16xi32>
+    %1850 = remi %1847, %1849 signed : tile<16xi32>
+    %1851 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1852 = broadcast %1851 : tile<1xi32> -> tile<16xi32>
+    %1853 = cmpi equal %1850, %1852, signed : tile<16xi32> -> tile<16xi1>
+    %1854 = reshape %1853 : tile<16xi1> -> tile<16x1x1xi1>
+    %1855 = reshape %1840 : tile<64xi32> -> tile<16x2x2xi32>
+    %1856 = extract %1855[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1857 = extract %1855[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1858 = cmpi greater_than %1856, %1857, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1859 = broadcast %1854 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1860 = xori %1858, %1859 : tile<16x1x2xi1>
+    %1861 = select %1860, %1857, %1856 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1862 = select %1860, %1856, %1857 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1863 = cat %1861, %1862 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1864 = reshape %1863 : tile<16x2x2xi32> -> tile<64xi32>
+    %1865 = iota : tile<32xi32>
+    %1866 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1867 = broadcast %1866 : tile<1xi32> -> tile<32xi32>
+    %1868 = muli %1865, %1867 : tile<32xi32>
+    %1869 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1870 = broadcast %1869 : tile<1xi32> -> tile<32xi32>
+    %1871 = divi %1868, %1870 signed : tile<32xi32>
+    %1872 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1873 = broadcast %1872 : tile<1xi32> -> tile<32xi32>
+    %1874 = remi %1871, %1873 signed : tile<32xi32>
+    %1875 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1876 = broadcast %1875 : tile<1xi32> -> tile<32xi32>
+    %1877 = cmpi equal %1874, %1876, signed : tile<32xi32> -> tile<32xi1>
+    %1878 = reshape %1877 : tile<32xi1> -> tile<32x1x1xi1>
+    %1879 = reshape %1864 : tile<64xi32> -> tile<32x2x1xi32>
+    %1880 = extract %1879[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1881 = extract %1879[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1882 = cmpi greater_than %1880, %1881, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1883 = xori %1882, %1878 : tile<32x1x1xi1>
+    %1884 = select %1883, %1881, %1880 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1885 = select %1883, %1880, %1881 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1886 = cat %1884, %1885 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1887 = reshape %1886 : tile<32x2x1xi32> -> tile<64xi32>
+    %1888 = reshape %1887 : tile<64xi32> -> tile<1x2x32xi32>
+    %1889 = extract %1888[%c_0, %c_0, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
+    %1890 = extract %1888[%c_0, %c_1, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
+    %1891 = cmpi greater_than %1889, %1890, signed : tile<1x1x32xi32> -> tile<1x1x32xi1>
+    %1892 = select %1891, %1890, %1889 : tile<1x1x32xi1>, tile<1x1x32xi32>
+    %1893 = select %1891, %1889, %1890 : tile<1x1x32xi1>, tile<1x1x32xi32>
+    %1894 = cat %1892, %1893 dim = 1 : tile<1x1x32xi32>, tile<1x1x32xi32> -> tile<1x2x32xi32>
+    %1895 = reshape %1894 : tile<1x2x32xi32> -> tile<64xi32>
+    %1896 = reshape %1895 : tile<64xi32> -> tile<2x2x16xi32>
+    %1897 = extract %1896[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1898 = extract %1896[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1899 = cmpi greater_than %1897, %1898, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
+    %1900 = select %1899, %1898, %1897 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1901 = select %1899, %1897, %1898 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1902 = cat %1900, %1901 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
+    %1903 = reshape %1902 : tile<2x2x16xi32> -> tile<64xi32>
+    %1904 = reshape %1903 : tile<64xi32> -> tile<4x2x8xi32>
+    %1905 = extract %1904[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1906 = extract %1904[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1907 = cmpi greater_than %1905, %1906, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
+    %1908 = select %1907, %1906, %1905 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1909 = select %1907, %1905, %1906 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1910 = cat %1908, %1909 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
+    %1911 = reshape %1910 : tile<4x2x8xi32> -> tile<64xi32>
+    %1912 = reshape %1911 : tile<64xi32> -> tile<8x2x4xi32>
+    %1913 = extract %1912[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1914 = extract %1912[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1915 = cmpi greater_than %1913, %1914, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1916 = select %1915, %1914, %1913 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1917 = select %1915, %1913, %1914 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1918 = cat %1916, %1917 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1919 = reshape %1918 : tile<8x2x4xi32> -> tile<64xi32>
+    %1920 = reshape %1919 : tile<64xi32> -> tile<16x2x2xi32>
+    %1921 = extract %1920[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1922 = extract %1920[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1923 = cmpi greater_than %1921, %1922, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1924 = select %1923, %1922, %1921 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1925 = select %1923, %1921, %1922 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1926 = cat %1924, %1925 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1927 = reshape %1926 : tile<16x2x2xi32> -> tile<64xi32>
+    %1928 = reshape %1927 : tile<64xi32> -> tile<32x2x1xi32>
+    %1929 = extract %1928[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1930 = extract %1928[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1931 = cmpi greater_than %1929, %1930, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1932 = select %1931, %1930, %1929 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1933 = select %1931, %1929, %1930 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1934 = cat %1932, %1933 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %result_65 = reshape %1934 : tile<32x2x1xi32> -> tile<64xi32>
+    %1935 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
+    %1936 = reshape %c_minus_inf : tile<f32> -> tile<1xf32>
+    %1937 = broadcast %1936 : tile<1xf32> -> tile<64xf32>
+    %1938 = select %1935, %a, %1937 : tile<64xi1>, tile<64xf32>
+    %1939 = iota : tile<64xi32>
+    %1940, %1941 = reduce %1938, %1939 dim=0 identities=[0xFF800000 : f32, 2147483647 : i32]
         : tile<64xf32>, tile<64xi32> -> tile<f32>, tile<i32>
-        (%x_12: tile<f32>, %acc_11: tile<f32>, %x_13: tile<i32>, %acc_12: tile<i32>) {
-      %1913 = cmpf greater_than ordered %x_12, %acc_11 : tile<f32> -> tile<i1>
-      %1914 = cmpf equal ordered %x_12, %acc_11 : tile<f32> -> tile<i1>
-      %1915 = cmpi less_than %x_13, %acc_12, signed : tile<i32> -> tile<i1>
-      %1916 = andi %1914, %1915 : tile<i1>
-      %1917 = ori %1913, %1916 : tile<i1>
-      %1918 = select %1917, %x_12, %acc_11 : tile<i1>, tile<f32>
-      %1919 = select %1917, %x_13, %acc_12 : tile<i1>, tile<i32>
-      yield %1918, %1919 : tile<f32>, tile<i32>
+        (%x_11: tile<f32>, %acc_10: tile<f32>, %x_12: tile<i32>, %acc_11: tile<i32>) {
+      %1942 = cmpf greater_than ordered %x_11, %acc_10 : tile<f32> -> tile<i1>
+      %1943 = cmpf equal ordered %x_11, %acc_10 : tile<f32> -> tile<i1>
+      %1944 = cmpi less_than %x_12, %acc_11, signed : tile<i32> -> tile<i1>
+      %1945 = andi %1943, %1944 : tile<i1>
+      %1946 = ori %1942, %1945 : tile<i1>
+      %1947 = select %1946, %x_11, %acc_10 : tile<i1>, tile<f32>
+      %1948 = select %1946, %x_12, %acc_11 : tile<i1>, tile<i32>
+      yield %1947, %1948 : tile<f32>, tile<i32>
     }
-    %1920 = reshape %1912 : tile<i32> -> tile<1xi32>
-    %result_66 = broadcast %1920 : tile<1xi32> -> tile<64xi32>
-    %1921 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
-    %1922 = reshape %c_inf : tile<f32> -> tile<1xf32>
-    %1923 = broadcast %1922 : tile<1xf32> -> tile<64xf32>
-    %1924 = select %1921, %a, %1923 : tile<64xi1>, tile<64xf32>
-    %1925 = iota : tile<64xi32>
-    %1926, %1927 = reduce %1924, %1925 dim=0 identities=[0x7F800000 : f32, 2147483647 : i32]
+    %1949 = reshape %1941 : tile<i32> -> tile<1xi32>
+    %result_66 = broadcast %1949 : tile<1xi32> -> tile<64xi32>
+    %1950 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
+    %1951 = reshape %c_inf : tile<f32> -> tile<1xf32>
+    %1952 = broadcast %1951 : tile<1xf32> -> tile<64xf32>
+    %1953 = select %1950, %a, %1952 : tile<64xi1>, tile<64xf32>
+    %1954 = iota : tile<64xi32>
+    %1955, %1956 = reduce %1953, %1954 dim=0 identities=[0x7F800000 : f32, 2147483647 : i32]
         : tile<64xf32>, tile<64xi32> -> tile<f32>, tile<i32>
-        (%x_14: tile<f32>, %acc_13: tile<f32>, %x_15: tile<i32>, %acc_14: tile<i32>) {
-      %1928 = cmpf less_than ordered %x_14, %acc_13 : tile<f32> -> tile<i1>
-      %1929 = cmpf equal ordered %x_14, %acc_13 : tile<f32> -> tile<i1>
-      %1930 = cmpi less_than %x_15, %acc_14, signed : tile<i32> -> tile<i1>
-      %1931 = andi %1929, %1930 : tile<i1>
-      %1932 = ori %1928, %1931 : tile<i1>
-      %1933 = select %1932, %x_14, %acc_13 : tile<i1>, tile<f32>
-      %1934 = select %1932, %x_15, %acc_14 : tile<i1>, tile<i32>
-      yield %1933, %1934 : tile<f32>, tile<i32>
+        (%x_13: tile<f32>, %acc_12: tile<f32>, %x_14: tile<i32>, %acc_13: tile<i32>) {
+      %1957 = cmpf less_than ordered %x_13, %acc_12 : tile<f32> -> tile<i1>
+      %1958 = cmpf equal ordered %x_13, %acc_12 : tile<f32> -> tile<i1>
+      %1959 = cmpi less_than %x_14, %acc_13, signed : tile<i32> -> tile<i1>
+      %1960 = andi %1958, %1959 : tile<i1>
+      %1961 = ori %1957, %1960 : tile<i1>
+      %1962 = select %1961, %x_13, %acc_12 : tile<i1>, tile<f32>
+      %1963 = select %1961, %x_14, %acc_13 : tile<i1>, tile<i32>
+      yield %1962, %1963 : tile<f32>, tile<i32>
     }
-    %1935 = reshape %1927 : tile<i32> -> tile<1xi32>
-    %result_67 = broadcast %1935 : tile<1xi32> -> tile<64xi32>
-    %1936 = reduce %n dim=0 identities=[0 : i32] : tile<64xi32> -> tile<i32>
+    %1964 = reshape %1956 : tile<i32> -> tile<1xi32>
+    %result_67 = broadcast %1964 : tile<1xi32> -> tile<64xi32>
+    %1965 = reduce %n dim=0 identities=[0 : i32] : tile<64xi32> -> tile<i32>
+        (%x_15: tile<i32>, %acc_14: tile<i32>) {
+      %1966 = xori %x_15, %acc_14 : tile<i32>
+      yield %1966 : tile<i32>
+    }
+    %1967 = reshape %1965 : tile<i32> -> tile<1xi32>
+    %result_68 = broadcast %1967 : tile<1xi32> -> tile<64xi32>
+    %1968 = reduce %n dim=0 identities=[0 : i32] : tile<64xi32> -> tile<i32>
         (%x_16: tile<i32>, %acc_15: tile<i32>) {
-      %1937 = xori %x_16, %acc_15 : tile<i32>
-      yield %1937 : tile<i32>
+      %1969 = addi %x_16, %acc_15 : tile<i32>
+      yield %1969 : tile<i32>
     }
-    %1938 = reshape %1936 : tile<i32> -> tile<1xi32>
-    %result_68 = broadcast %1938 : tile<1xi32> -> tile<64xi32>
-    %1939 = reduce %n dim=0 identities=[0 : i32] : tile<64xi32> -> tile<i32>
+    %1970 = reshape %1968 : tile<i32> -> tile<1xi32>
+    %result_69 = broadcast %1970 : tile<1xi32> -> tile<64xi32>
+    %1971 = trunci %n : tile<64xi32> -> tile<64xi8>
+    %result_70 = exti %1971 signed : tile<64xi8> -> tile<64xi32>
+    %1972 = reshape %n : tile<64xi32> -> tile<64x1xi32>
+    %1973 = iota : tile<64xi32>
+    %1974 = reshape %1973 : tile<64xi32> -> tile<1x64xi32>
+    %1975 = broadcast %1972 : tile<64x1xi32> -> tile<64x64xi32>
+    %1976 = broadcast %1974 : tile<1x64xi32> -> tile<64x64xi32>
+    %1977 = cmpi equal %1975, %1976, signed : tile<64x64xi32> -> tile<64x64xi1>
+    %1978 = exti %1977 unsigned : tile<64x64xi1> -> tile<64x64xi32>
+    %result_71 = reduce %1978 dim=0 identities=[0 : i32] : tile<64x64xi32> -> tile<64xi32>
         (%x_17: tile<i32>, %acc_16: tile<i32>) {
-      %1940 = addi %x_17, %acc_16 : tile<i32>
-      yield %1940 : tile<i32>
+      %1979 = addi %x_17, %acc_16 : tile<i32>
+      yield %1979 : tile<i32>
     }
-    %1941 = reshape %1939 : tile<i32> -> tile<1xi32>
-    %result_69 = broadcast %1941 : tile<1xi32> -> tile<64xi32>
-    %1942 = trunci %n : tile<64xi32> -> tile<64xi8>
-    %result_70 = exti %1942 signed : tile<64xi8> -> tile<64xi32>
-    %1943 = reshape %n : tile<64xi32> -> tile<64x1xi32>
-    %1944 = iota : tile<64xi32>
-    %1945 = reshape %1944 : tile<64xi32> -> tile<1x64xi32>
-    %1946 = broadcast %1943 : tile<64x1xi32> -> tile<64x64xi32>
-    %1947 = broadcast %1945 : tile<1x64xi32> -> tile<64x64xi32>
-    %1948 = cmpi equal %1946, %1947, signed : tile<64x64xi32> -> tile<64x64xi1>
-    %1949 = exti %1948 unsigned : tile<64x64xi1> -> tile<64x64xi32>
-    %result_71 = reduce %1949 dim=0 identities=[0 : i32] : tile<64x64xi32> -> tile<64xi32>
+    %1980 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1981 = broadcast %1980 : tile<1xi32> -> tile<64xi32>
+    %1982 = addi %n, %1981 : tile<64xi32>
+    %1983 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1984 = broadcast %1983 : tile<1xi32> -> tile<64xi32>
+    %result_72 = divi %1982, %1984 signed : tile<64xi32>
+    %1985 = trunci %n : tile<64xi32> -> tile<64xi8>
+    %1986 = exti %1985 signed : tile<64xi8> -> tile<64xi32>
+    %result_73 = scan %1986 dim=0 reverse=false identities=[0 : i32] : tile<64xi32> -> tile<64xi32>
         (%x_18: tile<i32>, %acc_17: tile<i32>) {
-      %1950 = addi %x_18, %acc_17 : tile<i32>
-      yield %1950 : tile<i32>
+      %1987 = addi %x_18, %acc_17 : tile<i32>
+      yield %1987 : tile<i32>
     }
-    %1951 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1952 = broadcast %1951 : tile<1xi32> -> tile<64xi32>
-    %1953 = addi %n, %1952 : tile<64xi32>
-    %1954 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1955 = broadcast %1954 : tile<1xi32> -> tile<64xi32>
-    %result_72 = divi %1953, %1955 signed : tile<64xi32>
-    %1956 = trunci %n : tile<64xi32> -> tile<64xi8>
-    %1957 = exti %1956 signed : tile<64xi8> -> tile<64xi32>
-    %result_73 = scan %1957 dim=0 reverse=false identities=[0 : i32] : tile<64xi32> -> tile<64xi32>
-        (%x_19: tile<i32>, %acc_18: tile<i32>) {
-      %1958 = addi %x_19, %acc_18 : tile<i32>
-      yield %1958 : tile<i32>
-    }
-    %1959 = offset %ints, %c_0 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1960 = reshape %1959 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1961 = broadcast %1960 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1962 = offset %1961, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_47 = store_ptr_tko weak %1962, %result_47 token = %wrote_46
+    %1988 = offset %ints, %c_0 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %1989 = reshape %1988 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %1990 = broadcast %1989 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %1991 = offset %1990, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_48 = store_ptr_tko weak %1991, %result_47 token = %wrote_47
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1963 = offset %ints, %c_64 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1964 = reshape %1963 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1965 = broadcast %1964 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1966 = offset %1965, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_48 = store_ptr_tko weak %1966, %result_48 token = %wrote_47
+    %1992 = offset %ints, %c_64 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %1993 = reshape %1992 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %1994 = broadcast %1993 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %1995 = offset %1994, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_49 = store_ptr_tko weak %1995, %result_48 token = %wrote_48
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1967 = offset %ints, %c_128 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1968 = reshape %1967 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1969 = broadcast %1968 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1970 = offset %1969, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_49 = store_ptr_tko weak %1970, %result_49 token = %wrote_48
+    %1996 = offset %ints, %c_128 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %1997 = reshape %1996 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %1998 = broadcast %1997 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %1999 = offset %1998, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_50 = store_ptr_tko weak %1999, %result_49 token = %wrote_49
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1971 = offset %ints, %c_192 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1972 = reshape %1971 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1973 = broadcast %1972 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1974 = offset %1973, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_50 = store_ptr_tko weak %1974, %result_50 token = %wrote_49
+    %2000 = offset %ints, %c_192 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2001 = reshape %2000 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2002 = broadcast %2001 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2003 = offset %2002, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_51 = store_ptr_tko weak %2003, %result_50 token = %wrote_50
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1975 = offset %ints, %c_256 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1976 = reshape %1975 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1977 = broadcast %1976 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1978 = offset %1977, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_51 = store_ptr_tko weak %1978, %result_51 token = %wrote_50
+    %2004 = offset %ints, %c_256 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2005 = reshape %2004 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2006 = broadcast %2005 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2007 = offset %2006, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_52 = store_ptr_tko weak %2007, %result_51 token = %wrote_51
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1979 = offset %ints, %c_320 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1980 = reshape %1979 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1981 = broadcast %1980 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1982 = offset %1981, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_52 = store_ptr_tko weak %1982, %result_52 token = %wrote_51
+    %2008 = offset %ints, %c_320 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2009 = reshape %2008 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2010 = broadcast %2009 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2011 = offset %2010, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_53 = store_ptr_tko weak %2011, %result_52 token = %wrote_52
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1983 = offset %ints, %c_384 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1984 = reshape %1983 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1985 = broadcast %1984 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1986 = offset %1985, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_53 = store_ptr_tko weak %1986, %result_53 token = %wrote_52
+    %2012 = offset %ints, %c_384 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2013 = reshape %2012 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2014 = broadcast %2013 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2015 = offset %2014, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_54 = store_ptr_tko weak %2015, %result_53 token = %wrote_53
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1987 = offset %ints, %c_448 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1988 = reshape %1987 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1989 = broadcast %1988 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1990 = offset %1989, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_54 = store_ptr_tko weak %1990, %result_54 token = %wrote_53
+    %2016 = offset %ints, %c_448 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2017 = reshape %2016 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2018 = broadcast %2017 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2019 = offset %2018, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_55 = store_ptr_tko weak %2019, %result_54 token = %wrote_54
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1991 = offset %ints, %c_512 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1992 = reshape %1991 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1993 = broadcast %1992 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1994 = offset %1993, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_55 = store_ptr_tko weak %1994, %result_55 token = %wrote_54
+    %2020 = offset %ints, %c_512 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2021 = reshape %2020 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2022 = broadcast %2021 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2023 = offset %2022, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_56 = store_ptr_tko weak %2023, %result_55 token = %wrote_55
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1995 = offset %ints, %c_576 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1996 = reshape %1995 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1997 = broadcast %1996 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1998 = offset %1997, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_56 = store_ptr_tko weak %1998, %result_56 token = %wrote_55
+    %2024 = offset %ints, %c_576 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2025 = reshape %2024 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2026 = broadcast %2025 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2027 = offset %2026, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_57 = store_ptr_tko weak %2027, %result_56 token = %wrote_56
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1999 = offset %ints, %c_640 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2000 = reshape %1999 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2001 = broadcast %2000 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2002 = offset %2001, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_57 = store_ptr_tko weak %2002, %result_57 token = %wrote_56
+    %2028 = offset %ints, %c_640 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2029 = reshape %2028 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2030 = broadcast %2029 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2031 = offset %2030, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_58 = store_ptr_tko weak %2031, %result_57 token = %wrote_57
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2003 = offset %ints, %c_704 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2004 = reshape %2003 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2005 = broadcast %2004 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2006 = offset %2005, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_58 = store_ptr_tko weak %2006, %result_58 token = %wrote_57
+    %2032 = offset %ints, %c_704 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2033 = reshape %2032 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2034 = broadcast %2033 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2035 = offset %2034, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_59 = store_ptr_tko weak %2035, %result_58 token = %wrote_58
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2007 = offset %ints, %c_768 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2008 = reshape %2007 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2009 = broadcast %2008 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2010 = offset %2009, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_59 = store_ptr_tko weak %2010, %result_59 token = %wrote_58
+    %2036 = offset %ints, %c_768 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2037 = reshape %2036 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2038 = broadcast %2037 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2039 = offset %2038, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_60 = store_ptr_tko weak %2039, %result_59 token = %wrote_59
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2011 = offset %ints, %c_832 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2012 = reshape %2011 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2013 = broadcast %2012 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2014 = offset %2013, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_60 = store_ptr_tko weak %2014, %result_60 token = %wrote_59
+    %2040 = offset %ints, %c_832 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2041 = reshape %2040 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2042 = broadcast %2041 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2043 = offset %2042, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_61 = store_ptr_tko weak %2043, %result_60 token = %wrote_60
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2015 = offset %ints, %c_896 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2016 = reshape %2015 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2017 = broadcast %2016 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2018 = offset %2017, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_61 = store_ptr_tko weak %2018, %result_61 token = %wrote_60
+    %2044 = offset %ints, %c_896 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2045 = reshape %2044 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2046 = broadcast %2045 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2047 = offset %2046, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_62 = store_ptr_tko weak %2047, %result_61 token = %wrote_61
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2019 = offset %ints, %c_960 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2020 = reshape %2019 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2021 = broadcast %2020 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2022 = offset %2021, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_62 = store_ptr_tko weak %2022, %result_62 token = %wrote_61
+    %2048 = offset %ints, %c_960 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2049 = reshape %2048 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2050 = broadcast %2049 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2051 = offset %2050, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_63 = store_ptr_tko weak %2051, %result_62 token = %wrote_62
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2023 = offset %ints, %c_1024 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2024 = reshape %2023 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2025 = broadcast %2024 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2026 = offset %2025, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_63 = store_ptr_tko weak %2026, %result_63 token = %wrote_62
+    %2052 = offset %ints, %c_1024 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2053 = reshape %2052 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2054 = broadcast %2053 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2055 = offset %2054, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_64 = store_ptr_tko weak %2055, %result_63 token = %wrote_63
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2027 = offset %ints, %c_1088 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2028 = reshape %2027 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2029 = broadcast %2028 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2030 = offset %2029, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_64 = store_ptr_tko weak %2030, %result_64 token = %wrote_63
+    %2056 = offset %ints, %c_1088 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2057 = reshape %2056 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2058 = broadcast %2057 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2059 = offset %2058, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_65 = store_ptr_tko weak %2059, %result_64 token = %wrote_64
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2031 = offset %ints, %c_1152 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2032 = reshape %2031 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2033 = broadcast %2032 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2034 = offset %2033, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_65 = store_ptr_tko weak %2034, %result_65 token = %wrote_64
+    %2060 = offset %ints, %c_1152 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2061 = reshape %2060 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2062 = broadcast %2061 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2063 = offset %2062, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_66 = store_ptr_tko weak %2063, %result_65 token = %wrote_65
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2035 = offset %ints, %c_1216 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2036 = reshape %2035 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2037 = broadcast %2036 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2038 = offset %2037, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_66 = store_ptr_tko weak %2038, %result_66 token = %wrote_65
+    %2064 = offset %ints, %c_1216 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2065 = reshape %2064 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2066 = broadcast %2065 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2067 = offset %2066, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_67 = store_ptr_tko weak %2067, %result_66 token = %wrote_66
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2039 = offset %ints, %c_1280 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2040 = reshape %2039 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2041 = broadcast %2040 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2042 = offset %2041, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_67 = store_ptr_tko weak %2042, %result_67 token = %wrote_66
+    %2068 = offset %ints, %c_1280 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2069 = reshape %2068 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2070 = broadcast %2069 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2071 = offset %2070, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_68 = store_ptr_tko weak %2071, %result_67 token = %wrote_67
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2043 = offset %ints, %c_1344 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2044 = reshape %2043 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2045 = broadcast %2044 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2046 = offset %2045, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_68 = store_ptr_tko weak %2046, %result_68 token = %wrote_67
+    %2072 = offset %ints, %c_1344 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2073 = reshape %2072 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2074 = broadcast %2073 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2075 = offset %2074, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_69 = store_ptr_tko weak %2075, %result_68 token = %wrote_68
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2047 = offset %ints, %c_1408 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2048 = reshape %2047 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2049 = broadcast %2048 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2050 = offset %2049, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_69 = store_ptr_tko weak %2050, %result_69 token = %wrote_68
+    %2076 = offset %ints, %c_1408 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2077 = reshape %2076 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2078 = broadcast %2077 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2079 = offset %2078, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_70 = store_ptr_tko weak %2079, %result_69 token = %wrote_69
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2051 = offset %ints, %c_1472 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2052 = reshape %2051 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2053 = broadcast %2052 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2054 = offset %2053, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_70 = store_ptr_tko weak %2054, %result_70 token = %wrote_69
+    %2080 = offset %ints, %c_1472 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2081 = reshape %2080 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2082 = broadcast %2081 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2083 = offset %2082, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_71 = store_ptr_tko weak %2083, %result_70 token = %wrote_70
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2055 = offset %ints, %c_1536 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2056 = reshape %2055 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2057 = broadcast %2056 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2058 = offset %2057, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_71 = store_ptr_tko weak %2058, %result_71 token = %wrote_70
+    %2084 = offset %ints, %c_1536 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2085 = reshape %2084 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2086 = broadcast %2085 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2087 = offset %2086, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_72 = store_ptr_tko weak %2087, %result_71 token = %wrote_71
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2059 = offset %ints, %c_1600 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2060 = reshape %2059 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2061 = broadcast %2060 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2062 = offset %2061, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_72 = store_ptr_tko weak %2062, %result_72 token = %wrote_71
+    %2088 = offset %ints, %c_1600 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2089 = reshape %2088 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2090 = broadcast %2089 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2091 = offset %2090, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_73 = store_ptr_tko weak %2091, %result_72 token = %wrote_72
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2063 = offset %ints, %c_1664 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2064 = reshape %2063 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2065 = broadcast %2064 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2066 = offset %2065, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_73 = store_ptr_tko weak %2066, %result_73 token = %wrote_72
+    %2092 = offset %ints, %c_1664 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2093 = reshape %2092 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2094 = broadcast %2093 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2095 = offset %2094, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_74 = store_ptr_tko weak %2095, %result_73 token = %wrote_73
         : tile<64xptr<i32>>, tile<64xi32> -> token
     return
   }
