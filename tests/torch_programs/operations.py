@@ -100,7 +100,8 @@ def alpha(g):
     y = g.partner(x) if g.rng.random() < 0.7 else g.number()
     k = g.any_integer() if g.rng.random() < 0.7 else g.number()
     # PyTorch rounds `x + alpha*y` once in whole vectors, and twice in the rest of a row where `y` is a number.
-    rounds = any(g.value(a).is_floating_point() for a in (x, y) if a in g.values) or "." in str(k)
+    names = [a for a in (x, y) if a in g.runs[0].eager]
+    rounds = any(g.value(a).is_floating_point() for a in names) or "." in str(k)
     return value(g, f"torch.{g.rng.choice(('add', 'sub', 'rsub'))}({x}, {y}, alpha={k})", rounds)
 
 

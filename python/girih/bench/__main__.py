@@ -83,6 +83,7 @@ def main():
     who = ["girih", *(given.against or dict.fromkeys(name for suite in given.suites for name in usual(suite)[1:]))]
     one_of("contestant", who, contestants.ALL)
     counts = given.threads or sorted({1, os.cpu_count() or 1})
+    contestants.show_models_to_dynamo()
     report = {"machine": machine(counts, set(devices.values())), "versions": contestants.versions(who),
               "kernels": contestants.kernels(), "rounds": given.rounds, "rows": []}
     if not given.json:

@@ -21,8 +21,8 @@ ON_GPUS = ("girih", "torch", "torch.compile", "triton")
 USUAL = ("girih", "torch", "onnxruntime", "numpy")
 
 
-def _show_models_to_dynamo():
-    """Dynamo compiles nothing of the package `girih`; the models of the suites are in it, and must be seen."""
+def show_models_to_dynamo():
+    """Lets Dynamo see the models of the suites in this process: it compiles nothing else of the package `girih`, which has them."""
     from pkgutil import iter_modules
 
     from torch._dynamo import trace_rules
@@ -32,9 +32,6 @@ def _show_models_to_dynamo():
     for found in iter_modules(girih.__path__):
         if found.name != "bench":
             trace_rules.add(f"girih.{found.name}")
-
-
-_show_models_to_dynamo()
 
 
 class Absent(Exception):
