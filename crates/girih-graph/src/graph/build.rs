@@ -303,7 +303,7 @@ impl<'g> Builder<'g> {
     /// Guards the extents that floats are computed from, so that the floats are exact. Returns true if it could: then the
     /// floats of a value are followed.
     pub fn fit_floats(&mut self, x: Arg) -> bool {
-        let guards = self.quotients(x).and_then(|all| symbolic_floats::exact(&all, self.elem(x), &self.facts));
+        let guards = self.quotients(x).and_then(|all| symbolic_floats::exact_integers(&all, self.elem(x), &self.facts));
         guards.map(|guards| self.guard(guards)).is_some()
     }
 

@@ -134,11 +134,18 @@ pub fn integer_bits(elem: Elem) -> Option<u32> {
 /// The conditions under which floats of this type represent all integers on the way; `None` if they never do.
 pub fn exact(all: &[Quotient], elem: Elem, facts: &Facts) -> Option<Vec<Cond>> {
     let bounds = Interval::signed(integer_bits(elem)?);
-    // An integer is made of them next, by dropping what follows the point.
-    let all: Vec<Quotient> = all.iter().map(|q| q.within(|most| most.floor.min(most.ceil))).collect::<Option<_>>()?;
+    if all.iter().any(|q| q.beside.is_some()) {
+        return None;
+    }
     let mut guards = vec![];
     all.iter().flat_map(|q| &q.steps).try_for_each(|ix| between(ix, bounds, facts, &mut guards))?;
     Some(guards)
+}
+
+/// The same for floats that become integers next, by dropping the digits after the point.
+pub fn exact_integers(all: &[Quotient], elem: Elem, facts: &Facts) -> Option<Vec<Cond>> {
+    let all: Vec<Quotient> = all.iter().map(|q| q.within(|most| most.floor.min(most.ceil))).collect::<Option<_>>()?;
+    exact(&all, elem, facts)
 }
 
 /// The `count` elements of an operand.

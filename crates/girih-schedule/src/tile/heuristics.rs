@@ -48,7 +48,7 @@ heuristics! {
         SPLIT_FROM: i64 = 1 << 13,
         /// Rows of a piece that is read along one of its sides and written along the other.
         PIECE_ROWS: i64 = 64,
-        /// Its columns.
+        /// Columns of such a piece.
         PIECE_COLUMNS: i64 = 256,
         /// Elements up to which nests that follow one another are one block's.
         SMALL: i64 = 1 << 13,
@@ -127,7 +127,7 @@ heuristics! {
         UNDER_WAY: f64 = 8.0,
         /// Cycles in which the threads of a warp exchange what they have.
         SHUFFLE: f64 = 25.0,
-        /// The same for the warps of a block.
+        /// Cycles in which the warps of a block exchange what they have.
         ACROSS: f64 = 80.0,
         /// Instructions that a multiprocessor issues in a cycle.
         ISSUED: f64 = 4.0,

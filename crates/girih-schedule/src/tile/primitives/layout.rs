@@ -30,6 +30,12 @@ pub fn row(b: &Buf) -> u64 {
 
 pub fn can_swizzle(kernel: &Kernel, buf: BufId, bytes: u32) -> Result<(), String> {
     let (b, row) = (&kernel.bufs[buf], row(&kernel.bufs[buf]));
+    match () {
+        _ if !matches!(row, 32 | 64 | 128) => Err(format!("its rows have {row} bytes; 32, 64 and 128 are swizzled")),
+        _ if row != u64::from(bytes) => Err(format!("its rows have {row} bytes")),
+        _ if !b.bytes().is_multiple_of(8 * row) => Err(format!("it has {} bytes", b.bytes())),
+        _ => Ok(()),
+    }?;
     let mut boxes = Ok(());
     walk::visit(&kernel.body, &mut |s| match s {
         // All that is to be known is in the masks.
@@ -38,12 +44,7 @@ pub fn can_swizzle(kernel: &Kernel, buf: BufId, bytes: u32) -> Result<(), String
         }
         _ => {}
     });
-    match () {
-        _ if !matches!(row, 32 | 64 | 128) => Err(format!("its rows have {row} bytes; 32, 64 and 128 are swizzled")),
-        _ if row != u64::from(bytes) => Err(format!("its rows have {row} bytes")),
-        _ if !b.bytes().is_multiple_of(8 * row) => Err(format!("it has {} bytes", b.bytes())),
-        _ => boxes,
-    }
+    boxes
 }
 
 /// Bytes of shared memory that are left.

@@ -65,7 +65,7 @@ fn is_little(f: &For, copies: u64, ctx: &Context) -> Result<(), String> {
     }
     match walk::size(&f.body) as u64 * copies {
         n if n > MOST_STATEMENTS => {
-            Err(format!("its copies have {n} statements, and at most {}", named!(MOST_STATEMENTS)))
+            Err(format!("its copies have {n} statements, more than {}", named!(MOST_STATEMENTS)))
         }
         _ => Ok(()),
     }
