@@ -24,6 +24,12 @@ unsafe impl GlobalAlloc for Counting {
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
+    /// Fresh pages of the system are zero already: writing zeros would take the time and the memory of a region never used.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as isize);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc_zeroed(layout) }
+    }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         count(-(layout.size() as isize));
         // SAFETY: the caller's promises are passed on.
