@@ -313,7 +313,7 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
     Ok(TileShape { rows, cols, lanes })
 }
 
-/// Whether sums of a type are kept in vector registers.
+/// Returns an error if sums of a type are not kept in vector registers.
 pub fn vector_sums(acc: DType) -> Result<(), String> {
     match acc {
         DType::F32 | DType::F64 | DType::I32 | DType::I64 => Ok(()),

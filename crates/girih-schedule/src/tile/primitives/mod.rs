@@ -35,6 +35,7 @@ use crate::loops::ir::*;
 use crate::num::DType;
 use crate::tile::Context;
 use blocks::Order;
+use fill::Engine;
 use line::Scope;
 pub use line::{Line, LoopRef, look, look_where};
 use stage_read::{How, Side};
@@ -61,7 +62,7 @@ pub enum Step {
     Pipeline { at: LoopRef, depth: u32, roles: bool, overlap: bool },
     StageRead { at: LoopRef, side: Side, how: How },
     Retype { buf: BufId, to: DType },
-    Fill { bufs: Vec<BufId> },
+    Fill { bufs: Vec<BufId>, by: Engine },
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
     StageWrite { bufs: Vec<BufId> },
     Swizzle { buf: BufId, bytes: u32 },
@@ -95,8 +96,8 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "fill",
-        form: "BUFFER, .. by async",
-        doc: "Fills stages of a pipeline by copies that go on while threads compute.",
+        form: "BUFFER, .. by async | tma",
+        doc: "Fills stages of a pipeline by copies that go on while threads compute, or stages of a serial loop by TMA, a box at a time.",
     },
     Primitive {
         word: "fuse",
@@ -244,8 +245,8 @@ impl Step {
                 Line { by: by.map(String::from).collect(), ..Line::new("stage_read", one(at), &[], &[]) }
             }
             Step::Retype { buf, to } => Line::new("retype", buffer(buf), &[&to.name()], &[]).with("to"),
-            Step::Fill { bufs } => {
-                Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&"async"], &[])
+            Step::Fill { bufs, by } => {
+                Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&by.name()], &[])
             }
             Step::Tensorize { loops, unit } => {
                 Line { by: unit.words(), ..Line::new("tensorize", scope.names_of(loops), &[], &[]).with("as") }
@@ -352,8 +353,9 @@ impl Step {
                 Step::Retype { buf: scope.buffer(line)?, to }
             }
             "fill" => {
-                word(&["async"], 0)?;
-                Step::Fill { bufs: scope.buffers(line)? }
+                word(&["async", "tma"], 0)?;
+                let by = Engine::ALL.into_iter().find(|e| line.by.first().is_some_and(|w| w == e.name()));
+                Step::Fill { bufs: scope.buffers(line)?, by: by.unwrap_or(Engine::Async) }
             }
             "tensorize" => Step::Tensorize { loops: scope.loops(line)?, unit: Unit::read(&line.by)? },
             "stage_write" => Step::StageWrite { bufs: scope.buffers(line)? },
@@ -391,7 +393,7 @@ impl Step {
             }
             Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
             Step::Retype { buf, to } => retype::apply(kernel, *buf, *to)?,
-            Step::Fill { bufs } => fill::apply(kernel, ctx, bufs)?,
+            Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
             Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,
             Step::StageWrite { bufs } => stage_write::apply(kernel, bufs)?,
             Step::Swizzle { buf, bytes } => layout::swizzle(kernel, *buf, *bytes)?,

@@ -26,7 +26,7 @@ pub fn apply(kernel: &mut Kernel, buf: BufId, to: DType) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a buffer may hold its numbers as a type.
+/// Says why a buffer may not hold its numbers as a type.
 pub fn legal(kernel: &Kernel, known: &Known<'_>, buf: BufId, to: DType) -> Result<(), String> {
     let Ty::Num(from) = kernel.bufs[buf].ty else { return Err("it holds addresses".into()) };
     if from == to {
@@ -96,7 +96,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What is known of all numbers that a value can be.
+    /// All numbers that a value can be, as far as they are known.
     pub fn numbers(&self, v: ValId) -> Option<Numbers> {
         self.numbers_of(v, &mut BTreeSet::new())
     }

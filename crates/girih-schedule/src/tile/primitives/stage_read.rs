@@ -46,7 +46,7 @@ impl Side {
         if self == Side::A { "a" } else { "b" }
     }
 
-    pub fn of<'a>(self, nest: &'a Nest<'_>) -> Result<Operand, &'static str> {
+    pub fn of(self, nest: &Nest<'_>) -> Result<Operand, &'static str> {
         let (a, b) = nest.operands()?;
         Ok(if self == Side::A { a } else { b })
     }
@@ -62,7 +62,7 @@ impl Side {
 pub enum How {
     /// Row by row, each along the sum.
     Rows,
-    /// In panels of so many rows of the left operand, or columns of the right one.
+    /// In panels of this number of rows of the left operand, or of columns of the right one.
     Panels(u32),
     /// The elements that windows which overlap lie on, each once.
     Windows,
@@ -112,14 +112,14 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, sum: LoopRef, side: Side, how: 
     let before = kernel.clone();
     let (over, _) = nest_around(&before, sum)?;
     replace(kernel, over, &mut |kernel, f| {
-        let nest = nest_of(f).ok_or("it is no contraction")??;
+        let nest = nest_of(f).ok_or("it is not a contraction")??;
         let operand = side.of(&nest)?;
         let made = match how {
             How::Shared(held) => shared::stage(kernel, ctx, (&before, &nest), &operand, (side, held))?,
             _ => pack(kernel, (&before, &nest), &operand, side, how)?,
         };
         let mut reduce = nest.reduce.clone();
-        // What is read takes the role of what it was computed from.
+        // The value that is read takes the role of the one it was computed from.
         if let (Some(value), Some(roles)) = (walk::def(&made.read), &mut reduce.contraction) {
             *(if side == Side::A { &mut roles.a } else { &mut roles.b }) = value;
         }
@@ -136,7 +136,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, sum: LoopRef, side: Side, how: 
     })
 }
 
-/// What is made of an operand.
+/// A copy of an operand.
 struct Staged {
     /// The number of the nest's free loops that the stage stands inside.
     depth: usize,
@@ -144,7 +144,7 @@ struct Staged {
     /// The statement of the sum that the read takes the place of.
     at: usize,
     read: Stmt,
-    /// What makes the operand of what is read, if anything is left to do.
+    /// The statement that makes the operand of the value that is read, if one is left.
     then: Option<Stmt>,
 }
 
@@ -153,7 +153,7 @@ pub fn computing(nest: &Nest, slice: &[usize]) -> Vec<Stmt> {
     slice.iter().map(|&i| nest.reduce.body[i].clone()).collect()
 }
 
-/// Whether an operand's statements can be done apart from the sum.
+/// Says why an operand's statements cannot run apart from the sum.
 pub fn separate(p: &Kernel, nest: &Nest, stmts: &[Stmt], facts: &Refs, side: Side) -> Result<(), String> {
     let (other, role) = if side == Side::A { (nest.roles.n, "n") } else { (nest.roles.m, "m") };
     if facts.axes_used.contains(&other) {
@@ -221,7 +221,7 @@ fn pack(
     let (panels, width) = if let How::Panels(width) = how { (true, u64::from(width)) } else { (false, extent) };
     let shape = if panels { vec![extent.div_ceil(width), nest.k, width] } else { vec![extent, nest.k] };
     let buf = kernel.bufs.push(Buf::new(tag, Ty::Num(dtype), shape));
-    // A part of the operand: so many panels, or rows, from the first on.
+    // A part of the operand: `count` panels, or all rows, from the first on.
     let mut fill = |first: u64, count: u64, run: u64| {
         let k = new_axis(kernel, nest.roles.k, "");
         let inner = new_axis(kernel, own, "");
@@ -231,7 +231,7 @@ fn pack(
         let position = if before.is_const(0) { Ix::Axis(inner) } else { before + Ix::Axis(inner) };
         let renamed = walk::Renaming::fresh(kernel, &stmts);
         let by = BTreeMap::from([(own, position), (nest.roles.k, Ix::Axis(k))]);
-        // What was in panels before is read panel by panel.
+        // An operand that was in panels before is read panel by panel.
         let mut extents = BTreeMap::from([(inner, run as i64), (k, nest.k as i64)]);
         extents.extend(over.map(|p| (p, count as i64)));
         let mut body = edit::place_axes(&stmts, &by, &extents);

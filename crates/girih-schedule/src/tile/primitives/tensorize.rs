@@ -29,7 +29,7 @@ use crate::tile::contraction::{TileShape, nest_around, nest_of, num_type, vector
 use crate::tile::matrix::Warps;
 use crate::tile::target::Capability;
 
-/// What computes sums.
+/// The unit that computes sums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Vector registers of a processor; with `tiles` its matrix unit where whole tiles are.
@@ -37,7 +37,7 @@ pub enum Unit {
         shape: TileShape,
         tiles: bool,
     },
-    /// Threads, with so many rows and columns each.
+    /// Threads, each with these numbers of rows and columns.
     Threads {
         rows: u64,
         cols: u64,
@@ -106,7 +106,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], unit: Unit) 
         Unit::Registers { shape, tiles } => {
             vector_sums(num_type(kernel, acc).ok_or("its accumulator holds addresses")?)?;
             replace(kernel, over, &mut |kernel, f| {
-                let nest = nest_of(f).ok_or("it is no contraction")??;
+                let nest = nest_of(f).ok_or("it is not a contraction")??;
                 registers::apply(kernel, ctx, &nest, shape, tiles)
             })
         }

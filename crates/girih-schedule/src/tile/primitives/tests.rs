@@ -269,6 +269,8 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (SUMS, "pad s by 1", &cpu, "it has no rows in shared memory"),
         (SUMS, "swizzle s by 128", &cpu, "TMA does not fill it"),
         (SUMS, "fill s by async", &cpu, "has no copies that go on by themselves"),
+        (SUMS, "fill s by tma", &cpu, "has no copies of boxes"),
+        (SUMS, "fill s by tam", &cpu, "unexpected `tam`; expected async or tma"),
         (ADD, "tensorize i as warpgroup", &cpu, "it is not the outermost loop of a product that warps compute"),
         (ADD, "group i by 8", &cpu, "it is no loop over blocks"),
         (ADD, "persist i by 8", &cpu, "it is not the outermost loop of the only nest of blocks"),

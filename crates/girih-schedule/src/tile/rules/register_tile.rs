@@ -125,7 +125,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 /// The register tile of the nest that a loop is the outermost of, and its accumulator.
 fn choose(kernel: &Kernel, ctx: &Context, over: LoopRef) -> Result<(BufId, Step), String> {
-    let found = nests(kernel).into_iter().find(|found| found.over == over).ok_or("it is no contraction any more")?;
+    let found = nests(kernel).into_iter().find(|found| found.over == over).ok_or("it is not a contraction any more")?;
     let (at, nest) = found.nest?;
     if !ctx.knobs.register_tile {
         return Err("knob off".to_string());
@@ -154,7 +154,7 @@ fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, [u64; 2
         }
     };
     threads::divides(shape, each)?;
-    // What knobs ask for is refused; what the rule chose, it leaves.
+    // The request of a knob is refused; the rule's own choice is dropped.
     match threads::limits(ctx, dtype, shape, each) {
         Err(why) if knobs != (None, None) => Err(Refusal::impossible(format!("knobs `rows` and `cols`: {why}"))),
         other => Ok(other.map(|()| (at, each))?),

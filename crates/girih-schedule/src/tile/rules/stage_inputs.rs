@@ -100,7 +100,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     script.done()
 }
 
-/// What is to be made of the operands of a nest.
+/// The copies that are wanted of the operands of a nest.
 #[derive(Default)]
 struct Choice {
     /// Each operand with the forms that are tried in turn, or why it stays where it is.
@@ -142,7 +142,7 @@ fn packed(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<Choice, String>
         let facts = refs(&stmts);
         let choose = || {
             stage_read::separate(kernel, nest, &stmts, &facts, side)?;
-            // Of elements close together vectors are taken out of whole ones.
+            // Vectors are taken out of whole ones where elements lie close together.
             let run = |along| stage_read::piece(kernel, &stmts, along, affine::MOST_APART, &facts);
             let along_own = run(side.own(nest)) > run((nest.roles.k, nest.k));
             if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, side == Side::A, shape, along_own) {

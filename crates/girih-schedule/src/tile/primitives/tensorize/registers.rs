@@ -62,7 +62,7 @@ fn fits(nest: &Nest, TileShape { rows, cols, lanes }: TileShape) -> Result<(), S
     Ok(())
 }
 
-/// Register tiles of so many rows from one on, and of the terms from one on.
+/// Register tiles of a range of rows and of the terms from one on.
 fn in_vectors(
     kernel: &mut Kernel,
     nest: &Nest,
@@ -99,7 +99,7 @@ fn in_vectors(
     out
 }
 
-/// A loop over so many tiles; over one, none.
+/// A loop over tiles; over one, none.
 pub fn within(axis: Option<AxisId>, count: u64, body: Vec<Stmt>) -> Vec<Stmt> {
     match axis {
         Some(axis) => vec![free_loop(axis, Ix::Const(count as i64), body)],
@@ -191,7 +191,7 @@ impl Tile {
         edit::loop_with(j2, cols, body, |f| f.place = Place::Vector { lanes })
     }
 
-    /// What is done for every element: `body` is given its place in the accumulator's registers.
+    /// Statements for every element: `body` is given its place in the accumulator's registers.
     fn over(&self, kernel: &mut Kernel, body: impl FnOnce(Vec<Ix>) -> Vec<Stmt>) -> Vec<Stmt> {
         self.rows(kernel, |kernel, i2| {
             let cols = self.cols(kernel, |_, j2| self.place(&body(vec![i2.clone(), j2.clone()]), &i2, &j2));

@@ -13,7 +13,7 @@ use crate::tile::contraction::{Nest, num_type, power_in};
 use crate::tile::edit::{self, new_axis};
 use crate::tile::sharing::Share;
 
-/// Gives each thread so many rows and columns of an accumulator.
+/// Gives each thread its rows and columns of an accumulator.
 pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, each: [u64; 2]) -> Result<(), String> {
     let dtype = num_type(kernel, acc).ok_or("its accumulator holds addresses")?;
     let shape = accumulator::matrix(kernel, acc)?;
@@ -29,7 +29,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, each: [u64; 2]) -> 
     Tile { acc, shape, rows, cols, numbering: Numbering::Squares, whole: true }.place(kernel, &contraction)
 }
 
-/// Whether every thread has as much.
+/// Says why threads would not have equal shares.
 pub fn divides([m, n]: [u64; 2], [rows, cols]: [u64; 2]) -> Result<(), String> {
     let whole = |n: u64, each: u64| each > 0 && n.is_multiple_of(each);
     if whole(m, rows) && whole(n, cols) {
@@ -39,7 +39,7 @@ pub fn divides([m, n]: [u64; 2], [rows, cols]: [u64; 2]) -> Result<(), String> {
     }
 }
 
-/// Whether a thread has the registers, and a block the threads.
+/// Says why a thread lacks registers or a block threads.
 pub fn limits(ctx: &Context, dtype: DType, [m, n]: [u64; 2], [rows, cols]: [u64; 2]) -> Result<(), String> {
     let registers = rows.saturating_mul(cols).saturating_mul(dtype.bytes().div_ceil(4));
     let has = u64::from(ctx.target.vector.registers) * u64::from(ctx.target.vector.bytes) / 4;

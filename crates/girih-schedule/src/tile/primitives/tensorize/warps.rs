@@ -33,7 +33,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, warps: Warps) -> Re
     check(kernel)
 }
 
-/// Whether warps share the rows and columns of an accumulator as the matrix unit has them.
+/// Says why warps do not share the rows and columns of an accumulator as the matrix unit has them.
 pub fn fits(kernel: &Kernel, ctx: &Context, acc: BufId, warps: Warps) -> Result<(), String> {
     let [m, n] = accumulator::matrix(kernel, acc)?;
     let least = least_columns(kernel, acc);
@@ -56,7 +56,7 @@ fn together(kernel: &Kernel, acc: BufId) -> [u64; 2] {
     bytes_across(kernel, acc).map(|two| if two { 2 } else { 1 })
 }
 
-/// Whether the left and the right operand of the products into an accumulator are bytes that run along its rows or columns.
+/// Returns true for each operand of the products into an accumulator that is bytes along its rows or columns.
 fn bytes_across(kernel: &Kernel, acc: BufId) -> [bool; 2] {
     let mut across = [false; 2];
     operands(kernel, acc, &mut |roles, buf, idx| {
@@ -68,7 +68,7 @@ fn bytes_across(kernel: &Kernel, acc: BufId) -> [bool; 2] {
     across
 }
 
-/// What the products into an accumulator read, besides it.
+/// The buffers that products into an accumulator read, besides it.
 pub fn operands(kernel: &Kernel, acc: BufId, each: &mut dyn FnMut(&Contraction, BufId, &[Ix])) {
     walk::visit(&kernel.body, &mut |s| {
         let Stmt::For(f) = s else { return };
@@ -150,7 +150,7 @@ pub fn product(
     })
 }
 
-/// What the left operand of a product is multiplied as, where it is one of these.
+/// The type in which the left operand of a product is multiplied, where it is one of these.
 fn left_of(kernel: &Kernel, nest: &Nest<'_>, held: &BTreeSet<BufId>) -> Option<Operand> {
     let dtype = nest.reduce.body.iter().find_map(|s| match s {
         Stmt::Read { dst, buf, .. } if *dst == nest.roles.a && held.contains(buf) => Some(kernel.bufs[*buf].ty),
