@@ -123,6 +123,7 @@ gpu-coverage-part: build .venv/ready
 # Models and examples for GPUs, on the simulator: right values and no report, for every target.
 simulated: build .venv/ready
 	.venv/bin/python tests/simulated.py $(GIRIH)
+	.venv/bin/python tests/steps.py $(GIRIH)
 
 # What a machine with a GPU adds: kernels that its driver runs, beside the evaluator, NumPy and ONNX's expectations.
 gpu: build .venv/ready

@@ -119,3 +119,26 @@ fn a_person_may_change_a_schedule() {
         assert_eq!(d.frames.first().map(|f| f.place.line), Some(line), "{to}");
     }
 }
+
+/// Work that a schedule does not spread over threads would be done by all of them at once.
+#[test]
+fn work_that_is_not_spread_over_threads_is_refused() {
+    let front = fails(pipeline::front(
+        &std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/gemm.mlir")).unwrap(),
+    ));
+    let target = Target::named("sm_90a").unwrap();
+    let lower = |steps: &[&str]| {
+        let text = format!("schedule 1 for sm_90a\nkernel gemm\n{}\n", steps.join("\n"));
+        let schedule = Some(fails(Schedule::parse("mine.txt", &text)).into());
+        let options = Options { target: target.clone(), schedule, ..Options::default() };
+        pipeline::lower(&front.module, "gemm", &options, &mut pipeline::Silent)
+            .map(|lowered| lowered.kernel.threads)
+            .map_err(|all| all[0].message.clone())
+    };
+    let staged = ["stage_read k_1 by a shared", "stage_read k_2 by b shared"];
+    assert_eq!(lower(&staged), Ok(1));
+    let on_warps = [&staged[..], &["tensorize k_3 as warps 4 x 2"]].concat();
+    let why = lower(&on_warps).unwrap_err();
+    assert!(why.contains("every thread of a block writes all of `a_s`") && why.contains("spread_threads"), "{why}");
+    assert_eq!(lower(&[&on_warps[..], &["policy spread_threads"]].concat()), Ok(256));
+}

@@ -131,7 +131,6 @@ impl Verifier<'_> {
         self.expect(k.cluster == 1 || self.whole_warps(), || {
             format!("the blocks of a cluster have whole warps of {} threads, not {} threads", k.warp, k.threads)
         });
-        self.expect(k.threads > 1 || k.shared == 0, || "a block of one thread has shared memory".to_string());
         for slot in k.slots.values() {
             let (name, space) = (&slot.name, slot.space);
             let size = if slot.is_shared() { k.shared } else { k.scratch };

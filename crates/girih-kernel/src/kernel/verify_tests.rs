@@ -39,7 +39,6 @@ fn what_threads_must_keep_to() {
         ("threads 64 scratch 0", "prefetch o[tx]", "`prefetch` needs a kernel of one thread"),
         ("scratch 0", "store o[tx] = 0.0:f32", "`tx` needs a block of several threads"),
         ("scratch 0", "barrier", "`barrier` needs a block"),
-        ("scratch 0 shared 16", "shared s: f32[4] at 0", "one thread has shared memory"),
         ("threads 1025 scratch 0", "barrier", "1025 threads"),
         ("threads 0 scratch 0", "return", "0 threads"),
         ("threads 48 scratch 0", "syncwarp", "whole warps"),

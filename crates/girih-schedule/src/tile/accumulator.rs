@@ -12,34 +12,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::rule::{Log, Refusal};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, buffer_uses, refs};
 use crate::tile::contraction::{Nest, nest_at};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::primitives::{LoopRef, names_of};
 use crate::tile::sharing::Share;
 
-/// Gives `share` each accumulator of the contractions that no thread has yet, and a kernel to change; what it refuses stays as
-/// it is.
-pub fn each(
-    p: &Kernel,
-    log: &mut Log,
-    share: &mut dyn FnMut(&mut Kernel, BufId) -> Result<String, Refusal>,
-) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for acc in accumulators(p) {
-        let site = format!("contraction into {}", p.bufs[acc].name);
-        let mut made = kernel.clone();
-        match share(&mut made, acc) {
-            Ok(tile) => {
-                log.applied(format!("{site}: {tile}"));
-                (kernel, changed) = (made, true);
-            }
-            Err(why) => log.refused(site, why),
-        }
+/// The extents of an accumulator that is a matrix.
+pub fn matrix(kernel: &Kernel, acc: BufId) -> Result<[u64; 2], &'static str> {
+    <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")
+}
+
+/// The loop over the terms of a contraction into an accumulator.
+///
+/// # Errors
+/// Why there is none that threads could share.
+pub fn sum_into(kernel: &Kernel, acc: BufId) -> Result<LoopRef, &'static str> {
+    let all = nests(kernel, acc)?;
+    names_of(kernel, &[all[0].reduce]).first().copied().ok_or("its loops are not a nest of their own")
+}
+
+/// How threads share an accumulator, given the kernels before and after.
+pub fn said(before: &Kernel, after: &Kernel, acc: BufId, [rows, cols]: [u64; 2]) -> String {
+    let threads = before.bufs[acc].shape.iter().product::<u64>() / (rows * cols).max(1);
+    let size = format!("{rows} x {cols} for each of {threads} threads");
+    match after.bufs[acc].space {
+        Space::Private => size,
+        _ => format!("{size}, in registers during the sum only, as {NOT_ALIKE}"),
     }
-    changed.then_some(kernel)
 }
 
 pub fn accumulators(p: &Kernel) -> Vec<BufId> {
@@ -116,10 +117,9 @@ impl Tile {
         self.rows.threads * self.cols.threads
     }
 
-    /// Places the accumulator and all that touches it, and says how.
-    pub fn place(self, kernel: &mut Kernel, sum: &Sum<'_>) -> Result<String, String> {
+    /// Places the accumulator and all that touches it; where something touches it otherwise, during its sums only.
+    pub fn place(self, kernel: &mut Kernel, sum: &Sum<'_>) -> Result<(), String> {
         let threads = self.threads();
-        let size = format!("{} x {} for each of {threads} threads", self.rows.each, self.cols.each);
         let mut alike = kernel.clone();
         let body = std::mem::take(&mut alike.body);
         let tile = Tile { whole: true, ..self };
@@ -127,12 +127,12 @@ impl Tile {
             *kernel = Kernel { body, ..alike };
             let b = &mut kernel.bufs[tile.acc];
             (b.shape, b.space) = (vec![threads, tile.rows.each, tile.cols.each], Space::Private);
-            return Ok(size);
+            return Ok(());
         }
         let tile = Tile { whole: false, ..tile };
         let body = std::mem::take(&mut kernel.body);
         kernel.body = tile.body(kernel, body, sum)?;
-        Ok(format!("{size}, in registers during the sum only, as {NOT_ALIKE}"))
+        Ok(())
     }
 
     /// The statements that touch the accumulator, by the threads that have its elements.

@@ -13,8 +13,9 @@
 use std::collections::BTreeSet;
 
 use super::edit::{self, Visit, const_trip};
-use super::rules::site_of;
+use super::primitives::{LoopRef, look, names_of};
 use super::rules::split_digits::digits_of;
+use super::rules::{site_of, site_of_loop};
 use super::tile_nest::multiplies;
 use super::{Context, affine};
 use crate::base::rule::Log;
@@ -65,20 +66,66 @@ pub struct Operand {
 
 /// The nest that starts at a statement: `None` where there is none, `Err` with the reason where its form is not the one above.
 pub fn nest_at(stmt: &Stmt) -> Option<Result<Nest<'_>, &'static str>> {
+    if let Stmt::For(f) = stmt { nest_of(f) } else { None }
+}
+
+/// The nest that a loop is the outermost of.
+pub fn nest_of(outermost: &For) -> Option<Result<Nest<'_>, &'static str>> {
     let mut free = Vec::new();
-    let mut at = stmt;
+    let mut f = outermost;
     loop {
-        let Stmt::For(f) = at else { return None };
         if let Some(roles) = &f.contraction {
             return Some(finish(free, f, roles));
         }
         if f.kind != LoopKind::Free {
             return None;
         }
-        free.push(&**f);
-        let [only] = &f.body[..] else { return None };
-        at = only;
+        free.push(f);
+        let [Stmt::For(only)] = &f.body[..] else { return None };
+        f = only;
     }
+}
+
+/// A contraction of a kernel.
+pub struct Found<'a> {
+    /// The outermost of its loops.
+    pub over: LoopRef,
+    /// As messages name it.
+    pub site: String,
+    /// The loop over its terms and the nest, or why its form is another.
+    pub nest: Result<(LoopRef, Nest<'a>), &'static str>,
+}
+
+/// The contractions of a kernel, in order.
+pub fn nests(kernel: &Kernel) -> Vec<Found<'_>> {
+    let mut out = vec![];
+    look(kernel, &mut |over, f| match nest_of(f) {
+        None => true,
+        Some(nest) => {
+            let nest = nest.and_then(|nest| match names_of(kernel, &[nest.reduce])[..] {
+                [at] => Ok((at, nest)),
+                _ => Err("its loops are not a nest of their own"),
+            });
+            out.push(Found { over, site: site_of_loop(kernel, f), nest });
+            false
+        }
+    });
+    out
+}
+
+/// The loops over the terms of contractions, and the nest of each with the outermost of its loops.
+pub fn sums(kernel: &Kernel) -> Vec<(LoopRef, LoopRef, Nest<'_>)> {
+    nests(kernel).into_iter().filter_map(|found| found.nest.ok().map(|(at, nest)| (at, found.over, nest))).collect()
+}
+
+/// The nest of the sum over a loop, and the outermost of its loops.
+///
+/// # Errors
+/// The loop is not one over the terms of a contraction.
+pub fn nest_around(kernel: &Kernel, sum: LoopRef) -> Result<(LoopRef, Nest<'_>), String> {
+    let found = sums(kernel).into_iter().find(|(at, ..)| *at == sum);
+    let (_, over, nest) = found.ok_or("it is not the loop over the terms of a contraction")?;
+    Ok((over, nest))
 }
 
 /// The change that a rule makes to a contraction nest.
@@ -243,9 +290,7 @@ impl Nest<'_> {
 /// permit, so that eight or more independent multiply-adds are in flight and each operand element loaded is used several times.
 /// Smaller tiles cover the rows and the vectors that are left over: [`parts`].
 pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape, String> {
-    if !matches!(acc, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
-        return Err(format!("accumulators of {acc} are not held in vectors"));
-    }
+    vector_sums(acc)?;
     let native = ctx.target.lanes_of(acc.bytes());
     let wanted = ctx.knobs.lanes.map_or(native, prev_power);
     let lanes = wanted.min(power_in(n).min(1 << 16) as u32);
@@ -266,6 +311,14 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
         return Err(format!("a tile of {cols} columns by {lanes} lanes does not divide {n}"));
     }
     Ok(TileShape { rows, cols, lanes })
+}
+
+/// Returns an error if sums of a type are not kept in vector registers.
+pub fn vector_sums(acc: DType) -> Result<(), String> {
+    match acc {
+        DType::F32 | DType::F64 | DType::I32 | DType::I64 => Ok(()),
+        _ => Err(format!("accumulators of {acc} are not held in vectors")),
+    }
 }
 
 /// How tiles cover an extent: where the first of them starts, how long they are and how many. Smaller tiles cover the rest:

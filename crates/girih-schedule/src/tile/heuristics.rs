@@ -150,7 +150,7 @@ heuristics! {
         /// The most slots that are chosen: the latency of memory is some iterations long.
         MOST: u64 = 4,
     }
-    epilogue {
+    stage_write {
         /// The most statements for each vector of the tile: they are written out for all of them.
         MOST_STATEMENTS: usize = 8,
     }
@@ -352,7 +352,7 @@ mod tests {
     /// A number whose policy was renamed would be printed nowhere.
     #[test]
     fn each_number_belongs_to_something() {
-        let estimates = ["blocking", "contraction", "cost", "epilogue", "l2_reuse", "matrix", "warp_rows"];
+        let estimates = ["blocking", "contraction", "cost", "l2_reuse", "matrix", "warp_rows"];
         let rules = OF_KERNELS.iter().map(|(rule, _)| rule.name).chain(OF_PLANS.iter().map(|(rule, _)| rule.name));
         let known: Vec<&str> = rules.chain(primitives::ALL.iter().map(|p| p.word)).collect();
         for n in ALL {

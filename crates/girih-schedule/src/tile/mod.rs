@@ -28,7 +28,6 @@ pub mod conflicts;
 pub mod contraction;
 pub mod cost;
 pub mod edit;
-pub mod epilogue;
 pub mod heuristics;
 pub mod knobs;
 pub mod matrix;

@@ -65,12 +65,49 @@ impl Default for Options {
 /// The most scratch memory a worker may need, in bytes.
 pub const SCRATCH_LIMIT: u64 = 1 << 30;
 
+/// The first effect that all threads of a block would have at once, if there is one: others see how often it happens.
+fn done_by_all(kernel: &l::Kernel, body: &[l::Stmt]) -> Option<String> {
+    body.iter().find_map(|s| match s {
+        l::Stmt::For(f) if f.place == l::Place::Thread => parts_apart(kernel, &f.body),
+        // One thread begins such a copy.
+        l::Stmt::Stage { filled: l::Filled::Tma, .. } => None,
+        l::Stmt::Store { .. } => Some("stores to global memory".to_string()),
+        l::Stmt::Rmw { .. } | l::Stmt::Cas { .. } => Some("updates memory atomically".to_string()),
+        l::Stmt::Print { .. } => Some("prints".to_string()),
+        l::Stmt::Write { buf, .. } if kernel.bufs[*buf].space == l::Space::Shared => {
+            Some(format!("writes all of `{}`", kernel.bufs[*buf].name))
+        }
+        s => walk::bodies(s).into_iter().find_map(|inner| done_by_all(kernel, inner)),
+    })
+}
+
+/// A tile that threads write parts of, although each has it for itself, if any.
+fn parts_apart(kernel: &l::Kernel, body: &[l::Stmt]) -> Option<String> {
+    let own = walk::refs(body).bufs_defined;
+    let mut found = None;
+    walk::visit(body, &mut |s| {
+        if let l::Stmt::Write { buf, .. } = s
+            && !own.contains(buf)
+            && kernel.bufs[*buf].space == l::Space::Scratch
+            && !kernel.bufs[*buf].shape.is_empty()
+        {
+            found.get_or_insert_with(|| format!("has its part of `{}` for itself", kernel.bufs[*buf].name));
+        }
+    });
+    found
+}
+
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of Loop
 /// IR.
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
     let blocks::Bound { kernel: bound, grid, numbers, rounds, cluster, .. } = blocks::bind(kernel)?;
     let mut lower = Lower::new(&bound, options)?;
     if lower.out.threads > 1 {
+        if let Some(what) = done_by_all(&bound, &bound.body) {
+            return Err(format!(
+                "every thread of a block {what}; the loops around it are not spread over the threads (`policy spread_threads`)"
+            ));
+        }
         let rounds = rounds.as_ref().map(|r| r.axis);
         lower.barriers = sync::barriers(&bound, kernel.open, rounds, &lower.slots.met, options.warp);
     }

@@ -1,19 +1,132 @@
-//! `fill`: the stages of a pipeline are filled by copies that go on while threads compute.
+//! `fill`: stages are filled by copies that go on while threads compute.
 //!
 //! ```text
 //! for kt in 0..112: serial pipeline(3)             for kt in 0..112: serial pipeline(3)
 //!   stage a_s: f32[128, 36] shared:         -->      stage a_s: f32[128, 36] shared async:
 //! ```
 //!
-//! Legal where a stage only copies, 4, 8 or 16 bytes at a time, and what is masked off is 0.
+//! `async`: the threads begin copies in a pipeline; legal where a stage only copies, 4, 8 or 16 bytes at a time, and what is masked off
+//! is 0. `tma`: one thread begins the copy of a box of a tensor; legal in a loop that counts from 0, where nothing was stored to global
+//! memory before, and the copy is such a box (`tile/boxes.rs`).
 
+use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
+use crate::tile::boxes::BoxCopy;
 use crate::tile::edit;
 use crate::tile::target::Capability;
 
-pub fn apply(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId]) -> Result<(), String> {
+/// The unit that copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Engine {
+    Async,
+    Tma,
+}
+
+impl Engine {
+    pub const ALL: [Engine; 2] = [Engine::Async, Engine::Tma];
+
+    pub fn name(self) -> &'static str {
+        if self == Engine::Async { "async" } else { "tma" }
+    }
+}
+
+pub fn apply(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId], by: Engine) -> Result<(), String> {
+    match by {
+        Engine::Async => by_threads(kernel, ctx, bufs),
+        Engine::Tma => by_tma(kernel, ctx, bufs),
+    }
+}
+
+/// A stage of a serial loop that loads and stores fill.
+pub struct Boxed<'a> {
+    pub buf: BufId,
+    /// The statements after it in the loop.
+    pub readers: &'a [Stmt],
+    /// The box that TMA copies, or why it cannot.
+    pub copy: Result<BoxCopy, String>,
+}
+
+/// The stages that TMA might fill.
+pub fn boxes(kernel: &Kernel) -> Vec<Boxed<'_>> {
+    let mut out = vec![];
+    in_blocks(kernel, &kernel.body, kernel.facts(), &mut out);
+    out
+}
+
+fn in_blocks<'a>(kernel: &Kernel, body: &'a [Stmt], mut facts: Facts, out: &mut Vec<Boxed<'a>>) {
+    let blocks = body.iter().filter_map(|s| match s {
+        Stmt::For(f) if matches!(f.place, Place::Block { .. }) => Some(f),
+        _ => None,
+    });
+    let mut of_block = true;
+    for f in blocks {
+        let mut facts = facts.clone();
+        facts.set_axis(f.axis, &f.lo, &f.hi);
+        in_blocks(kernel, &f.body, facts, out);
+        of_block = false;
+    }
+    let mut stored = false;
+    for s in body.iter().filter(|_| of_block) {
+        stored |= stores(std::slice::from_ref(s));
+        let Stmt::For(f) = s else { continue };
+        if f.kind != LoopKind::Serial || f.place != Place::None {
+            continue;
+        }
+        facts.set_axis(f.axis, &f.lo, &f.hi);
+        for (at, s) in f.body.iter().enumerate() {
+            let Stmt::Stage { buf, filled: Filled::Copied, body } = s else { continue };
+            let copy = match () {
+                _ if !f.lo.is_const(0) || !f.step.is_const(1) => {
+                    Err("its loop does not count from 0 in steps of 1".to_string())
+                }
+                _ if stored => Err("the kernel stores to global memory before".to_string()),
+                _ if kernel.bufs[*buf].space != Space::Shared => Err("it is not in shared memory".to_string()),
+                _ => BoxCopy::of(kernel, &facts, body).and_then(|copy| match copy.refused(kernel) {
+                    Some(why) => Err(why),
+                    None => Ok(copy),
+                }),
+            };
+            out.push(Boxed { buf: *buf, readers: &f.body[at + 1..], copy });
+        }
+    }
+}
+
+/// True if statements may write to global memory.
+fn stores(body: &[Stmt]) -> bool {
+    let effects = walk::effects(body);
+    !effects.stores.is_empty() || effects.atomic || effects.ordered
+}
+
+fn by_tma(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId]) -> Result<(), String> {
+    if !ctx.target.has(Capability::TensorCopies) {
+        return Err(format!("{} has no copies of boxes", ctx.target.name));
+    }
+    let mut copies = vec![];
+    for stage in boxes(kernel) {
+        if bufs.contains(&stage.buf) {
+            copies.push((stage.buf, stage.copy?));
+        }
+    }
+    if let Some(buf) = bufs.iter().find(|buf| !copies.iter().any(|(b, _)| b == *buf)) {
+        return Err(format!("no serial loop fills {} by loads and stores", kernel.bufs[*buf].name));
+    }
+    for (buf, copy) in copies {
+        let mut new = Some(copy.body(kernel));
+        walk::visit_mut(&mut kernel.body, &mut |s| {
+            if let Stmt::Stage { buf: b, filled, body } = s
+                && *b == buf
+                && let Some(new) = new.take()
+            {
+                (*filled, *body) = (Filled::Tma, new);
+            }
+        });
+    }
+    Ok(())
+}
+
+fn by_threads(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId]) -> Result<(), String> {
     if !ctx.target.has(Capability::AsyncCopies) {
         return Err(format!("{} has no copies that go on by themselves", ctx.target.name));
     }

@@ -17,9 +17,12 @@ pub mod line;
 pub mod peel;
 pub mod pipeline;
 pub mod reorder;
+pub mod retype;
 pub mod rfactor;
 pub mod sink;
 pub mod split;
+pub mod stage_read;
+pub mod stage_write;
 pub mod tensorize;
 pub mod trim;
 pub mod unroll;
@@ -29,10 +32,14 @@ pub mod vector;
 use crate::base::rule::Log;
 use crate::base::words::suggestion;
 use crate::loops::ir::*;
+use crate::num::DType;
 use crate::tile::Context;
 use blocks::Order;
+use fill::Engine;
 use line::Scope;
 pub use line::{Line, LoopRef, look, look_where};
+use stage_read::{How, Side};
+use tensorize::Unit;
 
 /// One change of a kernel's loops.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,8 +60,11 @@ pub enum Step {
     Cluster { at: LoopRef, blocks: u32 },
     Persist { at: LoopRef, blocks: u32 },
     Pipeline { at: LoopRef, depth: u32, roles: bool, overlap: bool },
-    Fill { bufs: Vec<BufId> },
-    Tensorize { loops: Vec<LoopRef> },
+    StageRead { at: LoopRef, side: Side, how: How },
+    Retype { buf: BufId, to: DType },
+    Fill { bufs: Vec<BufId>, by: Engine },
+    Tensorize { loops: Vec<LoopRef>, unit: Unit },
+    StageWrite { bufs: Vec<BufId> },
     Swizzle { buf: BufId, bytes: u32 },
     Pad { buf: BufId, elements: u32 },
 }
@@ -86,8 +96,8 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "fill",
-        form: "BUFFER, .. by async",
-        doc: "Fills stages of a pipeline by copies that go on while threads compute.",
+        form: "BUFFER, .. by async | tma",
+        doc: "Fills stages of a pipeline by copies that go on while threads compute, or stages of a serial loop by TMA, a box at a time.",
     },
     Primitive {
         word: "fuse",
@@ -102,7 +112,7 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "hoist",
         form: "LOOP",
-        doc: "Does what stands first in a loop and is the same for all its iterations once, before the loop.",
+        doc: "Does what stands first in a loop and is the same for all its iterations once, before the loop; of a serial loop, its stages.",
     },
     Primitive {
         word: "pad",
@@ -130,6 +140,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Puts free loops that stand in each other into another order, outermost first.",
     },
     Primitive {
+        word: "retype",
+        form: "BUFFER to TYPE",
+        doc: "Holds the numbers of a buffer as a type that has all of them.",
+    },
+    Primitive {
         word: "sink",
         form: "LOOP",
         doc: "Does what stands before a loop in the body of another inside the loop, for each of its iterations.",
@@ -140,14 +155,26 @@ pub const ALL: &[Primitive] = &[
         doc: "Cuts a loop into pieces of N iterations. The last piece is shorter, or with `guard` tests each iteration.",
     },
     Primitive {
+        word: "stage_read",
+        form: "LOOP by a | b, rows | panels N | windows | shared TYPE?",
+        doc: "Copies the left or the right operand of the sum over a loop close to where it is used, in rows, in panels of N or as windows \
+              overlap; for the threads of a block into memory that they share.",
+    },
+    Primitive {
+        word: "stage_write",
+        form: "BUFFER, ..",
+        doc: "Starts the sums of register tiles in registers, and does there what follows them: the accumulator leaves memory.",
+    },
+    Primitive {
         word: "swizzle",
         form: "BUFFER by BYTES",
         doc: "Exchanges 16-byte pieces of the rows that TMA fills, so that columns lie in different banks.",
     },
     Primitive {
         word: "tensorize",
-        form: "LOOP, .. as warpgroup",
-        doc: "Gives products that warps compute on the matrix unit to groups of four warps.",
+        form: "LOOP as registers R x C by LANES | tiles R x C by LANES | threads R x C | warps D x A | warpgroup",
+        doc: "Computes the sum over a loop by register tiles, by them and the processor's matrix unit, by threads with R rows and C columns \
+              each, or by D x A warps on the matrix unit; groups of four warps multiply what warps did.",
     },
     Primitive {
         word: "trim",
@@ -212,10 +239,21 @@ impl Step {
             Step::Pipeline { at, depth, roles, overlap } => {
                 Line::new("pipeline", one(at), &[depth, &flag(*roles, "roles"), &flag(*overlap, "overlap")], &[])
             }
-            Step::Fill { bufs } => {
-                Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&"async"], &[])
+            Step::StageRead { at, side, how } => {
+                let words = how.words();
+                let by = [side.name()].into_iter().chain(words.iter().map(String::as_str));
+                Line { by: by.map(String::from).collect(), ..Line::new("stage_read", one(at), &[], &[]) }
             }
-            Step::Tensorize { loops } => Line::new("tensorize", scope.names_of(loops), &[&"warpgroup"], &[]).with("as"),
+            Step::Retype { buf, to } => Line::new("retype", buffer(buf), &[&to.name()], &[]).with("to"),
+            Step::Fill { bufs, by } => {
+                Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&by.name()], &[])
+            }
+            Step::Tensorize { loops, unit } => {
+                Line { by: unit.words(), ..Line::new("tensorize", scope.names_of(loops), &[], &[]).with("as") }
+            }
+            Step::StageWrite { bufs } => {
+                Line::new("stage_write", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[], &[])
+            }
             Step::Swizzle { buf, bytes } => Line::new("swizzle", buffer(buf), &[bytes], &[]),
             Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
         }
@@ -298,14 +336,29 @@ impl Step {
                 let [roles, overlap] = line.flags(1, ["roles", "overlap"])?;
                 Step::Pipeline { at, depth, roles, overlap }
             }
+            "stage_read" => {
+                let side = match line.by.first().map(String::as_str) {
+                    Some("a") => Side::A,
+                    Some("b") => Side::B,
+                    Some(word) => return Err(format!("unknown operand `{word}`; expected a or b")),
+                    None => return Err("expected `by` and the operand: a or b".into()),
+                };
+                Step::StageRead { at: scope.loop_of(line)?, side, how: How::read(&line.by[1..])? }
+            }
+            "retype" => {
+                let [name] = &line.by[..] else { return Err("expected `to` and a type".into()) };
+                let all = || DType::ALL.into_iter().map(DType::name);
+                let to = DType::from_name(name)
+                    .ok_or_else(|| format!("unknown type `{name}`; {}", suggestion("types", name, all())))?;
+                Step::Retype { buf: scope.buffer(line)?, to }
+            }
             "fill" => {
-                word(&["async"], 0)?;
-                Step::Fill { bufs: scope.buffers(line)? }
+                word(&["async", "tma"], 0)?;
+                let by = Engine::ALL.into_iter().find(|e| line.by.first().is_some_and(|w| w == e.name()));
+                Step::Fill { bufs: scope.buffers(line)?, by: by.unwrap_or(Engine::Async) }
             }
-            "tensorize" => {
-                word(&["warpgroup"], 0)?;
-                Step::Tensorize { loops: scope.loops(line)? }
-            }
+            "tensorize" => Step::Tensorize { loops: scope.loops(line)?, unit: Unit::read(&line.by)? },
+            "stage_write" => Step::StageWrite { bufs: scope.buffers(line)? },
             "swizzle" => Step::Swizzle { buf: scope.buffer(line)?, bytes: number("the bytes of a row", 32)? },
             "pad" => Step::Pad { buf: scope.buffer(line)?, elements: number("how many elements longer a row is", 1)? },
             other => {
@@ -338,8 +391,11 @@ impl Step {
             Step::Pipeline { at, depth, roles, overlap } => {
                 pipeline::apply(kernel, ctx, *at, *depth, *roles, *overlap)?;
             }
-            Step::Fill { bufs } => fill::apply(kernel, ctx, bufs)?,
-            Step::Tensorize { loops } => tensorize::apply(kernel, ctx, loops)?,
+            Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
+            Step::Retype { buf, to } => retype::apply(kernel, *buf, *to)?,
+            Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
+            Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,
+            Step::StageWrite { bufs } => stage_write::apply(kernel, bufs)?,
             Step::Swizzle { buf, bytes } => layout::swizzle(kernel, *buf, *bytes)?,
             Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,
         }
@@ -391,6 +447,11 @@ impl<'a> Script<'a> {
             found.is_none()
         });
         found.cloned()
+    }
+
+    /// Goes on from a kernel that no step makes.
+    pub fn put(&mut self, kernel: Kernel) {
+        (self.kernel, self.changed) = (kernel, true);
     }
 
     pub fn changed(&self) -> bool {

@@ -67,9 +67,22 @@ pub fn legal(f: &For) -> Result<(), String> {
 }
 
 /// The other way round: what stands first in a loop and is the same for all its iterations is done before it. It is done where the
-/// loop has no iteration, too; so it only loads where the loop is known to run.
+/// loop has no iteration, too; so it only loads where the loop is known to run. Of a serial loop it takes the stages, wherever they stand.
 pub fn hoist(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
-    replace(kernel, at, &mut |_, f| {
+    replace(kernel, at, &mut |kernel, f| {
+        if f.kind == LoopKind::Serial && f.place == Place::None {
+            let same = stages_alike(kernel, f);
+            let mut inner = f.clone();
+            let body = std::mem::take(&mut inner.body).into_iter();
+            let (mut out, rest): (Vec<_>, Vec<_>) =
+                body.partition(|s| matches!(s, Stmt::Stage { buf, .. } if same.contains(buf)));
+            if out.is_empty() {
+                return Err("it fills no stage with the same in all its iterations".into());
+            }
+            inner.body = rest;
+            out.push(Stmt::For(Box::new(inner)));
+            return Ok(out);
+        }
         if f.kind != LoopKind::Free || f.place != Place::None || edit::const_trip(f).is_none_or(|n| n == 0) {
             return Err("it is not free, is placed already, or may not run".into());
         }
@@ -82,6 +95,30 @@ pub fn hoist(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
         out.push(Stmt::For(Box::new(inner)));
         Ok(out)
     })
+}
+
+/// The buffers that every iteration of a loop stages alike. Without an iteration nothing may be read that the program did not
+/// say to be there: a mask says so, and so does a model.
+pub fn stages_alike(kernel: &Kernel, f: &For) -> Vec<BufId> {
+    let all = walk::effects(&f.body);
+    if !all.stores.is_empty() || all.ordered || all.atomic {
+        return vec![];
+    }
+    let inside = walk::refs(&f.body);
+    let runs = kernel.open || edit::const_trip(f).is_some_and(|n| n > 0);
+    let same = |s: &Stmt| {
+        let Stmt::Stage { buf, .. } = s else { return None };
+        let own = walk::refs(std::slice::from_ref(s));
+        let varies = own.axes_used.contains(&f.axis)
+            || own.vals_used.iter().any(|v| inside.vals_defined.contains(v) && !own.vals_defined.contains(v))
+            || own.bufs_read.iter().any(|b| inside.bufs_written.contains(b));
+        let mut masked = true;
+        walk::visit(std::slice::from_ref(s), &mut |s| {
+            masked &= !matches!(s, Stmt::Load { mask, .. } if mask.is_always());
+        });
+        (!varies && (runs || masked)).then_some(*buf)
+    };
+    f.body.iter().filter_map(same).collect()
 }
 
 /// How many statements at the beginning of a body are the same for all iterations.

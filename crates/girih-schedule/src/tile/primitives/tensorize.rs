@@ -1,77 +1,115 @@
-//! `tensorize`: groups of four warps multiply what warps did.
+//! `tensorize`: the sums of a contraction are computed by a unit of the machine.
 //!
 //! ```text
-//! for r: for c: for kk: matrix                   -->     for r: for c: for kk: warpgroup
-//!   acc[t, r, c] <- a_s[.., kk] * b_s[.., kk]              acc[t, r, c] <- a_s[.., kk] * b_s[.., kk]
+//! for i: for j: for kk: reduce contraction         tensorize kk as registers 8 x 32 by 16
+//!   acc[i, j] <- a[i, kk] * b[kk, j]                 tiles of 8 rows and two vectors of 16 stay in a processor's registers
+//!                                                  tensorize kk as tiles 8 x 32 by 16
+//!                                                    whole tiles on the processor's matrix unit, the rest as above
+//!                                                  tensorize kk as threads 8 x 8
+//!                                                    each thread of a block has 8 rows and 8 columns in registers
+//!                                                  tensorize kk as warps 4 x 2
+//!                                                    4 x 2 warps share the rows and columns, on the matrix unit
+//!                                                  tensorize r, r_1 as warpgroup
+//!                                                    groups of four warps multiply what warps did
 //! ```
 //!
-//! Legal where TMA brings both operands to shared memory as the matrix unit reads them, and warps have 16 rows.
+//! Each of the sums has the terms and the order that it had. A unit says what it cannot compute.
 
-use super::line::{LoopRef, change, look};
+pub mod registers;
+pub mod threads;
+pub mod tiles;
+pub mod warpgroup;
+pub mod warps;
+
+use super::line::{LoopRef, replace};
+use crate::base::words::suggestion;
 use crate::loops::ir::*;
-use crate::loops::matrix::Product;
 use crate::tile::Context;
-use crate::tile::boxes;
-use crate::tile::edit::const_trip;
-use crate::tile::target::{Capability, MatrixUnit};
+use crate::tile::contraction::{TileShape, nest_around, nest_of, num_type, vector_sums};
+use crate::tile::matrix::Warps;
+use crate::tile::target::Capability;
 
-pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef]) -> Result<(), String> {
-    for at in loops {
-        let found = products(kernel).into_iter().find(|(l, ..)| l == at);
-        let (_, f, thread) = found.ok_or("it is not the outermost loop of a product that warps compute")?;
-        grouped(kernel, ctx, f, thread)?;
-    }
-    change(kernel, loops, &mut |_, _| Ok(()), &mut place)
+/// The unit that computes sums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Vector registers of a processor; with `tiles` its matrix unit where whole tiles are.
+    Registers {
+        shape: TileShape,
+        tiles: bool,
+    },
+    /// Threads, each with these numbers of rows and columns.
+    Threads {
+        rows: u64,
+        cols: u64,
+    },
+    Warps(Warps),
+    Warpgroup,
 }
 
-/// The three loops of a product.
-fn place(f: &mut For) {
-    f.place = Place::Warpgroup;
-    if let [Stmt::For(inner)] = &mut f.body[..] {
-        place(inner);
-    }
-}
-
-/// Every product of warps, with the loop over threads around it.
-pub fn products(kernel: &Kernel) -> Vec<(LoopRef, &For, (AxisId, u64))> {
-    let mut out = vec![];
-    let mut threads: Option<&For> = None;
-    look(kernel, &mut |at, f| {
-        match f.place {
-            Place::Thread => threads = Some(f),
-            Place::Matrix => {
-                let around = threads.filter(|t| holds(&t.body, f));
-                out.extend(around.map(|t| (at, f, (t.axis, const_trip(t).unwrap_or(0)))));
-                return false;
+impl Unit {
+    pub fn words(self) -> Vec<String> {
+        let text = match self {
+            Unit::Registers { shape: TileShape { rows, cols, lanes }, tiles } => {
+                format!("{} {rows} x {cols} by {lanes}", if tiles { "tiles" } else { "registers" })
             }
-            _ => {}
+            Unit::Threads { rows, cols } => format!("threads {rows} x {cols}"),
+            Unit::Warps(Warps { down, across }) => format!("warps {down} x {across}"),
+            Unit::Warpgroup => "warpgroup".into(),
+        };
+        text.split(' ').map(String::from).collect()
+    }
+
+    pub fn read(words: &[String]) -> Result<Unit, String> {
+        const UNITS: [&str; 5] = ["registers", "threads", "tiles", "warpgroup", "warps"];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let number = |word: &str| match word.parse::<u32>() {
+            Ok(n) if n > 0 => Ok(n),
+            _ => Err(format!("expected a whole number from 1 on, found `{word}`")),
+        };
+        match words[..] {
+            ["warpgroup"] => Ok(Unit::Warpgroup),
+            ["threads", rows, "x", cols] => {
+                Ok(Unit::Threads { rows: number(rows)?.into(), cols: number(cols)?.into() })
+            }
+            ["warps", down, "x", across] => {
+                Ok(Unit::Warps(Warps { down: number(down)?.into(), across: number(across)?.into() }))
+            }
+            [unit @ ("registers" | "tiles"), rows, "x", cols, "by", lanes] => {
+                let shape = TileShape { rows: number(rows)?, cols: number(cols)?, lanes: number(lanes)? };
+                Ok(Unit::Registers { shape, tiles: unit == "tiles" })
+            }
+            ["warpgroup", extra, ..] => Err(format!("unexpected `{extra}`")),
+            [unit @ ("threads" | "warps"), ..] => Err(format!("expected `{unit} ROWS x COLUMNS`")),
+            [unit @ ("registers" | "tiles"), ..] => Err(format!("expected `{unit} ROWS x COLUMNS by LANES`")),
+            [unit, ..] => Err(format!("unknown unit `{unit}`; {}", suggestion("units", unit, UNITS.into_iter()))),
+            [] => Err(format!("expected `as` and a unit: {}", UNITS.join(", "))),
         }
-        true
-    });
-    out
+    }
 }
 
-fn holds(body: &[Stmt], f: &For) -> bool {
-    let mut found = false;
-    crate::loops::walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
-    found
-}
-
-pub fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Result<String, String> {
-    if ctx.target.matrix_units.contains(&MatrixUnit::Tcgen05) {
-        return Err("the sums of `tcgen05` are in tensor memory, which threads copy them from; warps multiply".into());
+pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], unit: Unit) -> Result<(), String> {
+    if unit == Unit::Warpgroup {
+        return warpgroup::apply(kernel, ctx, loops);
     }
-    if !ctx.target.has(Capability::WarpgroupProducts) {
-        return Err(format!("{} has no products of warpgroups", ctx.target.name));
+    let [sum] = loops[..] else { return Err("it takes one loop, over the terms of a contraction".into()) };
+    let threads = ctx.target.has(Capability::Threads);
+    let seen = kernel.clone();
+    let (over, nest) = nest_around(&seen, sum)?;
+    let acc = nest.roles.acc;
+    match unit {
+        Unit::Threads { .. } | Unit::Warps(_) if !threads => {
+            Err(format!("{} has no threads of blocks", ctx.target.name))
+        }
+        Unit::Threads { rows, cols } => threads::apply(kernel, ctx, acc, [rows, cols]),
+        Unit::Warps(warps) => warps::apply(kernel, ctx, acc, warps),
+        _ if threads => Err(format!("the sums of {} are those of its threads", ctx.target.name)),
+        Unit::Registers { shape, tiles } => {
+            vector_sums(num_type(kernel, acc).ok_or("its accumulator holds addresses")?)?;
+            replace(kernel, over, &mut |kernel, f| {
+                let nest = nest_of(f).ok_or("it is not a contraction")??;
+                registers::apply(kernel, ctx, &nest, shape, tiles)
+            })
+        }
+        Unit::Warpgroup => Ok(()),
     }
-    let made = Product::of(p, thread, f)?;
-    if made.a.of.is_byte_float() && !ctx.knobs.fast_acc {
-        return Err("warpgroups add products of f8 with fewer bits than f32 has; the knob `fast_acc` allows it".into());
-    }
-    let filled = boxes::filled(p);
-    if !filled.contains(&made.a.buf) || !filled.contains(&made.b.buf) {
-        return Err("an operand is not brought to shared memory by TMA".into());
-    }
-    made.lies(p, thread.1)?;
-    Ok(format!("64 x {} for each of {} warpgroups", made.cols * 4, thread.1 / 128))
 }

@@ -25,12 +25,15 @@ fn one(before: &str, line: &str, ctx: &Context) -> Result<Kernel, String> {
     Ok(k)
 }
 
-/// Steps one after the other; every kernel on the way computes what the first one does.
+/// Steps one after the other; every kernel on the way computes what the first one does. `@` is the loop over the terms of a contraction.
 fn steps(before: &str, lines: &[&str], ctx: &Context, elements: &[u64]) -> String {
     let mut k = kernel(before);
     let want = evaluate(&k, &case(before, [1, 1, 1], elements));
     for line in lines {
-        k = one(&text(&k), line, ctx).unwrap_or_else(|why| panic!("{line}: {why}\n{}", text(&k)));
+        let now = text(&k);
+        let sum = now.lines().find(|l| l.contains("reduce contraction")).and_then(|l| l.split_whitespace().nth(1));
+        let line = &line.replace('@', sum.unwrap_or("@"));
+        k = one(&now, line, ctx).unwrap_or_else(|why| panic!("{line}: {why}\n{}", text(&k)));
         let wrong: Vec<String> = verify(&k, Dialect::Tile).into_iter().map(|d| d.message).collect();
         assert!(wrong.is_empty(), "{line}: {wrong:?}\n{}", text(&k));
         let got = evaluate(&k, &case(&text(&k), [1, 1, 1], elements));
@@ -126,6 +129,99 @@ fn conditions_leave_loops() {
     }
 }
 
+const PRODUCT: &str = r#"loop kernel k(A: ptr f32, B: ptr f32, C: ptr f32, n: i32):
+  local acc: f32[20, 64]
+  for i0 in 0..20: free
+    for j0 in 0..64: free
+      acc[i0, j0] = 0.0
+  for i in 0..20: free
+    for j in 0..64: free
+      for q in 0..24: reduce contraction m=i n=j k=q a=a b=b acc=acc
+        a: f32 = load A[i*24 + q] where q < n else 0.0
+        b: f32 = load B[q*64 + j]
+        c: f32 = acc[i, j]
+        d: f32 = fma(a, b, c)
+        acc[i, j] = d
+  for i1 in 0..20: free
+    for j1 in 0..64: free
+      s: f32 = acc[i1, j1]
+      store C[i1*64 + j1] = s
+"#;
+
+/// Every form of a copy and every unit, of extents that they divide and others.
+#[test]
+fn products_are_staged_and_given_to_units() {
+    let elements = [20 * 24, 24 * 64, 20 * 64, 17];
+    for a in ["rows", "panels 1", "panels 4", "panels 7", "panels 20", "panels 32"] {
+        let made = steps(PRODUCT, &[&format!("stage_read @ by a {a}")], &context(), &elements);
+        assert!(made.contains("stage a_pack: f32["), "{made}");
+    }
+    for tile in ["1 x 32 by 16", "3 x 64 by 32", "8 x 32 by 16", "20 x 16 by 4", "7 x 48 by 16", "20 x 64 by 64"] {
+        let width = tile.split(' ').nth(2).unwrap();
+        let lines = [
+            "stage_read @ by a rows".to_string(),
+            format!("stage_read @ by b panels {width}"),
+            format!("tensorize @ as registers {tile}"),
+            "stage_write acc".to_string(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let made = steps(PRODUCT, &lines, &context(), &elements);
+        assert!(made.contains("local acc_r: f32[") && !made.contains("local acc: "), "{made}");
+    }
+    let windows = PRODUCT.replace("B[q*64 + j]", "B[q//3*66 + j + q%3]");
+    let made = steps(&windows, &["stage_read @ by b windows"], &context(), &[20 * 24, 8 * 66, 20 * 64, 24]);
+    assert!(made.contains("stage b_pack: f32[8, 66]"), "{made}");
+    for each in ["4 x 4", "1 x 2", "5 x 8", "20 x 1"] {
+        let lines = ["stage_read @ by a shared", "stage_read @ by b shared", &format!("tensorize @ as threads {each}")];
+        let made = steps(PRODUCT, &lines, &gpu(&[]), &elements);
+        assert!(made.contains("stage a_s: f32[20, 24] shared") && made.contains("private"), "{made}");
+    }
+}
+
+const HALVES: &str = r#"tile kernel k(A: ptr f16, B: ptr f16, C: ptr f32):
+  local t: f32[32, 16]
+  for i3 in 0..32: free
+    for k3 in 0..16: free
+      z: f16 = load A[i3*16 + k3]
+      z1: f32 = f32(z)
+      t[i3, k3] = z1
+  local acc: f32[32, 64]
+  for i in 0..32: free
+    for j in 0..64: free
+      acc[i, j] = 0.0
+  for i1 in 0..32: free
+    for j1 in 0..64: free
+      for q in 0..16: reduce contraction m=i1 n=j1 k=q a=x b=y acc=acc
+        x: f16 = load A[i1*16 + q]
+        y: f16 = load B[q*64 + j1]
+        x1: f32 = f32(x)
+        y1: f32 = f32(y)
+        c: f32 = acc[i1, j1]
+        d: f32 = fma(x1, y1, c)
+        acc[i1, j1] = d
+  for i2 in 0..32: free
+    for j2 in 0..64: free
+      s: f32 = acc[i2, j2]
+      u: f32 = t[i2, j2//4]
+      w: f32 = s + u
+      store C[i2*64 + j2] = w
+"#;
+
+#[test]
+fn warps_multiply_and_buffers_are_retyped() {
+    let elements = [32 * 16, 16 * 64, 32 * 64];
+    for warps in ["1 x 1", "2 x 1", "2 x 2", "1 x 8"] {
+        let lines = ["stage_read @ by a shared", "stage_read @ by b shared", &format!("tensorize @ as warps {warps}")];
+        let made = steps(HALVES, &lines, &gpu(&[]), &elements);
+        assert!(made.contains("reduce matrix"), "{made}");
+    }
+    let made = steps(HALVES, &["retype t to f16"], &gpu(&[]), &elements);
+    assert!(made.contains("local t: f16[32, 16]"), "{made}");
+    let twice = "stage_read @ by a shared tf32";
+    let made = steps(HALVES, &[twice], &gpu(&[]), &elements);
+    assert!(made.contains("stage a_s: tf32[32, 16]"), "{made}");
+}
+
 /// Any size cuts any loop, and any of the two orders of cutting and fusing computes the same.
 #[test]
 fn sizes_of_all_kinds_leave_the_value() {
@@ -173,10 +269,57 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (SUMS, "pad s by 1", &cpu, "it has no rows in shared memory"),
         (SUMS, "swizzle s by 128", &cpu, "TMA does not fill it"),
         (SUMS, "fill s by async", &cpu, "has no copies that go on by themselves"),
+        (SUMS, "fill s by tma", &cpu, "has no copies of boxes"),
+        (SUMS, "fill s by tam", &cpu, "unexpected `tam`; expected async or tma"),
         (ADD, "tensorize i as warpgroup", &cpu, "it is not the outermost loop of a product that warps compute"),
         (ADD, "group i by 8", &cpu, "it is no loop over blocks"),
         (ADD, "persist i by 8", &cpu, "it is not the outermost loop of the only nest of blocks"),
         (ADD, "cluster i by 2", &cpu, "it is not the innermost loop over the blocks of a pipeline"),
+    ] {
+        let said = one(before, line, ctx).map(|k| text(&k)).unwrap_err();
+        assert!(said.contains(why), "{line}: {said}");
+    }
+    let gpu = gpu(&[]);
+    let both = PRODUCT.replace("A[i*24 + q]", "A[i*24 + q + j]");
+    for (before, line, ctx, why) in [
+        (PRODUCT, "stage_read q by c rows", &cpu, "unknown operand `c`; expected a or b"),
+        (PRODUCT, "stage_read q by a", &cpu, "expected the form of the copy: rows, panels, windows, shared"),
+        (PRODUCT, "stage_read q by a panel 3", &cpu, "unknown form `panel`; did you mean `panels`?"),
+        (PRODUCT, "stage_read q by a panels 0", &cpu, "a whole number from 1 on, found `0`"),
+        (PRODUCT, "stage_read q by a shared f61", &gpu, "unknown type `f61`; did you mean `f16`?"),
+        (PRODUCT, "stage_read i by a rows", &cpu, "it is not the loop over the terms of a contraction"),
+        (PRODUCT, "stage_read q by a windows", &cpu, "windows of it do not overlap"),
+        (PRODUCT, "stage_read q by a shared", &cpu, "has no threads that share memory"),
+        (&both, "stage_read q by a rows", &cpu, "it depends on n"),
+        (PRODUCT, "stage_read q by a shared f16", &gpu, "f16 may not have every number of it"),
+        (PRODUCT, "tensorize q as regsters 8 x 32 by 16", &cpu, "unknown unit `regsters`; did you mean `registers`?"),
+        (PRODUCT, "tensorize q as registers 8 x 32", &cpu, "expected `registers ROWS x COLUMNS by LANES`"),
+        (PRODUCT, "tensorize q as registers 8 x 0 by 16", &cpu, "a whole number from 1 on, found `0`"),
+        (PRODUCT, "tensorize q as registers 8 x 24 by 16", &cpu, "a tile of 24 columns by 16 lanes does not divide 64"),
+        (PRODUCT, "tensorize q as registers 21 x 32 by 16", &cpu, "a tile of 21 rows does not fit 20 rows"),
+        (PRODUCT, "tensorize q as registers 8 x 32 by 12", &cpu, "a vector of 12 lanes is none"),
+        (PRODUCT, "tensorize q as registers 8 x 32 by 16", &cpu, "an operand has a mask"),
+        (PRODUCT, "tensorize q as tiles 8 x 32 by 16", &cpu, "an operand has a mask"),
+        (PRODUCT, "tensorize q as threads 4 x 4", &cpu, "has no threads of blocks"),
+        (PRODUCT, "tensorize q as registers 8 x 32 by 16", &gpu, "are those of its threads"),
+        (PRODUCT, "tensorize q as threads 3 x 4", &gpu, "a tile of 3x4 does not divide 20x64"),
+        (PRODUCT, "tensorize q as threads 1 x 1", &gpu, "take 1280 threads of a block, which has at most 1024"),
+        (
+            HALVES,
+            "tensorize q as warps 4 x 1",
+            &gpu,
+            "32 x 64 elements, 16 x 8 at a time, are not shared by 4 x 1 warps",
+        ),
+        (
+            PRODUCT,
+            "stage_write acc",
+            &cpu,
+            "acc is not filled with a constant, summed up in one stretch of register tiles",
+        ),
+        (PRODUCT, "retype acc to f16", &gpu, "it is more than read and written, element by element"),
+        (HALVES, "retype t to f8E4M3FN", &gpu, "f8E4M3FN may not have every number that it holds"),
+        (HALVES, "retype t to i32", &gpu, "i32 is another kind of number than f32"),
+        (HALVES, "retype t to f32", &gpu, "it holds f32 already"),
     ] {
         let said = one(before, line, ctx).map(|k| text(&k)).unwrap_err();
         assert!(said.contains(why), "{line}: {said}");

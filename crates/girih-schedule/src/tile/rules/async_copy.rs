@@ -3,7 +3,8 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
-use crate::tile::primitives::{self, Step, fill};
+use crate::tile::primitives::fill::{self, Engine};
+use crate::tile::primitives::{self, Step};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "async_copy",
@@ -43,7 +44,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             Err(why) => log.skipped(name, why),
         }
     }
-    if bufs.is_empty() { vec![] } else { vec![Step::Fill { bufs }] }
+    if bufs.is_empty() { vec![] } else { vec![Step::Fill { bufs, by: Engine::Async }] }
 }
 
 #[cfg(test)]

@@ -62,18 +62,21 @@ use crate::loops::walk;
 
 /// How the trace names a loop nest: the innermost contraction's accumulator, or the loop's axis.
 pub(crate) fn site_of(kernel: &Kernel, s: &Stmt) -> String {
-    let mut acc = None;
-    walk::visit(std::slice::from_ref(s), &mut |s| {
+    if let Stmt::For(f) = s { site_of_loop(kernel, f) } else { "body".to_string() }
+}
+
+pub(crate) fn site_of_loop(kernel: &Kernel, f: &For) -> String {
+    let mut acc = f.contraction.as_ref().map(|c| c.acc);
+    walk::visit(&f.body, &mut |s| {
         if let Stmt::For(f) = s
             && let Some(c) = &f.contraction
         {
             acc.get_or_insert(c.acc);
         }
     });
-    match (acc.and_then(|b| kernel.bufs.get(b)), s) {
-        (Some(buf), _) => format!("contraction into {}", buf.name),
-        (None, Stmt::For(f)) => axis_site(kernel, f.axis),
-        _ => "body".to_string(),
+    match acc.and_then(|b| kernel.bufs.get(b)) {
+        Some(buf) => format!("contraction into {}", buf.name),
+        None => axis_site(kernel, f.axis),
     }
 }
 

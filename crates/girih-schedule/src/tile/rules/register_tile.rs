@@ -1,19 +1,13 @@
 //! `register_tile`
 
-mod threads;
-mod amx;
-
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::base::rule::{Log, Rule};
+use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, refs, refs_of};
-use crate::num::DType;
 use crate::tile::Context;
-use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{self, Nest, Roles, TileShape, num_type, parts};
-use crate::tile::edit::{self, free_loop, new_axis};
-use crate::tile::epilogue;
+use crate::tile::accumulator::{self, accumulators};
+use crate::tile::contraction::{nests, num_type, power_in};
+use crate::tile::cost::{each_thread, most_each};
+use crate::tile::primitives::tensorize::{Unit, threads, tiles};
+use crate::tile::primitives::{LoopRef, Script, Step, stage_write};
 use crate::tile::target::Capability;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -37,7 +31,7 @@ for i in 0..128: free                            for j1 in 0..4: free
                                                      acc[i1*8.., j1*32..] <- acc_r
 ```
 
-Where the sum is one stretch, it starts in registers and what follows it is done there (`tile/epilogue.rs`): the
+Where the sum is one stretch, it starts in registers and what follows it is done there (`stage_write`): the
 accumulator is no longer in memory at all.
 
 The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it. Rows and
@@ -87,336 +81,84 @@ still has a mask or does not lie along n. On a GPU: when something touches the a
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut script = Script::new(p, ctx, log);
     if ctx.target.has(Capability::Threads) {
-        return threads::run(p, ctx, log);
+        for acc in accumulators(p) {
+            let site = format!("contraction into {}", p.bufs[acc].name);
+            let chosen = share(&script.kernel, ctx, acc).and_then(|(at, each)| {
+                let step = Step::Tensorize { loops: vec![at], unit: Unit::Threads { rows: each[0], cols: each[1] } };
+                script.attempt(|script| script.step(step))?;
+                Ok(accumulator::said(p, &script.kernel, acc, each))
+            });
+            match chosen {
+                Ok(said) => script.log.applied(format!("{site}: {said}")),
+                Err(why) => script.log.refused(site, why),
+            }
+        }
+        return script.done();
     }
     let mut on_unit = vec![];
-    let mut kernel = contraction::rewrite(p, log, &mut |kernel, nest| tile(kernel, ctx, nest, &mut on_unit))?;
+    for (over, site) in nests(p).into_iter().map(|found| (found.over, found.site)) {
+        let chosen = choose(&script.kernel, ctx, over);
+        match chosen.and_then(|(acc, step)| script.attempt(|script| script.step(step.clone())).map(|_| (acc, step))) {
+            Ok((acc, Step::Tensorize { unit: Unit::Registers { tiles: true, .. }, .. })) => {
+                script.log.applied(site);
+                on_unit.push(p.bufs[acc].name.clone());
+            }
+            Ok(_) => script.log.applied(site),
+            Err(why) => script.log.skipped(site, why),
+        }
+    }
+    if !script.changed() {
+        return None;
+    }
     for acc in on_unit {
-        log.applied(format!("{acc}, whole tiles of which the processor's matrix unit multiplies"));
+        script.log.applied(format!("{acc}, whole tiles of which the processor's matrix unit multiplies"));
     }
-    for acc in epilogue::join(&mut kernel) {
-        log.applied(format!("{}, which starts and ends in registers", kernel.bufs[acc].name));
+    let bufs = stage_write::join(&mut script.kernel.clone());
+    let names: Vec<String> = bufs.iter().map(|acc| script.kernel.bufs[*acc].name.clone()).collect();
+    if !bufs.is_empty() && script.step(Step::StageWrite { bufs }).is_ok() {
+        names.into_iter().for_each(|acc| script.log.applied(format!("{acc}, which starts and ends in registers")));
     }
-    Some(kernel)
+    script.done()
 }
 
-fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest, on_unit: &mut Vec<String>) -> Result<Vec<Stmt>, String> {
+/// The register tile of the nest that a loop is the outermost of, and its accumulator.
+fn choose(kernel: &Kernel, ctx: &Context, over: LoopRef) -> Result<(BufId, Step), String> {
+    let found = nests(kernel).into_iter().find(|found| found.over == over).ok_or("it is not a contraction any more")?;
+    let (at, nest) = found.nest?;
     if !ctx.knobs.register_tile {
         return Err("knob off".to_string());
     }
     let dtype = num_type(kernel, nest.roles.acc).ok_or("its accumulator holds addresses")?;
     let shape = nest.tile_shape(ctx, dtype)?;
-    let place = check_body(kernel, nest, shape.cols)?;
-    let mut out = vec![];
-    match amx::whole(kernel, ctx, nest) {
-        None => out.extend(in_vectors(kernel, nest, shape, &place, (0, nest.m), 0)),
-        Some(whole) => {
-            on_unit.push(kernel.bufs[nest.roles.acc].name.clone());
-            out.extend(amx::products(kernel, nest, &whole));
-            // The terms that fill no tile, and the rows.
-            let left = [((0, whole.rows), whole.terms, nest.k), ((whole.rows, nest.m - whole.rows), 0, nest.k)];
-            for (rows, from, to) in left {
-                if rows.1 > 0 && from < to {
-                    let shape = TileShape { rows: shape.rows.min(rows.1 as u32), ..shape };
-                    out.extend(in_vectors(kernel, nest, shape, &place, rows, from));
-                }
-            }
+    let unit = Unit::Registers { shape, tiles: ctx.knobs.tiles && tiles::whole(kernel, ctx, &nest).is_some() };
+    Ok((nest.roles.acc, Step::Tensorize { loops: vec![at], unit }))
+}
+
+/// A sum into an accumulator, and what each thread has of its rows and columns: what the knobs say, or [`each_thread`].
+fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, [u64; 2]), Refusal> {
+    if !ctx.knobs.register_tile {
+        return Err("knob off".into());
+    }
+    let dtype = num_type(kernel, acc).ok_or("its accumulator holds addresses")?;
+    let shape = accumulator::matrix(kernel, acc)?;
+    let at = accumulator::sum_into(kernel, acc)?;
+    let knobs = (ctx.knobs.rows.map(u64::from), ctx.knobs.cols.map(u64::from));
+    let own = each_thread(dtype, shape, ctx.knobs.threads.into());
+    let each = match knobs {
+        (None, None) => own,
+        (rows, cols) => {
+            let most = |n| power_in(n).min(most_each(dtype));
+            [rows.unwrap_or(most(shape[0])), cols.unwrap_or(most(shape[1]))]
         }
-    }
-    for f in nest.free.iter().rev().skip(2) {
-        out = vec![Stmt::For(Box::new(For { body: out, ..(*f).clone() }))];
-    }
-    Ok(out)
-}
-
-/// Register tiles of so many rows from one on, and of the terms from one on.
-fn in_vectors(
-    kernel: &mut Kernel,
-    nest: &Nest,
-    shape: TileShape,
-    place: &[Ix],
-    (first, rows): (u64, u64),
-    from: u64,
-) -> Vec<Stmt> {
-    let mut out = vec![];
-    let dtype = num_type(kernel, nest.roles.acc).unwrap_or(DType::F32);
-    for (first_col, cols, count) in parts(nest.n, shape.cols, shape.lanes) {
-        let j1 = (count > 1).then(|| new_axis(kernel, nest.roles.n, "1"));
-        let mut column = vec![];
-        for (first_row, rows, count) in parts(rows, shape.rows, 1) {
-            let i1 = (count > 1).then(|| new_axis(kernel, nest.roles.m, "1"));
-            // Each tile but the first has a sum of its own.
-            let (mut reduce, roles) = match (first + first_row + from, first_col) {
-                (0, 0) => (nest.reduce.clone(), nest.roles),
-                _ => nest.fresh_reduce(kernel),
-            };
-            if from > 0 {
-                reduce.lo = Ix::Const(from as i64);
-            }
-            let nest = Nest { free: nest.free.clone(), reduce: &reduce, roles, ..*nest };
-            let shape = TileShape { rows, cols, ..shape };
-            let name = format!("{}_r", kernel.bufs[roles.acc].name);
-            let acc = register_buffer(kernel, name, dtype, vec![rows.into(), cols.into()], shape.lanes);
-            let row = At { first: first + first_row, outer: i1, size: rows };
-            let col = At { first: first_col, outer: j1, size: cols };
-            column.extend(within(i1, count, Tile { roles, shape, row, col, acc }.all(kernel, &nest, place)));
-        }
-        out.extend(within(j1, count, column));
-    }
-    out
-}
-
-/// A loop over so many tiles; over one, none.
-fn within(axis: Option<AxisId>, count: u64, body: Vec<Stmt>) -> Vec<Stmt> {
-    match axis {
-        Some(axis) => vec![free_loop(axis, Ix::Const(count as i64), body)],
-        None => body,
-    }
-}
-
-fn register_buffer(kernel: &mut Kernel, name: String, dtype: DType, shape: Vec<u64>, lanes: u32) -> BufId {
-    kernel.bufs.push(Buf { space: Space::Register { lanes }, ..Buf::new(name, Ty::Num(dtype), shape) })
-}
-
-/// Register tiles of a contraction, of one shape.
-struct Tile {
-    roles: Roles,
-    shape: TileShape,
-    row: At,
-    col: At,
-    acc: BufId,
-}
-
-/// Where tiles lie along an axis.
-struct At {
-    first: u64,
-    /// The axis over them, where there are several.
-    outer: Option<AxisId>,
-    size: u32,
-}
-
-impl At {
-    /// The position of an element of a tile.
-    fn of(&self, inner: &Ix) -> Ix {
-        let start = match self.outer {
-            Some(outer) => Ix::add(Ix::Axis(outer) * Ix::Const(self.size.into()), Ix::Const(self.first as i64)),
-            None if self.first == 0 => return inner.clone(),
-            None => Ix::Const(self.first as i64),
-        };
-        Ix::add(start, inner.clone())
-    }
-}
-
-impl Tile {
-    /// One tile: its accumulators, which start as they are in memory, the sum, and the way back.
-    fn all(&self, kernel: &mut Kernel, nest: &Nest, place: &[Ix]) -> Vec<Stmt> {
-        let ty = kernel.bufs[self.acc].ty;
-        let [start, sum] = ["start", "sum"].map(|name| kernel.vals.push(Val { ty, name: name.into() }));
-        let (old, new, place) = (self.roles.acc, self.acc, place.to_vec());
-        let mut out = vec![Stmt::Local { buf: new }];
-        out.extend(self.over(kernel, |idx| {
-            let value = Opnd::Val(start);
-            vec![Stmt::Read { dst: start, buf: old, idx: place.clone() }, Stmt::Write { buf: new, idx, value }]
-        }));
-        out.push(self.steps(kernel, nest));
-        out.extend(self.over(kernel, |idx| {
-            let value = Opnd::Val(sum);
-            vec![Stmt::Read { dst: sum, buf: new, idx }, Stmt::Write { buf: old, idx: place.clone(), value }]
-        }));
-        out
-    }
-
-    /// Statements of the contraction at a row and a column of the tile.
-    fn place(&self, body: &[Stmt], i2: &Ix, j2: &Ix) -> Vec<Stmt> {
-        let TileShape { rows, cols, .. } = self.shape;
-        let by = [(self.roles.m, self.row.of(i2)), (self.roles.n, self.col.of(j2))];
-        let mut extents = BTreeMap::new();
-        for (ix, n) in [(i2, rows), (j2, cols)] {
-            if let Ix::Axis(axis) = ix {
-                extents.insert(*axis, i64::from(n));
-            }
-        }
-        edit::place_axes(body, &by.into(), &extents)
-    }
-
-    /// A loop over the rows; of one row, none.
-    fn rows(&self, kernel: &mut Kernel, body: impl FnOnce(&mut Kernel, Ix) -> Vec<Stmt>) -> Vec<Stmt> {
-        if self.shape.rows == 1 {
-            return body(kernel, Ix::Const(0));
-        }
-        let i2 = new_axis(kernel, self.roles.m, "2");
-        let body = body(kernel, Ix::Axis(i2));
-        let rows = Ix::Const(self.shape.rows.into());
-        vec![edit::loop_with(i2, rows, body, |f| f.place = Place::Unroll)]
-    }
-
-    /// A loop over the columns, vector by vector.
-    fn cols(&self, kernel: &mut Kernel, body: impl FnOnce(&mut Kernel, Ix) -> Vec<Stmt>) -> Stmt {
-        let j2 = new_axis(kernel, self.roles.n, "2");
-        let body = body(kernel, Ix::Axis(j2));
-        let (lanes, cols) = (self.shape.lanes, Ix::Const(self.shape.cols.into()));
-        edit::loop_with(j2, cols, body, |f| f.place = Place::Vector { lanes })
-    }
-
-    /// What is done for every element: `body` is given its place in the accumulator's registers.
-    fn over(&self, kernel: &mut Kernel, body: impl FnOnce(Vec<Ix>) -> Vec<Stmt>) -> Vec<Stmt> {
-        self.rows(kernel, |kernel, i2| {
-            let cols = self.cols(kernel, |_, j2| self.place(&body(vec![i2.clone(), j2.clone()]), &i2, &j2));
-            vec![cols]
-        })
-    }
-
-    /// The reduction: for each step what depends on neither row nor column, what depends on the column only, kept in
-    /// registers, and then row by row the row's scalars and the sums.
-    fn steps(&self, kernel: &mut Kernel, nest: &Nest) -> Stmt {
-        let parts = Parts::of(nest);
-        let mut body = self.place(&parts.once, &Ix::Const(0), &Ix::Const(0));
-        let needed = refs(&parts.sums).vals_used;
-        let mut kept: BTreeMap<ValId, (BufId, ValId)> = BTreeMap::new();
-        for s in &parts.cols {
-            let Some(val) = walk::def(s).filter(|v| needed.contains(v)) else { continue };
-            let Val { ty: Ty::Num(dtype), name } = kernel.vals[val].clone() else { continue };
-            let width = vec![u64::from(self.shape.cols)];
-            let buf = register_buffer(kernel, format!("{name}_r"), dtype, width, self.shape.lanes);
-            let again = kernel.vals.push(Val { ty: Ty::Num(dtype), name });
-            kernel.sources.vals.copy(val, again);
-            kept.insert(val, (buf, again));
-            body.push(Stmt::Local { buf });
-        }
-        if !parts.cols.is_empty() {
-            body.push(self.cols(kernel, |_, j2| {
-                let mut out = self.place(&parts.cols, &Ix::Const(0), &j2);
-                let keep = |(val, (buf, _)): (&ValId, &(BufId, ValId))| Stmt::Write {
-                    buf: *buf,
-                    idx: vec![j2.clone()],
-                    value: Opnd::Val(*val),
-                };
-                out.extend(kept.iter().map(keep));
-                out
-            }));
-        }
-        body.extend(self.rows(kernel, |kernel, i2| {
-            let mut out = self.place(&parts.rows, &i2, &Ix::Const(0));
-            out.push(self.cols(kernel, |_, j2| {
-                let read = |(buf, dst): &(BufId, ValId)| Stmt::Read { dst: *dst, buf: *buf, idx: vec![j2.clone()] };
-                let mut sums = self.place(&parts.sums, &i2, &j2);
-                walk::subst_vals(&mut sums, &mut |v| kept.get(&v).map(|(_, again)| Opnd::Val(*again)));
-                for s in &mut sums {
-                    if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
-                        && *buf == self.roles.acc
-                    {
-                        (*buf, *idx) = (self.acc, vec![i2.clone(), j2.clone()]);
-                    }
-                }
-                kept.values().map(read).chain(sums).collect()
-            }));
-            out
-        }));
-        Stmt::For(Box::new(For { contraction: None, body, ..nest.reduce.clone() }))
-    }
-}
-
-/// The statements of a contraction's body by what they depend on, each in program order: nothing has an effect but the
-/// write of the accumulator.
-#[derive(Default)]
-struct Parts {
-    once: Vec<Stmt>,
-    rows: Vec<Stmt>,
-    cols: Vec<Stmt>,
-    /// Rows and columns, as the accumulator does.
-    sums: Vec<Stmt>,
-}
-
-impl Parts {
-    fn of(nest: &Nest) -> Parts {
-        let (mut by_row, mut by_col) = (BTreeSet::new(), BTreeSet::new());
-        let mut parts = Parts::default();
-        for s in &nest.reduce.body {
-            let facts = refs_of(s);
-            let sums = facts.bufs_read.contains(&nest.roles.acc) || facts.bufs_written.contains(&nest.roles.acc);
-            let on = |axis: AxisId, vals: &BTreeSet<ValId>| {
-                sums || facts.axes_used.contains(&axis) || facts.vals_used.iter().any(|v| vals.contains(v))
-            };
-            let (row, col) = (on(nest.roles.m, &by_row), on(nest.roles.n, &by_col));
-            by_row.extend(walk::def(s).filter(|_| row));
-            by_col.extend(walk::def(s).filter(|_| col));
-            let to = match (row, col) {
-                (false, false) => &mut parts.once,
-                (true, false) => &mut parts.rows,
-                (false, true) => &mut parts.cols,
-                (true, true) => &mut parts.sums,
-            };
-            to.push(s.clone());
-        }
-        parts
-    }
-}
-
-/// The accumulator's place. Rows are loaded from anywhere, columns one after the other, nothing is masked, and the one
-/// effect is the write of the accumulator.
-fn check_body(kernel: &Kernel, nest: &Nest, cols: u32) -> Result<Vec<Ix>, String> {
-    let (m, n) = (nest.roles.m, nest.roles.n);
-    // Panels are walked from end to end by tiles that divide them.
-    let panel = |ix: &Ix| match affine::panels(ix, n) {
-        Some(width) if width % cols as i64 == 0 => affine::in_panel(ix, n, width),
-        _ => ix.clone(),
     };
-    let facts = refs(&nest.reduce.body);
-    let places: BTreeSet<&Vec<Ix>> = nest
-        .reduce
-        .body
-        .iter()
-        .filter_map(|s| match s {
-            Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == nest.roles.acc => Some(idx),
-            _ => None,
-        })
-        .collect();
-    let mut places = places.into_iter();
-    let (Some(place), None) = (places.next(), places.next()) else {
-        return Err("the accumulator's place is not one per row and column".to_string());
-    };
-    for s in &nest.reduce.body {
-        let along_n = match s {
-            Stmt::Load { mask, .. } if !mask.is_always() => return Err("an operand has a mask".to_string()),
-            Stmt::Load { order, .. } if *order != Order::Weak => return Err("an operand's load is ordered".to_string()),
-            Stmt::Load { mem, .. } if mem.elem.bits() < 8 => {
-                return Err("an operand has less than a byte per element".to_string());
-            }
-            Stmt::Load { mem, .. } if facts.vals_defined.contains(&mem.base) => {
-                return Err("an operand's address is computed per element".to_string());
-            }
-            Stmt::Load { mem, .. } => affine::stride(&panel(&mem.index), n, &facts.vals_defined),
-            Stmt::Read { buf, .. } if *buf == nest.roles.acc => Stride::Unit,
-            Stmt::Read { buf, idx, .. } => {
-                let idx: Vec<Ix> = match idx.iter().find_map(|ix| affine::panels(ix, n)) {
-                    // The number of the panel does not change within a tile.
-                    Some(width) if width % cols as i64 == 0 => {
-                        idx.iter().map(|ix| affine::in_panel(ix, n, width)).collect()
-                    }
-                    _ => idx.clone(),
-                };
-                affine::buf_stride(&kernel.bufs[*buf], &idx, n, &facts.vals_defined)
-            }
-            Stmt::Write { buf, idx, .. } if *buf == nest.roles.acc => {
-                if affine::buf_stride(&kernel.bufs[*buf], idx, n, &facts.vals_defined) != Stride::Unit {
-                    return Err("the accumulator does not lie along n".to_string());
-                }
-                for ix in idx {
-                    if ix.has_axis(nest.roles.k) || affine::stride(ix, m, &facts.vals_defined) == Stride::Irregular {
-                        return Err("the accumulator's place is not one per row and column".to_string());
-                    }
-                }
-                continue;
-            }
-            Stmt::Let { .. } => continue,
-            _ => return Err("its body does more than multiply and add".to_string()),
-        };
-        if !matches!(along_n, Stride::Same | Stride::Unit) {
-            return Err("an operand does not lie along n".to_string());
-        }
+    threads::divides(shape, each)?;
+    // The request of a knob is refused; the rule's own choice is dropped.
+    match threads::limits(ctx, dtype, shape, each) {
+        Err(why) if knobs != (None, None) => Err(Refusal::impossible(format!("knobs `rows` and `cols`: {why}"))),
+        other => Ok(other.map(|()| (at, each))?),
     }
-    Ok(place.clone())
 }
 
 #[cfg(test)]

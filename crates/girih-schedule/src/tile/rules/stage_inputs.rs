@@ -1,27 +1,19 @@
 //! `stage_inputs`
 
-mod edges;
 mod operand_types;
-mod shared;
-mod windows;
-use edges::Edges;
-pub(super) use windows::overlap;
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
-use crate::index::Cond;
 use crate::loops::ir::*;
-use crate::loops::walk::{self, Refs, refs};
+use crate::loops::walk::refs;
 use crate::num::DType;
 use crate::tile::Context;
-use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
-use crate::tile::edit::{self, Visit, free_loop, new_axis};
+use crate::tile::affine;
+use crate::tile::contraction::{Nest, TileShape, nest_around, num_type, sums};
 use crate::tile::heuristics::stage_inputs::LONG_ROW;
-use crate::tile::rules::site_of;
+use crate::tile::primitives::retype::Known;
+use crate::tile::primitives::stage_read::{self, How, Side};
+use crate::tile::primitives::{LoopRef, Script, Step, look, sink};
 use crate::tile::target::Capability;
-use crate::tile::tile_nest::{self, Extent};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_inputs",
@@ -84,317 +76,123 @@ a small buffer. On a GPU also where it takes more than half of a block's shared 
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let narrowed = if ctx.target.has(Capability::Threads) { operand_types::narrowed(p, ctx, log) } else { None };
-    staged_in_place(narrowed.as_ref().unwrap_or(p), ctx, log).or(narrowed)
-}
-
-fn staged_in_place(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut staged = BTreeSet::new();
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::Stage { buf, .. } = s {
-            staged.insert(*buf);
+    let threads = ctx.target.has(Capability::Threads);
+    let mut script = Script::new(p, ctx, log);
+    if threads {
+        for (buf, to) in operand_types::own_tiles(p, ctx) {
+            script.log.applied(format!("{}, held as {}", p.bufs[buf].name, to.name()));
+            script.step(Step::Retype { buf, to }).ok()?;
         }
-    });
-    let known = operand_types::Known::of(p);
-    let out = edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
-        None => Visit::Into,
-        // Whatever stops the nest stops the rules before and after too; they say why.
-        Some(Err(_)) => Visit::Leave,
-        Some(Ok(nest)) => {
-            let site = site_of(kernel, s);
-            match stage_nest(kernel, ctx, (p, &nest), (&staged, &known), &site, log) {
-                Ok(new) => new.map_or(Visit::Leave, Visit::Replace),
-                Err(why) => {
-                    log.skipped(site, why);
-                    Visit::Leave
-                }
-            }
-        }
-    })?;
-    if !ctx.target.has(Capability::Threads) {
-        return Some(out);
     }
-    let mut once = out.clone();
-    let body = std::mem::take(&mut once.body);
-    once.body = hoisted(&once, body, log);
-    Some(once)
-}
-
-/// Stages that each iteration of a serial loop would fill with the same, before the loop.
-fn hoisted(kernel: &Kernel, body: Vec<Stmt>, log: &mut Log) -> Vec<Stmt> {
-    let mut out = Vec::with_capacity(body.len());
-    for mut s in body {
-        for inner in walk::bodies_mut(&mut s) {
-            *inner = hoisted(kernel, std::mem::take(inner), log);
+    let all: Vec<LoopRef> = sums(&script.kernel).into_iter().map(|(at, ..)| at).collect();
+    for at in all {
+        let Ok((_, nest)) = nest_around(&script.kernel, at) else { continue };
+        let site = format!("contraction into {}", script.kernel.bufs[nest.roles.acc].name);
+        let chosen = if threads { shared(&script.kernel, ctx, &nest) } else { packed(&script.kernel, ctx, &nest) };
+        match chosen {
+            Ok(choice) => stage(&mut script, at, &site, choice),
+            Err(why) => script.log.skipped(site, why),
         }
-        if let Stmt::For(f) = &mut s
-            && f.kind == LoopKind::Serial
-        {
-            let same = same_each_time(kernel, f);
-            let (before, body): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut f.body).into_iter().partition(|s| staged_in(s).is_some_and(|b| same.contains(&b)));
-            f.body = body;
-            for buf in before.iter().filter_map(staged_in) {
-                log.applied(format!("{}, before the loop {}", kernel.bufs[buf].name, kernel.axes[f.axis].name));
-            }
-            out.extend(before);
-        }
-        out.push(s);
     }
-    out
+    if threads {
+        before_loops(&mut script);
+    }
+    script.done()
 }
 
-fn staged_in(s: &Stmt) -> Option<BufId> {
-    if let Stmt::Stage { buf, .. } = s { Some(*buf) } else { None }
+/// The copies that are wanted of the operands of a nest.
+#[derive(Default)]
+struct Choice {
+    /// Each operand with the forms that are tried in turn, or why it stays where it is.
+    sides: Vec<(Side, Result<Vec<How>, String>)>,
+    /// Something to say of both.
+    skipped: Option<(&'static str, &'static str)>,
 }
 
-/// The buffers that every iteration of a loop stages alike. Without an iteration nothing may be read that the program did not
-/// say to be there: a mask says so, and so does a model.
-fn same_each_time(kernel: &Kernel, f: &For) -> BTreeSet<BufId> {
-    let all = walk::effects(&f.body);
-    if !all.stores.is_empty() || all.ordered || all.atomic {
-        return BTreeSet::new();
+fn stage(script: &mut Script, at: LoopRef, site: &str, choice: Choice) {
+    if let Some((of, why)) = choice.skipped {
+        script.log.skipped(format!("{site}, {of}"), why);
     }
-    let inside = refs(&f.body);
-    let runs = kernel.open || edit::const_trip(f).is_some_and(|n| n > 0);
-    let same = |s: &&Stmt| {
-        let own = refs(std::slice::from_ref(*s));
-        let varies = own.axes_used.contains(&f.axis)
-            || own.vals_used.iter().any(|v| inside.vals_defined.contains(v) && !own.vals_defined.contains(v))
-            || own.bufs_read.iter().any(|b| inside.bufs_written.contains(b));
-        let mut masked = true;
-        walk::visit(std::slice::from_ref(*s), &mut |s| {
-            masked &= !matches!(s, Stmt::Load { mask, .. } if mask.is_always());
+    for (side, forms) in choice.sides {
+        let site = format!("{site}, operand {}", side.name());
+        let mut tried = forms.map(|forms| {
+            let mut each = forms.into_iter().map(|how| (how, Step::StageRead { at, side, how }));
+            each.try_fold(String::new(), |_, (how, step)| match script.attempt(|script| script.step(step)) {
+                Ok(_) => Err(how),
+                Err(why) => Ok(why),
+            })
         });
-        !varies && (runs || masked)
-    };
-    f.body.iter().filter(same).filter_map(staged_in).collect()
-}
-
-/// What is made of an operand.
-struct Staged {
-    /// The number of the nest's free loops that the stage stands inside.
-    depth: usize,
-    stage: Stmt,
-    /// The statement of the sum that the read takes the place of.
-    at: usize,
-    read: Stmt,
-    /// What makes the operand of what is read, if anything is left to do.
-    then: Option<Stmt>,
-}
-
-fn stage_nest(
-    kernel: &mut Kernel,
-    ctx: &Context,
-    (p, nest): (&Kernel, &Nest),
-    (staged, known): (&BTreeSet<BufId>, &operand_types::Known<'_>),
-    site: &str,
-    log: &mut Log,
-) -> Result<Option<Vec<Stmt>>, String> {
-    let shape = match ctx.target.has(Capability::Threads) {
-        true => {
-            nest.alone()?;
-            None
+        match tried {
+            Ok(Err(How::Shared(Some(held)))) => script.log.applied(format!("{site}, held as {}", held.name())),
+            Ok(Err(_)) => script.log.applied(site),
+            Ok(Ok(ref mut why)) | Err(ref mut why) => script.log.skipped(site, std::mem::take(why)),
         }
-        false => match num_type(kernel, nest.roles.acc) {
-            Some(acc) => Some(nest.tile_shape(ctx, acc)?),
-            None => return Ok(None),
-        },
-    };
+    }
+}
+
+/// Operands in the order in which register tiles read them. What depends on fewer of the loops around comes first: the other then stands
+/// inside of these.
+fn packed(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<Choice, String> {
+    let Some(acc) = num_type(kernel, nest.roles.acc) else { return Ok(Choice::default()) };
+    let shape = nest.tile_shape(ctx, acc)?;
+    let mut sides = vec![];
+    for side in [Side::A, Side::B] {
+        let operand = side.of(nest)?;
+        let stmts = stage_read::computing(nest, &operand.slice);
+        let facts = refs(&stmts);
+        let choose = || {
+            stage_read::separate(kernel, nest, &stmts, &facts, side)?;
+            // Vectors are taken out of whole ones where elements lie close together.
+            let run = |along| stage_read::piece(kernel, &stmts, along, affine::MOST_APART, &facts);
+            let along_own = run(side.own(nest)) > run((nest.roles.k, nest.k));
+            if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, side == Side::A, shape, along_own) {
+                return Err(why.to_string());
+            }
+            Ok(vec![
+                How::Windows,
+                match side {
+                    Side::B => How::Panels(shape.cols),
+                    Side::A if along_own && shape.rows > 1 => How::Panels(shape.rows),
+                    Side::A => How::Rows,
+                },
+            ])
+        };
+        sides.push((stage_read::depth(nest, &facts), (side, choose())));
+    }
+    sides.sort_by_key(|(depth, _)| *depth);
+    Ok(Choice { sides: sides.into_iter().map(|(_, side)| side).collect(), skipped: None })
+}
+
+/// Operands that the threads of a block share.
+fn shared(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<Choice, String> {
+    nest.alone()?;
     let (a, b) = nest.operands()?;
-    let mut reduce = nest.reduce.clone();
-    let mut stages: Vec<Staged> = vec![];
-    let held = if shape.is_none() { operand_types::types(known, ctx, nest, [&a, &b]) } else { Ok([None; 2]) };
-    let held = held.unwrap_or_else(|why| {
-        log.skipped(format!("{site}, types of the matrix unit"), why);
-        [None; 2]
+    let types = operand_types::types(&Known::of(kernel), ctx, nest, [&a, &b]);
+    let skipped = types.err().map(|why| ("types of the matrix unit", why));
+    let form = |side, held: Option<DType>| (side, Ok(vec![How::Shared(held)]));
+    let [a, b] = types.unwrap_or_default();
+    Ok(Choice { sides: vec![form(Side::A, a), form(Side::B, b)], skipped })
+}
+
+/// Puts stages that each iteration of a serial loop would fill with the same before it, from the innermost loop on.
+fn before_loops(script: &mut Script) {
+    let mut loops = vec![];
+    look(&script.kernel, &mut |at, f| {
+        if f.kind == LoopKind::Serial {
+            loops.push(at);
+        }
+        true
     });
-    for (name, operand, left, held) in [("a", &a, true, held[0]), ("b", &b, false, held[1])] {
-        let site = format!("{site}, operand {name}");
-        let made = match shape {
-            Some(shape) => pack(kernel, ctx, (p, nest), operand, (left, shape), staged),
-            None => shared::stage(kernel, ctx, nest, operand, (left, held), staged),
-        };
-        match made {
-            Ok(made) => {
-                // What is read takes the role of what it was computed from.
-                if let (Some(value), Some(roles)) = (walk::def(&made.read), &mut reduce.contraction) {
-                    let role = if left { &mut roles.a } else { &mut roles.b };
-                    *role = value;
-                }
-                stages.push(made);
-                log.applied(match held {
-                    Some(held) => format!("{site}, held as {}", held.name()),
-                    None => site,
-                });
-            }
-            Err(why) => log.skipped(site, why),
+    for at in loops.into_iter().rev() {
+        let Some(f) = script.find(at) else { continue };
+        let said: Vec<String> = sink::stages_alike(&script.kernel, &f)
+            .into_iter()
+            .map(|b| format!("{}, before the loop {}", script.kernel.bufs[b].name, script.kernel.axes[f.axis].name))
+            .collect();
+        if !said.is_empty() && script.step(Step::Hoist { at }).is_ok() {
+            said.into_iter().for_each(|one| script.log.applied(one));
         }
     }
-    if stages.is_empty() {
-        return Ok(None);
-    }
-    let body = std::mem::take(&mut reduce.body).into_iter().enumerate();
-    reduce.body = body
-        .flat_map(|(at, s)| match stages.iter().find(|made| made.at == at) {
-            Some(made) => std::iter::once(made.read.clone()).chain(made.then.clone()).collect(),
-            None => vec![s],
-        })
-        .collect();
-    edit::drop_unused(&mut reduce.body);
-    Ok(Some(rebuild(nest, reduce, stages)))
-}
-
-fn rebuild(nest: &Nest, reduce: For, stages: Vec<Staged>) -> Vec<Stmt> {
-    let mut out = vec![Stmt::For(Box::new(reduce))];
-    for depth in (0..nest.free.len()).rev() {
-        out = vec![Stmt::For(Box::new(For { body: out, ..nest.free[depth].clone() }))];
-        let here = stages.iter().filter(|s| s.depth == depth).map(|s| s.stage.clone());
-        out = here.chain(out).collect();
-    }
-    out
-}
-
-/// The axis of an operand that is not the sum's, where its statements can be done apart from the sum.
-fn checked(nest: &Nest, stmts: &[Stmt], facts: &Refs, left: bool, staged: &BTreeSet<BufId>) -> Result<AxisId, String> {
-    let (own, other, roles) = if left { (nest.roles.m, nest.roles.n, "n") } else { (nest.roles.n, nest.roles.m, "m") };
-    if facts.axes_used.contains(&other) {
-        return Err(format!("it depends on {roles}"));
-    }
-    if facts.bufs_read.contains(&nest.roles.acc) {
-        return Err("it reads the accumulator".to_string());
-    }
-    if let Some(odd) = stmts.iter().find(|s| !edit::is_pure(s)) {
-        return Err(match odd {
-            Stmt::Load { .. } => "its load is ordered".to_string(),
-            _ => "it is not a pure computation".to_string(),
-        });
-    }
-    if facts.bufs_read.iter().any(|b| staged.contains(b)) {
-        return Err("it is staged already".to_string());
-    }
-    Ok(own)
-}
-
-/// The type of an operand's elements.
-fn element(kernel: &Kernel, value: ValId) -> Result<DType, String> {
-    match kernel.vals.get(value).map(|v| v.ty) {
-        Some(Ty::Num(dtype)) => Ok(dtype),
-        _ => Err("it is an address".to_string()),
-    }
-}
-
-fn pack(
-    kernel: &mut Kernel,
-    ctx: &Context,
-    (p, nest): (&Kernel, &Nest),
-    operand: &Operand,
-    (left, shape): (bool, TileShape),
-    staged: &BTreeSet<BufId>,
-) -> Result<Staged, String> {
-    let stmts: Vec<Stmt> = operand.slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
-    let facts = refs(&stmts);
-    let own = checked(nest, &stmts, &facts, left, staged)?;
-    let extent = if left { nest.m } else { nest.n };
-    // Of elements close together vectors are taken out of whole ones.
-    let run = |along: Extent| piece(kernel, &stmts, along, affine::MOST_APART, &facts);
-    let along_own = run((own, extent)) > run((nest.roles.k, nest.k));
-    if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, left, shape, along_own) {
-        return Err(why.to_string());
-    }
-    let dtype = element(kernel, operand.value)?;
-
-    // Inside the innermost surrounding loop that the operand depends on.
-    let surrounding = nest.free.len() - 2;
-    let depth = (0..surrounding).rev().find(|&d| facts.axes_used.contains(&nest.free[d].axis)).map_or(0, |d| d + 1);
-
-    // The read takes the place of the statement that defined the operand.
-    let at = operand.slice.last().copied().unwrap_or(0);
-    let edges = Edges::of(&p.body, nest, own);
-    let unseen = |edge: &Cond| edges.as_ref().is_some_and(|e| e.unseen(edge));
-    if let Some(slab) = windows::slab(kernel, &stmts, (own, extent), (nest.roles.k, nest.k), !left, &unseen) {
-        let buf = kernel.bufs.push(Buf::new(if left { "a_pack" } else { "b_pack" }, Ty::Num(dtype), slab.shape));
-        let renamed = walk::Renaming::fresh(kernel, &slab.body);
-        let mut body = slab.body;
-        renamed.apply(&mut body);
-        let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
-        body.push(Stmt::Write { buf, idx: slab.loops.iter().map(|(axis, _)| Ix::Axis(*axis)).collect(), value });
-        let body = vec![tile_nest::loops(&slab.loops, body)];
-        let read = Stmt::Read { dst: operand.value, buf, idx: slab.idx };
-        return Ok(Staged { depth, stage: Stmt::Stage { buf, filled: Filled::Copied, body }, at, read, then: None });
-    }
-    let width = if left { shape.rows } else { shape.cols }.into();
-    let panels = !left || along_own && shape.rows > 1;
-    let tag = if left { "a_pack" } else { "b_pack" };
-    let buf_shape = if panels { vec![extent.div_ceil(width), nest.k, width] } else { vec![extent, nest.k] };
-    let buf = kernel.bufs.push(Buf::new(tag, Ty::Num(dtype), buf_shape));
-    // A part of the operand: so many panels, or rows, from the first on.
-    let mut fill = |first: u64, count: u64, run: u64| {
-        let k = new_axis(kernel, nest.roles.k, "");
-        let inner = new_axis(kernel, own, "");
-        let over = (panels && count > 1).then(|| new_axis(kernel, own, "p"));
-        let panel = over.map_or(Ix::Const(first as i64), Ix::Axis);
-        let before = panel.clone() * Ix::Const(width as i64);
-        let position = if before.is_const(0) { Ix::Axis(inner) } else { before + Ix::Axis(inner) };
-        let renamed = walk::Renaming::fresh(kernel, &stmts);
-        let by = BTreeMap::from([(own, position), (nest.roles.k, Ix::Axis(k))]);
-        // What was in panels before is read panel by panel.
-        let mut extents = BTreeMap::from([(inner, run as i64), (k, nest.k as i64)]);
-        extents.extend(over.map(|p| (p, count as i64)));
-        let mut body = edit::place_axes(&stmts, &by, &extents);
-        renamed.apply(&mut body);
-        let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
-        let idx = if panels { vec![panel, Ix::Axis(k), Ix::Axis(inner)] } else { vec![Ix::Axis(inner), Ix::Axis(k)] };
-        body.push(Stmt::Write { buf, idx, value });
-        let along = |axis, extent: u64, body| free_loop(axis, Ix::Const(extent as i64), body);
-        if !panels {
-            return along(inner, run, vec![along(k, nest.k, body)]);
-        }
-        // Rows of memory are read from end to end.
-        let row = match over {
-            Some(p) => along(p, count, vec![along(inner, run, body)]),
-            None => along(inner, run, body),
-        };
-        along(k, nest.k, vec![row])
-    };
-    let body = match (panels, extent % width) {
-        (false, _) => vec![fill(0, 1, extent)],
-        (true, 0) => vec![fill(0, extent / width, width)],
-        // The last panel is not full.
-        (true, rest) => vec![fill(0, extent / width, width), fill(extent / width, 1, rest)],
-    };
-    let stage = Stmt::Stage { buf, filled: Filled::Copied, body };
-
-    let (own, k) = (Ix::Axis(own), Ix::Axis(nest.roles.k));
-    let idx = if panels {
-        let w = Ix::Const(width as i64);
-        let first = if extent > width { Ix::floor_div(own.clone(), w.clone()) } else { Ix::Const(0) };
-        let last = if extent > width { Ix::modulo(own, w) } else { own };
-        vec![first, k, last]
-    } else {
-        vec![own, k]
-    };
-    Ok(Staged { depth, stage, at, read: Stmt::Read { dst: operand.value, buf, idx }, then: None })
-}
-
-/// The longest piece of an operand that lies side by side in memory along an axis, in elements; elements count that lie at most
-/// `apart`.
-fn piece(kernel: &Kernel, stmts: &[Stmt], (axis, extent): Extent, apart: i64, facts: &Refs) -> u64 {
-    let of = |s: &Stmt| match s {
-        Stmt::Load { mem, .. } => {
-            let width = affine::panels(&mem.index, axis);
-            let in_panel = width.map(|width| affine::in_panel(&mem.index, axis, width));
-            let factor = affine::coef(in_panel.as_ref().unwrap_or(&mem.index), axis, &facts.vals_defined)?;
-            let close = (1..=apart).contains(&factor.as_const()?);
-            close.then(|| width.and_then(|w| u64::try_from(w).ok()).map_or(extent, |w| extent.min(w)))
-        }
-        Stmt::Read { buf, idx, .. } => {
-            let along = affine::buf_stride(&kernel.bufs[*buf], idx, axis, &facts.vals_defined) == Stride::Unit;
-            along.then_some(extent)
-        }
-        _ => None,
-    };
-    stmts.iter().filter_map(of).max().unwrap_or(0)
 }
 
 /// Why packing would gain nothing, if so.

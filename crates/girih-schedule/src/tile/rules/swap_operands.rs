@@ -12,8 +12,8 @@ use crate::tile::affine::{self, MOST_APART};
 use crate::tile::contraction::num_type;
 use crate::tile::heuristics::blocking::MOST_ROWS;
 use crate::tile::heuristics::swap_operands::{MULTIPLIED, ONE_BY_ONE, PLANE};
+use crate::tile::primitives::stage_read::overlap;
 use crate::tile::rules::site_of;
-use crate::tile::rules::stage_inputs::overlap;
 use crate::tile::steps::known_at_load;
 use crate::tile::tile_nest::{OpenNest, Side, Sum, slice};
 

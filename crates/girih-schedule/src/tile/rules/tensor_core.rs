@@ -1,20 +1,15 @@
 //! `tensor_core`
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
-use crate::loops::lanes::of_group;
-use crate::loops::matrix::{self, COLS, Operand, TF32};
-use crate::loops::walk;
-use crate::num::{DType, ScalarOp};
+use crate::loops::matrix::Operand;
+use crate::num::DType;
 use crate::tile::Context;
-use crate::tile::accumulator::{self, Numbering, Tile};
+use crate::tile::accumulator::{self, accumulators};
 use crate::tile::boxes;
-use crate::tile::contraction::Nest;
-use crate::tile::edit::{self, new_axis};
-use crate::tile::matrix::{Warps, check, multiplied, operand};
-use crate::tile::sharing::Share;
+use crate::tile::matrix::{Warps, multiplied, operand};
+use crate::tile::primitives::tensorize::{Unit, warps};
+use crate::tile::primitives::{LoopRef, Script, Step};
 use crate::tile::target::Capability;
 use crate::tile::warp_rows;
 
@@ -50,38 +45,48 @@ memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = match ctx.knobs.tensor_core {
-        true => {
-            warp_rows::place(p, ctx, log, &|tile, kernel, nest, held| product(tile, kernel, nest, ctx.knobs.tf32, held))
-        }
+        true => warp_rows::place(p, ctx, log, &|tile, kernel, nest, held| {
+            warps::product(tile, kernel, nest, ctx.knobs.tf32, held)
+        }),
         false => None,
     };
-    accumulator::each(rows.as_ref().unwrap_or(p), log, &mut |kernel, acc| share(kernel, ctx, acc)).or(rows)
+    let mut script = Script::new(p, ctx, log);
+    if let Some(rows) = rows {
+        script.put(rows);
+    }
+    for acc in accumulators(&script.kernel) {
+        let site = format!("contraction into {}", p.bufs[acc].name);
+        let chosen = share(&script.kernel, ctx, acc).and_then(|(at, warps)| {
+            let before = script.kernel.clone();
+            let step = Step::Tensorize { loops: vec![at], unit: Unit::Warps(warps) };
+            script.attempt(|script| script.step(step))?;
+            let each = warps.each(accumulator::matrix(&before, acc)?);
+            let said = accumulator::said(&before, &script.kernel, acc, each);
+            Ok(format!("{said}, {} x {} warps", warps.down, warps.across))
+        });
+        match chosen {
+            Ok(said) => script.log.applied(format!("{site}: {said}")),
+            Err(why) => script.log.refused(site, why),
+        }
+    }
+    script.done()
 }
 
-fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refusal> {
+/// A sum into an accumulator, and the warps that share it.
+fn share(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<(LoopRef, Warps), Refusal> {
     if !ctx.knobs.tensor_core {
         return Err("knob off".into());
     }
-    let shape = <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")?;
-    accumulator::nests(kernel, acc)?;
-    let by_bytes = bytes_across(kernel, acc);
-    // Bytes across the sum are moved by twos: two rows, or four columns, of a thread lie side by side.
-    let [rows, cols] = [by_bytes[0], by_bytes[1]].map(|two| if two { 2 } else { 1 });
+    let shape = accumulator::matrix(kernel, acc)?;
+    let at = accumulator::sum_into(kernel, acc)?;
     let warps = match warpgroups(kernel, ctx, acc, shape) {
         Some(warps) => warps,
-        None => warps(ctx, shape, COLS * cols)?,
+        None => warps_of(ctx, shape, warps::least_columns(kernel, acc))?,
     };
-    let [r, c] = warps.each(shape);
-    let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: rows, apart: 8 * rows };
-    let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2 * cols, apart: 8 * cols };
-    let tile = Tile { acc, shape, rows, cols, numbering: Numbering::Warps, whole: true };
-    let tf32 = ctx.knobs.tf32;
-    let done = tile.place(kernel, &|tile, kernel, nest| product(tile, kernel, nest, tf32, &BTreeSet::new()))?;
-    check(kernel)?;
-    Ok(format!("{done}, {} x {} warps", warps.down, warps.across))
+    Ok((at, warps))
 }
 
-fn warps(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
+fn warps_of(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
     let not_whole = || format!("{m} x {n} is no whole number of 16 x {least} elements for its threads");
     let own =
         Warps::of([m, n], least, ctx.knobs.threads.into(), ctx.target.axes.threads.into()).ok_or_else(not_whole)?;
@@ -98,33 +103,6 @@ fn warps(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
     }
 }
 
-/// Whether the left and the right operand of the products into an accumulator are bytes that run along its rows or columns.
-fn bytes_across(kernel: &Kernel, acc: BufId) -> [bool; 2] {
-    let mut across = [false; 2];
-    operands(kernel, acc, &mut |roles, buf, idx| {
-        let bytes = kernel.bufs[buf].element_bytes() == 1;
-        for (across, own) in across.iter_mut().zip([&roles.m, &roles.n]) {
-            *across |= bytes && idx.last().is_some_and(|ix| own.iter().any(|axis| ix.has_axis(*axis)));
-        }
-    });
-    across
-}
-
-/// What the products into an accumulator read, besides it.
-fn operands(kernel: &Kernel, acc: BufId, each: &mut dyn FnMut(&Contraction, BufId, &[Ix])) {
-    walk::visit(&kernel.body, &mut |s| {
-        let Stmt::For(f) = s else { return };
-        let Some(roles) = f.contraction.as_ref().filter(|c| c.acc == acc) else { return };
-        for s in &f.body {
-            if let Stmt::Read { buf, idx, .. } = s
-                && *buf != acc
-            {
-                each(roles, *buf, idx);
-            }
-        }
-    });
-}
-
 /// Warps that each have 16 rows and all columns, where warpgroups can multiply: TMA fills both operands.
 fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> Option<Warps> {
     let knobs = &ctx.knobs;
@@ -133,7 +111,7 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
         return None;
     }
     let (filled, mut alike) = (boxes::filled(kernel), true);
-    operands(kernel, acc, &mut |roles, buf, idx| {
+    warps::operands(kernel, acc, &mut |roles, buf, idx| {
         let of = match kernel.bufs[buf].ty {
             Ty::Num(d) => operand(&ctx.target, multiplied(ctx, d), if d.is_float() { DType::F32 } else { DType::I32 }),
             Ty::Ptr(_) => None,
@@ -145,121 +123,6 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
     });
     let warps = Warps::of_groups([m, n], ctx.target.axes.threads.into())?;
     alike.then_some(warps)
-}
-
-/// Each element's terms, by the thread that has the element; `held` are left operands that lie in registers as sums do.
-fn product(
-    tile: &Tile,
-    kernel: &mut Kernel,
-    nest: &Nest<'_>,
-    tf32: bool,
-    held: &BTreeSet<BufId>,
-) -> Result<Stmt, String> {
-    let roles = nest.roles;
-    tile.threads_around(kernel, |kernel, thread| {
-        let mut axis = |name: &str, like: AxisId| {
-            let from = kernel.axes[like].from.clone();
-            let fresh = kernel.axes.push(Axis { name: name.into(), from });
-            kernel.sources.axes.copy(like, fresh);
-            fresh
-        };
-        let (r, c) = (axis(tile.rows.name, roles.m), axis(tile.cols.name, roles.n));
-        let k = new_axis(kernel, roles.k, "1");
-        let own = Ix::Axis;
-        let (row, col) = (tile.rows.at(&thread.row, &own(r)), tile.cols.at(&thread.col, &own(c)));
-        let mut body = nest.reduce.body.clone();
-        let of = left_of(kernel, nest, held);
-        let term = of.map_or(own(k), |of| matrix::column_of_term(of, own(k)));
-        let by = BTreeMap::from([(roles.m, row), (roles.n, col), (roles.k, term)]);
-        if tf32 {
-            cut_off(kernel, &mut body);
-        }
-        if let (Some(of), Ix::Axis(t)) = (of, &thread.number) {
-            let [lane, slot] = matrix::held(of, own(k));
-            let place = [of_group(*t, 4, lane), own(r), slot];
-            walk::visit_mut(&mut body, &mut |s| {
-                if let Stmt::Read { buf, idx, .. } = s
-                    && *buf != tile.acc
-                    && held.contains(buf)
-                {
-                    *idx = place.to_vec();
-                }
-            });
-        }
-        walk::map_ixs(&mut body, &mut |ix| *ix = ix.subst_axes(&mut |axis| by.get(&axis).cloned()));
-        let sums = match tile.whole {
-            true => tile.acc,
-            false => {
-                let Buf { ty, name, .. } = &kernel.bufs[tile.acc];
-                let own = Buf::new(format!("{name}_r"), *ty, vec![tile.rows.each, tile.cols.each]);
-                kernel.bufs.push(own)
-            }
-        };
-        tile.in_registers(&mut body, sums, &tile.slot(&thread, &own(r), &own(c)));
-        let matrix = |axis, n: u64, kind, body| {
-            edit::loop_with(axis, Ix::Const(n as i64), body, |f| (f.kind, f.place) = (kind, Place::Matrix))
-        };
-        let terms = matrix(k, nest.k, LoopKind::Reduce, body);
-        let all = matrix(c, tile.cols.each, LoopKind::Free, vec![terms]);
-        let all = matrix(r, tile.rows.each, LoopKind::Free, vec![all]);
-        if tile.whole {
-            return Ok(vec![all]);
-        }
-        let axes = [roles.m, roles.n];
-        let mut out = vec![Stmt::Local { buf: sums }];
-        out.extend(tile.copied(kernel, &thread, axes, sums, false));
-        out.push(all);
-        out.extend(tile.copied(kernel, &thread, axes, sums, true));
-        Ok(out)
-    })
-}
-
-/// What the left operand of a product is multiplied as, where it is one of these.
-fn left_of(kernel: &Kernel, nest: &Nest<'_>, held: &BTreeSet<BufId>) -> Option<Operand> {
-    let dtype = nest.reduce.body.iter().find_map(|s| match s {
-        Stmt::Read { dst, buf, .. } if *dst == nest.roles.a && held.contains(buf) => Some(kernel.bufs[*buf].ty),
-        _ => None,
-    })?;
-    match dtype {
-        Ty::Num(DType::F16) => Some(Operand::F16),
-        Ty::Num(DType::BF16) => Some(Operand::BF16),
-        Ty::Num(DType::F32 | DType::TF32) => Some(Operand::TF32),
-        _ => None,
-    }
-}
-
-/// Cuts the operands of a product in f32 off as the matrix unit does.
-fn cut_off(kernel: &mut Kernel, body: &mut Vec<Stmt>) {
-    let Some(at) = body.iter().position(|s| matches!(s, Stmt::Let { op: ScalarOp::Fma { .. }, .. })) else { return };
-    let Stmt::Let { args, .. } = &body[at] else { return };
-    let operands: Vec<ValId> =
-        args.iter().take(2).filter_map(|a| if let Opnd::Val(v) = a { Some(*v) } else { None }).collect();
-    let read = |v: &ValId| body.iter().any(|s| matches!(s, Stmt::Read { dst, .. } if dst == v));
-    let is_f32 = |v: &ValId| kernel.vals[*v].ty == Ty::Num(DType::F32);
-    if operands.len() < 2 || !operands.iter().all(|v| read(v) && is_f32(v)) {
-        return;
-    }
-    let mut made = vec![];
-    let mut by = BTreeMap::new();
-    for from in operands {
-        let name = kernel.vals[from].name.clone();
-        let mut val = |ty| kernel.vals.push(Val { ty: Ty::Num(ty), name: name.clone() });
-        let (bits, kept, cut) = (val(DType::I32), val(DType::I32), val(DType::F32));
-        let mask = Opnd::Const { dtype: DType::I32, bits: TF32 };
-        let to = |to| ScalarOp::Bitcast { to };
-        made.push(Stmt::Let { dst: bits, op: to(DType::I32), args: vec![Opnd::Val(from)] });
-        made.push(Stmt::Let { dst: kept, op: ScalarOp::And, args: vec![Opnd::Val(bits), mask] });
-        made.push(Stmt::Let { dst: cut, op: to(DType::F32), args: vec![Opnd::Val(kept)] });
-        by.insert(from, cut);
-    }
-    if let Stmt::Let { args, .. } = &mut body[at] {
-        for arg in args.iter_mut().take(2) {
-            if let Opnd::Val(v) = arg {
-                *v = by[v];
-            }
-        }
-    }
-    body.splice(at..at, made);
 }
 
 #[cfg(test)]

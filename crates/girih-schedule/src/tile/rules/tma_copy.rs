@@ -1,13 +1,12 @@
 //! `tma_copy`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::Facts;
 use crate::loops::ir::*;
-use crate::loops::walk::{self, effects};
+use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::boxes::BoxCopy;
-use crate::tile::edit;
 use crate::tile::matrix;
+use crate::tile::primitives::fill::{self, Engine};
+use crate::tile::primitives::{Script, Step};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tma_copy",
@@ -38,98 +37,55 @@ pieces of such rows only; loops in other loops, and kernels that store before th
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite_blocks(p, &mut |kernel, facts, body| {
-        let mut copies = Copies { kernel, ctx, facts: facts.clone(), stored: false, changed: false, log };
-        let mut body = body.to_vec();
-        body.iter_mut().for_each(|s| copies.stmt(s));
-        copies.changed.then_some(body)
-    })
-}
-
-/// The copies of one block.
-struct Copies<'a> {
-    kernel: &'a mut Kernel,
-    ctx: &'a Context,
-    /// Facts about the loops around.
-    facts: Facts,
-    /// Something was stored to global memory.
-    stored: bool,
-    changed: bool,
-    log: &'a mut Log,
-}
-
-impl Copies<'_> {
-    fn stmt(&mut self, s: &mut Stmt) {
-        match s {
-            Stmt::For(f) if f.kind == LoopKind::Serial && f.place == Place::None => self.serial(f),
-            _ => self.stored |= stores(std::slice::from_ref(s)),
-        }
-    }
-
-    fn serial(&mut self, f: &mut For) {
-        let stored = self.stored || stores(&f.body);
-        self.stored = stored;
-        self.facts.set_axis(f.axis, &f.lo, &f.hi);
-        let counts = f.lo.is_const(0) && f.step.is_const(1);
-        for at in 0..f.body.len() {
-            let Stmt::Stage { buf, filled: Filled::Copied, body } = &f.body[at] else { continue };
-            let (buf, name) = (*buf, self.kernel.bufs[*buf].name.clone());
-            let made = match () {
-                _ if !self.ctx.knobs.tma => Err("knob off".to_string()),
-                _ if !counts => Err("its loop does not count from 0 in steps of 1".to_string()),
-                _ if stored => Err("the kernel stores to global memory before".to_string()),
-                _ => self.boxed(buf, body, &f.body[at + 1..]),
-            };
-            match made {
-                Ok(body) => {
-                    self.log.applied(name);
-                    self.changed = true;
-                    f.body[at] = Stmt::Stage { buf, filled: Filled::Tma, body };
-                }
-                Err(why) => self.log.skipped(name, why),
+    let mut bufs = vec![];
+    for stage in fill::boxes(p) {
+        let name = p.bufs[stage.buf].name.clone();
+        let why = match &stage.copy {
+            _ if !ctx.knobs.tma => Err("knob off".to_string()),
+            Err(why) => Err(why.clone()),
+            Ok(_) => banks(p, ctx, stage.buf, stage.readers),
+        };
+        match why {
+            Ok(()) => {
+                log.applied(name);
+                bufs.push(stage.buf);
             }
+            Err(why) => log.skipped(name, why),
         }
     }
-
-    /// True if the matrix unit, which reads eight rows at once, multiplies the elements of a buffer.
-    fn products(&self, buf: BufId, readers: &[Stmt]) -> bool {
-        let mut found = false;
-        walk::visit(readers, &mut |s| {
-            if let Stmt::For(f) = s
-                && let Some(c) = &f.contraction
-            {
-                let reads = f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if *b == buf));
-                found |= reads && matrix::taken(self.kernel, self.ctx, buf, c.acc).is_some();
-            }
-        });
-        found && self.ctx.knobs.tensor_core
+    if bufs.is_empty() {
+        return None;
     }
-
-    /// The body of a stage as a copy of a box.
-    fn boxed(&mut self, buf: BufId, body: &[Stmt], readers: &[Stmt]) -> Result<Vec<Stmt>, String> {
-        let b = &self.kernel.bufs[buf];
-        if b.space != Space::Shared {
-            return Err("it is not in shared memory".to_string());
-        }
-        let copy = BoxCopy::of(self.kernel, &self.facts, body)?;
-        if let Some(why) = copy.refused(self.kernel) {
-            return Err(why);
-        }
-        let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
-        let down = down(buf, readers);
-        // Rows that are longer are split.
-        let swizzled = matches!(row, 32 | 64 | 128) || !down && row.is_multiple_of(128) && self.ctx.knobs.swizzle;
-        if (down || self.products(buf, readers)) && !swizzled {
-            return Err(format!("threads read its rows below each other, and rows of {row} bytes are not swizzled"));
-        }
-        Ok(copy.body(self.kernel))
-    }
+    let mut script = Script::new(p, ctx, log);
+    script.step(Step::Fill { bufs, by: Engine::Tma }).ok()?;
+    script.done()
 }
 
-/// True if statements may write to global memory.
-fn stores(body: &[Stmt]) -> bool {
-    let effects = effects(body);
-    !effects.stores.is_empty() || effects.atomic || effects.ordered
+/// Says why rows that threads read below each other would share banks, swizzled or not.
+fn banks(kernel: &Kernel, ctx: &Context, buf: BufId, readers: &[Stmt]) -> Result<(), String> {
+    let b = &kernel.bufs[buf];
+    let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
+    let down = down(buf, readers);
+    // Rows that are longer are split.
+    let swizzled = matches!(row, 32 | 64 | 128) || !down && row.is_multiple_of(128) && ctx.knobs.swizzle;
+    if (down || products(kernel, ctx, buf, readers)) && !swizzled {
+        return Err(format!("threads read its rows below each other, and rows of {row} bytes are not swizzled"));
+    }
+    Ok(())
+}
+
+/// True if the matrix unit, which reads eight rows at once, multiplies the elements of a buffer.
+fn products(kernel: &Kernel, ctx: &Context, buf: BufId, readers: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::visit(readers, &mut |s| {
+        if let Stmt::For(f) = s
+            && let Some(c) = &f.contraction
+        {
+            let reads = f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if *b == buf));
+            found |= reads && matrix::taken(kernel, ctx, buf, c.acc).is_some();
+        }
+    });
+    found && ctx.knobs.tensor_core
 }
 
 /// True if a contraction reads a buffer whose rows run along its sum: threads have different rows, so they read elements that lie

@@ -4,7 +4,8 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::matrix::Product;
 use crate::tile::Context;
-use crate::tile::primitives::{self, Step, tensorize};
+use crate::tile::primitives::tensorize::{Unit, warpgroup};
+use crate::tile::primitives::{self, Step};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "wgmma",
@@ -40,12 +41,12 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let mut loops = vec![];
-    for (at, f, thread) in tensorize::products(p) {
+    for (at, f, thread) in warpgroup::products(p) {
         let name = match Product::of(p, thread, f) {
             Ok(made) => p.bufs[made.acc].name.clone(),
             Err(_) => "a product".to_string(),
         };
-        let grouped = if ctx.knobs.wgmma { tensorize::grouped(p, ctx, f, thread) } else { Err("knob off".into()) };
+        let grouped = if ctx.knobs.wgmma { warpgroup::grouped(p, ctx, f, thread) } else { Err("knob off".into()) };
         match grouped {
             Ok(text) => {
                 log.applied(format!("{name}: {text}"));
@@ -54,7 +55,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             Err(why) => log.skipped(name, why),
         }
     }
-    if loops.is_empty() { vec![] } else { vec![Step::Tensorize { loops }] }
+    if loops.is_empty() { vec![] } else { vec![Step::Tensorize { loops, unit: Unit::Warpgroup }] }
 }
 
 #[cfg(test)]

@@ -9,19 +9,17 @@
 //! ```
 //! Tiles that the block itself makes of such numbers are held so, too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::shared::as_loaded;
-use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::loops::matrix;
-use crate::loops::walk;
 use crate::num::exact::Numbers;
-use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
-use crate::tile::contraction::{Nest, Operand, nest_at, num_type};
+use crate::tile::contraction::{Nest, Operand, num_type, sums};
 use crate::tile::matrix::{multiplied, operand};
+use crate::tile::primitives::retype::{self, Known};
+use crate::tile::primitives::stage_read::{Side, as_loaded};
 use crate::tile::target::Capability;
 
 /// What one instruction multiplies: an operand of the first of a row's types that has its numbers, by another of the row.
@@ -38,21 +36,19 @@ pub(super) fn types(
     nest: &Nest,
     sides: [&Operand; 2],
 ) -> Result<[Option<DType>; 2], &'static str> {
-    let (as_they_are, target, kernel) = (Ok([None; 2]), &ctx.target, known.kernel);
+    let (as_they_are, target, kernel) = (Ok([None; 2]), &ctx.target, known.kernel());
     let Some(acc) = num_type(kernel, nest.roles.acc).filter(|_| ctx.knobs.tensor_core) else { return as_they_are };
-    let own = [(sides[0], true), (sides[1], false)].map(|(side, left)| loaded(kernel, ctx, nest, side, left, acc));
+    let own = [(sides[0], Side::A), (sides[1], Side::B)]
+        .map(|(operand, side)| loaded(kernel, ctx, nest, (operand, side), acc));
     if let [Some(a), Some(b)] = own
         && a.goes_with(b)
     {
         return as_they_are;
     }
-    let numbers = |side: &Operand| known.numbers(side.value, &mut BTreeSet::new());
+    let numbers = |side: &Operand| known.numbers(side.value);
     let rows = if acc.is_float() { FLOATS } else { INTEGERS };
     let held = |side: &Operand, row: &[DType]| {
-        let has = |d: &&DType| match acc.is_float() {
-            true => numbers(side).is_some_and(|n| n.are_in(**d)),
-            false => known.bounds(side.value).is_some_and(|[least, most]| least >= -128 && most <= 127),
-        };
+        let has = |d: &&DType| known.fits(side.value, **d);
         row.iter().filter(|d| operand(target, **d, acc).is_some()).find(has).copied()
     };
     let both = rows.iter().find_map(|row| Some([held(sides[0], row)?, held(sides[1], row)?]));
@@ -72,14 +68,13 @@ fn loaded(
     kernel: &Kernel,
     ctx: &Context,
     nest: &Nest,
-    side: &Operand,
-    left: bool,
+    (held, side): (&Operand, Side),
     acc: DType,
 ) -> Option<matrix::Operand> {
-    let (value, slice) = as_loaded(kernel, nest, side, left);
+    let (value, slice) = as_loaded(kernel, nest, held, side);
     let Ty::Num(dtype) = kernel.vals[value].ty else { return None };
     let rest: Vec<&Stmt> =
-        side.slice.iter().filter(|at| !slice.contains(at)).filter_map(|at| nest.reduce.body.get(*at)).collect();
+        held.slice.iter().filter(|at| !slice.contains(at)).filter_map(|at| nest.reduce.body.get(*at)).collect();
     let converts = |s: &Stmt| matches!(s, Stmt::Let { op: ScalarOp::FToF { .. } | ScalarOp::ExtI { .. }, .. });
     let rounds = |s: &Stmt| matches!(s, Stmt::Let { op: ScalarOp::FToF { to: DType::TF32, .. }, .. });
     match rest[..] {
@@ -90,184 +85,21 @@ fn loaded(
     }
 }
 
-/// Where the values of a kernel come from, and what is written to its buffers.
-pub(super) struct Known<'a> {
-    kernel: &'a Kernel,
-    defs: BTreeMap<ValId, &'a Stmt>,
-    writes: BTreeMap<BufId, Vec<&'a Opnd>>,
-}
-
-impl<'a> Known<'a> {
-    pub(super) fn of(kernel: &'a Kernel) -> Known<'a> {
-        let (mut defs, mut writes) = (BTreeMap::new(), BTreeMap::<BufId, Vec<&Opnd>>::new());
-        let mut all: Vec<&Stmt> = kernel.body.iter().collect();
-        while let Some(s) = all.pop() {
-            if let Some(v) = walk::def(s) {
-                defs.insert(v, s);
-            }
-            if let Stmt::Write { buf, value, .. } = s {
-                writes.entry(*buf).or_default().push(value);
-            }
-            all.extend(walk::bodies(s).into_iter().flatten());
-        }
-        Known { kernel, defs, writes }
-    }
-
-    /// What is known of all numbers that a value can be. `seen` are the buffers that were asked for.
-    fn numbers(&self, v: ValId, seen: &mut BTreeSet<BufId>) -> Option<Numbers> {
-        let Ty::Num(own) = self.kernel.vals[v].ty else { return None };
-        let of = |x: Option<&Opnd>, seen: &mut BTreeSet<BufId>| match x? {
-            Opnd::Val(v) => self.numbers(*v, seen),
-            Opnd::Const { dtype, bits } => Numbers::one(*dtype, *bits),
-        };
-        match self.defs.get(&v)? {
-            Stmt::Load { .. } => Numbers::of(own),
-            Stmt::Read { buf, .. } => {
-                let narrow =
-                    Numbers::of(own).filter(|all| all.digits < Numbers::of(DType::F32).map_or(0, |n| n.digits));
-                if narrow.is_some() || !seen.insert(*buf) {
-                    return narrow;
-                }
-                let all: Option<Vec<Numbers>> = self.writes.get(buf)?.iter().map(|x| of(Some(x), seen)).collect();
-                all?.into_iter().reduce(Numbers::or)
-            }
-            Stmt::Let { op: ScalarOp::FToF { to, .. }, args, .. } => {
-                let from = of(args.first(), seen)?;
-                if from.are_in(*to) { Some(from) } else { Numbers::of(*to) }
-            }
-            Stmt::Let { op: ScalarOp::MulF { rounding: Rounding::NearestEven, .. }, args, .. } if own == DType::F32 => {
-                of(args.first(), seen)?.times(of(args.get(1), seen)?)
-            }
-            Stmt::Let { op: ScalarOp::Copy, args, .. } => of(args.first(), seen),
-            _ => None,
-        }
-    }
-
-    /// The least and the greatest of the integers that a value can be.
-    fn bounds(&self, v: ValId) -> Option<[i64; 2]> {
-        let Ty::Num(own) = self.kernel.vals[v].ty else { return None };
-        match self.defs.get(&v)? {
-            Stmt::Let { op: ScalarOp::ExtI { sign, .. }, args, .. } => {
-                let Some(Opnd::Val(x)) = args.first() else { return None };
-                let Ty::Num(from) = self.kernel.vals[*x].ty else { return None };
-                let all = 1i64.checked_shl(from.bits()).filter(|_| from.bits() <= 32)?;
-                let inner = self.bounds(*x).filter(|[least, _]| *sign == Signedness::Signed || *least >= 0);
-                Some(inner.unwrap_or(match sign {
-                    Signedness::Signed => [-all / 2, all / 2 - 1],
-                    Signedness::Unsigned => [0, all - 1],
-                }))
-            }
-            Stmt::Let { op: ScalarOp::Copy, args, .. } => match args.first()? {
-                Opnd::Val(x) => self.bounds(*x),
-                _ => None,
-            },
-            _ if own == DType::I1 => Some([0, 1]),
-            _ => None,
-        }
-    }
-}
-
-/// A kernel in which tiles of the block's own are held as the matrix unit multiplies them, where nothing else keeps a product
-/// from it.
-pub(super) fn narrowed(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+/// The tiles of the block's own that are to be held as the matrix unit multiplies them, where nothing else keeps a product from it.
+pub(super) fn own_tiles(p: &Kernel, ctx: &Context) -> BTreeMap<BufId, DType> {
     let (known, mut held) = (Known::of(p), BTreeMap::<BufId, Option<DType>>::new());
-    let mut each = |s: &Stmt| {
-        let Some(Ok(nest)) = nest_at(s) else { return };
-        let Ok((a, b)) = nest.operands() else { return };
-        let Ok(types) = types(&known, ctx, &nest, [&a, &b]) else { return };
+    for (.., nest) in sums(p) {
+        let Ok((a, b)) = nest.operands() else { continue };
+        let Ok(types) = types(&known, ctx, &nest, [&a, &b]) else { continue };
         for (side, to) in [&a, &b].into_iter().zip(types) {
             let [at] = side.slice[..] else { continue };
             let (Stmt::Read { buf, .. }, Some(to)) = (&nest.reduce.body[at], to) else { continue };
             let same = held.entry(*buf).or_insert(Some(to));
             *same = same.filter(|d| *d == to);
         }
-    };
-    walk::visit(&p.body, &mut each);
-    let mut held: BTreeMap<BufId, DType> = held.into_iter().filter_map(|(buf, to)| Some((buf, to?))).collect();
-    // What is more than read and written stays as it is.
-    walk::visit(&p.body, &mut |s| match s {
-        Stmt::Stage { buf, .. } => _ = held.remove(buf),
-        Stmt::Print { args, .. } => {
-            for arg in args {
-                if let PrintArg::Buf(buf) = arg {
-                    held.remove(buf);
-                }
-            }
-        }
-        Stmt::For(f) => {
-            let sums = f.combine.iter().flat_map(|c| c.accs.iter()).chain(f.contraction.iter().map(|c| &c.acc));
-            sums.for_each(|buf| _ = held.remove(buf));
-        }
-        _ => {}
-    });
-    if held.is_empty() {
-        return None;
     }
-    let mut kernel = p.clone();
-    let body = std::mem::take(&mut kernel.body);
-    kernel.body = converted(&mut kernel, body, &held, &mut BTreeMap::new());
-    for (buf, to) in held {
-        kernel.bufs[buf].ty = Ty::Num(to);
-        log.applied(format!("{}, held as {}", kernel.bufs[buf].name, to.name()));
-    }
-    Some(kernel)
-}
-
-/// Statements whose reads and writes of some buffers convert; `reads` are the values that are read instead of others.
-fn converted(
-    kernel: &mut Kernel,
-    body: Vec<Stmt>,
-    held: &BTreeMap<BufId, DType>,
-    reads: &mut BTreeMap<ValId, ValId>,
-) -> Vec<Stmt> {
-    let mut out = Vec::with_capacity(body.len());
-    for mut s in body {
-        for inner in walk::bodies_mut(&mut s) {
-            *inner = converted(kernel, std::mem::take(inner), held, reads);
-        }
-        if let Stmt::For(f) = &mut s
-            && let Some(roles) = &mut f.contraction
-        {
-            for role in [&mut roles.a, &mut roles.b] {
-                *role = reads.get(role).copied().unwrap_or(*role);
-            }
-        }
-        let Ty::Num(wide) = (match &s {
-            Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => kernel.bufs[*buf].ty,
-            _ => Ty::Num(DType::F32),
-        }) else {
-            out.push(s);
-            continue;
-        };
-        match &mut s {
-            Stmt::Read { dst, buf, .. } if held.contains_key(buf) => {
-                let (to, name) = (held[buf], kernel.vals[*dst].name.clone());
-                let read = kernel.vals.push(Val { ty: Ty::Num(to), name });
-                reads.insert(*dst, read);
-                let then = Stmt::Let { dst: *dst, op: conversions(to, wide).1, args: vec![Opnd::Val(read)] };
-                *dst = read;
-                out.extend([s, then]);
-            }
-            Stmt::Write { buf, value, .. } if held.contains_key(buf) => {
-                let (to, name) = (held[buf], kernel.bufs[*buf].name.clone());
-                let dst = kernel.vals.push(Val { ty: Ty::Num(to), name });
-                out.push(Stmt::Let { dst, op: conversions(to, wide).0, args: vec![*value] });
-                *value = Opnd::Val(dst);
-                out.push(s);
-            }
-            _ => out.push(s),
-        }
-    }
-    out
-}
-
-/// To a narrower type that has all numbers of an operand, and back.
-pub(super) fn conversions(narrow: DType, wide: DType) -> (ScalarOp, ScalarOp) {
-    let float = |to| ScalarOp::FToF { to, rounding: Rounding::NearestEven };
-    match narrow.is_float() {
-        true => (float(narrow), float(wide)),
-        false => (ScalarOp::TruncI { to: narrow }, ScalarOp::ExtI { to: wide, sign: Signedness::Signed }),
-    }
+    let held = held.into_iter().filter_map(|(buf, to)| Some((buf, to?)));
+    held.filter(|(buf, to)| retype::legal(p, &known, *buf, *to).is_ok()).collect()
 }
 
 #[cfg(test)]

@@ -2,43 +2,49 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::operand_types::conversions;
-use super::{Staged, checked, element, piece};
+use super::{Side, Staged, computing, element, piece, separate};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::contraction::{Nest, Operand};
 use crate::tile::edit::{self, free_loop, new_axis};
-use crate::tile::target::MemoryKind;
+use crate::tile::primitives::retype::{Known, conversions};
+use crate::tile::target::{Capability, MemoryKind};
 use crate::tile::wide;
 
 /// Brings an operand into shared memory.
 pub(super) fn stage(
     kernel: &mut Kernel,
     ctx: &Context,
-    nest: &Nest,
+    (p, nest): (&Kernel, &Nest),
     operand: &Operand,
-    (left, held): (bool, Option<DType>),
-    staged: &BTreeSet<BufId>,
+    (side, held): (Side, Option<DType>),
 ) -> Result<Staged, String> {
+    if !ctx.target.has(Capability::Threads) {
+        return Err(format!("{} has no threads that share memory", ctx.target.name));
+    }
+    nest.alone()?;
+    if let Some(to) = held.filter(|to| !Known::of(p).fits(operand.value, *to)) {
+        return Err(format!("{to} may not have every number of it"));
+    }
     let (value, slice) = match held {
         Some(_) => (operand.value, operand.slice.clone()),
-        None => as_loaded(kernel, nest, operand, left),
+        None => as_loaded(kernel, nest, operand, side),
     };
-    let stmts: Vec<Stmt> = slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
+    let stmts = computing(nest, &slice);
     let facts = refs(&stmts);
-    let own = checked(nest, &stmts, &facts, left, staged)?;
+    separate(p, nest, &stmts, &facts, side)?;
     if let [Stmt::Read { .. }] = &stmts[..] {
         return Err("it is a tile of the block's own".to_string());
     }
+    let (own, extent) = side.own(nest);
     let dtype = held.map_or_else(|| element(kernel, value), Ok)?;
-    let extent = if left { nest.m } else { nest.n };
     // As memory runs, so that neighbouring threads read neighbouring elements.
     let along_k = piece(kernel, &stmts, (nest.roles.k, nest.k), 1, &facts) > 0;
     let (outer, inner) = if along_k { (own, nest.roles.k) } else { (nest.roles.k, own) };
     let (rows, cols) = if along_k { (extent, nest.k) } else { (nest.k, extent) };
-    let name = if left { "a_s" } else { "b_s" };
+    let name = format!("{}_s", side.name());
     let buf = Buf { space: Space::Shared, ..Buf::new(name, Ty::Num(dtype), vec![rows, cols]) };
     let bytes = buf.bytes();
     if bytes > ctx.target.bytes_of(MemoryKind::Shared) / 2 {
@@ -86,8 +92,8 @@ pub(super) fn stage(
 
 /// The part of an operand that is held in shared memory, as a value, and the statements that compute it: the element as memory
 /// has it takes the least room; conversions are for the registers.
-pub(super) fn as_loaded(kernel: &Kernel, nest: &Nest, operand: &Operand, left: bool) -> (ValId, Vec<usize>) {
-    let role = if left { nest.roles.a } else { nest.roles.b };
+pub fn as_loaded(kernel: &Kernel, nest: &Nest, operand: &Operand, side: Side) -> (ValId, Vec<usize>) {
+    let role = if side == Side::A { nest.roles.a } else { nest.roles.b };
     let loaded = |at: &&usize| walk::def(&nest.reduce.body[**at]) == Some(role);
     let inside = refs(&nest.reduce.body).vals_defined;
     let alone = |at: &usize| {

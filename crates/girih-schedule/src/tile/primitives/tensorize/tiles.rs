@@ -1,6 +1,6 @@
 //! The part of a product that a processor's matrix unit computes (AMX): whole tiles of it, 32 x 32 sums at a time.
 
-use super::{At, within};
+use super::registers::{At, within};
 use crate::loops::amx::{AmxProduct, AmxTerms, SIDE};
 use crate::loops::ir::*;
 use crate::tile::Context;

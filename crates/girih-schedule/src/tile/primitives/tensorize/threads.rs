@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Parts;
-use crate::base::rule::{Log, Refusal};
+use super::registers::Parts;
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::num::DType;
@@ -11,26 +10,47 @@ use crate::tile::Context;
 use crate::tile::accumulator::{self, Kept, Numbering, Tile, keep};
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, num_type, power_in};
-use crate::tile::cost::{each_thread, most_each};
 use crate::tile::edit::{self, new_axis};
 use crate::tile::sharing::Share;
 
-/// Shares every accumulator among the threads' registers.
-pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    accumulator::each(p, log, &mut |kernel, acc| share(kernel, ctx, acc))
+/// Gives each thread its rows and columns of an accumulator.
+pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, each: [u64; 2]) -> Result<(), String> {
+    let dtype = num_type(kernel, acc).ok_or("its accumulator holds addresses")?;
+    let shape = accumulator::matrix(kernel, acc)?;
+    divides(shape, each)?;
+    limits(ctx, dtype, shape, each)?;
+    let nests = accumulator::nests(kernel, acc)?;
+    let [r, c] = Layouts::of(kernel, &nests[0]).together();
+    let [rows, cols] = [("r", 0, r), ("c", 1, c)].map(|(name, of, lanes)| {
+        let together = power_in(each[of]).min(lanes);
+        let threads = shape[of] / each[of];
+        Share { name, threads, each: each[of], together, apart: threads * together }
+    });
+    Tile { acc, shape, rows, cols, numbering: Numbering::Squares, whole: true }.place(kernel, &contraction)
 }
 
-fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refusal> {
-    if !ctx.knobs.register_tile {
-        return Err("knob off".into());
+/// Says why threads would not have equal shares.
+pub fn divides([m, n]: [u64; 2], [rows, cols]: [u64; 2]) -> Result<(), String> {
+    let whole = |n: u64, each: u64| each > 0 && n.is_multiple_of(each);
+    if whole(m, rows) && whole(n, cols) {
+        Ok(())
+    } else {
+        Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}"))
     }
-    let dtype = num_type(kernel, acc).ok_or("its accumulator holds addresses")?;
-    let [m, n] = <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")?;
-    let nests = accumulator::nests(kernel, acc)?;
-    let layouts = Layouts::of(kernel, &nests[0]);
-    let (rows, cols) = shares(ctx, dtype, [m, n], &layouts)?;
-    let tile = Tile { acc, shape: [m, n], rows, cols, numbering: Numbering::Squares, whole: true };
-    Ok(tile.place(kernel, &contraction)?)
+}
+
+/// Says why a thread lacks registers or a block threads.
+pub fn limits(ctx: &Context, dtype: DType, [m, n]: [u64; 2], [rows, cols]: [u64; 2]) -> Result<(), String> {
+    let registers = rows.saturating_mul(cols).saturating_mul(dtype.bytes().div_ceil(4));
+    let has = u64::from(ctx.target.vector.registers) * u64::from(ctx.target.vector.bytes) / 4;
+    if registers > has {
+        return Err(format!("tiles of {rows}x{cols} take {registers} registers of a thread, which has at most {has}"));
+    }
+    let (used, most) = ((m / rows) * (n / cols), u64::from(ctx.target.axes.threads));
+    if used > most {
+        return Err(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {most}"));
+    }
+    Ok(())
 }
 
 /// Along which of its axes each operand's buffer runs.
@@ -50,6 +70,10 @@ impl Layouts {
             _ => 1,
         };
         Layouts { rows: along(&parts.rows, roles.m), cols: along(&parts.cols, roles.n) }
+    }
+
+    fn together(self) -> [u64; 2] {
+        [self.rows, self.cols]
     }
 }
 
@@ -80,45 +104,6 @@ fn side<'a>(kernel: &Kernel, list: &'a [Stmt], k: AxisId, own: AxisId) -> Option
     let even = b.shape.last().map_or(1, |n| power_in(*n));
     let lanes = even.min((16 / dtype.bytes()).clamp(1, most));
     Some((first, is, lanes))
-}
-
-/// What each thread has of the rows and the columns: what the knobs say, or [`each_thread`].
-fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> Result<(Share, Share), Refusal> {
-    let knobs = (ctx.knobs.rows.map(u64::from), ctx.knobs.cols.map(u64::from));
-    let own = each_thread(dtype, [m, n], ctx.knobs.threads.into());
-    let (rows, cols) = match knobs {
-        (None, None) => (own[0], own[1]),
-        (rows, cols) => {
-            let most = |n| power_in(n).min(most_each(dtype));
-            (rows.unwrap_or(most(m)), cols.unwrap_or(most(n)))
-        }
-    };
-    if !m.is_multiple_of(rows) || !n.is_multiple_of(cols) {
-        return Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}").into());
-    }
-    let threads = |rows: u64, cols: u64| (m / rows) * (n / cols);
-    // What knobs ask for is refused; what the rule chose, it leaves.
-    let asked = knobs != (None, None);
-    let limit = |why: String| match asked {
-        true => Refusal::impossible(format!("knobs `rows` and `cols`: {why}")),
-        false => why.into(),
-    };
-    let registers = rows.saturating_mul(cols).saturating_mul(dtype.bytes().div_ceil(4));
-    let has = u64::from(ctx.target.vector.registers) * u64::from(ctx.target.vector.bytes) / 4;
-    if registers > has {
-        return Err(limit(format!(
-            "tiles of {rows}x{cols} take {registers} registers of a thread, which has at most {has}"
-        )));
-    }
-    let (used, most) = (threads(rows, cols), u64::from(ctx.target.axes.threads));
-    if used > most {
-        return Err(limit(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {most}")));
-    }
-    let share = |name, extent: u64, each: u64, lanes: u64| {
-        let together = power_in(each).min(lanes);
-        Share { name, threads: extent / each, each, together, apart: extent / each * together }
-    };
-    Ok((share("r", m, rows, layouts.rows), share("c", n, cols, layouts.cols)))
 }
 
 /// The sum: step by step of the reduction, each operand's elements of a thread into registers, then the products.

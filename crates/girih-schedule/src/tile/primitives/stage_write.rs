@@ -1,4 +1,4 @@
-//! Moves the work before and after a register tile into its registers.
+//! `stage_write`: what stands before and after register tiles of an accumulator is done in their registers.
 //!
 //! ```text
 //! local acc: f32[128, 64]                          for j1 in 0..2: free
@@ -17,21 +17,47 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::affine::{self, Stride};
-use super::edit::{self, const_trip};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, buffer_uses, refs};
 use crate::num::ScalarOp;
-use crate::tile::heuristics::epilogue::MOST_STATEMENTS;
+use crate::tile::affine::{self, Stride};
+use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::stage_write::MOST_STATEMENTS;
+
+/// Joins the register tiles of accumulators, in this order, with what precedes and follows them.
+pub fn apply(kernel: &mut Kernel, bufs: &[BufId]) -> Result<(), String> {
+    for buf in bufs {
+        let mut done = false;
+        joined(kernel, &mut |kernel, body| {
+            let of = touching(kernel, body);
+            let acc = of.get(buf).filter(|_| !done).and_then(|at| join_one(kernel, body, *buf, at));
+            done |= acc.is_some();
+            acc
+        });
+        if !done {
+            let name = &kernel.bufs[*buf].name;
+            return Err(format!(
+                "{name} is not filled with a constant, summed up in one stretch of register tiles, and used element by element"
+            ));
+        }
+    }
+    Ok(())
+}
 
 /// Joins every register tile of a kernel with what precedes and follows it, where that is possible. Returns the
 /// accumulators that are in registers only from then on.
 pub fn join(kernel: &mut Kernel) -> Vec<BufId> {
+    joined(kernel, &mut |kernel, body| {
+        touching(kernel, body).iter().find_map(|(acc, at)| join_one(kernel, body, *acc, at))
+    })
+}
+
+/// Joins one accumulator after the other in each body as long as `one` finds one: that moves statements that touch others.
+fn joined(kernel: &mut Kernel, one: &mut dyn FnMut(&mut Kernel, &mut Vec<Stmt>) -> Option<BufId>) -> Vec<BufId> {
     let mut body = std::mem::take(&mut kernel.body);
     let mut joined = vec![];
     walk::visit_bodies_mut(&mut body, &mut |body| {
-        // Joining one accumulator moves statements that touch others.
-        while let Some(acc) = touching(kernel, body).iter().find_map(|(acc, at)| join_one(kernel, body, *acc, at)) {
+        while let Some(acc) = one(kernel, body) {
             joined.push(acc);
         }
     });

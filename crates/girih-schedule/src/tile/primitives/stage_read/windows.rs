@@ -178,7 +178,7 @@ pub(super) fn slab(
 }
 
 /// Whether an operand is read in windows that overlap, given its own axes and the sum's with their extents.
-pub(in crate::tile::rules) fn overlap(index: &Ix, mask: &Mask, own: &[(AxisId, i64)], sum: &[(AxisId, i64)]) -> bool {
+pub fn overlap(index: &Ix, mask: &Mask, own: &[(AxisId, i64)], sum: &[(AxisId, i64)]) -> bool {
     let counted = |own: bool| {
         move |(axis, count): &(AxisId, i64)| {
             let factor = index.linear(*axis)?.0.as_const().filter(|f| *f != 0)?;
