@@ -1,6 +1,9 @@
 """A kernel that goes wrong raises from ``ct.launch``, with the kernel's file and line."""
 
+import dataclasses
+import pathlib
 import pickle
+import zipfile
 
 import cuda.tile as ct
 import numpy as np
@@ -159,3 +162,39 @@ def wrong(x):
 def test_cutiles_own_errors_stay_its_own():
     with pytest.raises(ct.TileTypeError):
         ct.launch(0, (1,), wrong, (np.zeros(4, np.float32),))
+
+
+def failing(error):
+    def fail(*_args, **_options):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("place", ["girih", "the program"])
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_dump_of_a_kernel_that_does_not_compile(place, asked, monkeypatch, tmp_path):
+    """With CUDA_TILE_ENABLE_CRASH_DUMP, whether Girih refuses it or a compiler that the program put in the place of cuTile's."""
+    from cuda.tile import _compile
+    from cuda.tile._cext import TileContext
+    from cuda.tile._exception import Loc
+    from cuda.tile.compilation import CallingConvention, KernelSignature
+
+    error = ct.TileCompilerExecutionError(1, "made to fail", Loc.unknown(), "--flag", "13.3")
+    of, name = (gc.driver, "container") if place == "girih" else (_compile, "compile_cubin")
+    monkeypatch.setattr(of, name, failing(error))
+    monkeypatch.chdir(tmp_path)
+    config = dataclasses.replace(_compile.default_tile_context.config, enable_crash_dump=asked, cache_dir=None)
+    signature = KernelSignature(parameters=[], calling_convention=CallingConvention.cutile_python_v1())
+
+    @ct.kernel
+    def nothing():
+        pass
+
+    with pytest.raises(ct.TileCompilerExecutionError, match="made to fail"):
+        _compile.compile_tile(nothing._annotated_function, [signature], "sm_100", context=TileContext(config=config))
+    dumps = list(tmp_path.glob("crash_dump_*.zip"))
+    assert len(dumps) == asked
+    for dump in dumps:
+        names = zipfile.ZipFile(dump).namelist()
+        assert {pathlib.Path(n).suffix for n in names} == {".bytecode", ".txt", ".cutileir"}

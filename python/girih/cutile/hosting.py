@@ -15,6 +15,7 @@ them is refused with its number, not run half-way:
 import functools
 import inspect
 import os
+import threading
 
 from girih import __version__, _girih, _library
 from girih.cutile import arrays, driver, standin, torch_cpu
@@ -119,21 +120,46 @@ def _host_compiler(module):
     if newest is None:
         raise _moved(f"{module.__name__}.BytecodeVersion")
 
+    theirs = _part(module, "compile_cubin")
+    failed = threading.local()
+
+    @functools.wraps(theirs)
+    def compile_cubin(*args, **options):
+        if getattr(failed, "error", None) is not None:
+            raise failed.error
+        return theirs(*args, **options)
+
     @functools.wraps(compile_tile)
     def compile_for_girih(*args, return_bytecode=False, return_cubin=True, bytecode_version=None, **options):
-        result = compile_tile(
-            *args,
-            return_bytecode=return_bytecode or return_cubin,
-            return_cubin=False,
-            bytecode_version=bytecode_version or newest,
-            **options,
-        )
+        options["bytecode_version"] = bytecode_version or newest
+        if return_cubin and module.compile_cubin is not compile_cubin:
+            # A program has put a compiler of its own in its place.
+            return compile_tile(*args, return_bytecode=return_bytecode, **options)
+        result = compile_tile(*args, return_bytecode=return_bytecode or return_cubin, return_cubin=False, **options)
         if return_cubin:
-            result.cubin = driver.container(result.bytecode, _names(args))
+            try:
+                result.cubin = driver.container(result.bytecode, _names(args))
+            except _part(module, "TileCompilerError") as error:
+                _dump(error, *args, **options)
+                raise
             if not return_bytecode:
                 result.bytecode = None
         return result
 
+    def _dump(error, *args, **options):
+        """Lets cuTile write what it writes of a failure of its compiler, where the program asks for that."""
+        given = inspect.signature(compile_tile).bind(*args, **options).arguments
+        if not given.get("context", module.default_tile_context).config.enable_crash_dump:
+            return
+        failed.error = error
+        try:
+            compile_tile(*args, **options)
+        except type(error):
+            pass
+        finally:
+            failed.error = None
+
+    module.compile_cubin = compile_cubin
     module.compile_tile = compile_for_girih
     module._get_max_supported_bytecode_version = lambda *args, **options: newest
     module._get_compiler_version_string = lambda: f"girih {__version__}"
