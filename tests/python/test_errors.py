@@ -198,3 +198,37 @@ def test_a_dump_of_a_kernel_that_does_not_compile(place, asked, monkeypatch, tmp
     for dump in dumps:
         names = zipfile.ZipFile(dump).namelist()
         assert {pathlib.Path(n).suffix for n in names} == {".bytecode", ".txt", ".cutileir"}
+
+
+def test_what_an_older_compiler_lacks_is_the_error_of_cutile(monkeypatch):
+    """Also where a program says how new the compiler is by cuTile's own question."""
+    from cuda.tile import _compile
+    from cuda.tile.compilation import CallingConvention, KernelSignature
+
+    @ct.kernel
+    def views(x):
+        x.tiled_view(4, traversal_steps=2)
+
+    x = np.zeros(16, np.float32)
+    signature = KernelSignature.from_kernel_args(views, (x,), CallingConvention.cutile_python_v1())
+    monkeypatch.setattr(_compile, "_get_max_supported_bytecode_version", lambda *_, **__: _compile.BytecodeVersion.V_13_2)
+    with pytest.raises(ct.TileUnsupportedFeatureError, match="traversal_steps requires tileiras 13.3"):
+        _compile.compile_tile(views._annotated_function, [signature])
+
+
+def test_a_timed_run_needs_no_other_process(monkeypatch):
+    import subprocess
+
+    from cuda.tile.tune import _tune_utils
+
+    @ct.kernel
+    def adds(arrays, out):
+        total = ct.full((4,), 0.0, dtype=ct.float32)
+        for i in range(len(arrays)):
+            total += ct.load(arrays[i], (0,), (4,))
+        ct.store(out, (0,), total)
+
+    monkeypatch.setattr(subprocess, "Popen", failing(AssertionError("a process was started")))
+    arrays, out = [np.ones(4, np.float32) for _ in range(3)], np.zeros(4, np.float32)
+    microseconds, seconds = _tune_utils.benchmark_with_timeout(0, (1,), adds, (arrays, out), 30.0, False)
+    assert microseconds >= 0 and seconds > 0 and out.tolist() == [3] * 4
