@@ -163,7 +163,10 @@ def test_a_residual_network_in_two_parts():
     trains(model, torch.randn(2, 3, 32, 32))
 
 
-@pytest.mark.parametrize("make", [torch.optim.Adam, torch.optim.NAdam, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta])
+OPTIMIZERS = [torch.optim.Adam, torch.optim.NAdam, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta]
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
 def test_steps_of_optimizers_leave_nothing(make):
     """Dynamo writes their sums of products as `prims.fma`."""
     torch._dynamo.reset()
