@@ -1,6 +1,9 @@
 """A kernel that goes wrong raises from ``ct.launch``, with the kernel's file and line."""
 
+import dataclasses
+import pathlib
 import pickle
+import zipfile
 
 import cuda.tile as ct
 import numpy as np
@@ -159,3 +162,73 @@ def wrong(x):
 def test_cutiles_own_errors_stay_its_own():
     with pytest.raises(ct.TileTypeError):
         ct.launch(0, (1,), wrong, (np.zeros(4, np.float32),))
+
+
+def failing(error):
+    def fail(*_args, **_options):
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("place", ["girih", "the program"])
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_dump_of_a_kernel_that_does_not_compile(place, asked, monkeypatch, tmp_path):
+    """With CUDA_TILE_ENABLE_CRASH_DUMP, whether Girih refuses it or a compiler that the program put in the place of cuTile's."""
+    from cuda.tile import _compile
+    from cuda.tile._cext import TileContext
+    from cuda.tile._exception import Loc
+    from cuda.tile.compilation import CallingConvention, KernelSignature
+
+    error = ct.TileCompilerExecutionError(1, "made to fail", Loc.unknown(), "--flag", "13.3")
+    of, name = (gc.driver, "container") if place == "girih" else (_compile, "compile_cubin")
+    monkeypatch.setattr(of, name, failing(error))
+    monkeypatch.chdir(tmp_path)
+    config = dataclasses.replace(_compile.default_tile_context.config, enable_crash_dump=asked, cache_dir=None)
+    signature = KernelSignature(parameters=[], calling_convention=CallingConvention.cutile_python_v1())
+
+    @ct.kernel
+    def nothing():
+        pass
+
+    with pytest.raises(ct.TileCompilerExecutionError, match="made to fail"):
+        _compile.compile_tile(nothing._annotated_function, [signature], "sm_100", context=TileContext(config=config))
+    dumps = list(tmp_path.glob("crash_dump_*.zip"))
+    assert len(dumps) == asked
+    for dump in dumps:
+        names = zipfile.ZipFile(dump).namelist()
+        assert {pathlib.Path(n).suffix for n in names} == {".bytecode", ".txt", ".cutileir"}
+
+
+def test_what_an_older_compiler_lacks_is_the_error_of_cutile(monkeypatch):
+    """Also where a program says how new the compiler is by cuTile's own question."""
+    from cuda.tile import _compile
+    from cuda.tile.compilation import CallingConvention, KernelSignature
+
+    @ct.kernel
+    def views(x):
+        x.tiled_view(4, traversal_steps=2)
+
+    x = np.zeros(16, np.float32)
+    signature = KernelSignature.from_kernel_args(views, (x,), CallingConvention.cutile_python_v1())
+    monkeypatch.setattr(_compile, "_get_max_supported_bytecode_version", lambda *_, **__: _compile.BytecodeVersion.V_13_2)
+    with pytest.raises(ct.TileUnsupportedFeatureError, match="traversal_steps requires tileiras 13.3"):
+        _compile.compile_tile(views._annotated_function, [signature])
+
+
+def test_a_timed_run_needs_no_other_process(monkeypatch):
+    import subprocess
+
+    from cuda.tile.tune import _tune_utils
+
+    @ct.kernel
+    def adds(arrays, out):
+        total = ct.full((4,), 0.0, dtype=ct.float32)
+        for i in range(len(arrays)):
+            total += ct.load(arrays[i], (0,), (4,))
+        ct.store(out, (0,), total)
+
+    monkeypatch.setattr(subprocess, "Popen", failing(AssertionError("a process was started")))
+    arrays, out = [np.ones(4, np.float32) for _ in range(3)], np.zeros(4, np.float32)
+    microseconds, seconds = _tune_utils.benchmark_with_timeout(0, (1,), adds, (arrays, out), 30.0, False)
+    assert microseconds >= 0 and seconds > 0 and out.tolist() == [3] * 4

@@ -118,3 +118,28 @@ def test_attention_that_draws_nothing_is_not_refused_for_drawing():
     found = [[_partition.is_random(n) for n in nodes(dropout)] for dropout in (0.0, 0.5)]
     assert found[0] and not any(found[0])
     assert not found[1] or all(found[1])
+
+
+@pytest.mark.parametrize("place", ["compile", "run"])
+def test_every_graph_that_fails_is_warned_about_once(monkeypatch, place):
+    """Also the second one of a process, and a graph of two parts that both fail."""
+    from girih.torch import _compiled
+
+    def fail(*_args, **_kwargs):
+        raise RuntimeError("made to fail")
+
+    monkeypatch.setattr(_compiled.Compiled, "_plan_results" if place == "compile" else "_enter", fail)
+    for function in (lambda x: x.exp() + 1, lambda x: x.sin() * 2, lambda x: torch.linalg.eigvalsh(x * 2).exp() + 1):
+        run, x = torch.compile(function, backend="girih"), torch.eye(3)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                torch.testing.assert_close(run(x), function(x))
+        texts = [str(w.message) for w in said if "a graph runs" in str(w.message)]
+        assert texts == ["girih: a graph runs in PyTorch: made to fail"]
+
+
+def test_a_check_of_values_is_not_called_a_random_number():
+    run = torch.compile(lambda i: torch.nn.functional.one_hot(i, 4) * 2, backend="girih", options={"device": "eval"})
+    assert run(torch.tensor([1, 3])).tolist() == [[0, 2, 0, 0], [0, 0, 0, 2]]
+    assert {entry.reason for entry in girih.torch.report().left} <= {"it does more than give a result"}

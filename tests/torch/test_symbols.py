@@ -121,3 +121,22 @@ def test_numbers_at_the_top_have_values(monkeypatch):
     torch.testing.assert_close(torch.compile(function, backend="girih", dynamic=True, options={"device": "eval"})(x), function(x))
     numbers = [n for n in lifted[0].nodes if n.op == "call_function" and not isinstance(n.target, torch._ops.OpOverload)]
     assert numbers and all(isinstance(n.meta.get("val"), torch.SymInt) for n in numbers if n.target is not operator.getitem)
+
+
+def test_guards_that_together_give_numbers():
+    """Each equates two extents; by all of them they are 1, 1, 2 and 6, and `n` is 13. (A scan halves its axis like this.)"""
+
+    def function(x):
+        n = x.shape[0]
+        eighth, quarter, half, whole = n // 8, (n // 4 - 1) // 2, (n // 2 - 1) // 2, (n - 1) // 2
+        if eighth != 1 or quarter != eighth or half != eighth + quarter or whole != 2 * half + 2:
+            return x * 2
+        two = torch.cat([x[:eighth].sin(), x[:quarter]]) * x[:half]
+        six = torch.stack([F.pad(two, (0, 0, 0, 1)), x[: half + 1]], 1).flatten(0, 1) + x[:whole]
+        return torch.stack([six, x[:whole]], 1).view(2 * whole, 3), x[: n - 1].view(whole, 2, 3)
+
+    compiled = torch.compile(function, backend="girih", dynamic=True, options={"device": "eval"})
+    for n in (13, 14, 13):
+        x = r(n, 3)
+        torch.testing.assert_close(compiled(x), function(x), rtol=1e-5, atol=1e-6)
+    assert girih.torch.report().native, girih.torch.report()

@@ -161,3 +161,25 @@ def test_a_residual_network_in_two_parts():
         Block(8), Block(8, 2), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 5),
     )  # fmt: skip
     trains(model, torch.randn(2, 3, 32, 32))
+
+
+OPTIMIZERS = [torch.optim.Adam, torch.optim.NAdam, torch.optim.RMSprop, torch.optim.Adagrad, torch.optim.Adadelta]
+
+
+@pytest.mark.parametrize("make", OPTIMIZERS)
+def test_steps_of_optimizers_leave_nothing(make):
+    """Dynamo writes their sums of products as `prims.fma`."""
+    torch._dynamo.reset()
+    girih.torch.report(clear=True)
+    pairs = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(6, 4)
+        optimizer = make(model.parameters(), 0.01)
+        run = torch.compile(optimizer.step, backend="girih", options={"device": "eval"}) if compiled else optimizer.step
+        for _ in range(2):
+            model.weight.grad, model.bias.grad = torch.randn(4, 6), torch.randn(4)
+            run()
+        pairs.append([p.detach() for p in model.parameters()])
+    torch.testing.assert_close(*pairs)
+    assert girih.torch.report().graphs and not girih.torch.report().left

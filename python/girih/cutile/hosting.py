@@ -9,12 +9,14 @@ them is refused with its number, not run half-way:
   takes arrays of main memory, and raises Girih's exceptions.
 * ``cuda.tile._compile.compile_tile`` hands the bytecode over instead of starting a compiler, and that module's questions about
   the compiler (where it is, its version, the bytecode it reads, its disassembler) are answered from this package.
-* ``cuda.tile.tune._tune``'s time limit ends a run instead of a process.
+* ``cuda.tile.tune._tune_utils``' time limit ends a run in this process instead of another process.
 """
 
 import functools
 import inspect
 import os
+import threading
+import time
 
 from girih import __version__, _girih, _library
 from girih.cutile import arrays, driver, standin, torch_cpu
@@ -59,7 +61,7 @@ def install(device=None, check=None, threads=None, children=False):
     standin.offer()
     when_imported("cuda.tile._cext", _host_arguments)
     when_imported("cuda.tile._compile", _host_compiler)
-    when_imported("cuda.tile.tune._tune", _host_tuner)
+    when_imported("cuda.tile.tune._tune_utils", _host_tuner)
     when_imported("torch", torch_cpu.redirect)
     _installed = True
 
@@ -119,21 +121,45 @@ def _host_compiler(module):
     if newest is None:
         raise _moved(f"{module.__name__}.BytecodeVersion")
 
+    theirs = _part(module, "compile_cubin")
+    failed = threading.local()
+
+    @functools.wraps(theirs)
+    def compile_cubin(*args, **options):
+        if getattr(failed, "error", None) is not None:
+            raise failed.error
+        return theirs(*args, **options)
+
     @functools.wraps(compile_tile)
-    def compile_for_girih(*args, return_bytecode=False, return_cubin=True, bytecode_version=None, **options):
-        result = compile_tile(
-            *args,
-            return_bytecode=return_bytecode or return_cubin,
-            return_cubin=False,
-            bytecode_version=bytecode_version or newest,
-            **options,
-        )
+    def compile_for_girih(*args, return_bytecode=False, return_cubin=True, **options):
+        if return_cubin and module.compile_cubin is not compile_cubin:
+            # A program has put a compiler of its own in its place.
+            return compile_tile(*args, return_bytecode=return_bytecode, **options)
+        result = compile_tile(*args, return_bytecode=return_bytecode or return_cubin, return_cubin=False, **options)
         if return_cubin:
-            result.cubin = driver.container(result.bytecode, _names(args))
+            try:
+                result.cubin = driver.container(result.bytecode, _names(args))
+            except _part(module, "TileCompilerError") as error:
+                _dump(error, *args, **options)
+                raise
             if not return_bytecode:
                 result.bytecode = None
         return result
 
+    def _dump(error, *args, **options):
+        """Lets cuTile write what it writes of a failure of its compiler, where the program asks for that."""
+        given = inspect.signature(compile_tile).bind(*args, **options).arguments
+        if not given.get("context", module.default_tile_context).config.enable_crash_dump:
+            return
+        failed.error = error
+        try:
+            compile_tile(*args, **options)
+        except type(error):
+            pass
+        finally:
+            failed.error = None
+
+    module.compile_cubin = compile_cubin
     module.compile_tile = compile_for_girih
     module._get_max_supported_bytecode_version = lambda *args, **options: newest
     module._get_compiler_version_string = lambda: f"girih {__version__}"
@@ -161,14 +187,16 @@ def _text(bytecode, **_options):
 
 
 def _host_tuner(module):
-    benchmark = _part(module, "_benchmark")
-    _part(module, "benchmark_with_timeout")
+    runner = _part(module, "_TimedBenchmarkRunner")
+    _takes(_part(runner, "run"), "payload", "timeout_sec")
+    _part(module, "_export_ipc_benchmark_payload")
+    benchmark, late = _part(module, "_benchmark"), _part(module, "TileLaunchTimeoutError")
 
-    def with_timeout(stream, grid, kernel, tuples, seconds, *options, **more):
-        from cuda.tile.tune._tune_utils import TileLaunchTimeoutError
+    def run(_self, payload, timeout_sec):
+        began = time.perf_counter()
+        with driver.time_limit(timeout_sec, late, f"CUDA kernel launch exceeded timeout {timeout_sec} sec"):
+            return benchmark(*payload), time.perf_counter() - began
 
-        message = f"CUDA kernel launch exceeded timeout {seconds} sec"
-        with driver.time_limit(seconds, TileLaunchTimeoutError, message):
-            return benchmark(stream, grid, kernel, tuples, *options, **more), None
-
-    module.benchmark_with_timeout = with_timeout
+    # Nothing has to reach another process.
+    module._export_ipc_benchmark_payload = lambda *arguments: arguments
+    runner.run = run

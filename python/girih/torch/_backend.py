@@ -22,9 +22,14 @@ __all__ = ["girih", "pieces"]
 
 def pieces() -> dict:
     """Decompositions of operations that Girih does not know: PyTorch's, and those of operations that packages registered."""
-    # That of transformers is there once the package was imported.
-    grouped = getattr(getattr(torch.ops, "transformers", None), "grouped_mm_fallback", None)
-    return {**pieces_of_pytorch(), **({grouped.default: grouped_mm_of_experts} if grouped else {})}
+    found = pieces_of_pytorch()
+    # Operations of transformers and of inductor are there once these were imported.
+    if grouped := getattr(getattr(torch.ops, "transformers", None), "grouped_mm_fallback", None):
+        found = {**found, grouped.default: grouped_mm_of_experts}
+    # Dynamo makes it of `addcmul_` and `addcdiv_`, which optimizers are made of.
+    if fma := getattr(torch.ops.prims, "fma", None):
+        found = {**found, fma.default: lambda a, b, c: a * b + c}
+    return found
 
 
 @functools.cache
@@ -118,7 +123,6 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
             record = _report.begin("inference")
             problem = "an internal error of girih: results that depend on inputs were traced as constants"
             record.misfit(problem)
-            _partition.warn(f"a graph runs in PyTorch: {problem}")
             return module.forward
     with _whole.kept():
         return backend(compilers["inference"])(module, inputs)
@@ -191,7 +195,7 @@ def build(module, parameters, options, record):
     try:
         return compiled(module, parameters, options, record)
     except Exception as e:
-        _partition.warn_once("a graph", first_line(e))
+        record.warn(first_line(e))
         for node in module.graph.nodes:
             record.leave(node, first_line(e))
         return module.forward
@@ -208,7 +212,7 @@ class OrPyTorch:
 
     def __init__(self, run: Compiled, module: torch.fx.GraphModule, record: _report.Graph):
         self.run, self.module, self.record = run, module, record
-        self.warned = False
+        self.failed = False
 
     def __call__(self, *args):
         try:
@@ -216,10 +220,9 @@ class OrPyTorch:
         except Exception as e:
             problem = first_line(e)
         results = self.module.forward(*args)
-        if not self.warned:
-            self.warned = True
+        if not self.failed:
+            self.failed = True
             self.record.misfit(problem)
-            _partition.warn(f"a graph runs in PyTorch: {problem}")
         return results
 
 

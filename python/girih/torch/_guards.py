@@ -7,6 +7,8 @@ same (`Scalars.used`), because exported models run without Dynamo.
     Eq((s53//8)**2, 16)        (s53//8)**2 is 16, and s53//8 is 4, as an extent is not negative
     Eq(s7*s9, s3)              s7*s9 is s3
     Eq((s7//8)*(s9//8), 16)    the product is 16; its factors are what `factors` gives
+    Eq(s7//8, 1), Eq((s7 - 1)//2, s7//8 + 5)     the second is 6: see `numbers`
+    Eq((s7 - 1)//2, 6), Eq((s7//2 - 1)//2, 2)    s7 is 13: the first leaves 13 and 14, the second 10 to 13
 """
 
 from __future__ import annotations
@@ -49,6 +51,24 @@ def facts(env) -> dict[sympy.Expr, sympy.Expr]:
         root = root_of(left, right, env)
         if root is not None:
             found.setdefault(left.base, root)
+    found.update(numbers(env))
+    for symbol, (lo, hi) in ranges(found).items():
+        if lo == hi:
+            found[symbol] = sympy.Integer(lo)
+    return found
+
+
+def numbers(env) -> dict[sympy.Expr, sympy.Integer]:
+    """The expressions that all equations together make numbers: one with two unknown sides may have a known one by another."""
+    found: dict[sympy.Expr, sympy.Integer] = {}
+    equal, before = list(equations(env)), -1
+    while before != len(found):
+        before = len(found)
+        for sides in equal:
+            left, right = (side.xreplace(found) for side in sides)
+            for expr, number in ((left, right), (right, left)):
+                if number.is_Integer and not expr.is_Integer:
+                    found.update({expr: number, sympy.expand(expr): number})
     return found
 
 

@@ -207,7 +207,7 @@ def examined_as(module, parameters, fixed, ranges, divided) -> tuple[_graph.Docu
         if is_collective(node):
             refused[node] = "processes exchange data, which PyTorch does"
         elif is_random(node):
-            refused[node] = "PyTorch draws the random numbers"
+            refused[node] = "PyTorch draws the random numbers" if draws(node) else "it does more than give a result"
     return document, refused
 
 
@@ -217,12 +217,18 @@ def is_collective(node) -> bool:
 
 
 def is_random(node) -> bool:
+    """True if a node must keep its place among its like: it draws random numbers, or does more than give a result."""
     if node.target in _recurrent.SHAPES:
         return _recurrent.drops(node)
     if not drops(node):
         return False
+    return draws(node) or (node.op == "call_function" and node.is_impure())
+
+
+def draws(node) -> bool:
+    """True if a node draws random numbers; those that check values, say, must keep their place likewise."""
     tags = getattr(node.target, "tags", ())
-    return node.target is drawn or torch.Tag.nondeterministic_seeded in tags or (node.op == "call_function" and node.is_impure())
+    return node.target is drawn or node.target in _recurrent.SHAPES or torch.Tag.nondeterministic_seeded in tags
 
 
 def drops(node) -> bool:

@@ -61,12 +61,14 @@ class Graph:
         parts: what Girih compiled; one where all of the graph is native.
         left: what stays in PyTorch.
         misfits: why runs of a compiled part went to PyTorch, where some did.
+        warned: whether a warning said that PyTorch runs the graph, or a part of it.
     """
 
     kind: str
     parts: list[Part] = dataclasses.field(default_factory=list)
     left: list[Left] = dataclasses.field(default_factory=list)
     misfits: list[str] = dataclasses.field(default_factory=list)
+    warned: bool = dataclasses.field(default=False, repr=False, compare=False)
 
     def compiled(self, module: torch.fx.GraphModule, kernels: int) -> None:
         self.parts.append(Part(sum(map(is_operation, module.graph.nodes)), kernels))
@@ -80,6 +82,13 @@ class Graph:
 
     def misfit(self, reason: str) -> None:
         self.misfits.append(reason)
+        self.warn(reason)
+
+    def warn(self, reason: str) -> None:
+        """Warns that PyTorch runs the graph or a part of it: once for each graph, however many of its parts fail."""
+        if not self.warned:
+            self.warned = True
+            _partition.warn(f"a graph runs in PyTorch: {reason}")
 
     @property
     def native(self) -> bool:
