@@ -265,7 +265,7 @@ triton: python
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
 	.venv/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries
 
-# Libraries of Triton kernels, in an environment of their own, beside PyTorch in float64. It takes some ten minutes.
+# Libraries of Triton kernels, in an environment of their own, beside PyTorch in float64. It takes some fifteen minutes.
 triton-libraries: python
 	.venv/bin/python -m venv --system-site-packages .venv-libraries
 	$(abspath .venv/bin/python) -c 'import site; print(site.getsitepackages()[0])' > "$$(.venv-libraries/bin/python -c 'import site; print(site.getsitepackages()[0])')/girih.pth"

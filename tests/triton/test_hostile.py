@@ -130,3 +130,22 @@ def test_a_strided_tensor_is_memory_as_it_lies():
     with pytest.warns(RuntimeWarning, match="not contiguous"):
         kernels.add[(1,)](x, x, out, 4, BLOCK=256)
     assert out.tolist() == [0, 2, 4, 6]
+
+
+@triton.jit
+def _lengths(begin, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(begin + i + 1, i < n) - tl.load(begin + i, i < n), i < n)
+
+
+@pytest.mark.parametrize("check", ["0", "1"])
+def test_a_pointer_goes_past_the_end_of_a_view_as_far_as_its_storage(monkeypatch, check):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("GIRIH_CHECK", check)
+    _lengths.device_caches.clear()
+    begin, out = torch.tensor([0, 3, 4, 9, 20]), torch.zeros(8, dtype=torch.int64)
+    _lengths[(1,)](begin[:-1], out, 4, BLOCK=4)
+    assert out.tolist() == [3, 1, 5, 11, 0, 0, 0, 0]
+    with pytest.raises((ValueError, girih.KernelError), match="begin"):
+        _lengths[(1,)](begin[:-1], out, 5, BLOCK=8)
+    assert out.tolist() == [3, 1, 5, 11, 0, 0, 0, 0]

@@ -22,6 +22,7 @@ import weakref
 
 from girih.cutile import device as _device
 from girih.cutile import driver as _driver
+from girih.cutile import operators as _operators
 from girih.cutile import products as _products
 
 # Marks a storage of the device.
@@ -154,6 +155,8 @@ class _Redirect:
         names = self.cuda_module()
         _fill(self.torch.cuda, names)
         _quiet_marks(self.torch.cuda)
+        # Launchers ask for a stream here.
+        self.torch._C._cuda_getCurrentRawStream = lambda device=0: 0
         if accelerator := getattr(self.torch, "accelerator", None):
             _fill(accelerator, self.accelerator_module(names))
 
@@ -184,15 +187,48 @@ class _Redirect:
 
         threading.Thread._bootstrap_inner = bootstrap
 
-        # `backward` is a call like others, in which there is no mode; the program's own backward passes run in it.
-        run = torch.autograd._engine_run_backward
+        def inside(run):
+            """The function in the mode, wherever it is called."""
+
+            @functools.wraps(run)
+            def in_mode(*args, **kwargs):
+                with Mode() if _get_current_function_mode() is None else contextlib.nullcontext():
+                    return run(*args, **kwargs)
+
+            return in_mode
+
+        # These are called inside of calls, in which there is no mode: the program's own backward passes, and its operators.
+        torch.autograd._engine_run_backward = inside(torch.autograd._engine_run_backward)
+        _operators.adopt(torch, inside, lambda value: any(map(self.marked, self.tensors((value,)))))
+        self._gradients()
+
+    def _gradients(self):
+        """PyTorch makes gradients of gradients on its own, without marks: in a pass that begins on the device they are the device's."""
+        torch = self.torch
+        from torch.autograd.function import BackwardCFunction
+
+        passes = threading.local()
+        run, apply = torch.autograd._engine_run_backward, BackwardCFunction.apply
 
         @functools.wraps(run)
-        def run_backward(*args, **kwargs):
-            with Mode() if _get_current_function_mode() is None else contextlib.nullcontext():
-                return run(*args, **kwargs)
+        def run_backward(outputs, *args, **kwargs):
+            before = getattr(passes, "cuda", False)
+            passes.cuda = any(map(self.marked, self.tensors((outputs,))))
+            try:
+                return run(outputs, *args, **kwargs)
+            finally:
+                passes.cuda = before
+
+        @functools.wraps(apply)
+        def apply_marked(node, *gradients):
+            if getattr(passes, "cuda", False):
+                for gradient in self.tensors(gradients):
+                    if not hasattr(self.home(gradient), _MARK):
+                        self.mark(gradient, True)
+            return apply(node, *gradients)
 
         torch.autograd._engine_run_backward = run_backward
+        BackwardCFunction.apply = apply_marked
 
     def _loading(self):
         torch = self.torch
@@ -422,6 +458,7 @@ class _Redirect:
 
             def __init__(self, asked=None):
                 redirect.device(0 if asked is None else asked)
+                self.idx, self.prev_idx = 0, -1
 
             def __enter__(self):
                 return self

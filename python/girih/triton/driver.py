@@ -11,13 +11,33 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
 from girih import _girih
-from girih.frontend.errors import kernel_error
+from girih.frontend.errors import LaunchError, kernel_error
 from girih.kernel import describe_array, dtype_name, write_out
 from girih.triton import hosting, tuning
 
 
+class _Whole:
+    """A tensor to be described as far as its storage goes: a pointer knows no views."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def _whole(args):
+    """The arguments with their tensors as `_Whole`."""
+    torch = sys.modules.get("torch")
+    wrapper = sys.modules["triton.runtime.jit"].TensorWrapper
+    kinds = (wrapper,) if torch is None else (wrapper, torch.Tensor)
+    return tuple(_Whole(value) if isinstance(value, kinds) else value for value in args)
+
+
 def _describe(value, name):
     """The argument for a tensor: its memory as it is, since a kernel that needs strides gets them as arguments."""
+    whole = type(value) is _Whole
+    if whole:
+        value = value.tensor
     if isinstance(value, sys.modules["triton.runtime.jit"].TensorWrapper):
         value = value.base  # another element type of the same memory
     numpy = sys.modules.get("numpy")
@@ -26,6 +46,9 @@ def _describe(value, name):
     found = describe_array(value, name)
     if type(found) is tuple:
         address, spanned, writable, element, _layout, stream, owner = found
+        if whole and spanned:
+            storage = value.untyped_storage()
+            spanned = storage.data_ptr() + storage.nbytes() - address
         return address, spanned, writable, element, None, stream, owner
     return found
 
@@ -41,13 +64,14 @@ def _of_numpy(array, name):
 
 
 class Loaded:
-    """A kernel, and whether it is to be told where all tensors are: one that goes to addresses which it finds in memory, where
-    accesses are checked."""
+    """A kernel; whether its accesses are checked as it runs, and whether it is then to be told where all tensors are: one that goes
+    to addresses which it finds in memory."""
 
     def __init__(self, text, name):
         self.text, self.name = text, name
         self.kernel = _girih.Kernel(text, name, {"printer": write_out}, kernel_error)
         native = os.environ.get("GIRIH_DEVICE", "cpu") in ("", "cpu") and os.environ.get("GIRIH_CHECK", "0") in ("", "0")
+        self.checked = not native
         self.wanders = "tt.int_to_ptr" in text and not native
 
 
@@ -110,9 +134,15 @@ class Launcher:
         if tuning.noted is not None:
             tuning.note(kernel, (x, y, z), args)
         if kernel.wanders:
-            self.launch((x, y, z), None, args, {}, _of_all_tensors())
+            self.launch((x, y, z), None, _whole(args), {}, _of_all_tensors())
+        elif kernel.checked:
+            self.launch((x, y, z), None, _whole(args), {})
         else:
-            self.launch((x, y, z), None, args, {})
+            try:
+                self.launch((x, y, z), None, args, {})
+            except LaunchError:
+                # Nothing has run. Memory past the end of a view may lie in its storage, which takes longer to ask.
+                self.launch((x, y, z), None, _whole(args), {})
         if leave is not None:
             leave(metadata)
 

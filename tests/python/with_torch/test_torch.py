@@ -158,6 +158,67 @@ def test_places_are_compared():
     assert leaf.grad.is_cuda
 
 
+def operator(name, device):
+    """An operator of Python that doubles a tensor, for one device or for all; its gradient is made on the device."""
+    side = {"device_types": device} if device else {}
+
+    @torch.library.custom_op(f"girih_tests::{name}", mutates_args=(), **side)
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        made = torch.full(x.shape, 2.0, device=x.device)
+        assert made.device == x.device
+        return made * x
+
+    def backward(ctx, gradient):
+        assert gradient.is_cuda == ctx.cuda
+        return torch.full(gradient.shape, 2.0, device=gradient.device) * gradient
+
+    doubled.register_autograd(backward, setup_context=lambda ctx, inputs, output: setattr(ctx, "cuda", inputs[0].is_cuda))
+    return doubled
+
+
+@pytest.mark.parametrize("device, sides", [("cuda", ["cuda"]), (None, ["cuda", "cpu"]), ("cpu", ["cpu"])])
+def test_operators_of_python_run_where_their_operands_are(device, sides):
+    doubled = operator(f"doubled_{device}", device)
+    for side in sides:
+        x = torch.rand(3, device=side, requires_grad=True)
+        for call in (doubled, getattr(torch.ops.girih_tests, f"doubled_{device}")):
+            y = call(x)
+            assert y.is_cuda == x.is_cuda == (side == "cuda") and torch.equal(y, 2 * x)
+            (gradient,) = torch.autograd.grad(y.sum(), x)
+            assert (gradient == 2).all()
+
+
+@pytest.mark.parametrize("order", [("CPU", "CUDA"), ("CUDA", "CPU")])
+def test_an_operator_with_a_function_for_each_device(order):
+    name = "of_" + "_".join(order)
+    library = torch.library.Library("girih_tests", "FRAGMENT")
+    library.define(f"{name}(Tensor x) -> Tensor")
+    for key in order:
+        library.impl(name, lambda x, key=key: torch.full_like(x, key == "CUDA"), key)
+    run = getattr(torch.ops.girih_tests, name)
+    assert run(torch.rand(2, device="cuda")).tolist() == [1, 1] and run(torch.rand(2)).tolist() == [0, 0]
+
+
+def test_an_autograd_function_sees_gradients_of_the_device():
+    seen = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, gradient):
+            seen.append(gradient.is_cuda)
+            return 2 * gradient
+
+    for device in ("cuda", "cpu"):
+        x = torch.rand(3, device=device, requires_grad=True)
+        # A product's gradient is new memory that PyTorch makes on its own.
+        (Twice.apply(x) * torch.rand(3, device=device)).sum().backward()
+    assert seen == [True, False]
+
+
 def test_another_thread_sees_the_same():
     import threading
 
@@ -287,6 +348,7 @@ def test_what_is_asked_of_the_device():
         assert stream is None or torch.cuda.current_stream() is not None
     with torch.cuda.nvtx.range("x"):
         pass
+    assert torch.cuda.device(0).idx == 0 and torch._C._cuda_getCurrentRawStream(0) == 0
 
 
 def test_events():

@@ -1,0 +1,54 @@
+"""Operators that programs define in Python, on a pretended device.
+
+PyTorch calls the Python function of a custom operator inside a call of its interface, in which no mode is active, and chooses it by
+the device of the operands: all of them are the host's. So each such function runs in the mode, and one for CUDA takes the tensors
+of the device.
+
+    @torch.library.custom_op("mine::doubled", mutates_args=(), device_types="cuda")   # runs, though the memory is the host's
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return torch.full_like(x, 2.0, device="cuda") * x                             # makes a tensor of the device
+"""
+
+import functools
+import weakref
+
+# Keys of kernels that compute with numbers; the others trace or transform.
+_RUNS = ("", "CPU", "CUDA", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Autograd", "AutogradCPU", "AutogradCUDA")
+
+
+def adopt(torch, inside, marked):
+    """Makes `torch.library` register functions that run `inside` the mode; `marked` tells whether an operand is the device's."""
+    Library = torch.library.Library
+    real = Library.impl
+    # For each operator and kind of kernel: the library that registered, and its functions for the host (False) and the device (True).
+    known = {}
+
+    @functools.wraps(real)
+    def impl(library, op_name, fn, dispatch_key="", *, with_keyset=False, **options):
+        key = dispatch_key or library.dispatch_key
+        if library.ns == "aten" or key not in _RUNS or fn is torch.library.fallthrough_kernel:
+            return real(library, op_name, fn, dispatch_key, with_keyset=with_keyset, **options)
+        if not key.endswith(("CPU", "CUDA")):
+            return real(library, op_name, inside(fn), dispatch_key, with_keyset=with_keyset, **options)
+        here = key.replace("CUDA", "CPU")
+        name = (library.ns, str(op_name).split("::")[-1], here)
+        owner, kernels = known.get(name, (lambda: None, {}))
+        kernels[key.endswith("CUDA")] = inside(fn)
+        if (holder := owner()) is not None and holder.m is not None:
+            return None
+        kernels = {key.endswith("CUDA"): inside(fn)}
+        known[name] = (weakref.ref(library), kernels)
+        return real(library, op_name, _chosen(kernels, marked, with_keyset), here, with_keyset=with_keyset, **options)
+
+    Library.impl = impl
+
+
+def _chosen(kernels, marked, with_keyset):
+    """The function for the operands' side, or the only one there is."""
+
+    def run(*args, **kwargs):
+        operands = args[1:] if with_keyset else args
+        fn = kernels.get(any(map(marked, (*operands, *kwargs.values()))))
+        return (fn or next(iter(kernels.values())))(*args, **kwargs)
+
+    return run
