@@ -47,7 +47,7 @@ PROGRAMS = {
     "scale_to_bytes": ["s = F(tl.max(tl.abs(v), A)) / 127.0", "r = v / s"],
 }
 
-# The padding of rows that are shorter than their tile, which leaves what they are folded to as it is.
+# The padding of rows that are shorter than their tile: it changes no result of a fold.
 PADDING = dict.fromkeys(("softmax", "log_softmax", "softmax_gradient", "cross_entropy", "best_of_softmax"), "float('-inf')")
 PADDING |= dict.fromkeys(("rms_norm", "argmax", "argmin", "max_and_index", "two_rows", "gate", "scale_to_bytes"), "0")
 # Searches fold in order, by each thread alike: simulating them takes long, and only single rows of that length fit.

@@ -1,4 +1,4 @@
-//! `privatise`: a buffer of which each iteration of a loop has a part of its own becomes a buffer of the iteration.
+//! `privatise`: each iteration of a loop gets a buffer of its own for the part of a larger one that only it uses.
 //!
 //! ```text
 //! local v: f32[4, 65536]                           for i in 0..4: free

@@ -4,7 +4,7 @@
 //! for i in 0..4: free                       -->    for i in 0..4: serial
 //! ```
 //!
-//! Legal for every free loop that no step has placed. What the body does is then shared by the threads of a block, row by row.
+//! Legal for every free loop that no step has placed. The threads of a block then share the body, row by row.
 
 use super::line::{LoopRef, change};
 use crate::loops::ir::*;

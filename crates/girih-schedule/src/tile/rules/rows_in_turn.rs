@@ -16,7 +16,7 @@ pub const RULE: Rule<Kernel, Context> = Rule {
     name: "rows_in_turn",
     doc: "\
 Lets all threads of a block take the rows of a tile one after the other where a row is long and there are few: the threads share its
-reductions. What the rows have of a tile becomes a buffer of the row.
+reductions. Each row gets a buffer of its own for its part of a tile.
 
 ```text
 local v: f32[4, 65536]                           for i in 0..4: serial
@@ -81,7 +81,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     steps
 }
 
-/// Whether iterations of a loop over rows have buffers of their own: more than one element of them.
+/// Returns true if iterations of a loop over rows have buffers of their own, of more than one element along the rows.
 fn has_own(f: &For, p: &Kernel, uses: &BTreeMap<BufId, BufUse>) -> bool {
     privatise::parts(f, uses).into_iter().any(|(buf, at)| p.bufs[buf].shape.get(at).is_some_and(|n| *n > 1))
 }
