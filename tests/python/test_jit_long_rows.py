@@ -1,11 +1,13 @@
 """Rows that shared memory has no room for, on GPUs' simulator."""
 
+import importlib.util
 import re
 
 import girih
 import girih.language as tl
 import numpy as np
 import pytest
+from long_row_programs import PADDING, PROGRAMS, SEARCHES, expected, program
 
 ROW = 65536
 
@@ -83,3 +85,46 @@ def test_a_thousand_reductions_fit():
     for _ in range(n):
         s = s * np.float32(0.5) + np.float32((x * 0.25).sum())
     np.testing.assert_allclose(y, x + s)
+
+
+TARGETS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
+SHAPES = ((4, 65536), (2, 131072), (0, 131072))
+
+
+def written(folder, name, rows, width, masked):
+    path = folder / f"{name}_{rows}_{width}.py"
+    path.write_text(program(name, rows, width, masked))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_rows_of_tiles_compile_for_every_gpu(name, tmp_path, monkeypatch):
+    for at, (rows, width) in enumerate(SHAPES):
+        if rows and name in SEARCHES:
+            continue
+        masked = name in PADDING and (len(name) + at) % 2 == 1
+        length = width - 100 * masked
+        monkeypatch.setenv("GIRIH_TARGET", TARGETS[(len(name) + at) % 4])
+        kernel = written(tmp_path, name, rows, width, masked)
+        x, weights = np.zeros((max(rows, 1), length), np.float32), np.zeros((2, length), np.float32)
+        text = kernel.ir("kernel", x, x, weights, N=length, device="sim")
+        shared = re.search(r" shared (\d+) \{", text)
+        assert shared is None or int(shared[1]) <= 166912, text
+
+
+@pytest.mark.parametrize("at, name", list(enumerate(name for name in PROGRAMS if name not in SEARCHES)))
+def test_rows_of_tiles(at, name, tmp_path, monkeypatch):
+    monkeypatch.setenv("GIRIH_TARGET", TARGETS[at % 4])
+    rows, width = 2, 65536
+    dtype = (np.float32, np.float16, np.float64)[at % 3]
+    # Rows of double width, which are twice as long in memory, are half as many elements.
+    masked, width = name in PADDING and at % 2 == 1, width // 2 if dtype is np.float64 else width
+    length, random = width - 100 * masked, np.random.default_rng(at)
+    x, weights = (random.standard_normal((n, length)).astype(dtype) for n in (rows, 2))
+    wide = np.float64 if dtype is np.float64 else np.float32
+    y, wanted = np.zeros(x.shape, wide), expected(name, x, weights)
+    written(tmp_path, name, rows, width, masked)[(1,)](x, y, weights, N=length, device="sim")
+    np.testing.assert_allclose(y, wanted, rtol=2e-4, atol=2e-4 * np.abs(wanted).max())

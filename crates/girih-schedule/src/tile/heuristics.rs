@@ -237,6 +237,10 @@ heuristics! {
         /// A loop needs this many times the iterations that it prefetches ahead: a shorter one would fetch too much that it does not read.
         ROUNDS: u64 = 4,
     }
+    rows_in_turn {
+        /// Elements that a thread folds in the time in which all threads combine what they have.
+        COMBINED: u64 = 32,
+    }
     share_rows {
         /// Warps that the longest loop of a row should have work for.
         SHORTEST: u64 = 2,

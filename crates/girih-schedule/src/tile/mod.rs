@@ -85,6 +85,7 @@ const OF_PLANS: &[Entry<Plan>] = &[
 const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::bound_alloca::RULE, &[&[]]),
     (rules::promote_alloca::RULE, &[&[Threads]]),
+    (rules::rows_in_turn::RULE, &[&[Threads]]),
     (rules::reload_rows::RULE, &[&[Threads]]),
     (rules::unroll_batch::RULE, &[&[Threads]]),
     (rules::pair_terms::RULE, &[&[Caches, Workers]]),

@@ -16,9 +16,11 @@ pub mod layout;
 pub mod line;
 pub mod peel;
 pub mod pipeline;
+pub mod privatise;
 pub mod reorder;
 pub mod retype;
 pub mod rfactor;
+pub mod serial;
 pub mod sink;
 pub mod split;
 pub mod stage_read;
@@ -50,6 +52,8 @@ pub enum Step {
     Fuse { loops: Vec<LoopRef>, name: String },
     Reorder { loops: Vec<LoopRef> },
     Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
+    Serial { loops: Vec<LoopRef> },
+    Privatise { loops: Vec<LoopRef> },
     Sink { at: LoopRef },
     Hoist { at: LoopRef },
     Peel { at: LoopRef },
@@ -135,10 +139,16 @@ pub const ALL: &[Primitive] = &[
         doc: "Fills the stages of a loop ahead, into N slots; by a warp of its own (`roles`), beside products that overlap.",
     },
     Primitive {
+        word: "privatise",
+        form: "LOOP, ..",
+        doc: "Gives each iteration of a loop buffers of its own for the parts of larger ones that only it uses.",
+    },
+    Primitive {
         word: "reorder",
         form: "LOOP, ..",
         doc: "Puts free loops that stand in each other into another order, outermost first.",
     },
+    Primitive { word: "serial", form: "LOOP, ..", doc: "Runs the iterations of free loops one after the other." },
     Primitive {
         word: "retype",
         form: "BUFFER to TYPE",
@@ -227,6 +237,8 @@ impl Step {
                 Line::new("split", one(at), &[size, &flag(*guard, "guard")], &[outer, inner])
             }
             Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
+            Step::Serial { loops } => Line::new("serial", scope.names_of(loops), &[], &[]),
+            Step::Privatise { loops } => Line::new("privatise", scope.names_of(loops), &[], &[]),
             Step::Sink { at } => Line::new("sink", one(at), &[], &[]),
             Step::Hoist { at } => Line::new("hoist", one(at), &[], &[]),
             Step::Peel { at } => Line::new("peel", one(at), &[], &[]),
@@ -315,6 +327,8 @@ impl Step {
                 Step::Split { at, size, names, guard }
             }
             "reorder" => Step::Reorder { loops: scope.loops(line)? },
+            "serial" => Step::Serial { loops: scope.loops(line)? },
+            "privatise" => Step::Privatise { loops: scope.loops(line)? },
             "sink" => Step::Sink { at: scope.loop_of(line)? },
             "hoist" => Step::Hoist { at: scope.loop_of(line)? },
             "peel" => Step::Peel { at: scope.loop_of(line)? },
@@ -379,6 +393,8 @@ impl Step {
             Step::Fuse { loops, name } => fuse::apply(kernel, loops, name)?,
             Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
             Step::Reorder { loops } => reorder::apply(kernel, loops)?,
+            Step::Serial { loops } => serial::apply(kernel, loops)?,
+            Step::Privatise { loops } => privatise::apply(kernel, loops)?,
             Step::Sink { at } => sink::apply(kernel, *at)?,
             Step::Hoist { at } => sink::hoist(kernel, *at)?,
             Step::Peel { at } => peel::apply(kernel, *at)?,

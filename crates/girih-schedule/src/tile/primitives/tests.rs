@@ -97,6 +97,19 @@ fn what_stands_before_a_loop_goes_in_and_comes_out() {
     assert!(back.contains("    t: f32 = load x[i]\n    for j in 0..50: free\n"), "{back}");
 }
 
+const OWN: &str = "loop kernel k(x: ptr f32, y: ptr f32):\n  local v: f32[3, 20]\n  for i in 0..3: free\n    \
+                   for j in 0..20: free\n      a: f32 = load x[i*20 + j]\n      v[i, j] = a\n    \
+                   for k in 0..20: free\n      b: f32 = v[i, 19 - k]\n      store y[i*20 + k] = b\n";
+
+#[test]
+fn iterations_run_in_order_with_buffers_of_their_own() {
+    for lines in [&["serial i", "privatise i"], &["privatise i", "serial i"]] {
+        let made = steps(OWN, lines, &gpu(&[]), &[60, 60]);
+        assert!(made.contains("  for i in 0..3: serial\n    local v: f32[1, 20]\n"), "{made}");
+        assert!(made.contains("v[0, j] = a\n") && made.contains("v[0, 19 - k]\n"), "{made}");
+    }
+}
+
 const EDGE: &str = "loop kernel k(x: ptr f32, y: ptr f32, n: i32):\n  for j in 0..64: free\n    \
                     a: f32 = load x[j] where j < n else 1.0\n    store y[j] = a\n";
 const BLOCKS: &str = "tile kernel k(x: ptr f32, y: ptr f32, n: i32) open:\n  for b in 0..3: free block(x)\n    \
@@ -240,6 +253,7 @@ fn sizes_of_all_kinds_leave_the_value() {
 fn what_is_not_legal_is_refused_with_a_reason() {
     let cpu = context();
     let stored = ROWS.replace("load x[i]", "load y[i]");
+    let other = OWN.replace("v[i, 19 - k]", "v[2 - i, k]");
     let triangle = ADD.replace("0..20", "0..i");
     for (before, line, ctx, why) in [
         (ADD, "unrol j", &cpu, "unknown primitive `unrol`; did you mean `unroll`?"),
@@ -262,6 +276,9 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (SUMS, "reorder i, k", &cpu, "they are not free loops that stand in each other"),
         (&triangle, "reorder j, i", &cpu, "a loop ends where one says that would stand in it"),
         (ADD, "sink j", &cpu, "nothing stands before it"),
+        (SUMS, "serial k", &cpu, "it is not free, or is placed already"),
+        (ADD, "privatise i", &cpu, "no buffer before it has a part for each of its iterations that only it uses"),
+        (&other, "privatise i", &cpu, "no buffer before it has a part for each of its iterations that only it uses"),
         (&stored, "sink j", &cpu, "what stands before it is not the same when it is done again"),
         (ADD, "hoist j", &cpu, "nothing stands first in it that is the same for all its iterations"),
         (ADD, "pipeline i by 3", &cpu, "it is no loop that runs in order around stages"),

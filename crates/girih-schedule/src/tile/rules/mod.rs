@@ -30,6 +30,7 @@ pub mod prefetch;
 pub mod promote_alloca;
 pub mod register_tile;
 pub mod reload_rows;
+pub mod rows_in_turn;
 pub mod share_rows;
 pub mod sink_rows;
 pub mod split_blocks;
