@@ -69,7 +69,8 @@ pub const SCRATCH_LIMIT: u64 = 1 << 30;
 fn done_by_all(kernel: &l::Kernel, body: &[l::Stmt]) -> Option<String> {
     body.iter().find_map(|s| match s {
         l::Stmt::For(f) if f.place == l::Place::Thread => parts_apart(kernel, &f.body),
-        // One thread begins such a copy.
+        // One thread begins such copies.
+        l::Stmt::For(f) if f.place == l::Place::TmaStore => None,
         l::Stmt::Stage { filled: l::Filled::Tma, .. } => None,
         l::Stmt::Store { .. } => Some("stores to global memory".to_string()),
         l::Stmt::Rmw { .. } | l::Stmt::Cas { .. } => Some("updates memory atomically".to_string()),
