@@ -12,13 +12,12 @@
 
 use std::collections::BTreeSet;
 
-use super::edit::{self, Visit, const_trip};
+use super::edit::const_trip;
 use super::primitives::{LoopRef, look, names_of};
+use super::rules::site_of_loop;
 use super::rules::split_digits::digits_of;
-use super::rules::{site_of, site_of_loop};
 use super::tile_nest::multiplies;
 use super::{Context, affine};
-use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -126,30 +125,6 @@ pub fn nest_around(kernel: &Kernel, sum: LoopRef) -> Result<(LoopRef, Nest<'_>),
     let found = sums(kernel).into_iter().find(|(at, ..)| *at == sum);
     let (_, over, nest) = found.ok_or("it is not the loop over the terms of a contraction")?;
     Ok((over, nest))
-}
-
-/// The change that a rule makes to a contraction nest.
-pub type Change<'c> = dyn FnMut(&mut Kernel, &Nest<'_>) -> Result<Vec<Stmt>, String> + 'c;
-
-/// Replaces each contraction nest by the result of `f`; a nest that `f` refuses stays, and the log has the reason.
-pub fn rewrite(p: &Kernel, log: &mut Log, f: &mut Change<'_>) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let made = match nest_at(s) {
-            None => return Visit::Into,
-            Some(Err(why)) => Err(why.to_string()),
-            Some(Ok(nest)) => f(kernel, &nest),
-        };
-        match made {
-            Ok(new) => {
-                log.applied(site_of(kernel, s));
-                Visit::Replace(new)
-            }
-            Err(why) => {
-                log.skipped(site_of(kernel, s), why);
-                Visit::Leave
-            }
-        }
-    })
 }
 
 fn finish<'a>(free: Vec<&'a For>, reduce: &'a For, roles: &'a Contraction) -> Result<Nest<'a>, &'static str> {

@@ -26,6 +26,7 @@ pub mod split;
 pub mod stage_read;
 pub mod stage_write;
 pub mod tensorize;
+pub mod tile;
 pub mod trim;
 pub mod unroll;
 pub mod unswitch;
@@ -69,6 +70,7 @@ pub enum Step {
     Fill { bufs: Vec<BufId>, by: Engine },
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
     StageWrite { bufs: Vec<BufId> },
+    Tile { at: LoopRef, m: u32, n: u32, k: u32 },
     Swizzle { buf: BufId, bytes: u32 },
     Pad { buf: BufId, elements: u32 },
 }
@@ -187,6 +189,11 @@ pub const ALL: &[Primitive] = &[
               each, or by D x A warps on the matrix unit; groups of four warps multiply what warps did.",
     },
     Primitive {
+        word: "tile",
+        form: "LOOP by M x N x K",
+        doc: "Runs the sum over a loop in blocks of M rows, N columns and K terms.",
+    },
+    Primitive {
         word: "trim",
         form: "LOOP, ..",
         doc: "Ends loops that fill a buffer where nothing of it is read any more.",
@@ -256,6 +263,7 @@ impl Step {
                 let by = [side.name()].into_iter().chain(words.iter().map(String::as_str));
                 Line { by: by.map(String::from).collect(), ..Line::new("stage_read", one(at), &[], &[]) }
             }
+            Step::Tile { at, m, n, k } => Line::new("tile", one(at), &[m, &"x", n, &"x", k], &[]),
             Step::Retype { buf, to } => Line::new("retype", buffer(buf), &[&to.name()], &[]).with("to"),
             Step::Fill { bufs, by } => {
                 Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&by.name()], &[])
@@ -359,6 +367,12 @@ impl Step {
                 };
                 Step::StageRead { at: scope.loop_of(line)?, side, how: How::read(&line.by[1..])? }
             }
+            "tile" => {
+                word(&["x"], 1)?;
+                word(&["x"], 3)?;
+                let [m, n, k] = [(0, "rows"), (2, "columns"), (4, "terms")].map(|(at, what)| line.number(at, what, 1));
+                Step::Tile { at: scope.loop_of(line)?, m: m?, n: n?, k: k? }
+            }
             "retype" => {
                 let [name] = &line.by[..] else { return Err("expected `to` and a type".into()) };
                 let all = || DType::ALL.into_iter().map(DType::name);
@@ -408,6 +422,7 @@ impl Step {
                 pipeline::apply(kernel, ctx, *at, *depth, *roles, *overlap)?;
             }
             Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
+            Step::Tile { at, m, n, k } => tile::apply(kernel, *at, [*m, *n, *k])?,
             Step::Retype { buf, to } => retype::apply(kernel, *buf, *to)?,
             Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
             Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,

@@ -73,8 +73,7 @@ pub fn parts(f: &For, uses: &BTreeMap<BufId, walk::BufUse>) -> BTreeMap<BufId, u
 
 /// Moves the declarations of a list into loops of the list behind them.
 fn move_in(list: &mut Vec<Stmt>, own: &Own, moved: &mut BTreeMap<BufId, usize>) {
-    let taken: BTreeSet<AxisId> =
-        list.iter().filter_map(|s| Some(axis_of(s)?)).filter(|a| own.contains_key(a)).collect();
+    let taken: BTreeSet<AxisId> = list.iter().filter_map(axis_of).filter(|a| own.contains_key(a)).collect();
     if taken.is_empty() {
         return;
     }

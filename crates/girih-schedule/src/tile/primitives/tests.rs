@@ -181,6 +181,10 @@ fn products_are_staged_and_given_to_units() {
         let made = steps(PRODUCT, &lines, &context(), &elements);
         assert!(made.contains("local acc_r: f32[") && !made.contains("local acc: "), "{made}");
     }
+    for tile in ["10 x 32 x 8", "20 x 64 x 12", "5 x 64 x 24", "1 x 1 x 1"] {
+        let made = steps(PRODUCT, &[&format!("tile @ by {tile}"), "stage_read @ by b panels 1"], &context(), &elements);
+        assert!(made.contains("reduce contraction") && made.contains("b_pack"), "{made}");
+    }
     let windows = PRODUCT.replace("B[q*64 + j]", "B[q//3*66 + j + q%3]");
     let made = steps(&windows, &["stage_read @ by b windows"], &context(), &[20 * 24, 8 * 66, 20 * 64, 24]);
     assert!(made.contains("stage b_pack: f32[8, 66]"), "{made}");
@@ -309,6 +313,10 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (PRODUCT, "stage_read q by a shared", &cpu, "has no threads that share memory"),
         (&both, "stage_read q by a rows", &cpu, "it depends on n"),
         (PRODUCT, "stage_read q by a shared f16", &gpu, "f16 may not have every number of it"),
+        (PRODUCT, "tile q by 3 x 64 x 8", &cpu, "blocks of 3 rows do not divide 20"),
+        (PRODUCT, "tile q by 20 x 64 x 24", &cpu, "one block has all of it"),
+        (PRODUCT, "tile q by 4 x 8", &cpu, "expected `by` and x"),
+        (PRODUCT, "tile i by 4 x 8 x 8", &cpu, "it is not the loop over the terms of a contraction"),
         (PRODUCT, "tensorize q as regsters 8 x 32 by 16", &cpu, "unknown unit `regsters`; did you mean `registers`?"),
         (PRODUCT, "tensorize q as registers 8 x 32", &cpu, "expected `registers ROWS x COLUMNS by LANES`"),
         (PRODUCT, "tensorize q as registers 8 x 0 by 16", &cpu, "a whole number from 1 on, found `0`"),

@@ -1,12 +1,10 @@
 //! `cache_blocks`
 
-use std::collections::BTreeMap;
-
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
-use crate::tile::contraction::{self, Nest, num_type};
-use crate::tile::edit::{self, loop_with, new_axis};
+use crate::tile::contraction::{Found, Nest, nests, num_type};
+use crate::tile::primitives::{Script, Step};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cache_blocks",
@@ -32,10 +30,24 @@ Refuses when everything fits, and when an extent has no divisor to cut by.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    contraction::rewrite(p, log, &mut |kernel, nest| Ok(vec![cut(kernel, ctx, nest)?]))
+    let mut script = Script::new(p, ctx, log);
+    for Found { over, site, .. } in nests(p) {
+        let found = nests(&script.kernel).into_iter().find(|found| found.over == over);
+        let chosen = found.map_or(Err("it is not a contraction any more"), |found| found.nest);
+        let step = chosen.map_err(String::from).and_then(|(at, nest)| {
+            let [m, n, k] = blocks(&script.kernel, ctx, &nest)?;
+            Ok(Step::Tile { at, m, n, k })
+        });
+        match step.and_then(|step| script.attempt(|script| script.step(step))) {
+            Ok(_) => script.log.applied(site),
+            Err(why) => script.log.skipped(site, why),
+        }
+    }
+    script.done()
 }
 
-fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {
+/// The rows, columns and terms of a block.
+fn blocks(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<[u32; 3], String> {
     let bytes = num_type(kernel, nest.roles.acc).map_or(8, |d| d.bytes());
     let kc = divisor(nest.k, ctx.knobs.kc.into());
     let room = ctx.target.cache(2) / 2 / (kc * bytes).max(1);
@@ -48,37 +60,8 @@ fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> 
     if kc.min(nc).min(mc) < 8 {
         return Err(format!("{}x{}x{} has no divisors to cut by", nest.m, nest.n, nest.k));
     }
-
-    let mut by = BTreeMap::new();
-    let mut around = Vec::new();
-    for (axis, extent, block, kind) in [
-        (nest.roles.k, nest.k, kc, LoopKind::Serial),
-        (nest.roles.n, nest.n, nc, LoopKind::Free),
-        (nest.roles.m, nest.m, mc, LoopKind::Free),
-    ] {
-        if block == extent {
-            continue;
-        }
-        let outer = new_axis(kernel, axis, "o");
-        by.insert(axis, Ix::Axis(outer) * Ix::Const(block as i64) + Ix::Axis(axis));
-        around.push((outer, (extent / block) as i64, kind));
-    }
-
-    let mut reduce = nest.reduce.clone();
-    reduce.hi = Ix::Const(kc as i64);
-    reduce.body = edit::place_axes(&nest.reduce.body, &by, &BTreeMap::new());
-    let mut out = Stmt::For(Box::new(reduce));
-    for f in nest.free.iter().rev().take(2) {
-        let block = if f.axis == nest.roles.m { mc } else { nc };
-        out = Stmt::For(Box::new(For { hi: Ix::Const(block as i64), body: vec![out], ..(*f).clone() }));
-    }
-    for (axis, count, kind) in around.into_iter().rev() {
-        out = loop_with(axis, Ix::Const(count), vec![out], |f| f.kind = kind);
-    }
-    for f in nest.free.iter().rev().skip(2) {
-        out = Stmt::For(Box::new(For { body: vec![out], ..(*f).clone() }));
-    }
-    Ok(out)
+    let number = |n: u64| u32::try_from(n).map_err(|_| "a block of it is too long".to_string());
+    Ok([number(mc)?, number(nc)?, number(kc)?])
 }
 
 /// True if the rows of the left operand are read in place, a row's length apart in memory.
