@@ -86,9 +86,11 @@ gpu-coverage: build .venv/ready
 		GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/python/test_examples.py -k "simulated or matrix_unit" || exit 1; \
 		GIRIH_DEVICE=sim GIRIH_TARGET=$$target .venv/bin/python -m pytest -q tests/torch || exit 1; done
 
-# Schedules of examples and models, or of SOURCES, printed and replayed on five targets: the Kernel IR is the same.
+# Schedules of examples and models, or of SOURCES, printed and replayed on five targets: the Kernel IR is the same. Changed at random
+# they are refused or give the same results.
 replay: build .venv/ready
 	.venv/bin/python tests/replay.py $(GIRIH) $(SOURCES)
+	.venv/bin/python tests/schedule_mutants.py $(GIRIH) --count 300
 
 # All of them and the examples under eight schedules of the threads each. It takes hours.
 gpu-schedules: build .venv/ready
@@ -120,10 +122,12 @@ gpu-coverage-part: build .venv/ready
 		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --every 16 \
 			--first $$first || exit 1; first=$$((first + 4)); done
 
-# Models and examples for GPUs, on the simulator: right values and no report, for every target.
+# Models and examples for GPUs, on the simulator: right values and no report, for every target. Schedules that people write: step by
+# step, and changed at random.
 simulated: build .venv/ready
 	.venv/bin/python tests/simulated.py $(GIRIH)
 	.venv/bin/python tests/steps.py $(GIRIH)
+	.venv/bin/python tests/schedule_mutants.py $(GIRIH) --count 80 --target cpu
 
 # What a machine with a GPU adds: kernels that its driver runs, beside the evaluator, NumPy and ONNX's expectations.
 gpu: build .venv/ready
