@@ -94,14 +94,16 @@ def examine_transforms(seed, size, where):
             return [(group[0], f"raises {type(e).__name__}: {e}")]
 
     reports, theirs = [], 0
-    culprits = [s for s in stacks if differs([s], "girih")] if differs(stacks, "girih") else []
-    for stack in culprits:
+    culprits = [(s, found) for s in stacks if (found := differs([s], "girih"))] if differs(stacks, "girih") else []
+    for stack, found in culprits:
         if differs([stack], "aot_eager"):
             theirs += 1
             continue
-        while smaller := next((s for s in stack.smaller() if s.transforms and differs([s], "girih")), None):
-            stack = smaller
-        reports.append(f"# {where}: {differs([stack], 'girih')[0][1]}\n{stack.text()}")
+        # The last difference is reported, also where it does not come again.
+        shrunk = lambda stack: ((s, found) for s in stack.smaller() if s.transforms and (found := differs([s], "girih")))
+        while smaller := next(shrunk(stack), None):
+            stack, found = smaller
+        reports.append(f"# {where}: {found[0][1]}\n{stack.text()}")
     return {"reports": reports, "theirs": theirs, "left": {}, "raised": 0, "mode": "transforms"}
 
 
