@@ -197,7 +197,7 @@ class _Redirect:
 
             return in_mode
 
-        # These are called inside of calls, in which there is no mode: the program's own backward passes, and its operators.
+        # PyTorch calls these while no mode is active: the program's own backward passes and its operators.
         torch.autograd._engine_run_backward = inside(torch.autograd._engine_run_backward)
         _operators.adopt(torch, inside, lambda value: any(map(self.marked, self.tensors((value,)))))
         self._gradients()

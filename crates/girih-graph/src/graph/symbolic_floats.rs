@@ -142,7 +142,7 @@ pub fn exact(all: &[Quotient], elem: Elem, facts: &Facts) -> Option<Vec<Cond>> {
     Some(guards)
 }
 
-/// The same for floats that become integers next, by dropping the digits after the point.
+/// The same for floats that are converted to integers next: the conversion drops the fraction.
 pub fn exact_integers(all: &[Quotient], elem: Elem, facts: &Facts) -> Option<Vec<Cond>> {
     let all: Vec<Quotient> = all.iter().map(|q| q.within(|most| most.floor.min(most.ceil))).collect::<Option<_>>()?;
     exact(&all, elem, facts)

@@ -117,6 +117,15 @@ pub fn sums(kernel: &Kernel) -> Vec<(LoopRef, LoopRef, Nest<'_>)> {
     nests(kernel).into_iter().filter_map(|found| found.nest.ok().map(|(at, nest)| (at, found.over, nest))).collect()
 }
 
+/// The nest that a loop is the outermost of, with the loop over its terms.
+///
+/// # Errors
+/// The loop is not one of a contraction, or why the nest has another form.
+pub fn nest_over(kernel: &Kernel, over: LoopRef) -> Result<(LoopRef, Nest<'_>), &'static str> {
+    let found = nests(kernel).into_iter().find(|found| found.over == over);
+    found.ok_or("it is not a contraction any more")?.nest
+}
+
 /// The nest of the sum over a loop, and the outermost of its loops.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
-use crate::tile::contraction::{Found, Nest, nests, num_type};
+use crate::tile::contraction::{Found, Nest, nest_over, nests, num_type};
 use crate::tile::primitives::{Script, Step};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -32,9 +32,7 @@ Refuses when everything fits, and when an extent has no divisor to cut by.
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut script = Script::new(p, ctx, log);
     for Found { over, site, .. } in nests(p) {
-        let found = nests(&script.kernel).into_iter().find(|found| found.over == over);
-        let chosen = found.map_or(Err("it is not a contraction any more"), |found| found.nest);
-        let step = chosen.map_err(String::from).and_then(|(at, nest)| {
+        let step = nest_over(&script.kernel, over).map_err(String::from).and_then(|(at, nest)| {
             let [m, n, k] = blocks(&script.kernel, ctx, &nest)?;
             Ok(Step::Tile { at, m, n, k })
         });

@@ -4,7 +4,7 @@ use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::accumulator::{self, accumulators};
-use crate::tile::contraction::{nests, num_type, power_in};
+use crate::tile::contraction::{nest_over, nests, num_type, power_in};
 use crate::tile::cost::{each_thread, most_each};
 use crate::tile::primitives::tensorize::{Unit, threads, tiles};
 use crate::tile::primitives::{LoopRef, Script, Step, stage_write};
@@ -113,7 +113,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         return None;
     }
     for acc in on_unit {
-        script.log.applied(format!("{acc}, whole tiles of which the processor's matrix unit multiplies"));
+        script.log.applied(format!("{acc}: the processor's matrix unit multiplies its whole tiles"));
     }
     let bufs = stage_write::join(&mut script.kernel.clone());
     let names: Vec<String> = bufs.iter().map(|acc| script.kernel.bufs[*acc].name.clone()).collect();
@@ -125,8 +125,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 /// The register tile of the nest that a loop is the outermost of, and its accumulator.
 fn choose(kernel: &Kernel, ctx: &Context, over: LoopRef) -> Result<(BufId, Step), String> {
-    let found = nests(kernel).into_iter().find(|found| found.over == over).ok_or("it is not a contraction any more")?;
-    let (at, nest) = found.nest?;
+    let (at, nest) = nest_over(kernel, over)?;
     if !ctx.knobs.register_tile {
         return Err("knob off".to_string());
     }

@@ -32,7 +32,7 @@ for i in 0..4: free                                local v: f32[1, 65536]
 Otherwise each row is one thread's. `cooperative_reduce`, `cooperative_scan` and `spread_threads` then give the loops of a row to the
 threads.
 
-Refuses models' kernels, whose rows are blocks, products, and rows so many or so short that one thread for each takes less time.
+Refuses models' kernels (their rows are blocks), products, and rows for which one thread each takes less time: many or short ones.
 ",
     run,
 };

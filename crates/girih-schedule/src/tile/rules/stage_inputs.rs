@@ -115,17 +115,20 @@ fn stage(script: &mut Script, at: LoopRef, site: &str, choice: Choice) {
     }
     for (side, forms) in choice.sides {
         let site = format!("{site}, operand {}", side.name());
-        let mut tried = forms.map(|forms| {
-            let mut each = forms.into_iter().map(|how| (how, Step::StageRead { at, side, how }));
-            each.try_fold(String::new(), |_, (how, step)| match script.attempt(|script| script.step(step)) {
-                Ok(_) => Err(how),
-                Err(why) => Ok(why),
-            })
+        let tried = forms.and_then(|forms| {
+            let mut refused = String::new();
+            for how in forms {
+                match script.attempt(|script| script.step(Step::StageRead { at, side, how })) {
+                    Ok(_) => return Ok(how),
+                    Err(why) => refused = why,
+                }
+            }
+            Err(refused)
         });
         match tried {
-            Ok(Err(How::Shared(Some(held)))) => script.log.applied(format!("{site}, held as {}", held.name())),
-            Ok(Err(_)) => script.log.applied(site),
-            Ok(Ok(ref mut why)) | Err(ref mut why) => script.log.skipped(site, std::mem::take(why)),
+            Ok(How::Shared(Some(held))) => script.log.applied(format!("{site}, held as {}", held.name())),
+            Ok(_) => script.log.applied(site),
+            Err(why) => script.log.skipped(site, why),
         }
     }
 }
