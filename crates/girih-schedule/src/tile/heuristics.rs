@@ -339,6 +339,12 @@ heuristics! {
         MOST_STATEMENTS: usize = 8192,
         /// Positions of windows whose lanes are filled one by one, at most.
         MOST_GATHERED: u64 = 16,
+        /// Elements of a row for which weights are copied that lie apart, at least: each copy costs about two of its uses.
+        LEAST_USES: u64 = 8,
+        /// Windows that are computed together where channels lie side by side: they share what they load of the weights.
+        JAMMED: i64 = 4,
+        /// Statements of such windows together, at most: 196 positions (4 of 7 x 7) are no faster than 49, as they are printed in parts.
+        LONGEST_BODY: usize = 512,
     }
     unswitch {
         /// Conditions that a loop does not change and that fail separately, at most.
