@@ -652,7 +652,7 @@ class _Torch:
         self.exported = exported
         self.compiled = exported._compiled
         described = {p[0]: p for p in self.compiled.model.inputs()}
-        self.ports = [described[name] for _, _, name in self.compiled.arguments]
+        self.ports = [described[name] for _, _, name, _ in self.compiled.arguments]
 
     def inputs(self):
         return self.ports

@@ -100,6 +100,15 @@ def test_a_tensor_that_lies_otherwise_is_copied():
     assert torch.allclose(f(short), short.sin().sum(1), atol=1e-6)
 
 
+def test_misaligned_tensors_are_copied():
+    raw = torch.zeros(4 * 30 + 1, dtype=torch.uint8)
+    odd = torch.frombuffer(memoryview(raw.numpy())[1:], dtype=torch.float32).view(5, 6)
+    odd.copy_(torch.randn(5, 6))
+    for view in (odd.t(), odd[:, ::2], odd[:1].expand(4, 6)):
+        torch._dynamo.reset()
+        same(compiled(torch.exp)(view), view.exp())
+
+
 def test_changing_extents():
     f = compiled(lambda x, y: torch.softmax(x, 0) + y, dynamic=True)
     for n, m in ((4, 6), (5, 3), (9, 7)):
@@ -121,6 +130,23 @@ def test_images_with_channels_last(groups):
         net[0].weight.data.mul_(2)
         net[4].weight.data.add_(1)
         same(f(x), net(x))
+
+
+def test_layouts_meet():
+    """Channels-last images go through convolutions and poolings of every kind, and come out in either layout."""
+    x = torch.randn(1, 8, 18, 15).to(memory_format=torch.channels_last)
+    w, by_channel = torch.randn(16, 8, 3, 3), torch.randn(8, 1, 3, 3)
+    functions = (
+        lambda x: F.max_pool2d(F.conv2d(x, w, stride=2), 3, 2, 1),
+        lambda x: F.conv2d(x, by_channel, groups=8).contiguous(),
+        lambda x: F.layer_norm(F.conv2d(x, by_channel, groups=8).permute(0, 2, 3, 1), (8,)),
+        lambda x: F.conv2d(x.contiguous(), w).to(memory_format=torch.channels_last),
+        lambda x: F.avg_pool2d(x.contiguous(), 2).permute(0, 2, 3, 1).contiguous(),
+    )
+    for f in functions:
+        torch._dynamo.reset()
+        got, wanted = compiled(f)(x), f(x)
+        assert got.stride() == wanted.stride() and torch.allclose(got, wanted, atol=1e-4)
 
 
 def test_gradients_of_transposed_weights():

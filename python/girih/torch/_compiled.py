@@ -314,14 +314,16 @@ class Compiled:
             raise Misfit(f"`{name}` is {found}, but was {dtype} on {device}, {torch.strided} when the graph was captured")
         if tensor.is_neg():
             tensor = tensor.resolve_neg()
-        if memory is None:
-            if not tensor.is_contiguous() or tensor.data_ptr() % dtype.itemsize:
-                tensor = tensor.clone(memory_format=torch.contiguous_format)
-        elif not memory.holds(tensor) or tensor.data_ptr() % dtype.itemsize:
+        if memory is None and not tensor.is_contiguous():
+            tensor = tensor.contiguous()
+        if memory is not None and not memory.holds(tensor):
             tensor = memory.copied(tensor)
             if tensor is None:
                 raise Misfit(f"`{name}` repeated its elements along an axis when the graph was captured, and does so no more")
         address = tensor.data_ptr()
+        if address % dtype.itemsize:
+            tensor = tensor.clone() if memory is None else memory.copied(tensor)
+            address = tensor.data_ptr()
         # Tensors without memory of their own: wrappers, those that are known to be zero, those whose storage was freed.
         if address == 0 and tensor.numel():
             raise Misfit(f"`{name}` is a {type(tensor).__name__} without memory")

@@ -398,8 +398,8 @@ class Writer:
         self.document.inputs.append((node, node.name))
         self.names[node] = node.name
         memory = _memory.memory_of(value) if self.as_they_lie else None
-        # Copies of parameters are written again, which a tensor that repeats its elements cannot be.
-        if memory is None or role == "parameter" and 0 in (memory.strides or ()):
+        # Kernels want filters row-major. Copies of parameters are written again, which a tensor that repeats its elements cannot be.
+        if memory is None or is_filter(node) or role == "parameter" and 0 in (memory.strides or ()):
             self.document.root["inputs"].append({**typed, "role": role})
             return
         self.document.memories[node], self.document.shapes[node] = memory, typed["shape"]
@@ -698,6 +698,11 @@ def is_strided_later(node) -> bool:
                 seen.add(user)
                 todo.append(user)
     return False
+
+
+def is_filter(node) -> bool:
+    """True if a node is the weight of a convolution."""
+    return any("conv" in getattr(u.target, "_opname", "") and len(u.args) > 1 and u.args[1] is node for u in node.users)
 
 
 def gives_row_major(node) -> bool:

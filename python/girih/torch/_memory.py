@@ -64,7 +64,8 @@ class Memory:
     def copied(self, tensor) -> torch.Tensor | None:
         """A copy that lies so; None where an axis would repeat elements that differ."""
         if self.order is not None:
-            return tensor.permute(self.order).contiguous().permute(inverse(self.order))
+            rows = tensor.permute(self.order)
+            return (rows.clone() if rows.is_contiguous() else rows.contiguous()).permute(inverse(self.order))
         repeated = [step == 0 for step in self.strides]
         if any(r and n > 1 and step != 0 for r, n, step in zip(repeated, tensor.shape, tensor.stride())):
             return None
