@@ -208,9 +208,9 @@ class Model:
             module, inputs, kwargs, dynamic_shapes: as of `girih.torch.export`.
             options: as of `from_onnx`.
         """
-        import girih.torch
+        from girih.torch import _export
 
-        exported = girih.torch.export(module, inputs, kwargs, dynamic_shapes=dynamic_shapes, **known(options))
+        exported = _export.captured(module, inputs, kwargs, dynamic_shapes, None, known(options), as_they_lie=False)
         return cls(_Torch(exported), exported.name)
 
     @classmethod

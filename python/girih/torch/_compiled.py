@@ -230,7 +230,7 @@ class Compiled:
         if self.fixed is None or not self.only_outputs or asked:
             return None
         memories = [memory for *_, memory in self.arguments]
-        if any(memory is not None and memory.order is None for memory in memories):
+        if any(m is not None and (m.order is None or m.strides is None) for m in memories):
             return None
         shapes = [tuple(self.wanted[p][1]) for p, *_ in self.arguments]
         self._extents = [s if m is None else tuple(s[axis] for axis in m.order) for s, m in zip(shapes, memories)]

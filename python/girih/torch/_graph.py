@@ -398,8 +398,10 @@ class Writer:
         self.document.inputs.append((node, node.name))
         self.names[node] = node.name
         memory = _memory.memory_of(value) if self.as_they_lie else None
-        # Kernels want filters row-major. Copies of parameters are written again, which a tensor that repeats its elements cannot be.
-        if memory is None or is_filter(node) or role == "parameter" and 0 in (memory.strides or ()):
+        # Filters that are given with each call are read row-major. Copies of parameters are written again, which a tensor that repeats
+        # its elements cannot be.
+        repeats = role == "parameter" and memory is not None and 0 in (memory.strides or ())
+        if memory is None or repeats or role == "argument" and is_filter(node):
             self.document.root["inputs"].append({**typed, "role": role})
             return
         self.document.memories[node], self.document.shapes[node] = memory, typed["shape"]

@@ -2,8 +2,8 @@
 //! an image with channels first row by row, and of one with channels last element by element.
 //!
 //! In: Tensor IR. Out: the same graph, where windows are read from a map that has the channels before the rows of the image; fusion
-//! gives that map an array. Convolutions of one pixel read the image as it lies, and so do those by channel whose result is an output
-//! with its channels last.
+//! gives that map an array. Filters that are parameters are turned likewise, once. Convolutions of one pixel read the image as it lies,
+//! and so do those by channel whose result is an output with its channels last.
 //!
 //! ```text
 //! w [1, 8, 14, 14, 4, 3, 3] = map x[0, i2 + i5, i3 + i6, i4]             x: [1, 16, 16, 4]
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use super::build::Builder;
 use super::copy::Copying;
-use super::ir::{Arg, Graph, MapSource, Node, Op, ReduceOp, ValueId, axis};
+use super::ir::{Arg, Graph, MapSource, Node, Op, ReduceOp, Role, ValueId, axis};
 use crate::base::rule::Log;
 use crate::index::Ix;
 
@@ -63,7 +63,7 @@ pub fn turned(graph: &Graph, log: &mut Log) -> Option<Graph> {
     Some(copy.finish())
 }
 
-/// The maps that are windows of images with their channels last, and the image's first axis along which windows overlap.
+/// The maps of windows of images with their channels last, and those of filters with them, with the axis before which channels go.
 fn windows(graph: &Graph) -> BTreeMap<ValueId, usize> {
     let mut found = BTreeMap::new();
     let mut users: BTreeMap<ValueId, Vec<&Node>> = BTreeMap::new();
@@ -77,28 +77,46 @@ fn windows(graph: &Graph) -> BTreeMap<ValueId, usize> {
         let operands: Vec<ValueId> = node.values().collect();
         let [x, y] = operands[..] else { continue };
         for (own, other) in [(x, y), (y, x)] {
-            let Some((before, channel)) = graph.def(own).and_then(|(map, _)| windowed(map)) else { continue };
-            let pays = if axes.contains(&(channel as u32)) {
-                filters(graph, own, other, axes).is_none_or(|n| n >= ENOUGH_FILTERS)
-            } else {
-                !ends_last(graph, &users, result, channel)
-            };
-            if pays {
+            let Some(image) = graph.def(own).and_then(|(map, _)| image(map)) else { continue };
+            let Some(before) = image.iter().position(overlaps) else { continue };
+            if let Some((Ix::Axis(channel), _)) = image.split_last() {
+                let pays = if axes.contains(&channel.0) {
+                    filters(graph, own, other, axes).is_none_or(|n| n >= ENOUGH_FILTERS)
+                } else {
+                    !ends_last(graph, &users, result, channel.0 as usize)
+                };
+                if !pays {
+                    continue;
+                }
                 found.insert(own, before);
             }
+            let is_channel = |c: &&Ix| matches!(c, Ix::Axis(a) if axes.contains(&a.0));
+            let turned = image.iter().find(is_channel).zip(graph.def(other));
+            found.extend(turned.and_then(|(channel, (map, _))| Some((other, filter(graph, map, channel, axes)?))));
         }
     }
     found
 }
 
-/// For a map that reads windows: the first axis of its source along which windows overlap, and its own axis that the source has last.
-fn windowed(map: &Node) -> Option<(usize, usize)> {
+/// The coordinates of the one tensor that a map reads.
+fn image(map: &Node) -> Option<&[Ix]> {
     let Op::IndexMap(sources) = &map.op else { return None };
     let mut of_image = sources.iter().filter(|s| !s.coords.is_empty());
     let (Some(MapSource { coords, .. }), None) = (of_image.next(), of_image.next()) else { return None };
-    let (Ix::Axis(channel), others) = coords.split_last()? else { return None };
-    let overlaps = |c: &Ix| c.axes().len() > 1;
-    Some((others.iter().position(overlaps)?, channel.0 as usize))
+    Some(coords)
+}
+
+fn overlaps(coordinate: &Ix) -> bool {
+    coordinate.axes().len() > 1
+}
+
+/// For a map of filters, parameters whose last axis is the channels: the first axis before it that is summed over too.
+fn filter(graph: &Graph, map: &Node, channel: &Ix, summed: &[u32]) -> Option<usize> {
+    let (coords, source) = (image(map)?, map.values().next()?);
+    let is_parameter = graph.inputs.iter().any(|i| i.value == source && i.role == Role::Parameter);
+    let is_summed = |c: &Ix| matches!(c, Ix::Axis(a) if summed.contains(&a.0));
+    let (last, others) = coords.split_last()?;
+    others.iter().position(is_summed).filter(|_| is_parameter && last == channel)
 }
 
 /// True if a value becomes an output, element by element, in which one of its axes is the last.
@@ -161,6 +179,7 @@ mod tests {
     fn channels_are_moved_before_the_rows_of_an_image() {
         let text = made("i4", 8).unwrap();
         assert!(text.contains("x_turned: f32[1, 4, 16, 16] = map x[0, i2, i3, i1]"), "{text}");
+        assert!(text.contains("f_turned: f32[8, 4, 3, 3] = map f[i0, i2, i3, i1]"), "{text}");
         assert!(text.contains("w: f32[1, 8, 14, 14, 4, 3, 3] = map x_turned[0, i4, i2 + i5, i3 + i6] where"), "{text}");
     }
 
@@ -168,6 +187,10 @@ mod tests {
     fn few_filters_stay() {
         assert_eq!(made("i4", 4), None);
         assert_eq!(made("0", 8), None);
+        // Of the other layout, nothing is turned.
+        let text = by_channel("o: f32[4, 14, 16] = map e[i0, i1, i2, 0]").replace("[16, 16, 4]", "[4, 16, 16]");
+        let text = text.replace("map x[i1 + i3, i2, i0]", "map x[i0, i1 + i3, i2]");
+        assert!(turned(&check(&text, &no_data).unwrap().0, &mut Log::default()).is_none());
     }
 
     /// A convolution by channel.

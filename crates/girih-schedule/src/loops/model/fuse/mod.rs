@@ -344,6 +344,9 @@ impl<'a> Fusion<'a> {
         if is_turned(node) && demands.iter().any(|d| d.folded && d.coords.iter().any(|c| c.axes().len() > 1)) {
             return Err("windows of a convolution would read its source across".into());
         }
+        if is_turned(node) && self.load[v.0 as usize] && self.is_filter(node, &demands) {
+            return Err("filters are turned once, when the model is loaded".into());
+        }
         let roots: BTreeSet<usize> = demands.iter().map(|d| d.root).collect();
         let few = demands.len() <= MOST_DEMANDS || node.values().count() <= 1;
         let free = matches!(node.op, Op::Index(_)) || node.values().next().is_none();
@@ -494,6 +497,13 @@ impl<'a> Fusion<'a> {
             _ => false,
         };
         one(&p.m) || one(&p.n) || tiny
+    }
+
+    /// Returns true if a map is of a parameter, and all needs are of products.
+    fn is_filter(&self, node: &Node, demands: &[Demand]) -> bool {
+        let parameter = node.values().all(|x| self.graph.inputs.iter().any(|i| i.value == x));
+        let of_windows = |d: &Demand| d.operand && d.coords.iter().filter(|c| !c.axes().is_empty()).count() > 2;
+        parameter && demands.iter().all(of_windows)
     }
 
     /// Returns true if a reduction is over windows along lines of memory, and the kernel's result runs along another axis.
