@@ -208,9 +208,9 @@ class Model:
             module, inputs, kwargs, dynamic_shapes: as of `girih.torch.export`.
             options: as of `from_onnx`.
         """
-        import girih.torch
+        from girih.torch import _export
 
-        exported = girih.torch.export(module, inputs, kwargs, dynamic_shapes=dynamic_shapes, **known(options))
+        exported = _export.captured(module, inputs, kwargs, dynamic_shapes, None, known(options), as_they_lie=False)
         return cls(_Torch(exported), exported.name)
 
     @classmethod
@@ -652,7 +652,7 @@ class _Torch:
         self.exported = exported
         self.compiled = exported._compiled
         described = {p[0]: p for p in self.compiled.model.inputs()}
-        self.ports = [described[name] for _, _, name in self.compiled.arguments]
+        self.ports = [described[name] for _, _, name, _ in self.compiled.arguments]
 
     def inputs(self):
         return self.ports

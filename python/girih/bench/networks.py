@@ -43,6 +43,28 @@ def resnet18():
     return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
 
 
+class ConvNeXt(nn.Module):
+    """A block of ConvNeXt (Liu et al., 2022)."""
+
+    def __init__(self, c):
+        super().__init__()
+        self.depthwise, self.norm = nn.Conv2d(c, c, 7, padding=3, groups=c), nn.LayerNorm(c)
+        self.wide, self.narrow = nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+        self.scale = nn.Parameter(torch.ones(c))
+
+    def forward(self, x):
+        y = self.norm(self.depthwise(x).permute(0, 2, 3, 1))
+        y = self.scale * self.narrow(nn.functional.gelu(self.wide(y)))
+        return x + y.permute(0, 3, 1, 2)
+
+
+def norm_of_channels(x):
+    """A layer norm over the channels of images that have them first."""
+    mean = x.mean(1, keepdim=True)
+    variance = (x - mean).pow(2).mean(1, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + 1e-6)
+
+
 class Squeeze(nn.Module):
     """Channels scaled by a function of their means (squeeze and excitation)."""
 

@@ -183,6 +183,56 @@ def conv():
     yield Row("resize bilinear 28 to 56, 64", of(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (1, 64, 28, 28)), 1.0)
 
 
+def layouts():
+    """Tensors that are not row-major, and reductions down columns."""
+    last = lambda *s: lambda: torch.randn(*s).to(memory_format=torch.channels_last)  # noqa: E731
+    turned = lambda *s: lambda: torch.randn(*s).t()  # noqa: E731
+
+    def images(module, *shape):
+        def make():
+            torch.manual_seed(0)
+            return module().eval().to(memory_format=torch.channels_last), (last(*shape)(),)
+
+        return make
+
+    depthwise = lambda size, c=96: lambda: nn.Conv2d(c, c, size, padding=size // 2, groups=c)  # noqa: E731
+    numpy_too = {"onnxruntime": "its inputs are row-major"}
+
+    def row(name, make, goal=1.0, **options):
+        return Row(name, make, goal, without=numpy_too, **options)
+
+    yield row("sum of columns of x.t(), 1024x4096", of(lambda x: x.sum(0), turned(4096, 1024)), arrays=lambda np, x: x.sum(0))
+    yield row("sum of rows of x.t(), 1024x4096", of(lambda x: x.sum(1), turned(4096, 1024)), arrays=lambda np, x: x.sum(1))
+    yield row("gelu of x.t(), 1024x4096", of(F.gelu, turned(4096, 1024)))
+    yield row("softmax of x.t(), 1024x4096", of(lambda x: x.softmax(-1), turned(4096, 1024)))
+    yield row("8x4096 by w.t(), 4096x4096", of(torch.matmul, (8, 4096), turned(4096, 4096)), arrays=lambda np, a, b: a @ b)
+    yield row("512x1024 by w.t(), 1024x1024", of(torch.matmul, (512, 1024), turned(1024, 1024)), 1.0, flops=2.0 * 512 * 1024**2,
+              arrays=lambda np, a, b: a @ b)  # fmt: skip
+    every_other = lambda: torch.randn(1024, 4096)[:, ::2]  # noqa: E731
+    yield row("exp of every other column, 1024x2048", of(torch.exp, every_other), arrays=lambda np, x: np.exp(x))
+    yield row("sum of rows of a slice, 1024x2048", of(lambda x: x.sum(1), lambda: torch.randn(1024, 4096)[:, 5:2053]),
+              arrays=lambda np, x: x.sum(1))  # fmt: skip
+    yield row("softmax down columns 1024x2048", of(lambda x: x.softmax(0), (1024, 2048)))
+    yield row("log_softmax down columns 1024x2048", of(lambda x: x.log_softmax(0), (1024, 2048)))
+    yield row("normalize down columns 1024x2048", of(lambda x: F.normalize(x, dim=0), (1024, 2048)))
+    yield row("layer norm over channels 2x96x56x56", of(networks.norm_of_channels, (2, 96, 56, 56)))
+    yield row("softmax 1023x1025", of(lambda x: x.softmax(-1), (1023, 1025)))
+    yield row("softmax down columns 1023x1025", of(lambda x: x.softmax(0), (1023, 1025)))
+    yield row("channels last: scale and relu 96, 56x56", images(lambda: nn.Sequential(nn.BatchNorm2d(96), nn.ReLU()), 1, 96, 56, 56))
+    yield row("channels last: 3x3 64 to 64, 56x56", images(lambda: nn.Conv2d(64, 64, 3, padding=1), 1, 64, 56, 56), 1.0,
+              flops=2.0 * 64 * 56 * 56 * 64 * 9)  # fmt: skip
+    yield row("channels last: 1x1 64 to 128, 56x56", images(lambda: nn.Conv2d(64, 128, 1), 1, 64, 56, 56), 1.0,
+              flops=2.0 * 64 * 56 * 56 * 128)  # fmt: skip
+    for size in (3, 7):
+        yield row(f"channels last: depthwise {size}x{size} 96, 56x56", images(depthwise(size), 1, 96, 56, 56))
+    yield row("channels last: max-pool 3x3 stride 2 64, 112x112", images(lambda: nn.MaxPool2d(3, 2, 1), 1, 64, 112, 112))
+    yield row("channels last: average-pool 2x2 64, 112x112", images(lambda: nn.AvgPool2d(2), 1, 64, 112, 112))
+    yield row("channels last: mean of 56x56, 96", of(lambda x: x.mean((2, 3)), last(1, 96, 56, 56)))
+    yield row("channels last: block of ResNet 64, 56x56", images(lambda: networks.Residual(64, 64, 1), 1, 64, 56, 56))
+    yield row("channels last: block of ResNet 256, 14x14", images(lambda: networks.Residual(256, 256, 1), 1, 256, 14, 14))
+    yield row("channels last: block of ConvNeXt 96, 56x56", images(lambda: networks.ConvNeXt(96), 1, 96, 56, 56))
+
+
 def recurrent():
     yield Row("LSTM 32 steps, 8x128 to 128", layer(lambda: networks.First(nn.LSTM(128, 128)), 32, 8, 128), 1.0)
     yield Row("GRU 32 steps, 8x128 to 128", layer(lambda: networks.First(nn.GRU(128, 128)), 32, 8, 128), 1.0)
@@ -237,7 +287,7 @@ def jit():
 
 SUITES = {
     f.__name__: f
-    for f in (elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch, jit)
+    for f in (elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch, jit, layouts)
 }
 #: Suites whose rows a module of their own has.
 MODULES = {"decoder": "girih.bench.decoder", "gpu": "girih.bench.gpu", "triton": "girih.bench.triton_cpu"}

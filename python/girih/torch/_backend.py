@@ -229,7 +229,7 @@ class OrPyTorch:
 def compiled(module, parameters, options, record):
     """As `build`, but raises the error if the compilation fails."""
     # A backward graph cannot add guards any more.
-    document, refused = _partition.refusals(module, parameters, fix=record.kind != "backward")
+    document, refused = _partition.refusals(module, parameters, fix=record.kind != "backward", as_they_lie=True)
     # An input that is used only because results are views of it may be of any kind.
     if all(n.op == "placeholder" for n in refused):
         try:

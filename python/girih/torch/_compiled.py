@@ -25,7 +25,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from girih import _library
 from girih.frontend.errors import GirihError
 
-from . import _extents, _graph, _layouts, _scalars
+from . import _extents, _graph, _layouts, _memory, _scalars
 
 __all__ = ["Compiled", "Misfit"]
 
@@ -88,14 +88,15 @@ class Compiled:
     def _plan_inputs(self, module, document):
         typed = {t["name"]: t for t in document.root["inputs"]}
         #: For the tensors given at every run, and for the parameters: position among the placeholders, element type,
-        #: name.
+        #: name, and how they lie in memory where they are not row-major.
         self.arguments, self.parameters = [], []
-        for position, (_node, name) in enumerate(document.inputs):
+        for position, (node, name) in enumerate(document.inputs):
             if name is not None:
                 kept = self.parameters if typed[name]["role"] == "parameter" else self.arguments
-                kept.append((position, OF_NAMES[typed[name]["dtype"]], name))
+                kept.append((position, OF_NAMES[typed[name]["dtype"]], name, document.memories.get(node)))
+        shapes = {node.name: shape for node, shape in document.shapes.items()}
         #: The shapes of the arguments, by position.
-        self.wanted = {p: (name, typed[name]["shape"]) for p, _, name in self.arguments}
+        self.wanted = {p: (name, shapes.get(name, typed[name]["shape"])) for p, _, name, _ in self.arguments}
         self.at_origin = [p for p, (node, _name) in enumerate(document.inputs) if node in document.at_origin]
         self.constants = []
         for name, target in document.constants.items():
@@ -117,10 +118,16 @@ class Compiled:
         strides = [unusual_strides(base, document.scalars) for base in document.bases]
         rows = [s is not None and _graph.is_row_major(base.meta["val"]) for s, base in zip(strides, document.bases)]
         self.dtypes = [OF_NAMES[t["dtype"]] for t in typed]
-        #: Outputs that are row-major but for the strides of axes of one element: they are written where they are given.
-        self.placed = [at for at, row_major in enumerate(rows) if row_major]
+        #: Outputs whose axes are computed in the order in which they lie in memory, and the order that results have.
+        self.turned = {}
+        for at, base in enumerate(document.bases):
+            if (order := document.orders.get(base)) is not None:
+                self.turned[at] = _memory.inverse(order)
+                strides[at] = tuple(strides[at][axis] for axis in order)
+        #: Outputs that are written where they are given: row-major but for the strides of axes of one element.
+        self.placed = [at for at, row_major in enumerate(rows) if row_major or at in self.turned]
         #: Outputs that lie otherwise: they are copied.
-        self.strided = [at for at, s in enumerate(strides) if s is not None and not rows[at]]
+        self.strided = [at for at, s in enumerate(strides) if s is not None and at not in self.placed]
         return tuple(tuple(t["shape"]) for t in typed), tuple(s or () for s in strides)
 
     def _plan_results(self, document):
@@ -195,15 +202,17 @@ class Compiled:
         if self.parameters or self.constants:
             self._bind(args)
         entered, addresses, extents = [], [], []
-        for position, dtype, name in self.arguments:
-            self._enter(args[position], dtype, name, entered, addresses, extents)
+        for position, dtype, name, memory in self.arguments:
+            self._enter(args[position], dtype, name, entered, addresses, extents, memory)
         for number in numbers:
             number = torch.tensor(number, dtype=torch.float64, device="cpu")
-            self._enter(number, torch.float64, "a number", entered, addresses, extents, _graph.CPU)
+            self._enter(number, torch.float64, "a number", entered, addresses, extents, device=_graph.CPU)
         outputs = [self._empty(s, d) for s, d in zip(shapes, self.dtypes)]
         for i in self.placed:
             outputs[i] = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
         self._run(addresses, extents, symbols, outputs)
+        for i, order in self.turned.items():
+            outputs[i] = outputs[i].permute(order)
         for i in self.strided:
             strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
             outputs[i] = strided.copy_(outputs[i])
@@ -220,14 +229,18 @@ class Compiled:
         asked = self.strided or self.limits or self.at_origin or self.fixed and self.fixed[4]
         if self.fixed is None or not self.only_outputs or asked:
             return None
-        self._extents = [tuple(self.wanted[p][1]) for p, _, _ in self.arguments]
+        memories = [memory for *_, memory in self.arguments]
+        if any(m is not None and (m.order is None or m.strides is None) for m in memories):
+            return None
+        shapes = [tuple(self.wanted[p][1]) for p, *_ in self.arguments]
+        self._extents = [s if m is None else tuple(s[axis] for axis in m.order) for s, m in zip(shapes, memories)]
         self._makers = [self._maker(s, d) for s, d in zip(self.fixed[1], self.dtypes)]
         for i in self.placed:
             shape, strides = self.fixed[1][i], self.fixed[2][i]
             self._makers[i] = functools.partial(
                 torch.empty_strided, shape, strides, dtype=self.dtypes[i], device=self.device
             )
-        return [(p, dtype, shape) for (p, dtype, _), shape in zip(self.arguments, self._extents)]
+        return [(p, dtype, shape, m and m.strides) for (p, dtype, _, m), shape in zip(self.arguments, shapes)]
 
     def quick(self, args):
         """The results of a call, as a list, if every argument is as it was when the graph was captured; else None.
@@ -238,7 +251,7 @@ class Compiled:
         if self._expected is None:
             return None
         addresses = []
-        for position, dtype, shape in self._expected:
+        for position, dtype, shape, strides in self._expected:
             tensor = args[position]
             if (
                 type(tensor) not in PLAIN
@@ -246,7 +259,7 @@ class Compiled:
                 or tensor.shape != shape
                 or tensor.layout is not torch.strided
                 or tensor.device != self.device
-                or not tensor.is_contiguous()
+                or not (tensor.is_contiguous() if strides is None else tensor.stride() == strides)
                 or tensor.is_neg()
             ):
                 return None
@@ -258,6 +271,8 @@ class Compiled:
             self._bind(args)
         outputs = [make() for make in self._makers]
         self._run(addresses, self._extents, self.fixed[0], outputs)
+        for i, order in self.turned.items():
+            outputs[i] = outputs[i].permute(order)
         return outputs
 
     def _maker(self, shape, dtype):
@@ -287,8 +302,8 @@ class Compiled:
             return torch.frombuffer(held, dtype=dtype).view(shape)
         return torch.empty(shape, dtype=dtype, device=self.device)
 
-    def _enter(self, tensor, dtype, name, entered, addresses, extents, device=None):
-        """Makes a tensor ready to be read by compiled code, row-major, or refuses it.
+    def _enter(self, tensor, dtype, name, entered, addresses, extents, memory=None, device=None):
+        """Makes a tensor ready to be read by compiled code, row-major or as `memory` says, or refuses it.
 
         Graphs say what tensors are as PyTorch predicted it when they were captured. Operations that PyTorch runs between
         two parts of a graph do not always keep to it. (Shapes are compared by the model, with all of its symbols.)
@@ -299,18 +314,22 @@ class Compiled:
             raise Misfit(f"`{name}` is {found}, but was {dtype} on {device}, {torch.strided} when the graph was captured")
         if tensor.is_neg():
             tensor = tensor.resolve_neg()
-        if not tensor.is_contiguous():
+        if memory is None and not tensor.is_contiguous():
             tensor = tensor.contiguous()
+        if memory is not None and not memory.holds(tensor):
+            tensor = memory.copied(tensor)
+            if tensor is None:
+                raise Misfit(f"`{name}` repeated its elements along an axis when the graph was captured, and does so no more")
         address = tensor.data_ptr()
         if address % dtype.itemsize:
-            tensor = tensor.clone()
+            tensor = tensor.clone() if memory is None else memory.copied(tensor)
             address = tensor.data_ptr()
         # Tensors without memory of their own: wrappers, those that are known to be zero, those whose storage was freed.
         if address == 0 and tensor.numel():
             raise Misfit(f"`{name}` is a {type(tensor).__name__} without memory")
         entered.append(tensor)
-        addresses.append(address)
-        extents.append(tuple(tensor.shape))
+        addresses.append(address if memory is None else address - memory.start * dtype.itemsize)
+        extents.append(tuple(tensor.shape) if memory is None else memory.extents(tensor))
 
     def _bind(self, args):
         """Gives the parameters to the model where they are not those it has.
@@ -319,7 +338,7 @@ class Compiled:
         (`p.data.mul_()`, a view of NumPy's): the model itself checks the parameters that it keeps derived data of, and this
         function checks those that are copied here. For frozen parameters, it compares only PyTorch's count of writes.
         """
-        tensors = [args[p] for p, _, _ in self.parameters]
+        tensors = [args[p] for p, *_ in self.parameters]
         key = [(t.data_ptr(), t.is_contiguous() or t.stride(), t.is_neg()) for t in tensors]
         if self.frozen:
             key = [(place, version(t)) for place, t in zip(key, tensors)]
@@ -330,14 +349,14 @@ class Compiled:
             return
         self._bound = None
         entered, addresses, extents = [], [], []
-        named = [(args[p], dtype, name) for p, dtype, name in self.parameters]
-        named += [(tensor, tensor.dtype, name) for name, tensor in self.constants]
-        for tensor, dtype, name in named:
-            self._enter(tensor, dtype, name, entered, addresses, extents)
+        named = [(args[p], dtype, name, memory) for p, dtype, name, memory in self.parameters]
+        named += [(tensor, tensor.dtype, name, None) for name, tensor in self.constants]
+        for tensor, dtype, name, memory in named:
+            self._enter(tensor, dtype, name, entered, addresses, extents, memory)
         copies = [Copy(t, made) for t, made in zip(tensors, entered) if made is not t]
         copied = [made is not t for t, made in zip(tensors, entered)] + [True] * len(self.constants)
         watched = [not (self.frozen or own) for own in copied]
-        bound = list(zip([n for _, _, n in named], addresses, extents, watched))
+        bound = list(zip([name for _, _, name, _ in named], addresses, extents, watched))
         for copy in copies if not self.frozen else ():
             copy.follow(self.model)
         self.model.bind_addresses(bound)
@@ -346,7 +365,7 @@ class Compiled:
 
 
 class Copy:
-    """A row-major copy of a parameter that lies otherwise."""
+    """A copy of a parameter that does not lie as compiled code reads it."""
 
     def __init__(self, tensor, made):
         self.tensor, self.made = tensor, made

@@ -21,7 +21,8 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
     Args:
         model: a `torch.nn.Module`, captured in the mode (`eval()` or `train()`) it is in, or a
             `torch.export.ExportedProgram`.
-        inputs: positional arguments as the model will get them, whose shapes and dtypes count.
+        inputs: positional arguments as the model will get them, whose shapes, dtypes and strides count. An argument that lies otherwise
+            later is copied.
         kwargs: named ones.
         dynamic_shapes: which extents may change from run to run, as `torch.export.export` takes it.
         name: for printing; otherwise the class's name.
@@ -37,6 +38,11 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
         >>> m(torch.ones(3, 64)).shape
         torch.Size([3, 64])
     """
+    return captured(model, inputs, kwargs, dynamic_shapes, name, options, as_they_lie=True)
+
+
+def captured(model, inputs, kwargs, dynamic_shapes, name, options, as_they_lie) -> Model:
+    """As `export`; `as_they_lie` says whether arguments and results have the layouts of the example, or are row-major."""
     _options.known(options)
     program = model
     if not isinstance(model, torch.export.ExportedProgram):
@@ -45,7 +51,7 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
             program = torch.export.export(model, tuple(inputs), kwargs or {}, dynamic_shapes=dynamic_shapes)
     with _recurrent.by_shape():
         program = program.run_decompositions(decompositions())
-    return Model(program, name or "model", options)
+    return Model(program, name or "model", options, as_they_lie)
 
 
 def decompositions():
@@ -74,7 +80,7 @@ class Model:
     model writes to are written.
     """
 
-    def __init__(self, program: torch.export.ExportedProgram, name: str, options: dict[str, Any]):
+    def __init__(self, program: torch.export.ExportedProgram, name: str, options: dict[str, Any], as_they_lie: bool):
         from torch.export.graph_signature import InputKind, OutputKind
 
         self.name = name
@@ -122,9 +128,13 @@ class Model:
             else:
                 raise GirihError(f"the model gives {spec.kind.name.lower()}, which is not supported")
         # Tracing takes every extent for at least 2; the program says what it may be.
-        document, refused = _partition.refusals(module, parameters, ranges=program.range_constraints)
+        how = {"ranges": program.range_constraints}
+        document, refused = _partition.refusals(module, parameters, as_they_lie=as_they_lie, **how)
         if refused:
-            document, refused = _partition.refusals(module, parameters)
+            how = {}
+            document, refused = _partition.refusals(module, parameters, as_they_lie=as_they_lie)
+        #: The graph with row-major inputs and outputs, as files have it.
+        self._row_major = lambda: _partition.refusals(module, parameters, **how)[0]
         document.root["name"] = name
         if refused:
             # The user did not write the views that only lead to an operation without a rule.
@@ -210,9 +220,12 @@ class Model:
         return self._compiled.model.explain(full)
 
     def save(self, path) -> None:
-        """Writes the graph (without the weights) as JSON; `crates/girih-graph/src/source/torch` describes it."""
+        """Writes the graph (without the weights) as JSON; `crates/girih-graph/src/source/torch` describes it. Its inputs and outputs are
+        row-major."""
+        document = self._row_major()
+        document.root["name"] = self.name
         with open(path, "w") as file:
-            file.write(self._compiled.text)
+            file.write(document.text())
 
     def __repr__(self):
         return f"<girih model {self.name}>"

@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
-from . import _complex
+from . import _complex, _layouts, _memory
 from ._extents import Inexpressible
 from ._scalars import LIMIT, Scalars
 
@@ -106,6 +106,8 @@ class Document:
         limits: numbers that change, with the least and the greatest for which the graph is right.
         results: what the graph returns: nodes, and Python's constants.
         bases: for each node that is computed and that results are, or show parts of: the name of its output.
+        memories: placeholders that are read as they lie in memory, and how; `shapes`: the extents of their tensors.
+        orders: bases whose outputs have the axes in another order, that in which they lie in memory.
     """
 
     def __init__(self, name: str, device: torch.device):
@@ -124,6 +126,9 @@ class Document:
         self.limits: list[tuple[Any, Any, Any]] = []
         self.results: list[Any] = []
         self.bases: dict[torch.fx.Node, str] = {}
+        self.memories: dict[torch.fx.Node, _memory.Memory] = {}
+        self.shapes: dict[torch.fx.Node, list] = {}
+        self.orders: dict[torch.fx.Node, tuple[int, ...]] = {}
 
     def text(self) -> str:
         return json.dumps(self.root)
@@ -204,10 +209,12 @@ def device_of(module: torch.fx.GraphModule) -> torch.device:
 
 
 class Writer:
-    def __init__(self, name, module, parameters):
+    def __init__(self, name, module, parameters, as_they_lie):
         self.document = Document(name, device_of(module))
         self.module = module
         self.parameters = parameters
+        #: True if tensors outside are read and written as they lie in memory, else row-major.
+        self.as_they_lie = as_they_lie
         # The name in the JSON of the tensor that a node computes, or the names of several.
         self.names: dict[torch.fx.Node, Any] = {}
         #: Constants, and what is made of them alone.
@@ -388,9 +395,27 @@ class Writer:
             self.document.refused[node] = str(e)
             self.document.inputs.append((node, None))
             return
-        self.document.root["inputs"].append({**typed, "role": role})
         self.document.inputs.append((node, node.name))
         self.names[node] = node.name
+        memory = _memory.memory_of(value) if self.as_they_lie else None
+        # Filters that are given with each call are read row-major. Copies of parameters are written again, which a tensor that repeats
+        # its elements cannot be.
+        repeats = role == "parameter" and memory is not None and 0 in (memory.strides or ())
+        if memory is None or repeats or role == "argument" and is_filter(node):
+            self.document.root["inputs"].append({**typed, "role": role})
+            return
+        self.document.memories[node], self.document.shapes[node] = memory, typed["shape"]
+        shape = [self.extent(n) for n in memory.shape]
+        self.document.root["inputs"].append({**typed, "shape": shape, "role": role})
+        for number, (op, attrs, shape) in enumerate(memory.views):
+            result = {**typed, "name": f"{node.name}__view{number}", "shape": [self.extent(n) for n in shape]}
+            self.view(node, op, self.names[node], attrs, result)
+            self.names[node] = result["name"]
+
+    def view(self, node, op, of, attrs, result):
+        """Writes a view that a node of the graph is read or written by."""
+        self.document.root["nodes"].append({"op": op, "args": [{"t": of}], "attrs": attrs, "results": [result]})
+        self.document.nodes.append(node)
 
     def attribute_of_module(self, node):
         value = functools.reduce(getattr, node.target.split("."), self.module)
@@ -509,7 +534,21 @@ class Writer:
             name = self.names.get(base)
             if base.op != "placeholder" and isinstance(name, str):
                 self.document.bases[base] = known = f"out{len(self.document.bases)}"
-                self.document.root["outputs"].append({"name": known, "value": name})
+                self.document.root["outputs"].append({"name": known, "value": self.as_it_lies(base, name)})
+
+    def as_it_lies(self, base, name) -> str:
+        """The value of an output: that of a node, or of a dense one that is not row-major, its axes as they lie in memory."""
+        value = base.meta["val"]
+        if not self.as_they_lie or gives_row_major(base):
+            return name
+        order = _memory.order_of(value.shape, _layouts.strides_of_view(base, viewed))
+        if order in (None, tuple(range(value.dim()))):
+            return name
+        self.document.orders[base] = order
+        typed = self.typed(f"{name}__memory", value, base in self.constants)
+        result = {**typed, "shape": [typed["shape"][axis] for axis in order]}
+        self.view(base, "aten.permute", name, {"dims": list(order)}, result)
+        return result["name"]
 
     def base(self, node):
         """The node that computes what a node shows."""
@@ -663,6 +702,11 @@ def is_strided_later(node) -> bool:
     return False
 
 
+def is_filter(node) -> bool:
+    """True if a node is the weight of a convolution."""
+    return any("conv" in getattr(u.target, "_opname", "") and len(u.args) > 1 and u.args[1] is node for u in node.users)
+
+
 def gives_row_major(node) -> bool:
     """True if a node's result is row-major whatever its fake tensor says."""
     source = node.args[0] if is_getitem(node) else node
@@ -730,7 +774,9 @@ def source_line(node):
     return None
 
 
-def document(module: torch.fx.GraphModule, parameters=(), name: str = "model", fixed=None, ranges=None, divided=False) -> Document:
+def document(
+    module: torch.fx.GraphModule, parameters=(), name: str = "model", fixed=None, ranges=None, divided=False, as_they_lie=False
+) -> Document:
     """The graph of a module as JSON.
 
     Args:
@@ -738,8 +784,9 @@ def document(module: torch.fx.GraphModule, parameters=(), name: str = "model", f
         fixed: symbols, and other expressions, that are to be taken for other ones.
         ranges: of symbols whose ranges are not those of PyTorch's tracing, these.
         divided: whether symbols are written as the multiples that PyTorch guards them to be.
+        as_they_lie: whether inputs and outputs are the arrays of the tensors' memory, in place of row-major copies.
     """
-    writer = Writer(name, module, set(parameters))
+    writer = Writer(name, module, set(parameters), as_they_lie)
     writer.document.scalars.fixed = fixed or {}
     writer.document.scalars.ranges = ranges or {}
     writer.document.scalars.divided = divided

@@ -59,18 +59,18 @@ def operation(node) -> str:
 
 
 def refusals(
-    module: torch.fx.GraphModule, parameters=(), fix: bool = False, ranges=None
+    module: torch.fx.GraphModule, parameters=(), fix: bool = False, ranges=None, as_they_lie: bool = False
 ) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
     """The graph as JSON, and the nodes that Girih does not compute, with the reasons.
 
     With `fix`, what changes from call to call is taken as it is now, where an operation is supported then: an integer that
     decides what the operation is (a stride, a number of groups), that two extents are equal, the factors of a product that
     PyTorch guards to be a number, and that an extent that is divided is a multiple. PyTorch guards it, and compiles anew
-    where it is otherwise. The windows of convolutions are always numbers then.
+    where it is otherwise. The windows of convolutions are always numbers then. For `as_they_lie`, see `_graph.document`.
     """
     if fix:
         number_windows(module)
-    document, refused = examined(module, parameters, ranges=ranges)
+    document, refused = examined(module, parameters, ranges=ranges, as_they_lie=as_they_lie)
     for propose in (values, equalities, both, factors, multiples, multiples_of_values) if fix else ():
         proposed = {node: propose(node) for node in refused}
         trial = {expr: to for facts in proposed.values() for expr, (to, _) in facts.items()}
@@ -82,7 +82,7 @@ def refusals(
             for _, guard in facts.values():
                 guard()
         if any(helped):
-            document, refused = examined(module, parameters)
+            document, refused = examined(module, parameters, as_they_lie=as_they_lie)
     return document, refused
 
 
@@ -180,15 +180,15 @@ def factors(node) -> dict[sympy.Expr, tuple]:
     return found
 
 
-def examined(module, parameters, fixed=None, ranges=None) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
-    """As `refusals`; `fixed` says for a trial what symbols, and other expressions, are.
+def examined(module, parameters, fixed=None, **how) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
+    """As `refusals`; `fixed` says for a trial what symbols, and other expressions, are, `how` what else `_graph.document` takes.
 
     Where something is refused, symbols are written as the multiples that PyTorch guards them to be, if that helps.
     """
-    found = examined_as(module, parameters, fixed, ranges, False)
+    found = examined_as(module, parameters, fixed=fixed, **how)
     if all(not is_divisible(node) or is_random(node) for node in found[1]):
         return found
-    other = examined_as(module, parameters, fixed, ranges, True)
+    other = examined_as(module, parameters, fixed=fixed, divided=True, **how)
     return other if len(other[1]) < len(found[1]) else found
 
 
@@ -198,8 +198,8 @@ def is_divisible(node) -> bool:
     return any(e.node.expr.free_symbols & set(_guards.divisors(e.node.shape_env)) for e in extents)
 
 
-def examined_as(module, parameters, fixed, ranges, divided) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
-    document = _graph.document(module, parameters, fixed=fixed, ranges=ranges, divided=divided)
+def examined_as(module, parameters, **how) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
+    document = _graph.document(module, parameters, **how)
     refused = dict(document.refused)
     for position, message in _girih.torch_refusals(document.text()):
         refused[document.nodes[position]] = message

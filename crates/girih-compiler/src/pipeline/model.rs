@@ -8,7 +8,7 @@ use crate::base::rule::{Log, Ran, Rewrites, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::build::repeat::lift_all;
 use crate::graph::decompose::{self, Failure};
-use crate::graph::{Graph, long_sorts, signed_bytes, simplify};
+use crate::graph::{Graph, channels_first, long_sorts, signed_bytes, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
 use crate::tile::schedule::Entry;
@@ -45,6 +45,8 @@ pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer
     let by_bytes = fuse && options.target.has(Capability::ProductsOfBytes) && options.context().knobs.pairs;
     let shifted = if by_bytes { signed_bytes::shifted(&tensor, &mut log) } else { None };
     let suited = parts.as_ref().or(shifted.as_ref()).unwrap_or(&tensor);
+    let turned = if workers && fuse { channels_first::turned(suited, &mut log) } else { None };
+    let suited = turned.as_ref().unwrap_or(suited);
     let outcome = model::lower(suited, &model::Options { fuse, workers }, &mut log);
     if fuse {
         tell(observer, Event::Fused { number: rewrites.count(), log: &log })?;

@@ -14,6 +14,7 @@ pub mod decompose;
 mod elem;
 pub mod eval;
 pub mod ir;
+pub mod channels_first;
 pub mod long_sorts;
 pub mod signed_bytes;
 mod symbolic_floats;

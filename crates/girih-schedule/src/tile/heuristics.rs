@@ -57,6 +57,10 @@ heuristics! {
         /// Columns that a block folds at most: what it has of each lies in a cache. Runs of 4096 elements of a row are read half as
         /// fast again as those of 1024, and twice as fast as those of 512, where they do not begin with a page.
         MOST_COLUMNS: i64 = 4096,
+        /// Bytes of the rows that a block keeps of its columns at most, so that they lie in L2.
+        MOST_KEPT: i64 = 1 << 19,
+        /// Columns of a block at least: a line of the cache of f32.
+        LEAST_COLUMNS: i64 = 16,
     }
     blocking {
         /// Most rows of a block: with 64 columns the accumulators take an eighth of a usual L2.
@@ -178,6 +182,8 @@ heuristics! {
         /// Rows whose sums are added up on their own before they are added to the others: errors of rounding grow with the length of
         /// a chain.
         CHAIN: i64 = 64,
+        /// Bytes of the rows that are kept of all columns, at most.
+        MOST_KEPT: u64 = 1 << 23,
     }
     interleave_stores {
         /// Iterations that fill a vector.
@@ -333,6 +339,12 @@ heuristics! {
         MOST_STATEMENTS: usize = 8192,
         /// Positions of windows whose lanes are filled one by one, at most.
         MOST_GATHERED: u64 = 16,
+        /// Elements of a row for which weights are copied that lie apart, at least: each copy costs about two of its uses.
+        LEAST_USES: u64 = 8,
+        /// Windows that are computed together where channels lie side by side: they share what they load of the weights.
+        JAMMED: i64 = 4,
+        /// Statements of such windows together, at most: 196 positions (4 of 7 x 7) are no faster than 49, as they are printed in parts.
+        LONGEST_BODY: usize = 512,
     }
     unswitch {
         /// Conditions that a loop does not change and that fail separately, at most.

@@ -94,6 +94,7 @@ impl Planner<'_> {
             fusion.force = force.clone();
             fusion.splits = splits.clone();
             fusion.off = !self.options.fuse;
+            fusion.in_lines = self.options.workers;
             if at_run {
                 fusion.at_run();
             }

@@ -5,12 +5,12 @@ use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::heuristics::blockify::{
-    BLOCK_WORK, GUESS, MOST_COLUMNS, PIECE_COLUMNS, PIECE_ROWS, SMALL, SPLIT_FROM,
+    BLOCK_WORK, GUESS, LEAST_COLUMNS, MOST_COLUMNS, MOST_KEPT, PIECE_COLUMNS, PIECE_ROWS, SMALL, SPLIT_FROM,
 };
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::bind::{self, To};
 use crate::tile::primitives::{self, LoopRef, Script, Step};
-use crate::tile::rules::interchange;
+use crate::tile::rules::interchange::{self, ColumnFolds};
 use crate::tile::rules::site_of;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -112,7 +112,7 @@ fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
     let chain = edit::free_chain(&outer);
     let (inner, around) = chain.split_last().ok_or(GONE)?;
     let folds = interchange::column_folds(&script.kernel, inner);
-    let columns = folds > 0;
+    let columns = folds.is_some();
     let across = interchange::runs_across(&script.kernel, around, inner);
     let mut rows: Vec<LoopRef> = chain.iter().map(|f| LoopRef { axis: f.axis, nth: 0 }).collect();
     rows[0] = nest;
@@ -154,11 +154,12 @@ fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
     let mut part = None;
     if let Some(f) = &vector {
         // Few rows of many elements: blocks share them.
-        let wide = columns && width > MOST_COLUMNS;
+        let most = folds.as_ref().map_or(i64::MAX, most_columns);
+        let wide = columns && width > most;
         // Rows that are gone through once are read in runs as long as can be.
-        let shares = if folds == 1 { threads } else { wanted };
+        let shares = if folds.is_some_and(|f| f.folds == 1) { threads } else { wanted };
         let chunk = ((width * count / shares).clamp(1, width) + 255) / 256 * 256;
-        let chunk = if columns { chunk.min(MOST_COLUMNS) } else { chunk.max(BLOCK_WORK / 4) };
+        let chunk = if columns { chunk.min(most) } else { chunk.max(BLOCK_WORK / 4) };
         let several = f.hi.as_const().is_none_or(|n| n > chunk);
         if several && (wide || across.is_none() && work >= SPLIT_FROM && count < wanted) {
             let name = &script.kernel.axes[f.axis].name;
@@ -185,6 +186,13 @@ fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
         script.step(Step::Bind { loops: vec![part], to: To::Block(1) })?;
     }
     Ok(made)
+}
+
+/// The most columns of a block: what it keeps of each lies in a cache.
+fn most_columns(folds: &ColumnFolds) -> i64 {
+    let kept = i64::try_from(folds.kept).unwrap_or(i64::MAX);
+    let fit = if kept == 0 { MOST_COLUMNS } else { MOST_KEPT / kept / LEAST_COLUMNS * LEAST_COLUMNS };
+    fit.clamp(LEAST_COLUMNS, MOST_COLUMNS)
 }
 
 /// Cuts a loop into pieces of at most so many iterations: the loop over the pieces, and the loop within one.
@@ -242,14 +250,15 @@ mod tests {
 
     #[test]
     fn columns_that_are_folded_stay_together() {
-        let fold = |columns: &str, rows: u32| {
+        let fold_keeping = |kept: &str, columns: &str, rows: u32| {
             let text = format!(
-                "loop kernel k(x: ptr f32, y: ptr f32, n: i64 in 1..64) open:\n  for j in 0..{columns}: free\n    local s: f32\n    \
+                "loop kernel k(x: ptr f32, y: ptr f32, n: i64 in 1..64) open:\n  for j in 0..{columns}: free\n    {kept}local s: f32\n    \
                  s = 0.0\n    for i in 0..{rows}: reduce combine add(s) from 0.0\n      v: f32 = load x[i*({columns}) + j]\n      \
                  a: f32 = s\n      b: f32 = a + v\n      s = b\n    r: f32 = s\n    store y[j] = r\n"
             );
             text_of(&text)
         };
+        let fold = |columns: &str, rows: u32| fold_keeping("", columns, rows);
         fn text_of(loop_ir: &str) -> String {
             text(&apply("blockify", &kernel(loop_ir), &context()).0)
         }
@@ -257,6 +266,9 @@ mod tests {
         assert!(many.contains("for jb in 0..2: free block(y)\n    for j in 0..4096: free"), "{many}");
         let wide = fold("100000", 4);
         assert!(wide.contains("for j in 0..min(4096, 100000 - jb*4096): free"), "{wide}");
+        // A row of 4000 bytes for each column fills the cache sooner.
+        let kept = fold_keeping("local e: f32[1000]\n    ", "8192", 1000);
+        assert!(kept.contains("for j in 0..128: free"), "{kept}");
         // What a symbol may be is no size.
         let open = fold("n*2", 1000);
         assert!(open.contains(", n*2") || !open.contains("jb"), "{open}");

@@ -13,7 +13,7 @@ use crate::tile::rules::axis_site;
 use crate::tile::rules::split_digits::digits_tested;
 
 mod columns;
-pub(super) use columns::column_folds;
+pub(super) use columns::{ColumnFolds, column_folds};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "interchange",
@@ -37,7 +37,7 @@ for i in 0..64: free                             for j1 in 0..4: free
 ```
 
 Folds that walk down the columns of a row-major tile become folds that add row to row: the loop is cut at each of them, and
-what an iteration keeps becomes an array with an element for each column. Each column keeps its order. Rows are folded eight or
+what an iteration keeps becomes an array with an element for each column, or a row of them. Each column keeps its order. Rows are folded eight or
 four at a time, and a long sum of floats goes in stretches of 64 rows, which are added up one by one.
 
 ```text
@@ -53,7 +53,8 @@ for j in 0..256: free                            local s: f32[256]
 
 Knob: `interchange` (0 turns the rule off).
 
-Refuses when bounds of the loops depend on each other, or a column decides how many rows are folded.
+Refuses when bounds of the loops depend on each other, a column decides how many rows are folded, or what is kept of the
+columns fills the caches.
 ",
     run,
 };
@@ -72,7 +73,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         }
         let chain = edit::free_chain(f);
         let innermost = &chain[chain.len() - 1];
-        let result = if innermost.body.iter().all(|s| walk::bodies(s).is_empty()) {
+        let columns = innermost.body.iter().any(|s| !walk::bodies(s).is_empty());
+        let result = if !columns {
             reorder(kernel, &chain)
         } else if chain.len() == 1 {
             columns::fold_rows(kernel, f)
@@ -83,7 +85,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         match result {
             Ok(Some(new)) => {
                 log.applied(site);
-                Visit::Replace(new)
+                if columns { Visit::Again(new) } else { Visit::Replace(new) }
             }
             Ok(None) => Visit::Into,
             Err(why) => {
@@ -368,6 +370,32 @@ mod tests {
         let made = text(&apply("interchange", &kernel(scan), &context()).0);
         assert!(made.contains("for i in 0..8: serial\n    for j_1 in 0..16: free"), "{made}");
         assert!(made.contains("t[i, j_1] = s1"), "{made}");
+    }
+
+    /// A column that is kept, folded, and stored: along the rows, or along the columns.
+    fn normalised(store: &str) -> String {
+        format!(
+            "loop kernel k(X: ptr f32, Y: ptr f32):\n  for j in 0..48: free\n    local e: f32[24]\n    local s: f32\n    s = 0.0\n    \
+             for i in 0..24: reduce combine add(s) from -0.0\n      x: f32 = load X[i*48 + j]\n      y: f32 = exp(x)\n      \
+             e[i] = y\n      s0: f32 = s\n      s1: f32 = y + s0\n      s = s1\n    t: f32 = s\n    for c in 0..24: free\n      \
+             z: f32 = e[c]\n      q: f32 = z / t\n      store Y[{store}] = q\n"
+        )
+    }
+
+    #[test]
+    fn rows_that_are_kept_of_columns_get_an_element_for_each() {
+        let (out, log) = apply("interchange", &kernel(&normalised("c*48 + j")), &context());
+        assert_eq!(log.applied, ["loop j", "loop j"]);
+        let made = text(&out);
+        assert!(made.contains("local e: f32[24, 48]"), "{made}");
+        assert!(made.contains("for i8 in 0..3: reduce\n    for j_1 in 0..48: free"), "{made}");
+        assert!(made.contains("for c in 0..24: free\n    for j_3 in 0..48: free"), "{made}");
+        // Stored along the rows, what was kept goes through square blocks.
+        let turned = text(&apply("interchange", &kernel(&normalised("j*24 + c")), &context()).0);
+        assert!(turned.contains("local block: f32[16, 16]"), "{turned}");
+        let many = normalised("c*48 + j").replace("f32[24]", "f32[65536]");
+        let why = refusals("interchange", &many, &context());
+        assert_eq!(why, ["loop j: what it keeps of its columns fills the caches"]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ for i in 0..64: free                                 for i in 0..64: free
 The right operand is read in vectors along the columns. If its memory runs along the sum, packing transposes all of it, while rows
 of the left operand are read, or copied, in place. If both run along the sum, as in the gradient of a convolution's weights, or in
 `x @ w.T` with weights that come with the call, the smaller operand should be the right one: then that operand and the result are
-transposed.
+transposed, unless the result lies along the rows: then it is transposed now.
 
 Windows are read in vectors along an image, whose rows seldom fill whole vectors; where short rows are numbered one after the
 other, elements are gathered one by one. As the left operand, windows are read one by one in any case, from a copy that they share
@@ -130,8 +130,12 @@ impl Products<'_> {
         if right.known {
             return Err("its right operand is packed when the model is loaded".to_string());
         }
+        // Results are transposed on one of the ways: so many elements for each column.
+        let (kept, turned) = if self.stored_along(&roles.m) { (m, 0) } else { (0, m) };
         if right.along == Along::Sum {
-            let (now, then) = (packed(m, n, &right), packed(n, m, &left).saturating_add(times(&[m, n])));
+            let weights = if left.known { 0 } else { packed(n, m, &left) };
+            let now = packed(m, n, &right).saturating_add(times(&[kept, n]));
+            let then = weights.saturating_add(times(&[turned, n]));
             if then.saturating_mul(2) > now {
                 return Err(format!("it transposes {now} elements, and would transpose {then}"));
             }
@@ -153,18 +157,32 @@ impl Products<'_> {
             (false, _) => times(&[n, k]),
         };
         let now = times(&[count, gathered.saturating_add(times(&[m, k, beyond(n)]) / MULTIPLIED)]);
+        let now = now.saturating_add(times(&[kept, rows]));
         let weights = if left.known { 0 } else { packed(rows, m, &left) };
         // Other rows than windows are copied again for each block of columns, vectors of them at once.
         let copied = if right.windows { 0 } else { times(&[rows, k, m.div_ceil(PLANE)]) / 2 };
         let then = weights
             .saturating_add(copied)
-            .saturating_add(times(&[m, rows]))
+            .saturating_add(times(&[turned, rows]))
             .saturating_add(times(&[rows, k, beyond(m)]) / MULTIPLIED);
         if then.saturating_add(then / 3) > now {
             return Err(format!("it costs as much as {now} transposed elements, and would cost {then}"));
         }
         let is_row = |f: &&For| batch.contains(&f.axis) || roles.n.contains(&f.axis);
         Ok(Swapped { rows: self.nest.free.iter().copied().filter(is_row).map(|f| f.axis).collect(), product })
+    }
+
+    /// True if results lie side by side along the last of some axes.
+    fn stored_along(&self, axes: &[AxisId]) -> bool {
+        let Some(axis) = axes.last() else { return false };
+        let (mut stores, mut along) = (0, true);
+        walk::visit(&self.kernel.body, &mut |s| {
+            if let Stmt::Store { mem, .. } = s {
+                stores += 1;
+                along &= mem.index.linear(*axis).is_some_and(|(factor, _)| factor.is_const(1));
+            }
+        });
+        stores > 0 && along
     }
 
     /// The axes of a batch that only the right operand depends on.

@@ -9,7 +9,9 @@ use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, Visit, const_trip};
-use crate::tile::heuristics::unroll_windows::{MOST_GATHERED, MOST_STATEMENTS, MOST_TAPS};
+use crate::tile::heuristics::unroll_windows::{
+    JAMMED, LEAST_USES, LONGEST_BODY, MOST_GATHERED, MOST_STATEMENTS, MOST_TAPS,
+};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -32,7 +34,7 @@ for j in 0..n: free                              for j in 0..1: free
 ```
 
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to
-hold, and the innermost one also where its whole vectors end; if the machine can mask lanes off, the vectors at the edges keep
+hold (where channels are innermost, the two around them), and the innermost one also where its whole vectors end; if the machine can mask lanes off, the vectors at the edges keep
 their masks instead. Loops of unknown length stay whole.
 
 Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that hold anything but loads and
@@ -80,10 +82,12 @@ fn expand(kernel: &mut Kernel, ctx: &Context, facts: &Facts, chain: &[&For]) -> 
     if taps > MOST_TAPS {
         return Err("its windows have many positions");
     }
-    check(kernel, inner, taps)?;
+    let apart = check(kernel, outer, inner, taps)?;
+    let mut body = inner.body.clone();
+    let Copied { fill, bufs } = copied(kernel, &mut body, inner, &apart);
     let mut flat = vec![];
-    flatten(kernel, &inner.body, &mut flat);
-    promote(&mut flat)?;
+    flatten(kernel, &body, &mut flat);
+    promote(&mut flat, &bufs)?;
 
     let lanes = flat.iter().filter_map(stored_bytes).max().map_or(1, |b| i64::from(ctx.target.lanes_of(b.into())));
     let elements = flat.iter().filter_map(|s| match s {
@@ -91,7 +95,7 @@ fn expand(kernel: &mut Kernel, ctx: &Context, facts: &Facts, chain: &[&For]) -> 
         _ => None,
     });
     let masks = elements.min().zip(ctx.target.vector.masks).is_some_and(|(bytes, least)| bytes >= least.into());
-    let columns = match const_trip(inner).map(|n| n as i64) {
+    let columns: Vec<Option<(i64, i64)>> = match const_trip(inner).map(|n| n as i64) {
         Some(extent) => {
             let (lo, hi) = interior(&flat, inner.axis, extent, facts);
             let cut = match masks {
@@ -104,43 +108,142 @@ fn expand(kernel: &mut Kernel, ctx: &Context, facts: &Facts, chain: &[&For]) -> 
         // Whole: how far the interior goes is for a later rule to say.
         None => vec![None],
     };
-    let row = outer.last().and_then(|f| Some((*f, const_trip(f)? as i64)));
-    let rows = row.map_or(vec![], |(f, n)| {
-        let (lo, hi) = interior(&flat, f.axis, n, facts);
-        pieces(n, lo, hi, 1)
-    });
-    if flat.len() * columns.len() * rows.len().max(1) > MOST_STATEMENTS {
+    // Two loops are cut: where the innermost has no edges, the two around it.
+    let edges = tests_axis(&flat, inner.axis);
+    let mut cuts = BTreeMap::new();
+    for f in outer.iter().rev().take(if edges { 1 } else { 2 }) {
+        let Some(n) = const_trip(f) else { continue };
+        let (lo, hi) = interior(&flat, f.axis, n as i64, facts);
+        let cut = pieces(n as i64, lo, hi, 1);
+        if cut.len() > 1 {
+            cuts.insert(f.axis, cut);
+        }
+    }
+    let copies = cuts.values().map(Vec::len).product::<usize>().max(1);
+    if flat.len() * columns.len() * copies > MOST_STATEMENTS {
         return Err("its body is long");
     }
-
     let mut facts = facts.clone();
     for f in outer {
         facts.set_axis(f.axis, &f.lo, &f.hi);
     }
-    let mut body = vec![];
-    let cut_rows = rows.len() > 1;
-    for &at in if cut_rows { &rows[..] } else { &[(0, 0)] } {
-        let (mut facts, mut part) = (facts.clone(), flat.clone());
-        let row = row.filter(|_| cut_rows).map(|(f, _)| f);
-        if let Some(f) = row {
-            part = shifted(&part, f.axis, at);
+    // Neighbours along a row share what they load of the weights.
+    let long = flat.len() * JAMMED as usize > LONGEST_BODY;
+    let jam = if fill.is_empty() || edges || long { 1 } else { JAMMED };
+    let nest = Nest { inner, columns, cuts, fill, jam };
+    Ok(nest.around(kernel, outer, flat, &facts))
+}
+
+/// The loops around unrolled windows.
+struct Nest<'a> {
+    inner: &'a For,
+    /// The pieces of the innermost loop; `None` for the whole of it.
+    columns: Vec<Option<(i64, i64)>>,
+    /// The pieces of loops around it.
+    cuts: BTreeMap<AxisId, Vec<(i64, i64)>>,
+    /// Copies what is loaded apart, before the loops of a row.
+    fill: Vec<Stmt>,
+    /// Iterations of the loop around the innermost one that are computed together where none of them tests its axis.
+    jam: i64,
+}
+
+impl Nest<'_> {
+    /// The loops around a body, cut into their pieces.
+    fn around(&self, kernel: &mut Kernel, outer: &[&For], body: Vec<Stmt>, facts: &Facts) -> Vec<Stmt> {
+        let Some((f, rest)) = outer.split_first() else {
+            let of = |at: &Option<(i64, i64)>| walk::clone_fresh(kernel, &[piece(self.inner, &body, *at, facts)]);
+            return self.columns.iter().flat_map(of).collect();
+        };
+        let before = if rest.len() == 1 { &self.fill[..] } else { &[] };
+        let whole = const_trip(f).map(|n| vec![(0, n as i64)]);
+        let cut = self.cuts.get(&f.axis).or(whole.as_ref().filter(|_| rest.is_empty() && self.jam > 1));
+        let Some(cut) = cut else {
+            let inner = self.around(kernel, rest, body, facts);
+            return vec![Stmt::For(Box::new(For { body: [before, &inner].concat(), ..(*f).clone() }))];
+        };
+        let mut out = vec![];
+        for &at in cut {
+            let mut facts = facts.clone();
             facts.set_axis(f.axis, &Ix::Const(0), &Ix::Const(at.1 - at.0));
+            let mut part = shifted(&body, f.axis, at);
+            edit::decide(&mut part, &facts);
+            let together = if rest.is_empty() && !tests_axis(&part, f.axis) { self.jam } else { 1 };
+            // Groups of neighbours, then those that are left over.
+            let groups = (at.1 - at.0) / together;
+            for (from, n, by) in [(0, groups, together), (groups * together, (at.1 - at.0) % together, 1)] {
+                if n == 0 {
+                    continue;
+                }
+                let of = |i| {
+                    let place = Ix::Axis(f.axis) * Ix::Const(by) + Ix::Const(from + i);
+                    edit::place_axes(&part, &BTreeMap::from([(f.axis, place)]), &BTreeMap::new())
+                };
+                let inner = jammed(kernel, (0..by).map(of).collect());
+                facts.set_axis(f.axis, &Ix::Const(0), &Ix::Const(n));
+                let inner = self.around(kernel, rest, inner, &facts);
+                let part = For { hi: Ix::Const(n), body: [before, &inner].concat(), ..(*f).clone() };
+                out.extend(walk::clone_fresh(kernel, &[Stmt::For(Box::new(part))]));
+            }
         }
-        let mut nest: Vec<Stmt> = vec![];
-        for &at in &columns {
-            nest.extend(walk::clone_fresh(kernel, &[piece(inner, &part, at, &facts)]));
-        }
-        if let Some(f) = row {
-            let rows = For { hi: Ix::Const(at.1 - at.0), body: nest, ..(*f).clone() };
-            nest = walk::clone_fresh(kernel, &[Stmt::For(Box::new(rows))]);
-        }
-        body.extend(nest);
+        out
     }
-    let rest = if cut_rows { &outer[..outer.len() - 1] } else { outer };
-    for f in rest.iter().rev() {
-        body = vec![Stmt::For(Box::new(For { body, ..(*f).clone() }))];
+}
+
+/// Copies of straight statements, each statement beside its like.
+fn jammed(kernel: &mut Kernel, copies: Vec<Vec<Stmt>>) -> Vec<Stmt> {
+    let fresh: Vec<Vec<Stmt>> = copies.iter().map(|copy| walk::clone_fresh(kernel, copy)).collect();
+    (0..fresh[0].len()).flat_map(|at| fresh.iter().map(move |copy| copy[at].clone())).collect()
+}
+
+/// True if a condition of the body tests an axis.
+fn tests_axis(body: &[Stmt], axis: AxisId) -> bool {
+    body.iter().filter_map(walk::mask).flat_map(|m| &m.conds).any(|c| c.lhs.has_axis(axis) || c.rhs.has_axis(axis))
+}
+
+/// Copies of what neighbours load from places that lie apart: weights, of which each channel has its own.
+struct Copied {
+    /// The statements that make them.
+    fill: Vec<Stmt>,
+    bufs: BTreeSet<BufId>,
+}
+
+/// Takes loads from copies in which neighbours lie side by side: `w[j*9 + k]` from `copy[k, j]`.
+fn copied(kernel: &mut Kernel, body: &mut [Stmt], inner: &For, apart: &BTreeSet<ValId>) -> Copied {
+    let mut out = Copied { fill: vec![], bufs: BTreeSet::new() };
+    copy_within(kernel, body, inner, apart, &mut vec![], &mut out);
+    out
+}
+
+fn copy_within(
+    kernel: &mut Kernel,
+    body: &mut [Stmt],
+    inner: &For,
+    apart: &BTreeSet<ValId>,
+    around: &mut Vec<For>,
+    out: &mut Copied,
+) {
+    for s in body {
+        if let Stmt::For(f) = s {
+            around.push(For { body: vec![], ..(**f).clone() });
+            copy_within(kernel, &mut f.body, inner, apart, around, out);
+            around.pop();
+            continue;
+        }
+        let Some(dst) = walk::def(s).filter(|v| apart.contains(v)) else { continue };
+        let Val { ty, name } = kernel.vals[dst].clone();
+        let loops: Vec<(AxisId, Ix)> = around.iter().chain([inner]).map(|f| (f.axis, f.hi.clone())).collect();
+        let shape = loops.iter().map(|(_, hi)| hi.as_const().unwrap_or(0) as u64).collect();
+        let buf = kernel.bufs.push(Buf::new(name, ty, shape));
+        let idx: Vec<Ix> = loops.iter().map(|(axis, _)| Ix::Axis(*axis)).collect();
+        let mut fill = vec![s.clone(), Stmt::Write { buf, idx: idx.clone(), value: Opnd::Val(dst) }];
+        for (axis, hi) in loops.into_iter().rev() {
+            fill = vec![edit::free_loop(axis, hi, fill)];
+        }
+        out.fill.push(Stmt::Local { buf });
+        out.fill.extend(walk::clone_fresh(kernel, &fill));
+        out.bufs.insert(buf);
+        *s = Stmt::Read { dst, buf, idx };
     }
-    Ok(body)
 }
 
 /// The positions that the folds of a body visit.
@@ -157,17 +260,29 @@ fn taps(body: &[Stmt]) -> Result<u64, &'static str> {
     Ok(all)
 }
 
-/// Checks that the body can run for several iterations at once, when it is unrolled.
-fn check(kernel: &Kernel, inner: &For, taps: u64) -> Result<(), &'static str> {
+/// Checks that the body can run for several iterations at once, when it is unrolled. Returns the values that are loaded from places
+/// that lie apart and do not change in a row: they are worth a copy.
+fn check(kernel: &Kernel, outer: &[&For], inner: &For, taps: u64) -> Result<BTreeSet<ValId>, &'static str> {
     let facts = refs(&inner.body);
-    let (mut why, mut near) = (None, false);
+    let (mut why, mut near, mut apart) = (None, false, BTreeSet::new());
     let own = |b: &BufId| facts.bufs_defined.contains(b) && kernel.bufs[*b].shape.is_empty();
+    let row = match outer {
+        [_, .., columns] => const_trip(columns).filter(|_| const_trip(inner).is_some()).unwrap_or(0),
+        _ => 0,
+    };
+    let fixed = |mem: &Mem, mask: &Mask| {
+        mask.is_always()
+            && mem.index.vals().is_empty()
+            && outer.iter().all(|f| !mem.index.has_axis(f.axis))
+            && row >= LEAST_USES
+    };
     walk::visit(&inner.body, &mut |s| match s {
         Stmt::For(_) | Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } => {}
-        Stmt::Load { mem, order: Order::Weak, .. } => {
+        Stmt::Load { dst, mem, mask, order: Order::Weak, .. } => {
             let by = affine::coef(&mem.index, inner.axis, &facts.vals_defined).and_then(|c| c.as_const());
             match by {
                 Some(0) => {}
+                Some(by) if by.abs() > 1 && fixed(mem, mask) => _ = apart.insert(*dst),
                 Some(-1 | 1..=MOST_APART) => near = true,
                 Some(by) if by.abs() <= MOST_APART && taps <= MOST_GATHERED => near = true,
                 _ => why = Some("its loads lie apart"),
@@ -183,7 +298,7 @@ fn check(kernel: &Kernel, inner: &For, taps: u64) -> Result<(), &'static str> {
     });
     match why {
         Some(why) => Err(why),
-        None if near => Ok(()),
+        None if near => Ok(apart),
         None => Err("it loads nothing along its axis"),
     }
 }
@@ -207,15 +322,15 @@ fn flatten(kernel: &mut Kernel, body: &[Stmt], out: &mut Vec<Stmt>) {
     }
 }
 
-/// Makes values of what scalar buffers hold.
-fn promote(body: &mut Vec<Stmt>) -> Result<(), &'static str> {
+/// Makes values of what scalar buffers hold, all but the `others`.
+fn promote(body: &mut Vec<Stmt>, others: &BTreeSet<BufId>) -> Result<(), &'static str> {
     let mut held: BTreeMap<BufId, Opnd> = BTreeMap::new();
     let mut out = vec![];
     for s in body.drain(..) {
         match s {
             Stmt::Local { .. } => {}
             Stmt::Write { buf, value, .. } => _ = held.insert(buf, value),
-            Stmt::Read { dst, buf, .. } => {
+            Stmt::Read { dst, buf, .. } if !others.contains(&buf) => {
                 let value = *held.get(&buf).ok_or("it reads what nothing wrote")?;
                 out.push(edit::copy_of(dst, value));
             }
@@ -382,6 +497,37 @@ mod tests {
         );
         let unknown = window(3, 1, 64).replace("for k in 0..3", "for k in 0..max(bx, 3)");
         assert_eq!(why(&unknown), ["loop j: the bounds of its reduction are not constants"]);
+    }
+
+    #[test]
+    fn channels_side_by_side_get_a_copy_of_their_weights() {
+        let k = r#"loop kernel k(x: ptr f32, w: ptr f32, y: ptr f32) open:
+  for i in 0..6: free
+    for j in 0..11: free
+      for c in 0..32: free
+        local s: f32
+        s = 0.0
+        for k in 0..3: reduce combine add(s) from 0.0
+          v: f32 = load x[(i*11 + j + k - 1)*32 + c] where j + k - 1 >= 0 and j + k - 1 < 11 else 0.0
+          u: f32 = load w[c*3 + k]
+          p: f32 = v * u
+          s0: f32 = s
+          s1: f32 = p + s0
+          s = s1
+        r: f32 = s
+        store y[(i*11 + j)*32 + c] = r
+"#;
+        let (out, log) = apply("unroll_windows", &kernel(k), &context());
+        assert_eq!(log.applied, ["loop c"]);
+        let out = text(&out);
+        let loops: Vec<&str> = out.lines().map(str::trim).filter_map(|l| l.strip_prefix("for ")).collect();
+        // The copy of a row's weights; the edges, and two groups of four of the nine columns between them.
+        let want = ["i 6", "k 3", "c 32", "j 1", "c 32", "j 2", "c 32", "j 1", "c 32", "j 1", "c 32"];
+        let heads = loops.iter().map(|l| l.replace(" in 0..", " ").replace(": free", ""));
+        let heads: Vec<String> = heads.map(|l| format!("{}{}", &l[..1], &l[l.find(' ').unwrap_or(0)..])).collect();
+        assert_eq!(heads, want, "{out}");
+        assert!(out.contains("[k, c] = u") && !out.contains("where"), "{out}");
+        assert_eq!(out.matches("= load x").count(), 2 + 4 * 3 + 3 + 2, "{out}");
     }
 
     #[test]

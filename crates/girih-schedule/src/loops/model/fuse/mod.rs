@@ -117,6 +117,8 @@ pub(super) struct Fusion<'a> {
     pub force: BTreeSet<ValueId>,
     /// Nothing is fused: every operation is a kernel.
     pub off: bool,
+    /// Each worker goes through memory line by line.
+    pub in_lines: bool,
     /// Results with an axis that is split into two loops, and results for which a split is wanted.
     pub splits: BTreeMap<ValueId, Split>,
     pub wanted: BTreeMap<ValueId, Split>,
@@ -242,6 +244,7 @@ impl<'a> Fusion<'a> {
             graph,
             force: BTreeSet::new(),
             off: false,
+            in_lines: false,
             splits: BTreeMap::new(),
             wanted: BTreeMap::new(),
             demands: vec![vec![]; graph.values.len()],
@@ -338,6 +341,12 @@ impl<'a> Fusion<'a> {
         if matches!(&node.op, Op::IndexMap(s) if s.len() > MOST_SOURCES) {
             return Err(format!("it chooses among more than {MOST_SOURCES} sources"));
         }
+        if is_turned(node) && demands.iter().any(|d| d.folded && d.coords.iter().any(|c| c.axes().len() > 1)) {
+            return Err("windows of a convolution would read its source across".into());
+        }
+        if is_turned(node) && self.load[v.0 as usize] && self.is_filter(node, &demands) {
+            return Err("filters are turned once, when the model is loaded".into());
+        }
         let roots: BTreeSet<usize> = demands.iter().map(|d| d.root).collect();
         let few = demands.len() <= MOST_DEMANDS || node.values().count() <= 1;
         let free = matches!(node.op, Op::Index(_)) || node.values().next().is_none();
@@ -358,9 +367,12 @@ impl<'a> Fusion<'a> {
                 return Err(format!("it is needed in {} places", demands.len()));
             }
             Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) => self.pointwise(v, node, &demands, &roots)?,
-            Op::Reduce { op, .. } => {
+            Op::Reduce { op, axes } => {
                 if roots.len() > 1 {
                     return Err("several kernels need it".into());
+                }
+                if self.in_lines && demands.iter().any(|d| self.windows_across(node, axes, d)) {
+                    return Err("its windows run along another axis than the kernel's result".into());
                 }
                 match roles::product(self.graph, v).filter(|_| *op == ReduceOp::Dot) {
                     Some(product) if !self.is_thin(&product) => self.product(product, &demands)?,
@@ -485,6 +497,27 @@ impl<'a> Fusion<'a> {
             _ => false,
         };
         one(&p.m) || one(&p.n) || tiny
+    }
+
+    /// Returns true if a map is of a parameter, and all needs are of products.
+    fn is_filter(&self, node: &Node, demands: &[Demand]) -> bool {
+        let parameter = node.values().all(|x| self.graph.inputs.iter().any(|i| i.value == x));
+        let of_windows = |d: &Demand| d.operand && d.coords.iter().filter(|c| !c.axes().is_empty()).count() > 2;
+        parameter && demands.iter().all(of_windows)
+    }
+
+    /// Returns true if a reduction is over windows along lines of memory, and the kernel's result runs along another axis.
+    fn windows_across(&self, node: &Node, summed: &[u32], d: &Demand) -> bool {
+        let root = &self.roots[d.root];
+        let shape = &self.graph.values[root.value].shape;
+        let along = (0..root.axes.len().min(shape.len())).rfind(|at| !shape[*at].is_const(1)).map(|at| root.axes[at]);
+        let map = node.values().next().and_then(|x| self.graph.def(x)).map(|(map, _)| &map.op);
+        let Some((Op::IndexMap(sources), along)) = map.zip(along) else { return false };
+        let is_window = |c: &Ix| c.axes().len() > 1 && c.axes().iter().any(|a| summed.contains(&a.0));
+        let Some(last) = sources.iter().find_map(|s| s.coords.last()).filter(|c| is_window(c)) else { return false };
+        let own = last.axes().into_iter().filter(|a| !summed.contains(&a.0));
+        let at: Vec<&Ix> = own.filter_map(|a| d.coords.get(a.0 as usize)).collect();
+        !at.is_empty() && at.iter().all(|c| !c.axes().is_empty() && !c.has_axis(along))
     }
 
     fn reduction(&mut self, v: ValueId, demands: &[Demand]) -> Result<(), String> {
@@ -737,6 +770,16 @@ impl<'a> Fusion<'a> {
         self.roots[d.root].stream = Some(s);
         true
     }
+}
+
+/// Returns true if a map only moves the last axis of its source before others: see `graph::channels_first`.
+fn is_turned(node: &Node) -> bool {
+    let Op::IndexMap(sources) = &node.op else { return false };
+    let [source] = &sources[..] else { return false };
+    let own = |c: &Ix| matches!(c, Ix::Axis(_)) || c.is_const(0);
+    let last = source.coords.last();
+    let moved = (0..source.coords.len().saturating_sub(1)).any(|d| last == Some(&crate::graph::ir::axis(d)));
+    source.when.is_always() && moved && source.coords.iter().all(own)
 }
 
 fn guess(ix: &Ix) -> i64 {

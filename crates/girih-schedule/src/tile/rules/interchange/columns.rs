@@ -1,8 +1,9 @@
 //! Folds down the columns of something row-major, as row after row.
 //!
 //! In: a free loop whose iterations fold, once or several times in turn, what lies a row apart, while neighbouring iterations
-//! fold what lies side by side. Out: the loop cut at its folds. Each part runs over all columns, a fold goes over rows outside
-//! and columns inside, and what an iteration keeps for itself is an array with an element for each column.
+//! fold what lies side by side. Out: the loop cut at its loops. Each part runs over all columns, a fold goes over rows outside
+//! and columns inside, and what an iteration keeps for itself is an array with an element, or a row of them, for each column.
+//! A free loop inside makes a nest of two loops, whose order `interchange` chooses in turn.
 //!
 //! ```text
 //! for j in 0..256: free                          local s: f32[256]
@@ -27,7 +28,7 @@ use crate::loops::walk::{self, refs};
 use crate::num::ScalarOp;
 use crate::tile::affine::Stride;
 use crate::tile::edit::{self, at_most, const_trip, new_axis};
-use crate::tile::heuristics::interchange::{CHAIN, MOST_STATEMENTS};
+use crate::tile::heuristics::interchange::{CHAIN, MOST_KEPT, MOST_STATEMENTS};
 use crate::tile::primitives::rfactor::{Fold, Parts};
 use crate::tile::primitives::split::Pieces;
 
@@ -44,13 +45,15 @@ struct Columns<'a> {
 enum Part<'a> {
     Straight(&'a [Stmt]),
     Fold(&'a For),
+    /// A free loop, over rows that are stored or kept.
+    Each(&'a For),
 }
 
 impl Part<'_> {
     fn body(&self) -> &[Stmt] {
         match self {
             Part::Straight(body) => body,
-            Part::Fold(f) => &f.body,
+            Part::Fold(f) | Part::Each(f) => &f.body,
         }
     }
 }
@@ -65,8 +68,9 @@ impl<'a> Columns<'a> {
         for (at, s) in f.body.iter().enumerate() {
             match s {
                 Stmt::Local { buf } => _ = own.insert(*buf),
-                Stmt::For(fold) if fold.kind != LoopKind::Free && fold.place == Place::None && straight(&fold.body) => {
-                    parts.extend([Part::Straight(&f.body[from..at]), Part::Fold(fold)]);
+                Stmt::For(inner) if inner.place == Place::None && straight(&inner.body) => {
+                    let own = if inner.kind == LoopKind::Free { Part::Each(inner) } else { Part::Fold(inner) };
+                    parts.extend([Part::Straight(&f.body[from..at]), own]);
                     from = at + 1;
                 }
                 _ if straight(std::slice::from_ref(s)) => {}
@@ -107,10 +111,23 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// How often a free loop folds its columns, so that its iterations are best run side by side; 0 where it folds none.
-pub(in crate::tile) fn column_folds(kernel: &Kernel, f: &For) -> usize {
-    let folds = |c: Columns| c.parts.iter().filter(|p| matches!(p, Part::Fold(_))).count();
-    Columns::of(kernel, f).map_or(0, folds)
+/// How a free loop folds its columns, where its iterations are best run side by side.
+pub(in crate::tile) struct ColumnFolds {
+    pub folds: usize,
+    /// The bytes of what it keeps of each column in rows.
+    pub kept: u64,
+}
+
+pub(in crate::tile) fn column_folds(kernel: &Kernel, f: &For) -> Option<ColumnFolds> {
+    let columns = Columns::of(kernel, f)?;
+    let folds = columns.parts.iter().filter(|p| matches!(p, Part::Fold(_))).count();
+    Some(ColumnFolds { folds, kept: kept_bytes(kernel, &columns.own) })
+}
+
+/// The bytes of the buffers that are not scalars.
+fn kept_bytes(kernel: &Kernel, own: &BTreeSet<BufId>) -> u64 {
+    let bufs = own.iter().map(|b| &kernel.bufs[*b]).filter(|b| !b.shape.is_empty());
+    bufs.map(Buf::bytes).fold(0, u64::saturating_add)
 }
 
 /// A loop that folds columns, as row after row; `Ok(None)` where it folds none.
@@ -122,12 +139,12 @@ pub(super) fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>
     if !f.lo.is_const(0) {
         return Err("its free loop does not start at 0");
     }
-    if own.iter().any(|b| !kernel.bufs[*b].shape.is_empty()) {
-        return Err("it keeps a buffer per column");
+    if kept_bytes(kernel, &own).saturating_mul(extent as u64) > MOST_KEPT {
+        return Err("what it keeps of its columns fills the caches");
     }
     let defined = refs(&f.body).vals_defined;
     for part in &parts {
-        let Part::Fold(fold) = part else { continue };
+        let (Part::Fold(fold) | Part::Each(fold)) = part else { continue };
         let bounds = [&fold.lo, &fold.hi, &fold.step];
         if bounds.iter().any(|ix| ix.has_axis(f.axis)) {
             return Err("the bounds of its loops depend on each other");
@@ -150,7 +167,7 @@ pub(super) fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>
         home.extend(here.vals_defined.iter().map(|v| (*v, at)));
     }
     for &b in &own {
-        kernel.bufs[b].shape = vec![extent as u64];
+        kernel.bufs[b].shape.push(extent as u64);
     }
     let mut out: Vec<Stmt> = own.iter().chain(of.values()).map(|&buf| Stmt::Local { buf }).collect();
     let mut first = true;
@@ -173,7 +190,7 @@ pub(super) fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>
         for s in &mut body {
             match s {
                 Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if own.contains(buf) => {
-                    *idx = vec![Ix::Axis(f.axis)];
+                    idx.push(Ix::Axis(f.axis));
                 }
                 _ => {}
             }
@@ -186,6 +203,10 @@ pub(super) fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>
         let columns = if std::mem::take(&mut first) { columns } else { over_new_axis(kernel, columns) };
         match part {
             Part::Straight(_) => out.push(Stmt::For(Box::new(columns))),
+            Part::Each(inner) => {
+                let each = For { body: columns.body, ..(*inner).clone() };
+                out.push(Stmt::For(Box::new(For { body: vec![Stmt::For(Box::new(each))], ..columns })));
+            }
             Part::Fold(fold) => match chained(kernel, fold) {
                 Some(sum) => out.extend(in_stretches(kernel, sum, fold, columns, extent)),
                 None => out.push(rows(kernel, For { body: vec![], ..(*fold).clone() }, columns)),
@@ -247,8 +268,8 @@ fn rows(kernel: &mut Kernel, fold: For, columns: For) -> Stmt {
     Stmt::For(Box::new(For { axis: group, hi, combine: None, contraction: None, body, ..fold }))
 }
 
-/// The buffers that straight statements write, where they write nothing else and read each once, before, at the same element of
-/// every row: a buffer that has an element for each row is not kept from one row to the next.
+/// The buffers that straight statements read once and then write at the same element for every row. None where they store, or
+/// where what one row writes of another buffer may be read for the next.
 fn kept_once(body: &[Stmt], fold: AxisId) -> Option<BTreeSet<BufId>> {
     let (mut reads, mut written) = (BTreeMap::<BufId, Vec<&[Ix]>>::new(), BTreeMap::<BufId, &[Ix]>::new());
     for s in body {
@@ -261,8 +282,8 @@ fn kept_once(body: &[Stmt], fold: AxisId) -> Option<BTreeSet<BufId>> {
         }
     }
     let of_all_rows = |ix: &Ix| !ix.has_axis(fold) && ix.vals().is_empty();
-    let kept =
-        |(buf, idx): (&BufId, &&[Ix])| reads.get(buf).is_some_and(|r| r[..] == [*idx]) && idx.iter().all(of_all_rows);
+    written.retain(|buf, _| reads.contains_key(buf));
+    let kept = |(buf, idx): (&BufId, &&[Ix])| reads[buf][..] == [*idx] && idx.iter().all(of_all_rows);
     written.iter().all(kept).then(|| written.into_keys().collect())
 }
 
