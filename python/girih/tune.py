@@ -7,7 +7,7 @@
 
 The search itself is the command's: it prints batches of candidates, which are evaluated as ``girih tune ... --candidate`` here
 or on workers, and reads their outcomes. A worker needs Girih of the same version, and the files under the same names. A
-candidate whose worker dies is tried once more.
+candidate whose worker dies is tried once more. One that is not done when the budget ends is stopped, wherever it runs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,10 +26,10 @@ from . import _library
 
 __all__ = ["ENGINES", "search"]
 
-# Evaluates one candidate, `kc=64,rows=2`, and gives the JSON that the command prints of it.
-Evaluate = Callable[[str], dict[str, Any]]
-# Evaluates a batch, in its order.
-Batch = Callable[[Sequence[str]], list[dict[str, Any]]]
+# Evaluates a batch in the seconds that are left, and gives the JSON that the command prints of each, in its order.
+Batch = Callable[[Sequence[str], float], list[dict[str, Any]]]
+# The outcome of a candidate that is not done when the budget ends.
+INTERRUPTED = {"interrupted": True}
 
 
 def command() -> str:
@@ -42,9 +43,23 @@ def command() -> str:
         return beside
 
 
-def evaluate(arguments: Sequence[str], candidate: str) -> dict[str, Any]:
-    """One candidate in a process of its own, on the machine of this worker."""
-    done = subprocess.run([command(), "tune", *arguments, f"--candidate={candidate}"], capture_output=True, text=True)
+class Deadline:
+    """The end of the time for a batch, by this process's clock."""
+
+    def __init__(self, left: float):
+        self.at = time.monotonic() + left
+
+    def left(self) -> float:
+        return self.at - time.monotonic()
+
+
+def evaluate(arguments: Sequence[str], candidate: str, left: float) -> dict[str, Any]:
+    """One candidate in a process of its own, on the machine of this worker, which is ended when no time is left."""
+    asked = [command(), "tune", *arguments, f"--candidate={candidate}"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, timeout=max(0.0, left))
+    except subprocess.TimeoutExpired:
+        return INTERRUPTED
     try:
         return json.loads(done.stdout)
     except ValueError:
@@ -52,15 +67,17 @@ def evaluate(arguments: Sequence[str], candidate: str) -> dict[str, Any]:
         raise RuntimeError(lines[0] if lines else f"girih ended with code {done.returncode}") from None
 
 
-def twice(once: Callable[[str], dict[str, Any]], candidate: str) -> dict[str, Any]:
-    """The outcome of a candidate; one whose worker dies is tried once more."""
+def twice(once: Callable[[str, Deadline], dict[str, Any]], candidate: str, deadline: Deadline) -> dict[str, Any]:
+    """The outcome of a candidate; one whose worker dies is tried once more, and one without time is not tried."""
     for attempt in (1, 2):
+        if deadline.left() <= 0:
+            break
         try:
-            return once(candidate)
-        except Exception as error:  # Engines raise various exceptions for a worker that is gone.
-            if attempt == 2:
+            return once(candidate, deadline)
+        except Exception as error:  # Engines raise various exceptions for a worker that is gone, and at the deadline.
+            if attempt == 2 and deadline.left() > 0:
                 return {"failed": f"its worker died twice: {error}"}
-    raise AssertionError("unreachable")
+    return INTERRUPTED
 
 
 @contextmanager
@@ -68,16 +85,21 @@ def with_dask(arguments: Sequence[str], address: str | None) -> Iterator[Batch]:
     """A cluster of Dask: the one at the address, or one of processes on this machine."""
     from dask.distributed import Client
 
-    def batch(candidates: Sequence[str]) -> list[dict[str, Any]]:
+    def batch(candidates: Sequence[str], left: float) -> list[dict[str, Any]]:
+        deadline = Deadline(left)
+
         def submit(candidate: str) -> Any:
-            return client.submit(evaluate, list(arguments), candidate, pure=False, retries=0)
+            return client.submit(evaluate, list(arguments), candidate, deadline.left(), pure=False, retries=0)
 
         futures = {candidate: submit(candidate) for candidate in candidates}
 
-        def once(candidate: str) -> dict[str, Any]:
-            return (futures.pop(candidate, None) or submit(candidate)).result()
+        def once(candidate: str, deadline: Deadline) -> dict[str, Any]:
+            return (futures.pop(candidate, None) or submit(candidate)).result(timeout=deadline.left())
 
-        return [twice(once, candidate) for candidate in candidates]
+        try:
+            return [twice(once, candidate, deadline) for candidate in candidates]
+        finally:
+            client.cancel(list(futures.values()))
 
     options = {"address": address} if address else {"threads_per_worker": 1, "dashboard_address": None}
     with Client(**options) as client:
@@ -94,13 +116,22 @@ def with_ray(arguments: Sequence[str], address: str | None) -> Iterator[Batch]:
         ray.init(address=address, include_dashboard=False, log_to_driver=False, configure_logging=False)
     remote = ray.remote(max_retries=0)(evaluate)
 
-    def batch(candidates: Sequence[str]) -> list[dict[str, Any]]:
-        futures = {candidate: remote.remote(list(arguments), candidate) for candidate in candidates}
+    def batch(candidates: Sequence[str], left: float) -> list[dict[str, Any]]:
+        deadline = Deadline(left)
 
-        def once(candidate: str) -> dict[str, Any]:
-            return ray.get(futures.pop(candidate, None) or remote.remote(list(arguments), candidate))
+        def submit(candidate: str) -> Any:
+            return remote.remote(list(arguments), candidate, deadline.left())
 
-        return [twice(once, candidate) for candidate in candidates]
+        futures = {candidate: submit(candidate) for candidate in candidates}
+
+        def once(candidate: str, deadline: Deadline) -> dict[str, Any]:
+            return ray.get(futures.pop(candidate, None) or submit(candidate), timeout=deadline.left())
+
+        try:
+            return [twice(once, candidate, deadline) for candidate in candidates]
+        finally:
+            for future in futures.values():
+                ray.cancel(future)
 
     try:
         yield batch
@@ -112,7 +143,15 @@ def with_ray(arguments: Sequence[str], address: str | None) -> Iterator[Batch]:
 @contextmanager
 def alone(arguments: Sequence[str], address: str | None) -> Iterator[Batch]:
     """One candidate after the other, in this process's children."""
-    yield lambda candidates: [twice(lambda c: evaluate(arguments, c), candidate) for candidate in candidates]
+
+    def once(candidate: str, deadline: Deadline) -> dict[str, Any]:
+        return evaluate(arguments, candidate, deadline.left())
+
+    def batch(candidates: Sequence[str], left: float) -> list[dict[str, Any]]:
+        deadline = Deadline(left)
+        return [twice(once, candidate, deadline) for candidate in candidates]
+
+    yield batch
 
 
 ENGINES = {"dask": with_dask, "ray": with_ray, "alone": alone}
@@ -130,7 +169,7 @@ def drive(arguments: Sequence[str], batch: Batch, report: Callable[[str], None] 
             if candidates is None:
                 continue
             report(", ".join(candidates))
-            search.stdin.write(json.dumps(batch(candidates)) + "\n")
+            search.stdin.write(json.dumps(batch(candidates, last["left"])) + "\n")
             search.stdin.flush()
     if search.returncode != 0 or last is None:
         raise subprocess.CalledProcessError(search.returncode, asked)

@@ -32,6 +32,9 @@ PROGRAMS = {
         "b = F(tl.argmax(tl.where(cols == a, float('-inf'), v), A))",
         "r = v + a * 2 + b",
     ],
+    "cumsum": ["r = tl.cumsum(v, A)"],
+    "sum_of_cumsum": ["c = tl.cumsum(v, A)", "r = c - v + F(tl.max(c, A))"],
+    "flip": ["r = tl.flip(v, A)"],
     "norms_in_turn": [
         "a = v / F(tl.sum(tl.abs(v), A))",
         "b = a - F(tl.max(a, A))",
@@ -49,9 +52,10 @@ PROGRAMS = {
 
 # The padding of rows that are shorter than their tile: it changes no result of a fold.
 PADDING = dict.fromkeys(("softmax", "log_softmax", "softmax_gradient", "cross_entropy", "best_of_softmax"), "float('-inf')")
-PADDING |= dict.fromkeys(("rms_norm", "argmax", "argmin", "max_and_index", "two_rows", "gate", "scale_to_bytes"), "0")
-# Searches fold in order, by each thread alike: simulating them takes long, and only single rows of that length fit.
-SEARCHES = ("argmax", "argmin", "max_and_index", "two_best", "best_of_softmax")
+PADDING |= dict.fromkeys(("rms_norm", "argmax", "argmin", "max_and_index", "two_rows", "gate", "scale_to_bytes", "cumsum"), "0")
+
+# Shared memory keeps their results: there is room for one row of that length.
+ONE_ROW = ("cumsum", "sum_of_cumsum", "flip")
 
 
 def program(name, rows, width, masked):
@@ -101,6 +105,12 @@ class Language:
 
     def argmin(self, t, axis):
         return t.argmin(axis)
+
+    def cumsum(self, t, axis):
+        return t.cumsum(axis)
+
+    def flip(self, t, axis):
+        return np.flip(t, axis)
 
 
 class Tile(np.ndarray):

@@ -5,9 +5,10 @@ import re
 
 import girih
 import girih.language as tl
+import ml_dtypes
 import numpy as np
 import pytest
-from long_row_programs import PADDING, PROGRAMS, SEARCHES, expected, program
+from long_row_programs import ONE_ROW, PADDING, PROGRAMS, expected, program
 
 ROW = 65536
 
@@ -103,7 +104,7 @@ def written(folder, name, rows, width, masked):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_of_tiles_compile_for_every_gpu(name, tmp_path, monkeypatch):
     for at, (rows, width) in enumerate(SHAPES):
-        if rows and name in SEARCHES:
+        if rows and name in ONE_ROW:
             continue
         masked = name in PADDING and (len(name) + at) % 2 == 1
         length = width - 100 * masked
@@ -115,16 +116,54 @@ def test_rows_of_tiles_compile_for_every_gpu(name, tmp_path, monkeypatch):
         assert shared is None or int(shared[1]) <= 166912, text
 
 
-@pytest.mark.parametrize("at, name", list(enumerate(name for name in PROGRAMS if name not in SEARCHES)))
+@pytest.mark.parametrize("at, name", list(enumerate(PROGRAMS)))
 def test_rows_of_tiles(at, name, tmp_path, monkeypatch):
-    monkeypatch.setenv("GIRIH_TARGET", TARGETS[at % 4])
-    rows, width = 2, 65536
-    dtype = (np.float32, np.float16, np.float64)[at % 3]
+    monkeypatch.setenv("GIRIH_TARGET", TARGETS[at // 4 % 4])
+    rows, width = 0 if name in ONE_ROW else 2, 65536
+    dtype = (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)[at % 4]
     # Rows of double width, which are twice as long in memory, are half as many elements.
     masked, width = name in PADDING and at % 2 == 1, width // 2 if dtype is np.float64 else width
     length, random = width - 100 * masked, np.random.default_rng(at)
-    x, weights = (random.standard_normal((n, length)).astype(dtype) for n in (rows, 2))
+    x, weights = (random.standard_normal((n, length)).astype(dtype) for n in (max(rows, 1), 2))
     wide = np.float64 if dtype is np.float64 else np.float32
     y, wanted = np.zeros(x.shape, wide), expected(name, x, weights)
     written(tmp_path, name, rows, width, masked)[(1,)](x, y, weights, N=length, device="sim")
     np.testing.assert_allclose(y, wanted, rtol=2e-4, atol=2e-4 * np.abs(wanted).max())
+
+
+SORTS = """\
+import girih as tl
+
+
+@tl.jit
+def kernel(x, y, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    v = tl.load(x + i)
+    tl.store(y + i, tl.{})
+"""
+
+
+def sorts(folder, name, call):
+    path = folder / f"{name}.py"
+    path.write_text(SORTS.format(call))
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.kernel
+
+
+def test_tiles_of_a_sort_take_turns_with_their_memory(tmp_path, monkeypatch):
+    rising, falling = sorts(tmp_path, "rising", "sort(v)"), sorts(tmp_path, "falling", "sort(v, descending=True)")
+    for target, kernel, row in (("sm_80", rising, 2048), ("sm_90a", falling, 4096)):
+        monkeypatch.setenv("GIRIH_TARGET", target)
+        x = np.random.default_rng(row).standard_normal(row).astype(np.float32)
+        y = np.zeros_like(x)
+        kernel[(1,)](x, y, B=row, device="sim")
+        np.testing.assert_array_equal(y, np.sort(x) if kernel is rising else np.sort(x)[::-1])
+
+
+def test_a_sort_beyond_shared_memory_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIRIH_TARGET", "sm_90a")
+    x = np.zeros(ROW, np.float32)
+    with pytest.raises(girih.CompilationError, match=r"needs \d+ bytes of shared memory"):
+        sorts(tmp_path, "long", "sort(v)").ir("kernel", x, x, B=ROW, device="sim")

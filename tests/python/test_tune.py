@@ -4,6 +4,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -56,22 +57,34 @@ def test_a_candidate_whose_worker_dies_is_tried_once_more():
     calls = []
 
     def dies(times):
-        def once(candidate):
+        def once(candidate, deadline):
             calls.append(candidate)
             if len(calls) <= times:
                 raise RuntimeError("gone")
             return {"ratio": 1.0}
 
         calls.clear()
-        return tune.twice(once, "kc=64"), len(calls)
+        return tune.twice(once, "kc=64", tune.Deadline(60.0)), len(calls)
 
     assert dies(0) == ({"ratio": 1.0}, 1)
     assert dies(1) == ({"ratio": 1.0}, 2)
     assert dies(2) == ({"failed": "its worker died twice: gone"}, 2)
 
 
+def test_a_candidate_that_is_not_done_when_the_budget_ends_is_stopped(tmp_path, monkeypatch):
+    slow = tmp_path / "slow"
+    slow.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(300)\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(tune, "command", lambda: str(slow))
+    start = time.monotonic()
+    with tune.ENGINES["alone"]([], None) as batch:
+        assert batch(["kc=64", "kc=32"], 0.5) == [tune.INTERRUPTED, tune.INTERRUPTED]
+    assert time.monotonic() - start < 100
+
+
 def test_a_search_goes_on_without_a_candidate_that_fails():
-    def batch(candidates):
+    def batch(candidates, left):
+        assert 0 < left < 60
         return [{"failed": "the worker is gone"} for _ in candidates]
 
     result = tune.drive(["-c", PRODUCT, "--device", "sim", "--target", "sm_90a", *VARY, "--trials", "3"], batch)
@@ -79,7 +92,8 @@ def test_a_search_goes_on_without_a_candidate_that_fails():
 
 
 def test_outcomes_of_another_kernel_do_not_count():
-    def batch(candidates):
+    def batch(candidates, left):
+        assert 0 < left < 60
         return [{"ratio": 0.1, "default_s": 1.0, "candidate_s": 0.1, "machine": "sm_80", "key": "other"} for _ in candidates]
 
     result = tune.drive(["-c", PRODUCT, "--device", "sim", "--target", "sm_90a", *VARY, "--trials", "2"], batch)
@@ -103,7 +117,7 @@ def test_a_worker_that_is_killed_costs_no_candidate(jobs, tmp_path, monkeypatch)
         pytest.skip(f"{PACKAGES[jobs]} is not installed; `make test-tune` installs it")
     marker = str(tmp_path / "died")
 
-    def mortal(arguments, candidate):
+    def mortal(arguments, candidate, left):
         import os
 
         if candidate == "kc=64" and not os.path.exists(marker):
@@ -113,7 +127,7 @@ def test_a_worker_that_is_killed_costs_no_candidate(jobs, tmp_path, monkeypatch)
 
     monkeypatch.setattr(tune, "evaluate", mortal)
     with tune.ENGINES[jobs]([], None) as batch:
-        assert batch(["kc=64", "kc=32"]) == [{"candidate": "kc=64"}, {"candidate": "kc=32"}]
+        assert batch(["kc=64", "kc=32"], 500.0) == [{"candidate": "kc=64"}, {"candidate": "kc=32"}]
     assert (tmp_path / "died").exists()
 
 

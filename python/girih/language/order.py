@@ -1,6 +1,7 @@
 """Tiles in another order: reversed, sorted, the greatest few.
 
-All are made of exchanges between halves: a dimension of extent n is seen as n/2w pairs of stretches of w elements.
+Tiles are reversed through the block's memory. Sorts are made of exchanges between halves: a dimension of extent n is seen as n/2w pairs
+of stretches of w elements.
 
 Source: the sorting network of K. E. Batcher, "Sorting networks and their applications", 1968.
 """
@@ -10,9 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..frontend import types as ty
-from ..frontend.tensor import as_tensor, axis_of, constant, fail, reshape_to, select, static, static_int, tensor, unwrap
-from . import core
+from ..frontend.tensor import as_tensor, axis_of, broadcast_to, constant, fail, reshape_to, select, static, static_int, tensor, unwrap
+from . import core, shared
 from .core import builtin, part
+
+# The elements of a tile that is reversed through memory, at least.
+LONG = 0
 
 
 def _pairs(x: tensor, axis: int, width: int) -> tuple[tensor, tensor]:
@@ -38,12 +42,10 @@ def flip(x, dim=None):
     """
     x = as_tensor(x)
     axis = _dimension(x, dim, "flip")
-    shape, width = x.shape, 1
-    while width < shape[axis]:
-        first, second = _pairs(x, axis, width)
-        x = reshape_to(core.cat(second, first, axis + 1), shape)
-        width *= 2
-    return x
+    kept = core.cast(x, ty.int64) if x.dtype.is_ptr() else x
+    along = reshape_to(core.arange(0, x.shape[axis]), tuple(n if i == axis else 1 for i, n in enumerate(x.shape)))
+    reversed_ = shared.gather(kept, broadcast_to(x.shape[axis] - 1 - along, x.shape), axis)
+    return core.cast(reversed_, x.dtype)
 
 
 def _exchanged(x: tensor, axis: int, width: int, falling: tensor | None) -> tensor:

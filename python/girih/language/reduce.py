@@ -216,23 +216,23 @@ def min(x, axis=None, return_indices=False, return_indices_tie_break_left=True, 
 
 
 def _arg(word: str, x: tensor, axis: Any, left: Any) -> tuple[tensor, tensor]:
-    """The extreme value and its index: of equal ones the first; a NaN is the worst of all."""
+    """The extreme value and its index: of equal ones the first; a NaN is the worst of all.
+
+    The index is the least one whose element is the extreme value. Each of the two folds takes its elements in any order, as a fold
+    of pairs does not: vectors and threads share them.
+    """
     x = _widened(x, f"arg{word}")
     x, at = _axis(x, axis)
     worst = _least(x.dtype) if word == "max" else _greatest(x.dtype)
     if x.dtype.is_floating():
         x = select(x == x, x, worst)
-    shape = [1] * x.ndim
-    shape[at] = x.shape[at]
-    index = broadcast_to(reshape_to(core.arange(0, x.shape[at]), tuple(shape)), x.shape)
-
-    def better(elements, accumulators):
-        (v1, i1), (v2, i2) = elements, accumulators
-        ahead = v1 > v2 if word == "max" else v1 < v2
-        first = ahead | ((v1 == v2) & (i1 < i2))
-        return select(first, v1, v2), select(first, i1, i2)
-
-    return _fold_with((x, index), at, (worst, ty.integer_range(ty.int32)[1]), better)
+    along = [1] * x.ndim
+    along[at] = x.shape[at]
+    index = broadcast_to(reshape_to(core.arange(0, x.shape[at]), tuple(along)), x.shape)
+    value = _known(word + ("f" if x.dtype.is_floating() else "i"), x, at, worst)
+    row = broadcast_to(reshape_to(value, (*x.shape[:at], 1, *x.shape[at + 1 :])), x.shape)
+    behind = ty.integer_range(ty.int32)[1]
+    return value, _known("mini", select(x == row, index, behind), at, behind)
 
 
 @builtin(method=True)

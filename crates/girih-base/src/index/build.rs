@@ -179,9 +179,17 @@ impl Ix {
 
     /// The expression with every leaf replaced for which `f` gives an expression; foldings above it are redone.
     pub fn replace_leaves(&self, f: &mut dyn FnMut(&Ix) -> Option<Ix>) -> Ix {
-        let Some((a, b)) = self.operands() else { return f(self).unwrap_or_else(|| self.clone()) };
-        let (x, y) = (a.replace_leaves(f), b.replace_leaves(f));
-        if x == *a && y == *b { self.clone() } else { self.with_operands(x, y) }
+        self.replaced(f).unwrap_or_else(|| self.clone())
+    }
+
+    /// The expression with replaced leaves; `None` where it is the same. Only what changes is copied.
+    fn replaced(&self, f: &mut dyn FnMut(&Ix) -> Option<Ix>) -> Option<Ix> {
+        let Some((a, b)) = self.operands() else { return f(self).filter(|leaf| leaf != self) };
+        let (x, y) = (a.replaced(f).filter(|x| x != a), b.replaced(f).filter(|y| y != b));
+        if x.is_none() && y.is_none() {
+            return None;
+        }
+        Some(self.with_operands(x.unwrap_or_else(|| a.clone()), y.unwrap_or_else(|| b.clone())))
     }
 
     /// The same operation on other operands, folded.

@@ -210,10 +210,12 @@ impl Tuner<'_, '_> {
             return vec![];
         }
         if self.args.batches {
-            return elsewhere::by_lines(batch, &self.machine, &self.bench.key).unwrap_or_else(|failure| {
-                self.failure = Some(failure);
-                vec![]
-            });
+            return elsewhere::by_lines(batch, self.deadline, &self.machine, &self.bench.key).unwrap_or_else(
+                |failure| {
+                    self.failure = Some(failure);
+                    vec![]
+                },
+            );
         }
         if let Some(Jobs::Processes(n)) = self.args.jobs {
             return elsewhere::by_processes(n, batch, self.deadline, &self.machine, &self.bench.key);

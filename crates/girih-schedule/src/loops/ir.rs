@@ -491,7 +491,7 @@ pub enum Stmt {
 
 /// An integer fact the fast version of a kernel relies on, tested once per launch: for every block of the grid and every
 /// value of the enclosing loops' axes, `lo <= ix <= hi`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Obligation {
     /// Over parameters, block ids, the grid and the axes below; never over a value computed in the kernel.
     pub ix: Ix,

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 
 use super::edit::const_trip;
-use super::primitives::{LoopRef, look, names_of};
+use super::primitives::{LoopRef, Names, look};
 use super::rules::site_of_loop;
 use super::rules::split_digits::digits_of;
 use super::tile_nest::multiplies;
@@ -98,23 +98,26 @@ pub struct Found<'a> {
 /// The contractions of a kernel, in order.
 pub fn nests(kernel: &Kernel) -> Vec<Found<'_>> {
     let mut out = vec![];
-    look(kernel, &mut |over, f| match nest_of(f) {
-        None => true,
-        Some(nest) => {
-            let nest = nest.and_then(|nest| match names_of(kernel, &[nest.reduce])[..] {
-                [at] => Ok((at, nest)),
-                _ => Err("its loops are not a nest of their own"),
-            });
-            out.push(Found { over, site: site_of_loop(kernel, f), nest });
-            false
-        }
-    });
+    each(kernel, &mut |over, f, nest| out.push(Found { over, site: site_of_loop(kernel, f), nest }));
     out
+}
+
+/// Shows `f` the contractions of a kernel: the outermost of its loops by name, and the loop over its terms with the nest.
+fn each<'a>(kernel: &'a Kernel, f: &mut dyn FnMut(LoopRef, &'a For, Result<(LoopRef, Nest<'a>), &'static str>)) {
+    let names = Names::of(kernel);
+    look(kernel, &mut |over, outermost| {
+        let Some(nest) = nest_of(outermost) else { return true };
+        let named = |nest: Nest<'a>| Some((names.name(nest.reduce)?, nest));
+        f(over, outermost, nest.and_then(|nest| named(nest).ok_or("its loops are not a nest of their own")));
+        false
+    });
 }
 
 /// The loops over the terms of contractions, and the nest of each with the outermost of its loops.
 pub fn sums(kernel: &Kernel) -> Vec<(LoopRef, LoopRef, Nest<'_>)> {
-    nests(kernel).into_iter().filter_map(|found| found.nest.ok().map(|(at, nest)| (at, found.over, nest))).collect()
+    let mut out = vec![];
+    each(kernel, &mut |over, _, nest| out.extend(nest.ok().map(|(at, nest)| (at, over, nest))));
+    out
 }
 
 /// The nest that a loop is the outermost of, with the loop over its terms.
@@ -122,8 +125,13 @@ pub fn sums(kernel: &Kernel) -> Vec<(LoopRef, LoopRef, Nest<'_>)> {
 /// # Errors
 /// The loop is not one of a contraction, or why the nest has another form.
 pub fn nest_over(kernel: &Kernel, over: LoopRef) -> Result<(LoopRef, Nest<'_>), &'static str> {
-    let found = nests(kernel).into_iter().find(|found| found.over == over);
-    found.ok_or("it is not a contraction any more")?.nest
+    let mut found = Err("it is not a contraction any more");
+    each(kernel, &mut |at, _, nest| {
+        if at == over {
+            found = nest;
+        }
+    });
+    found
 }
 
 /// The nest of the sum over a loop, and the outermost of its loops.

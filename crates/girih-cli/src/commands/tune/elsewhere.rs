@@ -112,14 +112,16 @@ pub fn by_processes(
     done.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a batch and reads the outcomes, in its order.
+/// Writes a batch, with the seconds that are left for it, and reads the outcomes, in its order.
 pub fn by_lines(
     batch: &[Candidate],
+    deadline: Instant,
     machine: &str,
     key: &str,
 ) -> Result<Vec<Option<Result<Measured, Refused>>>, Failure> {
     let batch_text: Vec<String> = batch.iter().map(argument).collect();
-    outln!("{}", json!({ "batch": batch_text }))?;
+    let left = deadline.saturating_duration_since(Instant::now()).as_secs_f64();
+    outln!("{}", json!({ "batch": batch_text, "left": left }))?;
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     let read = read.map_err(|e| Failure::usage(format!("--batches: the outcomes cannot be read: {e}")))?;

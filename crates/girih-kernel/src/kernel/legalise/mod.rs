@@ -222,7 +222,7 @@ type Nest = Vec<(l::AxisId, l::Ix, u64)>;
 
 impl<'a> Lower<'a> {
     fn new(src: &'a l::Kernel, options: &'a Options) -> Res<Lower<'a>> {
-        let slots = slots::Slots::assign(src)?;
+        let slots = slots::Slots::assign(src, options.shared)?;
         if slots.shared > options.shared {
             let (needs, most) = (slots.shared, options.shared);
             let largest = src.bufs.values().filter(|b| b.space == l::Space::Shared).max_by_key(|b| b.bytes());

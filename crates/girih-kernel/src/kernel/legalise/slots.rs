@@ -1,11 +1,15 @@
 //! Assigns local buffers their places in the scratch and in shared memory: slots of the scratch whose buffers' lives do
 //! not overlap share bytes.
 //!
+//! In shared memory each buffer has bytes of its own as long as there is room, but for those behind stages (`tile/reuse.rs`): sharing
+//! bytes takes barriers. Where there is no room, buffers whose lives do not overlap share bytes there too.
+//!
 //! A buffer lives from its declaration to its last use; a use inside a loop that does not hold the declaration lasts to
 //! the end of that loop. Statements are numbered in program order; slots are placed first-fit, 64-byte aligned.
 
 use super::{Res, SCRATCH_LIMIT, pipeline};
 use crate::loops::ir as l;
+use crate::loops::walk;
 use crate::tile::{boxes, reuse};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -58,15 +62,35 @@ impl Slots {
         self.allocas.pop_front()
     }
 
-    pub fn assign(kernel: &l::Kernel) -> Res<Slots> {
+    /// `room`: the bytes of shared memory that a block can have.
+    pub fn assign(kernel: &l::Kernel, room: u64) -> Res<Slots> {
         let mut scan = Scan::default();
         scan.block(kernel, &kernel.body)?;
+        let own = scan.placed(kernel, &FxHashMap::default())?;
+        let turns = if own.shared > room { scan.turns(kernel) } else { FxHashMap::default() };
+        if turns.is_empty() { Ok(own) } else { scan.placed(kernel, &turns) }
+    }
+}
+
+/// The lives of buffers in shared memory that may take turns with their bytes.
+type Turns = FxHashMap<l::BufId, (u32, u32)>;
+
+/// A buffer in shared memory, where it lies, and its length.
+type Used = (l::BufId, u64, u64);
+
+impl Scan {
+    fn placed(&self, kernel: &l::Kernel, turns: &Turns) -> Res<Slots> {
+        let scan = self;
         let mut placed: Vec<(u32, u32, u64, u64)> = Vec::new();
         let mut offsets = FxHashMap::default();
         let (mut total, mut shared) = (0u64, 0u64);
         let boxes = boxes::copied(kernel);
         let behind = reuse::behind_stages(kernel);
-        let mut used: Vec<(l::BufId, u64, u64)> = vec![];
+        let mut used: Vec<Used> = vec![];
+        let apart = |a: l::BufId, b: l::BufId| match (turns.get(&a), turns.get(&b)) {
+            (Some(a), Some(b)) => a.1 < b.0 || b.1 < a.0,
+            _ => false,
+        };
         for (buf, life) in &scan.lives {
             let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
             let generations = scan.generations.get(buf).map_or(1, |(count, _)| *count);
@@ -75,14 +99,13 @@ impl Slots {
             match b.space {
                 l::Space::Scratch | l::Space::Private if !b.shape.is_empty() => {}
                 l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
-                // Each shared buffer has bytes of its own, except buffers that may reuse the bytes of stages: sharing
-                // them takes barriers.
                 l::Space::Shared => {
                     let align =
                         if boxes.contains(buf) { BOX_ALIGN.max(u64::from(b.swizzle) * 8) } else { SHARED_ALIGN };
                     if !offsets.contains_key(buf) {
                         let free = behind.get(buf).map_or(&[][..], |b| b);
-                        let busy = used.iter().filter(|(b, _, _)| !free.contains(b)).map(|(_, at, len)| (*at, *len));
+                        let busy = used.iter().filter(|(b, _, _)| !free.contains(b) && !apart(*b, *buf));
+                        let busy = busy.map(|(_, at, len)| (*at, *len));
                         let at = first_fit(busy.collect(), bytes, align);
                         offsets.insert(*buf, at);
                         used.push((*buf, at, bytes));
@@ -112,10 +135,26 @@ impl Slots {
                 return Err(too_large(&kernel.name, total));
             }
         }
-        let met = scan.met(kernel, &used, &behind);
+        let mut met = scan.met(kernel, &used, &behind);
+        met.extend(in_turn(used, turns));
         // Vector code may read a whole last vector's worth at most up to the end of a slot, never past it.
         Ok(Slots { offsets, shared, met, allocas, total: total.next_multiple_of(ALIGN) })
     }
+}
+
+/// For each of the buffers that take turns with bytes: the first of those that its bytes connect it with, which stands for all of
+/// them. Where one of them is written, threads are done with the others.
+fn in_turn(mut used: Vec<Used>, turns: &Turns) -> Vec<(l::BufId, Vec<l::BufId>)> {
+    used.retain(|(buf, ..)| turns.contains_key(buf));
+    used.sort_unstable_by_key(|(_, at, _)| *at);
+    let mut out = vec![];
+    let mut connected: Option<(l::BufId, u64)> = None;
+    for (buf, at, len) in used {
+        let (first, end) = connected.filter(|(_, end)| at < *end).unwrap_or((buf, at));
+        connected = Some((first, end.max(at + len)));
+        out.push((buf, vec![first]));
+    }
+    out
 }
 
 /// The first free offset for `bytes` bytes; `busy` holds the offset and length of each allocation.
@@ -164,11 +203,32 @@ impl Scan {
         }
     }
 
+    /// The lives of the buffers that may take turns: none where data moves while threads do other work, or between blocks.
+    fn turns(&self, kernel: &l::Kernel) -> Turns {
+        let (mut plain, mut declared) = (true, BTreeMap::<l::BufId, u32>::new());
+        walk::visit(&kernel.body, &mut |s| match s {
+            l::Stmt::Local { buf } => *declared.entry(*buf).or_default() += 1,
+            // Stages keep their bytes.
+            l::Stmt::Stage { buf, .. } => *declared.entry(*buf).or_default() += 2,
+            l::Stmt::For(f) => {
+                plain &= match f.place {
+                    l::Place::Block { cluster, .. } => cluster == 0,
+                    l::Place::None | l::Place::Vector { .. } | l::Place::Unroll | l::Place::Thread => true,
+                    _ => false,
+                };
+            }
+            _ => {}
+        });
+        let once = |buf: &l::BufId| declared.get(buf) == Some(&1) && kernel.bufs[*buf].space == l::Space::Shared;
+        let lives = self.lives.iter().filter(|(buf, _)| plain && once(buf));
+        lives.map(|(buf, life)| (*buf, (life.start, life.end))).collect()
+    }
+
     /// For each buffer that shares bytes with stages: the stages whose shared bytes may still be read.
     fn met(
         &self,
         kernel: &l::Kernel,
-        used: &[(l::BufId, u64, u64)],
+        used: &[Used],
         behind: &BTreeMap<l::BufId, Vec<l::BufId>>,
     ) -> BTreeMap<l::BufId, Vec<l::BufId>> {
         let read = |buf: l::BufId, at: u64, len: u64| match self.generations.get(&buf) {
@@ -248,5 +308,55 @@ impl Scan {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::legalise::{Options, legalise};
+    use crate::loops::parse::parse;
+
+    /// Tiles of 1,024 elements, each made of the one before it.
+    fn chain(tiles: usize, inside: &str) -> String {
+        let link = |n: usize| {
+            format!(
+                "{inside}  local s{n}: f32[1024] shared\n{inside}  for t{n} in 0..1024: free thread\n{inside}    v{n}: f32 = {}\n\
+                 {inside}    s{n}[t{n}] = v{n}\n",
+                if n == 0 { "load p[t0]".into() } else { format!("s{}[1023 - t{n}]", n - 1) }
+            )
+        };
+        let last = tiles - 1;
+        let end = format!(
+            "{inside}  for u in 0..1024: free thread\n{inside}    w: f32 = s{last}[u]\n{inside}    store p[u] = w\n"
+        );
+        let around = if inside.is_empty() { "" } else { "  for i in 0..n: serial\n" };
+        format!("tile kernel k(p: ptr f32, n: i64):\n{around}{}{end}", (0..tiles).map(link).collect::<String>())
+    }
+
+    fn shared(text: &str, room: u64) -> Result<u64, String> {
+        let (kernel, _) = parse(text).unwrap();
+        let made = legalise(&kernel, &Options { shared: room, ..Options::default() });
+        made.map(|k| k.shared).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn tiles_take_turns_where_there_is_no_room_for_all() {
+        for inside in ["", "  "] {
+            assert_eq!(shared(&chain(10, inside), 10 * 4096), Ok(10 * 4096));
+            assert_eq!(shared(&chain(10, inside), 9 * 4096), Ok(2 * 4096));
+            let why = shared(&chain(10, inside), 4096).unwrap_err();
+            assert!(why.contains("needs 8192 bytes of shared memory"), "{why}");
+        }
+    }
+
+    /// Each link of the chain writes where threads may still read the link before the last one: a barrier stands between.
+    #[test]
+    fn threads_wait_before_they_write_where_others_read() {
+        let barriers = |room: u64| {
+            let (kernel, _) = parse(&chain(4, "")).unwrap();
+            let made = legalise(&kernel, &Options { shared: room, ..Options::default() }).unwrap();
+            made.body.iter().filter(|s| matches!(s, crate::kernel::ir::Stmt::Barrier)).count()
+        };
+        assert_eq!((barriers(4 * 4096), barriers(3 * 4096)), (4, 4));
     }
 }

@@ -46,7 +46,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
         axes: Vec::new(),
         varying: BTreeSet::new(),
         lanes: 0,
-        duties: Vec::new(),
+        duties: Duties::of(&kernel.obligations),
         addressed: addressed::values(&body),
         proves: false,
         kernel,
@@ -55,11 +55,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let Promote { duties, mut kernel, .. } = p;
     let changed = body != before;
     kernel.body = body;
-    for d in duties {
-        if !kernel.obligations.iter().any(|o| same(o, &d)) {
-            kernel.obligations.push(d);
-        }
-    }
+    kernel.obligations.extend(duties.new);
     if !changed {
         return None;
     }
@@ -86,7 +82,7 @@ struct Promote {
     varying: BTreeSet<ValId>,
     /// Enclosing free and reduce loops.
     lanes: u32,
-    duties: Vec<Obligation>,
+    duties: Duties,
     /// The values that addresses and conditions depend on.
     addressed: FxHashSet<ValId>,
     /// The current value is not one of `addressed`: the launch gets no obligation for it.
@@ -102,16 +98,31 @@ fn nodes(ix: &Ix) -> usize {
     }
 }
 
-/// Equal except for the names of the axes.
-fn same(a: &Obligation, b: &Obligation) -> bool {
-    let renamed = |ix: &Ix| {
-        ix.subst_axes(&mut |x| {
-            let at = b.axes.iter().position(|(y, ..)| x == *y)?;
-            a.axes.get(at).map(|(y, ..)| Ix::Axis(*y))
-        })
-    };
-    let bounds = a.axes.iter().zip(&b.axes).all(|((_, lo, hi), (_, l, h))| *lo == renamed(l) && *hi == renamed(h));
-    (a.lo, a.hi, a.axes.len()) == (b.lo, b.hi, b.axes.len()) && bounds && a.ix == renamed(&b.ix)
+/// What the launch tests beside a kernel's obligations, each once.
+struct Duties {
+    new: Vec<Obligation>,
+    /// All of them, [without names](unnamed).
+    known: FxHashSet<Obligation>,
+}
+
+impl Duties {
+    fn of(obligations: &[Obligation]) -> Duties {
+        Duties { new: vec![], known: obligations.iter().map(unnamed).collect() }
+    }
+
+    fn add(&mut self, duty: Obligation) {
+        if self.known.insert(unnamed(&duty)) {
+            self.new.push(duty);
+        }
+    }
+}
+
+/// The obligation with names of axes that only their order decides: it says the same of loops that run over the same.
+fn unnamed(o: &Obligation) -> Obligation {
+    let name = |at: usize| AxisId(u32::MAX - at as u32);
+    let renamed = |ix: &Ix| ix.subst_axes(&mut |x| Some(Ix::Axis(name(o.axes.iter().position(|(y, ..)| x == *y)?))));
+    let axes = o.axes.iter().enumerate().map(|(at, (_, lo, hi))| (name(at), renamed(lo), renamed(hi))).collect();
+    Obligation { ix: renamed(&o.ix), axes, ..*o }
 }
 
 impl Promote {
@@ -151,11 +162,10 @@ impl Promote {
         let axes = outer.into_iter().filter(|(a, ..)| needed.contains(a)).collect();
         let clamp = |v: i128| v.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
         let duty = Obligation { ix: ix.clone(), axes, lo: clamp(lo), hi: clamp(hi) };
-        if !self.duties.iter().any(|d| same(d, &duty)) {
-            self.duties.push(duty);
-        }
+        self.duties.add(duty);
         true
     }
+
     /// Returns true if some element of the first block leaves `lo..=hi` in every launch, so that an obligation would
     /// never hold.
     fn surely_leaves(&self, ix: &Ix, (lo, hi): Range) -> bool {

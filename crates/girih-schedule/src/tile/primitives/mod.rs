@@ -32,6 +32,8 @@ pub mod unroll;
 pub mod unswitch;
 pub mod vector;
 
+use rustc_hash::FxHashMap;
+
 use crate::base::rule::Log;
 use crate::base::words::suggestion;
 use crate::loops::ir::*;
@@ -515,7 +517,23 @@ pub fn run(
     script.done()
 }
 
-/// The names that steps have for loops of a kernel.
+/// The names that steps have for the loops of a kernel.
+pub struct Names(FxHashMap<*const For, LoopRef>);
+
+impl Names {
+    pub fn of(kernel: &Kernel) -> Names {
+        let mut names = FxHashMap::default();
+        look(kernel, &mut |at, f| names.insert(std::ptr::from_ref(f), at).is_none());
+        Names(names)
+    }
+
+    /// The name of a loop of that kernel.
+    pub fn name(&self, f: &For) -> Option<LoopRef> {
+        self.0.get(&std::ptr::from_ref(f)).copied()
+    }
+}
+
+/// The names that steps have for some loops of a kernel.
 pub fn names_of(kernel: &Kernel, loops: &[&For]) -> Vec<LoopRef> {
     let mut out = vec![];
     look(kernel, &mut |at, f| {

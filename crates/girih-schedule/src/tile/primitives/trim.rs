@@ -12,8 +12,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Names;
 use super::line::{LoopRef, change};
-use super::names_of;
 use crate::index::{Cmp, Cond, Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -46,10 +46,10 @@ pub fn ends(kernel: &Kernel, which: &dyn Fn(&For) -> bool) -> Vec<(LoopRef, Ix)>
             facts.set_axis(f.axis, &f.lo, &f.hi);
         }
     });
-    let all = Buffers::of(kernel);
+    let (all, names) = (Buffers::of(kernel), Names::of(kernel));
     let found = all.fills.iter().filter(|(f, _)| which(f)).filter_map(|(f, buffers)| {
         let end = all.end(kernel, f, buffers, &facts)?;
-        Some((names_of(kernel, &[f]).pop()?, end))
+        Some((names.name(f)?, end))
     });
     found.collect()
 }

@@ -9,7 +9,7 @@ use crate::tile::heuristics::blockify::{
 };
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::bind::{self, To};
-use crate::tile::primitives::{self, LoopRef, Script, Step};
+use crate::tile::primitives::{LoopRef, Names, Script, Step};
 use crate::tile::rules::interchange::{self, ColumnFolds};
 use crate::tile::rules::site_of;
 
@@ -46,7 +46,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         log.skipped("grid", why);
         return None;
     }
-    let mut script = Script::new(p, ctx, log);
+    let (mut script, names) = (Script::new(p, ctx, log), Names::of(p));
     let mut changed = false;
     // Small nests that are waiting for others, and their elements.
     let (mut small, mut waiting): (Vec<LoopRef>, i64) = (vec![], 0);
@@ -56,7 +56,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             Stmt::For(f) if bind::is_nest(s) && f.place == Place::None => f,
             _ => continue,
         };
-        let Some(at) = primitives::names_of(p, &[f]).first().copied() else { continue };
+        let Some(at) = names.name(f) else { continue };
         if several {
             let elements = elements(f).filter(|n| *n <= SMALL);
             if elements.is_none_or(|n| waiting + n > SMALL) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, simplify};
+use crate::index::{Facts, gcd, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
@@ -36,7 +36,8 @@ Nests that share such a tile, or are joined by several, are spread alike: a thre
 access of global memory moves in all of them, or one element if a reduction reads global memory. The nests are unrolled.
 
 If tiles do not fit in shared memory, the largest that could be kept go to each thread's own memory, behind its registers, and their
-nests stay loops.
+nests stay loops. So do tiles that a loop goes through part by part, as the results of a scan of a long row: where a part is a multiple of
+the threads, each of its elements is the thread's that has it in the other nests.
 
 Knob: `keep_tiles`, the most registers of a thread that tiles may take; a quarter of a thread's registers by default. 0 turns the
 rule off.
@@ -182,10 +183,13 @@ fn lanes_of(shares: &[Share], buf: BufId) -> i64 {
     shares.iter().find(|s| s.tiles.contains(&buf)).map_or(1, |s| s.lanes)
 }
 
-/// A nest of free loops, or a reduction that all threads fold together, by its outermost axis; and the tiles it touches.
+/// A nest of free loops, or a reduction that all threads fold together, by its outermost axis; and the tiles it touches, each with the
+/// place of the nest's first element in it.
 struct Walked<'a> {
     f: &'a For,
-    tiles: BTreeSet<BufId>,
+    tiles: BTreeMap<BufId, Ix>,
+    /// A divisor of these places.
+    step: i64,
 }
 
 /// The uses that a kernel's nests make of its tiles.
@@ -231,7 +235,7 @@ impl<'a> Found<'a> {
     fn not(&mut self, bufs: BTreeSet<BufId>, why: &str) {
         for buf in bufs {
             if let Some(state) = self.tiles.get_mut(&buf)
-                && state.is_ok()
+                && !matches!(state, Err(Why::Shared(_)))
             {
                 *state = Err(Why::Shared(why.to_string()));
             }
@@ -259,19 +263,46 @@ impl<'a> Found<'a> {
             number = Ix::add(Ix::mul(number, f.hi.clone()), Ix::Axis(f.axis));
         }
         let number = simplify(&number, &facts);
-        let mut others = BTreeSet::new();
+        let (mut others, mut firsts) = (BTreeSet::new(), BTreeMap::new());
         walk::visit(&f.body, &mut |s| match s {
             Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if tiles.contains(buf) => {
-                let at = Ix::row_major(idx, &self.kernel.bufs[*buf].shape);
-                if simplify(&at, &facts) != number {
+                let at = simplify(&Ix::row_major(idx, &self.kernel.bufs[*buf].shape), &facts);
+                let first = match at == number {
+                    true => Ix::Const(0),
+                    false => simplify(&Ix::sub(at, number.clone()), &facts),
+                };
+                let same = *firsts.entry(*buf).or_insert_with(|| first.clone()) == first;
+                let fixed = chain.iter().all(|f| !first.has_axis(f.axis));
+                if !same || !fixed || self.step_of(&first).is_none() {
                     others.insert(*buf);
                 }
             }
             Stmt::Read { .. } | Stmt::Write { .. } => {}
             s => others.extend(itself(s).into_iter().filter(|b| tiles.contains(b))),
         });
+        firsts.retain(|buf, _| !others.contains(buf));
         self.not(others, "a nest needs its elements in another order");
-        self.nests.push(Walked { f, tiles });
+        for (buf, first) in &firsts {
+            if !first.is_const(0)
+                && let Some(state @ Ok(())) = self.tiles.get_mut(buf)
+            {
+                *state = Err(Why::Registers("a loop goes through it part by part".into()));
+            }
+        }
+        let step = firsts.values().filter_map(|first| self.step_of(first)).fold(0, gcd);
+        self.nests.push(Walked { f, tiles: firsts, step });
+    }
+
+    /// A number that divides every value of a place, and that the threads divide; 0 for the place 0. `None` where it is not a sum of
+    /// multiples of axes, with enough elements between its values that each thread has some.
+    fn step_of(&self, place: &Ix) -> Option<i64> {
+        let (mut rest, mut step) = (place.clone(), 0);
+        for axis in place.axes() {
+            let (by, others) = rest.linear(axis)?;
+            (rest, step) = (others, gcd(step, by.as_const()?));
+        }
+        step = gcd(step, rest.as_const()?);
+        (step % self.threads == 0).then_some(step)
     }
 
     /// Why the elements of a nest cannot be given out to threads one by one.
@@ -326,6 +357,8 @@ fn itself(s: &Stmt) -> Vec<BufId> {
 struct Share {
     tiles: BTreeSet<BufId>,
     nests: BTreeSet<AxisId>,
+    /// The first place of a nest's elements in a tile, by the nest's outermost axis.
+    firsts: BTreeMap<(AxisId, BufId), Ix>,
     /// Neighbouring elements of one thread.
     lanes: i64,
     /// A thread's elements are in its memory: it goes through them in a loop.
@@ -335,16 +368,18 @@ struct Share {
 fn shares(kernel: &Kernel, ctx: &Context, threads: i64, nests: &[Walked], kept: &BTreeSet<BufId>) -> Vec<Share> {
     let mut out: Vec<Share> = vec![];
     for walked in nests {
-        let tiles: BTreeSet<BufId> = walked.tiles.intersection(kept).copied().collect();
+        let tiles: BTreeSet<BufId> = walked.tiles.keys().filter(|buf| kept.contains(buf)).copied().collect();
         if tiles.is_empty() {
             continue;
         }
-        let lanes = lanes(kernel, ctx, walked.f, threads);
-        let mut new = Share { tiles, nests: [walked.f.axis].into(), lanes, rolled: false };
+        let lanes = lanes(kernel, ctx, walked, threads);
+        let firsts = walked.tiles.iter().map(|(buf, first)| ((walked.f.axis, *buf), first.clone())).collect();
+        let mut new = Share { tiles, nests: [walked.f.axis].into(), firsts, lanes, rolled: false };
         let (with, apart): (Vec<Share>, Vec<Share>) = out.into_iter().partition(|s| !s.tiles.is_disjoint(&new.tiles));
         for other in with {
             new.tiles.extend(other.tiles);
             new.nests.extend(other.nests);
+            new.firsts.extend(other.firsts);
             new.lanes = new.lanes.min(other.lanes);
         }
         out = apart;
@@ -355,7 +390,7 @@ fn shares(kernel: &Kernel, ctx: &Context, threads: i64, nests: &[Walked], kept: 
 
 /// The elements of a nest that a thread may have side by side: at most those that its accesses of global memory take together;
 /// without such accesses, any number that divides its rows.
-fn lanes(kernel: &Kernel, ctx: &Context, f: &For, threads: i64) -> i64 {
+fn lanes(kernel: &Kernel, ctx: &Context, Walked { f, step, .. }: &Walked, threads: i64) -> i64 {
     let chain = chain(f);
     let (Some(inner), total) = (chain.last(), chain.iter().filter_map(|f| f.hi.as_const()).product::<i64>()) else {
         return 1;
@@ -364,7 +399,9 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For, threads: i64) -> i64 {
     walk::visit(&f.body, &mut |s| global |= matches!(s, Stmt::Load { .. } | Stmt::Store { .. }));
     // Every thread has some.
     let most = |all: i64| {
-        let fits = |n: &i64| *n <= all && extent.is_multiple_of(*n as u64) && total / n >= threads;
+        let fits = |n: &i64| {
+            *n <= all && extent.is_multiple_of(*n as u64) && total / n >= threads && step % (n * threads) == 0
+        };
         [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
     };
     if !global {
@@ -402,7 +439,9 @@ impl Share {
                 if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
                     && self.tiles.contains(buf)
                 {
-                    *idx = vec![Ix::Axis(t), own.clone()];
+                    let first = self.firsts.get(&(f.axis, *buf)).cloned().unwrap_or(Ix::Const(0));
+                    let before = simplify(&Ix::floor_div(first, Ix::Const(threads)), &facts);
+                    *idx = vec![Ix::Axis(t), Ix::add(before, own.clone())];
                 }
             });
         };
@@ -488,6 +527,31 @@ mod tests {
             refusals("keep_tiles", &short, &gpu(&[])),
             ["tile x: it takes 196 registers of each of 256 threads; there are 63"]
         );
+    }
+
+    /// A loop writes it stretch by stretch, as a scan does; the nest behind it reads it whole.
+    fn in_stretches(stretch: u32) -> String {
+        format!(
+            "loop kernel k(src: ptr f32, dst: ptr f32):\n  local r: f32[65536]\n  for c in 0..{}: serial\n    for u in 0..256: free\n      \
+             for e in 0..{each}: free\n        v: f32 = load src[c*{stretch} + u*{each} + e]\n        r[c*{stretch} + u*{each} + e] = v\n  \
+             for i in 0..65536: free\n    w: f32 = r[i]\n    store dst[65535 - i] = w\n",
+            65536 / stretch,
+            each = stretch / 256
+        )
+    }
+
+    #[test]
+    fn a_tile_that_a_loop_fills_in_stretches_is_in_the_threads_memory() {
+        let (out, log) = apply("keep_tiles", &kernel(&in_stretches(8192)), &gpu(&[]));
+        let place = ", in their own memory: shared memory has no room for it";
+        assert_eq!(log.applied, [format!("tile r: 256 elements of each of 256 threads{place}")]);
+        let made = text(&out);
+        assert!(made.contains("r[t, c*32 + e"), "{made}");
+        // A tile that fits stays in shared memory, and so does one whose stretches the threads do not divide.
+        let small = in_stretches(8192).replace("65536", "16384").replace("c in 0..8", "c in 0..2");
+        assert_eq!(refusals("keep_tiles", &small, &gpu(&[])), ["tile r: a loop goes through it part by part"]);
+        let uneven = in_stretches(8192).replace("c*8192", "c*8191");
+        assert_eq!(refusals("keep_tiles", &uneven, &gpu(&[])), ["tile r: a nest needs its elements in another order"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::primitives::unswitch::Edges;
-use crate::tile::primitives::{self, Step};
+use crate::tile::primitives::{self, Names, Step};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -37,7 +37,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 }
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
-    let mut steps = vec![];
+    let (mut steps, names) = (vec![], Names::of(p));
     of_threads(&p.body, p.facts(), &mut |f, facts| {
         let edges = Edges::of(f, facts);
         if edges.all.is_empty() {
@@ -49,7 +49,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             return log.skipped(site, why);
         }
         log.applied(site);
-        steps.extend(primitives::names_of(p, &[f]).into_iter().map(|at| Step::Unswitch { at }));
+        steps.extend(names.name(f).map(|at| Step::Unswitch { at }));
     });
     steps
 }
