@@ -17,7 +17,7 @@ pub struct Slots {
     /// For a buffer in shared memory: the buffers that share bytes with it and that threads may still read when its
     /// life begins.
     pub met: BTreeMap<l::BufId, Vec<l::BufId>>,
-    /// Byte offsets of the allocas not yet met, in program order.
+    /// Byte offsets of the allocas not yet met, in program order: in shared memory where a block has several threads.
     allocas: std::collections::VecDeque<u64>,
     pub total: u64,
 }
@@ -37,6 +37,9 @@ struct Scan {
     /// Enclosing loops: the buffers used in each.
     loops: Vec<Vec<l::BufId>>,
     allocas: Vec<(u64, u64)>,
+    /// Some alloca is made by each thread of a loop over threads.
+    own_allocas: bool,
+    in_threads: bool,
     /// The number of generations of a pipeline's stages, and the generation that threads may still read when the
     /// pipeline has ended.
     generations: FxHashMap<l::BufId, (u64, Option<u64>)>,
@@ -58,9 +61,16 @@ impl Slots {
         self.allocas.pop_front()
     }
 
-    pub fn assign(kernel: &l::Kernel) -> Res<Slots> {
+    /// The places of the buffers and of the memory that is taken by its address, in blocks of `threads` threads.
+    pub fn assign(kernel: &l::Kernel, threads: u32) -> Res<Slots> {
         let mut scan = Scan::default();
         scan.block(kernel, &kernel.body)?;
+        if threads > 1 && scan.own_allocas {
+            return Err(
+                "each thread of a block would take memory by its address; take it before the loop over threads"
+                    .to_string(),
+            );
+        }
         let mut placed: Vec<(u32, u32, u64, u64)> = Vec::new();
         let mut offsets = FxHashMap::default();
         let (mut total, mut shared) = (0u64, 0u64);
@@ -105,6 +115,12 @@ impl Slots {
         }
         let mut allocas = std::collections::VecDeque::new();
         for &(bytes, align) in &scan.allocas {
+            if threads > 1 {
+                let at = shared.next_multiple_of(align.clamp(SHARED_ALIGN, BOX_ALIGN));
+                allocas.push_back(at);
+                shared = at.saturating_add(bytes).checked_next_multiple_of(SHARED_ALIGN).unwrap_or(u64::MAX);
+                continue;
+            }
             let at = total.next_multiple_of(align.clamp(ALIGN, 4096));
             allocas.push_back(at);
             total = at.saturating_add(bytes);
@@ -212,6 +228,8 @@ impl Scan {
                     }
                 }
                 l::Stmt::For(f) => {
+                    let around = self.in_threads;
+                    self.in_threads |= f.place == l::Place::Thread;
                     if let Some(c) = &f.combine {
                         c.accs.iter().for_each(|&a| self.touch(a));
                     }
@@ -229,6 +247,7 @@ impl Scan {
                         self.generations.extend(staged);
                     }
                     self.in_loop(kernel, &f.body)?;
+                    self.in_threads = around;
                 }
                 l::Stmt::Loop { body } => self.in_loop(kernel, body)?,
                 l::Stmt::If { then, els, .. } => {
@@ -243,6 +262,7 @@ impl Scan {
                 l::Stmt::Alloca { bytes, align, .. } => {
                     // In a loop every iteration gets the same memory: it lives no longer than the iteration.
                     self.allocas.push((*bytes, *align));
+                    self.own_allocas |= self.in_threads;
                 }
                 _ => {}
             }
