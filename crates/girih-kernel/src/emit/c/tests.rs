@@ -142,7 +142,7 @@ kernel k(x: ptr<f32>, o: ptr<f32>, n: i32) scratch 0 {
     assert!(!emit(&[&kernel], &Target::cpu()).unwrap().text.contains("girih_0_part_"));
 }
 
-/// Places are compared as whole numbers: those that wrap around are no neighbours.
+/// Places are compared as whole numbers: those that wrap around are not neighbours.
 #[test]
 fn computed_places_are_gathered_by_one_call() {
     let kernel = |index: &str| {
