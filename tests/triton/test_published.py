@@ -171,7 +171,7 @@ def test_a_state_that_is_a_tuple():
 
 @triton.jit
 def inverse(a, out, N: tl.constexpr):
-    """Of a unit lower triangle, row by row."""
+    """The inverse of a unit lower triangle, row by row."""
     r = tl.arange(0, N)
     at = tl.program_id(0) * N * N + r[:, None] * N + r[None, :]
     x = -tl.where(r[:, None] > r[None, :], tl.load(a + at), 0.0)
