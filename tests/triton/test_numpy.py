@@ -235,6 +235,23 @@ def test_histograms(n, bins, dtype):
     np.testing.assert_array_equal(out, np.bincount(among[among < bins], minlength=bins))
 
 
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize("n, bins", [(64, 16), (1000, 64), (2048, 16384), (64, 32768)])
+def test_histograms_of_threads(n, bins, target, monkeypatch):
+    """The threads of a block add to bins that they share: no race, and a bin that many of them add to at once."""
+    monkeypatch.setenv("GIRIH_DEVICE", "sim")
+    monkeypatch.setenv("GIRIH_TARGET", target)
+    kernels.counted.device_caches.clear()
+    size = 1 << (n - 1).bit_length()
+    x = np.random.default_rng(n).integers(0, bins + bins // 2, size).astype("int32")
+    x[: n // 4] = 5
+    out = zeros(bins, dtype="int32")
+    kernels.counted[(1,)](of(x), out, n, N=size, BINS=bins)
+    kernels.counted.device_caches.clear()
+    among = x[:n]
+    np.testing.assert_array_equal(out, np.bincount(among[among < bins], minlength=bins))
+
+
 ELEMENTS, PLACES = ["float32", "int8", "float64", "bool"], ["int8", "uint8", "int16", "int32", "uint32", "int64"]
 
 

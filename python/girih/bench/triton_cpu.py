@@ -201,6 +201,28 @@ def persistent(k, a, b):
     return run
 
 
+def coded(m, k):
+    """Floats of 8 bits without NaN, as bytes, and a power of two for each 32 of them."""
+    return lambda: torch.randint(0, 120, (m, k), dtype=torch.uint8), lambda: torch.randint(125, 130, (m, k // 32), dtype=torch.uint8)
+
+
+def decoded(codes, scales):
+    return codes.view(torch.float8_e4m3fn).float() * torch.exp2(scales.float() - 127).repeat_interleave(32, 1)
+
+
+def block_scaled(k, a, a_scale, b, b_scale):
+    (m, depth), n = a.shape, b.shape[0]
+    out = torch.empty(m, n)
+
+    def run():
+        k.block_scaled_matmul[(girih.cdiv(m, 64), girih.cdiv(n, 64))](
+            a, a_scale, b, b_scale, out, m, n, depth, BM=64, BN=64, BK=64, PACK=1, KIND="e4m3"
+        )
+        return out
+
+    return run
+
+
 def rows():
     million = (1 << 22,)
     yield row("vector add 4M", of(torch.add, million, million), add, arrays=lambda np, x, y: x + y)
@@ -227,3 +249,6 @@ def rows():
               flops=sum(2.0 * m * n * k for m, n, k in shapes), tolerance=5e-3)  # fmt: skip
     yield row("persistent matmul 512x512 by 512x512 f16", of(lambda a, b: a @ b.T, drawn(512, 512), drawn(512, 512)), persistent,
               goal=1.3, flops=2.0 * 512**3, tolerance=5e-3)  # fmt: skip
+    yield row("block-scaled matmul 256x256 by 256x256 e4m3", of(lambda a, x, b, y: decoded(a, x) @ decoded(b, y).T,
+              *coded(256, 256), *coded(256, 256)), block_scaled, goal=1.3, flops=2.0 * 256**3,
+              without={"girih.jit": "@girih.jit has no dot_scaled"})  # fmt: skip

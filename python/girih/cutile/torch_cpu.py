@@ -20,6 +20,7 @@ import time
 import types
 import weakref
 
+from girih.cutile import compiled as _compiled
 from girih.cutile import device as _device
 from girih.cutile import driver as _driver
 from girih.cutile import operators as _operators
@@ -200,6 +201,7 @@ class _Redirect:
         # PyTorch calls these while no mode is active: the program's own backward passes and its operators.
         torch.autograd._engine_run_backward = inside(torch.autograd._engine_run_backward)
         _operators.adopt(torch, inside, lambda value: any(map(self.marked, self.tensors((value,)))))
+        _compiled.adopt(torch)
         self._gradients()
 
     def _gradients(self):

@@ -219,6 +219,24 @@ def test_an_autograd_function_sees_gradients_of_the_device():
     assert seen == [True, False]
 
 
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_compiled_functions_run_where_their_operands_are(device, fullgraph):
+    @torch.compile(fullgraph=fullgraph)
+    def function(x):
+        return torch.relu(x * 2) + torch.ones(3, device=x.device)
+
+    x = torch.rand(3, device=device, requires_grad=True)
+    y = function(x)
+    assert y.is_cuda == (device == "cuda") and torch.equal(y, 2 * x + 1)
+    y.sum().backward()
+    assert x.grad.is_cuda == y.is_cuda and (x.grad == 2).all()
+    model = torch.compile(torch.nn.Linear(3, 4).to(device), fullgraph=fullgraph)
+    z = model(x.detach())
+    assert z.is_cuda == y.is_cuda and model.weight.is_cuda == y.is_cuda
+    assert torch.equal(z, model._orig_mod(x.detach()))
+
+
 def test_another_thread_sees_the_same():
     import threading
 

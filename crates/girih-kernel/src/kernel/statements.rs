@@ -282,6 +282,8 @@ statements! {
     GlobalAddr = (dst: New) "=" "global" "@" (global: GlobalName) => Arithmetic;
     /// The address of scratch memory at a byte offset.
     Scratch = (dst: New) "=" "scratch" (offset: Index) => Arithmetic;
+    /// The address of the block's shared memory at a byte offset, the same for all of its threads.
+    SharedAddr = (dst: New) "=" "shared" (offset: Index) => Arithmetic;
 }
 
 #[cfg(test)]

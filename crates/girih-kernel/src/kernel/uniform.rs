@@ -355,6 +355,7 @@ impl Walk<'_> {
                 self.define(*dst, self.shuffled(*kind, *value, by));
             }
             Stmt::LoadMatrix { dst, .. } | Stmt::Scratch { dst, .. } => self.define(*dst, Varies::BY_THREAD),
+            Stmt::SharedAddr { dst, .. } => self.define(*dst, Varies::NOT),
             Stmt::Load { dst, order, .. } if *order != Order::Weak => self.define(*dst, Varies::BY_THREAD),
             _ => self.joined(stmt, way),
         }

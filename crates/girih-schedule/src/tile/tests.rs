@@ -261,7 +261,8 @@ fn a_machine_gets_the_rules_that_it_has_what_they_need_for() {
     let bare_names = |all: &[String]| all.iter().map(|n| n[6..].to_string()).collect::<std::collections::BTreeSet<_>>();
     let (one, other) = (bare_names(&cpu), bare_names(&of_gpus));
     assert_eq!(one.union(&other).count(), OF_KERNELS.len());
-    let shared = ["bound_alloca", "mark_unroll", "register_tile", "stage_inputs", "stream_rows", "tileify"];
+    let shared =
+        ["bound_alloca", "count_bins", "mark_unroll", "register_tile", "stage_inputs", "stream_rows", "tileify"];
     assert_eq!(one.intersection(&other).map(String::as_str).collect::<Vec<_>>(), shared);
     let mut scalar = Target::cpu();
     scalar.vector.arithmetic = false;

@@ -16,6 +16,7 @@
 mod access;
 mod dialect;
 mod function;
+mod gather;
 mod parts;
 mod stmt;
 mod amx;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::amx;
 use super::function::Cut;
+use super::gather::Gather;
 use super::parts;
 use crate::emit::cstyle::library;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
@@ -242,6 +243,9 @@ impl Printer<'_> {
                 self.define(*dst, &text);
             }
             Stmt::For { axis, lo, hi, step, unroll, body } => {
+                if let Some(gather) = Gather::of(self.kernel, stmt) {
+                    return self.gather(&gather);
+                }
                 self.ix.enter(*axis, lo, hi, step);
                 let name = self.kernel.axes[*axis].name.to_string();
                 let (lo, hi) = (self.ix.print(lo), self.ix.print(hi));

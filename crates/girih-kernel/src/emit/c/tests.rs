@@ -141,3 +141,20 @@ kernel k(x: ptr<f32>, o: ptr<f32>, n: i32) scratch 0 {
     assert!(c.contains("#define APART static __attribute__((noipa))"), "{c}");
     assert!(!emit(&[&kernel], &Target::cpu()).unwrap().text.contains("girih_0_part_"));
 }
+
+/// Places are compared as whole numbers: those that wrap around are not neighbours.
+#[test]
+fn computed_places_are_gathered_by_one_call() {
+    let kernel = |index: &str| {
+        format!(
+            "tile kernel k(X: ptr f32, at: ptr i32, Y: ptr f32, n: i32):\n  for j in 0..64: free vector(16)\n    \
+             i: i32 = load at[j]\n    x: f32 = load X[{index}]\n    store Y[j] = x\n"
+        )
+    };
+    let c = c_of(&kernel("i + n*4"), false);
+    assert!(c.contains("x = gather_f32_i32_x16(X, (i64)n * 4, i);"), "{c}");
+    assert!(c.contains("if (at[0] <= at[15] && all_i1_x16("), "{c}");
+    // Another multiple than one, and a checked access, are loads one after the other.
+    assert!(!c_of(&kernel("i*2"), false).contains("gather_"));
+    assert!(!c_of(&kernel("i + n*4"), true).contains("gather_"));
+}

@@ -602,6 +602,9 @@ fn convert(support: &mut Support, from: DType, to: DType, rounding: u32) -> Help
         (F64, F32) if rounding == 0 => generic(t, params, "return %f32(x);\n"),
         (BF16, F32) => generic(t, params, "return !float_f32(!widen_u32_u16(x) << 16);\n"),
         (F16, F32) => generic(t, params, F16_TO_F32),
+        (F8E4M3FN, F32) => generic(t, params, F8E4M3FN_TO_F32),
+        (F8E5M2, F32) => generic(t, params, F8E5M2_TO_F32),
+        (F8E8M0FNU, F32) => generic(t, params, F8E8M0FNU_TO_F32),
         (F32, F16) if rounding == 0 => generic(t, params, F32_TO_F16),
         (F32, BF16) if rounding == 0 => generic(t, params, F32_TO_BF16),
         (F16, F64) | (BF16, F64) => generic(t, params, format!("return %f64(!f32_from_{f}(x));\n")),
@@ -622,6 +625,29 @@ $u32 e = (w & 0x7fff) << 13;
 $u32 m = !bits_f32(!float_f32(e) * 0x1p112f);
 m = m | (($u32)@32((w & 0x7fff) >= 0x7c00) & (e | 0x7f800000u));
 return !float_f32(m | (w & 0x8000) << 16);
+";
+
+const F8E4M3FN_TO_F32: &str = "$u32 w = !widen_u32_u8(x);
+$u32 a = w & 0x7f;
+$u32 m = !bits_f32(!float_f32(a << 20) * 0x1p120f) | (w & 0x80) << 24;
+$u32 is_nan = ($u32)@32(a == 0x7f);
+return !float_f32((m & ~is_nan) | (0x7fc00000u & is_nan));
+";
+
+const F8E5M2_TO_F32: &str = "$u32 w = !widen_u32_u8(x);
+$u32 a = w & 0x7f;
+$u32 m = !bits_f32(!float_f32(a << 21) * 0x1p112f);
+$u32 is_large = ($u32)@32(a >= 0x7c);
+$u32 is_nan = ($u32)@32(a > 0x7c);
+m = (m & ~is_large) | (0x7f800000u & is_large) | (w & 0x80) << 24;
+return !float_f32((m & ~is_nan) | (0x7fc00000u & is_nan));
+";
+
+/// The least is half of the least normal number.
+const F8E8M0FNU_TO_F32: &str = "$u32 w = !widen_u32_u8(x);
+$u32 is_least = ($u32)@32(w == 0);
+$u32 is_nan = ($u32)@32(w == 0xff);
+return !float_f32((w << 23 & ~is_nan) | (0x400000u & is_least) | (0x7fc00000u & is_nan));
 ";
 
 const F32_TO_F16: &str = "$u32 u = !bits_f32(x);

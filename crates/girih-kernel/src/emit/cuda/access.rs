@@ -73,7 +73,7 @@ impl Printer<'_> {
         let (array, index, dtype) = self.place_parts(place);
         let memory = match place {
             Address::Slot { buf, .. } if self.kernel.slots[*buf].space == Space::Shared => Memory::Shared,
-            Address::Mem { .. } if !self.scratch => Memory::Global,
+            Address::Mem { .. } if !self.own => Memory::Global,
             _ => Memory::Any,
         };
         Target { address: format!("&{array}[{index}]"), dtype, memory }

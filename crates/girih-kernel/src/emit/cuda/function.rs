@@ -25,8 +25,8 @@ pub(super) fn function(
     let uses = Uses::of(&kernel.body);
     let out = Lines { depth: 1, ..Lines::default() };
     let ix = Indices::new(kernel, &super::DIALECT);
-    let (observed, scratch) = (observed(kernel), uses.scratch);
-    let mut p = Printer { kernel, support, ix, out, observed, globals, scratch, lines: vec![], next: 0 };
+    let (observed, own) = (observed(kernel), uses.scratch || uses.shared);
+    let mut p = Printer { kernel, support, ix, out, observed, globals, own, lines: vec![], next: 0 };
     p.block(&kernel.body)?;
     let body = std::mem::take(&mut p.out);
     for helper in std::mem::take(&mut p.ix.used) {
@@ -71,6 +71,8 @@ struct Uses {
     written: FxHashSet<ValId>,
     /// An address in the scratch memory is taken.
     scratch: bool,
+    /// An address in the shared memory is taken.
+    shared: bool,
     /// Warpgroups give each other registers.
     registers: bool,
     /// The tensors whose boxes lie in each slot.
@@ -128,6 +130,7 @@ impl Uses {
                     }
                 }
                 Stmt::Scratch { .. } => self.scratch = true,
+                Stmt::SharedAddr { .. } => self.shared = true,
                 Stmt::Registers { .. } => self.registers = true,
                 Stmt::For { body, .. } | Stmt::Loop { body } => self.block(body),
                 Stmt::If { then, els, .. } => {
@@ -193,11 +196,11 @@ impl Printer<'_> {
     }
 
     /// Declares the arrays of the block and of the thread. The arrays of the block are parts of one array if they share
-    /// bytes, or if they exceed the static size, so that the launch sizes the array; the arrays of a thread are if the
+    /// bytes, if the kernel takes addresses in them, or if they exceed the static size, so that the launch sizes the array; the arrays of a thread are if the
     /// kernel takes addresses in them.
     fn slots(&mut self, uses: &Uses, dynamic: bool) {
         let scratch = uses.scratch && self.kernel.scratch > 0;
-        let one = dynamic || share_bytes(self.kernel);
+        let one = dynamic || uses.shared || share_bytes(self.kernel);
         if one {
             let align = self.align(uses, None).max(128);
             let (word, size) = if dynamic { ("extern ", String::new()) } else { ("", self.kernel.shared.to_string()) };

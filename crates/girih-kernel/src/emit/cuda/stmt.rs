@@ -23,8 +23,8 @@ pub(super) struct Printer<'a> {
     pub observed: BTreeSet<ValId>,
     /// The names of the globals in the source.
     pub globals: Vec<String>,
-    /// An address may be one of the thread's scratch memory.
-    pub scratch: bool,
+    /// An address may be one of the thread's scratch memory, or of the block's shared memory.
+    pub own: bool,
     /// The lines printed so far, from 1, and their statements.
     pub lines: Vec<(u32, usize)>,
     /// The number of the next statement.
@@ -216,6 +216,10 @@ impl Printer<'_> {
             Stmt::Scratch { dst, offset } => {
                 let (ty, offset) = (self.ty(self.val_ty(*dst)), self.ix.print(offset));
                 self.define(*dst, &format!("({ty})(scratch_u8 + {offset})"))?;
+            }
+            Stmt::SharedAddr { dst, offset } => {
+                let (ty, offset) = (self.ty(self.val_ty(*dst)), self.ix.print(offset));
+                self.define(*dst, &format!("({ty})(shared_u8 + {offset})"))?;
             }
             Stmt::Ramp { .. }
             | Stmt::Reduce { .. }

@@ -222,7 +222,10 @@ type Nest = Vec<(l::AxisId, l::Ix, u64)>;
 
 impl<'a> Lower<'a> {
     fn new(src: &'a l::Kernel, options: &'a Options) -> Res<Lower<'a>> {
-        let slots = slots::Slots::assign(src, options.shared)?;
+        let warp = options.warp;
+        let active = threads::of(&src.body, warp);
+        let active = active + roles::producers(src, active, warp);
+        let slots = slots::Slots::assign(src, active, options.shared)?;
         if slots.shared > options.shared {
             let (needs, most) = (slots.shared, options.shared);
             let largest = src.bufs.values().filter(|b| b.space == l::Space::Shared).max_by_key(|b| b.bytes());
@@ -239,9 +242,6 @@ impl<'a> Lower<'a> {
             let name = named.fresh(&g.name);
             k::Global { array: l::Global { name: name.to_string(), ..g.clone() }, name }
         });
-        let warp = options.warp;
-        let active = threads::of(&src.body, warp);
-        let active = active + roles::producers(src, active, warp);
         let mut lower = Lower {
             src,
             options,

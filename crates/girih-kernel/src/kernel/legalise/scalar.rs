@@ -338,14 +338,12 @@ impl Lower<'_> {
                 self.push(k::Stmt::GlobalAddr { dst, global: *global });
             }
             l::Stmt::Alloca { dst, .. } => {
-                if self.out.threads > 1 {
-                    return Err("an alloca whose memory is used for more than loads and stores of its elements cannot be shared \
-                                by the threads of a block; take the memory as a parameter instead"
-                        .to_string());
-                }
-                let offset = self.slots.next_alloca().ok_or("an alloca has no place in the scratch")?;
-                let dst = self.define(*dst)?;
-                self.push(k::Stmt::Scratch { dst, offset: k::Ix::Const(offset as i64) });
+                let offset = self.slots.next_alloca().ok_or("an alloca has no place in the block's memory")?;
+                let (dst, offset) = (self.define(*dst)?, k::Ix::Const(offset as i64));
+                self.push(match self.out.threads {
+                    1 => k::Stmt::Scratch { dst, offset },
+                    _ => k::Stmt::SharedAddr { dst, offset },
+                });
             }
             l::Stmt::Stage { filled: l::Filled::Async | l::Filled::Tma, .. } => {
                 return Err("a stage that is filled asynchronously must begin a pipeline's body".to_string());

@@ -21,7 +21,7 @@ pub struct Slots {
     /// For a buffer in shared memory: the buffers that share bytes with it and that threads may still read when its
     /// life begins.
     pub met: BTreeMap<l::BufId, Vec<l::BufId>>,
-    /// Byte offsets of the allocas not yet met, in program order.
+    /// Byte offsets of the allocas not yet met, in program order: in shared memory where a block has several threads.
     allocas: std::collections::VecDeque<u64>,
     pub total: u64,
 }
@@ -41,6 +41,9 @@ struct Scan {
     /// Enclosing loops: the buffers used in each.
     loops: Vec<Vec<l::BufId>>,
     allocas: Vec<(u64, u64)>,
+    /// Some alloca is made by each thread of a loop over threads.
+    own_allocas: bool,
+    in_threads: bool,
     /// The number of generations of a pipeline's stages, and the generation that threads may still read when the
     /// pipeline has ended.
     generations: FxHashMap<l::BufId, (u64, Option<u64>)>,
@@ -62,13 +65,20 @@ impl Slots {
         self.allocas.pop_front()
     }
 
-    /// `room`: the bytes of shared memory that a block can have.
-    pub fn assign(kernel: &l::Kernel, room: u64) -> Res<Slots> {
+    /// The places of the buffers and of the memory that is taken by its address, in blocks of `threads` threads that can have `room`
+    /// bytes of shared memory.
+    pub fn assign(kernel: &l::Kernel, threads: u32, room: u64) -> Res<Slots> {
         let mut scan = Scan::default();
         scan.block(kernel, &kernel.body)?;
-        let own = scan.placed(kernel, &FxHashMap::default())?;
+        if threads > 1 && scan.own_allocas {
+            return Err(
+                "each thread of a block would take memory by its address; take it before the loop over threads"
+                    .to_string(),
+            );
+        }
+        let own = scan.placed(kernel, threads, &FxHashMap::default())?;
         let turns = if own.shared > room { scan.turns(kernel) } else { FxHashMap::default() };
-        if turns.is_empty() { Ok(own) } else { scan.placed(kernel, &turns) }
+        if turns.is_empty() { Ok(own) } else { scan.placed(kernel, threads, &turns) }
     }
 }
 
@@ -79,7 +89,7 @@ type Turns = FxHashMap<l::BufId, (u32, u32)>;
 type Used = (l::BufId, u64, u64);
 
 impl Scan {
-    fn placed(&self, kernel: &l::Kernel, turns: &Turns) -> Res<Slots> {
+    fn placed(&self, kernel: &l::Kernel, threads: u32, turns: &Turns) -> Res<Slots> {
         let scan = self;
         let mut placed: Vec<(u32, u32, u64, u64)> = Vec::new();
         let mut offsets = FxHashMap::default();
@@ -128,6 +138,12 @@ impl Scan {
         }
         let mut allocas = std::collections::VecDeque::new();
         for &(bytes, align) in &scan.allocas {
+            if threads > 1 {
+                let at = shared.next_multiple_of(align.clamp(SHARED_ALIGN, BOX_ALIGN));
+                allocas.push_back(at);
+                shared = at.saturating_add(bytes).checked_next_multiple_of(SHARED_ALIGN).unwrap_or(u64::MAX);
+                continue;
+            }
             let at = total.next_multiple_of(align.clamp(ALIGN, 4096));
             allocas.push_back(at);
             total = at.saturating_add(bytes);
@@ -272,6 +288,8 @@ impl Scan {
                     }
                 }
                 l::Stmt::For(f) => {
+                    let around = self.in_threads;
+                    self.in_threads |= f.place == l::Place::Thread;
                     if let Some(c) = &f.combine {
                         c.accs.iter().for_each(|&a| self.touch(a));
                     }
@@ -289,6 +307,7 @@ impl Scan {
                         self.generations.extend(staged);
                     }
                     self.in_loop(kernel, &f.body)?;
+                    self.in_threads = around;
                 }
                 l::Stmt::Loop { body } => self.in_loop(kernel, body)?,
                 l::Stmt::If { then, els, .. } => {
@@ -303,6 +322,7 @@ impl Scan {
                 l::Stmt::Alloca { bytes, align, .. } => {
                     // In a loop every iteration gets the same memory: it lives no longer than the iteration.
                     self.allocas.push((*bytes, *align));
+                    self.own_allocas |= self.in_threads;
                 }
                 _ => {}
             }

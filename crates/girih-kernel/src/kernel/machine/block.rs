@@ -91,6 +91,8 @@ pub(super) struct Block<const W: usize, L> {
     pub stores: Stores,
     /// The address of its scratch in memory, if the kernel asks for it.
     pub address: u64,
+    /// The same of its shared memory.
+    pub shared_address: u64,
     pub out: String,
     pub local: L,
     /// Threads that have not ended, and those of them that wait for the cluster.
@@ -203,7 +205,10 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         let cluster = self.program.cluster;
         let threads = self.program.threads.next_multiple_of(W as u32) * cluster;
         let scratch = self.program.scratch_bytes.saturating_mul(u64::from(threads));
-        let address = if self.program.addressed { self.memory.allocate(scratch, 64) } else { 0 };
+        // Both are one stretch of memory.
+        let bytes = self.program.addressed_bytes(scratch);
+        let address = if bytes > 0 { self.memory.allocate(bytes, 128) } else { 0 };
+        let shared_address = address + if self.program.addressed { scratch.next_multiple_of(128) } else { 0 };
         let warp = || Warp {
             regs: vec![],
             groups: vec![],
@@ -223,6 +228,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             boxes: vec![],
             stores: Stores::default(),
             address,
+            shared_address,
             out: String::new(),
             local: V::Local::default(),
             live: 0,
@@ -261,11 +267,12 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             warp.regs[p.scratch as usize] =
                 std::array::from_fn(|l| block.address.wrapping_add(of_cluster(l) * p.scratch_bytes));
         }
-        let scratch = p.addressed.then_some((block.address, block.scratch.len() as u64));
-        if p.addressed && self.memory.write(block.address, &block.scratch).is_err() {
-            return Err(self.broken(id, "the scratch is not in memory"));
+        let bytes = p.addressed_bytes(block.scratch.len() as u64);
+        let own = (bytes > 0).then_some((block.address, bytes));
+        if bytes > 0 && self.memory.write(block.address, &vec![POISON; bytes as usize]).is_err() {
+            return Err(self.broken(id, "the block's own memory is not in memory"));
         }
-        self.watch.begin(&mut block.local, id, block.warps.len() as u32, scratch);
+        self.watch.begin(&mut block.local, id, block.warps.len() as u32, own);
         Ok(())
     }
 

@@ -323,9 +323,21 @@ pub(in crate::kernel) enum Inst {
         dst: Slot,
         offset: Expr,
     },
+    /// The address of the shared memory at an offset.
+    SharedAddr {
+        dst: Slot,
+        offset: Expr,
+    },
 }
 
 impl Program {
+    /// The bytes of a cluster in memory, of its `scratch` bytes and of its shared memory: those whose addresses are taken.
+    pub fn addressed_bytes(&self, scratch: u64) -> u64 {
+        let scratch = if self.addressed { scratch.next_multiple_of(128) } else { 0 };
+        let shared = if self.addressed_shared { self.shared_bytes * u64::from(self.cluster) } else { 0 };
+        scratch.saturating_add(shared)
+    }
+
     /// The bytes of a cluster's slots, scratch and shared memory, in warps of `lanes` lanes; `None` where that
     /// overflows.
     pub fn bytes(&self, lanes: u32) -> Option<u64> {
@@ -373,6 +385,8 @@ pub(in crate::kernel) struct Program {
     pub mbarriers: u32,
     /// True if the scratch has an address, so that it lies in memory too.
     pub addressed: bool,
+    /// True if the shared memory has addresses too: behind the scratch in memory. Accesses by slot and by address never meet.
+    pub addressed_shared: bool,
     pub slots: usize,
     /// The slots of the parameters, each with the mask of its type.
     pub params: Vec<(Slot, u64)>,

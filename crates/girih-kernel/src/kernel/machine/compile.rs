@@ -67,7 +67,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
     let first_global = take(kernel.globals.len() as u64)?;
     let hidden = take(2 * count_loops(&kernel.body))?;
     let tiles = take(if has_tiles(&kernel.body) { u64::from(TILES * TILE_SIDE * TILE_SIDE) } else { 0 })?;
-    let addressed = addressed(&kernel.body);
+    let (addressed, addressed_shared) = addressed(&kernel.body);
     // A GPU's threads have small arrays in registers.
     let own = kernel.slots.values().map(|slot| {
         let (len, elem) = (slot.len, in_slot(slot.elem));
@@ -130,6 +130,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         tensors,
         mbarriers: kernel.mbarriers() as u32,
         addressed,
+        addressed_shared,
         params,
         first_block,
         thread,
@@ -145,9 +146,10 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
 /// The most elements of an array that become slots.
 const MOST_OWN: u64 = 256;
 
-/// Returns true if the address of scratch memory is taken.
-fn addressed(body: &[Stmt]) -> bool {
-    any(body, |stmt| matches!(stmt, Stmt::Scratch { .. }))
+/// Returns true if the address of scratch memory is taken, and of shared memory.
+fn addressed(body: &[Stmt]) -> (bool, bool) {
+    let scratch = any(body, |stmt| matches!(stmt, Stmt::Scratch { .. }));
+    (scratch, any(body, |stmt| matches!(stmt, Stmt::SharedAddr { .. })))
 }
 
 fn has_tiles(body: &[Stmt]) -> bool {
@@ -656,6 +658,7 @@ impl Compiler<'_> {
                 Inst::Copy { dst: self.val(*dst)?, from, lanes: 1 }
             }
             Stmt::Scratch { dst, offset } => Inst::Scratch { dst: self.val(*dst)?, offset: self.expr(offset)? },
+            Stmt::SharedAddr { dst, offset } => Inst::SharedAddr { dst: self.val(*dst)?, offset: self.expr(offset)? },
         };
         self.emit(inst);
         Ok(())

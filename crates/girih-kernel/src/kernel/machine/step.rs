@@ -282,6 +282,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 let to = &mut regs[*dst as usize];
                 each::<W>(mask, |l| to[l] = base[l].wrapping_add(offset[l] as u64));
             }
+            Inst::SharedAddr { dst, offset } => {
+                let base = block.shared_address.wrapping_add(self.member(warp) as u64 * self.program.shared_bytes);
+                let offset = offset.lanes(regs);
+                let to = &mut regs[*dst as usize];
+                each::<W>(mask, |l| to[l] = base.wrapping_add(offset[l] as u64));
+            }
         }
         Ok(Flow::Go)
     }

@@ -221,8 +221,8 @@ pub(in crate::kernel) trait Watch {
     type Local: Default;
     /// Returns true if [`Watch::touched`] is to be called.
     fn wants_touches(&self) -> bool;
-    /// A block, or a cluster, of `warps` warps begins; `scratch` is the address range of its scratch, if it has one.
-    fn begin(&mut self, local: &mut Self::Local, block: [u32; 3], warps: u32, scratch: Option<(u64, u64)>);
+    /// A block, or a cluster, of `warps` warps begins; `own` is the address range of its own memory, if it has one.
+    fn begin(&mut self, local: &mut Self::Local, block: [u32; 3], warps: u32, own: Option<(u64, u64)>);
     /// `lanes` lanes of a warp run a statement; an error ends the run.
     fn ran(&mut self, block: [u32; 3], warp: u32, statement: u32, lanes: u32) -> Result<(), Trap>;
     fn touched(&mut self, local: &mut Self::Local, touch: &Touch<'_>);

@@ -254,7 +254,7 @@ impl Watch for Observer<'_> {
         self.options.races || self.options.counts
     }
 
-    fn begin(&mut self, local: &mut Local, block: [u32; 3], warps: u32, scratch: Option<(u64, u64)>) {
+    fn begin(&mut self, local: &mut Local, block: [u32; 3], warps: u32, own: Option<(u64, u64)>) {
         let [x, y, z] = block;
         let [gx, gy, _] = self.grid;
         let number = x.wrapping_add(gx.wrapping_mul(y.wrapping_add(gy.wrapping_mul(z))));
@@ -272,7 +272,7 @@ impl Watch for Observer<'_> {
             local.shared.clear();
             let places = whole(0, self.kernel.apart() * u64::from(self.kernel.cluster), self.shared_unit);
             local.shared.resize(*places.end() as usize + 1, Cell::default());
-            if let Some((address, len)) = scratch.filter(|(_, len)| *len > 0) {
+            if let Some((address, len)) = own.filter(|(_, len)| *len > 0) {
                 let places = whole(address, len, self.global_unit);
                 self.global.forget(*places.start(), *places.end());
             }

@@ -11,6 +11,7 @@ use crate::tile::Context;
 use crate::tile::edit::{self, Visit, const_trip, new_axis};
 use crate::tile::heuristics::count_bins::{FROM, MOST};
 use crate::tile::rules::axis_site;
+use crate::tile::target::Capability;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "count_bins",
@@ -32,9 +33,9 @@ for j in 0..64: free                             for c in 0..4: free
 ```
 
 An element that equals none of the numbers counts in a bin that nobody reads. Four copies of the bins take turns, so that equal
-neighbours do not wait for each other.
+neighbours do not wait for each other. The threads of a block, on a GPU, add to one copy in the memory that they share, atomically.
 
-Refuses fewer than eight numbers, for which vectors are as fast; numbers that do not start at 0, or whose count is not a constant;
+Refuses fewer than eight numbers, for which vectors are as fast, or than a warp has lanes on a GPU; numbers that do not start at 0, or whose count is not a constant;
 and folds that do anything else.
 ",
     run,
@@ -42,22 +43,25 @@ and folds that do anything else.
 
 const COPIES: i64 = 4;
 
-fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     // The blocks of an open kernel would share the numbers.
     if p.open {
         return None;
     }
+    let threads = ctx.target.has(Capability::Threads);
+    let from = if threads { u64::from(ctx.target.axes.lanes) } else { FROM };
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         if f.kind != LoopKind::Free || f.place != Place::None {
             return Visit::Into;
         }
-        let Some(counting) = Counting::of(kernel, f) else { return Visit::Into };
+        let Some(counting) = Counting::of(kernel, f, from) else { return Visit::Into };
         let site = axis_site(kernel, f.axis);
         match counting {
             Ok(counting) => {
                 log.applied(site);
-                Visit::Replace(counting.rewritten(kernel, f))
+                let bins = Bins::new(kernel, &counting, threads);
+                Visit::Replace(counting.rewritten(kernel, f, bins))
             }
             Err(why) => {
                 log.skipped(site, why);
@@ -85,7 +89,7 @@ struct Counting<'a> {
 
 impl<'a> Counting<'a> {
     /// `None` where the loop counts nothing equal to its axis.
-    fn of(kernel: &Kernel, f: &'a For) -> Option<Result<Counting<'a>, &'static str>> {
+    fn of(kernel: &Kernel, f: &'a For, from: u64) -> Option<Result<Counting<'a>, &'static str>> {
         let mut loops = f.body.iter().enumerate().filter(|(_, s)| !walk::bodies(s).is_empty());
         let (Some((at, Stmt::For(fold))), None) = (loops.next(), loops.next()) else { return None };
         let Combine { accs, op: CombineOp::Scalar { op: ScalarOp::AddI, identity: 0 }, .. } = fold.combine.as_ref()?
@@ -124,14 +128,15 @@ impl<'a> Counting<'a> {
             kernel,
             f,
             Counting { numbers: 0, at, fold, acc: *acc, count: *to, counted, dtype: DType::I32, and, same: vec![] },
+            from,
         ))
     }
 
-    fn checked(kernel: &Kernel, f: &'a For, mut of: Counting<'a>) -> Result<Counting<'a>, &'static str> {
+    fn checked(kernel: &Kernel, f: &'a For, mut of: Counting<'a>, from: u64) -> Result<Counting<'a>, &'static str> {
         of.numbers = const_trip(f)
             .filter(|n| *n <= MOST)
             .ok_or("how many numbers are counted is not known, or they are many")?;
-        if of.numbers < FROM {
+        if of.numbers < from {
             return Err("it counts few numbers");
         }
         let Opnd::Val(counted) = of.counted else { return Err("it counts a constant") };
@@ -166,63 +171,155 @@ impl<'a> Counting<'a> {
         Ok(of)
     }
 
-    fn rewritten(self, kernel: &mut Kernel, f: &For) -> Vec<Stmt> {
-        let Counting { numbers, at, fold, acc, count, counted, dtype, and, same } = self;
-        let numbers = numbers as i64;
-        let val =
-            |kernel: &mut Kernel, name: &str, d: DType| kernel.vals.push(Val { ty: Ty::Num(d), name: name.into() });
-        let number = |d: DType, n: i64| Opnd::Const { dtype: d, bits: n as u64 & d.mask() };
-        let shape = vec![COPIES as u64, numbers as u64 + 1];
-        let bins = kernel.bufs.push(Buf::new("bins", Ty::Num(count), shape));
+    fn rewritten(self, kernel: &mut Kernel, f: &For, bins: Bins) -> Vec<Stmt> {
+        let mut out = bins.cleared(kernel, &self, f.axis);
+        let mut body = self.same.clone();
+        let inside = self.inside(kernel, &mut body);
+        body.extend(bins.added(kernel, &self, inside));
+        let kind = if let Bins::Shared(_) = bins { LoopKind::Free } else { self.fold.kind };
+        out.push(Stmt::For(Box::new(For { combine: None, kind, body, ..self.fold.clone() })));
 
-        let [copy, bin] = [new_axis(kernel, f.axis, ""), new_axis(kernel, f.axis, "")];
-        let idx = vec![Ix::Axis(copy), Ix::Axis(bin)];
-        let clear =
-            edit::free_loop(bin, Ix::Const(numbers + 1), vec![Stmt::Write { buf: bins, idx, value: number(count, 0) }]);
-        let clear = edit::free_loop(copy, Ix::Const(COPIES), vec![clear]);
+        // The loop's use of its count.
+        let mut of_number = f.body[..self.at].to_vec();
+        let mut sum = fresh(kernel, "count", self.count);
+        of_number.push(Stmt::Read { dst: sum, buf: self.acc, idx: vec![] });
+        for copy in 0..bins.copies() {
+            let [part, more] = [(); 2].map(|()| fresh(kernel, "count", self.count));
+            of_number.push(bins.read(part, &self, copy, f.axis));
+            of_number.push(Stmt::Let { dst: more, op: ScalarOp::AddI, args: vec![Opnd::Val(sum), Opnd::Val(part)] });
+            sum = more;
+        }
+        of_number.push(Stmt::Write { buf: self.acc, idx: vec![], value: Opnd::Val(sum) });
+        of_number.extend(f.body[self.at + 1..].iter().cloned());
+        out.push(Stmt::For(Box::new(For { body: of_number, ..f.clone() })));
+        out
+    }
 
-        let mut body = same;
-        let both = |kernel: &mut Kernel, body: &mut Vec<Stmt>, op, args: Vec<Opnd>| {
-            let dst = val(kernel, "is", DType::I1);
+    /// Returns true, at run time, for a value that has a bin and is counted.
+    fn inside(&self, kernel: &mut Kernel, body: &mut Vec<Stmt>) -> Opnd {
+        let mut both = |op, args: Vec<Opnd>| {
+            let dst = fresh(kernel, "is", DType::I1);
             body.push(Stmt::Let { dst, op, args });
             Opnd::Val(dst)
         };
         let compare = |pred| ScalarOp::CmpI { pred, sign: Signedness::Signed };
-        let mut inside =
-            both(kernel, &mut body, compare(Predicate::GreaterThanOrEqual), vec![counted, number(dtype, 0)]);
-        let below = both(kernel, &mut body, compare(Predicate::LessThan), vec![counted, number(dtype, numbers)]);
-        for also in [below].into_iter().chain(and) {
-            inside = both(kernel, &mut body, ScalarOp::And, vec![inside, also]);
+        let mut inside = both(compare(Predicate::GreaterThanOrEqual), vec![self.counted, number(self.dtype, 0)]);
+        let below = both(compare(Predicate::LessThan), vec![self.counted, number(self.dtype, self.numbers as i64)]);
+        for also in [below].into_iter().chain(self.and.iter().copied()) {
+            inside = both(ScalarOp::And, vec![inside, also]);
         }
-        let [at_bin, old, new] = [("at", dtype), ("count", count), ("count", count)].map(|(n, d)| val(kernel, n, d));
-        body.push(Stmt::Let { dst: at_bin, op: ScalarOp::Select, args: vec![inside, counted, number(dtype, numbers)] });
-        let turn = Ix::Mod(Box::new(Ix::Axis(fold.axis)), Box::new(Ix::Const(COPIES)));
-        let idx = vec![turn, Ix::Val { val: at_bin, zext: false }];
-        body.push(Stmt::Read { dst: old, buf: bins, idx: idx.clone() });
-        body.push(Stmt::Let { dst: new, op: ScalarOp::AddI, args: vec![Opnd::Val(old), number(count, 1)] });
-        body.push(Stmt::Write { buf: bins, idx, value: Opnd::Val(new) });
-        let counting = Stmt::For(Box::new(For { combine: None, body, ..fold.clone() }));
+        inside
+    }
 
-        // The loop's use of its count.
-        let mut of_number = f.body[..at].to_vec();
-        let mut sum = val(kernel, "count", count);
-        of_number.push(Stmt::Read { dst: sum, buf: acc, idx: vec![] });
-        for copy in 0..COPIES {
-            let [part, more] = [(); 2].map(|()| val(kernel, "count", count));
-            of_number.push(Stmt::Read { dst: part, buf: bins, idx: vec![Ix::Const(copy), Ix::Axis(f.axis)] });
-            of_number.push(Stmt::Let { dst: more, op: ScalarOp::AddI, args: vec![Opnd::Val(sum), Opnd::Val(part)] });
-            sum = more;
+    fn site(&self) -> SiteId {
+        let of = |s: &Stmt| if let Stmt::Load { site, .. } = s { Some(*site) } else { None };
+        self.fold.body.iter().find_map(of).unwrap_or(SiteId(0))
+    }
+}
+
+fn fresh(kernel: &mut Kernel, name: &str, d: DType) -> ValId {
+    kernel.vals.push(Val { ty: Ty::Num(d), name: name.into() })
+}
+
+fn number(d: DType, n: i64) -> Opnd {
+    Opnd::Const { dtype: d, bits: n as u64 & d.mask() }
+}
+
+/// The bins of a loop.
+#[derive(Clone, Copy)]
+enum Bins {
+    /// Copies that take turns, each with a bin for what is not counted.
+    Copies(BufId),
+    /// One copy in the block's memory, which its threads add to.
+    Shared(ValId),
+}
+
+impl Bins {
+    fn new(kernel: &mut Kernel, of: &Counting, threads: bool) -> Bins {
+        if threads {
+            return Bins::Shared(kernel.vals.push(Val { ty: Ty::Ptr(of.count), name: "bins".into() }));
         }
-        of_number.push(Stmt::Write { buf: acc, idx: vec![], value: Opnd::Val(sum) });
-        of_number.extend(f.body[at + 1..].iter().cloned());
-        let rest = Stmt::For(Box::new(For { body: of_number, ..f.clone() }));
-        vec![Stmt::Local { buf: bins }, clear, counting, rest]
+        let shape = vec![COPIES as u64, of.numbers + 1];
+        Bins::Copies(kernel.bufs.push(Buf::new("bins", Ty::Num(of.count), shape)))
+    }
+
+    fn copies(self) -> i64 {
+        if let Bins::Copies(_) = self { COPIES } else { 1 }
+    }
+
+    /// The bins, with zeros.
+    fn cleared(self, kernel: &mut Kernel, of: &Counting, like: AxisId) -> Vec<Stmt> {
+        let bin = new_axis(kernel, like, "");
+        let (zero, numbers) = (number(of.count, 0), of.numbers as i64);
+        match self {
+            Bins::Copies(buf) => {
+                let copy = new_axis(kernel, like, "");
+                let clear = Stmt::Write { buf, idx: vec![Ix::Axis(copy), Ix::Axis(bin)], value: zero };
+                let clear = edit::free_loop(bin, Ix::Const(numbers + 1), vec![clear]);
+                vec![Stmt::Local { buf }, edit::free_loop(copy, Ix::Const(COPIES), vec![clear])]
+            }
+            Bins::Shared(base) => {
+                let mem = Mem { base, index: Ix::Axis(bin), elem: of.count };
+                let (mask, order, site) = (Mask::default(), Order::Weak, of.site());
+                let clear = Stmt::Store { mem, value: zero, mask, order, site };
+                let bytes = of.numbers * of.count.bytes();
+                vec![
+                    Stmt::Alloca { dst: base, bytes, align: 64, site },
+                    edit::free_loop(bin, Ix::Const(numbers), vec![clear]),
+                ]
+            }
+        }
+    }
+
+    /// Counts the value in its bin.
+    fn added(self, kernel: &mut Kernel, of: &Counting, inside: Opnd) -> Vec<Stmt> {
+        let one = number(of.count, 1);
+        match self {
+            Bins::Copies(buf) => {
+                let at = fresh(kernel, "at", of.dtype);
+                let [old, new] = [(); 2].map(|()| fresh(kernel, "count", of.count));
+                let turn = Ix::Mod(Box::new(Ix::Axis(of.fold.axis)), Box::new(Ix::Const(COPIES)));
+                let idx = vec![turn, Ix::Val { val: at, zext: false }];
+                let none = number(of.dtype, of.numbers as i64);
+                vec![
+                    Stmt::Let { dst: at, op: ScalarOp::Select, args: vec![inside, of.counted, none] },
+                    Stmt::Read { dst: old, buf, idx: idx.clone() },
+                    Stmt::Let { dst: new, op: ScalarOp::AddI, args: vec![Opnd::Val(old), one] },
+                    Stmt::Write { buf, idx, value: Opnd::Val(new) },
+                ]
+            }
+            Bins::Shared(base) => {
+                let (at, dst) = (fresh(kernel, "at", of.dtype), fresh(kernel, "count", of.count));
+                let mem = Mem { base, index: Ix::Val { val: at, zext: false }, elem: of.count };
+                let (mask, order, site) = (Mask::default(), Order::Relaxed, of.site());
+                let then = vec![
+                    Stmt::Let { dst: at, op: ScalarOp::Copy, args: vec![of.counted] },
+                    Stmt::Rmw { dst, op: RmwOp::Add, mem, value: one, mask, order, site },
+                ];
+                vec![Stmt::If { cond: inside, then, els: vec![] }]
+            }
+        }
+    }
+
+    /// The count of a number in a copy.
+    fn read(self, dst: ValId, of: &Counting, copy: i64, number: AxisId) -> Stmt {
+        match self {
+            Bins::Copies(buf) => Stmt::Read { dst, buf, idx: vec![Ix::Const(copy), Ix::Axis(number)] },
+            Bins::Shared(base) => Stmt::Load {
+                dst,
+                mem: Mem { base, index: Ix::Axis(number), elem: of.count },
+                mask: Mask::default(),
+                other: None,
+                order: Order::Weak,
+                site: of.site(),
+            },
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, text};
+    use crate::tile::tests::{apply, context, gpu, kernel, refusals, text};
 
     const COUNT: &str = "\
 loop kernel k(x: ptr i32, y: ptr i32, n: i32):
@@ -252,6 +349,20 @@ loop kernel k(x: ptr i32, y: ptr i32, n: i32):
         assert!(made.contains("local bins: i32[4, 65]") && made.contains("for i in 0..100: reduce\n"), "{made}");
         assert!(made.contains("= bins[i%4, at]") && made.contains("bins[3, j_2]"), "{made}");
         assert_eq!(made.matches("load x[i]").count(), 1, "{made}");
+    }
+
+    #[test]
+    fn threads_add_to_bins_that_they_share() {
+        let (out, log) = apply("count_bins", &kernel(COUNT), &gpu(&[]));
+        assert_eq!(log.applied, ["loop j"]);
+        let made = text(&out);
+        assert!(
+            made.contains("bins: ptr i32 = alloca 256 align 64") && made.contains("for i in 0..100: free\n"),
+            "{made}"
+        );
+        assert!(made.contains("atomic add bins[at], 1 relaxed") && made.contains("load bins[j_1]"), "{made}");
+        let few = COUNT.replace("0..64", "0..31");
+        assert_eq!(refusals("count_bins", &few, &gpu(&[])), ["loop j: it counts few numbers"]);
     }
 
     #[test]
