@@ -263,6 +263,23 @@ mod tests {
     }
 
     #[test]
+    fn only_the_lane_that_stores_a_row_loads_what_it_stores() {
+        let text_of = |from: &str, to: &str| staged().replace(from, to);
+        let store = staged().lines().find(|l| l.contains("store M[")).unwrap().trim().to_string();
+        let (place, value) = store.trim_start_matches("store ").split_once(" = ").unwrap();
+        let in_place =
+            format!("was: f32 = load {place}\n      then: f32 = was + {value}\n      store {place} = then");
+        let made = text(&apply("tensor_core", &kernel(&text_of(&store, &in_place)), &gpu(&[])).0);
+        let load = made.lines().find(|l| l.contains("= load M[")).unwrap();
+        assert!(load.contains("where t_10%4 == 0"), "{load}");
+        // A value that all lanes need is loaded by all: none may store it.
+        let needed = format!("{in_place}\n      m[i5] = was");
+        let (_, log) = apply("tensor_core", &kernel(&text_of(&store, &needed)), &gpu(&[]));
+        let why = "one lane would store what others still load".to_string();
+        assert!(log.skipped.contains(&("rows of s".to_string(), why)), "{:?}", log.skipped);
+    }
+
+    #[test]
     fn what_lanes_cannot_share_stays_in_memory() {
         let text = staged();
         for (from, to, why) in [

@@ -74,13 +74,23 @@ impl<'a> Row<'a> {
 
     /// What stands between folds.
     pub(super) fn between(&self, kernel: &mut Kernel, parts: &[Part<'_>]) -> Result<Stmt, String> {
+        let shared = self.used_by_all(parts);
+        let stored = parts.iter().filter_map(|p| match p {
+            Part::Alone(Stmt::Store { mem, .. }) => Some(mem.base),
+            _ => None,
+        });
+        let stored: BTreeSet<ValId> = stored.collect();
+        let raced = |p: &Part<'_>| matches!(p, Part::Alone(Stmt::Load { dst, mem, .. }) if shared.contains(dst) && stored.contains(&mem.base));
+        if parts.iter().any(raced) {
+            return Err("one lane would store what others still load".to_string());
+        }
         self.threads(kernel, |of, kernel, thread, r| {
             let mut body = vec![];
             for part in parts {
                 match part {
                     Part::Alone(Stmt::Local { .. }) | Part::Fold(..) => {}
                     Part::Alone(s) => {
-                        body.push(of.once((*s).clone(), thread));
+                        body.push(of.once((*s).clone(), thread, &shared));
                         if let Some(v) = walk::def(s)
                             && let Some(buf) = of.kept.get(&v)
                         {
@@ -189,13 +199,44 @@ impl<'a> Row<'a> {
         vec![thread.number.clone(), r.clone()]
     }
 
-    /// A statement of a row that four lanes come by: only the first of them stores.
-    fn once(&self, mut s: Stmt, thread: &Thread) -> Stmt {
-        if let Stmt::Store { mask, .. } = &mut s {
+    /// A statement of a row that four lanes come by: only the first of them stores, and loads what only stores need. Another lane
+    /// might load it when it is stored already.
+    fn once(&self, mut s: Stmt, thread: &Thread, shared: &BTreeSet<ValId>) -> Stmt {
+        let first = || {
             let lhs = Ix::modulo(thread.number.clone(), Ix::Const(LANES as i64));
-            mask.conds.push(Cond { lhs, cmp: Cmp::Eq, rhs: Ix::Const(0) });
+            Cond { lhs, cmp: Cmp::Eq, rhs: Ix::Const(0) }
+        };
+        match &mut s {
+            Stmt::Store { mask, .. } => mask.conds.push(first()),
+            Stmt::Load { dst, mem, mask, other, .. } if !shared.contains(dst) => {
+                mask.conds.push(first());
+                // The other lanes may divide by it.
+                other.get_or_insert(Opnd::Const { dtype: mem.elem, bits: 1 });
+            }
+            _ => {}
         }
         s
+    }
+
+    /// The values of a row that lanes need for more than what they store of it.
+    fn used_by_all(&self, parts: &[Part<'_>]) -> BTreeSet<ValId> {
+        let mut used: BTreeSet<ValId> = self.kept.keys().copied().collect();
+        for part in parts.iter().rev() {
+            match part {
+                Part::Columns(f) | Part::Fold(f, _) => used.extend(walk::refs(&f.body).vals_used),
+                Part::Alone(Stmt::Store { mem, mask, .. }) => {
+                    // A place may be used by anything.
+                    let conds = mask.conds.iter().flat_map(|c| [&c.lhs, &c.rhs]);
+                    used.extend(conds.chain([&mem.index]).flat_map(|ix| ix.vals()));
+                    used.extend(&mask.vals);
+                }
+                Part::Alone(s) if walk::def(s).is_none_or(|v| used.contains(&v)) => {
+                    used.extend(walk::refs_of(s).vals_used)
+                }
+                Part::Alone(_) => {}
+            }
+        }
+        used
     }
 
     /// Rows and scalars where a thread has them, and values of other loops.
