@@ -187,7 +187,7 @@ mod tests {
     fn few_filters_stay() {
         assert_eq!(made("i4", 4), None);
         assert_eq!(made("0", 8), None);
-        // Of the other layout, nothing is turned.
+        // An image that has its channels first stays.
         let text = by_channel("o: f32[4, 14, 16] = map e[i0, i1, i2, 0]").replace("[16, 16, 4]", "[4, 16, 16]");
         let text = text.replace("map x[i1 + i3, i2, i0]", "map x[i0, i1 + i3, i2]");
         assert!(turned(&check(&text, &no_data).unwrap().0, &mut Log::default()).is_none());

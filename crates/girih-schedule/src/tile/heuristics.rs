@@ -343,7 +343,7 @@ heuristics! {
         LEAST_USES: u64 = 8,
         /// Windows that are computed together where channels lie side by side: they share what they load of the weights.
         JAMMED: i64 = 4,
-        /// Statements of such windows together, at most: 196 positions (4 of 7 x 7) are no faster than 49, as they are printed in parts.
+        /// Statements of such windows together, at most: 196 positions (4 of 7 x 7) gained nothing over 49, as they are printed in parts.
         LONGEST_BODY: usize = 512,
     }
     unswitch {

@@ -60,7 +60,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// What is added to a value in a sum, if the value is one of its terms.
+/// The rest of a sum beside a value that is one of its terms.
 fn without(sum: &Ix, val: ValId) -> Option<Ix> {
     match sum {
         Ix::Val { val: v, zext: false } if *v == val => Some(Ix::Const(0)),

@@ -2,7 +2,7 @@
 //! not overlap share bytes.
 //!
 //! In shared memory each buffer has bytes of its own as long as there is room, but for those behind stages (`tile/reuse.rs`): sharing
-//! bytes takes barriers. Where there is no room, buffers whose lives do not overlap share bytes there too.
+//! bytes takes barriers. Where the room does not suffice, buffers whose lives do not overlap share bytes there too.
 //!
 //! A buffer lives from its declaration to its last use; a use inside a loop that does not hold the declaration lasts to
 //! the end of that loop. Statements are numbered in program order; slots are placed first-fit, 64-byte aligned.

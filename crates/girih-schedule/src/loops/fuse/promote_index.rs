@@ -98,7 +98,7 @@ fn nodes(ix: &Ix) -> usize {
     }
 }
 
-/// What the launch tests beside a kernel's obligations, each once.
+/// The conditions that the launch tests beside a kernel's obligations, each once.
 struct Duties {
     new: Vec<Obligation>,
     /// All of them, [without names](unnamed).

@@ -130,7 +130,7 @@ impl Products<'_> {
         if right.known {
             return Err("its right operand is packed when the model is loaded".to_string());
         }
-        // Results are transposed on one of the ways: so many elements for each column.
+        // Results are transposed on one of the ways: this number of elements for each column.
         let (kept, turned) = if self.stored_along(&roles.m) { (m, 0) } else { (0, m) };
         if right.along == Along::Sum {
             let weights = if left.known { 0 } else { packed(n, m, &left) };

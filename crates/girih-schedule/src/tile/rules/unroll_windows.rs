@@ -200,7 +200,7 @@ fn tests_axis(body: &[Stmt], axis: AxisId) -> bool {
     body.iter().filter_map(walk::mask).flat_map(|m| &m.conds).any(|c| c.lhs.has_axis(axis) || c.rhs.has_axis(axis))
 }
 
-/// Copies of what neighbours load from places that lie apart: weights, of which each channel has its own.
+/// Copies of what neighbours load from places that lie apart: weights, where each channel has its own.
 struct Copied {
     /// The statements that make them.
     fill: Vec<Stmt>,

@@ -267,8 +267,7 @@ mod tests {
         let text_of = |from: &str, to: &str| staged().replace(from, to);
         let store = staged().lines().find(|l| l.contains("store M[")).unwrap().trim().to_string();
         let (place, value) = store.trim_start_matches("store ").split_once(" = ").unwrap();
-        let in_place =
-            format!("was: f32 = load {place}\n      then: f32 = was + {value}\n      store {place} = then");
+        let in_place = format!("was: f32 = load {place}\n      then: f32 = was + {value}\n      store {place} = then");
         let made = text(&apply("tensor_core", &kernel(&text_of(&store, &in_place)), &gpu(&[])).0);
         let load = made.lines().find(|l| l.contains("= load M[")).unwrap();
         assert!(load.contains("where t_10%4 == 0"), "{load}");
