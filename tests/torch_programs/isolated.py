@@ -16,7 +16,7 @@ __all__ = ["Isolated"]
 class Isolated:
     """A function whose calls know nothing of each other. Make it before the first use of what it is to be protected from."""
 
-    def __init__(self, function, seconds=120):
+    def __init__(self, function, seconds=600):
         self.seconds = seconds
         self.connection, theirs = multiprocessing.Pipe()
         self.process = os.fork()
