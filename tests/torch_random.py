@@ -19,6 +19,9 @@ difference is shrunk and printed as Python; exit code 1. Operations left to PyTo
 
 import argparse
 import collections
+import functools
+import gc
+import itertools
 import json
 import logging
 import random
@@ -61,49 +64,85 @@ def work(args):
     import torch
 
     import girih.torch  # noqa: F401
-    from torch_programs import group
+    from torch_programs import group, isolated, transforms
 
     torch.set_num_threads(1)
     # Programs that raise are wanted: PyTorch's log of them is noise.
     torch._logging.set_logs(all=logging.CRITICAL)
+    # Imports that the first function costs are then done before the process forks. Gradients would start threads.
+    differences_of_stacks([transforms.Stack(("F.linear({x}, W)",), ("vmap",))], "girih", "eval", False)
+    others = {**OTHERS, 3: functools.partial(examine_transforms, isolated=isolated.Isolated(differences_of_stacks))}
     for line in sys.stdin:
         seed, size = map(int, line.split())
         start = time.perf_counter()
         try:
             where = device(args.device, seed, args.native)
-            answer = OTHERS[seed % 8](seed, size, where) if seed % 8 in OTHERS else examine(group.make(seed, size, where))
+            answer = others[seed % 8](seed, size, where) if seed % 8 in others else examine(group.make(seed, size, where))
         except Exception:
             answer = {"error": traceback.format_exc()}
         answer.update(seed=seed, size=size, seconds=time.perf_counter() - start)
         print(json.dumps(answer), flush=True)
 
 
-def examine_transforms(seed, size, where):
-    """A group of functions under stacks of function transforms."""
+def differences_of_stacks(stacks, backend, where, grad):
+    """The differences, as (place, sentence); an exception is one too."""
+    import torch
+    from torch_programs import transforms
+
+    # A fork invalidates PyTorch's pool: the first thread that asks makes it anew, before the threads of autograd all do.
+    torch.set_num_threads(1)
+    options = {"options": {"device": where}} if backend == "girih" else {}
+    if backend != "girih":
+        # The damage lasts until Python collects garbage, at another time for each backend.
+        gc.disable()
+    try:
+        found = transforms.differences(stacks, backend, grad=grad, **options)
+        return [(stacks.index(stack), what) for stack, what in found]
+    except Exception as e:
+        return [(0, f"raises {type(e).__name__}: {e}")]
+
+
+def examine_transforms(seed, size, where, isolated):
+    """A group of functions under stacks of function transforms.
+
+    Each look is `isolated`: traces of forward-mode AD can damage PyTorch for those after them, whatever the backend.
+    """
     from torch_programs import transforms
 
     rng = random.Random(seed)
     stacks = [transforms.make(rng) for _ in range(size)]
 
-    def differs(group, backend):
-        """The differences of a group by itself; an exception differs too."""
-        options = {"options": {"device": where}} if backend == "girih" else {}
-        try:
-            return transforms.differences(group, backend, grad=seed % 3 == 0, **options)
-        except Exception as e:
-            return [(group[0], f"raises {type(e).__name__}: {e}")]
+    def differs(stacks, backend="girih"):
+        """The first difference, as a sentence."""
+        found, end = isolated(stacks, backend, where, seed % 3 == 0)
+        return end or (found[0][1] if found else None)
+
+    def ours(stacks):
+        """The first difference, where PyTorch's own compiler does not differ in that way."""
+        if (found := differs(stacks)) is None:
+            return None
+        theirs = differs(stacks, "aot_eager")
+        return None if theirs is not None and theirs.split()[0] == found.split()[0] else found
+
+    def smaller(group):
+        """A smaller group that differs too, and how."""
+        fewer = ([s for s in group if s is not left] for left in group) if len(group) > 1 else ()
+        simpler = ([*group[:at], s, *group[at + 1 :]] for at, stack in enumerate(group) for s in stack.smaller() if s.transforms)
+        return next(((g, found) for g in itertools.chain(fewer, simpler) if (found := ours(g))), None)
 
     reports, theirs = [], 0
-    culprits = [(s, found) for s in stacks if (found := differs([s], "girih"))] if differs(stacks, "girih") else []
-    for stack, found in culprits:
-        if differs([stack], "aot_eager"):
-            theirs += 1
+    culprits = [[stack] for stack in stacks if differs([stack])] if differs(stacks) else []
+    if not culprits and differs(stacks):
+        culprits = [stacks]
+    for group in culprits:
+        if (found := ours(group)) is None:
+            # In a group of several each function was as PyTorch's when alone.
+            theirs += len(group) == 1
             continue
-        # The last difference is reported, also where it does not come again.
-        shrunk = lambda stack: ((s, found) for s in stack.smaller() if s.transforms and (found := differs([s], "girih")))
-        while smaller := next(shrunk(stack), None):
-            stack, found = smaller
-        reports.append(f"# {where}: {found[0][1]}\n{stack.text()}")
+        while less := smaller(group):
+            group, found = less
+        together = "" if len(group) == 1 else ", only together"
+        reports.append(f"# {where}{together}: {found}\n" + "\n".join(stack.text() for stack in group))
     return {"reports": reports, "theirs": theirs, "left": {}, "raised": 0, "mode": "transforms"}
 
 
@@ -126,8 +165,8 @@ def examine_weights(seed, size, where):
     return {"reports": reports, "theirs": theirs, "left": {}, "raised": 0, "mode": "weights"}
 
 
-#: The kinds of groups, by the rest of their seeds divided by 8.
-OTHERS = {3: examine_transforms, 6: examine_weights}
+#: Kinds of groups, by the rest of their seeds divided by 8, beside that of transforms.
+OTHERS = {6: examine_weights}
 
 
 def examine(whole):

@@ -42,7 +42,7 @@ def compare(function, *args):
     if isinstance(wanted, tuple) and isinstance(wanted[0], type):
         assert given == wanted
     else:
-        torch.testing.assert_close(given, wanted, rtol=0, atol=0)
+        torch.testing.assert_close(given, wanted, rtol=0, atol=0, equal_nan=True)
 
 
 def integers(dtype, n, zero=None):
@@ -132,3 +132,16 @@ def test_wherever_numbers_become_integers(name):
 def test_a_range_of_negative_numbers_as_bytes():
     compare(lambda x: torch.arange(-3.0, 3.0, dtype=torch.uint8) + x, torch.zeros((), dtype=torch.uint8))
     compare(lambda x: torch.linspace(-3, 3, 4, dtype=torch.uint8) + x, torch.zeros((), dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("to", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.int8])
+def test_numbers_beyond_a_float_of_8_bits(dtype, to):
+    numbers = [0.0, 100.0, 447.0, 464.0, 465.0, 480.0, 500.0, 57344.0, 61439.0, 61441.0, 65504.0]
+    numbers = torch.tensor([*numbers, *(-n for n in numbers)])
+    x = numbers.clamp(-128, 127).to(dtype) if dtype is torch.int8 else numbers.to(dtype)
+    if x.is_floating_point():
+        x = torch.cat([x, torch.tensor([math.inf, -math.inf, math.nan], dtype=dtype)])
+    compare(lambda x: x.to(to).float(), x)
+    compare(lambda x: torch.zeros(x.shape, dtype=to).copy_(x).float(), x)
+    compare(lambda x: (x * 2).to(to).float() + 1, x)

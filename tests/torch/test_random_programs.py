@@ -1,7 +1,10 @@
 """Tests of `tests/torch_random.py`: it sees each kind of difference, and makes a program small."""
 
+import os
 import random
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from torch_programs import generate, group, shrink  # noqa: E402
+from torch_programs import generate, group, isolated, shrink  # noqa: E402
 from torch_programs.compare import difference  # noqa: E402
 from torch_programs.program import Arguments, Program, Run, Statement, View  # noqa: E402
 
@@ -120,3 +123,27 @@ def test_a_difference_is_made_small():
     exec(small.text(), space)
     wanted = Run(small, small.sets[0]).whole().eager[small.results[0]]
     torch.testing.assert_close(space["given"][0], wanted, equal_nan=True)
+
+
+COUNT = [0]
+
+
+def counted(what):
+    """Calls of this function in this process so far."""
+    COUNT[0] += 1
+    if what == "end":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if what == "hang":
+        time.sleep(600)
+    return COUNT[0], what
+
+
+def test_isolated_calls_know_nothing_of_each_other():
+    call = isolated.Isolated(counted, seconds=2)
+    try:
+        assert [call("a"), call("b")] == [((1, "a"), None), ((1, "b"), None)]
+        assert call("end") == (None, "ends the process")
+        assert call("hang") == (None, "does not end in 2 s")
+        assert call("c") == ((1, "c"), None)
+    finally:
+        call.close()

@@ -1,6 +1,6 @@
 """Function transforms inside compiled functions: `torch.func`, `torch.autograd.grad`, checkpoints, against PyTorch."""
 
-import random
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -14,9 +14,10 @@ from torch.autograd import forward_ad
 import girih.torch
 from girih.torch import _whole
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+TESTS = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(TESTS))
 
-from torch_programs import transforms  # noqa: E402
+from torch_programs import layers, transforms  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -30,16 +31,16 @@ def fresh():
         yield
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [3, 11])
 def test_random_functions_under_random_stacks(seed):
-    rng = random.Random(seed)
-    stacks = [transforms.make(rng) for _ in range(4)]
-    found = transforms.differences(stacks, grad=seed % 2 == 1, options={"device": "eval"})
-    assert not found, "\n".join(f"{stack.text()}{what}" for stack, what in found)
+    """In processes of their own: see `torch_programs.transforms.damages`."""
+    command = [sys.executable, "-W", "ignore", TESTS / "torch_random.py", "--device", "eval", "--jobs", "1"]
+    done = subprocess.run([*command, "--seed", str(seed), "--count", "6"], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0 and " 0 differ," in done.stdout, done.stdout + done.stderr
 
 
 #: Layers that are mostly operations that stay whole.
-WHOLE = [layer for layer in transforms.LAYERS if layer.startswith(("F.", "{x} @", "({x} @", "W["))]
+WHOLE = [layer for layer in layers.CORE if layer.startswith(("F.", "{x} @", "({x} @", "W["))]
 
 
 @pytest.mark.parametrize("transform", ["grad", "vmap"])
@@ -64,7 +65,7 @@ def test_forward_mode():
 @pytest.mark.parametrize("transform", ["vjp", "jacrev", "jacfwd", "hessian", "of_weights", "checkpoint"])
 def test_layers_together(transform):
     """All layers as one function of many."""
-    stacks = [transforms.Stack((layer,), (transform,)) for layer in transforms.LAYERS[::3]]
+    stacks = [transforms.Stack((layer,), (transform,)) for layer in layers.CORE[::3]]
     stacks = [stack for stack in stacks if not transforms.damages(stack) and transforms.result(stack) is not None]
     assert len(stacks) >= 8
     found = transforms.differences(stacks, options={"device": "eval"})

@@ -73,10 +73,29 @@ pub(super) fn together(b: &mut Builder<'_>, args: &[Arg]) -> Result<Vec<Arg>> {
     args.iter().map(|x| b.convert(*x, elem)).collect()
 }
 
+/// `x` within the finite values of an 8-bit float; of another type as it is. NaN stays NaN.
+pub(super) fn saturated(b: &mut Builder<'_>, x: Arg, to: DType) -> Result<Arg> {
+    let most = match to {
+        DType::F8E4M3FN => 448.0,
+        DType::F8E4M3FNUZ => 240.0,
+        DType::F8E5M2 | DType::F8E5M2FNUZ => 57344.0,
+        _ => return Ok(x),
+    };
+    let (low, high) = (b.scalar_like(x, -most), b.scalar_like(x, most));
+    let x = b.max(x, low)?;
+    b.min(x, high)
+}
+
 /// A tensor in another type, as PyTorch's processor code has it: an integer type takes the last bits of a number that it cannot
 /// hold, which is first rounded to an integer of 32 bits (of 64, where that or `u8` or `u32` is asked for); the least of
-/// those stands for what they cannot hold.
+/// those stands for what they cannot hold. The 8-bit float `f8E4M3FN` takes its greatest number for all beyond it, infinity
+/// included.
 pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem) -> Result<Arg> {
+    if to.dtype == DType::F8E4M3FN && b.elem(x) != to {
+        let x = if b.elem(x).is_float() { x } else { b.convert(x, Elem::F32)? };
+        let x = saturated(b, x, to.dtype)?;
+        return b.convert(x, to);
+    }
     let whole = matches!(to.dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64) && !to.is_bool() && !to.two_bits;
     if !b.elem(x).is_float() || to.is_float() || !whole {
         return b.convert(x, to);

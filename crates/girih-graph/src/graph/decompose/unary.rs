@@ -86,7 +86,7 @@ rules! {
         "aten.nan_to_num" => |c| of_floats(c.x(0), |x| nan_to_num(c, x)),
     }
     cast "Another element type. Floats to integers truncate; if the type cannot hold the number, the result has its last \
-         bits, as in PyTorch's code for CPUs: -2.18 is 254 as u8.\n\n`y = to(x, f16)` --> `y = ftof x`" {
+         bits, as in PyTorch's code for CPUs: -2.18 is 254 as u8. Numbers beyond f8E4M3FN are its greatest: 448.\n\n`y = to(x, f16)` --> `y = ftof x`" {
         // Another tensor's type is taken too (`Tensor.to(other)`).
         "aten.to" | "aten._to_copy" | "prims.convert_element_type" => |c| {
             let to = c.elem("dtype")?.or(c.maybe(1).map(Tensor::elem));

@@ -3,6 +3,7 @@
 use super::dtype::elem;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::types::saturated;
 use crate::graph::decompose::{Call, old};
 use crate::graph::ir::Arg;
 use crate::num::op::{Predicate, Rounding};
@@ -29,16 +30,6 @@ pub(in crate::graph::decompose) fn elem_of(number: i64) -> Result<Elem> {
     if elem.text { Err(Refusal::new("it makes strings, which is not supported")) } else { Ok(elem) }
 }
 
-/// The greatest finite value of the formats that `saturate` is about.
-fn greatest(dtype: DType) -> Option<f64> {
-    match dtype {
-        DType::F8E4M3FN => Some(448.0),
-        DType::F8E4M3FNUZ => Some(240.0),
-        DType::F8E5M2 | DType::F8E5M2FNUZ => Some(57344.0),
-        _ => None,
-    }
-}
-
 /// `x` in another element type, by ONNX's rules.
 pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, rounding: Rounding) -> Result<Arg> {
     let from = b.elem(x);
@@ -59,10 +50,8 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
         let zero = b.scalar_like(x, 0.0);
         x = b.select(nan, zero, x)?;
     }
-    if let Some(most) = greatest(to.dtype).filter(|_| saturate) {
-        let (low, high) = (b.scalar_like(x, -most), b.scalar_like(x, most));
-        x = b.max(x, low)?;
-        x = b.min(x, high)?;
+    if saturate {
+        x = saturated(b, x, to.dtype)?;
     }
     if to.dtype == DType::F8E8M0FNU {
         return b.elementwise_to(ScalarOp::FToF { to: to.dtype, rounding }, &[x], to);
