@@ -1,5 +1,6 @@
 """Empty tensors, integers that change from call to call, and sums of bools, through `torch.compile`."""
 
+import math
 import random
 
 import pytest
@@ -182,3 +183,21 @@ def test_numbers_are_exact_to_the_last_bit():
     given = torch.compile(f, backend="girih", options={"device": "eval"})(x)
     torch.testing.assert_close(given, f(x), rtol=0, atol=0)
     assert girih.torch.report(clear=True).native
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_lengths_do_not_leave_the_range(dtype):
+    sizes = [0.0, -0.0, 1.0, 3.0, 1e-30, 1e30, math.inf, -math.inf, math.nan] + [1e-200, 1e200] * (dtype is torch.float64)
+    x, y = (t.flatten() for t in torch.meshgrid(*[torch.tensor(sizes, dtype=dtype)] * 2, indexing="ij"))
+    given = torch.compile(torch.hypot, backend="girih")(x, y)
+    torch.testing.assert_close(given, torch.hypot(x, y), rtol=4 * torch.finfo(dtype).eps, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("alpha", [math.inf, math.nan, -1.0, 0.0])
+@pytest.mark.parametrize("name", ["elu", "celu"])
+def test_exponentials_below_nothing(name, alpha):
+    if name == "celu" and alpha == 0.0:
+        return
+    function = lambda x: getattr(torch.nn.functional, name)(x, alpha)
+    x = torch.tensor([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan])
+    torch.testing.assert_close(torch.compile(function, backend="girih")(x), function(x), equal_nan=True)

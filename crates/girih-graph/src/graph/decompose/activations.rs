@@ -37,7 +37,7 @@ rules! {
         "aten.prelu" | "aten._prelu_kernel" => prelu,
     }
     elu "Exponential below 0.\n\n\
-         `y = elu(x)` --> `y = scale * select(x > 0, x, alpha * expm1(x * input_scale))`" {
+         `y = elu(x)` --> `y = select(x < 0, alpha * scale * expm1(x * input_scale), scale * x)`" {
         "aten.elu" | "aten.selu" | "aten.celu" => elu,
     }
     softplus "`y = softplus(x)` --> `y = select(beta*x > threshold, x, log1p(exp(beta*x)) / beta)`\n\n\
@@ -145,7 +145,7 @@ fn elu<'g>(c: &Call<'g>) -> Tensor<'g> {
         };
         let low = times(times(x, input_scale).expm1(), both);
         let high = times(x, scale);
-        x.above(0.0).select(high, low)
+        x.below(0.0).select(low, high)
     })
 }
 

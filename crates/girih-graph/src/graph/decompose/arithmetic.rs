@@ -92,10 +92,10 @@ rules! {
         "aten.clamp_min" => |c| clamp(c, c.operand(1, "min")?, None),
         "aten.clamp_max" => |c| clamp(c, None, c.operand(1, "max")?),
     }
-    angle "Functions of two floats.\n\n`y = hypot(a, b)` --> `y = sqrt(a*a + b*b)`\n\n\
+    angle "Functions of two floats.\n\n`y = hypot(a, b)` --> `y = sqrt(a*a + b*b)`, in f64 for f32\n\n\
          `y = logaddexp(a, b)` --> `y = max(a, b) + log1p(exp(-abs(a - b)))`" {
         "aten.atan2" | "aten.arctan2" => |c| of_two_floats(c, |x, y| x.atan2(y)),
-        "aten.hypot" => |c| of_two_floats(c, |x, y| (x * x + y * y).sqrt()),
+        "aten.hypot" => |c| of_two_floats(c, hypot),
         "aten.copysign" => |c| of_two_floats(c, |x, y| {
             let inverse = 1.0 / y;
             let low = y.below(0.0) | inverse.below(0.0);
@@ -331,6 +331,21 @@ fn clamp<'g>(c: &Call<'g>, low: Option<Tensor<'g>>, high: Option<Tensor<'g>>) ->
 fn of_two_floats<'g>(c: &Call<'g>, f: Two<'g>) -> Tensor<'g> {
     let (x, y) = c.needed(0, "self").with_as_floats(c.needed(1, "other"));
     f(x.wide(), y.wide()).to(x.elem())
+}
+
+/// `sqrt(x*x + y*y)`, where neither square leaves the range of its type.
+fn hypot<'g>(x: Tensor<'g>, y: Tensor<'g>) -> Tensor<'g> {
+    let (a, b) = (x.abs(), y.abs());
+    let length = if x.elem() == Elem::F64 {
+        let (most, least) = (a.max(b), a.min(b));
+        let ratio = most.above(0.0).select(least / most, 0.0);
+        most * (1.0 + ratio * ratio).sqrt()
+    } else {
+        let (a, b) = (a.to(Elem::F64), b.to(Elem::F64));
+        (a * a + b * b).sqrt().to(x.elem())
+    };
+    // An infinity beside NaN is infinite.
+    (a.equals(f64::INFINITY) | b.equals(f64::INFINITY)).select(f64::INFINITY, length)
 }
 
 /// `log(exp(x) + exp(y))`.
