@@ -5,6 +5,7 @@ mod fuzz_corpus;
 mod graph_mutations;
 mod graph_pages;
 mod layering;
+mod layouts;
 mod long_rows;
 mod loops_ir;
 mod model_work;

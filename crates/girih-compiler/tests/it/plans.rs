@@ -793,22 +793,3 @@ fn long_rows_of_windows_are_blocks() {
         close(&c.run(&[], &[xs.clone(), ws.clone()]).0[0], &want);
     }
 }
-
-#[test]
-fn windows_along_lines_are_computed_before_their_result_is_turned() {
-    let text = "tensor graph g():\n  x: f32[4, 9, 8] = input\n  w: f32[4, 7, 6, 3, 3] = map x[i0, i1 + i3, i2 + i4]\n  \
-                s: f32[4, 7, 6, 1, 1] = reduce sum w over 3, 4\n  o: f32[7, 6, 4] = map s[i2, i0, i1, 0, 0]\n  output out0 = o\n";
-    let (graph, _) = girih_compiler::graph::parse::check(text, &girih_compiler::graph::parse::no_data).unwrap();
-    let plan = |workers| lower(&graph, &Options { workers, ..Options::default() }, &mut Log::default()).unwrap();
-    let lines = plan(true);
-    assert_eq!(lines.steps.len(), 2);
-    // Blocks of threads read what lies apart from the memory that they share.
-    assert_eq!(plan(false).steps.len(), 1);
-    let x = data(4 * 9 * 8, 3);
-    let mut want = vec![];
-    for (h, w, c) in (0..7).flat_map(|h| (0..6).flat_map(move |w| (0..4).map(move |c| (h, w, c)))) {
-        let at = |k: usize| x[c * 72 + (h + k / 3) * 8 + w + k % 3];
-        want.push((0..9).map(at).fold(0.0f32, |sum, v| v + sum));
-    }
-    assert_eq!(floats(&scheduled(&lines, &[], &[bytes(&x)])[0]), want);
-}
