@@ -15,9 +15,6 @@ from ..frontend.tensor import as_tensor, axis_of, broadcast_to, constant, fail, 
 from . import core, shared
 from .core import builtin, part
 
-# The elements of a tile that is reversed through memory, at least.
-LONG = 0
-
 
 def _pairs(x: tensor, axis: int, width: int) -> tuple[tensor, tensor]:
     """The first and the second stretches of `width` of each pair along `axis`, which becomes pairs, 1, `width`."""

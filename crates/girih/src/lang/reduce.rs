@@ -169,7 +169,7 @@ impl<T: Float> Tile<T> {
     }
 }
 
-/// The extreme value and its index.
+/// The extreme value and its index: the least one whose element is that value. Each of the two folds takes its elements in any order.
 fn extreme<T: Number>(b: &mut Builder, x: Id, axis: i32, greatest: bool) -> [Id; 2] {
     let Some(axis) = b.axis(x, axis) else { return [WRONG; 2] };
     let worst = if greatest { T::LEAST } else { T::GREATEST };
@@ -187,13 +187,15 @@ fn extreme<T: Number>(b: &mut Builder, x: Id, axis: i32, greatest: bool) -> [Id;
     along[axis] = n;
     let numbers = b.reshape(numbers, &along);
     let index = b.broadcast_to(numbers, &shape);
-    fold(b, [x, index], axis, [worst.spell(), i32::MAX.to_string()], None, |b, [v1, i1], [v2, i2]| {
-        let ahead = compare_ids(b, if greatest { How::Greater } else { How::Less }, v1, v2);
-        let (equal, before) = (compare_ids(b, How::Equal, v1, v2), compare_ids(b, How::Less, i1, i2));
-        let tied = binary(b, "andi", equal, before, "");
-        let first = binary(b, "ori", ahead, tied, "");
-        [choose(b, first, v1, v2), choose(b, first, i1, i2)]
-    })
+    let op = lettered::<T>(if greatest { "max" } else { "min" });
+    let value = known(b, &op, x, axis as i32, worst, None);
+    let mut one = shape.clone();
+    one[axis] = 1;
+    let row = b.reshape(value, &one);
+    let row = b.broadcast_to(row, &shape);
+    let (found, behind) = (compare_ids(b, How::Equal, x, row), b.constant(i32::MAX, &[]));
+    let at = choose(b, found, index, behind);
+    [value, known(b, "mini", at, axis as i32, i32::MAX, None)]
 }
 
 // ---- functions of the user's

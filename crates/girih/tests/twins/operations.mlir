@@ -31,8 +31,11 @@ cuda_tile.module @operations {
     %c_8 = constant <i32: 8> : tile<i32>
     %c_16 = constant <i32: 16> : tile<i32>
     %c_32 = constant <i32: 32> : tile<i32>
-    %c_0_1 = constant <f32: 0.0> : tile<8x8xf32>
-    %c_0_2 = constant <i32: 0> : tile<i32>
+    %c_63 = constant <i32: 63> : tile<i32>
+    %c_64 = constant <i32: 64> : tile<i32>
+    %c_0_1 = constant <f32: 0.0> : tile<64xf32>
+    %c_0_2 = constant <f32: 0.0> : tile<8x8xf32>
+    %c_0_3 = constant <i32: 0> : tile<i32>
     %c_7 = constant <i32: 7> : tile<i32>
     %c_3449720151 = constant <i32: -845247145> : tile<i32>
     %c_3528531795 = constant <i32: -766435501> : tile<i32>
@@ -45,7 +48,6 @@ cuda_tile.module @operations {
     %c_7_1 = constant <i32: 7> : tile<i32>
     %c_15 = constant <i32: 15> : tile<i32>
     %c_31 = constant <i32: 31> : tile<i32>
-    %c_64 = constant <i32: 64> : tile<i32>
     %c_128 = constant <i32: 128> : tile<i32>
     %c_192 = constant <i32: 192> : tile<i32>
     %c_256 = constant <i32: 256> : tile<i32>
@@ -94,8 +96,10 @@ cuda_tile.module @operations {
     %c_5 = constant <i32: 5> : tile<i32>
     %c_minus_1 = constant <i32: -1> : tile<64xi32>
     %c_minus_inf = constant <f32: 0xFF800000> : tile<f32>
+    %c_2147483647 = constant <i32: 2147483647> : tile<i32>
     %c_inf = constant <f32: 0x7F800000> : tile<f32>
     %scratch = alloca num_elem = 64, alignment = 64 : tile<ptr<f32>>
+    %scratch_1 = alloca num_elem = 64, alignment = 64 : tile<ptr<f32>>
     %i = iota : tile<64xi32>
     %0 = reshape %x : tile<ptr<f32>> -> tile<1xptr<f32>>
     %1 = broadcast %0 : tile<1xptr<f32>> -> tile<64xptr<f32>>
@@ -639,1837 +643,1849 @@ cuda_tile.module @operations {
     %500 = select %498, %496, %497 : tile<32x1x1xi1>, tile<32x1x1xf32>
     %501 = cat %499, %500 dim = 1 : tile<32x1x1xf32>, tile<32x1x1xf32> -> tile<32x2x1xf32>
     %result_29 = reshape %501 : tile<32x2x1xf32> -> tile<64xf32>
-    %502 = reshape %a : tile<64xf32> -> tile<32x2x1xf32>
-    %503 = extract %502[%c_0, %c_0, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
-    %504 = extract %502[%c_0, %c_1, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
-    %505 = cat %504, %503 dim = 1 : tile<32x1x1xf32>, tile<32x1x1xf32> -> tile<32x2x1xf32>
-    %506 = reshape %505 : tile<32x2x1xf32> -> tile<64xf32>
-    %507 = reshape %506 : tile<64xf32> -> tile<16x2x2xf32>
-    %508 = extract %507[%c_0, %c_0, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
-    %509 = extract %507[%c_0, %c_1, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
-    %510 = cat %509, %508 dim = 1 : tile<16x1x2xf32>, tile<16x1x2xf32> -> tile<16x2x2xf32>
-    %511 = reshape %510 : tile<16x2x2xf32> -> tile<64xf32>
-    %512 = reshape %511 : tile<64xf32> -> tile<8x2x4xf32>
-    %513 = extract %512[%c_0, %c_0, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
-    %514 = extract %512[%c_0, %c_1, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
-    %515 = cat %514, %513 dim = 1 : tile<8x1x4xf32>, tile<8x1x4xf32> -> tile<8x2x4xf32>
-    %516 = reshape %515 : tile<8x2x4xf32> -> tile<64xf32>
-    %517 = reshape %516 : tile<64xf32> -> tile<4x2x8xf32>
-    %518 = extract %517[%c_0, %c_0, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
-    %519 = extract %517[%c_0, %c_1, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
-    %520 = cat %519, %518 dim = 1 : tile<4x1x8xf32>, tile<4x1x8xf32> -> tile<4x2x8xf32>
-    %521 = reshape %520 : tile<4x2x8xf32> -> tile<64xf32>
-    %522 = reshape %521 : tile<64xf32> -> tile<2x2x16xf32>
-    %523 = extract %522[%c_0, %c_0, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
-    %524 = extract %522[%c_0, %c_1, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
-    %525 = cat %524, %523 dim = 1 : tile<2x1x16xf32>, tile<2x1x16xf32> -> tile<2x2x16xf32>
-    %526 = reshape %525 : tile<2x2x16xf32> -> tile<64xf32>
-    %527 = reshape %526 : tile<64xf32> -> tile<1x2x32xf32>
-    %528 = extract %527[%c_0, %c_0, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
-    %529 = extract %527[%c_0, %c_1, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
-    %530 = cat %529, %528 dim = 1 : tile<1x1x32xf32>, tile<1x1x32xf32> -> tile<1x2x32xf32>
-    %result_30 = reshape %530 : tile<1x2x32xf32> -> tile<64xf32>
+    %502 = iota : tile<64xi32>
+    %503 = reshape %c_63 : tile<i32> -> tile<1xi32>
+    %504 = broadcast %503 : tile<1xi32> -> tile<64xi32>
+    %505 = subi %504, %502 : tile<64xi32>
+    %506 = iota : tile<64xi32>
+    %507 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %508 = broadcast %507 : tile<1xi32> -> tile<64xi32>
+    %509 = muli %506, %508 : tile<64xi32>
+    %510 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %511 = broadcast %510 : tile<1xi32> -> tile<64xi32>
+    %512 = addi %511, %509 : tile<64xi32>
+    %513 = reshape %scratch : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %514 = broadcast %513 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %515 = offset %514, %512 : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %joined = join_tokens %read, %read_1, %read_2 : token
+    %wrote = store_ptr_tko weak %515, %a token = %joined
+        : tile<64xptr<f32>>, tile<64xf32> -> token
+    %516 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %517 = broadcast %516 : tile<1xi32> -> tile<64xi32>
+    %518 = cmpi greater_than_or_equal %505, %517, signed : tile<64xi32> -> tile<64xi1>
+    %519 = reshape %c_64 : tile<i32> -> tile<1xi32>
+    %520 = broadcast %519 : tile<1xi32> -> tile<64xi32>
+    %521 = cmpi less_than %505, %520, signed : tile<64xi32> -> tile<64xi1>
+    %522 = andi %518, %521 : tile<64xi1>
+    %523 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %524 = broadcast %523 : tile<1xi32> -> tile<64xi32>
+    %525 = muli %505, %524 : tile<64xi32>
+    %526 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %527 = broadcast %526 : tile<1xi32> -> tile<64xi32>
+    %528 = addi %527, %525 : tile<64xi32>
+    %529 = reshape %scratch : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %530 = broadcast %529 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %531 = offset %530, %528 : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %result_30, %read_3 = load_ptr_tko weak %531, %522, %c_0_1 token = %wrote
+        : tile<64xptr<f32>>, tile<64xi1>, tile<64xf32> -> tile<64xf32>, token
     %result_31 = scan %a dim=0 reverse=false identities=[0.0 : f32] : tile<64xf32> -> tile<64xf32>
         (%x_3: tile<f32>, %acc_2: tile<f32>) {
-      %531 = addf %x_3, %acc_2 : tile<f32>
-      yield %531 : tile<f32>
+      %532 = addf %x_3, %acc_2 : tile<f32>
+      yield %532 : tile<f32>
     }
     %result_32 = scan %a dim=0 reverse=false identities=[1.0 : f32] : tile<64xf32> -> tile<64xf32>
         (%x_4: tile<f32>, %acc_3: tile<f32>) {
-      %532 = mulf %x_4, %acc_3 : tile<f32>
-      yield %532 : tile<f32>
+      %533 = mulf %x_4, %acc_3 : tile<f32>
+      yield %533 : tile<f32>
     }
     %result_33 = itof %n signed : tile<64xi32> -> tile<64xf32>
-    %533 = ftof %a : tile<64xf32> -> tile<64xf16>
-    %result_34 = ftof %533 : tile<64xf16> -> tile<64xf32>
-    %534 = ftof %a : tile<64xf32> -> tile<64xbf16>
-    %result_35 = ftof %534 : tile<64xbf16> -> tile<64xf32>
-    %535 = permute %square [1, 0] : tile<8x8xf32> -> tile<8x8xf32>
-    %result_36 = reshape %535 : tile<8x8xf32> -> tile<64xf32>
-    %536 = reshape %b : tile<64xf32> -> tile<8x8xf32>
-    %537 = mmaf %square, %536, %c_0_1 : tile<8x8xf32>, tile<8x8xf32>, tile<8x8xf32>
-    %result_37 = reshape %537 : tile<8x8xf32> -> tile<64xf32>
-    %538 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %539 = broadcast %538 : tile<1xi32> -> tile<64xi32>
-    %540 = remi %n, %539 signed : tile<64xi32>
-    %541 = reshape %540 : tile<64xi32> -> tile<8x8xi32>
-    %542 = iota : tile<8xi32>
-    %543 = reshape %542 : tile<8xi32> -> tile<1x8xi32>
-    %544 = reshape %c_1 : tile<i32> -> tile<1x1xi32>
-    %545 = broadcast %544 : tile<1x1xi32> -> tile<1x8xi32>
-    %546 = muli %543, %545 : tile<1x8xi32>
-    %547 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
-    %548 = broadcast %547 : tile<1x1xi32> -> tile<1x8xi32>
-    %549 = addi %548, %546 : tile<1x8xi32>
-    %550 = iota : tile<8xi32>
-    %551 = reshape %550 : tile<8xi32> -> tile<8x1xi32>
-    %552 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
-    %553 = broadcast %552 : tile<1x1xi32> -> tile<8x1xi32>
-    %554 = muli %551, %553 : tile<8x1xi32>
-    %555 = broadcast %549 : tile<1x8xi32> -> tile<8x8xi32>
-    %556 = broadcast %554 : tile<8x1xi32> -> tile<8x8xi32>
-    %557 = addi %555, %556 : tile<8x8xi32>
-    %558 = reshape %scratch : tile<ptr<f32>> -> tile<1x1xptr<f32>>
-    %559 = broadcast %558 : tile<1x1xptr<f32>> -> tile<8x8xptr<f32>>
-    %560 = offset %559, %557 : tile<8x8xptr<f32>>, tile<8x8xi32> -> tile<8x8xptr<f32>>
-    %joined = join_tokens %read, %read_1, %read_2 : token
-    %wrote = store_ptr_tko weak %560, %square token = %joined
+    %534 = ftof %a : tile<64xf32> -> tile<64xf16>
+    %result_34 = ftof %534 : tile<64xf16> -> tile<64xf32>
+    %535 = ftof %a : tile<64xf32> -> tile<64xbf16>
+    %result_35 = ftof %535 : tile<64xbf16> -> tile<64xf32>
+    %536 = permute %square [1, 0] : tile<8x8xf32> -> tile<8x8xf32>
+    %result_36 = reshape %536 : tile<8x8xf32> -> tile<64xf32>
+    %537 = reshape %b : tile<64xf32> -> tile<8x8xf32>
+    %538 = mmaf %square, %537, %c_0_2 : tile<8x8xf32>, tile<8x8xf32>, tile<8x8xf32>
+    %result_37 = reshape %538 : tile<8x8xf32> -> tile<64xf32>
+    %539 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %540 = broadcast %539 : tile<1xi32> -> tile<64xi32>
+    %541 = remi %n, %540 signed : tile<64xi32>
+    %542 = reshape %541 : tile<64xi32> -> tile<8x8xi32>
+    %543 = iota : tile<8xi32>
+    %544 = reshape %543 : tile<8xi32> -> tile<1x8xi32>
+    %545 = reshape %c_1 : tile<i32> -> tile<1x1xi32>
+    %546 = broadcast %545 : tile<1x1xi32> -> tile<1x8xi32>
+    %547 = muli %544, %546 : tile<1x8xi32>
+    %548 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
+    %549 = broadcast %548 : tile<1x1xi32> -> tile<1x8xi32>
+    %550 = addi %549, %547 : tile<1x8xi32>
+    %551 = iota : tile<8xi32>
+    %552 = reshape %551 : tile<8xi32> -> tile<8x1xi32>
+    %553 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
+    %554 = broadcast %553 : tile<1x1xi32> -> tile<8x1xi32>
+    %555 = muli %552, %554 : tile<8x1xi32>
+    %556 = broadcast %550 : tile<1x8xi32> -> tile<8x8xi32>
+    %557 = broadcast %555 : tile<8x1xi32> -> tile<8x8xi32>
+    %558 = addi %556, %557 : tile<8x8xi32>
+    %559 = reshape %scratch_1 : tile<ptr<f32>> -> tile<1x1xptr<f32>>
+    %560 = broadcast %559 : tile<1x1xptr<f32>> -> tile<8x8xptr<f32>>
+    %561 = offset %560, %558 : tile<8x8xptr<f32>>, tile<8x8xi32> -> tile<8x8xptr<f32>>
+    %wrote_1 = store_ptr_tko weak %561, %square token = %read_3
         : tile<8x8xptr<f32>>, tile<8x8xf32> -> token
-    %561 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
-    %562 = broadcast %561 : tile<1x1xi32> -> tile<8x8xi32>
-    %563 = cmpi greater_than_or_equal %541, %562, signed : tile<8x8xi32> -> tile<8x8xi1>
-    %564 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
-    %565 = broadcast %564 : tile<1x1xi32> -> tile<8x8xi32>
-    %566 = cmpi less_than %541, %565, signed : tile<8x8xi32> -> tile<8x8xi1>
-    %567 = andi %563, %566 : tile<8x8xi1>
-    %568 = reshape %c_1 : tile<i32> -> tile<1x1xi32>
-    %569 = broadcast %568 : tile<1x1xi32> -> tile<8x8xi32>
-    %570 = muli %541, %569 : tile<8x8xi32>
-    %571 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
-    %572 = broadcast %571 : tile<1x1xi32> -> tile<8x8xi32>
-    %573 = addi %572, %570 : tile<8x8xi32>
-    %574 = iota : tile<8xi32>
-    %575 = reshape %574 : tile<8xi32> -> tile<8x1xi32>
-    %576 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
-    %577 = broadcast %576 : tile<1x1xi32> -> tile<8x1xi32>
-    %578 = muli %575, %577 : tile<8x1xi32>
-    %579 = broadcast %578 : tile<8x1xi32> -> tile<8x8xi32>
-    %580 = addi %573, %579 : tile<8x8xi32>
-    %581 = reshape %scratch : tile<ptr<f32>> -> tile<1x1xptr<f32>>
-    %582 = broadcast %581 : tile<1x1xptr<f32>> -> tile<8x8xptr<f32>>
-    %583 = offset %582, %580 : tile<8x8xptr<f32>>, tile<8x8xi32> -> tile<8x8xptr<f32>>
-    %584, %read_3 = load_ptr_tko weak %583, %567, %c_0_1 token = %wrote
+    %562 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
+    %563 = broadcast %562 : tile<1x1xi32> -> tile<8x8xi32>
+    %564 = cmpi greater_than_or_equal %542, %563, signed : tile<8x8xi32> -> tile<8x8xi1>
+    %565 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
+    %566 = broadcast %565 : tile<1x1xi32> -> tile<8x8xi32>
+    %567 = cmpi less_than %542, %566, signed : tile<8x8xi32> -> tile<8x8xi1>
+    %568 = andi %564, %567 : tile<8x8xi1>
+    %569 = reshape %c_1 : tile<i32> -> tile<1x1xi32>
+    %570 = broadcast %569 : tile<1x1xi32> -> tile<8x8xi32>
+    %571 = muli %542, %570 : tile<8x8xi32>
+    %572 = reshape %c_0 : tile<i32> -> tile<1x1xi32>
+    %573 = broadcast %572 : tile<1x1xi32> -> tile<8x8xi32>
+    %574 = addi %573, %571 : tile<8x8xi32>
+    %575 = iota : tile<8xi32>
+    %576 = reshape %575 : tile<8xi32> -> tile<8x1xi32>
+    %577 = reshape %c_8 : tile<i32> -> tile<1x1xi32>
+    %578 = broadcast %577 : tile<1x1xi32> -> tile<8x1xi32>
+    %579 = muli %576, %578 : tile<8x1xi32>
+    %580 = broadcast %579 : tile<8x1xi32> -> tile<8x8xi32>
+    %581 = addi %574, %580 : tile<8x8xi32>
+    %582 = reshape %scratch_1 : tile<ptr<f32>> -> tile<1x1xptr<f32>>
+    %583 = broadcast %582 : tile<1x1xptr<f32>> -> tile<8x8xptr<f32>>
+    %584 = offset %583, %581 : tile<8x8xptr<f32>>, tile<8x8xi32> -> tile<8x8xptr<f32>>
+    %585, %read_4 = load_ptr_tko weak %584, %568, %c_0_2 token = %wrote_1
         : tile<8x8xptr<f32>>, tile<8x8xi1>, tile<8x8xf32> -> tile<8x8xf32>, token
-    %result_38 = reshape %584 : tile<8x8xf32> -> tile<64xf32>
-    %585 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %586 = broadcast %585 : tile<1xi32> -> tile<64xi32>
-    %587 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %588 = broadcast %587 : tile<1xi32> -> tile<64xi32>
-    %589 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %590 = broadcast %589 : tile<1xi32> -> tile<64xi32>
-    %591 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %592 = broadcast %591 : tile<1xi32> -> tile<64xi32>
-    %593 = mulhii %588, %592 : tile<64xi32>
-    %594 = xori %593, %586 : tile<64xi32>
-    %595 = reshape %c_7 : tile<i32> -> tile<1xi32>
-    %596 = broadcast %595 : tile<1xi32> -> tile<64xi32>
-    %597 = xori %594, %596 : tile<64xi32>
-    %598 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %599 = broadcast %598 : tile<1xi32> -> tile<64xi32>
-    %600 = muli %588, %599 : tile<64xi32>
-    %601 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %602 = broadcast %601 : tile<1xi32> -> tile<64xi32>
-    %603 = mulhii %i, %602 : tile<64xi32>
-    %604 = xori %603, %590 : tile<64xi32>
-    %605 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %606 = broadcast %605 : tile<1xi32> -> tile<64xi32>
-    %607 = xori %604, %606 : tile<64xi32>
-    %608 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %609 = broadcast %608 : tile<1xi32> -> tile<64xi32>
-    %610 = muli %i, %609 : tile<64xi32>
-    %611 = addi %c_7, %c_2654435769 : tile<i32>
-    %612 = addi %c_0_2, %c_3144134277 : tile<i32>
-    %613 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %614 = broadcast %613 : tile<1xi32> -> tile<64xi32>
-    %615 = mulhii %607, %614 : tile<64xi32>
-    %616 = xori %615, %600 : tile<64xi32>
-    %617 = reshape %611 : tile<i32> -> tile<1xi32>
-    %618 = broadcast %617 : tile<1xi32> -> tile<64xi32>
-    %619 = xori %616, %618 : tile<64xi32>
-    %620 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %621 = broadcast %620 : tile<1xi32> -> tile<64xi32>
-    %622 = muli %607, %621 : tile<64xi32>
-    %623 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %624 = broadcast %623 : tile<1xi32> -> tile<64xi32>
-    %625 = mulhii %597, %624 : tile<64xi32>
-    %626 = xori %625, %610 : tile<64xi32>
-    %627 = reshape %612 : tile<i32> -> tile<1xi32>
-    %628 = broadcast %627 : tile<1xi32> -> tile<64xi32>
-    %629 = xori %626, %628 : tile<64xi32>
-    %630 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %631 = broadcast %630 : tile<1xi32> -> tile<64xi32>
-    %632 = muli %597, %631 : tile<64xi32>
-    %633 = addi %611, %c_2654435769 : tile<i32>
-    %634 = addi %612, %c_3144134277 : tile<i32>
-    %635 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %636 = broadcast %635 : tile<1xi32> -> tile<64xi32>
-    %637 = mulhii %629, %636 : tile<64xi32>
-    %638 = xori %637, %622 : tile<64xi32>
-    %639 = reshape %633 : tile<i32> -> tile<1xi32>
-    %640 = broadcast %639 : tile<1xi32> -> tile<64xi32>
-    %641 = xori %638, %640 : tile<64xi32>
-    %642 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %643 = broadcast %642 : tile<1xi32> -> tile<64xi32>
-    %644 = muli %629, %643 : tile<64xi32>
-    %645 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %646 = broadcast %645 : tile<1xi32> -> tile<64xi32>
-    %647 = mulhii %619, %646 : tile<64xi32>
-    %648 = xori %647, %632 : tile<64xi32>
-    %649 = reshape %634 : tile<i32> -> tile<1xi32>
-    %650 = broadcast %649 : tile<1xi32> -> tile<64xi32>
-    %651 = xori %648, %650 : tile<64xi32>
-    %652 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %653 = broadcast %652 : tile<1xi32> -> tile<64xi32>
-    %654 = muli %619, %653 : tile<64xi32>
-    %655 = addi %633, %c_2654435769 : tile<i32>
-    %656 = addi %634, %c_3144134277 : tile<i32>
-    %657 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %658 = broadcast %657 : tile<1xi32> -> tile<64xi32>
-    %659 = mulhii %651, %658 : tile<64xi32>
-    %660 = xori %659, %644 : tile<64xi32>
-    %661 = reshape %655 : tile<i32> -> tile<1xi32>
-    %662 = broadcast %661 : tile<1xi32> -> tile<64xi32>
-    %663 = xori %660, %662 : tile<64xi32>
-    %664 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %665 = broadcast %664 : tile<1xi32> -> tile<64xi32>
-    %666 = muli %651, %665 : tile<64xi32>
-    %667 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %668 = broadcast %667 : tile<1xi32> -> tile<64xi32>
-    %669 = mulhii %641, %668 : tile<64xi32>
-    %670 = xori %669, %654 : tile<64xi32>
-    %671 = reshape %656 : tile<i32> -> tile<1xi32>
-    %672 = broadcast %671 : tile<1xi32> -> tile<64xi32>
-    %673 = xori %670, %672 : tile<64xi32>
-    %674 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %675 = broadcast %674 : tile<1xi32> -> tile<64xi32>
-    %676 = muli %641, %675 : tile<64xi32>
-    %677 = addi %655, %c_2654435769 : tile<i32>
-    %678 = addi %656, %c_3144134277 : tile<i32>
-    %679 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %680 = broadcast %679 : tile<1xi32> -> tile<64xi32>
-    %681 = mulhii %673, %680 : tile<64xi32>
-    %682 = xori %681, %666 : tile<64xi32>
-    %683 = reshape %677 : tile<i32> -> tile<1xi32>
-    %684 = broadcast %683 : tile<1xi32> -> tile<64xi32>
-    %685 = xori %682, %684 : tile<64xi32>
-    %686 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %687 = broadcast %686 : tile<1xi32> -> tile<64xi32>
-    %688 = muli %673, %687 : tile<64xi32>
-    %689 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %690 = broadcast %689 : tile<1xi32> -> tile<64xi32>
-    %691 = mulhii %663, %690 : tile<64xi32>
-    %692 = xori %691, %676 : tile<64xi32>
-    %693 = reshape %678 : tile<i32> -> tile<1xi32>
-    %694 = broadcast %693 : tile<1xi32> -> tile<64xi32>
-    %695 = xori %692, %694 : tile<64xi32>
-    %696 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %697 = broadcast %696 : tile<1xi32> -> tile<64xi32>
-    %698 = muli %663, %697 : tile<64xi32>
-    %699 = addi %677, %c_2654435769 : tile<i32>
-    %700 = addi %678, %c_3144134277 : tile<i32>
-    %701 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %702 = broadcast %701 : tile<1xi32> -> tile<64xi32>
-    %703 = mulhii %695, %702 : tile<64xi32>
-    %704 = xori %703, %688 : tile<64xi32>
-    %705 = reshape %699 : tile<i32> -> tile<1xi32>
-    %706 = broadcast %705 : tile<1xi32> -> tile<64xi32>
-    %707 = xori %704, %706 : tile<64xi32>
-    %708 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %709 = broadcast %708 : tile<1xi32> -> tile<64xi32>
-    %710 = muli %695, %709 : tile<64xi32>
-    %711 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %712 = broadcast %711 : tile<1xi32> -> tile<64xi32>
-    %713 = mulhii %685, %712 : tile<64xi32>
-    %714 = xori %713, %698 : tile<64xi32>
-    %715 = reshape %700 : tile<i32> -> tile<1xi32>
-    %716 = broadcast %715 : tile<1xi32> -> tile<64xi32>
-    %717 = xori %714, %716 : tile<64xi32>
-    %718 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %719 = broadcast %718 : tile<1xi32> -> tile<64xi32>
-    %720 = muli %685, %719 : tile<64xi32>
-    %721 = addi %699, %c_2654435769 : tile<i32>
-    %722 = addi %700, %c_3144134277 : tile<i32>
-    %723 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %724 = broadcast %723 : tile<1xi32> -> tile<64xi32>
-    %725 = mulhii %717, %724 : tile<64xi32>
-    %726 = xori %725, %710 : tile<64xi32>
-    %727 = reshape %721 : tile<i32> -> tile<1xi32>
-    %728 = broadcast %727 : tile<1xi32> -> tile<64xi32>
-    %729 = xori %726, %728 : tile<64xi32>
-    %730 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %731 = broadcast %730 : tile<1xi32> -> tile<64xi32>
-    %732 = muli %717, %731 : tile<64xi32>
-    %733 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %734 = broadcast %733 : tile<1xi32> -> tile<64xi32>
-    %735 = mulhii %707, %734 : tile<64xi32>
-    %736 = xori %735, %720 : tile<64xi32>
-    %737 = reshape %722 : tile<i32> -> tile<1xi32>
-    %738 = broadcast %737 : tile<1xi32> -> tile<64xi32>
-    %739 = xori %736, %738 : tile<64xi32>
-    %740 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %741 = broadcast %740 : tile<1xi32> -> tile<64xi32>
-    %742 = muli %707, %741 : tile<64xi32>
-    %743 = addi %721, %c_2654435769 : tile<i32>
-    %744 = addi %722, %c_3144134277 : tile<i32>
-    %745 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %746 = broadcast %745 : tile<1xi32> -> tile<64xi32>
-    %747 = mulhii %739, %746 : tile<64xi32>
-    %748 = xori %747, %732 : tile<64xi32>
-    %749 = reshape %743 : tile<i32> -> tile<1xi32>
-    %750 = broadcast %749 : tile<1xi32> -> tile<64xi32>
-    %751 = xori %748, %750 : tile<64xi32>
-    %752 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %753 = broadcast %752 : tile<1xi32> -> tile<64xi32>
-    %754 = mulhii %729, %753 : tile<64xi32>
-    %755 = xori %754, %742 : tile<64xi32>
-    %756 = reshape %744 : tile<i32> -> tile<1xi32>
-    %757 = broadcast %756 : tile<1xi32> -> tile<64xi32>
-    %758 = xori %755, %757 : tile<64xi32>
-    %759 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %760 = broadcast %759 : tile<1xi32> -> tile<64xi32>
-    %761 = muli %729, %760 : tile<64xi32>
-    %762 = addi %743, %c_2654435769 : tile<i32>
-    %763 = addi %744, %c_3144134277 : tile<i32>
-    %764 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %765 = broadcast %764 : tile<1xi32> -> tile<64xi32>
-    %766 = muli %758, %765 : tile<64xi32>
-    %767 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %768 = broadcast %767 : tile<1xi32> -> tile<64xi32>
-    %769 = mulhii %751, %768 : tile<64xi32>
-    %770 = xori %769, %761 : tile<64xi32>
-    %771 = reshape %763 : tile<i32> -> tile<1xi32>
-    %772 = broadcast %771 : tile<1xi32> -> tile<64xi32>
-    %773 = xori %770, %772 : tile<64xi32>
-    %774 = addi %762, %c_2654435769 : tile<i32>
-    %775 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %776 = broadcast %775 : tile<1xi32> -> tile<64xi32>
-    %777 = mulhii %773, %776 : tile<64xi32>
-    %778 = xori %777, %766 : tile<64xi32>
-    %779 = reshape %774 : tile<i32> -> tile<1xi32>
-    %780 = broadcast %779 : tile<1xi32> -> tile<64xi32>
-    %781 = xori %778, %780 : tile<64xi32>
-    %782 = reshape %c_0 : tile<i32> -> tile<1xi32>
-    %783 = broadcast %782 : tile<1xi32> -> tile<64xi32>
-    %784 = cmpi less_than %781, %783, signed : tile<64xi32> -> tile<64xi1>
-    %785 = negi %781 : tile<64xi32>
-    %786 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %787 = broadcast %786 : tile<1xi32> -> tile<64xi32>
-    %788 = subi %785, %787 : tile<64xi32>
-    %789 = select %784, %788, %781 : tile<64xi1>, tile<64xi32>
-    %790 = itof %789 signed : tile<64xi32> -> tile<64xf32>
-    %791 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
-    %792 = broadcast %791 : tile<1xf32> -> tile<64xf32>
-    %result_39 = mulf %790, %792 : tile<64xf32>
-    %793 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %794 = broadcast %793 : tile<1xi32> -> tile<64xi32>
-    %795 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %796 = broadcast %795 : tile<1xi32> -> tile<64xi32>
-    %797 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %798 = broadcast %797 : tile<1xi32> -> tile<64xi32>
-    %799 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %800 = broadcast %799 : tile<1xi32> -> tile<64xi32>
-    %801 = mulhii %796, %800 : tile<64xi32>
-    %802 = xori %801, %794 : tile<64xi32>
-    %803 = reshape %c_7 : tile<i32> -> tile<1xi32>
-    %804 = broadcast %803 : tile<1xi32> -> tile<64xi32>
-    %805 = xori %802, %804 : tile<64xi32>
-    %806 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %807 = broadcast %806 : tile<1xi32> -> tile<64xi32>
-    %808 = muli %796, %807 : tile<64xi32>
-    %809 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %810 = broadcast %809 : tile<1xi32> -> tile<64xi32>
-    %811 = mulhii %i, %810 : tile<64xi32>
-    %812 = xori %811, %798 : tile<64xi32>
-    %813 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %814 = broadcast %813 : tile<1xi32> -> tile<64xi32>
-    %815 = xori %812, %814 : tile<64xi32>
-    %816 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %817 = broadcast %816 : tile<1xi32> -> tile<64xi32>
-    %818 = muli %i, %817 : tile<64xi32>
-    %819 = addi %c_7, %c_2654435769 : tile<i32>
-    %820 = addi %c_0_2, %c_3144134277 : tile<i32>
-    %821 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %822 = broadcast %821 : tile<1xi32> -> tile<64xi32>
-    %823 = mulhii %815, %822 : tile<64xi32>
-    %824 = xori %823, %808 : tile<64xi32>
-    %825 = reshape %819 : tile<i32> -> tile<1xi32>
-    %826 = broadcast %825 : tile<1xi32> -> tile<64xi32>
-    %827 = xori %824, %826 : tile<64xi32>
-    %828 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %829 = broadcast %828 : tile<1xi32> -> tile<64xi32>
-    %830 = muli %815, %829 : tile<64xi32>
-    %831 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %832 = broadcast %831 : tile<1xi32> -> tile<64xi32>
-    %833 = mulhii %805, %832 : tile<64xi32>
-    %834 = xori %833, %818 : tile<64xi32>
-    %835 = reshape %820 : tile<i32> -> tile<1xi32>
-    %836 = broadcast %835 : tile<1xi32> -> tile<64xi32>
-    %837 = xori %834, %836 : tile<64xi32>
-    %838 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %839 = broadcast %838 : tile<1xi32> -> tile<64xi32>
-    %840 = muli %805, %839 : tile<64xi32>
-    %841 = addi %819, %c_2654435769 : tile<i32>
-    %842 = addi %820, %c_3144134277 : tile<i32>
-    %843 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %844 = broadcast %843 : tile<1xi32> -> tile<64xi32>
-    %845 = mulhii %837, %844 : tile<64xi32>
-    %846 = xori %845, %830 : tile<64xi32>
-    %847 = reshape %841 : tile<i32> -> tile<1xi32>
-    %848 = broadcast %847 : tile<1xi32> -> tile<64xi32>
-    %849 = xori %846, %848 : tile<64xi32>
-    %850 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %851 = broadcast %850 : tile<1xi32> -> tile<64xi32>
-    %852 = muli %837, %851 : tile<64xi32>
-    %853 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %854 = broadcast %853 : tile<1xi32> -> tile<64xi32>
-    %855 = mulhii %827, %854 : tile<64xi32>
-    %856 = xori %855, %840 : tile<64xi32>
-    %857 = reshape %842 : tile<i32> -> tile<1xi32>
-    %858 = broadcast %857 : tile<1xi32> -> tile<64xi32>
-    %859 = xori %856, %858 : tile<64xi32>
-    %860 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %861 = broadcast %860 : tile<1xi32> -> tile<64xi32>
-    %862 = muli %827, %861 : tile<64xi32>
-    %863 = addi %841, %c_2654435769 : tile<i32>
-    %864 = addi %842, %c_3144134277 : tile<i32>
-    %865 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %866 = broadcast %865 : tile<1xi32> -> tile<64xi32>
-    %867 = mulhii %859, %866 : tile<64xi32>
-    %868 = xori %867, %852 : tile<64xi32>
-    %869 = reshape %863 : tile<i32> -> tile<1xi32>
-    %870 = broadcast %869 : tile<1xi32> -> tile<64xi32>
-    %871 = xori %868, %870 : tile<64xi32>
-    %872 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %873 = broadcast %872 : tile<1xi32> -> tile<64xi32>
-    %874 = muli %859, %873 : tile<64xi32>
-    %875 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %876 = broadcast %875 : tile<1xi32> -> tile<64xi32>
-    %877 = mulhii %849, %876 : tile<64xi32>
-    %878 = xori %877, %862 : tile<64xi32>
-    %879 = reshape %864 : tile<i32> -> tile<1xi32>
-    %880 = broadcast %879 : tile<1xi32> -> tile<64xi32>
-    %881 = xori %878, %880 : tile<64xi32>
-    %882 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %883 = broadcast %882 : tile<1xi32> -> tile<64xi32>
-    %884 = muli %849, %883 : tile<64xi32>
-    %885 = addi %863, %c_2654435769 : tile<i32>
-    %886 = addi %864, %c_3144134277 : tile<i32>
-    %887 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %888 = broadcast %887 : tile<1xi32> -> tile<64xi32>
-    %889 = mulhii %881, %888 : tile<64xi32>
-    %890 = xori %889, %874 : tile<64xi32>
-    %891 = reshape %885 : tile<i32> -> tile<1xi32>
-    %892 = broadcast %891 : tile<1xi32> -> tile<64xi32>
-    %893 = xori %890, %892 : tile<64xi32>
-    %894 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %895 = broadcast %894 : tile<1xi32> -> tile<64xi32>
-    %896 = muli %881, %895 : tile<64xi32>
-    %897 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %898 = broadcast %897 : tile<1xi32> -> tile<64xi32>
-    %899 = mulhii %871, %898 : tile<64xi32>
-    %900 = xori %899, %884 : tile<64xi32>
-    %901 = reshape %886 : tile<i32> -> tile<1xi32>
-    %902 = broadcast %901 : tile<1xi32> -> tile<64xi32>
-    %903 = xori %900, %902 : tile<64xi32>
-    %904 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %905 = broadcast %904 : tile<1xi32> -> tile<64xi32>
-    %906 = muli %871, %905 : tile<64xi32>
-    %907 = addi %885, %c_2654435769 : tile<i32>
-    %908 = addi %886, %c_3144134277 : tile<i32>
-    %909 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %910 = broadcast %909 : tile<1xi32> -> tile<64xi32>
-    %911 = mulhii %903, %910 : tile<64xi32>
-    %912 = xori %911, %896 : tile<64xi32>
-    %913 = reshape %907 : tile<i32> -> tile<1xi32>
-    %914 = broadcast %913 : tile<1xi32> -> tile<64xi32>
-    %915 = xori %912, %914 : tile<64xi32>
-    %916 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %917 = broadcast %916 : tile<1xi32> -> tile<64xi32>
-    %918 = muli %903, %917 : tile<64xi32>
-    %919 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %920 = broadcast %919 : tile<1xi32> -> tile<64xi32>
-    %921 = mulhii %893, %920 : tile<64xi32>
-    %922 = xori %921, %906 : tile<64xi32>
-    %923 = reshape %908 : tile<i32> -> tile<1xi32>
-    %924 = broadcast %923 : tile<1xi32> -> tile<64xi32>
-    %925 = xori %922, %924 : tile<64xi32>
-    %926 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %927 = broadcast %926 : tile<1xi32> -> tile<64xi32>
-    %928 = muli %893, %927 : tile<64xi32>
-    %929 = addi %907, %c_2654435769 : tile<i32>
-    %930 = addi %908, %c_3144134277 : tile<i32>
-    %931 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %932 = broadcast %931 : tile<1xi32> -> tile<64xi32>
-    %933 = mulhii %925, %932 : tile<64xi32>
-    %934 = xori %933, %918 : tile<64xi32>
-    %935 = reshape %929 : tile<i32> -> tile<1xi32>
-    %936 = broadcast %935 : tile<1xi32> -> tile<64xi32>
-    %937 = xori %934, %936 : tile<64xi32>
-    %938 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %939 = broadcast %938 : tile<1xi32> -> tile<64xi32>
-    %940 = muli %925, %939 : tile<64xi32>
-    %941 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %942 = broadcast %941 : tile<1xi32> -> tile<64xi32>
-    %943 = mulhii %915, %942 : tile<64xi32>
-    %944 = xori %943, %928 : tile<64xi32>
-    %945 = reshape %930 : tile<i32> -> tile<1xi32>
-    %946 = broadcast %945 : tile<1xi32> -> tile<64xi32>
-    %947 = xori %944, %946 : tile<64xi32>
-    %948 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %949 = broadcast %948 : tile<1xi32> -> tile<64xi32>
-    %950 = muli %915, %949 : tile<64xi32>
-    %951 = addi %929, %c_2654435769 : tile<i32>
-    %952 = addi %930, %c_3144134277 : tile<i32>
-    %953 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %954 = broadcast %953 : tile<1xi32> -> tile<64xi32>
-    %955 = mulhii %947, %954 : tile<64xi32>
-    %956 = xori %955, %940 : tile<64xi32>
-    %957 = reshape %951 : tile<i32> -> tile<1xi32>
-    %958 = broadcast %957 : tile<1xi32> -> tile<64xi32>
-    %959 = xori %956, %958 : tile<64xi32>
-    %960 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %961 = broadcast %960 : tile<1xi32> -> tile<64xi32>
-    %962 = mulhii %937, %961 : tile<64xi32>
-    %963 = xori %962, %950 : tile<64xi32>
-    %964 = reshape %952 : tile<i32> -> tile<1xi32>
-    %965 = broadcast %964 : tile<1xi32> -> tile<64xi32>
-    %966 = xori %963, %965 : tile<64xi32>
-    %967 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %968 = broadcast %967 : tile<1xi32> -> tile<64xi32>
-    %969 = muli %937, %968 : tile<64xi32>
-    %970 = addi %951, %c_2654435769 : tile<i32>
-    %971 = addi %952, %c_3144134277 : tile<i32>
-    %972 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %973 = broadcast %972 : tile<1xi32> -> tile<64xi32>
-    %974 = muli %966, %973 : tile<64xi32>
-    %975 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %976 = broadcast %975 : tile<1xi32> -> tile<64xi32>
-    %977 = mulhii %959, %976 : tile<64xi32>
-    %978 = xori %977, %969 : tile<64xi32>
-    %979 = reshape %971 : tile<i32> -> tile<1xi32>
-    %980 = broadcast %979 : tile<1xi32> -> tile<64xi32>
-    %981 = xori %978, %980 : tile<64xi32>
-    %982 = addi %970, %c_2654435769 : tile<i32>
-    %983 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %984 = broadcast %983 : tile<1xi32> -> tile<64xi32>
-    %985 = mulhii %981, %984 : tile<64xi32>
-    %986 = xori %985, %974 : tile<64xi32>
-    %987 = reshape %982 : tile<i32> -> tile<1xi32>
-    %988 = broadcast %987 : tile<1xi32> -> tile<64xi32>
-    %989 = xori %986, %988 : tile<64xi32>
-    %990 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %991 = broadcast %990 : tile<1xi32> -> tile<64xi32>
-    %992 = muli %981, %991 : tile<64xi32>
-    %993 = reshape %c_0 : tile<i32> -> tile<1xi32>
-    %994 = broadcast %993 : tile<1xi32> -> tile<64xi32>
-    %995 = cmpi less_than %989, %994, signed : tile<64xi32> -> tile<64xi1>
-    %996 = negi %989 : tile<64xi32>
-    %997 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %998 = broadcast %997 : tile<1xi32> -> tile<64xi32>
-    %999 = subi %996, %998 : tile<64xi32>
-    %1000 = select %995, %999, %989 : tile<64xi1>, tile<64xi32>
-    %1001 = itof %1000 signed : tile<64xi32> -> tile<64xf32>
-    %1002 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
-    %1003 = broadcast %1002 : tile<1xf32> -> tile<64xf32>
-    %1004 = mulf %1001, %1003 : tile<64xf32>
-    %1005 = reshape %c_0 : tile<i32> -> tile<1xi32>
-    %1006 = broadcast %1005 : tile<1xi32> -> tile<64xi32>
-    %1007 = cmpi less_than %992, %1006, signed : tile<64xi32> -> tile<64xi1>
-    %1008 = negi %992 : tile<64xi32>
-    %1009 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1010 = broadcast %1009 : tile<1xi32> -> tile<64xi32>
-    %1011 = subi %1008, %1010 : tile<64xi32>
-    %1012 = select %1007, %1011, %992 : tile<64xi1>, tile<64xi32>
-    %1013 = itof %1012 signed : tile<64xi32> -> tile<64xf32>
-    %1014 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
-    %1015 = broadcast %1014 : tile<1xf32> -> tile<64xf32>
-    %1016 = mulf %1013, %1015 : tile<64xf32>
-    %1017 = reshape %c_1eminus_07 : tile<f32> -> tile<1xf32>
-    %1018 = broadcast %1017 : tile<1xf32> -> tile<64xf32>
-    %1019 = maxf %1004, %1018 : tile<64xf32>
-    %1020 = log %1019 : tile<64xf32>
-    %1021 = reshape %c_minus_2_0 : tile<f32> -> tile<1xf32>
-    %1022 = broadcast %1021 : tile<1xf32> -> tile<64xf32>
-    %1023 = mulf %1022, %1020 : tile<64xf32>
-    %1024 = sqrt %1023 : tile<64xf32>
-    %1025 = reshape %c_6_283185307179586 : tile<f32> -> tile<1xf32>
-    %1026 = broadcast %1025 : tile<1xf32> -> tile<64xf32>
-    %1027 = mulf %1026, %1016 : tile<64xf32>
-    %1028 = cos %1027 : tile<64xf32>
-    %result_40 = mulf %1024, %1028 : tile<64xf32>
-    %1029 = reshape %a : tile<64xf32> -> tile<32x2xf32>
-    %1030 = reduce %1029 dim=1 identities=[0.0 : f32] : tile<32x2xf32> -> tile<32xf32>
+    %result_38 = reshape %585 : tile<8x8xf32> -> tile<64xf32>
+    %586 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %587 = broadcast %586 : tile<1xi32> -> tile<64xi32>
+    %588 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %589 = broadcast %588 : tile<1xi32> -> tile<64xi32>
+    %590 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %591 = broadcast %590 : tile<1xi32> -> tile<64xi32>
+    %592 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %593 = broadcast %592 : tile<1xi32> -> tile<64xi32>
+    %594 = mulhii %589, %593 : tile<64xi32>
+    %595 = xori %594, %587 : tile<64xi32>
+    %596 = reshape %c_7 : tile<i32> -> tile<1xi32>
+    %597 = broadcast %596 : tile<1xi32> -> tile<64xi32>
+    %598 = xori %595, %597 : tile<64xi32>
+    %599 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %600 = broadcast %599 : tile<1xi32> -> tile<64xi32>
+    %601 = muli %589, %600 : tile<64xi32>
+    %602 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %603 = broadcast %602 : tile<1xi32> -> tile<64xi32>
+    %604 = mulhii %i, %603 : tile<64xi32>
+    %605 = xori %604, %591 : tile<64xi32>
+    %606 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %607 = broadcast %606 : tile<1xi32> -> tile<64xi32>
+    %608 = xori %605, %607 : tile<64xi32>
+    %609 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %610 = broadcast %609 : tile<1xi32> -> tile<64xi32>
+    %611 = muli %i, %610 : tile<64xi32>
+    %612 = addi %c_7, %c_2654435769 : tile<i32>
+    %613 = addi %c_0_3, %c_3144134277 : tile<i32>
+    %614 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %615 = broadcast %614 : tile<1xi32> -> tile<64xi32>
+    %616 = mulhii %608, %615 : tile<64xi32>
+    %617 = xori %616, %601 : tile<64xi32>
+    %618 = reshape %612 : tile<i32> -> tile<1xi32>
+    %619 = broadcast %618 : tile<1xi32> -> tile<64xi32>
+    %620 = xori %617, %619 : tile<64xi32>
+    %621 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %622 = broadcast %621 : tile<1xi32> -> tile<64xi32>
+    %623 = muli %608, %622 : tile<64xi32>
+    %624 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %625 = broadcast %624 : tile<1xi32> -> tile<64xi32>
+    %626 = mulhii %598, %625 : tile<64xi32>
+    %627 = xori %626, %611 : tile<64xi32>
+    %628 = reshape %613 : tile<i32> -> tile<1xi32>
+    %629 = broadcast %628 : tile<1xi32> -> tile<64xi32>
+    %630 = xori %627, %629 : tile<64xi32>
+    %631 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %632 = broadcast %631 : tile<1xi32> -> tile<64xi32>
+    %633 = muli %598, %632 : tile<64xi32>
+    %634 = addi %612, %c_2654435769 : tile<i32>
+    %635 = addi %613, %c_3144134277 : tile<i32>
+    %636 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %637 = broadcast %636 : tile<1xi32> -> tile<64xi32>
+    %638 = mulhii %630, %637 : tile<64xi32>
+    %639 = xori %638, %623 : tile<64xi32>
+    %640 = reshape %634 : tile<i32> -> tile<1xi32>
+    %641 = broadcast %640 : tile<1xi32> -> tile<64xi32>
+    %642 = xori %639, %641 : tile<64xi32>
+    %643 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %644 = broadcast %643 : tile<1xi32> -> tile<64xi32>
+    %645 = muli %630, %644 : tile<64xi32>
+    %646 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %647 = broadcast %646 : tile<1xi32> -> tile<64xi32>
+    %648 = mulhii %620, %647 : tile<64xi32>
+    %649 = xori %648, %633 : tile<64xi32>
+    %650 = reshape %635 : tile<i32> -> tile<1xi32>
+    %651 = broadcast %650 : tile<1xi32> -> tile<64xi32>
+    %652 = xori %649, %651 : tile<64xi32>
+    %653 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %654 = broadcast %653 : tile<1xi32> -> tile<64xi32>
+    %655 = muli %620, %654 : tile<64xi32>
+    %656 = addi %634, %c_2654435769 : tile<i32>
+    %657 = addi %635, %c_3144134277 : tile<i32>
+    %658 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %659 = broadcast %658 : tile<1xi32> -> tile<64xi32>
+    %660 = mulhii %652, %659 : tile<64xi32>
+    %661 = xori %660, %645 : tile<64xi32>
+    %662 = reshape %656 : tile<i32> -> tile<1xi32>
+    %663 = broadcast %662 : tile<1xi32> -> tile<64xi32>
+    %664 = xori %661, %663 : tile<64xi32>
+    %665 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %666 = broadcast %665 : tile<1xi32> -> tile<64xi32>
+    %667 = muli %652, %666 : tile<64xi32>
+    %668 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %669 = broadcast %668 : tile<1xi32> -> tile<64xi32>
+    %670 = mulhii %642, %669 : tile<64xi32>
+    %671 = xori %670, %655 : tile<64xi32>
+    %672 = reshape %657 : tile<i32> -> tile<1xi32>
+    %673 = broadcast %672 : tile<1xi32> -> tile<64xi32>
+    %674 = xori %671, %673 : tile<64xi32>
+    %675 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %676 = broadcast %675 : tile<1xi32> -> tile<64xi32>
+    %677 = muli %642, %676 : tile<64xi32>
+    %678 = addi %656, %c_2654435769 : tile<i32>
+    %679 = addi %657, %c_3144134277 : tile<i32>
+    %680 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %681 = broadcast %680 : tile<1xi32> -> tile<64xi32>
+    %682 = mulhii %674, %681 : tile<64xi32>
+    %683 = xori %682, %667 : tile<64xi32>
+    %684 = reshape %678 : tile<i32> -> tile<1xi32>
+    %685 = broadcast %684 : tile<1xi32> -> tile<64xi32>
+    %686 = xori %683, %685 : tile<64xi32>
+    %687 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %688 = broadcast %687 : tile<1xi32> -> tile<64xi32>
+    %689 = muli %674, %688 : tile<64xi32>
+    %690 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %691 = broadcast %690 : tile<1xi32> -> tile<64xi32>
+    %692 = mulhii %664, %691 : tile<64xi32>
+    %693 = xori %692, %677 : tile<64xi32>
+    %694 = reshape %679 : tile<i32> -> tile<1xi32>
+    %695 = broadcast %694 : tile<1xi32> -> tile<64xi32>
+    %696 = xori %693, %695 : tile<64xi32>
+    %697 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %698 = broadcast %697 : tile<1xi32> -> tile<64xi32>
+    %699 = muli %664, %698 : tile<64xi32>
+    %700 = addi %678, %c_2654435769 : tile<i32>
+    %701 = addi %679, %c_3144134277 : tile<i32>
+    %702 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %703 = broadcast %702 : tile<1xi32> -> tile<64xi32>
+    %704 = mulhii %696, %703 : tile<64xi32>
+    %705 = xori %704, %689 : tile<64xi32>
+    %706 = reshape %700 : tile<i32> -> tile<1xi32>
+    %707 = broadcast %706 : tile<1xi32> -> tile<64xi32>
+    %708 = xori %705, %707 : tile<64xi32>
+    %709 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %710 = broadcast %709 : tile<1xi32> -> tile<64xi32>
+    %711 = muli %696, %710 : tile<64xi32>
+    %712 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %713 = broadcast %712 : tile<1xi32> -> tile<64xi32>
+    %714 = mulhii %686, %713 : tile<64xi32>
+    %715 = xori %714, %699 : tile<64xi32>
+    %716 = reshape %701 : tile<i32> -> tile<1xi32>
+    %717 = broadcast %716 : tile<1xi32> -> tile<64xi32>
+    %718 = xori %715, %717 : tile<64xi32>
+    %719 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %720 = broadcast %719 : tile<1xi32> -> tile<64xi32>
+    %721 = muli %686, %720 : tile<64xi32>
+    %722 = addi %700, %c_2654435769 : tile<i32>
+    %723 = addi %701, %c_3144134277 : tile<i32>
+    %724 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %725 = broadcast %724 : tile<1xi32> -> tile<64xi32>
+    %726 = mulhii %718, %725 : tile<64xi32>
+    %727 = xori %726, %711 : tile<64xi32>
+    %728 = reshape %722 : tile<i32> -> tile<1xi32>
+    %729 = broadcast %728 : tile<1xi32> -> tile<64xi32>
+    %730 = xori %727, %729 : tile<64xi32>
+    %731 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %732 = broadcast %731 : tile<1xi32> -> tile<64xi32>
+    %733 = muli %718, %732 : tile<64xi32>
+    %734 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %735 = broadcast %734 : tile<1xi32> -> tile<64xi32>
+    %736 = mulhii %708, %735 : tile<64xi32>
+    %737 = xori %736, %721 : tile<64xi32>
+    %738 = reshape %723 : tile<i32> -> tile<1xi32>
+    %739 = broadcast %738 : tile<1xi32> -> tile<64xi32>
+    %740 = xori %737, %739 : tile<64xi32>
+    %741 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %742 = broadcast %741 : tile<1xi32> -> tile<64xi32>
+    %743 = muli %708, %742 : tile<64xi32>
+    %744 = addi %722, %c_2654435769 : tile<i32>
+    %745 = addi %723, %c_3144134277 : tile<i32>
+    %746 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %747 = broadcast %746 : tile<1xi32> -> tile<64xi32>
+    %748 = mulhii %740, %747 : tile<64xi32>
+    %749 = xori %748, %733 : tile<64xi32>
+    %750 = reshape %744 : tile<i32> -> tile<1xi32>
+    %751 = broadcast %750 : tile<1xi32> -> tile<64xi32>
+    %752 = xori %749, %751 : tile<64xi32>
+    %753 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %754 = broadcast %753 : tile<1xi32> -> tile<64xi32>
+    %755 = mulhii %730, %754 : tile<64xi32>
+    %756 = xori %755, %743 : tile<64xi32>
+    %757 = reshape %745 : tile<i32> -> tile<1xi32>
+    %758 = broadcast %757 : tile<1xi32> -> tile<64xi32>
+    %759 = xori %756, %758 : tile<64xi32>
+    %760 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %761 = broadcast %760 : tile<1xi32> -> tile<64xi32>
+    %762 = muli %730, %761 : tile<64xi32>
+    %763 = addi %744, %c_2654435769 : tile<i32>
+    %764 = addi %745, %c_3144134277 : tile<i32>
+    %765 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %766 = broadcast %765 : tile<1xi32> -> tile<64xi32>
+    %767 = muli %759, %766 : tile<64xi32>
+    %768 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %769 = broadcast %768 : tile<1xi32> -> tile<64xi32>
+    %770 = mulhii %752, %769 : tile<64xi32>
+    %771 = xori %770, %762 : tile<64xi32>
+    %772 = reshape %764 : tile<i32> -> tile<1xi32>
+    %773 = broadcast %772 : tile<1xi32> -> tile<64xi32>
+    %774 = xori %771, %773 : tile<64xi32>
+    %775 = addi %763, %c_2654435769 : tile<i32>
+    %776 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %777 = broadcast %776 : tile<1xi32> -> tile<64xi32>
+    %778 = mulhii %774, %777 : tile<64xi32>
+    %779 = xori %778, %767 : tile<64xi32>
+    %780 = reshape %775 : tile<i32> -> tile<1xi32>
+    %781 = broadcast %780 : tile<1xi32> -> tile<64xi32>
+    %782 = xori %779, %781 : tile<64xi32>
+    %783 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %784 = broadcast %783 : tile<1xi32> -> tile<64xi32>
+    %785 = cmpi less_than %782, %784, signed : tile<64xi32> -> tile<64xi1>
+    %786 = negi %782 : tile<64xi32>
+    %787 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %788 = broadcast %787 : tile<1xi32> -> tile<64xi32>
+    %789 = subi %786, %788 : tile<64xi32>
+    %790 = select %785, %789, %782 : tile<64xi1>, tile<64xi32>
+    %791 = itof %790 signed : tile<64xi32> -> tile<64xf32>
+    %792 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
+    %793 = broadcast %792 : tile<1xf32> -> tile<64xf32>
+    %result_39 = mulf %791, %793 : tile<64xf32>
+    %794 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %795 = broadcast %794 : tile<1xi32> -> tile<64xi32>
+    %796 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %797 = broadcast %796 : tile<1xi32> -> tile<64xi32>
+    %798 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %799 = broadcast %798 : tile<1xi32> -> tile<64xi32>
+    %800 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %801 = broadcast %800 : tile<1xi32> -> tile<64xi32>
+    %802 = mulhii %797, %801 : tile<64xi32>
+    %803 = xori %802, %795 : tile<64xi32>
+    %804 = reshape %c_7 : tile<i32> -> tile<1xi32>
+    %805 = broadcast %804 : tile<1xi32> -> tile<64xi32>
+    %806 = xori %803, %805 : tile<64xi32>
+    %807 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %808 = broadcast %807 : tile<1xi32> -> tile<64xi32>
+    %809 = muli %797, %808 : tile<64xi32>
+    %810 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %811 = broadcast %810 : tile<1xi32> -> tile<64xi32>
+    %812 = mulhii %i, %811 : tile<64xi32>
+    %813 = xori %812, %799 : tile<64xi32>
+    %814 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %815 = broadcast %814 : tile<1xi32> -> tile<64xi32>
+    %816 = xori %813, %815 : tile<64xi32>
+    %817 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %818 = broadcast %817 : tile<1xi32> -> tile<64xi32>
+    %819 = muli %i, %818 : tile<64xi32>
+    %820 = addi %c_7, %c_2654435769 : tile<i32>
+    %821 = addi %c_0_3, %c_3144134277 : tile<i32>
+    %822 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %823 = broadcast %822 : tile<1xi32> -> tile<64xi32>
+    %824 = mulhii %816, %823 : tile<64xi32>
+    %825 = xori %824, %809 : tile<64xi32>
+    %826 = reshape %820 : tile<i32> -> tile<1xi32>
+    %827 = broadcast %826 : tile<1xi32> -> tile<64xi32>
+    %828 = xori %825, %827 : tile<64xi32>
+    %829 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %830 = broadcast %829 : tile<1xi32> -> tile<64xi32>
+    %831 = muli %816, %830 : tile<64xi32>
+    %832 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %833 = broadcast %832 : tile<1xi32> -> tile<64xi32>
+    %834 = mulhii %806, %833 : tile<64xi32>
+    %835 = xori %834, %819 : tile<64xi32>
+    %836 = reshape %821 : tile<i32> -> tile<1xi32>
+    %837 = broadcast %836 : tile<1xi32> -> tile<64xi32>
+    %838 = xori %835, %837 : tile<64xi32>
+    %839 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %840 = broadcast %839 : tile<1xi32> -> tile<64xi32>
+    %841 = muli %806, %840 : tile<64xi32>
+    %842 = addi %820, %c_2654435769 : tile<i32>
+    %843 = addi %821, %c_3144134277 : tile<i32>
+    %844 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %845 = broadcast %844 : tile<1xi32> -> tile<64xi32>
+    %846 = mulhii %838, %845 : tile<64xi32>
+    %847 = xori %846, %831 : tile<64xi32>
+    %848 = reshape %842 : tile<i32> -> tile<1xi32>
+    %849 = broadcast %848 : tile<1xi32> -> tile<64xi32>
+    %850 = xori %847, %849 : tile<64xi32>
+    %851 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %852 = broadcast %851 : tile<1xi32> -> tile<64xi32>
+    %853 = muli %838, %852 : tile<64xi32>
+    %854 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %855 = broadcast %854 : tile<1xi32> -> tile<64xi32>
+    %856 = mulhii %828, %855 : tile<64xi32>
+    %857 = xori %856, %841 : tile<64xi32>
+    %858 = reshape %843 : tile<i32> -> tile<1xi32>
+    %859 = broadcast %858 : tile<1xi32> -> tile<64xi32>
+    %860 = xori %857, %859 : tile<64xi32>
+    %861 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %862 = broadcast %861 : tile<1xi32> -> tile<64xi32>
+    %863 = muli %828, %862 : tile<64xi32>
+    %864 = addi %842, %c_2654435769 : tile<i32>
+    %865 = addi %843, %c_3144134277 : tile<i32>
+    %866 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %867 = broadcast %866 : tile<1xi32> -> tile<64xi32>
+    %868 = mulhii %860, %867 : tile<64xi32>
+    %869 = xori %868, %853 : tile<64xi32>
+    %870 = reshape %864 : tile<i32> -> tile<1xi32>
+    %871 = broadcast %870 : tile<1xi32> -> tile<64xi32>
+    %872 = xori %869, %871 : tile<64xi32>
+    %873 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %874 = broadcast %873 : tile<1xi32> -> tile<64xi32>
+    %875 = muli %860, %874 : tile<64xi32>
+    %876 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %877 = broadcast %876 : tile<1xi32> -> tile<64xi32>
+    %878 = mulhii %850, %877 : tile<64xi32>
+    %879 = xori %878, %863 : tile<64xi32>
+    %880 = reshape %865 : tile<i32> -> tile<1xi32>
+    %881 = broadcast %880 : tile<1xi32> -> tile<64xi32>
+    %882 = xori %879, %881 : tile<64xi32>
+    %883 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %884 = broadcast %883 : tile<1xi32> -> tile<64xi32>
+    %885 = muli %850, %884 : tile<64xi32>
+    %886 = addi %864, %c_2654435769 : tile<i32>
+    %887 = addi %865, %c_3144134277 : tile<i32>
+    %888 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %889 = broadcast %888 : tile<1xi32> -> tile<64xi32>
+    %890 = mulhii %882, %889 : tile<64xi32>
+    %891 = xori %890, %875 : tile<64xi32>
+    %892 = reshape %886 : tile<i32> -> tile<1xi32>
+    %893 = broadcast %892 : tile<1xi32> -> tile<64xi32>
+    %894 = xori %891, %893 : tile<64xi32>
+    %895 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %896 = broadcast %895 : tile<1xi32> -> tile<64xi32>
+    %897 = muli %882, %896 : tile<64xi32>
+    %898 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %899 = broadcast %898 : tile<1xi32> -> tile<64xi32>
+    %900 = mulhii %872, %899 : tile<64xi32>
+    %901 = xori %900, %885 : tile<64xi32>
+    %902 = reshape %887 : tile<i32> -> tile<1xi32>
+    %903 = broadcast %902 : tile<1xi32> -> tile<64xi32>
+    %904 = xori %901, %903 : tile<64xi32>
+    %905 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %906 = broadcast %905 : tile<1xi32> -> tile<64xi32>
+    %907 = muli %872, %906 : tile<64xi32>
+    %908 = addi %886, %c_2654435769 : tile<i32>
+    %909 = addi %887, %c_3144134277 : tile<i32>
+    %910 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %911 = broadcast %910 : tile<1xi32> -> tile<64xi32>
+    %912 = mulhii %904, %911 : tile<64xi32>
+    %913 = xori %912, %897 : tile<64xi32>
+    %914 = reshape %908 : tile<i32> -> tile<1xi32>
+    %915 = broadcast %914 : tile<1xi32> -> tile<64xi32>
+    %916 = xori %913, %915 : tile<64xi32>
+    %917 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %918 = broadcast %917 : tile<1xi32> -> tile<64xi32>
+    %919 = muli %904, %918 : tile<64xi32>
+    %920 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %921 = broadcast %920 : tile<1xi32> -> tile<64xi32>
+    %922 = mulhii %894, %921 : tile<64xi32>
+    %923 = xori %922, %907 : tile<64xi32>
+    %924 = reshape %909 : tile<i32> -> tile<1xi32>
+    %925 = broadcast %924 : tile<1xi32> -> tile<64xi32>
+    %926 = xori %923, %925 : tile<64xi32>
+    %927 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %928 = broadcast %927 : tile<1xi32> -> tile<64xi32>
+    %929 = muli %894, %928 : tile<64xi32>
+    %930 = addi %908, %c_2654435769 : tile<i32>
+    %931 = addi %909, %c_3144134277 : tile<i32>
+    %932 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %933 = broadcast %932 : tile<1xi32> -> tile<64xi32>
+    %934 = mulhii %926, %933 : tile<64xi32>
+    %935 = xori %934, %919 : tile<64xi32>
+    %936 = reshape %930 : tile<i32> -> tile<1xi32>
+    %937 = broadcast %936 : tile<1xi32> -> tile<64xi32>
+    %938 = xori %935, %937 : tile<64xi32>
+    %939 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %940 = broadcast %939 : tile<1xi32> -> tile<64xi32>
+    %941 = muli %926, %940 : tile<64xi32>
+    %942 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %943 = broadcast %942 : tile<1xi32> -> tile<64xi32>
+    %944 = mulhii %916, %943 : tile<64xi32>
+    %945 = xori %944, %929 : tile<64xi32>
+    %946 = reshape %931 : tile<i32> -> tile<1xi32>
+    %947 = broadcast %946 : tile<1xi32> -> tile<64xi32>
+    %948 = xori %945, %947 : tile<64xi32>
+    %949 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %950 = broadcast %949 : tile<1xi32> -> tile<64xi32>
+    %951 = muli %916, %950 : tile<64xi32>
+    %952 = addi %930, %c_2654435769 : tile<i32>
+    %953 = addi %931, %c_3144134277 : tile<i32>
+    %954 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %955 = broadcast %954 : tile<1xi32> -> tile<64xi32>
+    %956 = mulhii %948, %955 : tile<64xi32>
+    %957 = xori %956, %941 : tile<64xi32>
+    %958 = reshape %952 : tile<i32> -> tile<1xi32>
+    %959 = broadcast %958 : tile<1xi32> -> tile<64xi32>
+    %960 = xori %957, %959 : tile<64xi32>
+    %961 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %962 = broadcast %961 : tile<1xi32> -> tile<64xi32>
+    %963 = mulhii %938, %962 : tile<64xi32>
+    %964 = xori %963, %951 : tile<64xi32>
+    %965 = reshape %953 : tile<i32> -> tile<1xi32>
+    %966 = broadcast %965 : tile<1xi32> -> tile<64xi32>
+    %967 = xori %964, %966 : tile<64xi32>
+    %968 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %969 = broadcast %968 : tile<1xi32> -> tile<64xi32>
+    %970 = muli %938, %969 : tile<64xi32>
+    %971 = addi %952, %c_2654435769 : tile<i32>
+    %972 = addi %953, %c_3144134277 : tile<i32>
+    %973 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %974 = broadcast %973 : tile<1xi32> -> tile<64xi32>
+    %975 = muli %967, %974 : tile<64xi32>
+    %976 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %977 = broadcast %976 : tile<1xi32> -> tile<64xi32>
+    %978 = mulhii %960, %977 : tile<64xi32>
+    %979 = xori %978, %970 : tile<64xi32>
+    %980 = reshape %972 : tile<i32> -> tile<1xi32>
+    %981 = broadcast %980 : tile<1xi32> -> tile<64xi32>
+    %982 = xori %979, %981 : tile<64xi32>
+    %983 = addi %971, %c_2654435769 : tile<i32>
+    %984 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %985 = broadcast %984 : tile<1xi32> -> tile<64xi32>
+    %986 = mulhii %982, %985 : tile<64xi32>
+    %987 = xori %986, %975 : tile<64xi32>
+    %988 = reshape %983 : tile<i32> -> tile<1xi32>
+    %989 = broadcast %988 : tile<1xi32> -> tile<64xi32>
+    %990 = xori %987, %989 : tile<64xi32>
+    %991 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %992 = broadcast %991 : tile<1xi32> -> tile<64xi32>
+    %993 = muli %982, %992 : tile<64xi32>
+    %994 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %995 = broadcast %994 : tile<1xi32> -> tile<64xi32>
+    %996 = cmpi less_than %990, %995, signed : tile<64xi32> -> tile<64xi1>
+    %997 = negi %990 : tile<64xi32>
+    %998 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %999 = broadcast %998 : tile<1xi32> -> tile<64xi32>
+    %1000 = subi %997, %999 : tile<64xi32>
+    %1001 = select %996, %1000, %990 : tile<64xi1>, tile<64xi32>
+    %1002 = itof %1001 signed : tile<64xi32> -> tile<64xf32>
+    %1003 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
+    %1004 = broadcast %1003 : tile<1xf32> -> tile<64xf32>
+    %1005 = mulf %1002, %1004 : tile<64xf32>
+    %1006 = reshape %c_0 : tile<i32> -> tile<1xi32>
+    %1007 = broadcast %1006 : tile<1xi32> -> tile<64xi32>
+    %1008 = cmpi less_than %993, %1007, signed : tile<64xi32> -> tile<64xi1>
+    %1009 = negi %993 : tile<64xi32>
+    %1010 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1011 = broadcast %1010 : tile<1xi32> -> tile<64xi32>
+    %1012 = subi %1009, %1011 : tile<64xi32>
+    %1013 = select %1008, %1012, %993 : tile<64xi1>, tile<64xi32>
+    %1014 = itof %1013 signed : tile<64xi32> -> tile<64xf32>
+    %1015 = reshape %c_4_6566127342eminus_10 : tile<f32> -> tile<1xf32>
+    %1016 = broadcast %1015 : tile<1xf32> -> tile<64xf32>
+    %1017 = mulf %1014, %1016 : tile<64xf32>
+    %1018 = reshape %c_1eminus_07 : tile<f32> -> tile<1xf32>
+    %1019 = broadcast %1018 : tile<1xf32> -> tile<64xf32>
+    %1020 = maxf %1005, %1019 : tile<64xf32>
+    %1021 = log %1020 : tile<64xf32>
+    %1022 = reshape %c_minus_2_0 : tile<f32> -> tile<1xf32>
+    %1023 = broadcast %1022 : tile<1xf32> -> tile<64xf32>
+    %1024 = mulf %1023, %1021 : tile<64xf32>
+    %1025 = sqrt %1024 : tile<64xf32>
+    %1026 = reshape %c_6_283185307179586 : tile<f32> -> tile<1xf32>
+    %1027 = broadcast %1026 : tile<1xf32> -> tile<64xf32>
+    %1028 = mulf %1027, %1017 : tile<64xf32>
+    %1029 = cos %1028 : tile<64xf32>
+    %result_40 = mulf %1025, %1029 : tile<64xf32>
+    %1030 = reshape %a : tile<64xf32> -> tile<32x2xf32>
+    %1031 = reduce %1030 dim=1 identities=[0.0 : f32] : tile<32x2xf32> -> tile<32xf32>
         (%x_5: tile<f32>, %acc_4: tile<f32>) {
-      %1031 = addf %x_5, %acc_4 : tile<f32>
-      yield %1031 : tile<f32>
+      %1032 = addf %x_5, %acc_4 : tile<f32>
+      yield %1032 : tile<f32>
     }
-    %1032 = reshape %b : tile<64xf32> -> tile<32x2xf32>
-    %1033 = reduce %1032 dim=1 identities=[0xFF800000 : f32] : tile<32x2xf32> -> tile<32xf32>
+    %1033 = reshape %b : tile<64xf32> -> tile<32x2xf32>
+    %1034 = reduce %1033 dim=1 identities=[0xFF800000 : f32] : tile<32x2xf32> -> tile<32xf32>
         (%x_6: tile<f32>, %acc_5: tile<f32>) {
-      %1034 = maxf %x_6, %acc_5 : tile<f32>
-      yield %1034 : tile<f32>
+      %1035 = maxf %x_6, %acc_5 : tile<f32>
+      yield %1035 : tile<f32>
     }
-    %1035 = reshape %1030 : tile<32xf32> -> tile<32x1xf32>
-    %1036 = reshape %1033 : tile<32xf32> -> tile<32x1xf32>
-    %1037 = cat %1035, %1036 dim = 1 : tile<32x1xf32>, tile<32x1xf32> -> tile<32x2xf32>
-    %result_41 = reshape %1037 : tile<32x2xf32> -> tile<64xf32>
-    %1038 = reduce %a dim=0 identities=[0.0 : f32] : tile<64xf32> -> tile<f32>
+    %1036 = reshape %1031 : tile<32xf32> -> tile<32x1xf32>
+    %1037 = reshape %1034 : tile<32xf32> -> tile<32x1xf32>
+    %1038 = cat %1036, %1037 dim = 1 : tile<32x1xf32>, tile<32x1xf32> -> tile<32x2xf32>
+    %result_41 = reshape %1038 : tile<32x2xf32> -> tile<64xf32>
+    %1039 = reduce %a dim=0 identities=[0.0 : f32] : tile<64xf32> -> tile<f32>
         (%x_7: tile<f32>, %acc_6: tile<f32>) {
-      %1039 = addf %x_7, %acc_6 : tile<f32>
-      yield %1039 : tile<f32>
+      %1040 = addf %x_7, %acc_6 : tile<f32>
+      yield %1040 : tile<f32>
     }
-    %1040 = reshape %1038 : tile<f32> -> tile<1xf32>
-    %result_42 = broadcast %1040 : tile<1xf32> -> tile<64xf32>
-    %1041 = reduce %a dim=0 identities=[1.0 : f32] : tile<64xf32> -> tile<f32>
+    %1041 = reshape %1039 : tile<f32> -> tile<1xf32>
+    %result_42 = broadcast %1041 : tile<1xf32> -> tile<64xf32>
+    %1042 = reduce %a dim=0 identities=[1.0 : f32] : tile<64xf32> -> tile<f32>
         (%x_8: tile<f32>, %acc_7: tile<f32>) {
-      %1042 = mulf %x_8, %acc_7 : tile<f32>
-      yield %1042 : tile<f32>
+      %1043 = mulf %x_8, %acc_7 : tile<f32>
+      yield %1043 : tile<f32>
     }
-    %1043 = reshape %1041 : tile<f32> -> tile<1xf32>
-    %result_43 = broadcast %1043 : tile<1xf32> -> tile<64xf32>
-    %1044 = reduce %a dim=0 identities=[0x7F800000 : f32] : tile<64xf32> -> tile<f32>
+    %1044 = reshape %1042 : tile<f32> -> tile<1xf32>
+    %result_43 = broadcast %1044 : tile<1xf32> -> tile<64xf32>
+    %1045 = reduce %a dim=0 identities=[0x7F800000 : f32] : tile<64xf32> -> tile<f32>
         (%x_9: tile<f32>, %acc_8: tile<f32>) {
-      %1045 = minf %x_9, %acc_8 : tile<f32>
-      yield %1045 : tile<f32>
+      %1046 = minf %x_9, %acc_8 : tile<f32>
+      yield %1046 : tile<f32>
     }
-    %1046 = reshape %1044 : tile<f32> -> tile<1xf32>
-    %result_44 = broadcast %1046 : tile<1xf32> -> tile<64xf32>
-    %1047 = reshape %a : tile<64xf32> -> tile<32x2x1xf32>
-    %1048 = extract %1047[%c_0, %c_0, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
-    %1049 = extract %1047[%c_0, %c_1, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
-    %1050 = extract %1048[%c_0, %c_0, %c_0] : tile<32x1x1xf32> -> tile<32x1x1xf32>
-    %1051 = cmpf greater_than ordered %1050, %1049 : tile<32x1x1xf32> -> tile<32x1x1xi1>
-    %1052 = select %1051, %1050, %1049 : tile<32x1x1xi1>, tile<32x1x1xf32>
-    %1053 = cat %1048, %1052 dim = 1 : tile<32x1x1xf32>, tile<32x1x1xf32> -> tile<32x2x1xf32>
-    %1054 = reshape %1053 : tile<32x2x1xf32> -> tile<64xf32>
-    %1055 = reshape %1054 : tile<64xf32> -> tile<16x2x2xf32>
-    %1056 = extract %1055[%c_0, %c_0, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
-    %1057 = extract %1055[%c_0, %c_1, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
-    %1058 = extract %1056[%c_0, %c_0, %c_1] : tile<16x1x2xf32> -> tile<16x1x1xf32>
-    %1059 = broadcast %1058 : tile<16x1x1xf32> -> tile<16x1x2xf32>
-    %1060 = cmpf greater_than ordered %1059, %1057 : tile<16x1x2xf32> -> tile<16x1x2xi1>
-    %1061 = select %1060, %1059, %1057 : tile<16x1x2xi1>, tile<16x1x2xf32>
-    %1062 = cat %1056, %1061 dim = 1 : tile<16x1x2xf32>, tile<16x1x2xf32> -> tile<16x2x2xf32>
-    %1063 = reshape %1062 : tile<16x2x2xf32> -> tile<64xf32>
-    %1064 = reshape %1063 : tile<64xf32> -> tile<8x2x4xf32>
-    %1065 = extract %1064[%c_0, %c_0, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
-    %1066 = extract %1064[%c_0, %c_1, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
-    %1067 = extract %1065[%c_0, %c_0, %c_3] : tile<8x1x4xf32> -> tile<8x1x1xf32>
-    %1068 = broadcast %1067 : tile<8x1x1xf32> -> tile<8x1x4xf32>
-    %1069 = cmpf greater_than ordered %1068, %1066 : tile<8x1x4xf32> -> tile<8x1x4xi1>
-    %1070 = select %1069, %1068, %1066 : tile<8x1x4xi1>, tile<8x1x4xf32>
-    %1071 = cat %1065, %1070 dim = 1 : tile<8x1x4xf32>, tile<8x1x4xf32> -> tile<8x2x4xf32>
-    %1072 = reshape %1071 : tile<8x2x4xf32> -> tile<64xf32>
-    %1073 = reshape %1072 : tile<64xf32> -> tile<4x2x8xf32>
-    %1074 = extract %1073[%c_0, %c_0, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
-    %1075 = extract %1073[%c_0, %c_1, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
-    %1076 = extract %1074[%c_0, %c_0, %c_7_1] : tile<4x1x8xf32> -> tile<4x1x1xf32>
-    %1077 = broadcast %1076 : tile<4x1x1xf32> -> tile<4x1x8xf32>
-    %1078 = cmpf greater_than ordered %1077, %1075 : tile<4x1x8xf32> -> tile<4x1x8xi1>
-    %1079 = select %1078, %1077, %1075 : tile<4x1x8xi1>, tile<4x1x8xf32>
-    %1080 = cat %1074, %1079 dim = 1 : tile<4x1x8xf32>, tile<4x1x8xf32> -> tile<4x2x8xf32>
-    %1081 = reshape %1080 : tile<4x2x8xf32> -> tile<64xf32>
-    %1082 = reshape %1081 : tile<64xf32> -> tile<2x2x16xf32>
-    %1083 = extract %1082[%c_0, %c_0, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
-    %1084 = extract %1082[%c_0, %c_1, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
-    %1085 = extract %1083[%c_0, %c_0, %c_15] : tile<2x1x16xf32> -> tile<2x1x1xf32>
-    %1086 = broadcast %1085 : tile<2x1x1xf32> -> tile<2x1x16xf32>
-    %1087 = cmpf greater_than ordered %1086, %1084 : tile<2x1x16xf32> -> tile<2x1x16xi1>
-    %1088 = select %1087, %1086, %1084 : tile<2x1x16xi1>, tile<2x1x16xf32>
-    %1089 = cat %1083, %1088 dim = 1 : tile<2x1x16xf32>, tile<2x1x16xf32> -> tile<2x2x16xf32>
-    %1090 = reshape %1089 : tile<2x2x16xf32> -> tile<64xf32>
-    %1091 = reshape %1090 : tile<64xf32> -> tile<1x2x32xf32>
-    %1092 = extract %1091[%c_0, %c_0, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
-    %1093 = extract %1091[%c_0, %c_1, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
-    %1094 = extract %1092[%c_0, %c_0, %c_31] : tile<1x1x32xf32> -> tile<1x1x1xf32>
-    %1095 = broadcast %1094 : tile<1x1x1xf32> -> tile<1x1x32xf32>
-    %1096 = cmpf greater_than ordered %1095, %1093 : tile<1x1x32xf32> -> tile<1x1x32xi1>
-    %1097 = select %1096, %1095, %1093 : tile<1x1x32xi1>, tile<1x1x32xf32>
-    %1098 = cat %1092, %1097 dim = 1 : tile<1x1x32xf32>, tile<1x1x32xf32> -> tile<1x2x32xf32>
-    %result_45 = reshape %1098 : tile<1x2x32xf32> -> tile<64xf32>
-    %1099 = extract %a[%c_0] : tile<64xf32> -> tile<32xf32>
-    %1100 = extract %a[%c_1] : tile<64xf32> -> tile<32xf32>
-    %1101 = cmpf greater_than ordered %1099, %1100 : tile<32xf32> -> tile<32xi1>
-    %1102 = select %1101, %1099, %1100 : tile<32xi1>, tile<32xf32>
-    %1103 = extract %1102[%c_0] : tile<32xf32> -> tile<16xf32>
-    %1104 = extract %1102[%c_1] : tile<32xf32> -> tile<16xf32>
-    %1105 = cmpf greater_than ordered %1103, %1104 : tile<16xf32> -> tile<16xi1>
-    %1106 = select %1105, %1103, %1104 : tile<16xi1>, tile<16xf32>
-    %1107 = extract %1106[%c_0] : tile<16xf32> -> tile<8xf32>
-    %1108 = extract %1106[%c_1] : tile<16xf32> -> tile<8xf32>
-    %1109 = cmpf greater_than ordered %1107, %1108 : tile<8xf32> -> tile<8xi1>
-    %1110 = select %1109, %1107, %1108 : tile<8xi1>, tile<8xf32>
-    %1111 = extract %1110[%c_0] : tile<8xf32> -> tile<4xf32>
-    %1112 = extract %1110[%c_1] : tile<8xf32> -> tile<4xf32>
-    %1113 = cmpf greater_than ordered %1111, %1112 : tile<4xf32> -> tile<4xi1>
-    %1114 = select %1113, %1111, %1112 : tile<4xi1>, tile<4xf32>
-    %1115 = extract %1114[%c_0] : tile<4xf32> -> tile<2xf32>
-    %1116 = extract %1114[%c_1] : tile<4xf32> -> tile<2xf32>
-    %1117 = cmpf greater_than ordered %1115, %1116 : tile<2xf32> -> tile<2xi1>
-    %1118 = select %1117, %1115, %1116 : tile<2xi1>, tile<2xf32>
-    %1119 = extract %1118[%c_0] : tile<2xf32> -> tile<1xf32>
-    %1120 = extract %1118[%c_1] : tile<2xf32> -> tile<1xf32>
-    %1121 = cmpf greater_than ordered %1119, %1120 : tile<1xf32> -> tile<1xi1>
-    %1122 = select %1121, %1119, %1120 : tile<1xi1>, tile<1xf32>
-    %1123 = reshape %1122 : tile<1xf32> -> tile<f32>
-    %1124 = reshape %1123 : tile<f32> -> tile<1xf32>
-    %result_46 = broadcast %1124 : tile<1xf32> -> tile<64xf32>
-    %1125 = offset %floats, %c_0 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1126 = reshape %1125 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1127 = broadcast %1126 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1128 = offset %1127, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_1 = store_ptr_tko weak %1128, %result token = %read_3
+    %1047 = reshape %1045 : tile<f32> -> tile<1xf32>
+    %result_44 = broadcast %1047 : tile<1xf32> -> tile<64xf32>
+    %1048 = reshape %a : tile<64xf32> -> tile<32x2x1xf32>
+    %1049 = extract %1048[%c_0, %c_0, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
+    %1050 = extract %1048[%c_0, %c_1, %c_0] : tile<32x2x1xf32> -> tile<32x1x1xf32>
+    %1051 = extract %1049[%c_0, %c_0, %c_0] : tile<32x1x1xf32> -> tile<32x1x1xf32>
+    %1052 = cmpf greater_than ordered %1051, %1050 : tile<32x1x1xf32> -> tile<32x1x1xi1>
+    %1053 = select %1052, %1051, %1050 : tile<32x1x1xi1>, tile<32x1x1xf32>
+    %1054 = cat %1049, %1053 dim = 1 : tile<32x1x1xf32>, tile<32x1x1xf32> -> tile<32x2x1xf32>
+    %1055 = reshape %1054 : tile<32x2x1xf32> -> tile<64xf32>
+    %1056 = reshape %1055 : tile<64xf32> -> tile<16x2x2xf32>
+    %1057 = extract %1056[%c_0, %c_0, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
+    %1058 = extract %1056[%c_0, %c_1, %c_0] : tile<16x2x2xf32> -> tile<16x1x2xf32>
+    %1059 = extract %1057[%c_0, %c_0, %c_1] : tile<16x1x2xf32> -> tile<16x1x1xf32>
+    %1060 = broadcast %1059 : tile<16x1x1xf32> -> tile<16x1x2xf32>
+    %1061 = cmpf greater_than ordered %1060, %1058 : tile<16x1x2xf32> -> tile<16x1x2xi1>
+    %1062 = select %1061, %1060, %1058 : tile<16x1x2xi1>, tile<16x1x2xf32>
+    %1063 = cat %1057, %1062 dim = 1 : tile<16x1x2xf32>, tile<16x1x2xf32> -> tile<16x2x2xf32>
+    %1064 = reshape %1063 : tile<16x2x2xf32> -> tile<64xf32>
+    %1065 = reshape %1064 : tile<64xf32> -> tile<8x2x4xf32>
+    %1066 = extract %1065[%c_0, %c_0, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
+    %1067 = extract %1065[%c_0, %c_1, %c_0] : tile<8x2x4xf32> -> tile<8x1x4xf32>
+    %1068 = extract %1066[%c_0, %c_0, %c_3] : tile<8x1x4xf32> -> tile<8x1x1xf32>
+    %1069 = broadcast %1068 : tile<8x1x1xf32> -> tile<8x1x4xf32>
+    %1070 = cmpf greater_than ordered %1069, %1067 : tile<8x1x4xf32> -> tile<8x1x4xi1>
+    %1071 = select %1070, %1069, %1067 : tile<8x1x4xi1>, tile<8x1x4xf32>
+    %1072 = cat %1066, %1071 dim = 1 : tile<8x1x4xf32>, tile<8x1x4xf32> -> tile<8x2x4xf32>
+    %1073 = reshape %1072 : tile<8x2x4xf32> -> tile<64xf32>
+    %1074 = reshape %1073 : tile<64xf32> -> tile<4x2x8xf32>
+    %1075 = extract %1074[%c_0, %c_0, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
+    %1076 = extract %1074[%c_0, %c_1, %c_0] : tile<4x2x8xf32> -> tile<4x1x8xf32>
+    %1077 = extract %1075[%c_0, %c_0, %c_7_1] : tile<4x1x8xf32> -> tile<4x1x1xf32>
+    %1078 = broadcast %1077 : tile<4x1x1xf32> -> tile<4x1x8xf32>
+    %1079 = cmpf greater_than ordered %1078, %1076 : tile<4x1x8xf32> -> tile<4x1x8xi1>
+    %1080 = select %1079, %1078, %1076 : tile<4x1x8xi1>, tile<4x1x8xf32>
+    %1081 = cat %1075, %1080 dim = 1 : tile<4x1x8xf32>, tile<4x1x8xf32> -> tile<4x2x8xf32>
+    %1082 = reshape %1081 : tile<4x2x8xf32> -> tile<64xf32>
+    %1083 = reshape %1082 : tile<64xf32> -> tile<2x2x16xf32>
+    %1084 = extract %1083[%c_0, %c_0, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
+    %1085 = extract %1083[%c_0, %c_1, %c_0] : tile<2x2x16xf32> -> tile<2x1x16xf32>
+    %1086 = extract %1084[%c_0, %c_0, %c_15] : tile<2x1x16xf32> -> tile<2x1x1xf32>
+    %1087 = broadcast %1086 : tile<2x1x1xf32> -> tile<2x1x16xf32>
+    %1088 = cmpf greater_than ordered %1087, %1085 : tile<2x1x16xf32> -> tile<2x1x16xi1>
+    %1089 = select %1088, %1087, %1085 : tile<2x1x16xi1>, tile<2x1x16xf32>
+    %1090 = cat %1084, %1089 dim = 1 : tile<2x1x16xf32>, tile<2x1x16xf32> -> tile<2x2x16xf32>
+    %1091 = reshape %1090 : tile<2x2x16xf32> -> tile<64xf32>
+    %1092 = reshape %1091 : tile<64xf32> -> tile<1x2x32xf32>
+    %1093 = extract %1092[%c_0, %c_0, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
+    %1094 = extract %1092[%c_0, %c_1, %c_0] : tile<1x2x32xf32> -> tile<1x1x32xf32>
+    %1095 = extract %1093[%c_0, %c_0, %c_31] : tile<1x1x32xf32> -> tile<1x1x1xf32>
+    %1096 = broadcast %1095 : tile<1x1x1xf32> -> tile<1x1x32xf32>
+    %1097 = cmpf greater_than ordered %1096, %1094 : tile<1x1x32xf32> -> tile<1x1x32xi1>
+    %1098 = select %1097, %1096, %1094 : tile<1x1x32xi1>, tile<1x1x32xf32>
+    %1099 = cat %1093, %1098 dim = 1 : tile<1x1x32xf32>, tile<1x1x32xf32> -> tile<1x2x32xf32>
+    %result_45 = reshape %1099 : tile<1x2x32xf32> -> tile<64xf32>
+    %1100 = extract %a[%c_0] : tile<64xf32> -> tile<32xf32>
+    %1101 = extract %a[%c_1] : tile<64xf32> -> tile<32xf32>
+    %1102 = cmpf greater_than ordered %1100, %1101 : tile<32xf32> -> tile<32xi1>
+    %1103 = select %1102, %1100, %1101 : tile<32xi1>, tile<32xf32>
+    %1104 = extract %1103[%c_0] : tile<32xf32> -> tile<16xf32>
+    %1105 = extract %1103[%c_1] : tile<32xf32> -> tile<16xf32>
+    %1106 = cmpf greater_than ordered %1104, %1105 : tile<16xf32> -> tile<16xi1>
+    %1107 = select %1106, %1104, %1105 : tile<16xi1>, tile<16xf32>
+    %1108 = extract %1107[%c_0] : tile<16xf32> -> tile<8xf32>
+    %1109 = extract %1107[%c_1] : tile<16xf32> -> tile<8xf32>
+    %1110 = cmpf greater_than ordered %1108, %1109 : tile<8xf32> -> tile<8xi1>
+    %1111 = select %1110, %1108, %1109 : tile<8xi1>, tile<8xf32>
+    %1112 = extract %1111[%c_0] : tile<8xf32> -> tile<4xf32>
+    %1113 = extract %1111[%c_1] : tile<8xf32> -> tile<4xf32>
+    %1114 = cmpf greater_than ordered %1112, %1113 : tile<4xf32> -> tile<4xi1>
+    %1115 = select %1114, %1112, %1113 : tile<4xi1>, tile<4xf32>
+    %1116 = extract %1115[%c_0] : tile<4xf32> -> tile<2xf32>
+    %1117 = extract %1115[%c_1] : tile<4xf32> -> tile<2xf32>
+    %1118 = cmpf greater_than ordered %1116, %1117 : tile<2xf32> -> tile<2xi1>
+    %1119 = select %1118, %1116, %1117 : tile<2xi1>, tile<2xf32>
+    %1120 = extract %1119[%c_0] : tile<2xf32> -> tile<1xf32>
+    %1121 = extract %1119[%c_1] : tile<2xf32> -> tile<1xf32>
+    %1122 = cmpf greater_than ordered %1120, %1121 : tile<1xf32> -> tile<1xi1>
+    %1123 = select %1122, %1120, %1121 : tile<1xi1>, tile<1xf32>
+    %1124 = reshape %1123 : tile<1xf32> -> tile<f32>
+    %1125 = reshape %1124 : tile<f32> -> tile<1xf32>
+    %result_46 = broadcast %1125 : tile<1xf32> -> tile<64xf32>
+    %1126 = offset %floats, %c_0 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1127 = reshape %1126 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1128 = broadcast %1127 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1129 = offset %1128, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_2 = store_ptr_tko weak %1129, %result token = %read_4
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1129 = offset %floats, %c_64 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1130 = reshape %1129 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1131 = broadcast %1130 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1132 = offset %1131, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_2 = store_ptr_tko weak %1132, %result_1 token = %wrote_1
+    %1130 = offset %floats, %c_64 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1131 = reshape %1130 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1132 = broadcast %1131 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1133 = offset %1132, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_3 = store_ptr_tko weak %1133, %result_1 token = %wrote_2
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1133 = offset %floats, %c_128 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1134 = reshape %1133 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1135 = broadcast %1134 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1136 = offset %1135, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_3 = store_ptr_tko weak %1136, %result_2 token = %wrote_2
+    %1134 = offset %floats, %c_128 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1135 = reshape %1134 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1136 = broadcast %1135 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1137 = offset %1136, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_4 = store_ptr_tko weak %1137, %result_2 token = %wrote_3
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1137 = offset %floats, %c_192 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1138 = reshape %1137 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1139 = broadcast %1138 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1140 = offset %1139, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_4 = store_ptr_tko weak %1140, %result_3 token = %wrote_3
+    %1138 = offset %floats, %c_192 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1139 = reshape %1138 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1140 = broadcast %1139 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1141 = offset %1140, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_5 = store_ptr_tko weak %1141, %result_3 token = %wrote_4
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1141 = offset %floats, %c_256 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1142 = reshape %1141 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1143 = broadcast %1142 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1144 = offset %1143, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_5 = store_ptr_tko weak %1144, %result_4 token = %wrote_4
+    %1142 = offset %floats, %c_256 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1143 = reshape %1142 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1144 = broadcast %1143 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1145 = offset %1144, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_6 = store_ptr_tko weak %1145, %result_4 token = %wrote_5
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1145 = offset %floats, %c_320 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1146 = reshape %1145 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1147 = broadcast %1146 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1148 = offset %1147, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_6 = store_ptr_tko weak %1148, %result_5 token = %wrote_5
+    %1146 = offset %floats, %c_320 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1147 = reshape %1146 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1148 = broadcast %1147 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1149 = offset %1148, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_7 = store_ptr_tko weak %1149, %result_5 token = %wrote_6
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1149 = offset %floats, %c_384 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1150 = reshape %1149 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1151 = broadcast %1150 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1152 = offset %1151, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_7 = store_ptr_tko weak %1152, %result_6 token = %wrote_6
+    %1150 = offset %floats, %c_384 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1151 = reshape %1150 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1152 = broadcast %1151 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1153 = offset %1152, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_8 = store_ptr_tko weak %1153, %result_6 token = %wrote_7
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1153 = offset %floats, %c_448 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1154 = reshape %1153 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1155 = broadcast %1154 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1156 = offset %1155, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_8 = store_ptr_tko weak %1156, %result_7 token = %wrote_7
+    %1154 = offset %floats, %c_448 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1155 = reshape %1154 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1156 = broadcast %1155 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1157 = offset %1156, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_9 = store_ptr_tko weak %1157, %result_7 token = %wrote_8
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1157 = offset %floats, %c_512 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1158 = reshape %1157 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1159 = broadcast %1158 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1160 = offset %1159, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_9 = store_ptr_tko weak %1160, %result_8 token = %wrote_8
+    %1158 = offset %floats, %c_512 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1159 = reshape %1158 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1160 = broadcast %1159 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1161 = offset %1160, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_10 = store_ptr_tko weak %1161, %result_8 token = %wrote_9
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1161 = offset %floats, %c_576 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1162 = reshape %1161 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1163 = broadcast %1162 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1164 = offset %1163, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_10 = store_ptr_tko weak %1164, %result_9 token = %wrote_9
+    %1162 = offset %floats, %c_576 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1163 = reshape %1162 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1164 = broadcast %1163 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1165 = offset %1164, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_11 = store_ptr_tko weak %1165, %result_9 token = %wrote_10
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1165 = offset %floats, %c_640 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1166 = reshape %1165 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1167 = broadcast %1166 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1168 = offset %1167, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_11 = store_ptr_tko weak %1168, %result_10 token = %wrote_10
+    %1166 = offset %floats, %c_640 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1167 = reshape %1166 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1168 = broadcast %1167 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1169 = offset %1168, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_12 = store_ptr_tko weak %1169, %result_10 token = %wrote_11
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1169 = offset %floats, %c_704 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1170 = reshape %1169 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1171 = broadcast %1170 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1172 = offset %1171, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_12 = store_ptr_tko weak %1172, %result_11 token = %wrote_11
+    %1170 = offset %floats, %c_704 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1171 = reshape %1170 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1172 = broadcast %1171 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1173 = offset %1172, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_13 = store_ptr_tko weak %1173, %result_11 token = %wrote_12
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1173 = offset %floats, %c_768 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1174 = reshape %1173 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1175 = broadcast %1174 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1176 = offset %1175, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_13 = store_ptr_tko weak %1176, %result_12 token = %wrote_12
+    %1174 = offset %floats, %c_768 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1175 = reshape %1174 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1176 = broadcast %1175 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1177 = offset %1176, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_14 = store_ptr_tko weak %1177, %result_12 token = %wrote_13
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1177 = offset %floats, %c_832 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1178 = reshape %1177 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1179 = broadcast %1178 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1180 = offset %1179, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_14 = store_ptr_tko weak %1180, %result_13 token = %wrote_13
+    %1178 = offset %floats, %c_832 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1179 = reshape %1178 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1180 = broadcast %1179 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1181 = offset %1180, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_15 = store_ptr_tko weak %1181, %result_13 token = %wrote_14
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1181 = offset %floats, %c_896 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1182 = reshape %1181 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1183 = broadcast %1182 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1184 = offset %1183, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_15 = store_ptr_tko weak %1184, %result_14 token = %wrote_14
+    %1182 = offset %floats, %c_896 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1183 = reshape %1182 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1184 = broadcast %1183 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1185 = offset %1184, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_16 = store_ptr_tko weak %1185, %result_14 token = %wrote_15
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1185 = offset %floats, %c_960 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1186 = reshape %1185 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1187 = broadcast %1186 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1188 = offset %1187, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_16 = store_ptr_tko weak %1188, %result_15 token = %wrote_15
+    %1186 = offset %floats, %c_960 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1187 = reshape %1186 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1188 = broadcast %1187 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1189 = offset %1188, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_17 = store_ptr_tko weak %1189, %result_15 token = %wrote_16
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1189 = offset %floats, %c_1024 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1190 = reshape %1189 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1191 = broadcast %1190 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1192 = offset %1191, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_17 = store_ptr_tko weak %1192, %result_16 token = %wrote_16
+    %1190 = offset %floats, %c_1024 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1191 = reshape %1190 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1192 = broadcast %1191 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1193 = offset %1192, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_18 = store_ptr_tko weak %1193, %result_16 token = %wrote_17
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1193 = offset %floats, %c_1088 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1194 = reshape %1193 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1195 = broadcast %1194 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1196 = offset %1195, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_18 = store_ptr_tko weak %1196, %result_17 token = %wrote_17
+    %1194 = offset %floats, %c_1088 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1195 = reshape %1194 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1196 = broadcast %1195 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1197 = offset %1196, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_19 = store_ptr_tko weak %1197, %result_17 token = %wrote_18
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1197 = offset %floats, %c_1152 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1198 = reshape %1197 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1199 = broadcast %1198 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1200 = offset %1199, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_19 = store_ptr_tko weak %1200, %result_18 token = %wrote_18
+    %1198 = offset %floats, %c_1152 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1199 = reshape %1198 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1200 = broadcast %1199 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1201 = offset %1200, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_20 = store_ptr_tko weak %1201, %result_18 token = %wrote_19
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1201 = offset %floats, %c_1216 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1202 = reshape %1201 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1203 = broadcast %1202 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1204 = offset %1203, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_20 = store_ptr_tko weak %1204, %result_19 token = %wrote_19
+    %1202 = offset %floats, %c_1216 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1203 = reshape %1202 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1204 = broadcast %1203 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1205 = offset %1204, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_21 = store_ptr_tko weak %1205, %result_19 token = %wrote_20
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1205 = offset %floats, %c_1280 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1206 = reshape %1205 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1207 = broadcast %1206 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1208 = offset %1207, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_21 = store_ptr_tko weak %1208, %result_20 token = %wrote_20
+    %1206 = offset %floats, %c_1280 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1207 = reshape %1206 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1208 = broadcast %1207 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1209 = offset %1208, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_22 = store_ptr_tko weak %1209, %result_20 token = %wrote_21
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1209 = offset %floats, %c_1344 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1210 = reshape %1209 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1211 = broadcast %1210 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1212 = offset %1211, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_22 = store_ptr_tko weak %1212, %result_21 token = %wrote_21
+    %1210 = offset %floats, %c_1344 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1211 = reshape %1210 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1212 = broadcast %1211 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1213 = offset %1212, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_23 = store_ptr_tko weak %1213, %result_21 token = %wrote_22
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1213 = offset %floats, %c_1408 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1214 = reshape %1213 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1215 = broadcast %1214 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1216 = offset %1215, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_23 = store_ptr_tko weak %1216, %result_22 token = %wrote_22
+    %1214 = offset %floats, %c_1408 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1215 = reshape %1214 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1216 = broadcast %1215 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1217 = offset %1216, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_24 = store_ptr_tko weak %1217, %result_22 token = %wrote_23
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1217 = offset %floats, %c_1472 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1218 = reshape %1217 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1219 = broadcast %1218 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1220 = offset %1219, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_24 = store_ptr_tko weak %1220, %result_23 token = %wrote_23
+    %1218 = offset %floats, %c_1472 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1219 = reshape %1218 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1220 = broadcast %1219 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1221 = offset %1220, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_25 = store_ptr_tko weak %1221, %result_23 token = %wrote_24
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1221 = offset %floats, %c_1536 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1222 = reshape %1221 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1223 = broadcast %1222 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1224 = offset %1223, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_25 = store_ptr_tko weak %1224, %result_24 token = %wrote_24
+    %1222 = offset %floats, %c_1536 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1223 = reshape %1222 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1224 = broadcast %1223 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1225 = offset %1224, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_26 = store_ptr_tko weak %1225, %result_24 token = %wrote_25
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1225 = offset %floats, %c_1600 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1226 = reshape %1225 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1227 = broadcast %1226 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1228 = offset %1227, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_26 = store_ptr_tko weak %1228, %result_25 token = %wrote_25
+    %1226 = offset %floats, %c_1600 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1227 = reshape %1226 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1228 = broadcast %1227 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1229 = offset %1228, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_27 = store_ptr_tko weak %1229, %result_25 token = %wrote_26
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1229 = offset %floats, %c_1664 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1230 = reshape %1229 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1231 = broadcast %1230 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1232 = offset %1231, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_27 = store_ptr_tko weak %1232, %result_26 token = %wrote_26
+    %1230 = offset %floats, %c_1664 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1231 = reshape %1230 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1232 = broadcast %1231 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1233 = offset %1232, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_28 = store_ptr_tko weak %1233, %result_26 token = %wrote_27
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1233 = offset %floats, %c_1728 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1234 = reshape %1233 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1235 = broadcast %1234 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1236 = offset %1235, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_28 = store_ptr_tko weak %1236, %result_27 token = %wrote_27
+    %1234 = offset %floats, %c_1728 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1235 = reshape %1234 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1236 = broadcast %1235 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1237 = offset %1236, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_29 = store_ptr_tko weak %1237, %result_27 token = %wrote_28
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1237 = offset %floats, %c_1792 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1238 = reshape %1237 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1239 = broadcast %1238 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1240 = offset %1239, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_29 = store_ptr_tko weak %1240, %result_28 token = %wrote_28
+    %1238 = offset %floats, %c_1792 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1239 = reshape %1238 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1240 = broadcast %1239 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1241 = offset %1240, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_30 = store_ptr_tko weak %1241, %result_28 token = %wrote_29
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1241 = offset %floats, %c_1856 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1242 = reshape %1241 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1243 = broadcast %1242 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1244 = offset %1243, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_30 = store_ptr_tko weak %1244, %result_29 token = %wrote_29
+    %1242 = offset %floats, %c_1856 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1243 = reshape %1242 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1244 = broadcast %1243 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1245 = offset %1244, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_31 = store_ptr_tko weak %1245, %result_29 token = %wrote_30
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1245 = offset %floats, %c_1920 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1246 = reshape %1245 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1247 = broadcast %1246 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1248 = offset %1247, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_31 = store_ptr_tko weak %1248, %result_30 token = %wrote_30
+    %1246 = offset %floats, %c_1920 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1247 = reshape %1246 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1248 = broadcast %1247 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1249 = offset %1248, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_32 = store_ptr_tko weak %1249, %result_30 token = %wrote_31
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1249 = offset %floats, %c_1984 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1250 = reshape %1249 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1251 = broadcast %1250 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1252 = offset %1251, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_32 = store_ptr_tko weak %1252, %result_31 token = %wrote_31
+    %1250 = offset %floats, %c_1984 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1251 = reshape %1250 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1252 = broadcast %1251 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1253 = offset %1252, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_33 = store_ptr_tko weak %1253, %result_31 token = %wrote_32
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1253 = offset %floats, %c_2048 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1254 = reshape %1253 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1255 = broadcast %1254 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1256 = offset %1255, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_33 = store_ptr_tko weak %1256, %result_32 token = %wrote_32
+    %1254 = offset %floats, %c_2048 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1255 = reshape %1254 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1256 = broadcast %1255 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1257 = offset %1256, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_34 = store_ptr_tko weak %1257, %result_32 token = %wrote_33
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1257 = offset %floats, %c_2112 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1258 = reshape %1257 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1259 = broadcast %1258 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1260 = offset %1259, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_34 = store_ptr_tko weak %1260, %result_33 token = %wrote_33
+    %1258 = offset %floats, %c_2112 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1259 = reshape %1258 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1260 = broadcast %1259 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1261 = offset %1260, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_35 = store_ptr_tko weak %1261, %result_33 token = %wrote_34
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1261 = offset %floats, %c_2176 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1262 = reshape %1261 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1263 = broadcast %1262 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1264 = offset %1263, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_35 = store_ptr_tko weak %1264, %result_34 token = %wrote_34
+    %1262 = offset %floats, %c_2176 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1263 = reshape %1262 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1264 = broadcast %1263 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1265 = offset %1264, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_36 = store_ptr_tko weak %1265, %result_34 token = %wrote_35
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1265 = offset %floats, %c_2240 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1266 = reshape %1265 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1267 = broadcast %1266 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1268 = offset %1267, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_36 = store_ptr_tko weak %1268, %result_35 token = %wrote_35
+    %1266 = offset %floats, %c_2240 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1267 = reshape %1266 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1268 = broadcast %1267 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1269 = offset %1268, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_37 = store_ptr_tko weak %1269, %result_35 token = %wrote_36
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1269 = offset %floats, %c_2304 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1270 = reshape %1269 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1271 = broadcast %1270 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1272 = offset %1271, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_37 = store_ptr_tko weak %1272, %result_36 token = %wrote_36
+    %1270 = offset %floats, %c_2304 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1271 = reshape %1270 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1272 = broadcast %1271 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1273 = offset %1272, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_38 = store_ptr_tko weak %1273, %result_36 token = %wrote_37
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1273 = offset %floats, %c_2368 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1274 = reshape %1273 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1275 = broadcast %1274 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1276 = offset %1275, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_38 = store_ptr_tko weak %1276, %result_37 token = %wrote_37
+    %1274 = offset %floats, %c_2368 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1275 = reshape %1274 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1276 = broadcast %1275 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1277 = offset %1276, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_39 = store_ptr_tko weak %1277, %result_37 token = %wrote_38
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1277 = offset %floats, %c_2432 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1278 = reshape %1277 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1279 = broadcast %1278 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1280 = offset %1279, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_39 = store_ptr_tko weak %1280, %result_38 token = %wrote_38
+    %1278 = offset %floats, %c_2432 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1279 = reshape %1278 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1280 = broadcast %1279 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1281 = offset %1280, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_40 = store_ptr_tko weak %1281, %result_38 token = %wrote_39
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1281 = offset %floats, %c_2496 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1282 = reshape %1281 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1283 = broadcast %1282 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1284 = offset %1283, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_40 = store_ptr_tko weak %1284, %result_39 token = %wrote_39
+    %1282 = offset %floats, %c_2496 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1283 = reshape %1282 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1284 = broadcast %1283 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1285 = offset %1284, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_41 = store_ptr_tko weak %1285, %result_39 token = %wrote_40
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1285 = offset %floats, %c_2560 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1286 = reshape %1285 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1287 = broadcast %1286 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1288 = offset %1287, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_41 = store_ptr_tko weak %1288, %result_40 token = %wrote_40
+    %1286 = offset %floats, %c_2560 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1287 = reshape %1286 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1288 = broadcast %1287 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1289 = offset %1288, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_42 = store_ptr_tko weak %1289, %result_40 token = %wrote_41
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1289 = offset %floats, %c_2624 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1290 = reshape %1289 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1291 = broadcast %1290 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1292 = offset %1291, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_42 = store_ptr_tko weak %1292, %result_41 token = %wrote_41
+    %1290 = offset %floats, %c_2624 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1291 = reshape %1290 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1292 = broadcast %1291 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1293 = offset %1292, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_43 = store_ptr_tko weak %1293, %result_41 token = %wrote_42
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1293 = offset %floats, %c_2688 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1294 = reshape %1293 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1295 = broadcast %1294 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1296 = offset %1295, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_43 = store_ptr_tko weak %1296, %result_42 token = %wrote_42
+    %1294 = offset %floats, %c_2688 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1295 = reshape %1294 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1296 = broadcast %1295 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1297 = offset %1296, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_44 = store_ptr_tko weak %1297, %result_42 token = %wrote_43
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1297 = offset %floats, %c_2752 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1298 = reshape %1297 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1299 = broadcast %1298 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1300 = offset %1299, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_44 = store_ptr_tko weak %1300, %result_43 token = %wrote_43
+    %1298 = offset %floats, %c_2752 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1299 = reshape %1298 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1300 = broadcast %1299 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1301 = offset %1300, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_45 = store_ptr_tko weak %1301, %result_43 token = %wrote_44
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1301 = offset %floats, %c_2816 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1302 = reshape %1301 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1303 = broadcast %1302 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1304 = offset %1303, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_45 = store_ptr_tko weak %1304, %result_44 token = %wrote_44
+    %1302 = offset %floats, %c_2816 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1303 = reshape %1302 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1304 = broadcast %1303 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1305 = offset %1304, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_46 = store_ptr_tko weak %1305, %result_44 token = %wrote_45
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1305 = offset %floats, %c_2880 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1306 = reshape %1305 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1307 = broadcast %1306 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1308 = offset %1307, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_46 = store_ptr_tko weak %1308, %result_45 token = %wrote_45
+    %1306 = offset %floats, %c_2880 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1307 = reshape %1306 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1308 = broadcast %1307 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1309 = offset %1308, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_47 = store_ptr_tko weak %1309, %result_45 token = %wrote_46
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1309 = offset %floats, %c_2944 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
-    %1310 = reshape %1309 : tile<ptr<f32>> -> tile<1xptr<f32>>
-    %1311 = broadcast %1310 : tile<1xptr<f32>> -> tile<64xptr<f32>>
-    %1312 = offset %1311, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
-    %wrote_47 = store_ptr_tko weak %1312, %result_46 token = %wrote_46
+    %1310 = offset %floats, %c_2944 : tile<ptr<f32>>, tile<i32> -> tile<ptr<f32>>
+    %1311 = reshape %1310 : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %1312 = broadcast %1311 : tile<1xptr<f32>> -> tile<64xptr<f32>>
+    %1313 = offset %1312, %i : tile<64xptr<f32>>, tile<64xi32> -> tile<64xptr<f32>>
+    %wrote_48 = store_ptr_tko weak %1313, %result_46 token = %wrote_47
         : tile<64xptr<f32>>, tile<64xf32> -> token
-    %1313 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1314 = broadcast %1313 : tile<1xi32> -> tile<64xi32>
-    %result_47 = addi %n, %1314 : tile<64xi32>
-    %1315 = muli %n, %n : tile<64xi32>
-    %result_48 = subi %n, %1315 : tile<64xi32>
-    %1316 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1317 = broadcast %1316 : tile<1xi32> -> tile<64xi32>
-    %result_49 = divi %n, %1317 signed : tile<64xi32>
-    %1318 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1319 = broadcast %1318 : tile<1xi32> -> tile<64xi32>
-    %result_50 = remi %n, %1319 signed : tile<64xi32>
-    %1320 = reshape %c_5 : tile<i32> -> tile<1xi32>
-    %1321 = broadcast %1320 : tile<1xi32> -> tile<64xi32>
-    %result_51 = andi %n, %1321 : tile<64xi32>
-    %1322 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1323 = broadcast %1322 : tile<1xi32> -> tile<64xi32>
-    %result_52 = ori %n, %1323 : tile<64xi32>
-    %1324 = reshape %c_3 : tile<i32> -> tile<1xi32>
-    %1325 = broadcast %1324 : tile<1xi32> -> tile<64xi32>
-    %result_53 = xori %n, %1325 : tile<64xi32>
+    %1314 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1315 = broadcast %1314 : tile<1xi32> -> tile<64xi32>
+    %result_47 = addi %n, %1315 : tile<64xi32>
+    %1316 = muli %n, %n : tile<64xi32>
+    %result_48 = subi %n, %1316 : tile<64xi32>
+    %1317 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1318 = broadcast %1317 : tile<1xi32> -> tile<64xi32>
+    %result_49 = divi %n, %1318 signed : tile<64xi32>
+    %1319 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1320 = broadcast %1319 : tile<1xi32> -> tile<64xi32>
+    %result_50 = remi %n, %1320 signed : tile<64xi32>
+    %1321 = reshape %c_5 : tile<i32> -> tile<1xi32>
+    %1322 = broadcast %1321 : tile<1xi32> -> tile<64xi32>
+    %result_51 = andi %n, %1322 : tile<64xi32>
+    %1323 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1324 = broadcast %1323 : tile<1xi32> -> tile<64xi32>
+    %result_52 = ori %n, %1324 : tile<64xi32>
+    %1325 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1326 = broadcast %1325 : tile<1xi32> -> tile<64xi32>
+    %result_53 = xori %n, %1326 : tile<64xi32>
     %result_54 = xori %n, %c_minus_1 : tile<64xi32>
-    %1326 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1327 = broadcast %1326 : tile<1xi32> -> tile<64xi32>
-    %result_55 = shli %n, %1327 : tile<64xi32>
-    %1328 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1329 = broadcast %1328 : tile<1xi32> -> tile<64xi32>
-    %result_56 = shri %n, %1329 signed : tile<64xi32>
+    %1327 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1328 = broadcast %1327 : tile<1xi32> -> tile<64xi32>
+    %result_55 = shli %n, %1328 : tile<64xi32>
+    %1329 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1330 = broadcast %1329 : tile<1xi32> -> tile<64xi32>
+    %result_56 = shri %n, %1330 signed : tile<64xi32>
     %result_57 = negi %n : tile<64xi32>
     %result_58 = absi %n : tile<64xi32>
-    %1330 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1331 = broadcast %1330 : tile<1xi32> -> tile<64xi32>
-    %result_59 = maxi %n, %1331 signed : tile<64xi32>
+    %1331 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1332 = broadcast %1331 : tile<1xi32> -> tile<64xi32>
+    %result_59 = maxi %n, %1332 signed : tile<64xi32>
     %result_60 = ftoi %a signed : tile<64xf32> -> tile<64xi32>
-    %1332 = cmpf less_than ordered %a, %b : tile<64xf32> -> tile<64xi1>
-    %result_61 = exti %1332 unsigned : tile<64xi1> -> tile<64xi32>
-    %1333 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1334 = broadcast %1333 : tile<1xi32> -> tile<64xi32>
-    %1335 = cmpi not_equal %n, %1334, signed : tile<64xi32> -> tile<64xi1>
-    %result_62 = exti %1335 unsigned : tile<64xi1> -> tile<64xi32>
-    %1336 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1337 = broadcast %1336 : tile<1xi32> -> tile<64xi32>
-    %1338 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1339 = broadcast %1338 : tile<1xi32> -> tile<64xi32>
-    %1340 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1341 = broadcast %1340 : tile<1xi32> -> tile<64xi32>
-    %1342 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1343 = broadcast %1342 : tile<1xi32> -> tile<64xi32>
-    %1344 = mulhii %1339, %1343 : tile<64xi32>
-    %1345 = xori %1344, %1337 : tile<64xi32>
-    %1346 = reshape %c_7 : tile<i32> -> tile<1xi32>
-    %1347 = broadcast %1346 : tile<1xi32> -> tile<64xi32>
-    %1348 = xori %1345, %1347 : tile<64xi32>
-    %1349 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1350 = broadcast %1349 : tile<1xi32> -> tile<64xi32>
-    %1351 = muli %1339, %1350 : tile<64xi32>
-    %1352 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1353 = broadcast %1352 : tile<1xi32> -> tile<64xi32>
-    %1354 = mulhii %i, %1353 : tile<64xi32>
-    %1355 = xori %1354, %1341 : tile<64xi32>
-    %1356 = reshape %c_0_2 : tile<i32> -> tile<1xi32>
-    %1357 = broadcast %1356 : tile<1xi32> -> tile<64xi32>
-    %1358 = xori %1355, %1357 : tile<64xi32>
-    %1359 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1360 = broadcast %1359 : tile<1xi32> -> tile<64xi32>
-    %1361 = muli %i, %1360 : tile<64xi32>
-    %1362 = addi %c_7, %c_2654435769 : tile<i32>
-    %1363 = addi %c_0_2, %c_3144134277 : tile<i32>
-    %1364 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1365 = broadcast %1364 : tile<1xi32> -> tile<64xi32>
-    %1366 = mulhii %1358, %1365 : tile<64xi32>
-    %1367 = xori %1366, %1351 : tile<64xi32>
-    %1368 = reshape %1362 : tile<i32> -> tile<1xi32>
-    %1369 = broadcast %1368 : tile<1xi32> -> tile<64xi32>
-    %1370 = xori %1367, %1369 : tile<64xi32>
-    %1371 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1372 = broadcast %1371 : tile<1xi32> -> tile<64xi32>
-    %1373 = muli %1358, %1372 : tile<64xi32>
-    %1374 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1375 = broadcast %1374 : tile<1xi32> -> tile<64xi32>
-    %1376 = mulhii %1348, %1375 : tile<64xi32>
-    %1377 = xori %1376, %1361 : tile<64xi32>
-    %1378 = reshape %1363 : tile<i32> -> tile<1xi32>
-    %1379 = broadcast %1378 : tile<1xi32> -> tile<64xi32>
-    %1380 = xori %1377, %1379 : tile<64xi32>
-    %1381 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1382 = broadcast %1381 : tile<1xi32> -> tile<64xi32>
-    %1383 = muli %1348, %1382 : tile<64xi32>
-    %1384 = addi %1362, %c_2654435769 : tile<i32>
-    %1385 = addi %1363, %c_3144134277 : tile<i32>
-    %1386 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1387 = broadcast %1386 : tile<1xi32> -> tile<64xi32>
-    %1388 = mulhii %1380, %1387 : tile<64xi32>
-    %1389 = xori %1388, %1373 : tile<64xi32>
-    %1390 = reshape %1384 : tile<i32> -> tile<1xi32>
-    %1391 = broadcast %1390 : tile<1xi32> -> tile<64xi32>
-    %1392 = xori %1389, %1391 : tile<64xi32>
-    %1393 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1394 = broadcast %1393 : tile<1xi32> -> tile<64xi32>
-    %1395 = muli %1380, %1394 : tile<64xi32>
-    %1396 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1397 = broadcast %1396 : tile<1xi32> -> tile<64xi32>
-    %1398 = mulhii %1370, %1397 : tile<64xi32>
-    %1399 = xori %1398, %1383 : tile<64xi32>
-    %1400 = reshape %1385 : tile<i32> -> tile<1xi32>
-    %1401 = broadcast %1400 : tile<1xi32> -> tile<64xi32>
-    %1402 = xori %1399, %1401 : tile<64xi32>
-    %1403 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1404 = broadcast %1403 : tile<1xi32> -> tile<64xi32>
-    %1405 = muli %1370, %1404 : tile<64xi32>
-    %1406 = addi %1384, %c_2654435769 : tile<i32>
-    %1407 = addi %1385, %c_3144134277 : tile<i32>
-    %1408 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1409 = broadcast %1408 : tile<1xi32> -> tile<64xi32>
-    %1410 = mulhii %1402, %1409 : tile<64xi32>
-    %1411 = xori %1410, %1395 : tile<64xi32>
-    %1412 = reshape %1406 : tile<i32> -> tile<1xi32>
-    %1413 = broadcast %1412 : tile<1xi32> -> tile<64xi32>
-    %1414 = xori %1411, %1413 : tile<64xi32>
-    %1415 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1416 = broadcast %1415 : tile<1xi32> -> tile<64xi32>
-    %1417 = muli %1402, %1416 : tile<64xi32>
-    %1418 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1419 = broadcast %1418 : tile<1xi32> -> tile<64xi32>
-    %1420 = mulhii %1392, %1419 : tile<64xi32>
-    %1421 = xori %1420, %1405 : tile<64xi32>
-    %1422 = reshape %1407 : tile<i32> -> tile<1xi32>
-    %1423 = broadcast %1422 : tile<1xi32> -> tile<64xi32>
-    %1424 = xori %1421, %1423 : tile<64xi32>
-    %1425 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1426 = broadcast %1425 : tile<1xi32> -> tile<64xi32>
-    %1427 = muli %1392, %1426 : tile<64xi32>
-    %1428 = addi %1406, %c_2654435769 : tile<i32>
-    %1429 = addi %1407, %c_3144134277 : tile<i32>
-    %1430 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1431 = broadcast %1430 : tile<1xi32> -> tile<64xi32>
-    %1432 = mulhii %1424, %1431 : tile<64xi32>
-    %1433 = xori %1432, %1417 : tile<64xi32>
-    %1434 = reshape %1428 : tile<i32> -> tile<1xi32>
-    %1435 = broadcast %1434 : tile<1xi32> -> tile<64xi32>
-    %1436 = xori %1433, %1435 : tile<64xi32>
-    %1437 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1438 = broadcast %1437 : tile<1xi32> -> tile<64xi32>
-    %1439 = muli %1424, %1438 : tile<64xi32>
-    %1440 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1441 = broadcast %1440 : tile<1xi32> -> tile<64xi32>
-    %1442 = mulhii %1414, %1441 : tile<64xi32>
-    %1443 = xori %1442, %1427 : tile<64xi32>
-    %1444 = reshape %1429 : tile<i32> -> tile<1xi32>
-    %1445 = broadcast %1444 : tile<1xi32> -> tile<64xi32>
-    %1446 = xori %1443, %1445 : tile<64xi32>
-    %1447 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1448 = broadcast %1447 : tile<1xi32> -> tile<64xi32>
-    %1449 = muli %1414, %1448 : tile<64xi32>
-    %1450 = addi %1428, %c_2654435769 : tile<i32>
-    %1451 = addi %1429, %c_3144134277 : tile<i32>
-    %1452 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1453 = broadcast %1452 : tile<1xi32> -> tile<64xi32>
-    %1454 = mulhii %1446, %1453 : tile<64xi32>
-    %1455 = xori %1454, %1439 : tile<64xi32>
-    %1456 = reshape %1450 : tile<i32> -> tile<1xi32>
-    %1457 = broadcast %1456 : tile<1xi32> -> tile<64xi32>
-    %1458 = xori %1455, %1457 : tile<64xi32>
-    %1459 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1460 = broadcast %1459 : tile<1xi32> -> tile<64xi32>
-    %1461 = muli %1446, %1460 : tile<64xi32>
-    %1462 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1463 = broadcast %1462 : tile<1xi32> -> tile<64xi32>
-    %1464 = mulhii %1436, %1463 : tile<64xi32>
-    %1465 = xori %1464, %1449 : tile<64xi32>
-    %1466 = reshape %1451 : tile<i32> -> tile<1xi32>
-    %1467 = broadcast %1466 : tile<1xi32> -> tile<64xi32>
-    %1468 = xori %1465, %1467 : tile<64xi32>
-    %1469 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1470 = broadcast %1469 : tile<1xi32> -> tile<64xi32>
-    %1471 = muli %1436, %1470 : tile<64xi32>
-    %1472 = addi %1450, %c_2654435769 : tile<i32>
-    %1473 = addi %1451, %c_3144134277 : tile<i32>
-    %1474 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1475 = broadcast %1474 : tile<1xi32> -> tile<64xi32>
-    %1476 = mulhii %1468, %1475 : tile<64xi32>
-    %1477 = xori %1476, %1461 : tile<64xi32>
-    %1478 = reshape %1472 : tile<i32> -> tile<1xi32>
-    %1479 = broadcast %1478 : tile<1xi32> -> tile<64xi32>
-    %1480 = xori %1477, %1479 : tile<64xi32>
-    %1481 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1482 = broadcast %1481 : tile<1xi32> -> tile<64xi32>
-    %1483 = muli %1468, %1482 : tile<64xi32>
-    %1484 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1485 = broadcast %1484 : tile<1xi32> -> tile<64xi32>
-    %1486 = mulhii %1458, %1485 : tile<64xi32>
-    %1487 = xori %1486, %1471 : tile<64xi32>
-    %1488 = reshape %1473 : tile<i32> -> tile<1xi32>
-    %1489 = broadcast %1488 : tile<1xi32> -> tile<64xi32>
-    %1490 = xori %1487, %1489 : tile<64xi32>
-    %1491 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1492 = broadcast %1491 : tile<1xi32> -> tile<64xi32>
-    %1493 = muli %1458, %1492 : tile<64xi32>
-    %1494 = addi %1472, %c_2654435769 : tile<i32>
-    %1495 = addi %1473, %c_3144134277 : tile<i32>
-    %1496 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1497 = broadcast %1496 : tile<1xi32> -> tile<64xi32>
-    %1498 = mulhii %1490, %1497 : tile<64xi32>
-    %1499 = xori %1498, %1483 : tile<64xi32>
-    %1500 = reshape %1494 : tile<i32> -> tile<1xi32>
-    %1501 = broadcast %1500 : tile<1xi32> -> tile<64xi32>
-    %1502 = xori %1499, %1501 : tile<64xi32>
-    %1503 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1504 = broadcast %1503 : tile<1xi32> -> tile<64xi32>
-    %1505 = mulhii %1480, %1504 : tile<64xi32>
-    %1506 = xori %1505, %1493 : tile<64xi32>
-    %1507 = reshape %1495 : tile<i32> -> tile<1xi32>
-    %1508 = broadcast %1507 : tile<1xi32> -> tile<64xi32>
-    %1509 = xori %1506, %1508 : tile<64xi32>
-    %1510 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1511 = broadcast %1510 : tile<1xi32> -> tile<64xi32>
-    %1512 = muli %1480, %1511 : tile<64xi32>
-    %1513 = addi %1494, %c_2654435769 : tile<i32>
-    %1514 = addi %1495, %c_3144134277 : tile<i32>
-    %1515 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1516 = broadcast %1515 : tile<1xi32> -> tile<64xi32>
-    %1517 = muli %1509, %1516 : tile<64xi32>
-    %1518 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
-    %1519 = broadcast %1518 : tile<1xi32> -> tile<64xi32>
-    %1520 = mulhii %1502, %1519 : tile<64xi32>
-    %1521 = xori %1520, %1512 : tile<64xi32>
-    %1522 = reshape %1514 : tile<i32> -> tile<1xi32>
-    %1523 = broadcast %1522 : tile<1xi32> -> tile<64xi32>
-    %1524 = xori %1521, %1523 : tile<64xi32>
-    %1525 = addi %1513, %c_2654435769 : tile<i32>
-    %1526 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
-    %1527 = broadcast %1526 : tile<1xi32> -> tile<64xi32>
-    %1528 = mulhii %1524, %1527 : tile<64xi32>
-    %1529 = xori %1528, %1517 : tile<64xi32>
-    %1530 = reshape %1525 : tile<i32> -> tile<1xi32>
-    %1531 = broadcast %1530 : tile<1xi32> -> tile<64xi32>
-    %result_63 = xori %1529, %1531 : tile<64xi32>
+    %1333 = cmpf less_than ordered %a, %b : tile<64xf32> -> tile<64xi1>
+    %result_61 = exti %1333 unsigned : tile<64xi1> -> tile<64xi32>
+    %1334 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1335 = broadcast %1334 : tile<1xi32> -> tile<64xi32>
+    %1336 = cmpi not_equal %n, %1335, signed : tile<64xi32> -> tile<64xi1>
+    %result_62 = exti %1336 unsigned : tile<64xi1> -> tile<64xi32>
+    %1337 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %1338 = broadcast %1337 : tile<1xi32> -> tile<64xi32>
+    %1339 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %1340 = broadcast %1339 : tile<1xi32> -> tile<64xi32>
+    %1341 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %1342 = broadcast %1341 : tile<1xi32> -> tile<64xi32>
+    %1343 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1344 = broadcast %1343 : tile<1xi32> -> tile<64xi32>
+    %1345 = mulhii %1340, %1344 : tile<64xi32>
+    %1346 = xori %1345, %1338 : tile<64xi32>
+    %1347 = reshape %c_7 : tile<i32> -> tile<1xi32>
+    %1348 = broadcast %1347 : tile<1xi32> -> tile<64xi32>
+    %1349 = xori %1346, %1348 : tile<64xi32>
+    %1350 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1351 = broadcast %1350 : tile<1xi32> -> tile<64xi32>
+    %1352 = muli %1340, %1351 : tile<64xi32>
+    %1353 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1354 = broadcast %1353 : tile<1xi32> -> tile<64xi32>
+    %1355 = mulhii %i, %1354 : tile<64xi32>
+    %1356 = xori %1355, %1342 : tile<64xi32>
+    %1357 = reshape %c_0_3 : tile<i32> -> tile<1xi32>
+    %1358 = broadcast %1357 : tile<1xi32> -> tile<64xi32>
+    %1359 = xori %1356, %1358 : tile<64xi32>
+    %1360 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1361 = broadcast %1360 : tile<1xi32> -> tile<64xi32>
+    %1362 = muli %i, %1361 : tile<64xi32>
+    %1363 = addi %c_7, %c_2654435769 : tile<i32>
+    %1364 = addi %c_0_3, %c_3144134277 : tile<i32>
+    %1365 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1366 = broadcast %1365 : tile<1xi32> -> tile<64xi32>
+    %1367 = mulhii %1359, %1366 : tile<64xi32>
+    %1368 = xori %1367, %1352 : tile<64xi32>
+    %1369 = reshape %1363 : tile<i32> -> tile<1xi32>
+    %1370 = broadcast %1369 : tile<1xi32> -> tile<64xi32>
+    %1371 = xori %1368, %1370 : tile<64xi32>
+    %1372 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1373 = broadcast %1372 : tile<1xi32> -> tile<64xi32>
+    %1374 = muli %1359, %1373 : tile<64xi32>
+    %1375 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1376 = broadcast %1375 : tile<1xi32> -> tile<64xi32>
+    %1377 = mulhii %1349, %1376 : tile<64xi32>
+    %1378 = xori %1377, %1362 : tile<64xi32>
+    %1379 = reshape %1364 : tile<i32> -> tile<1xi32>
+    %1380 = broadcast %1379 : tile<1xi32> -> tile<64xi32>
+    %1381 = xori %1378, %1380 : tile<64xi32>
+    %1382 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1383 = broadcast %1382 : tile<1xi32> -> tile<64xi32>
+    %1384 = muli %1349, %1383 : tile<64xi32>
+    %1385 = addi %1363, %c_2654435769 : tile<i32>
+    %1386 = addi %1364, %c_3144134277 : tile<i32>
+    %1387 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1388 = broadcast %1387 : tile<1xi32> -> tile<64xi32>
+    %1389 = mulhii %1381, %1388 : tile<64xi32>
+    %1390 = xori %1389, %1374 : tile<64xi32>
+    %1391 = reshape %1385 : tile<i32> -> tile<1xi32>
+    %1392 = broadcast %1391 : tile<1xi32> -> tile<64xi32>
+    %1393 = xori %1390, %1392 : tile<64xi32>
+    %1394 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1395 = broadcast %1394 : tile<1xi32> -> tile<64xi32>
+    %1396 = muli %1381, %1395 : tile<64xi32>
+    %1397 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1398 = broadcast %1397 : tile<1xi32> -> tile<64xi32>
+    %1399 = mulhii %1371, %1398 : tile<64xi32>
+    %1400 = xori %1399, %1384 : tile<64xi32>
+    %1401 = reshape %1386 : tile<i32> -> tile<1xi32>
+    %1402 = broadcast %1401 : tile<1xi32> -> tile<64xi32>
+    %1403 = xori %1400, %1402 : tile<64xi32>
+    %1404 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1405 = broadcast %1404 : tile<1xi32> -> tile<64xi32>
+    %1406 = muli %1371, %1405 : tile<64xi32>
+    %1407 = addi %1385, %c_2654435769 : tile<i32>
+    %1408 = addi %1386, %c_3144134277 : tile<i32>
+    %1409 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1410 = broadcast %1409 : tile<1xi32> -> tile<64xi32>
+    %1411 = mulhii %1403, %1410 : tile<64xi32>
+    %1412 = xori %1411, %1396 : tile<64xi32>
+    %1413 = reshape %1407 : tile<i32> -> tile<1xi32>
+    %1414 = broadcast %1413 : tile<1xi32> -> tile<64xi32>
+    %1415 = xori %1412, %1414 : tile<64xi32>
+    %1416 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1417 = broadcast %1416 : tile<1xi32> -> tile<64xi32>
+    %1418 = muli %1403, %1417 : tile<64xi32>
+    %1419 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1420 = broadcast %1419 : tile<1xi32> -> tile<64xi32>
+    %1421 = mulhii %1393, %1420 : tile<64xi32>
+    %1422 = xori %1421, %1406 : tile<64xi32>
+    %1423 = reshape %1408 : tile<i32> -> tile<1xi32>
+    %1424 = broadcast %1423 : tile<1xi32> -> tile<64xi32>
+    %1425 = xori %1422, %1424 : tile<64xi32>
+    %1426 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1427 = broadcast %1426 : tile<1xi32> -> tile<64xi32>
+    %1428 = muli %1393, %1427 : tile<64xi32>
+    %1429 = addi %1407, %c_2654435769 : tile<i32>
+    %1430 = addi %1408, %c_3144134277 : tile<i32>
+    %1431 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1432 = broadcast %1431 : tile<1xi32> -> tile<64xi32>
+    %1433 = mulhii %1425, %1432 : tile<64xi32>
+    %1434 = xori %1433, %1418 : tile<64xi32>
+    %1435 = reshape %1429 : tile<i32> -> tile<1xi32>
+    %1436 = broadcast %1435 : tile<1xi32> -> tile<64xi32>
+    %1437 = xori %1434, %1436 : tile<64xi32>
+    %1438 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1439 = broadcast %1438 : tile<1xi32> -> tile<64xi32>
+    %1440 = muli %1425, %1439 : tile<64xi32>
+    %1441 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1442 = broadcast %1441 : tile<1xi32> -> tile<64xi32>
+    %1443 = mulhii %1415, %1442 : tile<64xi32>
+    %1444 = xori %1443, %1428 : tile<64xi32>
+    %1445 = reshape %1430 : tile<i32> -> tile<1xi32>
+    %1446 = broadcast %1445 : tile<1xi32> -> tile<64xi32>
+    %1447 = xori %1444, %1446 : tile<64xi32>
+    %1448 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1449 = broadcast %1448 : tile<1xi32> -> tile<64xi32>
+    %1450 = muli %1415, %1449 : tile<64xi32>
+    %1451 = addi %1429, %c_2654435769 : tile<i32>
+    %1452 = addi %1430, %c_3144134277 : tile<i32>
+    %1453 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1454 = broadcast %1453 : tile<1xi32> -> tile<64xi32>
+    %1455 = mulhii %1447, %1454 : tile<64xi32>
+    %1456 = xori %1455, %1440 : tile<64xi32>
+    %1457 = reshape %1451 : tile<i32> -> tile<1xi32>
+    %1458 = broadcast %1457 : tile<1xi32> -> tile<64xi32>
+    %1459 = xori %1456, %1458 : tile<64xi32>
+    %1460 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1461 = broadcast %1460 : tile<1xi32> -> tile<64xi32>
+    %1462 = muli %1447, %1461 : tile<64xi32>
+    %1463 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1464 = broadcast %1463 : tile<1xi32> -> tile<64xi32>
+    %1465 = mulhii %1437, %1464 : tile<64xi32>
+    %1466 = xori %1465, %1450 : tile<64xi32>
+    %1467 = reshape %1452 : tile<i32> -> tile<1xi32>
+    %1468 = broadcast %1467 : tile<1xi32> -> tile<64xi32>
+    %1469 = xori %1466, %1468 : tile<64xi32>
+    %1470 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1471 = broadcast %1470 : tile<1xi32> -> tile<64xi32>
+    %1472 = muli %1437, %1471 : tile<64xi32>
+    %1473 = addi %1451, %c_2654435769 : tile<i32>
+    %1474 = addi %1452, %c_3144134277 : tile<i32>
+    %1475 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1476 = broadcast %1475 : tile<1xi32> -> tile<64xi32>
+    %1477 = mulhii %1469, %1476 : tile<64xi32>
+    %1478 = xori %1477, %1462 : tile<64xi32>
+    %1479 = reshape %1473 : tile<i32> -> tile<1xi32>
+    %1480 = broadcast %1479 : tile<1xi32> -> tile<64xi32>
+    %1481 = xori %1478, %1480 : tile<64xi32>
+    %1482 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1483 = broadcast %1482 : tile<1xi32> -> tile<64xi32>
+    %1484 = muli %1469, %1483 : tile<64xi32>
+    %1485 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1486 = broadcast %1485 : tile<1xi32> -> tile<64xi32>
+    %1487 = mulhii %1459, %1486 : tile<64xi32>
+    %1488 = xori %1487, %1472 : tile<64xi32>
+    %1489 = reshape %1474 : tile<i32> -> tile<1xi32>
+    %1490 = broadcast %1489 : tile<1xi32> -> tile<64xi32>
+    %1491 = xori %1488, %1490 : tile<64xi32>
+    %1492 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1493 = broadcast %1492 : tile<1xi32> -> tile<64xi32>
+    %1494 = muli %1459, %1493 : tile<64xi32>
+    %1495 = addi %1473, %c_2654435769 : tile<i32>
+    %1496 = addi %1474, %c_3144134277 : tile<i32>
+    %1497 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1498 = broadcast %1497 : tile<1xi32> -> tile<64xi32>
+    %1499 = mulhii %1491, %1498 : tile<64xi32>
+    %1500 = xori %1499, %1484 : tile<64xi32>
+    %1501 = reshape %1495 : tile<i32> -> tile<1xi32>
+    %1502 = broadcast %1501 : tile<1xi32> -> tile<64xi32>
+    %1503 = xori %1500, %1502 : tile<64xi32>
+    %1504 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1505 = broadcast %1504 : tile<1xi32> -> tile<64xi32>
+    %1506 = mulhii %1481, %1505 : tile<64xi32>
+    %1507 = xori %1506, %1494 : tile<64xi32>
+    %1508 = reshape %1496 : tile<i32> -> tile<1xi32>
+    %1509 = broadcast %1508 : tile<1xi32> -> tile<64xi32>
+    %1510 = xori %1507, %1509 : tile<64xi32>
+    %1511 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1512 = broadcast %1511 : tile<1xi32> -> tile<64xi32>
+    %1513 = muli %1481, %1512 : tile<64xi32>
+    %1514 = addi %1495, %c_2654435769 : tile<i32>
+    %1515 = addi %1496, %c_3144134277 : tile<i32>
+    %1516 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1517 = broadcast %1516 : tile<1xi32> -> tile<64xi32>
+    %1518 = muli %1510, %1517 : tile<64xi32>
+    %1519 = reshape %c_3528531795 : tile<i32> -> tile<1xi32>
+    %1520 = broadcast %1519 : tile<1xi32> -> tile<64xi32>
+    %1521 = mulhii %1503, %1520 : tile<64xi32>
+    %1522 = xori %1521, %1513 : tile<64xi32>
+    %1523 = reshape %1515 : tile<i32> -> tile<1xi32>
+    %1524 = broadcast %1523 : tile<1xi32> -> tile<64xi32>
+    %1525 = xori %1522, %1524 : tile<64xi32>
+    %1526 = addi %1514, %c_2654435769 : tile<i32>
+    %1527 = reshape %c_3449720151 : tile<i32> -> tile<1xi32>
+    %1528 = broadcast %1527 : tile<1xi32> -> tile<64xi32>
+    %1529 = mulhii %1525, %1528 : tile<64xi32>
+    %1530 = xori %1529, %1518 : tile<64xi32>
+    %1531 = reshape %1526 : tile<i32> -> tile<1xi32>
+    %1532 = broadcast %1531 : tile<1xi32> -> tile<64xi32>
+    %result_63 = xori %1530, %1532 : tile<64xi32>
     %result_64 = scan %n dim=0 reverse=false identities=[0 : i32] : tile<64xi32> -> tile<64xi32>
         (%x_10: tile<i32>, %acc_9: tile<i32>) {
-      %1532 = addi %x_10, %acc_9 : tile<i32>
-      yield %1532 : tile<i32>
+      %1533 = addi %x_10, %acc_9 : tile<i32>
+      yield %1533 : tile<i32>
     }
-    %1533 = iota : tile<32xi32>
-    %1534 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1535 = broadcast %1534 : tile<1xi32> -> tile<32xi32>
-    %1536 = muli %1533, %1535 : tile<32xi32>
-    %1537 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1538 = broadcast %1537 : tile<1xi32> -> tile<32xi32>
-    %1539 = divi %1536, %1538 signed : tile<32xi32>
-    %1540 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1541 = broadcast %1540 : tile<1xi32> -> tile<32xi32>
-    %1542 = remi %1539, %1541 signed : tile<32xi32>
-    %1543 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1544 = broadcast %1543 : tile<1xi32> -> tile<32xi32>
-    %1545 = cmpi equal %1542, %1544, signed : tile<32xi32> -> tile<32xi1>
-    %1546 = reshape %1545 : tile<32xi1> -> tile<32x1x1xi1>
-    %1547 = reshape %n : tile<64xi32> -> tile<32x2x1xi32>
-    %1548 = extract %1547[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1549 = extract %1547[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1550 = cmpi greater_than %1548, %1549, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1551 = xori %1550, %1546 : tile<32x1x1xi1>
-    %1552 = select %1551, %1549, %1548 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1553 = select %1551, %1548, %1549 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1554 = cat %1552, %1553 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1555 = reshape %1554 : tile<32x2x1xi32> -> tile<64xi32>
-    %1556 = iota : tile<16xi32>
-    %1557 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1558 = broadcast %1557 : tile<1xi32> -> tile<16xi32>
-    %1559 = muli %1556, %1558 : tile<16xi32>
-    %1560 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1561 = broadcast %1560 : tile<1xi32> -> tile<16xi32>
-    %1562 = divi %1559, %1561 signed : tile<16xi32>
-    %1563 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1564 = broadcast %1563 : tile<1xi32> -> tile<16xi32>
-    %1565 = remi %1562, %1564 signed : tile<16xi32>
-    %1566 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1567 = broadcast %1566 : tile<1xi32> -> tile<16xi32>
-    %1568 = cmpi equal %1565, %1567, signed : tile<16xi32> -> tile<16xi1>
-    %1569 = reshape %1568 : tile<16xi1> -> tile<16x1x1xi1>
-    %1570 = reshape %1555 : tile<64xi32> -> tile<16x2x2xi32>
-    %1571 = extract %1570[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1572 = extract %1570[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1573 = cmpi greater_than %1571, %1572, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1574 = broadcast %1569 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1575 = xori %1573, %1574 : tile<16x1x2xi1>
-    %1576 = select %1575, %1572, %1571 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1577 = select %1575, %1571, %1572 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1578 = cat %1576, %1577 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1579 = reshape %1578 : tile<16x2x2xi32> -> tile<64xi32>
-    %1580 = iota : tile<32xi32>
-    %1581 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1582 = broadcast %1581 : tile<1xi32> -> tile<32xi32>
-    %1583 = muli %1580, %1582 : tile<32xi32>
-    %1584 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1585 = broadcast %1584 : tile<1xi32> -> tile<32xi32>
-    %1586 = divi %1583, %1585 signed : tile<32xi32>
-    %1587 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1588 = broadcast %1587 : tile<1xi32> -> tile<32xi32>
-    %1589 = remi %1586, %1588 signed : tile<32xi32>
-    %1590 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1591 = broadcast %1590 : tile<1xi32> -> tile<32xi32>
-    %1592 = cmpi equal %1589, %1591, signed : tile<32xi32> -> tile<32xi1>
-    %1593 = reshape %1592 : tile<32xi1> -> tile<32x1x1xi1>
-    %1594 = reshape %1579 : tile<64xi32> -> tile<32x2x1xi32>
-    %1595 = extract %1594[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1596 = extract %1594[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1597 = cmpi greater_than %1595, %1596, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1598 = xori %1597, %1593 : tile<32x1x1xi1>
-    %1599 = select %1598, %1596, %1595 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1600 = select %1598, %1595, %1596 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1601 = cat %1599, %1600 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1602 = reshape %1601 : tile<32x2x1xi32> -> tile<64xi32>
-    %1603 = iota : tile<8xi32>
-    %1604 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1605 = broadcast %1604 : tile<1xi32> -> tile<8xi32>
-    %1606 = muli %1603, %1605 : tile<8xi32>
-    %1607 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1608 = broadcast %1607 : tile<1xi32> -> tile<8xi32>
-    %1609 = divi %1606, %1608 signed : tile<8xi32>
-    %1610 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1611 = broadcast %1610 : tile<1xi32> -> tile<8xi32>
-    %1612 = remi %1609, %1611 signed : tile<8xi32>
-    %1613 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1614 = broadcast %1613 : tile<1xi32> -> tile<8xi32>
-    %1615 = cmpi equal %1612, %1614, signed : tile<8xi32> -> tile<8xi1>
-    %1616 = reshape %1615 : tile<8xi1> -> tile<8x1x1xi1>
-    %1617 = reshape %1602 : tile<64xi32> -> tile<8x2x4xi32>
-    %1618 = extract %1617[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1619 = extract %1617[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1620 = cmpi greater_than %1618, %1619, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1621 = broadcast %1616 : tile<8x1x1xi1> -> tile<8x1x4xi1>
-    %1622 = xori %1620, %1621 : tile<8x1x4xi1>
-    %1623 = select %1622, %1619, %1618 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1624 = select %1622, %1618, %1619 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1625 = cat %1623, %1624 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1626 = reshape %1625 : tile<8x2x4xi32> -> tile<64xi32>
-    %1627 = iota : tile<16xi32>
-    %1628 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1629 = broadcast %1628 : tile<1xi32> -> tile<16xi32>
-    %1630 = muli %1627, %1629 : tile<16xi32>
-    %1631 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1632 = broadcast %1631 : tile<1xi32> -> tile<16xi32>
-    %1633 = divi %1630, %1632 signed : tile<16xi32>
-    %1634 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1635 = broadcast %1634 : tile<1xi32> -> tile<16xi32>
-    %1636 = remi %1633, %1635 signed : tile<16xi32>
-    %1637 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1638 = broadcast %1637 : tile<1xi32> -> tile<16xi32>
-    %1639 = cmpi equal %1636, %1638, signed : tile<16xi32> -> tile<16xi1>
-    %1640 = reshape %1639 : tile<16xi1> -> tile<16x1x1xi1>
-    %1641 = reshape %1626 : tile<64xi32> -> tile<16x2x2xi32>
-    %1642 = extract %1641[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1643 = extract %1641[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1644 = cmpi greater_than %1642, %1643, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1645 = broadcast %1640 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1646 = xori %1644, %1645 : tile<16x1x2xi1>
-    %1647 = select %1646, %1643, %1642 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1648 = select %1646, %1642, %1643 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1649 = cat %1647, %1648 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1650 = reshape %1649 : tile<16x2x2xi32> -> tile<64xi32>
-    %1651 = iota : tile<32xi32>
-    %1652 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1653 = broadcast %1652 : tile<1xi32> -> tile<32xi32>
-    %1654 = muli %1651, %1653 : tile<32xi32>
-    %1655 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1656 = broadcast %1655 : tile<1xi32> -> tile<32xi32>
-    %1657 = divi %1654, %1656 signed : tile<32xi32>
-    %1658 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1659 = broadcast %1658 : tile<1xi32> -> tile<32xi32>
-    %1660 = remi %1657, %1659 signed : tile<32xi32>
-    %1661 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1662 = broadcast %1661 : tile<1xi32> -> tile<32xi32>
-    %1663 = cmpi equal %1660, %1662, signed : tile<32xi32> -> tile<32xi1>
-    %1664 = reshape %1663 : tile<32xi1> -> tile<32x1x1xi1>
-    %1665 = reshape %1650 : tile<64xi32> -> tile<32x2x1xi32>
-    %1666 = extract %1665[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1667 = extract %1665[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1668 = cmpi greater_than %1666, %1667, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1669 = xori %1668, %1664 : tile<32x1x1xi1>
-    %1670 = select %1669, %1667, %1666 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1671 = select %1669, %1666, %1667 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1672 = cat %1670, %1671 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1673 = reshape %1672 : tile<32x2x1xi32> -> tile<64xi32>
-    %1674 = iota : tile<4xi32>
-    %1675 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1676 = broadcast %1675 : tile<1xi32> -> tile<4xi32>
-    %1677 = muli %1674, %1676 : tile<4xi32>
-    %1678 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1679 = broadcast %1678 : tile<1xi32> -> tile<4xi32>
-    %1680 = divi %1677, %1679 signed : tile<4xi32>
-    %1681 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1682 = broadcast %1681 : tile<1xi32> -> tile<4xi32>
-    %1683 = remi %1680, %1682 signed : tile<4xi32>
-    %1684 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1685 = broadcast %1684 : tile<1xi32> -> tile<4xi32>
-    %1686 = cmpi equal %1683, %1685, signed : tile<4xi32> -> tile<4xi1>
-    %1687 = reshape %1686 : tile<4xi1> -> tile<4x1x1xi1>
-    %1688 = reshape %1673 : tile<64xi32> -> tile<4x2x8xi32>
-    %1689 = extract %1688[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1690 = extract %1688[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1691 = cmpi greater_than %1689, %1690, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
-    %1692 = broadcast %1687 : tile<4x1x1xi1> -> tile<4x1x8xi1>
-    %1693 = xori %1691, %1692 : tile<4x1x8xi1>
-    %1694 = select %1693, %1690, %1689 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1695 = select %1693, %1689, %1690 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1696 = cat %1694, %1695 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
-    %1697 = reshape %1696 : tile<4x2x8xi32> -> tile<64xi32>
-    %1698 = iota : tile<8xi32>
-    %1699 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1700 = broadcast %1699 : tile<1xi32> -> tile<8xi32>
-    %1701 = muli %1698, %1700 : tile<8xi32>
-    %1702 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1703 = broadcast %1702 : tile<1xi32> -> tile<8xi32>
-    %1704 = divi %1701, %1703 signed : tile<8xi32>
-    %1705 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1706 = broadcast %1705 : tile<1xi32> -> tile<8xi32>
-    %1707 = remi %1704, %1706 signed : tile<8xi32>
-    %1708 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1709 = broadcast %1708 : tile<1xi32> -> tile<8xi32>
-    %1710 = cmpi equal %1707, %1709, signed : tile<8xi32> -> tile<8xi1>
-    %1711 = reshape %1710 : tile<8xi1> -> tile<8x1x1xi1>
-    %1712 = reshape %1697 : tile<64xi32> -> tile<8x2x4xi32>
-    %1713 = extract %1712[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1714 = extract %1712[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1715 = cmpi greater_than %1713, %1714, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1716 = broadcast %1711 : tile<8x1x1xi1> -> tile<8x1x4xi1>
-    %1717 = xori %1715, %1716 : tile<8x1x4xi1>
-    %1718 = select %1717, %1714, %1713 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1719 = select %1717, %1713, %1714 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1720 = cat %1718, %1719 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1721 = reshape %1720 : tile<8x2x4xi32> -> tile<64xi32>
-    %1722 = iota : tile<16xi32>
-    %1723 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1724 = broadcast %1723 : tile<1xi32> -> tile<16xi32>
-    %1725 = muli %1722, %1724 : tile<16xi32>
-    %1726 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1727 = broadcast %1726 : tile<1xi32> -> tile<16xi32>
-    %1728 = divi %1725, %1727 signed : tile<16xi32>
-    %1729 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1730 = broadcast %1729 : tile<1xi32> -> tile<16xi32>
-    %1731 = remi %1728, %1730 signed : tile<16xi32>
-    %1732 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1733 = broadcast %1732 : tile<1xi32> -> tile<16xi32>
-    %1734 = cmpi equal %1731, %1733, signed : tile<16xi32> -> tile<16xi1>
-    %1735 = reshape %1734 : tile<16xi1> -> tile<16x1x1xi1>
-    %1736 = reshape %1721 : tile<64xi32> -> tile<16x2x2xi32>
-    %1737 = extract %1736[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1738 = extract %1736[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1739 = cmpi greater_than %1737, %1738, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1740 = broadcast %1735 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1741 = xori %1739, %1740 : tile<16x1x2xi1>
-    %1742 = select %1741, %1738, %1737 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1743 = select %1741, %1737, %1738 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1744 = cat %1742, %1743 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1745 = reshape %1744 : tile<16x2x2xi32> -> tile<64xi32>
-    %1746 = iota : tile<32xi32>
-    %1747 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1748 = broadcast %1747 : tile<1xi32> -> tile<32xi32>
-    %1749 = muli %1746, %1748 : tile<32xi32>
-    %1750 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1751 = broadcast %1750 : tile<1xi32> -> tile<32xi32>
-    %1752 = divi %1749, %1751 signed : tile<32xi32>
-    %1753 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1754 = broadcast %1753 : tile<1xi32> -> tile<32xi32>
-    %1755 = remi %1752, %1754 signed : tile<32xi32>
-    %1756 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1757 = broadcast %1756 : tile<1xi32> -> tile<32xi32>
-    %1758 = cmpi equal %1755, %1757, signed : tile<32xi32> -> tile<32xi1>
-    %1759 = reshape %1758 : tile<32xi1> -> tile<32x1x1xi1>
-    %1760 = reshape %1745 : tile<64xi32> -> tile<32x2x1xi32>
-    %1761 = extract %1760[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1762 = extract %1760[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1763 = cmpi greater_than %1761, %1762, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1764 = xori %1763, %1759 : tile<32x1x1xi1>
-    %1765 = select %1764, %1762, %1761 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1766 = select %1764, %1761, %1762 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1767 = cat %1765, %1766 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1768 = reshape %1767 : tile<32x2x1xi32> -> tile<64xi32>
-    %1769 = iota : tile<2xi32>
-    %1770 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1771 = broadcast %1770 : tile<1xi32> -> tile<2xi32>
-    %1772 = muli %1769, %1771 : tile<2xi32>
-    %1773 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1774 = broadcast %1773 : tile<1xi32> -> tile<2xi32>
-    %1775 = divi %1772, %1774 signed : tile<2xi32>
-    %1776 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1777 = broadcast %1776 : tile<1xi32> -> tile<2xi32>
-    %1778 = remi %1775, %1777 signed : tile<2xi32>
-    %1779 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1780 = broadcast %1779 : tile<1xi32> -> tile<2xi32>
-    %1781 = cmpi equal %1778, %1780, signed : tile<2xi32> -> tile<2xi1>
-    %1782 = reshape %1781 : tile<2xi1> -> tile<2x1x1xi1>
-    %1783 = reshape %1768 : tile<64xi32> -> tile<2x2x16xi32>
-    %1784 = extract %1783[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1785 = extract %1783[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1786 = cmpi greater_than %1784, %1785, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
-    %1787 = broadcast %1782 : tile<2x1x1xi1> -> tile<2x1x16xi1>
-    %1788 = xori %1786, %1787 : tile<2x1x16xi1>
-    %1789 = select %1788, %1785, %1784 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1790 = select %1788, %1784, %1785 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1791 = cat %1789, %1790 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
-    %1792 = reshape %1791 : tile<2x2x16xi32> -> tile<64xi32>
-    %1793 = iota : tile<4xi32>
-    %1794 = reshape %c_16 : tile<i32> -> tile<1xi32>
-    %1795 = broadcast %1794 : tile<1xi32> -> tile<4xi32>
-    %1796 = muli %1793, %1795 : tile<4xi32>
-    %1797 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1798 = broadcast %1797 : tile<1xi32> -> tile<4xi32>
-    %1799 = divi %1796, %1798 signed : tile<4xi32>
-    %1800 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1801 = broadcast %1800 : tile<1xi32> -> tile<4xi32>
-    %1802 = remi %1799, %1801 signed : tile<4xi32>
-    %1803 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1804 = broadcast %1803 : tile<1xi32> -> tile<4xi32>
-    %1805 = cmpi equal %1802, %1804, signed : tile<4xi32> -> tile<4xi1>
-    %1806 = reshape %1805 : tile<4xi1> -> tile<4x1x1xi1>
-    %1807 = reshape %1792 : tile<64xi32> -> tile<4x2x8xi32>
-    %1808 = extract %1807[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1809 = extract %1807[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1810 = cmpi greater_than %1808, %1809, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
-    %1811 = broadcast %1806 : tile<4x1x1xi1> -> tile<4x1x8xi1>
-    %1812 = xori %1810, %1811 : tile<4x1x8xi1>
-    %1813 = select %1812, %1809, %1808 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1814 = select %1812, %1808, %1809 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1815 = cat %1813, %1814 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
-    %1816 = reshape %1815 : tile<4x2x8xi32> -> tile<64xi32>
-    %1817 = iota : tile<8xi32>
-    %1818 = reshape %c_8 : tile<i32> -> tile<1xi32>
-    %1819 = broadcast %1818 : tile<1xi32> -> tile<8xi32>
-    %1820 = muli %1817, %1819 : tile<8xi32>
-    %1821 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1822 = broadcast %1821 : tile<1xi32> -> tile<8xi32>
-    %1823 = divi %1820, %1822 signed : tile<8xi32>
-    %1824 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1825 = broadcast %1824 : tile<1xi32> -> tile<8xi32>
-    %1826 = remi %1823, %1825 signed : tile<8xi32>
-    %1827 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1828 = broadcast %1827 : tile<1xi32> -> tile<8xi32>
-    %1829 = cmpi equal %1826, %1828, signed : tile<8xi32> -> tile<8xi1>
-    %1830 = reshape %1829 : tile<8xi1> -> tile<8x1x1xi1>
-    %1831 = reshape %1816 : tile<64xi32> -> tile<8x2x4xi32>
-    %1832 = extract %1831[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1833 = extract %1831[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1834 = cmpi greater_than %1832, %1833, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1835 = broadcast %1830 : tile<8x1x1xi1> -> tile<8x1x4xi1>
-    %1836 = xori %1834, %1835 : tile<8x1x4xi1>
-    %1837 = select %1836, %1833, %1832 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1838 = select %1836, %1832, %1833 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1839 = cat %1837, %1838 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1840 = reshape %1839 : tile<8x2x4xi32> -> tile<64xi32>
-    %1841 = iota : tile<16xi32>
-    %1842 = reshape %c_4 : tile<i32> -> tile<1xi32>
-    %1843 = broadcast %1842 : tile<1xi32> -> tile<16xi32>
-    %1844 = muli %1841, %1843 : tile<16xi32>
-    %1845 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1846 = broadcast %1845 : tile<1xi32> -> tile<16xi32>
-    %1847 = divi %1844, %1846 signed : tile<16xi32>
-    %1848 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1849 = broadcast %1848 : tile<1xi32> -> tile<16xi32>
-    %1850 = remi %1847, %1849 signed : tile<16xi32>
-    %1851 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1852 = broadcast %1851 : tile<1xi32> -> tile<16xi32>
-    %1853 = cmpi equal %1850, %1852, signed : tile<16xi32> -> tile<16xi1>
-    %1854 = reshape %1853 : tile<16xi1> -> tile<16x1x1xi1>
-    %1855 = reshape %1840 : tile<64xi32> -> tile<16x2x2xi32>
-    %1856 = extract %1855[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1857 = extract %1855[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1858 = cmpi greater_than %1856, %1857, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1859 = broadcast %1854 : tile<16x1x1xi1> -> tile<16x1x2xi1>
-    %1860 = xori %1858, %1859 : tile<16x1x2xi1>
-    %1861 = select %1860, %1857, %1856 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1862 = select %1860, %1856, %1857 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1863 = cat %1861, %1862 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1864 = reshape %1863 : tile<16x2x2xi32> -> tile<64xi32>
-    %1865 = iota : tile<32xi32>
-    %1866 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1867 = broadcast %1866 : tile<1xi32> -> tile<32xi32>
-    %1868 = muli %1865, %1867 : tile<32xi32>
-    %1869 = reshape %c_32 : tile<i32> -> tile<1xi32>
-    %1870 = broadcast %1869 : tile<1xi32> -> tile<32xi32>
-    %1871 = divi %1868, %1870 signed : tile<32xi32>
-    %1872 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1873 = broadcast %1872 : tile<1xi32> -> tile<32xi32>
-    %1874 = remi %1871, %1873 signed : tile<32xi32>
-    %1875 = reshape %c_1 : tile<i32> -> tile<1xi32>
-    %1876 = broadcast %1875 : tile<1xi32> -> tile<32xi32>
-    %1877 = cmpi equal %1874, %1876, signed : tile<32xi32> -> tile<32xi1>
-    %1878 = reshape %1877 : tile<32xi1> -> tile<32x1x1xi1>
-    %1879 = reshape %1864 : tile<64xi32> -> tile<32x2x1xi32>
-    %1880 = extract %1879[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1881 = extract %1879[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1882 = cmpi greater_than %1880, %1881, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1883 = xori %1882, %1878 : tile<32x1x1xi1>
-    %1884 = select %1883, %1881, %1880 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1885 = select %1883, %1880, %1881 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1886 = cat %1884, %1885 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %1887 = reshape %1886 : tile<32x2x1xi32> -> tile<64xi32>
-    %1888 = reshape %1887 : tile<64xi32> -> tile<1x2x32xi32>
-    %1889 = extract %1888[%c_0, %c_0, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
-    %1890 = extract %1888[%c_0, %c_1, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
-    %1891 = cmpi greater_than %1889, %1890, signed : tile<1x1x32xi32> -> tile<1x1x32xi1>
-    %1892 = select %1891, %1890, %1889 : tile<1x1x32xi1>, tile<1x1x32xi32>
-    %1893 = select %1891, %1889, %1890 : tile<1x1x32xi1>, tile<1x1x32xi32>
-    %1894 = cat %1892, %1893 dim = 1 : tile<1x1x32xi32>, tile<1x1x32xi32> -> tile<1x2x32xi32>
-    %1895 = reshape %1894 : tile<1x2x32xi32> -> tile<64xi32>
-    %1896 = reshape %1895 : tile<64xi32> -> tile<2x2x16xi32>
-    %1897 = extract %1896[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1898 = extract %1896[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
-    %1899 = cmpi greater_than %1897, %1898, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
-    %1900 = select %1899, %1898, %1897 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1901 = select %1899, %1897, %1898 : tile<2x1x16xi1>, tile<2x1x16xi32>
-    %1902 = cat %1900, %1901 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
-    %1903 = reshape %1902 : tile<2x2x16xi32> -> tile<64xi32>
-    %1904 = reshape %1903 : tile<64xi32> -> tile<4x2x8xi32>
-    %1905 = extract %1904[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1906 = extract %1904[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
-    %1907 = cmpi greater_than %1905, %1906, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
-    %1908 = select %1907, %1906, %1905 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1909 = select %1907, %1905, %1906 : tile<4x1x8xi1>, tile<4x1x8xi32>
-    %1910 = cat %1908, %1909 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
-    %1911 = reshape %1910 : tile<4x2x8xi32> -> tile<64xi32>
-    %1912 = reshape %1911 : tile<64xi32> -> tile<8x2x4xi32>
-    %1913 = extract %1912[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1914 = extract %1912[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
-    %1915 = cmpi greater_than %1913, %1914, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
-    %1916 = select %1915, %1914, %1913 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1917 = select %1915, %1913, %1914 : tile<8x1x4xi1>, tile<8x1x4xi32>
-    %1918 = cat %1916, %1917 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
-    %1919 = reshape %1918 : tile<8x2x4xi32> -> tile<64xi32>
-    %1920 = reshape %1919 : tile<64xi32> -> tile<16x2x2xi32>
-    %1921 = extract %1920[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1922 = extract %1920[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
-    %1923 = cmpi greater_than %1921, %1922, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
-    %1924 = select %1923, %1922, %1921 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1925 = select %1923, %1921, %1922 : tile<16x1x2xi1>, tile<16x1x2xi32>
-    %1926 = cat %1924, %1925 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
-    %1927 = reshape %1926 : tile<16x2x2xi32> -> tile<64xi32>
-    %1928 = reshape %1927 : tile<64xi32> -> tile<32x2x1xi32>
-    %1929 = extract %1928[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1930 = extract %1928[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
-    %1931 = cmpi greater_than %1929, %1930, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
-    %1932 = select %1931, %1930, %1929 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1933 = select %1931, %1929, %1930 : tile<32x1x1xi1>, tile<32x1x1xi32>
-    %1934 = cat %1932, %1933 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
-    %result_65 = reshape %1934 : tile<32x2x1xi32> -> tile<64xi32>
-    %1935 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
-    %1936 = reshape %c_minus_inf : tile<f32> -> tile<1xf32>
-    %1937 = broadcast %1936 : tile<1xf32> -> tile<64xf32>
-    %1938 = select %1935, %a, %1937 : tile<64xi1>, tile<64xf32>
-    %1939 = iota : tile<64xi32>
-    %1940, %1941 = reduce %1938, %1939 dim=0 identities=[0xFF800000 : f32, 2147483647 : i32]
-        : tile<64xf32>, tile<64xi32> -> tile<f32>, tile<i32>
-        (%x_11: tile<f32>, %acc_10: tile<f32>, %x_12: tile<i32>, %acc_11: tile<i32>) {
-      %1942 = cmpf greater_than ordered %x_11, %acc_10 : tile<f32> -> tile<i1>
-      %1943 = cmpf equal ordered %x_11, %acc_10 : tile<f32> -> tile<i1>
-      %1944 = cmpi less_than %x_12, %acc_11, signed : tile<i32> -> tile<i1>
-      %1945 = andi %1943, %1944 : tile<i1>
-      %1946 = ori %1942, %1945 : tile<i1>
-      %1947 = select %1946, %x_11, %acc_10 : tile<i1>, tile<f32>
-      %1948 = select %1946, %x_12, %acc_11 : tile<i1>, tile<i32>
-      yield %1947, %1948 : tile<f32>, tile<i32>
+    %1534 = iota : tile<32xi32>
+    %1535 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1536 = broadcast %1535 : tile<1xi32> -> tile<32xi32>
+    %1537 = muli %1534, %1536 : tile<32xi32>
+    %1538 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1539 = broadcast %1538 : tile<1xi32> -> tile<32xi32>
+    %1540 = divi %1537, %1539 signed : tile<32xi32>
+    %1541 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1542 = broadcast %1541 : tile<1xi32> -> tile<32xi32>
+    %1543 = remi %1540, %1542 signed : tile<32xi32>
+    %1544 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1545 = broadcast %1544 : tile<1xi32> -> tile<32xi32>
+    %1546 = cmpi equal %1543, %1545, signed : tile<32xi32> -> tile<32xi1>
+    %1547 = reshape %1546 : tile<32xi1> -> tile<32x1x1xi1>
+    %1548 = reshape %n : tile<64xi32> -> tile<32x2x1xi32>
+    %1549 = extract %1548[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1550 = extract %1548[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1551 = cmpi greater_than %1549, %1550, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1552 = xori %1551, %1547 : tile<32x1x1xi1>
+    %1553 = select %1552, %1550, %1549 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1554 = select %1552, %1549, %1550 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1555 = cat %1553, %1554 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1556 = reshape %1555 : tile<32x2x1xi32> -> tile<64xi32>
+    %1557 = iota : tile<16xi32>
+    %1558 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1559 = broadcast %1558 : tile<1xi32> -> tile<16xi32>
+    %1560 = muli %1557, %1559 : tile<16xi32>
+    %1561 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1562 = broadcast %1561 : tile<1xi32> -> tile<16xi32>
+    %1563 = divi %1560, %1562 signed : tile<16xi32>
+    %1564 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1565 = broadcast %1564 : tile<1xi32> -> tile<16xi32>
+    %1566 = remi %1563, %1565 signed : tile<16xi32>
+    %1567 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1568 = broadcast %1567 : tile<1xi32> -> tile<16xi32>
+    %1569 = cmpi equal %1566, %1568, signed : tile<16xi32> -> tile<16xi1>
+    %1570 = reshape %1569 : tile<16xi1> -> tile<16x1x1xi1>
+    %1571 = reshape %1556 : tile<64xi32> -> tile<16x2x2xi32>
+    %1572 = extract %1571[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1573 = extract %1571[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1574 = cmpi greater_than %1572, %1573, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1575 = broadcast %1570 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1576 = xori %1574, %1575 : tile<16x1x2xi1>
+    %1577 = select %1576, %1573, %1572 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1578 = select %1576, %1572, %1573 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1579 = cat %1577, %1578 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1580 = reshape %1579 : tile<16x2x2xi32> -> tile<64xi32>
+    %1581 = iota : tile<32xi32>
+    %1582 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1583 = broadcast %1582 : tile<1xi32> -> tile<32xi32>
+    %1584 = muli %1581, %1583 : tile<32xi32>
+    %1585 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1586 = broadcast %1585 : tile<1xi32> -> tile<32xi32>
+    %1587 = divi %1584, %1586 signed : tile<32xi32>
+    %1588 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1589 = broadcast %1588 : tile<1xi32> -> tile<32xi32>
+    %1590 = remi %1587, %1589 signed : tile<32xi32>
+    %1591 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1592 = broadcast %1591 : tile<1xi32> -> tile<32xi32>
+    %1593 = cmpi equal %1590, %1592, signed : tile<32xi32> -> tile<32xi1>
+    %1594 = reshape %1593 : tile<32xi1> -> tile<32x1x1xi1>
+    %1595 = reshape %1580 : tile<64xi32> -> tile<32x2x1xi32>
+    %1596 = extract %1595[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1597 = extract %1595[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1598 = cmpi greater_than %1596, %1597, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1599 = xori %1598, %1594 : tile<32x1x1xi1>
+    %1600 = select %1599, %1597, %1596 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1601 = select %1599, %1596, %1597 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1602 = cat %1600, %1601 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1603 = reshape %1602 : tile<32x2x1xi32> -> tile<64xi32>
+    %1604 = iota : tile<8xi32>
+    %1605 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1606 = broadcast %1605 : tile<1xi32> -> tile<8xi32>
+    %1607 = muli %1604, %1606 : tile<8xi32>
+    %1608 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1609 = broadcast %1608 : tile<1xi32> -> tile<8xi32>
+    %1610 = divi %1607, %1609 signed : tile<8xi32>
+    %1611 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1612 = broadcast %1611 : tile<1xi32> -> tile<8xi32>
+    %1613 = remi %1610, %1612 signed : tile<8xi32>
+    %1614 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1615 = broadcast %1614 : tile<1xi32> -> tile<8xi32>
+    %1616 = cmpi equal %1613, %1615, signed : tile<8xi32> -> tile<8xi1>
+    %1617 = reshape %1616 : tile<8xi1> -> tile<8x1x1xi1>
+    %1618 = reshape %1603 : tile<64xi32> -> tile<8x2x4xi32>
+    %1619 = extract %1618[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1620 = extract %1618[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1621 = cmpi greater_than %1619, %1620, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1622 = broadcast %1617 : tile<8x1x1xi1> -> tile<8x1x4xi1>
+    %1623 = xori %1621, %1622 : tile<8x1x4xi1>
+    %1624 = select %1623, %1620, %1619 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1625 = select %1623, %1619, %1620 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1626 = cat %1624, %1625 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1627 = reshape %1626 : tile<8x2x4xi32> -> tile<64xi32>
+    %1628 = iota : tile<16xi32>
+    %1629 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1630 = broadcast %1629 : tile<1xi32> -> tile<16xi32>
+    %1631 = muli %1628, %1630 : tile<16xi32>
+    %1632 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1633 = broadcast %1632 : tile<1xi32> -> tile<16xi32>
+    %1634 = divi %1631, %1633 signed : tile<16xi32>
+    %1635 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1636 = broadcast %1635 : tile<1xi32> -> tile<16xi32>
+    %1637 = remi %1634, %1636 signed : tile<16xi32>
+    %1638 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1639 = broadcast %1638 : tile<1xi32> -> tile<16xi32>
+    %1640 = cmpi equal %1637, %1639, signed : tile<16xi32> -> tile<16xi1>
+    %1641 = reshape %1640 : tile<16xi1> -> tile<16x1x1xi1>
+    %1642 = reshape %1627 : tile<64xi32> -> tile<16x2x2xi32>
+    %1643 = extract %1642[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1644 = extract %1642[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1645 = cmpi greater_than %1643, %1644, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1646 = broadcast %1641 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1647 = xori %1645, %1646 : tile<16x1x2xi1>
+    %1648 = select %1647, %1644, %1643 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1649 = select %1647, %1643, %1644 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1650 = cat %1648, %1649 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1651 = reshape %1650 : tile<16x2x2xi32> -> tile<64xi32>
+    %1652 = iota : tile<32xi32>
+    %1653 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1654 = broadcast %1653 : tile<1xi32> -> tile<32xi32>
+    %1655 = muli %1652, %1654 : tile<32xi32>
+    %1656 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1657 = broadcast %1656 : tile<1xi32> -> tile<32xi32>
+    %1658 = divi %1655, %1657 signed : tile<32xi32>
+    %1659 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1660 = broadcast %1659 : tile<1xi32> -> tile<32xi32>
+    %1661 = remi %1658, %1660 signed : tile<32xi32>
+    %1662 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1663 = broadcast %1662 : tile<1xi32> -> tile<32xi32>
+    %1664 = cmpi equal %1661, %1663, signed : tile<32xi32> -> tile<32xi1>
+    %1665 = reshape %1664 : tile<32xi1> -> tile<32x1x1xi1>
+    %1666 = reshape %1651 : tile<64xi32> -> tile<32x2x1xi32>
+    %1667 = extract %1666[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1668 = extract %1666[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1669 = cmpi greater_than %1667, %1668, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1670 = xori %1669, %1665 : tile<32x1x1xi1>
+    %1671 = select %1670, %1668, %1667 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1672 = select %1670, %1667, %1668 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1673 = cat %1671, %1672 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1674 = reshape %1673 : tile<32x2x1xi32> -> tile<64xi32>
+    %1675 = iota : tile<4xi32>
+    %1676 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1677 = broadcast %1676 : tile<1xi32> -> tile<4xi32>
+    %1678 = muli %1675, %1677 : tile<4xi32>
+    %1679 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1680 = broadcast %1679 : tile<1xi32> -> tile<4xi32>
+    %1681 = divi %1678, %1680 signed : tile<4xi32>
+    %1682 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1683 = broadcast %1682 : tile<1xi32> -> tile<4xi32>
+    %1684 = remi %1681, %1683 signed : tile<4xi32>
+    %1685 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1686 = broadcast %1685 : tile<1xi32> -> tile<4xi32>
+    %1687 = cmpi equal %1684, %1686, signed : tile<4xi32> -> tile<4xi1>
+    %1688 = reshape %1687 : tile<4xi1> -> tile<4x1x1xi1>
+    %1689 = reshape %1674 : tile<64xi32> -> tile<4x2x8xi32>
+    %1690 = extract %1689[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1691 = extract %1689[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1692 = cmpi greater_than %1690, %1691, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
+    %1693 = broadcast %1688 : tile<4x1x1xi1> -> tile<4x1x8xi1>
+    %1694 = xori %1692, %1693 : tile<4x1x8xi1>
+    %1695 = select %1694, %1691, %1690 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1696 = select %1694, %1690, %1691 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1697 = cat %1695, %1696 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
+    %1698 = reshape %1697 : tile<4x2x8xi32> -> tile<64xi32>
+    %1699 = iota : tile<8xi32>
+    %1700 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1701 = broadcast %1700 : tile<1xi32> -> tile<8xi32>
+    %1702 = muli %1699, %1701 : tile<8xi32>
+    %1703 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1704 = broadcast %1703 : tile<1xi32> -> tile<8xi32>
+    %1705 = divi %1702, %1704 signed : tile<8xi32>
+    %1706 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1707 = broadcast %1706 : tile<1xi32> -> tile<8xi32>
+    %1708 = remi %1705, %1707 signed : tile<8xi32>
+    %1709 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1710 = broadcast %1709 : tile<1xi32> -> tile<8xi32>
+    %1711 = cmpi equal %1708, %1710, signed : tile<8xi32> -> tile<8xi1>
+    %1712 = reshape %1711 : tile<8xi1> -> tile<8x1x1xi1>
+    %1713 = reshape %1698 : tile<64xi32> -> tile<8x2x4xi32>
+    %1714 = extract %1713[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1715 = extract %1713[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1716 = cmpi greater_than %1714, %1715, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1717 = broadcast %1712 : tile<8x1x1xi1> -> tile<8x1x4xi1>
+    %1718 = xori %1716, %1717 : tile<8x1x4xi1>
+    %1719 = select %1718, %1715, %1714 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1720 = select %1718, %1714, %1715 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1721 = cat %1719, %1720 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1722 = reshape %1721 : tile<8x2x4xi32> -> tile<64xi32>
+    %1723 = iota : tile<16xi32>
+    %1724 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1725 = broadcast %1724 : tile<1xi32> -> tile<16xi32>
+    %1726 = muli %1723, %1725 : tile<16xi32>
+    %1727 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1728 = broadcast %1727 : tile<1xi32> -> tile<16xi32>
+    %1729 = divi %1726, %1728 signed : tile<16xi32>
+    %1730 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1731 = broadcast %1730 : tile<1xi32> -> tile<16xi32>
+    %1732 = remi %1729, %1731 signed : tile<16xi32>
+    %1733 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1734 = broadcast %1733 : tile<1xi32> -> tile<16xi32>
+    %1735 = cmpi equal %1732, %1734, signed : tile<16xi32> -> tile<16xi1>
+    %1736 = reshape %1735 : tile<16xi1> -> tile<16x1x1xi1>
+    %1737 = reshape %1722 : tile<64xi32> -> tile<16x2x2xi32>
+    %1738 = extract %1737[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1739 = extract %1737[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1740 = cmpi greater_than %1738, %1739, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1741 = broadcast %1736 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1742 = xori %1740, %1741 : tile<16x1x2xi1>
+    %1743 = select %1742, %1739, %1738 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1744 = select %1742, %1738, %1739 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1745 = cat %1743, %1744 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1746 = reshape %1745 : tile<16x2x2xi32> -> tile<64xi32>
+    %1747 = iota : tile<32xi32>
+    %1748 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1749 = broadcast %1748 : tile<1xi32> -> tile<32xi32>
+    %1750 = muli %1747, %1749 : tile<32xi32>
+    %1751 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1752 = broadcast %1751 : tile<1xi32> -> tile<32xi32>
+    %1753 = divi %1750, %1752 signed : tile<32xi32>
+    %1754 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1755 = broadcast %1754 : tile<1xi32> -> tile<32xi32>
+    %1756 = remi %1753, %1755 signed : tile<32xi32>
+    %1757 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1758 = broadcast %1757 : tile<1xi32> -> tile<32xi32>
+    %1759 = cmpi equal %1756, %1758, signed : tile<32xi32> -> tile<32xi1>
+    %1760 = reshape %1759 : tile<32xi1> -> tile<32x1x1xi1>
+    %1761 = reshape %1746 : tile<64xi32> -> tile<32x2x1xi32>
+    %1762 = extract %1761[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1763 = extract %1761[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1764 = cmpi greater_than %1762, %1763, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1765 = xori %1764, %1760 : tile<32x1x1xi1>
+    %1766 = select %1765, %1763, %1762 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1767 = select %1765, %1762, %1763 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1768 = cat %1766, %1767 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1769 = reshape %1768 : tile<32x2x1xi32> -> tile<64xi32>
+    %1770 = iota : tile<2xi32>
+    %1771 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1772 = broadcast %1771 : tile<1xi32> -> tile<2xi32>
+    %1773 = muli %1770, %1772 : tile<2xi32>
+    %1774 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1775 = broadcast %1774 : tile<1xi32> -> tile<2xi32>
+    %1776 = divi %1773, %1775 signed : tile<2xi32>
+    %1777 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1778 = broadcast %1777 : tile<1xi32> -> tile<2xi32>
+    %1779 = remi %1776, %1778 signed : tile<2xi32>
+    %1780 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1781 = broadcast %1780 : tile<1xi32> -> tile<2xi32>
+    %1782 = cmpi equal %1779, %1781, signed : tile<2xi32> -> tile<2xi1>
+    %1783 = reshape %1782 : tile<2xi1> -> tile<2x1x1xi1>
+    %1784 = reshape %1769 : tile<64xi32> -> tile<2x2x16xi32>
+    %1785 = extract %1784[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1786 = extract %1784[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1787 = cmpi greater_than %1785, %1786, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
+    %1788 = broadcast %1783 : tile<2x1x1xi1> -> tile<2x1x16xi1>
+    %1789 = xori %1787, %1788 : tile<2x1x16xi1>
+    %1790 = select %1789, %1786, %1785 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1791 = select %1789, %1785, %1786 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1792 = cat %1790, %1791 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
+    %1793 = reshape %1792 : tile<2x2x16xi32> -> tile<64xi32>
+    %1794 = iota : tile<4xi32>
+    %1795 = reshape %c_16 : tile<i32> -> tile<1xi32>
+    %1796 = broadcast %1795 : tile<1xi32> -> tile<4xi32>
+    %1797 = muli %1794, %1796 : tile<4xi32>
+    %1798 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1799 = broadcast %1798 : tile<1xi32> -> tile<4xi32>
+    %1800 = divi %1797, %1799 signed : tile<4xi32>
+    %1801 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1802 = broadcast %1801 : tile<1xi32> -> tile<4xi32>
+    %1803 = remi %1800, %1802 signed : tile<4xi32>
+    %1804 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1805 = broadcast %1804 : tile<1xi32> -> tile<4xi32>
+    %1806 = cmpi equal %1803, %1805, signed : tile<4xi32> -> tile<4xi1>
+    %1807 = reshape %1806 : tile<4xi1> -> tile<4x1x1xi1>
+    %1808 = reshape %1793 : tile<64xi32> -> tile<4x2x8xi32>
+    %1809 = extract %1808[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1810 = extract %1808[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1811 = cmpi greater_than %1809, %1810, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
+    %1812 = broadcast %1807 : tile<4x1x1xi1> -> tile<4x1x8xi1>
+    %1813 = xori %1811, %1812 : tile<4x1x8xi1>
+    %1814 = select %1813, %1810, %1809 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1815 = select %1813, %1809, %1810 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1816 = cat %1814, %1815 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
+    %1817 = reshape %1816 : tile<4x2x8xi32> -> tile<64xi32>
+    %1818 = iota : tile<8xi32>
+    %1819 = reshape %c_8 : tile<i32> -> tile<1xi32>
+    %1820 = broadcast %1819 : tile<1xi32> -> tile<8xi32>
+    %1821 = muli %1818, %1820 : tile<8xi32>
+    %1822 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1823 = broadcast %1822 : tile<1xi32> -> tile<8xi32>
+    %1824 = divi %1821, %1823 signed : tile<8xi32>
+    %1825 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1826 = broadcast %1825 : tile<1xi32> -> tile<8xi32>
+    %1827 = remi %1824, %1826 signed : tile<8xi32>
+    %1828 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1829 = broadcast %1828 : tile<1xi32> -> tile<8xi32>
+    %1830 = cmpi equal %1827, %1829, signed : tile<8xi32> -> tile<8xi1>
+    %1831 = reshape %1830 : tile<8xi1> -> tile<8x1x1xi1>
+    %1832 = reshape %1817 : tile<64xi32> -> tile<8x2x4xi32>
+    %1833 = extract %1832[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1834 = extract %1832[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1835 = cmpi greater_than %1833, %1834, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1836 = broadcast %1831 : tile<8x1x1xi1> -> tile<8x1x4xi1>
+    %1837 = xori %1835, %1836 : tile<8x1x4xi1>
+    %1838 = select %1837, %1834, %1833 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1839 = select %1837, %1833, %1834 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1840 = cat %1838, %1839 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1841 = reshape %1840 : tile<8x2x4xi32> -> tile<64xi32>
+    %1842 = iota : tile<16xi32>
+    %1843 = reshape %c_4 : tile<i32> -> tile<1xi32>
+    %1844 = broadcast %1843 : tile<1xi32> -> tile<16xi32>
+    %1845 = muli %1842, %1844 : tile<16xi32>
+    %1846 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1847 = broadcast %1846 : tile<1xi32> -> tile<16xi32>
+    %1848 = divi %1845, %1847 signed : tile<16xi32>
+    %1849 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1850 = broadcast %1849 : tile<1xi32> -> tile<16xi32>
+    %1851 = remi %1848, %1850 signed : tile<16xi32>
+    %1852 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1853 = broadcast %1852 : tile<1xi32> -> tile<16xi32>
+    %1854 = cmpi equal %1851, %1853, signed : tile<16xi32> -> tile<16xi1>
+    %1855 = reshape %1854 : tile<16xi1> -> tile<16x1x1xi1>
+    %1856 = reshape %1841 : tile<64xi32> -> tile<16x2x2xi32>
+    %1857 = extract %1856[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1858 = extract %1856[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1859 = cmpi greater_than %1857, %1858, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1860 = broadcast %1855 : tile<16x1x1xi1> -> tile<16x1x2xi1>
+    %1861 = xori %1859, %1860 : tile<16x1x2xi1>
+    %1862 = select %1861, %1858, %1857 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1863 = select %1861, %1857, %1858 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1864 = cat %1862, %1863 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1865 = reshape %1864 : tile<16x2x2xi32> -> tile<64xi32>
+    %1866 = iota : tile<32xi32>
+    %1867 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1868 = broadcast %1867 : tile<1xi32> -> tile<32xi32>
+    %1869 = muli %1866, %1868 : tile<32xi32>
+    %1870 = reshape %c_32 : tile<i32> -> tile<1xi32>
+    %1871 = broadcast %1870 : tile<1xi32> -> tile<32xi32>
+    %1872 = divi %1869, %1871 signed : tile<32xi32>
+    %1873 = reshape %c_2 : tile<i32> -> tile<1xi32>
+    %1874 = broadcast %1873 : tile<1xi32> -> tile<32xi32>
+    %1875 = remi %1872, %1874 signed : tile<32xi32>
+    %1876 = reshape %c_1 : tile<i32> -> tile<1xi32>
+    %1877 = broadcast %1876 : tile<1xi32> -> tile<32xi32>
+    %1878 = cmpi equal %1875, %1877, signed : tile<32xi32> -> tile<32xi1>
+    %1879 = reshape %1878 : tile<32xi1> -> tile<32x1x1xi1>
+    %1880 = reshape %1865 : tile<64xi32> -> tile<32x2x1xi32>
+    %1881 = extract %1880[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1882 = extract %1880[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1883 = cmpi greater_than %1881, %1882, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1884 = xori %1883, %1879 : tile<32x1x1xi1>
+    %1885 = select %1884, %1882, %1881 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1886 = select %1884, %1881, %1882 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1887 = cat %1885, %1886 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %1888 = reshape %1887 : tile<32x2x1xi32> -> tile<64xi32>
+    %1889 = reshape %1888 : tile<64xi32> -> tile<1x2x32xi32>
+    %1890 = extract %1889[%c_0, %c_0, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
+    %1891 = extract %1889[%c_0, %c_1, %c_0] : tile<1x2x32xi32> -> tile<1x1x32xi32>
+    %1892 = cmpi greater_than %1890, %1891, signed : tile<1x1x32xi32> -> tile<1x1x32xi1>
+    %1893 = select %1892, %1891, %1890 : tile<1x1x32xi1>, tile<1x1x32xi32>
+    %1894 = select %1892, %1890, %1891 : tile<1x1x32xi1>, tile<1x1x32xi32>
+    %1895 = cat %1893, %1894 dim = 1 : tile<1x1x32xi32>, tile<1x1x32xi32> -> tile<1x2x32xi32>
+    %1896 = reshape %1895 : tile<1x2x32xi32> -> tile<64xi32>
+    %1897 = reshape %1896 : tile<64xi32> -> tile<2x2x16xi32>
+    %1898 = extract %1897[%c_0, %c_0, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1899 = extract %1897[%c_0, %c_1, %c_0] : tile<2x2x16xi32> -> tile<2x1x16xi32>
+    %1900 = cmpi greater_than %1898, %1899, signed : tile<2x1x16xi32> -> tile<2x1x16xi1>
+    %1901 = select %1900, %1899, %1898 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1902 = select %1900, %1898, %1899 : tile<2x1x16xi1>, tile<2x1x16xi32>
+    %1903 = cat %1901, %1902 dim = 1 : tile<2x1x16xi32>, tile<2x1x16xi32> -> tile<2x2x16xi32>
+    %1904 = reshape %1903 : tile<2x2x16xi32> -> tile<64xi32>
+    %1905 = reshape %1904 : tile<64xi32> -> tile<4x2x8xi32>
+    %1906 = extract %1905[%c_0, %c_0, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1907 = extract %1905[%c_0, %c_1, %c_0] : tile<4x2x8xi32> -> tile<4x1x8xi32>
+    %1908 = cmpi greater_than %1906, %1907, signed : tile<4x1x8xi32> -> tile<4x1x8xi1>
+    %1909 = select %1908, %1907, %1906 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1910 = select %1908, %1906, %1907 : tile<4x1x8xi1>, tile<4x1x8xi32>
+    %1911 = cat %1909, %1910 dim = 1 : tile<4x1x8xi32>, tile<4x1x8xi32> -> tile<4x2x8xi32>
+    %1912 = reshape %1911 : tile<4x2x8xi32> -> tile<64xi32>
+    %1913 = reshape %1912 : tile<64xi32> -> tile<8x2x4xi32>
+    %1914 = extract %1913[%c_0, %c_0, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1915 = extract %1913[%c_0, %c_1, %c_0] : tile<8x2x4xi32> -> tile<8x1x4xi32>
+    %1916 = cmpi greater_than %1914, %1915, signed : tile<8x1x4xi32> -> tile<8x1x4xi1>
+    %1917 = select %1916, %1915, %1914 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1918 = select %1916, %1914, %1915 : tile<8x1x4xi1>, tile<8x1x4xi32>
+    %1919 = cat %1917, %1918 dim = 1 : tile<8x1x4xi32>, tile<8x1x4xi32> -> tile<8x2x4xi32>
+    %1920 = reshape %1919 : tile<8x2x4xi32> -> tile<64xi32>
+    %1921 = reshape %1920 : tile<64xi32> -> tile<16x2x2xi32>
+    %1922 = extract %1921[%c_0, %c_0, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1923 = extract %1921[%c_0, %c_1, %c_0] : tile<16x2x2xi32> -> tile<16x1x2xi32>
+    %1924 = cmpi greater_than %1922, %1923, signed : tile<16x1x2xi32> -> tile<16x1x2xi1>
+    %1925 = select %1924, %1923, %1922 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1926 = select %1924, %1922, %1923 : tile<16x1x2xi1>, tile<16x1x2xi32>
+    %1927 = cat %1925, %1926 dim = 1 : tile<16x1x2xi32>, tile<16x1x2xi32> -> tile<16x2x2xi32>
+    %1928 = reshape %1927 : tile<16x2x2xi32> -> tile<64xi32>
+    %1929 = reshape %1928 : tile<64xi32> -> tile<32x2x1xi32>
+    %1930 = extract %1929[%c_0, %c_0, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1931 = extract %1929[%c_0, %c_1, %c_0] : tile<32x2x1xi32> -> tile<32x1x1xi32>
+    %1932 = cmpi greater_than %1930, %1931, signed : tile<32x1x1xi32> -> tile<32x1x1xi1>
+    %1933 = select %1932, %1931, %1930 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1934 = select %1932, %1930, %1931 : tile<32x1x1xi1>, tile<32x1x1xi32>
+    %1935 = cat %1933, %1934 dim = 1 : tile<32x1x1xi32>, tile<32x1x1xi32> -> tile<32x2x1xi32>
+    %result_65 = reshape %1935 : tile<32x2x1xi32> -> tile<64xi32>
+    %1936 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
+    %1937 = reshape %c_minus_inf : tile<f32> -> tile<1xf32>
+    %1938 = broadcast %1937 : tile<1xf32> -> tile<64xf32>
+    %1939 = select %1936, %a, %1938 : tile<64xi1>, tile<64xf32>
+    %1940 = iota : tile<64xi32>
+    %1941 = reduce %1939 dim=0 identities=[0xFF800000 : f32] : tile<64xf32> -> tile<f32>
+        (%x_11: tile<f32>, %acc_10: tile<f32>) {
+      %1942 = maxf %x_11, %acc_10 : tile<f32>
+      yield %1942 : tile<f32>
     }
-    %1949 = reshape %1941 : tile<i32> -> tile<1xi32>
-    %result_66 = broadcast %1949 : tile<1xi32> -> tile<64xi32>
-    %1950 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
-    %1951 = reshape %c_inf : tile<f32> -> tile<1xf32>
-    %1952 = broadcast %1951 : tile<1xf32> -> tile<64xf32>
-    %1953 = select %1950, %a, %1952 : tile<64xi1>, tile<64xf32>
-    %1954 = iota : tile<64xi32>
-    %1955, %1956 = reduce %1953, %1954 dim=0 identities=[0x7F800000 : f32, 2147483647 : i32]
-        : tile<64xf32>, tile<64xi32> -> tile<f32>, tile<i32>
-        (%x_13: tile<f32>, %acc_12: tile<f32>, %x_14: tile<i32>, %acc_13: tile<i32>) {
-      %1957 = cmpf less_than ordered %x_13, %acc_12 : tile<f32> -> tile<i1>
-      %1958 = cmpf equal ordered %x_13, %acc_12 : tile<f32> -> tile<i1>
-      %1959 = cmpi less_than %x_14, %acc_13, signed : tile<i32> -> tile<i1>
-      %1960 = andi %1958, %1959 : tile<i1>
-      %1961 = ori %1957, %1960 : tile<i1>
-      %1962 = select %1961, %x_13, %acc_12 : tile<i1>, tile<f32>
-      %1963 = select %1961, %x_14, %acc_13 : tile<i1>, tile<i32>
-      yield %1962, %1963 : tile<f32>, tile<i32>
+    %1943 = reshape %1941 : tile<f32> -> tile<1xf32>
+    %1944 = broadcast %1943 : tile<1xf32> -> tile<64xf32>
+    %1945 = cmpf equal ordered %1939, %1944 : tile<64xf32> -> tile<64xi1>
+    %1946 = reshape %c_2147483647 : tile<i32> -> tile<1xi32>
+    %1947 = broadcast %1946 : tile<1xi32> -> tile<64xi32>
+    %1948 = select %1945, %1940, %1947 : tile<64xi1>, tile<64xi32>
+    %1949 = reduce %1948 dim=0 identities=[2147483647 : i32] : tile<64xi32> -> tile<i32>
+        (%x_12: tile<i32>, %acc_11: tile<i32>) {
+      %1950 = mini %x_12, %acc_11 signed : tile<i32>
+      yield %1950 : tile<i32>
     }
-    %1964 = reshape %1956 : tile<i32> -> tile<1xi32>
-    %result_67 = broadcast %1964 : tile<1xi32> -> tile<64xi32>
-    %1965 = reduce %n dim=0 identities=[0 : i32] : tile<64xi32> -> tile<i32>
-        (%x_15: tile<i32>, %acc_14: tile<i32>) {
-      %1966 = xori %x_15, %acc_14 : tile<i32>
+    %1951 = reshape %1949 : tile<i32> -> tile<1xi32>
+    %result_66 = broadcast %1951 : tile<1xi32> -> tile<64xi32>
+    %1952 = cmpf equal ordered %a, %a : tile<64xf32> -> tile<64xi1>
+    %1953 = reshape %c_inf : tile<f32> -> tile<1xf32>
+    %1954 = broadcast %1953 : tile<1xf32> -> tile<64xf32>
+    %1955 = select %1952, %a, %1954 : tile<64xi1>, tile<64xf32>
+    %1956 = iota : tile<64xi32>
+    %1957 = reduce %1955 dim=0 identities=[0x7F800000 : f32] : tile<64xf32> -> tile<f32>
+        (%x_13: tile<f32>, %acc_12: tile<f32>) {
+      %1958 = minf %x_13, %acc_12 : tile<f32>
+      yield %1958 : tile<f32>
+    }
+    %1959 = reshape %1957 : tile<f32> -> tile<1xf32>
+    %1960 = broadcast %1959 : tile<1xf32> -> tile<64xf32>
+    %1961 = cmpf equal ordered %1955, %1960 : tile<64xf32> -> tile<64xi1>
+    %1962 = reshape %c_2147483647 : tile<i32> -> tile<1xi32>
+    %1963 = broadcast %1962 : tile<1xi32> -> tile<64xi32>
+    %1964 = select %1961, %1956, %1963 : tile<64xi1>, tile<64xi32>
+    %1965 = reduce %1964 dim=0 identities=[2147483647 : i32] : tile<64xi32> -> tile<i32>
+        (%x_14: tile<i32>, %acc_13: tile<i32>) {
+      %1966 = mini %x_14, %acc_13 signed : tile<i32>
       yield %1966 : tile<i32>
     }
     %1967 = reshape %1965 : tile<i32> -> tile<1xi32>
-    %result_68 = broadcast %1967 : tile<1xi32> -> tile<64xi32>
+    %result_67 = broadcast %1967 : tile<1xi32> -> tile<64xi32>
     %1968 = reduce %n dim=0 identities=[0 : i32] : tile<64xi32> -> tile<i32>
-        (%x_16: tile<i32>, %acc_15: tile<i32>) {
-      %1969 = addi %x_16, %acc_15 : tile<i32>
+        (%x_15: tile<i32>, %acc_14: tile<i32>) {
+      %1969 = xori %x_15, %acc_14 : tile<i32>
       yield %1969 : tile<i32>
     }
     %1970 = reshape %1968 : tile<i32> -> tile<1xi32>
-    %result_69 = broadcast %1970 : tile<1xi32> -> tile<64xi32>
-    %1971 = trunci %n : tile<64xi32> -> tile<64xi8>
-    %result_70 = exti %1971 signed : tile<64xi8> -> tile<64xi32>
-    %1972 = reshape %n : tile<64xi32> -> tile<64x1xi32>
-    %1973 = iota : tile<64xi32>
-    %1974 = reshape %1973 : tile<64xi32> -> tile<1x64xi32>
-    %1975 = broadcast %1972 : tile<64x1xi32> -> tile<64x64xi32>
-    %1976 = broadcast %1974 : tile<1x64xi32> -> tile<64x64xi32>
-    %1977 = cmpi equal %1975, %1976, signed : tile<64x64xi32> -> tile<64x64xi1>
-    %1978 = exti %1977 unsigned : tile<64x64xi1> -> tile<64x64xi32>
-    %result_71 = reduce %1978 dim=0 identities=[0 : i32] : tile<64x64xi32> -> tile<64xi32>
+    %result_68 = broadcast %1970 : tile<1xi32> -> tile<64xi32>
+    %1971 = reduce %n dim=0 identities=[0 : i32] : tile<64xi32> -> tile<i32>
+        (%x_16: tile<i32>, %acc_15: tile<i32>) {
+      %1972 = addi %x_16, %acc_15 : tile<i32>
+      yield %1972 : tile<i32>
+    }
+    %1973 = reshape %1971 : tile<i32> -> tile<1xi32>
+    %result_69 = broadcast %1973 : tile<1xi32> -> tile<64xi32>
+    %1974 = trunci %n : tile<64xi32> -> tile<64xi8>
+    %result_70 = exti %1974 signed : tile<64xi8> -> tile<64xi32>
+    %1975 = reshape %n : tile<64xi32> -> tile<64x1xi32>
+    %1976 = iota : tile<64xi32>
+    %1977 = reshape %1976 : tile<64xi32> -> tile<1x64xi32>
+    %1978 = broadcast %1975 : tile<64x1xi32> -> tile<64x64xi32>
+    %1979 = broadcast %1977 : tile<1x64xi32> -> tile<64x64xi32>
+    %1980 = cmpi equal %1978, %1979, signed : tile<64x64xi32> -> tile<64x64xi1>
+    %1981 = exti %1980 unsigned : tile<64x64xi1> -> tile<64x64xi32>
+    %result_71 = reduce %1981 dim=0 identities=[0 : i32] : tile<64x64xi32> -> tile<64xi32>
         (%x_17: tile<i32>, %acc_16: tile<i32>) {
-      %1979 = addi %x_17, %acc_16 : tile<i32>
-      yield %1979 : tile<i32>
+      %1982 = addi %x_17, %acc_16 : tile<i32>
+      yield %1982 : tile<i32>
     }
-    %1980 = reshape %c_2 : tile<i32> -> tile<1xi32>
-    %1981 = broadcast %1980 : tile<1xi32> -> tile<64xi32>
-    %1982 = addi %n, %1981 : tile<64xi32>
-    %1983 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1983 = reshape %c_2 : tile<i32> -> tile<1xi32>
     %1984 = broadcast %1983 : tile<1xi32> -> tile<64xi32>
-    %result_72 = divi %1982, %1984 signed : tile<64xi32>
-    %1985 = trunci %n : tile<64xi32> -> tile<64xi8>
-    %1986 = exti %1985 signed : tile<64xi8> -> tile<64xi32>
-    %result_73 = scan %1986 dim=0 reverse=false identities=[0 : i32] : tile<64xi32> -> tile<64xi32>
+    %1985 = addi %n, %1984 : tile<64xi32>
+    %1986 = reshape %c_3 : tile<i32> -> tile<1xi32>
+    %1987 = broadcast %1986 : tile<1xi32> -> tile<64xi32>
+    %result_72 = divi %1985, %1987 signed : tile<64xi32>
+    %1988 = trunci %n : tile<64xi32> -> tile<64xi8>
+    %1989 = exti %1988 signed : tile<64xi8> -> tile<64xi32>
+    %result_73 = scan %1989 dim=0 reverse=false identities=[0 : i32] : tile<64xi32> -> tile<64xi32>
         (%x_18: tile<i32>, %acc_17: tile<i32>) {
-      %1987 = addi %x_18, %acc_17 : tile<i32>
-      yield %1987 : tile<i32>
+      %1990 = addi %x_18, %acc_17 : tile<i32>
+      yield %1990 : tile<i32>
     }
-    %1988 = offset %ints, %c_0 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1989 = reshape %1988 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1990 = broadcast %1989 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1991 = offset %1990, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_48 = store_ptr_tko weak %1991, %result_47 token = %wrote_47
+    %1991 = offset %ints, %c_0 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %1992 = reshape %1991 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %1993 = broadcast %1992 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %1994 = offset %1993, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_49 = store_ptr_tko weak %1994, %result_47 token = %wrote_48
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1992 = offset %ints, %c_64 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1993 = reshape %1992 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1994 = broadcast %1993 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1995 = offset %1994, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_49 = store_ptr_tko weak %1995, %result_48 token = %wrote_48
+    %1995 = offset %ints, %c_64 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %1996 = reshape %1995 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %1997 = broadcast %1996 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %1998 = offset %1997, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_50 = store_ptr_tko weak %1998, %result_48 token = %wrote_49
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %1996 = offset %ints, %c_128 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %1997 = reshape %1996 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %1998 = broadcast %1997 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %1999 = offset %1998, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_50 = store_ptr_tko weak %1999, %result_49 token = %wrote_49
+    %1999 = offset %ints, %c_128 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2000 = reshape %1999 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2001 = broadcast %2000 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2002 = offset %2001, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_51 = store_ptr_tko weak %2002, %result_49 token = %wrote_50
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2000 = offset %ints, %c_192 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2001 = reshape %2000 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2002 = broadcast %2001 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2003 = offset %2002, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_51 = store_ptr_tko weak %2003, %result_50 token = %wrote_50
+    %2003 = offset %ints, %c_192 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2004 = reshape %2003 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2005 = broadcast %2004 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2006 = offset %2005, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_52 = store_ptr_tko weak %2006, %result_50 token = %wrote_51
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2004 = offset %ints, %c_256 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2005 = reshape %2004 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2006 = broadcast %2005 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2007 = offset %2006, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_52 = store_ptr_tko weak %2007, %result_51 token = %wrote_51
+    %2007 = offset %ints, %c_256 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2008 = reshape %2007 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2009 = broadcast %2008 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2010 = offset %2009, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_53 = store_ptr_tko weak %2010, %result_51 token = %wrote_52
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2008 = offset %ints, %c_320 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2009 = reshape %2008 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2010 = broadcast %2009 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2011 = offset %2010, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_53 = store_ptr_tko weak %2011, %result_52 token = %wrote_52
+    %2011 = offset %ints, %c_320 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2012 = reshape %2011 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2013 = broadcast %2012 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2014 = offset %2013, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_54 = store_ptr_tko weak %2014, %result_52 token = %wrote_53
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2012 = offset %ints, %c_384 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2013 = reshape %2012 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2014 = broadcast %2013 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2015 = offset %2014, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_54 = store_ptr_tko weak %2015, %result_53 token = %wrote_53
+    %2015 = offset %ints, %c_384 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2016 = reshape %2015 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2017 = broadcast %2016 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2018 = offset %2017, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_55 = store_ptr_tko weak %2018, %result_53 token = %wrote_54
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2016 = offset %ints, %c_448 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2017 = reshape %2016 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2018 = broadcast %2017 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2019 = offset %2018, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_55 = store_ptr_tko weak %2019, %result_54 token = %wrote_54
+    %2019 = offset %ints, %c_448 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2020 = reshape %2019 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2021 = broadcast %2020 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2022 = offset %2021, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_56 = store_ptr_tko weak %2022, %result_54 token = %wrote_55
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2020 = offset %ints, %c_512 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2021 = reshape %2020 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2022 = broadcast %2021 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2023 = offset %2022, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_56 = store_ptr_tko weak %2023, %result_55 token = %wrote_55
+    %2023 = offset %ints, %c_512 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2024 = reshape %2023 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2025 = broadcast %2024 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2026 = offset %2025, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_57 = store_ptr_tko weak %2026, %result_55 token = %wrote_56
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2024 = offset %ints, %c_576 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2025 = reshape %2024 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2026 = broadcast %2025 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2027 = offset %2026, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_57 = store_ptr_tko weak %2027, %result_56 token = %wrote_56
+    %2027 = offset %ints, %c_576 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2028 = reshape %2027 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2029 = broadcast %2028 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2030 = offset %2029, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_58 = store_ptr_tko weak %2030, %result_56 token = %wrote_57
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2028 = offset %ints, %c_640 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2029 = reshape %2028 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2030 = broadcast %2029 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2031 = offset %2030, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_58 = store_ptr_tko weak %2031, %result_57 token = %wrote_57
+    %2031 = offset %ints, %c_640 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2032 = reshape %2031 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2033 = broadcast %2032 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2034 = offset %2033, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_59 = store_ptr_tko weak %2034, %result_57 token = %wrote_58
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2032 = offset %ints, %c_704 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2033 = reshape %2032 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2034 = broadcast %2033 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2035 = offset %2034, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_59 = store_ptr_tko weak %2035, %result_58 token = %wrote_58
+    %2035 = offset %ints, %c_704 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2036 = reshape %2035 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2037 = broadcast %2036 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2038 = offset %2037, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_60 = store_ptr_tko weak %2038, %result_58 token = %wrote_59
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2036 = offset %ints, %c_768 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2037 = reshape %2036 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2038 = broadcast %2037 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2039 = offset %2038, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_60 = store_ptr_tko weak %2039, %result_59 token = %wrote_59
+    %2039 = offset %ints, %c_768 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2040 = reshape %2039 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2041 = broadcast %2040 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2042 = offset %2041, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_61 = store_ptr_tko weak %2042, %result_59 token = %wrote_60
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2040 = offset %ints, %c_832 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2041 = reshape %2040 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2042 = broadcast %2041 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2043 = offset %2042, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_61 = store_ptr_tko weak %2043, %result_60 token = %wrote_60
+    %2043 = offset %ints, %c_832 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2044 = reshape %2043 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2045 = broadcast %2044 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2046 = offset %2045, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_62 = store_ptr_tko weak %2046, %result_60 token = %wrote_61
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2044 = offset %ints, %c_896 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2045 = reshape %2044 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2046 = broadcast %2045 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2047 = offset %2046, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_62 = store_ptr_tko weak %2047, %result_61 token = %wrote_61
+    %2047 = offset %ints, %c_896 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2048 = reshape %2047 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2049 = broadcast %2048 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2050 = offset %2049, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_63 = store_ptr_tko weak %2050, %result_61 token = %wrote_62
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2048 = offset %ints, %c_960 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2049 = reshape %2048 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2050 = broadcast %2049 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2051 = offset %2050, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_63 = store_ptr_tko weak %2051, %result_62 token = %wrote_62
+    %2051 = offset %ints, %c_960 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2052 = reshape %2051 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2053 = broadcast %2052 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2054 = offset %2053, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_64 = store_ptr_tko weak %2054, %result_62 token = %wrote_63
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2052 = offset %ints, %c_1024 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2053 = reshape %2052 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2054 = broadcast %2053 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2055 = offset %2054, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_64 = store_ptr_tko weak %2055, %result_63 token = %wrote_63
+    %2055 = offset %ints, %c_1024 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2056 = reshape %2055 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2057 = broadcast %2056 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2058 = offset %2057, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_65 = store_ptr_tko weak %2058, %result_63 token = %wrote_64
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2056 = offset %ints, %c_1088 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2057 = reshape %2056 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2058 = broadcast %2057 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2059 = offset %2058, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_65 = store_ptr_tko weak %2059, %result_64 token = %wrote_64
+    %2059 = offset %ints, %c_1088 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2060 = reshape %2059 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2061 = broadcast %2060 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2062 = offset %2061, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_66 = store_ptr_tko weak %2062, %result_64 token = %wrote_65
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2060 = offset %ints, %c_1152 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2061 = reshape %2060 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2062 = broadcast %2061 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2063 = offset %2062, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_66 = store_ptr_tko weak %2063, %result_65 token = %wrote_65
+    %2063 = offset %ints, %c_1152 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2064 = reshape %2063 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2065 = broadcast %2064 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2066 = offset %2065, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_67 = store_ptr_tko weak %2066, %result_65 token = %wrote_66
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2064 = offset %ints, %c_1216 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2065 = reshape %2064 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2066 = broadcast %2065 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2067 = offset %2066, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_67 = store_ptr_tko weak %2067, %result_66 token = %wrote_66
+    %2067 = offset %ints, %c_1216 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2068 = reshape %2067 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2069 = broadcast %2068 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2070 = offset %2069, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_68 = store_ptr_tko weak %2070, %result_66 token = %wrote_67
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2068 = offset %ints, %c_1280 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2069 = reshape %2068 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2070 = broadcast %2069 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2071 = offset %2070, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_68 = store_ptr_tko weak %2071, %result_67 token = %wrote_67
+    %2071 = offset %ints, %c_1280 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2072 = reshape %2071 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2073 = broadcast %2072 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2074 = offset %2073, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_69 = store_ptr_tko weak %2074, %result_67 token = %wrote_68
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2072 = offset %ints, %c_1344 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2073 = reshape %2072 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2074 = broadcast %2073 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2075 = offset %2074, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_69 = store_ptr_tko weak %2075, %result_68 token = %wrote_68
+    %2075 = offset %ints, %c_1344 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2076 = reshape %2075 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2077 = broadcast %2076 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2078 = offset %2077, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_70 = store_ptr_tko weak %2078, %result_68 token = %wrote_69
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2076 = offset %ints, %c_1408 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2077 = reshape %2076 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2078 = broadcast %2077 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2079 = offset %2078, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_70 = store_ptr_tko weak %2079, %result_69 token = %wrote_69
+    %2079 = offset %ints, %c_1408 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2080 = reshape %2079 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2081 = broadcast %2080 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2082 = offset %2081, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_71 = store_ptr_tko weak %2082, %result_69 token = %wrote_70
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2080 = offset %ints, %c_1472 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2081 = reshape %2080 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2082 = broadcast %2081 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2083 = offset %2082, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_71 = store_ptr_tko weak %2083, %result_70 token = %wrote_70
+    %2083 = offset %ints, %c_1472 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2084 = reshape %2083 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2085 = broadcast %2084 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2086 = offset %2085, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_72 = store_ptr_tko weak %2086, %result_70 token = %wrote_71
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2084 = offset %ints, %c_1536 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2085 = reshape %2084 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2086 = broadcast %2085 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2087 = offset %2086, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_72 = store_ptr_tko weak %2087, %result_71 token = %wrote_71
+    %2087 = offset %ints, %c_1536 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2088 = reshape %2087 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2089 = broadcast %2088 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2090 = offset %2089, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_73 = store_ptr_tko weak %2090, %result_71 token = %wrote_72
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2088 = offset %ints, %c_1600 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2089 = reshape %2088 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2090 = broadcast %2089 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2091 = offset %2090, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_73 = store_ptr_tko weak %2091, %result_72 token = %wrote_72
+    %2091 = offset %ints, %c_1600 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2092 = reshape %2091 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2093 = broadcast %2092 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2094 = offset %2093, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_74 = store_ptr_tko weak %2094, %result_72 token = %wrote_73
         : tile<64xptr<i32>>, tile<64xi32> -> token
-    %2092 = offset %ints, %c_1664 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
-    %2093 = reshape %2092 : tile<ptr<i32>> -> tile<1xptr<i32>>
-    %2094 = broadcast %2093 : tile<1xptr<i32>> -> tile<64xptr<i32>>
-    %2095 = offset %2094, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
-    %wrote_74 = store_ptr_tko weak %2095, %result_73 token = %wrote_73
+    %2095 = offset %ints, %c_1664 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+    %2096 = reshape %2095 : tile<ptr<i32>> -> tile<1xptr<i32>>
+    %2097 = broadcast %2096 : tile<1xptr<i32>> -> tile<64xptr<i32>>
+    %2098 = offset %2097, %i : tile<64xptr<i32>>, tile<64xi32> -> tile<64xptr<i32>>
+    %wrote_75 = store_ptr_tko weak %2098, %result_73 token = %wrote_74
         : tile<64xptr<i32>>, tile<64xi32> -> token
     return
   }
