@@ -83,7 +83,8 @@ fn windows(graph: &Graph) -> BTreeMap<ValueId, usize> {
                 let pays = if axes.contains(&channel.0) {
                     filters(graph, own, other, axes).is_none_or(|n| n >= ENOUGH_FILTERS)
                 } else {
-                    !ends_last(graph, &users, result, channel.0 as usize)
+                    // Filters have channels, but not the columns of an image under windows of one column.
+                    depends(graph, other, channel.0 as usize) && !ends_last(graph, &users, result, channel.0 as usize)
                 };
                 if !pays {
                     continue;
@@ -141,17 +142,20 @@ fn ends_last(graph: &Graph, users: &BTreeMap<ValueId, Vec<&Node>>, mut v: ValueI
     }
 }
 
+/// True if the elements of a value differ along an axis, as far as its map tells.
+fn depends(graph: &Graph, v: ValueId, d: usize) -> bool {
+    let Ix::Axis(at) = axis(d) else { return false };
+    match graph.def(v).map(|(n, _)| &n.op) {
+        Some(Op::IndexMap(sources)) => sources.iter().flat_map(|s| &s.coords).any(|c| c.has_axis(at)),
+        _ => true,
+    }
+}
+
 /// The number of results for each window: the extents of the axes that only the other operand has; None where it is not known.
 fn filters(graph: &Graph, own: ValueId, other: ValueId, summed: &[u32]) -> Option<i64> {
-    let has = |v: ValueId, d: usize| {
-        let Ix::Axis(at) = axis(d) else { return false };
-        match graph.def(v).map(|(n, _)| &n.op) {
-            Some(Op::IndexMap(sources)) => sources.iter().flat_map(|s| &s.coords).any(|c| c.has_axis(at)),
-            _ => true,
-        }
-    };
     let shape = &graph.values[own].shape;
-    let of_other = (0..shape.len()).filter(|d| !summed.contains(&(*d as u32)) && has(other, *d) && !has(own, *d));
+    let of_other = (0..shape.len())
+        .filter(|d| !summed.contains(&(*d as u32)) && depends(graph, other, *d) && !depends(graph, own, *d));
     of_other.map(|d| shape[d].as_const()).try_fold(1i64, |n, extent| n.checked_mul(extent?))
 }
 
@@ -187,7 +191,12 @@ mod tests {
     fn few_filters_stay() {
         assert_eq!(made("i4", 4), None);
         assert_eq!(made("0", 8), None);
-        // An image that has its channels first stays.
+        // An image that has its channels first stays, also under windows of one column.
+        let columns = "tensor graph g():\n  x: f32[4, 16, 16] = input\n  f: f32[8, 4, 3] = parameter\n  \
+                       w: f32[8, 14, 16, 4, 3] = map x[i3, i1 + i4, i2]\n  v: f32[8, 14, 16, 4, 3] = map f[i0, i3, i4]\n  \
+                       d: f32[8, 14, 16, 1, 1] = reduce dot w, v over 3, 4\n  e: f32[16, 14, 8] = map d[i2, i1, i0, 0, 0]\n  \
+                       output out0 = e\n";
+        assert!(turned(&check(columns, &no_data).unwrap().0, &mut Log::default()).is_none());
         let text = by_channel("o: f32[4, 14, 16] = map e[i0, i1, i2, 0]").replace("[16, 16, 4]", "[4, 16, 16]");
         let text = text.replace("map x[i1 + i3, i2, i0]", "map x[i0, i1 + i3, i2]");
         assert!(turned(&check(&text, &no_data).unwrap().0, &mut Log::default()).is_none());

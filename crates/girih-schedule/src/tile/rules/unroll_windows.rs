@@ -33,12 +33,14 @@ for j in 0..n: free                              for j in 0..1: free
                                                    store y[j + 1] = %s2
 ```
 
-Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to
-hold (where channels are innermost, the two around them), and the innermost one also where its whole vectors end; if the machine can mask lanes off, the vectors at the edges keep
-their masks instead. Loops of unknown length stay whole.
+Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to hold (where
+channels are innermost, the two around them), and the innermost one also where its whole vectors end; if the machine can mask
+lanes off, the vectors at the edges keep their masks instead. Loops of unknown length stay whole. Weights that lie a window
+apart from channel to channel are copied before each row of the image, so that channels lie side by side; four small windows
+along the row are then computed together.
 
-Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that hold anything but loads and
-arithmetic, and results or loads that lie apart.
+Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or of unknown size, folds that
+hold anything but loads and arithmetic, and results or loads that lie apart.
 ",
     run,
 };
