@@ -55,6 +55,10 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             log.skipped(&b.name, "knob off");
             continue;
         }
+        if b.swizzle != 0 {
+            log.skipped(&b.name, "its rows are swizzled");
+            continue;
+        }
         let better = (1..=MOST_STEPS).map(|n| n * step).map(|pad| (cost(pad).0, pad)).min().filter(|(c, _)| *c < now);
         let Some((passes, pad)) = better else {
             log.skipped(&b.name, format!("no padding takes fewer than {now} passes where {least} would do"));
@@ -89,6 +93,15 @@ mod tests {
       v: f32 = s[u, k]
       store x[k*32 + u] = v
 "#;
+
+    #[test]
+    fn swizzled_rows_keep_their_length() {
+        let swizzled = COLUMN.replace("f32[32, 32] shared", "f32[32, 32] shared swizzle(32)");
+        let swizzled =
+            swizzled.replace("f32[32, 32]", "f32[32, 8]").replace("0..32: free\n      v", "0..8: free\n      v");
+        let swizzled = swizzled.replace("0..32: free thread\n    for e", "0..8: free thread\n    for e");
+        assert_eq!(refusals("pad_smem", &swizzled, &gpu(&[])), ["s: its rows are swizzled"]);
+    }
 
     #[test]
     fn columns_and_rows_lie_in_different_banks() {
