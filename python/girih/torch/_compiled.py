@@ -477,14 +477,9 @@ def unusual_strides(node, scalars):
 def overlaps(value) -> bool:
     """True if two elements may share an address: an axis does not step past the reach of the axes inside it."""
     reach = 0
-    for stride, size in sorted((hint(stride), hint(size)) for size, stride in zip(value.shape, value.stride())):
+    for stride, size in sorted((_layouts.hint(stride), _layouts.hint(size)) for size, stride in zip(value.shape, value.stride())):
         if size > 1:
             if stride <= reach:
                 return True
             reach += (size - 1) * stride
     return False
-
-
-def hint(extent) -> int:
-    """An extent's value, of a symbolic one in the example that was captured."""
-    return extent if isinstance(extent, int) else extent.node.hint

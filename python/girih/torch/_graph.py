@@ -333,10 +333,10 @@ class Writer:
         if step != 1 or not any(isinstance(e, torch.SymInt) for e in (start, end, n)) or node.kwargs:
             return None
         start = 0 if start is None else start
-        negative = hint(start) < 0
+        negative = _layouts.hint(start) < 0
         start = n + start if negative else start
-        if hint(start) < 0 or hint(start) > hint(n):
-            start = 0 if hint(start) < 0 else n
+        if _layouts.hint(start) < 0 or _layouts.hint(start) > _layouts.hint(n):
+            start = 0 if _layouts.hint(start) < 0 else n
         self.within(start, 0)
         self.within(n - start - count, 0)
         first = start if isinstance(start, int) else ["max", self.index(start), 0]
@@ -651,11 +651,6 @@ def static(numbers) -> list[int]:
     return [n for n in numbers or () if isinstance(n, int)]
 
 
-def hint(extent) -> int:
-    """An extent's value, of a symbolic one in the example that was captured; asking adds no guard."""
-    return extent if isinstance(extent, int) else extent.node.hint
-
-
 def viewed(node):
     """The node that a node is a view of; None if it is not a view."""
     if is_getitem(node):
@@ -715,15 +710,7 @@ def gives_row_major(node) -> bool:
 
 def is_row_major(value) -> bool:
     """True if a fake tensor is row-major for all values of its symbols. The test adds no guard."""
-    step = 1
-    for size, stride in zip(reversed(value.shape), reversed(value.stride())):
-        if statically_known_true(size == 0):
-            return True
-        if not statically_known_true(size == 1):
-            if not statically_known_true(stride == step):
-                return False
-            step = step * size
-    return True
+    return _memory.is_rows(value.shape, value.stride(), range(value.dim()))
 
 
 def are_rows(shape, strides) -> bool:

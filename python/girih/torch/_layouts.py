@@ -221,6 +221,7 @@ def order_of(strides, size) -> list[int]:
 
 
 def hint(n) -> int:
+    """An extent's value, of a symbolic one in the example that was captured; asking adds no guard."""
     return n if isinstance(n, int) else n.node.hint
 
 

@@ -17,7 +17,9 @@ from typing import Any
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-__all__ = ["Memory", "inverse", "memory_of", "order_of"]
+from ._layouts import order_of as order_by_strides
+
+__all__ = ["Memory", "inverse", "is_rows", "memory_of", "order_of"]
 
 
 View = tuple[str, dict[str, Any], tuple]
@@ -92,12 +94,12 @@ def order_of(shape, strides) -> tuple[int, ...] | None:
     axes = tuple(range(len(shape)))
     if is_rows(shape, strides, axes):
         return axes
-    order = sorted(axes, key=lambda axis: (-hint(strides[axis]), axis))
+    order = order_by_strides(strides, shape)
     return tuple(order) if is_rows(shape, strides, order) else None
 
 
 def is_rows(shape, strides, order) -> bool:
-    """True if a tensor is row-major where its axes are taken in this order."""
+    """True if a tensor is row-major for all values of its symbols, where its axes are taken in this order. The test adds no guard."""
     step = 1
     for axis in reversed(order):
         if statically_known_true(shape[axis] == 0):
@@ -170,8 +172,3 @@ def inverse(order) -> list[int]:
 
 def is_int(n, value) -> bool:
     return isinstance(n, int) and n == value
-
-
-def hint(n) -> int:
-    """An extent's value, of a symbolic one in the example that was captured."""
-    return n if isinstance(n, int) else n.node.hint

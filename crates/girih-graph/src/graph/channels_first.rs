@@ -128,15 +128,15 @@ fn ends_last(graph: &Graph, users: &BTreeMap<ValueId, Vec<&Node>>, mut v: ValueI
             return (0..shape.len()).rfind(|d| !shape[*d].is_const(1)) == Some(axis_of);
         }
         let Some([user]) = users.get(&v).map(|all| &all[..]) else { return false };
-        let (Some(&result), follows) = (user.results.first(), matches!(user.op, Op::Elementwise(_))) else {
-            return false;
-        };
-        if let Op::IndexMap(sources) = &user.op {
-            let [MapSource { coords, .. }] = &sources[..] else { return false };
-            let Some(Ix::Axis(to)) = coords.get(axis_of) else { return false };
-            axis_of = to.0 as usize;
-        } else if !follows {
-            return false;
+        let Some(&result) = user.results.first() else { return false };
+        match &user.op {
+            Op::Elementwise(_) => {}
+            Op::IndexMap(sources) => {
+                let [MapSource { coords, .. }] = &sources[..] else { return false };
+                let Some(Ix::Axis(to)) = coords.get(axis_of) else { return false };
+                axis_of = to.0 as usize;
+            }
+            _ => return false,
         }
         v = result;
     }

@@ -88,8 +88,7 @@ pub(super) fn saturated(b: &mut Builder<'_>, x: Arg, to: DType) -> Result<Arg> {
 
 /// A tensor in another type, as PyTorch's processor code has it: an integer type takes the last bits of a number that it cannot
 /// hold, which is first rounded to an integer of 32 bits (of 64, where that or `u8` or `u32` is asked for); the least of
-/// those stands for what they cannot hold. The 8-bit float `f8E4M3FN` takes its greatest number for all beyond it, infinity
-/// included.
+/// those stands for what they cannot hold. Numbers beyond the range of `f8E4M3FN`, infinity included, become its greatest number.
 pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem) -> Result<Arg> {
     if to.dtype == DType::F8E4M3FN && b.elem(x) != to {
         let x = if b.elem(x).is_float() { x } else { b.convert(x, Elem::F32)? };
