@@ -201,3 +201,25 @@ def test_exponentials_below_nothing(name, alpha):
     function = lambda x: getattr(torch.nn.functional, name)(x, alpha)
     x = torch.tensor([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan])
     torch.testing.assert_close(torch.compile(function, backend="girih")(x), function(x), equal_nan=True)
+
+
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.3, -0.3, 2.5, -2.5, 1e-30, -1e-30, 1e30, -1e30, math.inf, -math.inf, math.nan)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_floored_quotients_with_their_signs(dtype):
+    x, y = torch.cartesian_prod(*[torch.tensor(SPECIAL, dtype=dtype)] * 2).unbind(1)
+    expected = x // y
+    got = torch.compile(lambda x, y: x // y, backend="girih")(x, y)
+    torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+    number = ~expected.isnan()
+    assert torch.equal(got.signbit()[number], expected.signbit()[number])
+
+
+@pytest.mark.parametrize("power", [0.5, -0.5, 2, -1, 3])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_known_powers_of_special_numbers(dtype, power):
+    x = torch.tensor(SPECIAL * 4).to(dtype)
+    got, expected = torch.compile(lambda x: x**power, backend="girih")(x), x**power
+    torch.testing.assert_close(got, expected, equal_nan=True)
+    assert torch.equal(got.signbit() & ~got.isnan(), expected.signbit() & ~got.isnan())

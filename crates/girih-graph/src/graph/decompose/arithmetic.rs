@@ -166,9 +166,10 @@ pub(super) fn divide_rounded<'g>(x: Tensor<'g>, y: Tensor<'g>, floor: bool) -> T
     let floored = q.floor();
     let above = (q - floored).above(0.5);
     let out = above.select(floored + 1.0, floored);
-    // Division by zero: the plain quotient.
-    let by_zero = y.equals(0.0);
-    by_zero.select(x / y, out)
+    let plain = x / y;
+    // A zero has the sign of the plain quotient, which is all of a division by zero.
+    let out = q.equals(0.0).select(plain * 0.0, out);
+    y.equals(0.0).select(plain, out)
 }
 
 /// True where a remainder has another sign than its divisor.
@@ -262,8 +263,11 @@ pub(super) fn raised(x: Tensor<'_>, mut n: u32) -> Tensor<'_> {
 fn pow<'g>(x: Tensor<'g>, y: Tensor<'g>, elem: Elem) -> Result<Tensor<'g>> {
     let x = x.to(elem);
     if let (Arg::Value(_), Arg::Scalar { elem: e, bits }) = (x.arg, y.arg)
+        && let power = number_of(e, bits)
+        // PyTorch has no roots for f16: -inf to the power of 0.5 is inf there.
+        && (elem.dtype != DType::F16 || power.abs() != 0.5)
         // f16 and bf16 round once.
-        && let Some(y) = known_power(x.wide(), number_of(e, bits))?
+        && let Some(y) = known_power(x.wide(), power)?
     {
         return Ok(y.to(elem));
     }
