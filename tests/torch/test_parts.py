@@ -6,6 +6,8 @@ import pytest
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import girih.torch
 
@@ -59,6 +61,28 @@ def test_one_operation_that_pytorch_runs_takes_nothing_with_it(name):
 
     operations = left(f, (torch.randn(12, 5),), (torch.randn(16, 7),), (torch.randn(8, 3),))
     assert set(operations) <= {"aten._linalg_eigh", "aten.linalg_eigvalsh"}, operations
+
+
+def test_a_size_of_what_a_part_computes():
+    """PyTorch asks for it between two parts, or one part would have to come before itself."""
+    aten, graph = torch.ops.aten, torch.fx.Graph()
+    fake = FakeTensorMode(shape_env=ShapeEnv())
+    value = fake.from_tensor(torch.randn(6, 5), static_shapes=False)
+    extents = list(value.shape)
+
+    def call(op, *args, val=value):
+        node = graph.call_function(op, args)
+        node.meta["val"] = val
+        return node
+
+    x = graph.placeholder("x")
+    x.meta["val"] = value
+    y = call(aten.sin.default, x)
+    sizes = [call(aten.sym_size.int, y, axis, val=extents[axis]) for axis in (0, 1)]
+    graph.output((call(aten.mul.Tensor, y, call(aten.ones.default, sizes)),))
+    module = girih.torch._partition.parts(torch.fx.GraphModule({}, graph), {}, "part")
+    x = torch.randn(7, 3)
+    torch.testing.assert_close(module(x)[0], x.sin())
 
 
 def test_results_of_unknown_size_in_the_middle():

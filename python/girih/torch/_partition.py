@@ -370,7 +370,8 @@ def levels(module, refused) -> dict[torch.fx.Node, int]:
             continue
         base = max((level[n] for n in node.all_input_nodes), default=0)
         if _graph.is_scalar(node) and not any(n in refused for n in node.all_input_nodes):
-            level[node] = base
+            # PyTorch asks a tensor that a part computes for its size after that part.
+            level[node] = base + 1 - base % 2 if any(is_supported(n, refused) for n in node.all_input_nodes) else base
         elif _graph.is_getitem(node):
             level[node] = level[node.args[0]]
         elif node in refused:
