@@ -1,11 +1,14 @@
 """Graphs whose extents are symbols from the first call on: nothing of them is left to PyTorch."""
 
+import math
 import operator
 import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 import girih.torch
 
@@ -75,6 +78,13 @@ FUNCTIONS = {
     "the last ones": (lambda x, y: x[:, -y.shape[1] :] * 2, (r(2, 8), r(1, 3)), (r(2, 9), r(1, 5))),
     "scalar_tensor": (lambda x: x + torch.scalar_tensor(x.shape[0]), (r(2, 8),), (r(3, 9),)),
     "floats of extents": (lambda x: torch.where(x > 0, x, torch.tensor(x.shape[1] * 1.5)), (r(2, 8),), (r(3, 9),)),
+    "arange down": (lambda x: torch.arange(x.shape[0], -x.shape[0], -1.0, dtype=torch.int64) * 2, (r(7, 2),), (r(4, 2),)),
+    "arange of floats": (lambda x: torch.arange(0.0, x.shape[0], 2.0) * x.shape[1], (r(7, 2),), (r(4, 3),)),
+    "ceil": (lambda x: x[: math.ceil(x.shape[0] / 3)] * 2, (r(7, 2),), (r(11, 3),), (r(12, 3),)),
+    "ceil of a quotient": (lambda x: torch.ones(math.ceil(x.shape[0] / x.shape[1]), 3) * x.sum(), (r(7, 2),), (r(11, 3),)),
+    "int of a product": (lambda x: x[: int(x.shape[0] * 0.75)].sum(0), (r(7, 2),), (r(12, 3),)),
+    "int of a negative": (lambda x: torch.ones(9 - int((x.shape[0] - x.shape[1]) / 2), 2) * x.sum(), (r(7, 2),), (r(3, 8),)),
+    "rounded up to fours": (lambda x: F.pad(x, (0, math.ceil(x.shape[1] / 4) * 4 - x.shape[1])) * 2, (r(7, 6),), (r(3, 9),)),
     "full of a float": (lambda x: torch.full((3, 2), x.shape[0] / 4) + torch.full_like(x[0, 0], x.shape[1] ** 0.5), (r(2, 8),), (r(3, 9),)),
 }
 
@@ -140,3 +150,12 @@ def test_guards_that_together_give_numbers():
         x = r(n, 3)
         torch.testing.assert_close(compiled(x), function(x), rtol=1e-5, atol=1e-6)
     assert girih.torch.report().native, girih.torch.report()
+
+
+def test_an_equation_of_symbols_by_a_later_guard():
+    """PyTorch replaces a symbol by what a guard equates it to, but here that was a quotient."""
+    env = ShapeEnv(specialize_zero_one=False, duck_shape=False)
+    heads, rows, one = FakeTensorMode(shape_env=env).from_tensor(torch.randn(6, 6, 1)).shape
+    assert heads == rows // one and one == 1
+    pair = {heads.node.expr, rows.node.expr}
+    assert any({left, right} == pair for left, right in girih.torch._guards.facts(env).items())

@@ -42,11 +42,12 @@ def remembered(find):
 
 @remembered
 def facts(env) -> dict[sympy.Expr, sympy.Expr]:
-    """Maps each compound expression that has a simpler equal to that equal. PyTorch itself replaces plain symbols."""
+    """Maps each expression that has a simpler equal to that equal. PyTorch itself replaces a symbol by another, but not where the
+    equation becomes so simple by a later guard."""
     found: dict[sympy.Expr, sympy.Expr] = {}
     for left, right in equations(env):
         for form in {left, sympy.expand(left)}:
-            if not form.is_Symbol and not form.is_Integer:
+            if not form.is_Integer and (right.is_Symbol or not form.is_Symbol):
                 found.setdefault(form, right)
         root = root_of(left, right, env)
         if root is not None:

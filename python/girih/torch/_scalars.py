@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from . import _guards
-from ._extents import OPERATIONS, Inexpressible
+from ._extents import OPERATIONS, ROUNDED, Inexpressible, in_integers
 
 __all__ = ["Scalars"]
 
@@ -109,6 +109,11 @@ class Scalars:
             return folded(name.lower(), map(of, expr.args))
         if name in ("FloorDiv", "CleanDiv", "Mod", "PythonMod"):
             return self._divided("//" if name.endswith("Div") else "%", *expr.args, env)
+        if name in ROUNDED:
+            try:
+                return of(in_integers(expr))
+            except Inexpressible:
+                pass
         return self._compute(expr)
 
     def _divisor(self, symbol, env) -> int | None:

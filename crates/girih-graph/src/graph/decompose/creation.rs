@@ -66,11 +66,11 @@ fn full<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
 
 fn arange<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let dtype = c.elem("dtype")?;
-    if !["start", "end", "step"].iter().any(|name| c.is_float(name)) {
-        let [start, end, step] = [("start", 0), ("end", 0), ("step", 1)]
-            .map(|(name, default)| c.index(name).map(|i| i.unwrap_or(Ix::Const(default))));
-        let (start, end, step) = (start?, end?, step?);
-        let elem = dtype.unwrap_or(Elem::I64);
+    let numbers = [("start", 0), ("end", 0), ("step", 1)];
+    let whole = numbers.map(|(name, default)| whole_number(c, name, default));
+    if let [Ok(Some(start)), Ok(Some(end)), Ok(Some(step))] = whole {
+        let floats = numbers.iter().any(|(name, _)| c.is_float(name));
+        let elem = dtype.unwrap_or(if floats { Elem::F32 } else { Elem::I64 });
         let Some(s) = step.as_const().filter(|s| *s != 0) else {
             return Err(Refusal::new("the step of arange must be a known number other than 0"));
         };
@@ -86,6 +86,16 @@ fn arange<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     }
     let i = c.cx.index(ir::axis(0), Elem::I64, vec![Ix::Const(count as i64)]).to(Elem::F64);
     Ok((i * step + start).cast(dtype.unwrap_or(Elem::F32)))
+}
+
+/// An integer, perhaps symbolic, or a float that is one; `None` where it is another float.
+fn whole_number(c: &Call<'_>, name: &str, default: i64) -> Result<Option<Ix>> {
+    if !c.is_float(name) {
+        return Ok(Some(c.index(name)?.unwrap_or(Ix::Const(default))));
+    }
+    let number = c.float(name, 0.0)?;
+    let whole = number.fract() == 0.0 && number.abs() <= ir::MAX_EXTENT as f64;
+    Ok(whole.then_some(Ix::Const(number as i64)))
 }
 
 /// From both ends to the middle, as PyTorch.
