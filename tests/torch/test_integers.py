@@ -145,3 +145,15 @@ def test_numbers_beyond_a_float_of_8_bits(dtype, to):
     compare(lambda x: x.to(to).float(), x)
     compare(lambda x: torch.zeros(x.shape, dtype=to).copy_(x).float(), x)
     compare(lambda x: (x * 2).to(to).float() + 1, x)
+
+
+def test_a_product_of_many_numbers_that_change_wraps():
+    """It is a number like any other, not a number of elements."""
+
+    def function(x, k):
+        return (torch.arange(16) + k).prod() + x
+
+    compiled = torch.compile(function, backend="girih", dynamic=True, options={"device": "eval"})
+    for k in (2, 9, -5, 12345):
+        x = torch.zeros(3, dtype=torch.int64)
+        assert torch.equal(compiled(x, k), function(x, k))

@@ -146,10 +146,11 @@ fn exact(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked, guards: &mut
             let Arg::Value(v) = arg else { return None };
             let extents: Vec<i64> = graph.values.get(v)?.shape.iter().map(Ix::as_const).collect::<Option<_>>()?;
             let &[axis] = &axes[..] else { return None };
+            let &len = extents.get(axis as usize)?;
             every(&|pos| {
                 let mut pos = pos.to_vec();
                 let mut acc: Option<Ix> = None;
-                for i in 0..*extents.get(axis as usize)? {
+                for i in 0..len {
                     *pos.get_mut(axis as usize)? = i;
                     let x = at(arg, &pos)?;
                     acc = Some(match (acc, op) {
@@ -166,7 +167,8 @@ fn exact(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked, guards: &mut
                     ReduceOp::Prod => Some(Ix::Const(1)),
                     _ => None,
                 };
-                Some(simplify(&acc.or(empty)?, facts))
+                let of_many = *op == ReduceOp::Prod && len > MOST_FACTORS;
+                Some(simplify(&acc.or(empty)?, facts)).filter(|x| !of_many || x.as_const().is_some())
             })
         }
         Op::Elementwise(ScalarOp::FToI { .. }) => {
@@ -203,6 +205,8 @@ fn exact(graph: &Graph, node: NodeId, facts: &Facts, asked: &Asked, guards: &mut
 
 /// The most integers that may be a shape; of longer lists, only comparisons that the ranges decide are followed.
 const A_SHAPE: i64 = 16;
+/// The most factors of a number of elements. Sizes do not wrap, but a product of more integers may be no size.
+const MOST_FACTORS: i64 = 8;
 /// The most leaves and operations of an integer that is followed.
 const MOST_STEPS: usize = 128;
 
