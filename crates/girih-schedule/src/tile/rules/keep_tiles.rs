@@ -209,7 +209,7 @@ fn spilled(p: &Kernel, ctx: &Context, threads: i64, tiles: &BTreeMap<BufId, Stat
         needs -= bytes;
         out.insert(buf);
     }
-    // Those that are left may take turns with shared memory.
+    // Tiles that are left may take turns with shared memory.
     out
 }
 

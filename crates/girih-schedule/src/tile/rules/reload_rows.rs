@@ -232,7 +232,7 @@ impl<'a> Row<'a> {
         let is_open = |ix: &Ix| axes.iter().any(|(a, _)| *ix == Ix::Axis(*a));
         let mut inside = false;
         if let Some((at, value)) = &self.written {
-            // Of the loops that the element was written in, those that still go on have written no others yet.
+            // Loops around the write that still go on have written no other elements yet.
             let others = at.iter().zip(&idx).any(|(at, ix)| at != ix && (is_open(at) || matches!(at, Ix::Const(_))));
             if others {
                 return Err("a pass reads other elements than it writes".into());
