@@ -34,7 +34,17 @@ PROGRAMS = {
     ],
     "cumsum": ["r = tl.cumsum(v, A)"],
     "sum_of_cumsum": ["c = tl.cumsum(v, A)", "r = c - v + F(tl.max(c, A))"],
+    "reverse_cumsum": ["r = tl.cumsum(v, A, reverse=True)"],
+    "two_scans": ["c = tl.cumsum(v, A) / 16", "r = tl.cumsum(c * w, A)"],
+    "scan_of_weights": ["r = tl.cumsum(v, A) - tl.cumsum(w, A)"],
+    "cumsum_of_softmax": ["e = tl.exp(v - F(tl.max(v, A)))", "r = tl.cumsum(e / F(tl.sum(e, A)), A)"],
     "flip": ["r = tl.flip(v, A)"],
+    "flip_and_self": ["r = tl.flip(v, A) + v"],
+    "flip_twice": ["r = tl.flip(tl.flip(v, A) * w, A)"],
+    "flip_of_cumsum": ["r = tl.flip(tl.cumsum(v, A), A)"],
+    "cumsum_of_flip": ["r = tl.cumsum(tl.flip(v, A) * w, A)"],
+    "cumsum_and_flip": ["r = tl.cumsum(v, A) + tl.flip(v, A)"],
+    "best_of_flip": ["f = tl.flip(v, A)", "r = f * w + F(tl.max(f, A))"],
     "norms_in_turn": [
         "a = v / F(tl.sum(tl.abs(v), A))",
         "b = a - F(tl.max(a, A))",
@@ -52,10 +62,7 @@ PROGRAMS = {
 
 # The padding of rows that are shorter than their tile: it changes no result of a fold.
 PADDING = dict.fromkeys(("softmax", "log_softmax", "softmax_gradient", "cross_entropy", "best_of_softmax"), "float('-inf')")
-PADDING |= dict.fromkeys(("rms_norm", "argmax", "argmin", "max_and_index", "two_rows", "gate", "scale_to_bytes", "cumsum"), "0")
-
-# Shared memory keeps their results: there is room for one row of that length.
-ONE_ROW = ("cumsum", "sum_of_cumsum", "flip")
+PADDING |= dict.fromkeys(("rms_norm", "argmax", "argmin", "max_and_index", "two_rows", "gate", "scale_to_bytes", "cumsum", "two_scans"), "0")
 
 
 def program(name, rows, width, masked):
@@ -106,8 +113,8 @@ class Language:
     def argmin(self, t, axis):
         return t.argmin(axis)
 
-    def cumsum(self, t, axis):
-        return t.cumsum(axis)
+    def cumsum(self, t, axis, reverse=False):
+        return np.flip(np.flip(t, axis).cumsum(axis), axis) if reverse else t.cumsum(axis)
 
     def flip(self, t, axis):
         return np.flip(t, axis)

@@ -8,7 +8,7 @@ import girih.language as tl
 import ml_dtypes
 import numpy as np
 import pytest
-from long_row_programs import ONE_ROW, PADDING, PROGRAMS, expected, program
+from long_row_programs import PADDING, PROGRAMS, expected, program
 
 ROW = 65536
 
@@ -104,8 +104,6 @@ def written(folder, name, rows, width, masked):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_rows_of_tiles_compile_for_every_gpu(name, tmp_path, monkeypatch):
     for at, (rows, width) in enumerate(SHAPES):
-        if rows and name in ONE_ROW:
-            continue
         masked = name in PADDING and (len(name) + at) % 2 == 1
         length = width - 100 * masked
         monkeypatch.setenv("GIRIH_TARGET", TARGETS[(len(name) + at) % 4])
@@ -119,7 +117,7 @@ def test_rows_of_tiles_compile_for_every_gpu(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("at, name", list(enumerate(PROGRAMS)))
 def test_rows_of_tiles(at, name, tmp_path, monkeypatch):
     monkeypatch.setenv("GIRIH_TARGET", TARGETS[at // 4 % 4])
-    rows, width = 0 if name in ONE_ROW else 2, 65536
+    rows, width = 2, 65536
     dtype = (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)[at % 4]
     # Rows of double width, which are twice as long in memory, are half as many elements.
     masked, width = name in PADDING and at % 2 == 1, width // 2 if dtype is np.float64 else width

@@ -474,3 +474,14 @@ def test_padding_by_a_computed_number_of_either_sign(mode):
         for n in (4, 5, 6, 8, 3):
             feed = {"x": np.arange(n, dtype="f4")}
             agree(model.run(None, feed), judge(feed))
+
+
+def test_an_input_that_is_too_long_to_be_a_constant_is_named():
+    file = proto([node("NonZero", "x", "y")], [("x", F, [None])], [("y", I)])
+    model = girih.Model.from_onnx(file.SerializeToString(), threads=1)
+    x = np.arange(2000, dtype=np.float32) % 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        agree(model.run(None, {"x": x[:1000]}), runtime(file)({"x": x[:1000]}))
+        with pytest.raises(girih.GirihError, match="at most 1024 elements become constants of the model; `x` has more"):
+            model.run(None, {"x": x})

@@ -138,6 +138,26 @@ def add(x, y, out, n, BLOCK: girih.constexpr):
     girih.store(out + i, total, mask=i < n)
 
 
+GEMM = Path(__file__).parents[2] / "examples" / "gemm.mlir"
+
+
+def test_a_part_of_a_large_grid_is_simulated(tmp_path):
+    # 1,024 blocks of 1.2 million statements take a minute, and 3 of them a second.
+    given = ("grid=32,32", "A=randn:f16[4096x512]", "B=randn:f16[512x4096]", "C=zeros:f32[4096x4096]")
+    sizes = ("M=i32:4096", "N=i32:4096", "K=i32:512")
+    text = GEMM.read_text()
+    at = text.index("// launch:")
+    file = tmp_path / "gemm.mlir"
+    file.write_text(f"{text[:at]}// launch: {' '.join(given + sizes)}\n{text[text.index(chr(10), at) + 1 :]}")
+    found = tune.search(str(file), target="sm_90a", trials=1, budget=500.0)
+    assert found["tried"] >= 1 and found["failed"] == 0
+    assert 3 <= found["sampled"]["blocks"] <= 8 and found["sampled"]["of"] == 1024
+    assert found["seconds"] < 60
+    # A small grid runs whole.
+    small = tune.search(str(GEMM.with_name("vector_add.mlir")), "--vary=threads", target="sm_90a", trials=1, budget=500.0)
+    assert small["sampled"] is None
+
+
 def test_a_kernel_in_python_uses_what_was_found_for_its_text(tmp_path, monkeypatch):
     arrays = np.arange(1000.0), np.ones(1000), np.empty(1000)
     file = tmp_path / "add.mlir"

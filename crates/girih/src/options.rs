@@ -118,6 +118,9 @@ pub struct Options {
     pub printer: Option<Printer>,
     /// Run this block alone; of a model on the simulator, of each kernel that has one of that number.
     pub block: Option<[u32; 3]>,
+    /// On the simulator: run this number of blocks of a tile program's grid alone, spread evenly over it, unless blocks may wait for
+    /// each other. The estimate is then of all blocks; other results than those of these blocks are not written.
+    pub sample: Option<u64>,
     /// Stop rewriting after this many rewrites, to find the one that breaks something.
     pub stop_after: Option<usize>,
     /// A schedule to follow in place of the rules' choices; `--ir schedule` prints one.

@@ -17,13 +17,15 @@ pub struct Launch {
     pub seed: u64,
     /// Run this one block only.
     pub only_block: Option<[u32; 3]>,
+    /// Run this number of blocks alone, spread evenly over the grid, unless blocks may wait for each other.
+    pub sample: Option<u64>,
     /// The memory that an evaluator may take for tiles, buffers and allocas.
     pub budget: Budget,
 }
 
 impl Launch {
     pub fn new(grid: [u32; 3], args: Vec<u64>) -> Launch {
-        Launch { grid, args, globals: vec![], seed: 0, only_block: None, budget: Budget::default() }
+        Launch { grid, args, globals: vec![], seed: 0, only_block: None, sample: None, budget: Budget::default() }
     }
     pub fn blocks(&self) -> u64 {
         self.grid.iter().map(|&g| g as u64).product()

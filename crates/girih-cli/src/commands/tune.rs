@@ -371,6 +371,7 @@ fn report(args: &TuneArgs, bench: &Bench<'_>, found: Option<&Found>, spent: &Spe
                 "speedup": found.map(|f| 1.0 / f.measured.ratio),
                 "default_s": found.map(|f| f.measured.default),
                 "tuned_s": found.map(|f| f.measured.candidate),
+                "sampled": bench.sampled().map(|[blocks, of]| json!({ "blocks": blocks, "of": of })),
             })
         );
     }
@@ -380,6 +381,9 @@ fn report(args: &TuneArgs, bench: &Bench<'_>, found: Option<&Found>, spent: &Spe
     let fails = if *failed > 0 { format!(", {failed} of them failed (-v says why)") } else { String::new() };
     let s = if *tried == 1 { "" } else { "s" };
     outln!("{name}: {tried} schedule{s} tried in {seconds:.0} s{fails}; ended: {stopped}")?;
+    if let Some([blocks, of]) = bench.sampled() {
+        outln!("each ran {blocks} of the {of} blocks, spread over the grid; the estimate is of all of them")?;
+    }
     match found {
         None => outln!("none is faster than the default by more than noise; nothing is kept"),
         Some(Found { knobs, measured: m }) => {

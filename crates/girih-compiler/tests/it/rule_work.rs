@@ -3,6 +3,7 @@
 
 use girih_compiler::base::work::looked_at;
 use girih_compiler::pipeline::{self, Options, Silent};
+use girih_compiler::tile::target::Target;
 
 const TILE: &str = "tile<128xf32>";
 
@@ -21,9 +22,13 @@ fn program(n: usize, operation: impl Fn(usize) -> String) -> String {
 
 /// The number of statements that the rules looked at.
 fn work(text: &str) -> u64 {
+    work_for(text, &Options::default())
+}
+
+fn work_for(text: &str, options: &Options) -> u64 {
     let module = pipeline::front(text).unwrap_or_else(|d| panic!("{d:#?}")).module;
     let before = looked_at();
-    pipeline::lower(&module, "k", &Options::default(), &mut Silent).unwrap_or_else(|d| panic!("{d:#?}"));
+    pipeline::lower(&module, "k", options, &mut Silent).unwrap_or_else(|d| panic!("{d:#?}"));
     looked_at() - before
 }
 
@@ -190,4 +195,73 @@ fn stores_in_between() {
             _ => next,
         }
     });
+}
+
+/// The values `%{name}0`, `%{name}1`, .. and their types.
+fn list(name: &str, n: usize) -> (String, String) {
+    let values: Vec<String> = (0..n).map(|i| format!("%{name}{i}")).collect();
+    (values.join(", "), vec!["tile<i32>"; n].join(", "))
+}
+
+/// Eight branches, one after the other, that change `n` numbers each.
+fn carried(n: usize) -> String {
+    let mut body = String::from("%x, %y, %z = get_tile_block_id : tile<i32>\n");
+    (0..n).for_each(|i| body += &format!("%a0_{i} = addi %x, %y : tile<i32>\n"));
+    for k in 1..=8 {
+        let (results, types) = list(&format!("a{k}_"), n);
+        let (same, _) = list(&format!("a{}_", k - 1), n);
+        let (new, _) = list(&format!("b{k}_"), n);
+        body += &format!(
+            "%n{k} = constant <i32: {k}> : tile<i32>\n%c{k} = cmpi less_than %x, %n{k}, signed : tile<i32> -> tile<i1>\n"
+        );
+        body += &format!("{results} = if %c{k} -> ({types}) {{\n");
+        (0..n).for_each(|i| body += &format!("%b{k}_{i} = muli %a{}_{i}, %n{k} : tile<i32>\n", k - 1));
+        body += &format!("yield {new} : {types}\n}} else {{\nyield {same} : {types}\n}}\n");
+    }
+    for i in 0..n {
+        body += &format!(
+            "%i{i} = constant <i32: {i}> : tile<i32>\n%p{i} = offset %p, %i{i} : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>\n\
+             %t{i} = store_ptr_tko weak %p{i}, %a8_{i} : tile<ptr<i32>>, tile<i32> -> token\n"
+        );
+    }
+    format!("cuda_tile.module @m {{\nentry @k(%p: tile<ptr<i32>>) {{\n{body}}}\n}}\n")
+}
+
+/// A processor and GPUs.
+fn targets() -> [Options; 3] {
+    let gpu = |name| Options { target: Target::named(name).unwrap(), ..Options::default() };
+    [Options::default(), gpu("sm_80"), gpu("sm_90a")]
+}
+
+#[test]
+fn branches_that_carry_many_values() {
+    for options in targets() {
+        let (small, large) = (work_for(&carried(50), &options), work_for(&carried(400), &options));
+        assert!(large <= 10 * small, "{}: {small} for 50 values, {large} for 400", options.target.name);
+    }
+}
+
+/// Lines of values are broken at the columns that fit, without a look at the rest of the line.
+#[test]
+fn printed_branches_that_carry_many_values() {
+    let printed = |n| {
+        let module = pipeline::front(&carried(n)).unwrap_or_else(|d| panic!("{d:#?}")).module;
+        let before = looked_at();
+        assert!(girih_compiler::cuda_tile::print::print(&module).len() > 100 * n);
+        looked_at() - before
+    };
+    let (small, large) = (printed(50), printed(400));
+    assert!(large <= 10 * small, "{small} for 50 values, {large} for 400");
+}
+
+/// Numbers, branches and reductions on GPUs, beyond the limit of nests: twice as many take about twice the work.
+#[test]
+fn families_on_gpus() {
+    for options in targets().into_iter().skip(1).step_by(2) {
+        for (what, scalar) in scalars() {
+            let text = |n| program(n, |k| scalar(k) + &spread(k));
+            let (small, large) = (work_for(&text(400), &options), work_for(&text(800), &options));
+            assert!(large * 10 < small * 26, "{what} for {}: {small} for 400, {large} for 800", options.target.name);
+        }
+    }
 }

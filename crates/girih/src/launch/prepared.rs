@@ -221,6 +221,7 @@ impl<'a> Prepared<'a> {
         let mut launch = Launch::new(self.grid, self.bound.slots.clone());
         launch.seed = self.kernel.options().seed;
         launch.only_block = self.kernel.options().block;
+        launch.sample = self.kernel.options().sample.filter(|_| self.kernel.options().device == Device::Sim);
         launch
     }
 
@@ -273,6 +274,13 @@ impl<'a> Prepared<'a> {
     /// `None` on the evaluator, which compiles nothing.
     pub fn compiled(&self) -> Option<Compiled> {
         self.compiled
+    }
+
+    /// For [`Options::sample`]: the number of blocks whose threads run some `statements` statements together, but at least `least`.
+    /// `None` where the grid has no more, and on other devices than the simulator.
+    #[doc(hidden)]
+    pub fn sample(&self, statements: f64, least: u64) -> Option<u64> {
+        simulate::sample(&self.simulated.as_ref()?.lowered, &self.launch(), statements, least)
     }
 
     /// The parameters whose memory the kernel reads or writes; all, where it has not been lowered.

@@ -79,7 +79,7 @@ pub(crate) fn kernel(
     simulation.resident = sim::resident(&lowered.kernel, &target);
     let grid = lowered.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
     let all = grid.iter().fold(1u64, |n, along| n.saturating_mul(u64::try_from(*along).unwrap_or(0)));
-    let blocks = if launch.only_block.is_some() { 1 } else { all };
+    let blocks = if launch.only_block.is_some() { 1 } else { launch.sample.map_or(all, |n| n.min(all)) };
     if let Some(announce) = &options.announce
         && let Some(size) = announcement(&sim::Size::of(&lowered.kernel, launch), blocks)
     {
@@ -102,6 +102,14 @@ pub(crate) fn kernel(
     progress::kernel(kernel.name.as_str());
     let schedules = simulation.schedules(options.schedules.unwrap_or(1));
     sim::run_under(&schedules, (kernel, &lowered.tile), launch, memory, &mut host, &mut seen)
+}
+
+/// The number of blocks whose threads run some `statements` statements together, but at least `least`. `None`: the grid has no more.
+pub(crate) fn sample(lowered: &Lowered, launch: &Launch, statements: f64, least: u64) -> Option<u64> {
+    let all = launch.blocks();
+    let each = sim::Size::of(&lowered.kernel, launch).statements / all as f64;
+    let enough = ((statements / each.max(1.0)) as u64).max(least);
+    (enough < all).then_some(enough)
 }
 
 /// Runs one kernel that belongs to no program.

@@ -499,7 +499,8 @@ impl OnnxModel {
         };
         let short = arrays.iter().filter(|(_, t)| t.buffer().elements() <= MOST_KNOWN);
         let mut known: Vec<Constant> = short.filter_map(constant).collect();
-        let graph = onnx::import_for(&self.bytes, &options, &known).map_err(Error::Program)?;
+        let graph = onnx::import_for(&self.bytes, &options, &known)
+            .map_err(|refused| Error::Program(with_limit(refused, &call.shapes)))?;
         known.retain(|c| inputs::position(&graph, &c.name).is_err());
         let model = Arc::new(self.model(graph)?);
         Ok(Special { model, takes: Takes::These { shapes: call.shapes.clone(), known }, given: call.given.clone() })
@@ -528,6 +529,19 @@ impl OnnxModel {
     fn model(&self, graph: Graph) -> Result<Model> {
         Ok(Model::new(graph, self.files.clone(), self.folder.as_deref())?.with_options(self.options.clone()))
     }
+}
+
+/// A refusal that a value might have prevented says which array is too long to become a constant.
+fn with_limit(mut refused: Vec<Diagnostic>, shapes: &BTreeMap<String, Vec<u64>>) -> Vec<Diagnostic> {
+    let elements = |shape: &[u64]| shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+    let long = shapes.iter().find(|(_, shape)| elements(shape).is_none_or(|n| n > MOST_KNOWN));
+    if let Some((name, _)) = long
+        && let Some(first) = refused.iter_mut().find(|d| d.help.is_none() && d.code == Code::ModelShape)
+    {
+        let what = format!("inputs of at most {MOST_KNOWN} elements become constants of the model; `{name}` has more");
+        first.help = Some(what);
+    }
+    refused
 }
 
 /// The tensors of an input for a run that gives these.

@@ -82,6 +82,12 @@ impl Sum {
     }
 }
 
+/// A launch of a tile program whose threads run more statements is simulated in part: as many of its blocks as run this number, some
+/// quarter of a second, and at least [`BLOCKS`] of them.
+const STATEMENTS: f64 = 5e6;
+/// The first block, the last one and one between them.
+const BLOCKS: u64 = 3;
+
 struct OfProgram<'a> {
     kernel: Kernel<'a>,
     grid: [u32; 3],
@@ -162,7 +168,7 @@ pub fn with<T>(
 
 fn of_program<T>(
     args: &TuneArgs,
-    options: Options,
+    mut options: Options,
     then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let (source, program) = source::chosen(&args.kernel)?;
@@ -170,10 +176,13 @@ fn of_program<T>(
     let (grid, before) = launch(&source, kernel.name(), kernel.params(), &args.launch)?;
     let (name, key) = (kernel.name().to_string(), kernel.tuning_key());
     let subject = Subject::Program { program: &program, entry: name.clone(), grid, before: &before };
+    let within = Failure::within(&source);
+    let mut arguments = before.duplicate().map_err(&within)?;
+    // All candidates run the same blocks: they write the same elements.
+    let kernel = kernel.with_options(options.clone());
+    options.sample = kernel.prepare(grid, &mut arguments.views()).map_err(&within)?.sample(STATEMENTS, BLOCKS);
     let mut own = options.clone();
     let sum = Sum::of(&mut own);
-    let within = Failure::within(&source);
-    let arguments = before.duplicate().map_err(&within)?;
     let bound = Bound::new(&kernel, grid, &before);
     let kernel = kernel.with_options(own);
     let default = Box::new(OfProgram { kernel, grid, before: &before, arguments, sum });
@@ -220,6 +229,14 @@ fn begin<T>(
 }
 
 impl Bench<'_> {
+    /// The blocks that are simulated and all blocks, where a part of the grid stands for it.
+    pub fn sampled(&self) -> Option<[u64; 2]> {
+        match &self.subject {
+            Subject::Program { grid, .. } => Some([self.options.sample?, grid.iter().map(|n| u64::from(*n)).product()]),
+            Subject::Model { .. } => None,
+        }
+    }
+
     fn options(&self, candidate: &Candidate) -> Options {
         let knobs = candidate.iter().map(|(name, value)| (name.to_string(), *value)).collect();
         Options { knobs, ..self.options.clone() }

@@ -492,8 +492,9 @@ impl<'m> Importer<'m> {
         let before = self.nodes;
         self.nodes = before.saturating_add(count);
         if before < MOST_NODES && self.nodes >= MOST_NODES {
+            let node = node_text(node);
             let message =
-                format!("functions and branches expand to more than {MOST_NODES} nodes, at {}", node_text(node));
+                format!("functions and branches expand to more than {MOST_NODES} nodes, up to the node {node}");
             self.error(Code::BadModel, message);
         }
         self.nodes < MOST_NODES

@@ -35,7 +35,9 @@ impl Size {
     pub fn of(kernel: &Kernel, launch: &Launch) -> Size {
         let grid = kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from)).map(|n| n.max(0));
         let block = launch.only_block.map_or(grid.map(|n| n / 2), |block| block.map(i64::from));
-        let blocks = if launch.only_block.is_some() { 1.0 } else { grid.iter().map(|n| *n as f64).product() };
+        let all: f64 = grid.iter().map(|n| *n as f64).product();
+        let blocks = launch.sample.map_or(all, |n| all.min(n as f64));
+        let blocks = if launch.only_block.is_some() { 1.0 } else { blocks };
         let args = kernel.params.iter().copied().zip(launch.args.iter().map(|a| *a as i64)).collect();
         let mut walk = Walk { grid, block, thread: 0, values: args, axes: BTreeMap::new(), at_least: false };
         let threads = i64::from(kernel.threads.max(1));

@@ -53,7 +53,7 @@ pub trait Blocks {
     fn printed(block: &mut Self::Block) -> String;
 }
 
-/// Runs every block of the launch, or its `only_block`.
+/// Runs every block of the launch, or its `only_block`, or its `sample`.
 pub fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Host) -> Result<(), Trap> {
     let [gx, gy, gz] = launch.grid;
     let mut next: u64 = 0;
@@ -66,6 +66,14 @@ pub fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Host) -> 
         next = x as u64 + gx as u64 * (y as u64 + gy as u64 * z as u64);
         end = next + 1;
     }
+    // The first block of the sample is the grid's first, the last one its last.
+    let all = end;
+    let sample = launch.sample.filter(|n| launch.only_block.is_none() && *n < all && !machine.cooperative());
+    end = sample.map_or(all, |n| n.max(1));
+    let place = |nth: u64| match sample {
+        Some(n) if n > 1 => (u128::from(nth) * u128::from(all - 1) / u128::from(n - 1)) as u64,
+        _ => nth,
+    };
     let mut window = match (machine.cooperative(), launch.seed) {
         (true, _) => WINDOW.min(machine.most()),
         (false, 0) => 1,
@@ -93,8 +101,8 @@ pub fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Host) -> 
                     }
                 },
             };
-            let (gx, gy) = (gx as u64, gy as u64);
-            machine.begin(&mut block, [(next % gx) as u32, (next / gx % gy) as u32, (next / gx / gy) as u32])?;
+            let (gx, gy, at) = (gx as u64, gy as u64, place(next));
+            machine.begin(&mut block, [(at % gx) as u32, (at / gx % gy) as u32, (at / gx / gy) as u32])?;
             live.push(block);
             (next, turns) = (next + 1, 0);
         }

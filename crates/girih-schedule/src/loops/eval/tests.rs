@@ -311,6 +311,26 @@ fn printing_is_one_piece_per_block() {
 }
 
 #[test]
+fn a_sample_is_spread_over_the_grid() {
+    let text = "loop kernel k(y: ptr i32):\n  x: i32 = index bx\n  print \"%d\", x\n";
+    let ran = |text: &str, sample| {
+        let (kernel, _) = parse(text).unwrap();
+        let (mut host, mut memory) = (Listener(vec![], 1), VecMemory::new());
+        let y = crate::base::memory::Memory::allocate(&mut memory, 8, 8);
+        let launch = Launch { sample: Some(sample), ..Launch::new([5, 3, 1], vec![y]) };
+        run(&kernel, &launch, &mut memory, &mut host).unwrap();
+        host.0.iter().map(|(block, _)| block[0] + 5 * block[1]).collect::<Vec<_>>()
+    };
+    assert_eq!(ran(text, 4), [0, 4, 9, 14]);
+    assert_eq!(ran(text, 1), [0]);
+    assert_eq!(ran(text, 14), (0..13).chain([14]).collect::<Vec<_>>());
+    assert_eq!(ran(text, 15), (0..15).collect::<Vec<_>>());
+    // Blocks that may wait for each other all run.
+    let waits = text.replace("  print", "  o: i32 = load y[0] acquire\n  print");
+    assert_eq!(ran(&waits, 4).len(), 15);
+}
+
+#[test]
 fn an_endless_loop_can_be_interrupted() {
     let (kernel, _) = parse("loop kernel k():\n  loop:\n    pass\n").unwrap();
     let mut host = Listener(vec![], 0);

@@ -120,6 +120,8 @@ struct Scan<'a> {
     tail: Vec<&'a Stmt>,
     result: ValId,
     exclusive: bool,
+    /// The elements that it reads and then writes anew.
+    in_place: Vec<&'a [Ix]>,
 }
 
 /// A loop that folds into a scalar and uses what it has come to at each element, or why it is not shared.
@@ -221,10 +223,12 @@ impl<'a> Scan<'a> {
         // Elements are read before any of them is stored.
         let effects = walk::effects(&f.body);
         let stored = effects.stores.is_empty() || kernel.open && effects.loads.is_disjoint(&effects.stores);
-        let mut written = effects.bufs_written;
-        written.remove(&acc);
-        if !stored || !effects.bufs_read.is_disjoint(&written) {
-            return Err("it may read what it has stored");
+        let mut in_place = vec![];
+        for buf in effects.bufs_written.intersection(&effects.bufs_read).filter(|buf| **buf != acc) {
+            in_place.push(updated(&f.body, *buf).filter(|idx| are_apart(idx, &[f.axis])).ok_or(STORED)?);
+        }
+        if !stored {
+            return Err(STORED);
         }
         let result = if uses_old { old } else { kept };
         Ok(Scan {
@@ -239,8 +243,34 @@ impl<'a> Scan<'a> {
             tail,
             result,
             exclusive: uses_old,
+            in_place,
         })
     }
+}
+
+const STORED: &str = "it may read what it has stored";
+
+/// The element of a buffer that statements read and then write, if it is the only one that they touch.
+fn updated(body: &[Stmt], of: BufId) -> Option<&[Ix]> {
+    let mut accesses = body.iter().filter_map(|s| match s {
+        Stmt::Read { buf, idx, .. } if *buf == of => Some((false, &idx[..])),
+        Stmt::Write { buf, idx, .. } if *buf == of => Some((true, &idx[..])),
+        _ => None,
+    });
+    let (mut written, idx) = accesses.next()?;
+    let in_order = accesses.all(|(writes, at)| at == idx && writes >= std::mem::replace(&mut written, writes));
+    in_order.then_some(idx)
+}
+
+/// Returns true if these subscripts name another element for each place of the loops over `axes`.
+fn are_apart(idx: &[Ix], axes: &[AxisId]) -> bool {
+    let moves = |ix: &Ix, axis| ix.linear(axis).is_some_and(|(by, _)| by.as_const().is_some_and(|by| by != 0));
+    axes.iter().all(|a| idx.iter().any(|ix| moves(ix, *a) && axes.iter().all(|b| a == b || !ix.has_axis(*b))))
+}
+
+/// Returns true if the threads of a block can share a loop: it is a scan of a row that is long enough.
+pub fn is_shared(kernel: &Kernel, s: &Stmt) -> bool {
+    matches!(scanned(kernel, s), Some((f, Ok(_))) if f.hi.as_const().is_none_or(|n| n >= SHORTEST))
 }
 
 /// The rows of a tile program's block, each of which is scanned: loops around the scan, and what else is done in a row.
@@ -272,6 +302,10 @@ impl<'a> Rows<'a> {
             let n = const_trip(f).ok_or("how many rows there are is not known")?;
             count = count.saturating_mul(n);
             extents.push(n);
+        }
+        let axes: Vec<AxisId> = free.iter().map(|f| f.axis).collect();
+        if !scan.in_place.iter().all(|idx| are_apart(idx, &axes)) {
+            return Err(STORED);
         }
         let stored = walk::effects(&free[0].body);
         for s in before {
@@ -684,6 +718,41 @@ mod tests {
         let made = text(&out);
         assert!(made.contains("local line: i32[2, 128, 4]\n"), "{made}");
         assert!(made.contains(", u_1*-4 - e_1 + 511] = "), "{made}");
+    }
+
+    /// A scan of `sums` that leaves its results there.
+    const IN_PLACE: &str = r#"loop kernel k(y: ptr i32):
+  local sums: i32[2, 512]
+  for i in 0..2: free
+    local s: i32
+    s = 0
+    for k in 0..512: serial
+      v: i32 = sums[i, k]
+      a: i32 = s
+      b: i32 = a + v
+      s = b
+      sums[i, k] = b
+"#;
+
+    #[test]
+    fn a_scan_may_replace_its_elements() {
+        let (out, log) = apply("cooperative_scan", &kernel(IN_PLACE), &gpu(&[]));
+        assert_eq!(log.applied, ["loop k: 128 threads with 4 elements each"]);
+        assert!(text(&out).contains("sums[i_5, u_1*4 + e_1] = "), "{}", text(&out));
+        for (from, to) in [
+            // It reads what the iteration before has written, or what another row has.
+            ("v: i32 = sums[i, k]", "v: i32 = sums[i, max(k - 1, 0)]"),
+            ("sums[i, k]", "sums[0, k]"),
+            // It reads its own result.
+            (
+                "      sums[i, k] = b\n",
+                "      sums[i, k] = b\n      c: i32 = sums[i, k]\n      store y[i*512 + k] = c\n",
+            ),
+        ] {
+            assert!(IN_PLACE.contains(from), "{from}");
+            let said = refusals("cooperative_scan", &IN_PLACE.replace(from, to), &gpu(&[])).join("; ");
+            assert!(said.ends_with("it may read what it has stored"), "{to}: {said}");
+        }
     }
 
     #[test]

@@ -42,6 +42,8 @@ the threads, each of its elements is the thread's that has it in the other nests
 Knob: `keep_tiles`, the most registers of a thread that tiles may take; a quarter of a thread's registers by default. 0 turns the
 rule off.
 
+A nest that goes backwards through a tile which shared memory has no room for is run from its other end.
+
 Refuses tiles that are needed in another order, by contractions that other rules have spread, or outside of nests of known length,
 and tiles that take more registers.
 ",
@@ -49,6 +51,8 @@ and tiles that take more registers.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let turned = turned(p, ctx);
+    let p = turned.as_ref().unwrap_or(p);
     let threads = spread_threads::threads(p, ctx);
     let mut found = Found { kernel: p, threads, facts: p.facts(), tiles: BTreeMap::new(), nests: vec![] };
     found.body(&p.body);
@@ -110,6 +114,54 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
+/// The kernel with those nests run from their other end that go so through tiles which shared memory has no room for: `for i in 0..n:
+/// y[i] = t[n - 1 - i]` becomes `for i in 0..n: y[n - 1 - i] = t[i]`.
+fn turned(p: &Kernel, ctx: &Context) -> Option<Kernel> {
+    let room = ctx.target.bytes_of(MemoryKind::Shared);
+    let is_long = |buf: BufId| p.bufs.get(buf).is_some_and(|b| b.space == Space::Scratch && b.bytes() > room);
+    edit::rewrite(p, &mut |kernel, s| match s {
+        Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
+            let backwards: BTreeMap<AxisId, Ix> = backwards(kernel, f, &is_long)
+                .into_iter()
+                .map(|f| (f.axis, Ix::sub(f.hi.clone(), Ix::add(Ix::Axis(f.axis), Ix::Const(1)))))
+                .collect();
+            if backwards.is_empty() {
+                return Visit::Leave;
+            }
+            let mut body = vec![s.clone()];
+            let facts = kernel.facts();
+            walk::subst_axes(&mut body, &mut |axis| backwards.get(&axis).cloned());
+            walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+            Visit::Replace(body)
+        }
+        Stmt::For(f) if f.place != Place::None => Visit::Leave,
+        _ => Visit::Into,
+    })
+}
+
+/// The loops of a nest along which all accesses to long tiles go backwards. None where others go forwards.
+fn backwards<'a>(kernel: &Kernel, f: &'a For, is_long: &dyn Fn(BufId) -> bool) -> Vec<&'a For> {
+    let chain = edit::free_chain(f);
+    if check_bounds(&chain).is_err() {
+        return vec![];
+    }
+    let mut signs: BTreeMap<AxisId, BTreeSet<bool>> = BTreeMap::new();
+    walk::visit(&f.body, &mut |s| {
+        if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
+            && is_long(*buf)
+        {
+            let at = Ix::row_major(idx, &kernel.bufs[*buf].shape);
+            for f in &chain {
+                if let Some(by) = at.linear(f.axis).and_then(|(by, _)| by.as_const()).filter(|by| *by != 0) {
+                    signs.entry(f.axis).or_default().insert(by < 0);
+                }
+            }
+        }
+    });
+    let all_backwards = |f: &&For| signs.get(&f.axis).is_some_and(|s| s.len() == 1 && s.contains(&true));
+    chain.into_iter().filter(all_backwards).collect()
+}
+
 /// Why a tile is not kept.
 #[derive(Clone, Debug)]
 enum Why {
@@ -157,8 +209,8 @@ fn spilled(p: &Kernel, ctx: &Context, threads: i64, tiles: &BTreeMap<BufId, Stat
         needs -= bytes;
         out.insert(buf);
     }
-    // Where that does not help, the tiles that are left say what is missing.
-    if needs > room { BTreeSet::new() } else { out }
+    // Tiles that are left may take turns with shared memory.
+    out
 }
 
 /// The registers of a thread that tiles may take.
@@ -552,6 +604,17 @@ mod tests {
         assert_eq!(refusals("keep_tiles", &small, &gpu(&[])), ["tile r: a loop goes through it part by part"]);
         let uneven = in_stretches(8192).replace("c*8192", "c*8191");
         assert_eq!(refusals("keep_tiles", &uneven, &gpu(&[])), ["tile r: a nest needs its elements in another order"]);
+    }
+
+    #[test]
+    fn a_nest_that_goes_backwards_through_a_long_tile_is_turned() {
+        let long = in_stretches(8192).replace("w: f32 = r[i]", "w: f32 = r[65535 - i]");
+        let (out, log) = apply("keep_tiles", &kernel(&long), &gpu(&[]));
+        assert!(log.applied[0].starts_with("tile r: 256 elements of each of 256 threads"), "{:?}", log.applied);
+        // The store went backwards, too.
+        assert!(text(&out).contains("store dst[e_1*256 + t_1] = "), "{}", text(&out));
+        let both = long.replace("    store dst", "    q: f32 = r[i]\n    store dst[i] = q\n    store dst");
+        assert_eq!(refusals("keep_tiles", &both, &gpu(&[])), ["tile r: a nest needs its elements in another order"]);
     }
 
     #[test]

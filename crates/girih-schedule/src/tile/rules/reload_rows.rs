@@ -54,19 +54,30 @@ fn run(p: &Kernel, cx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = p.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let origins = Origins::of(p);
+    let mut copied = BTreeMap::new();
     lists(&mut kernel, &mut body, &mut |kernel, list| {
-        let rows: Vec<BufId> = list.iter().filter_map(local).filter(|buf| long.contains(buf)).collect();
-        for buf in rows {
-            let mut row = Row::new(buf, list, &origins, cx, &gpu);
-            let name = kernel.bufs[buf].name.clone();
-            match row.reloaded(kernel, list) {
-                Ok(out) => {
-                    let (reads, place) = (row.reads, if row.reads == 1 { "pass" } else { "passes" });
-                    log.applied(format!("{name}: {} bytes, made again in {reads} {place}", kernel.bufs[buf].bytes()));
-                    *list = out;
+        let mut rows: Vec<BufId> = list.iter().filter_map(local).filter(|buf| long.contains(buf)).collect();
+        // A row that is made of another one follows it.
+        loop {
+            let mut left = vec![];
+            for buf in &rows {
+                let mut row = Row::new(*buf, list, &origins, &mut copied, cx, &gpu);
+                let b = &kernel.bufs[*buf];
+                let (name, bytes) = (b.name.clone(), b.bytes());
+                match row.reloaded(kernel, list) {
+                    Ok(out) => {
+                        let (reads, place) = (row.reads, if row.reads == 1 { "pass" } else { "passes" });
+                        log.applied(format!("{name}: {bytes} bytes, made again in {reads} {place}"));
+                        *list = out;
+                    }
+                    Err(why) => left.push((*buf, name, why)),
                 }
-                Err(why) => log.skipped(name, why),
             }
+            if left.len() == rows.len() {
+                left.into_iter().for_each(|(_, name, why)| log.skipped(name, why));
+                return;
+            }
+            rows = left.into_iter().map(|(buf, ..)| buf).collect();
         }
     });
     kernel.body = body;
@@ -94,6 +105,8 @@ struct Chain {
     at: usize,
     /// The last pass that reads them.
     last: usize,
+    /// A loop inside the pass that writes them reads them after another one has written them.
+    inside: bool,
     idx: Vec<Ix>,
     stmts: Vec<Stmt>,
     value: Opnd,
@@ -108,8 +121,8 @@ struct Row<'a> {
     gpu: &'a Gpu,
     /// Values that only a part of the list has.
     inner: BTreeSet<ValId>,
-    /// The original of each copied value.
-    copied: BTreeMap<ValId, ValId>,
+    /// The original of each value that was copied for this row or for one before it.
+    copied: &'a mut BTreeMap<ValId, ValId>,
     chains: Vec<Chain>,
     /// The pass at hand: its place, the element that it has written, and the places that it reads.
     at: usize,
@@ -122,7 +135,14 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn new(buf: BufId, list: &[Stmt], origins: &'a Origins, cx: &'a Context, gpu: &'a Gpu) -> Row<'a> {
+    fn new(
+        buf: BufId,
+        list: &[Stmt],
+        origins: &'a Origins,
+        copied: &'a mut BTreeMap<ValId, ValId>,
+        cx: &'a Context,
+        gpu: &'a Gpu,
+    ) -> Row<'a> {
         let inner = list.iter().flat_map(walk::bodies).flat_map(|body| walk::refs(body).vals_defined).collect();
         Row {
             buf,
@@ -130,7 +150,7 @@ impl<'a> Row<'a> {
             cx,
             gpu,
             inner,
-            copied: BTreeMap::new(),
+            copied,
             chains: vec![],
             at: 0,
             written: None,
@@ -187,7 +207,7 @@ impl<'a> Row<'a> {
         let body = std::mem::take(&mut f.body);
         for s in body {
             match s {
-                Stmt::Read { dst, buf, idx } if buf == self.buf => self.read(kernel, dst, idx, &mut f.body)?,
+                Stmt::Read { dst, buf, idx } if buf == self.buf => self.read(kernel, dst, idx, axes, &mut f.body)?,
                 Stmt::Write { buf, idx, value } if buf == self.buf => self.write(kernel, idx, value, &f.body, axes)?,
                 s if self.is_mentioned(&s) => {
                     let inner = self.pass(kernel, s, axes)?;
@@ -200,18 +220,33 @@ impl<'a> Row<'a> {
         Ok(Stmt::For(f))
     }
 
-    fn read(&mut self, kernel: &mut Kernel, dst: ValId, idx: Vec<Ix>, out: &mut Vec<Stmt>) -> Result<(), String> {
+    fn read(
+        &mut self,
+        kernel: &mut Kernel,
+        dst: ValId,
+        idx: Vec<Ix>,
+        axes: &[(AxisId, Option<u64>)],
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), String> {
         self.reads += 1;
+        let is_open = |ix: &Ix| axes.iter().any(|(a, _)| *ix == Ix::Axis(*a));
+        let mut inside = false;
         if let Some((at, value)) = &self.written {
-            if *at != idx {
+            // Loops around the write that still go on have written no other elements yet.
+            let others = at.iter().zip(&idx).any(|(at, ix)| at != ix && (is_open(at) || matches!(at, Ix::Const(_))));
+            if others {
                 return Err("a pass reads other elements than it writes".into());
             }
-            out.push(edit::copy_of(dst, *value));
-            return Ok(());
+            inside = at.iter().any(|at| matches!(at, Ix::Axis(_)) && !is_open(at));
+            if !inside {
+                out.push(edit::copy_of(dst, *value));
+                return Ok(());
+            }
         }
         let at = self.at;
         let Some(chain) = self.chains.last_mut() else { return Err("it is read before it is written".into()) };
         chain.last = at;
+        chain.inside |= inside;
         let renaming = walk::Renaming::fresh(kernel, &chain.stmts);
         let mut copy = chain.stmts.clone();
         renaming.apply(&mut copy);
@@ -226,7 +261,9 @@ impl<'a> Row<'a> {
             self.inner.insert(to);
             self.copied.insert(to, from);
         }
-        self.read_at.push(idx);
+        if !inside {
+            self.read_at.push(idx);
+        }
         out.append(&mut copy);
         out.push(edit::copy_of(dst, value));
         Ok(())
@@ -254,7 +291,7 @@ impl<'a> Row<'a> {
         }
         let stmts = self.slice(body, value)?;
         let cost = stmts.iter().map(|s| self.cost_of(s)).sum();
-        self.chains.push(Chain { at: self.at, last: self.at, idx: idx.clone(), stmts, value, cost });
+        self.chains.push(Chain { at: self.at, last: self.at, inside: false, idx: idx.clone(), stmts, value, cost });
         self.written = Some((idx, value));
         Ok(())
     }
@@ -293,7 +330,7 @@ impl<'a> Row<'a> {
     /// Refuses a row whose operands change between the pass that writes it and the last one that reads it.
     fn stays(&self, kernel: &Kernel, list: &[Stmt]) -> Result<(), String> {
         for chain in &self.chains {
-            if chain.last == chain.at {
+            if chain.last == chain.at && !chain.inside {
                 continue;
             }
             let passes = list.get(chain.at..=chain.last).unwrap_or_default();
@@ -367,6 +404,58 @@ mod tests {
         // The sum is not complete where the second pass writes.
         let sums = long(SOFTMAX).replace("d: f32 = v2 - top", "part: f32 = s\n    d: f32 = v2 - part");
         assert_eq!(refusals("reload_rows", &sums, &apart()), ["x: `s`, which its elements are made of, changes"]);
+    }
+
+    #[test]
+    fn a_row_that_is_made_of_another_one_follows_it() {
+        // `u` is `t` from its other end, and the last pass writes `t` anew.
+        let made = r#"loop kernel k(src: ptr f32, dst: ptr f32):
+  local u: f32[65536]
+  local t: f32[65536]
+  for i in 0..65536: free
+    x: f32 = load src[i]
+    t[i] = x
+  for j in 0..65536: free
+    v: f32 = t[65535 - j]
+    u[j] = v
+  for k in 0..65536: free
+    a: f32 = u[k]
+    b: f32 = t[k]
+    c: f32 = a + b
+    t[k] = c
+    store dst[k] = c
+"#;
+        let (out, log) = apply("reload_rows", &kernel(made), &apart());
+        let once = |name| format!("{name}: 262144 bytes, made again in ");
+        assert_eq!(log.applied, [once("t") + "2 passes", once("u") + "1 pass"]);
+        let out = text(&out);
+        assert!(out.contains("load src[65535 - k]") && out.contains("load src[k]") && !out.contains("local"), "{out}");
+    }
+
+    /// The rows of `t` in turn, each written before it is read.
+    const ROWS: &str = r#"loop kernel k(src: ptr f32, dst: ptr f32):
+  local t: f32[4, 65536]
+  for i in 0..4: serial
+    for j in 0..65536: free
+      x: f32 = load src[i*65536 + j]
+      t[i, j] = x
+    for k in 0..65536: free
+      v: f32 = t[i, 65535 - k]
+      store dst[i*65536 + k] = v
+"#;
+
+    #[test]
+    fn rows_in_turn_are_made_again() {
+        let (out, log) = apply("reload_rows", &kernel(ROWS), &apart());
+        assert_eq!(log.applied, ["t: 1048576 bytes, made again in 1 pass"]);
+        assert!(text(&out).contains("load src[i*65536 + (65535 - k)]"), "{}", text(&out));
+        assert_eq!(
+            refusals("reload_rows", ROWS, &gpu(&[])),
+            ["t: the kernel may store to what its elements are loaded from"]
+        );
+        // Row 0 is complete, the others are not.
+        let other = ROWS.replace("t[i, 65535 - k]", "t[0, k]");
+        assert_eq!(refusals("reload_rows", &other, &apart()), ["t: a pass reads other elements than it writes"]);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::rows_in_turn::COMBINED;
 use crate::tile::primitives::privatise;
 use crate::tile::primitives::{self, LoopRef, Step};
-use crate::tile::rules::{axis_site, cooperative_reduce};
+use crate::tile::rules::{axis_site, cooperative_reduce, cooperative_scan};
+use crate::tile::target::MemoryKind;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "rows_in_turn",
@@ -29,7 +30,8 @@ for i in 0..4: free                                local v: f32[1, 65536]
     y[i, k] = v[i, k] - m                            y[i, k] = v[0, k] - m
 ```
 
-Otherwise each row is one thread's. `cooperative_reduce`, `cooperative_scan` and `spread_threads` then give the loops of a row to the
+Otherwise each row is one thread's, or scans of several rows go on side by side, each with a part of the threads and all of its results in
+shared memory. `cooperative_reduce`, `cooperative_scan` and `spread_threads` then give the loops of a row to the
 threads.
 
 Refuses models' kernels (their rows are blocks), products, and rows for which one thread each takes less time: many or short ones.
@@ -52,7 +54,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             return f.place == Place::None;
         }
         let chain = edit::free_chain(f);
-        if let Some(row) = Row::of(&chain, ctx) {
+        if let Some(row) = Row::of(p, &chain, ctx) {
             let site = axis_site(p, f.axis);
             match row.refusal(ctx) {
                 None => {
@@ -89,34 +91,44 @@ fn has_own(f: &For, p: &Kernel, uses: &BTreeMap<BufId, BufUse>) -> bool {
 /// The rows of a nest: how many there are, and what a thread does for one.
 struct Row {
     count: u64,
-    /// Elements of the longest reduction.
+    /// Elements of the longest reduction or scan.
     length: u64,
-    /// Reductions that threads can share.
-    folds: u64,
+    /// It has scans that threads can share, and shared memory has no room for the rows.
+    scans: bool,
     product: bool,
 }
 
 impl Row {
-    /// `None` where no reduction of a row can be shared, or it is not known how many rows there are.
-    fn of(chain: &[&For], ctx: &Context) -> Option<Row> {
+    /// `None` where no reduction or scan of a row can be shared, or it is not known how many rows there are.
+    fn of(p: &Kernel, chain: &[&For], ctx: &Context) -> Option<Row> {
         let count = chain.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?))?;
-        let mut row = Row { count, length: 0, folds: 0, product: false };
-        let lanes = ctx.target.axes.lanes;
-        for s in &chain.last()?.body {
+        let mut row = Row { count, length: 0, scans: false, product: false };
+        let (lanes, mut found) = (ctx.target.axes.lanes, false);
+        let body = &chain.last()?.body;
+        let tiles = walk::buffer_uses(body).into_keys().map(|buf| &p.bufs[buf]).filter(|b| b.space == Space::Scratch);
+        let is_long = tiles.map(Buf::bytes).fold(0, u64::saturating_add) > ctx.target.bytes_of(MemoryKind::Shared);
+        for s in body {
             let Stmt::For(f) = s else { continue };
-            if f.kind == LoopKind::Reduce && cooperative_reduce::refusal(f, lanes).is_none() {
+            let folds = f.kind == LoopKind::Reduce && cooperative_reduce::refusal(f, lanes).is_none();
+            let scans = is_long && cooperative_scan::is_shared(p, s);
+            if folds || scans {
                 row.length = row.length.max(const_trip(f)?);
-                row.folds += 1;
+                row.scans |= scans;
+                found = true;
             }
         }
-        walk::visit(&chain.last()?.body, &mut |s| row.product |= matches!(s, Stmt::For(f) if f.contraction.is_some()));
-        (row.folds > 0).then_some(row)
+        walk::visit(body, &mut |s| row.product |= matches!(s, Stmt::For(f) if f.contraction.is_some()));
+        found.then_some(row)
     }
 
     fn refusal(&self, ctx: &Context) -> Option<String> {
         let threads = u64::from(ctx.knobs.threads);
         if self.product {
             return Some("a row holds a product".into());
+        }
+        // The threads have no part each of a row that another rule gives to all of them beside others.
+        if self.scans {
+            return None;
         }
         let one_each = self.length * self.count.div_ceil(threads);
         let in_turn = self.count.saturating_mul(self.length.div_ceil(threads) + COMBINED);
@@ -158,6 +170,31 @@ mod tests {
         let again = format!("{SOFTMAX}  for q in 0..4: free\n    c: f32 = v[q, 0]\n    store y[q] = c\n");
         let made = text(&apply("rows_in_turn", &kernel(&again), &gpu(&[])).0);
         assert!(made.contains("  local v: f32[4, 4096]\n  for i in 0..4: serial\n"), "{made}");
+    }
+
+    #[test]
+    fn scans_take_turns_where_shared_memory_has_no_room_for_their_results() {
+        let scan = r#"loop kernel k(x: ptr i32, y: ptr i32):
+  local sums: i32[4, 65536]
+  for i in 0..4: free
+    local s: i32
+    s = 0
+    for k in 0..65536: serial
+      v: i32 = load x[i*65536 + k]
+      a: i32 = s
+      b: i32 = a + v
+      s = b
+      sums[i, k] = b
+    for j in 0..65536: free
+      t: i32 = sums[i, j]
+      store y[i*65536 + j] = t
+"#;
+        let (out, log) = apply("rows_in_turn", &kernel(scan), &gpu(&[]));
+        assert_eq!(log.applied, ["loop i: 4 rows of 65536 elements"]);
+        assert!(text(&out).contains("  for i in 0..4: serial\n    local sums: i32[1, 65536]\n"), "{}", text(&out));
+        let short = scan.replace("65536", "1024");
+        let log = apply("rows_in_turn", &kernel(&short), &gpu(&[])).1;
+        assert_eq!((log.applied.len(), log.skipped.len()), (0, 0));
     }
 
     #[test]

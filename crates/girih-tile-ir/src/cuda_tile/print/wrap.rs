@@ -22,7 +22,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![];
     let mut rest = text;
     let mut room = width;
-    while rest.chars().count() > room {
+    while rest.chars().nth(room).is_some() {
         let Some(at) = break_place(rest, room) else { break };
         lines.push(rest[..at].trim_end().to_string());
         rest = rest[at..].trim_start();
@@ -34,24 +34,41 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
 
 /// The best place to break a line that is too long.
 fn break_place(text: &str, room: usize) -> Option<usize> {
-    let places = places(text);
-    let best = places.iter().map(|&(rank, _)| rank).min()?;
-    let fits = |at: usize| text[..at].trim_end().chars().count() <= room;
-    // The last place of the best kind that fits; if none fits, the next kind is tried.
-    let mut ranks: Vec<usize> = places.iter().map(|&(rank, _)| rank).collect();
-    ranks.sort_unstable();
-    ranks.dedup();
-    let last = |rank: usize| places.iter().rev().find(|&&(r, at)| r == rank && fits(at)).map(|&(_, at)| at);
-    ranks.into_iter().find_map(last).or_else(|| places.iter().find(|p| p.0 == best).map(|p| p.1))
+    // The last place of the best kind that fits.
+    let fitting = places(text, room);
+    let best = fitting.iter().map(|&(rank, _)| rank).min();
+    if let Some((_, at)) = fitting.iter().rev().find(|&&(rank, _)| Some(rank) == best) {
+        return Some(*at);
+    }
+    let all = places(text, usize::MAX);
+    let best = all.iter().map(|&(rank, _)| rank).min()?;
+    all.iter().find(|p| p.0 == best).map(|p| p.1)
 }
 
-/// The blanks at which a line may be broken: the rank of each (less is better), and the place after it.
-fn places(text: &str) -> Vec<(usize, usize)> {
+/// The blanks at which a line may be broken so that its first part takes at most `room` columns: the rank of each (less is better), and
+/// the place after it.
+fn places(text: &str, room: usize) -> Vec<(usize, usize)> {
     const COMMA: usize = 3;
     let bytes = text.as_bytes();
     let mut out = vec![];
     let (mut depth, mut quoted, mut at) = (0usize, false, 0);
+    // The columns of the text so far, without blanks at its end, and the place up to which they are counted.
+    let (mut columns, mut counted) = (0, 0);
     while at < bytes.len() {
+        crate::base::work::look();
+        // Lines break between characters.
+        if !text.is_char_boundary(at) {
+            at += 1;
+            continue;
+        }
+        if bytes[at] == b' ' {
+            let own = text[..at].trim_end().len();
+            columns += text.get(counted..own).map_or(0, |more| more.chars().count());
+            counted = counted.max(own);
+            if columns > room {
+                break;
+            }
+        }
         let (before, after) = (&text[..at], text.get(at + 1..).unwrap_or(""));
         match bytes[at] {
             b'\\' if quoted => at += 1,
@@ -115,6 +132,13 @@ mod tests {
     #[test]
     fn parameters_fill_lines() {
         check(40, &["entry @k(%a: tile<ptr<f32>>,", "%b: tile<ptr<f32>>, %n: tile<i32>,", "%m: tile<i32>) {"]);
+    }
+
+    #[test]
+    fn columns_are_characters() {
+        check(12, &["%é, %é, %é,", "%é, %é"]);
+        // A place behind the last column counts where there is none before.
+        check(12, &["%a_long_name_of_a_value,", "%b"]);
     }
 
     #[test]
