@@ -55,7 +55,7 @@ def serve(name, folder):
     from girih.bench import triton_cpu, tutorials
 
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what kernels print is no answer
+    os.dup2(2, 1)  # kernels may print
     row = next(row for row in triton_cpu.rows() if row.name == name)
     run = row.kernel.__self__.prepare(tutorials, *torch.load(os.path.join(folder, "inputs.pt")))
     results = None

@@ -1,6 +1,6 @@
 //! Functions of libdevice on floats that are made of several others.
 //!
-//! Those of [`wide`] are computed in f64, whose range and digits leave nothing to do for the ends of f32, and rounded once.
+//! Functions in [`wide`] are computed in f64, whose range and digits leave nothing to do for the ends of f32, and rounded once.
 
 use super::*;
 
