@@ -69,7 +69,7 @@ pub fn invariant(body: &[Stmt], axis: AxisId, own: &BTreeSet<ValId>, written: &B
     body.iter().map(of).collect()
 }
 
-/// The values of a body that may differ along an axis: what is computed of nothing that does is the same in all iterations.
+/// The values of a body that may differ along an axis: all but those computed from values that stay the same in all iterations.
 pub fn varying(body: &[Stmt], axis: AxisId) -> BTreeSet<ValId> {
     let effects = walk::effects(body);
     let still = effects.stores.is_empty() && !effects.ordered;
