@@ -1,5 +1,7 @@
 """Functions of libdevice on arrays of NumPy's, beside values from elsewhere: NumPy, arithmetic, and series with 50 digits."""
 
+import math
+
 import numpy as np
 import pytest
 import triton
@@ -121,3 +123,100 @@ def test_rounding(word, towards):
         beyond = np.abs(near) > np.abs(exact) if towards is None else (near > exact if goal < 0 else near < exact)
         expected = np.where(beyond, np.nextafter(near, np.float32(goal)), near)
         np.testing.assert_array_equal(of(f"{name}_{word}", x, y), expected)
+
+
+def close(found, expected, places=2e-7):
+    """Equal within some of the last place of float32; what is infinite, NaN or zero is so in both, with the same sign."""
+    expected = np.asarray(expected, dtype=np.float64).astype(np.float32)
+    special = ~np.isfinite(expected) | (expected == 0)
+    np.testing.assert_array_equal(found[special], expected[special])
+    np.testing.assert_array_equal(np.signbit(found[special]), np.signbit(expected[special]))
+    np.testing.assert_allclose(found[~special], expected[~special], rtol=places, atol=0)
+
+
+def guarded(f):
+    def of_numbers(*x):
+        try:
+            return f(*map(float, x))
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return np.vectorize(of_numbers, otypes=[np.float64])
+
+
+NUMBERS = np.concatenate([
+    [0.0, -0.0, 0.5, 1.0, -1.0, 2.5, 3.0, -3.0, 7.25, 1e-30, 16777216.0, -1e-40],
+    np.random.default_rng(3).standard_normal(52) * 4,
+]).astype(np.float32)  # fmt: skip
+
+
+def test_tails():
+    x = np.clip(NUMBERS, -9, 10).astype(np.float32)
+    close(of("erfc", x), guarded(math.erfc)(x), 3e-7)
+    close(of("normcdf", x), 0.5 * guarded(math.erfc)(x.astype(float) * -math.sqrt(0.5)), 3e-7)
+    close(of("erfcx", np.abs(x)), guarded(lambda v: math.exp(v * v) * math.erfc(v))(np.abs(x)), 3e-7)
+    assert of("erfcx", np.array([1e6], np.float32))[0] == np.float32(1e-6 / math.sqrt(math.pi))
+
+
+def test_gamma():
+    x = np.concatenate([NUMBERS, [35.5, -0.5, -1.5, -2.5, 34.0, 40.0, np.inf]]).astype(np.float32)
+    x = x[(x > 0) | (x != np.floor(x))]
+    close(of("tgamma", x), guarded(math.gamma)(x), 1e-6)
+    ends = of("tgamma", np.array([0.0, -0.0, -1.0, -2.0], np.float32))
+    np.testing.assert_array_equal(ends, np.array([np.inf, -np.inf, np.nan, np.nan], np.float32))
+
+
+def test_turns():
+    exact = {"sinpi": [0.0, 1.0, 0.0, -1.0], "cospi": [1.0, 0.0, -1.0, 0.0]}
+    for name, values in exact.items():
+        halves = np.arange(-8, 8, dtype=np.float32) / 2
+        np.testing.assert_array_equal(of(name, halves), np.array(values * 4, np.float32))
+        x = np.random.default_rng(5).uniform(-3, 3, 64).astype(np.float32)
+        function = np.sin if name == "sinpi" else np.cos
+        np.testing.assert_allclose(of(name, x), function(np.pi * x.astype(float)), rtol=1e-6, atol=1e-7)
+
+
+def test_remainders_and_exponents():
+    x, y = NUMBERS, np.roll(NUMBERS, 7)
+    close(of("remainder", x, y), guarded(math.remainder)(x, y), 0)
+    ints = np.resize(np.array([0, 1, -1, 5, -140, 200, 3, -7], np.int32), len(x))
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(of("ldexp", x, ints), np.ldexp(x, ints))
+        np.testing.assert_array_equal(of("scalbn", x, ints), np.ldexp(x, ints))
+    np.testing.assert_array_equal(of("nextafter", x, y), np.nextafter(x, y))
+    some = x[x != 0]
+    exponents = np.frexp(some)[1] - 1
+    np.testing.assert_array_equal(of("ilogb", some, out="int32"), exponents)
+    np.testing.assert_array_equal(of("logb", some), exponents.astype(np.float32))
+    assert of("logb", np.zeros(1, np.float32))[0] == -np.inf
+    close(of("rcbrt", some), 1 / np.cbrt(some.astype(float)))
+    close(of("rhypot", some, some), 1 / np.hypot(some.astype(float), some))
+
+
+def test_conversions():
+    x = np.array([0.5, 1.5, -0.5, -1.5, 2.5, 1e6 + 0.5, -7.75, 7.25], np.float32)
+    rounds = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
+    for word, function in rounds.items():
+        assert of(f"float2int_{word}", x, out="int32").tolist() == function(x).tolist()
+        assert of(f"float2ll_{word}", x, out="int64").tolist() == function(x).tolist()
+        assert of(f"double2int_{word}", x.astype(float), out="int32").tolist() == function(x).tolist()
+        size = np.abs(x)
+        assert of(f"float2uint_{word}", size, out="uint32").tolist() == function(size).tolist()
+    assert of("llrint", x, out="int64").tolist() == np.rint(x).tolist()
+    assert of("llround", x, out="int64").tolist() == [1, 2, -1, -2, 3, 1000001, -8, 7]
+    ints = integers(32)
+    np.testing.assert_array_equal(of("int2float_rn", ints, out="float32"), ints.astype(np.float32))
+    np.testing.assert_array_equal(of("uint2float_rn", ints.view(np.uint32), out="float32"), ints.view(np.uint32).astype(np.float32))
+    np.testing.assert_array_equal(of("int2double_rn", ints, out="float64"), ints.astype(float))
+    doubles = np.array([1.1, -2e300, 3.0], float)
+    words = doubles.view(np.int32)
+    assert of("double2loint", doubles, out="int32").tolist() == words[::2].tolist()
+    assert of("double2hiint", doubles, out="int32").tolist() == words[1::2].tolist()
+    np.testing.assert_array_equal(of("hiloint2double", words[1::2].copy(), words[::2].copy(), out="float64"), doubles)
+    for word, towards in [("rz", 0.0), ("rd", -np.inf), ("ru", np.inf)]:
+        near, exact = (1 / x).astype(np.float32), 1 / x.astype(float)
+        beyond = np.abs(near) > np.abs(exact) if towards == 0 else (near > exact if towards < 0 else near < exact)
+        expected = np.where(beyond, np.nextafter(near, np.float32(towards)), near)
+        np.testing.assert_array_equal(of(f"rcp_{word}", x), expected)

@@ -75,7 +75,9 @@ def rows_and_columns(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: t
     tl.store(c + m[:, None] * N + n[None, :], total)
 
 
-@pytest.mark.parametrize("m, n, k", [(64, 64, 32), (64, 72, 33), (50, 37, 20), (7, 5, 3)])
+@pytest.mark.parametrize(
+    "m, n, k", [(64, 64, 32), (64, 72, 33), (50, 37, 20), (7, 5, 3), (64, 48, 32), (48, 80, 64), (33, 16, 17), (16, 16, 48)]
+)
 def test_rows_and_columns_that_wrap_around(m, n, k):
     """Columns modulo N are neighbours up to where they wrap, which is inside a vector here."""
     if os.environ["GIRIH_DEVICE"] != "cpu":
@@ -83,6 +85,38 @@ def test_rows_and_columns_that_wrap_around(m, n, k):
     a, b, c = torch.randn(m, k), torch.randn(k, n), torch.zeros(m, n)
     rows_and_columns[(triton.cdiv(m, 32), triton.cdiv(n, 32))](a, b, c, m, n, k, 32, 32, 16)
     close(c, a.double() @ b.double())
+
+
+@triton.jit
+def rows_of_experts(x, w, out, rows, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WIDE: tl.constexpr):
+    """Each row of a block is where a list says."""
+    row = tl.load(rows + tl.program_id(0) * BM + tl.arange(0, BM))
+    if WIDE:
+        row = row.to(tl.int64)
+    n = (tl.program_id(1) * BN + tl.arange(0, BN)) % N
+    k = tl.arange(0, BK)
+    left, right = x + row[:, None] * K + k[None, :], w + k[:, None] * N + n[None, :]
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(tl.cdiv(K, BK)):
+        inside = k < K - step * BK
+        total = tl.dot(
+            tl.load(left, mask=inside[None, :], other=0.0), tl.load(right, mask=inside[:, None], other=0.0), total,
+            input_precision="ieee",
+        )
+        left += BK
+        right += BK * N
+    where = tl.program_id(1) * BN + tl.arange(0, BN)
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    tl.store(out + m[:, None] * N + where[None, :], total, mask=where[None, :] < N)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("n, k", [(64, 64), (48, 40), (37, 33)])
+def test_rows_where_a_list_says(n, k, wide):
+    x, w, out = torch.randn(80, k), torch.randn(k, n), torch.zeros(64, n)
+    rows = torch.randperm(80)[:64].to(torch.int32)
+    rows_of_experts[(2, triton.cdiv(n, 32))](x, w, out, rows, n, k, 32, 32, 32, wide)
+    close(out, x.double()[rows.long()] @ w.double())
 
 
 @triton.jit

@@ -216,3 +216,16 @@ def test_a_launch_on_a_pretended_device_asks_tensors_directly(tmp_path):
     ran = subprocess.run([sys.executable, "-m", "girih.triton", script], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == ["translated", "0"]
+
+
+def test_the_interpreter_takes_part_in_measurements():
+    torch = pytest.importorskip("torch")
+    from girih.bench.interpreted import Interpreter
+
+    x, y = torch.randn(2, 2000)
+    one = Interpreter("vector add 4M", (x, y), 1)
+    one.run()
+    assert torch.equal(one.results(None), x + y)
+    short = Interpreter("vector add 4M", (x,), 1)
+    with pytest.raises(RuntimeError, match="missing 1 required positional argument"):
+        short.run()

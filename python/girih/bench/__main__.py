@@ -1,6 +1,6 @@
 """Girih's models beside others on this machine.
 
-    girih bench SUITE... [--against torch,onnxruntime,numpy,jax,torch.compile,triton,girih.jit] [--threads 1,2] [--device cuda]
+    girih bench SUITE... [--against torch,onnxruntime,numpy,jax,torch.compile,triton,girih.jit,triton.interpreter] [--threads 1,2] [--device cuda]
                          [--filter TEXT] [--rounds N] [--output FILE.json] [--json]
     girih bench --report FILE.json... [--output FILE.html]
 

@@ -14,7 +14,7 @@ import torch
 import girih.torch
 from girih.bench import networks
 
-ALL = ("girih", "girih.jit", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton")
+ALL = ("girih", "girih.jit", "torch", "torch.compile", "onnxruntime", "numpy", "jax", "triton", "triton.interpreter")
 #: On a GPU.
 ON_GPUS = ("girih", "torch", "torch.compile", "triton")
 #: Without being asked.
@@ -81,6 +81,15 @@ def of_jit(row, model, inputs, threads):
     if row.as_girih is None:
         raise Absent("this row has no kernel of Triton's")
     return Runner(row.as_girih(*inputs, threads))
+
+
+def of_interpreter(row, model, inputs, threads):
+    if row.as_girih is None:
+        raise Absent("this row has no kernel of Triton's")
+    from girih.bench.interpreted import Interpreter
+
+    one = Interpreter(row.name, inputs, threads)
+    return Runner(one.run, one.results)
 
 
 def eager(row, model, inputs, threads):
@@ -180,7 +189,7 @@ def of_triton(row, model, inputs, threads):
 
 MAKERS = {
     "girih": of_girih, "girih.jit": of_jit, "torch": eager, "torch.compile": compiled, "onnxruntime": of_onnxruntime, "numpy": of_numpy,
-    "jax": of_jax, "triton": of_triton,
+    "jax": of_jax, "triton": of_triton, "triton.interpreter": of_interpreter,
 }  # fmt: skip
 
 

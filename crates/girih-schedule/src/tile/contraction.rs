@@ -248,7 +248,9 @@ pub fn num_type(kernel: &Kernel, buf: BufId) -> Option<DType> {
 impl Nest<'_> {
     /// The width of the panels along n in which an operand lies already, in memory or packed.
     pub fn panel_width(&self) -> Option<u64> {
-        let find = |ix: &Ix| affine::panels(ix, self.roles.n);
+        // Runs that a table gives are not panels: they lie anywhere.
+        let given = |ix: &Ix| ix.vals().iter().any(|v| self.reduce.body.iter().any(|s| defines(s, *v)));
+        let find = |ix: &Ix| affine::panels(ix, self.roles.n).filter(|_| !given(ix));
         let width = self.reduce.body.iter().find_map(|s| match s {
             Stmt::Load { mem, .. } => find(&mem.index),
             Stmt::Read { buf, idx, .. } if *buf != self.roles.acc => idx.iter().find_map(find),

@@ -69,6 +69,23 @@ pub fn invariant(body: &[Stmt], axis: AxisId, own: &BTreeSet<ValId>, written: &B
     body.iter().map(of).collect()
 }
 
+/// The values of a body that may differ along an axis: all but those computed from values that stay the same in all iterations.
+pub fn varying(body: &[Stmt], axis: AxisId) -> BTreeSet<ValId> {
+    let effects = walk::effects(body);
+    let still = effects.stores.is_empty() && !effects.ordered;
+    let mut out = BTreeSet::new();
+    for s in body {
+        let uses = walk::refs_of(s);
+        let same = is_pure(s)
+            && (still || !matches!(s, Stmt::Load { .. }))
+            && !uses.axes_used.contains(&axis)
+            && uses.vals_used.is_disjoint(&out)
+            && uses.bufs_read.is_disjoint(&effects.bufs_written);
+        out.extend(uses.vals_defined.into_iter().filter(|_| !same));
+    }
+    out
+}
+
 /// Drops pure statements whose value nobody in the body uses; values do not leave the body they are defined in.
 pub fn drop_unused(body: &mut Vec<Stmt>) {
     for s in body.iter_mut() {

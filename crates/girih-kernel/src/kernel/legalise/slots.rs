@@ -369,6 +369,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn threads_take_no_memory_by_its_address() {
+        let taken = |place: &str, at: &str| {
+            format!(
+                "tile kernel k(p: ptr f32):\n{at}  for t in 0..32: free{place}\n    q: ptr f32 = alloca 16 align 4\n\
+                 \x20   x: f32 = load p[t]\n    store q[t%4] = x\n    y: f32 = load q[t%4]\n    store p[t] = y\n"
+            )
+        };
+        let why = "each thread of a block would take memory by its address; take it before the loop over threads";
+        let refused = shared(&taken(" thread", ""), 4096).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+        // One thread may, and so may a block before its threads.
+        assert_eq!(shared(&taken("", ""), 4096).err(), None);
+        let text = taken(" thread", "  q: ptr f32 = alloca 16 align 4\n").replacen(
+            "    q: ptr f32 = alloca 16 align 4\n",
+            "",
+            1,
+        );
+        assert_eq!(shared(&text, 4096).err(), None);
+    }
+
     /// Each link of the chain writes where threads may still read the link before the last one: a barrier stands between.
     #[test]
     fn threads_wait_before_they_write_where_others_read() {

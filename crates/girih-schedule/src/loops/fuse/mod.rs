@@ -13,6 +13,7 @@ mod affine;
 mod coalesce_carried;
 mod dedup;
 mod derive_carried;
+mod differing;
 #[cfg(test)]
 pub(super) mod harness;
 mod merge_nests;

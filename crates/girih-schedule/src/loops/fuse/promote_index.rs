@@ -7,11 +7,12 @@ use rustc_hash::FxHashSet;
 
 use super::addressed;
 use super::affine::at_launch;
+use super::differing::{Contents, Differing};
 use super::ranges::{Range, interval, range, signed_range};
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
-use crate::loops::ir::{Kernel, LoopKind, Mem, Obligation, Opnd, Stmt, Ty};
+use crate::loops::ir::{BufId, Kernel, LoopKind, Mem, Obligation, Opnd, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::literal::sign_extend;
 use crate::num::op::{Predicate, Rounding, Signedness};
@@ -32,7 +33,8 @@ x = load p[0] where m
 
 Proofs use the ranges of axes, of block ids (below 2^24) and of the types. Where they do not suffice and the kernel is
 compiled for launches that do not wrap, what is missing becomes an obligation that the launch tests, where an address or a
-condition depends on it. Values loaded from memory stay values.",
+condition depends on it. Values loaded from memory stay values; one that is the same along a loop may be a term of a sum whose
+other terms go on along it, `row + k`, so that neighbours are seen.",
     run,
 };
 
@@ -45,7 +47,9 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
         forms: BTreeMap::new(),
         axes: Vec::new(),
         varying: BTreeSet::new(),
-        lanes: 0,
+        differing: Differing::default(),
+        contents: Contents::of(&body),
+        firsts: BTreeSet::new(),
         duties: Duties::of(&kernel.obligations),
         addressed: addressed::values(&body),
         proves: false,
@@ -80,8 +84,12 @@ struct Promote {
     axes: Vec<(AxisId, Ix, Ix, Range)>,
     /// Values that free and reduce loops compute anew for every element, and that are not index expressions.
     varying: BTreeSet<ValId>,
-    /// Enclosing free and reduce loops.
-    lanes: u32,
+    /// The enclosing free and reduce loops along which values differ.
+    differing: Differing,
+    /// The index expressions that buffers hold.
+    contents: Contents,
+    /// Values that are the first of a run.
+    firsts: BTreeSet<ValId>,
     duties: Duties,
     /// The values that addresses and conditions depend on.
     addressed: FxHashSet<ValId>,
@@ -142,6 +150,9 @@ impl Promote {
         let (least, most) = self.range(ix);
         if lo <= least && most <= hi {
             return true;
+        }
+        if let Some(spelled) = self.contents.spelled(ix) {
+            return self.within(&spelled, (lo, hi));
         }
         if !self.no_wrap || self.proves || most < lo || hi < least || self.surely_leaves(ix, (lo, hi)) {
             return false;
@@ -256,8 +267,11 @@ impl Promote {
         }
     }
 
-    fn list(&mut self, body: &mut [Stmt]) {
-        for s in body {
+    fn list(&mut self, body: &mut Vec<Stmt>) {
+        let mut firsts = vec![];
+        for at in 0..body.len() {
+            let (before, rest) = body.split_at_mut(at);
+            let Some(s) = rest.first_mut() else { break };
             if let Some(m) = walk::mask_mut(s) {
                 let m = m.clone();
                 let new = self.mask(&m);
@@ -288,15 +302,25 @@ impl Promote {
                     self.know(*dst, None);
                 }
                 Stmt::Store { mem, .. } => self.mem(mem),
-                Stmt::Read { dst, idx, .. } => {
-                    for ix in idx {
+                Stmt::Read { dst, buf, idx } => {
+                    for ix in idx.iter_mut() {
                         *ix = self.ix(ix);
                     }
-                    self.know(*dst, None);
+                    self.contents.read(*dst, *buf, idx);
+                    let form = self.in_run(*dst, *buf, idx, before).map(|(first, form)| {
+                        firsts.extend(first.map(|s| (at, s)));
+                        form
+                    });
+                    self.know(*dst, form);
                 }
-                Stmt::Write { idx, .. } => {
-                    for ix in idx {
+                Stmt::Write { buf, idx, value } => {
+                    for ix in idx.iter_mut() {
                         *ix = self.ix(ix);
+                    }
+                    if let Some(ix) = self.int(*value)
+                        && ix.vals().iter().all(|v| self.kernel.params.iter().any(|p| p.val == *v))
+                    {
+                        self.contents.written(*buf, idx, ix);
                     }
                 }
                 Stmt::GlobalAddr { .. } | Stmt::Alloca { .. } => {}
@@ -306,10 +330,14 @@ impl Promote {
                     f.step = self.ix(&f.step);
                     let (lo, hi) = (self.range(&f.lo).0, self.range(&f.hi).1 - 1);
                     self.axes.push((f.axis, f.lo.clone(), f.hi.clone(), (lo, hi.max(lo))));
-                    let lane = (f.kind != LoopKind::Serial) as u32;
-                    self.lanes += lane;
+                    let lane = f.kind != LoopKind::Serial;
+                    if lane {
+                        self.differing.enter(f);
+                    }
                     self.list(&mut f.body);
-                    self.lanes -= lane;
+                    if lane {
+                        self.differing.leave();
+                    }
                     self.axes.pop();
                 }
                 _ => {
@@ -318,7 +346,35 @@ impl Promote {
                     }
                 }
             }
+            self.differing.define(s);
         }
+        for (at, first) in firsts.into_iter().rev() {
+            body.insert(at, first);
+        }
+    }
+
+    /// The form of an element of a buffer that holds runs, `t[j] = t[j//16*16] + j%16`: from the first of its run, which the
+    /// returned statement reads if no statement before does.
+    fn in_run(&mut self, dst: ValId, buf: BufId, idx: &[Ix], before: &[Stmt]) -> Option<(Option<Stmt>, Form)> {
+        let bare = |ix: &Ix| if let Ix::Axis(a) = ix { Some(*a) } else { None };
+        let axis = idx.iter().find_map(bare).filter(|a| self.differing.along(*a) && self.addressed.contains(&dst))?;
+        let run = self.contents.run(dst, axis, &self.kernel.facts())?;
+        let place = Ix::modulo(Ix::Axis(axis), Ix::Const(run));
+        let to_first = |a| (a == axis).then(|| Ix::mul(Ix::floor_div(Ix::Axis(axis), Ix::Const(run)), Ix::Const(run)));
+        let idx: Vec<Ix> = idx.iter().map(|ix| ix.subst_axes(&mut |a| to_first(a))).collect();
+        let known = before.iter().find_map(|s| match s {
+            Stmt::Read { dst, buf: b, idx: at } if *b == buf && *at == idx => Some(*dst),
+            _ => None,
+        });
+        let first = known.unwrap_or_else(|| self.kernel.vals.push(self.kernel.vals[dst].clone()));
+        let stmt = Stmt::Read { dst: first, buf, idx };
+        if let Stmt::Read { idx, .. } = &stmt {
+            self.contents.read(first, buf, idx);
+        }
+        self.differing.define(&stmt);
+        self.varying.insert(first);
+        self.firsts.insert(first);
+        Some((known.is_none().then_some(stmt), Form::Int(Ix::add(Ix::val(first), place))))
     }
 
     /// Returns the condition's value if it holds always, or never.
@@ -346,7 +402,7 @@ impl Promote {
             Some(f) => {
                 self.forms.insert(v, f);
             }
-            None if self.lanes > 0 => {
+            None if self.differing.any() => {
                 self.varying.insert(v);
             }
             None => {}
@@ -356,17 +412,27 @@ impl Promote {
     /// The form of an integer that is the wrapped `ix`, if nothing is lost.
     fn exact(&mut self, dst: ValId, ix: Option<Ix>) -> Option<Form> {
         let (ix, d) = (ix?, self.dtype(dst)?);
-        let varying = ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if self.varying.contains(val)));
-        (!varying && nodes(&ix) <= MAX_NODES && self.within(&ix, signed_range(d))).then_some(Form::Int(ix))
+        (!self.varies(&ix) && nodes(&ix) <= MAX_NODES && self.within(&ix, signed_range(d))).then_some(Form::Int(ix))
+    }
+
+    /// The same of a sum. A value that differs from lane to lane may be a term where the other terms show how the sum goes on along
+    /// a loop that does not change the value: a row's offset, and the place in the row.
+    fn sum(&mut self, dst: ValId, ix: Option<Ix>) -> Option<Form> {
+        let (ix, d) = (ix?, self.dtype(dst)?);
+        let own = ix.vals().into_iter().filter(|v| self.varying.contains(v));
+        let shows =
+            own.into_iter().all(|v| self.firsts.contains(&v) || self.differing.same_along(v).any(|a| ix.has_axis(a)));
+        (shows && nodes(&ix) <= MAX_NODES && self.within(&ix, signed_range(d))).then_some(Form::Int(ix))
+    }
+
+    /// True if the expression mentions a value that differs from lane to lane.
+    fn varies(&self, ix: &Ix) -> bool {
+        ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if self.varying.contains(val)))
     }
 
     /// No condition on a value that differs from lane to lane.
     fn plain(&self, mask: &Mask) -> bool {
-        mask.conds.iter().all(|c| {
-            ![&c.lhs, &c.rhs]
-                .iter()
-                .any(|ix| ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if self.varying.contains(val))))
-        })
+        mask.conds.iter().all(|c| !self.varies(&c.lhs) && !self.varies(&c.rhs))
     }
 
     fn form(&mut self, dst: ValId, op: ScalarOp, args: &[Opnd]) -> Option<Form> {
@@ -383,21 +449,22 @@ impl Promote {
                     Some(m) if self.kernel.vals[dst].ty == Ty::Num(DType::I1) => Some(Form::Cond(m)),
                     _ => {
                         let ix = self.int(o);
-                        self.exact(dst, ix)
+                        self.sum(dst, ix)
                     }
                 },
             },
             S::AddI => {
                 let (a, b) = pair(self)?;
-                self.exact(dst, Some(Ix::add(a, b)))
+                self.sum(dst, Some(Ix::add(a, b)))
             }
             S::SubI => {
                 let (a, b) = pair(self)?;
-                self.exact(dst, Some(Ix::sub(a, b)))
+                self.sum(dst, Some(Ix::sub(a, b)))
             }
             S::MulI => {
                 let (a, b) = pair(self)?;
-                self.exact(dst, Some(Ix::mul(a, b)))
+                let product = !self.varies(&a) || !self.varies(&b);
+                self.sum(dst, product.then(|| Ix::mul(a, b)))
             }
             S::NegI => {
                 let a = self.int(first)?;
@@ -406,7 +473,7 @@ impl Promote {
             S::ExtI { sign, .. } => {
                 let a = self.int(first)?;
                 (sign == Signedness::Signed || self.natural(&a)).then_some(())?;
-                self.exact(dst, Some(a))
+                self.sum(dst, Some(a))
             }
             S::TruncI { .. } => {
                 let a = self.int(first)?;
@@ -415,7 +482,7 @@ impl Promote {
                 let (least, most) = signed_range(self.dtype(dst)?);
                 let (x, y) = self.range(&a);
                 (!leaf || (least <= x && y <= most)).then_some(())?;
-                self.exact(dst, Some(a))
+                self.sum(dst, Some(a))
             }
             S::MaxI { sign } | S::MinI { sign } => {
                 let (a, b) = pair(self)?;

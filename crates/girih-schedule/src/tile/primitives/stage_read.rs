@@ -17,7 +17,7 @@ mod edges;
 mod shared;
 mod windows;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::line::{LoopRef, replace};
 use crate::base::words::suggestion;
@@ -228,26 +228,34 @@ fn pack(
         let over = (panels && count > 1).then(|| new_axis(kernel, own, "p"));
         let panel = over.map_or(Ix::Const(first as i64), Ix::Axis);
         let before = panel.clone() * Ix::Const(width as i64);
-        let position = if before.is_const(0) { Ix::Axis(inner) } else { before + Ix::Axis(inner) };
+        // Runs of memory that are narrower than a panel are read one after another.
+        let pieces = narrower(&stmts, own, run).filter(|_| panels).map(|w| (new_axis(kernel, own, "q"), w));
+        let last = pieces.map_or(Ix::Axis(inner), |(q, w)| Ix::Axis(q) * Ix::Const(w as i64) + Ix::Axis(inner));
+        let position = if before.is_const(0) { last.clone() } else { before + last.clone() };
         let renamed = walk::Renaming::fresh(kernel, &stmts);
         let by = BTreeMap::from([(own, position), (nest.roles.k, Ix::Axis(k))]);
         // An operand that was in panels before is read panel by panel.
-        let mut extents = BTreeMap::from([(inner, run as i64), (k, nest.k as i64)]);
+        let long = pieces.map_or(run, |(_, w)| w);
+        let mut extents = BTreeMap::from([(inner, long as i64), (k, nest.k as i64)]);
+        extents.extend(pieces.map(|(q, w)| (q, (run / w) as i64)));
         extents.extend(over.map(|p| (p, count as i64)));
         let mut body = edit::place_axes(&stmts, &by, &extents);
         renamed.apply(&mut body);
         let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
-        let idx = if panels { vec![panel, Ix::Axis(k), Ix::Axis(inner)] } else { vec![Ix::Axis(inner), Ix::Axis(k)] };
+        let idx = if panels { vec![panel, Ix::Axis(k), last] } else { vec![Ix::Axis(inner), Ix::Axis(k)] };
         body.push(Stmt::Write { buf, idx, value });
         let along = |axis, extent: u64, body| free_loop(axis, Ix::Const(extent as i64), body);
         if !panels {
             return along(inner, run, vec![along(k, nest.k, body)]);
         }
         // Rows of memory are read from end to end.
-        let row = match over {
-            Some(p) => along(p, count, vec![along(inner, run, body)]),
-            None => along(inner, run, body),
-        };
+        let mut row = along(inner, long, body);
+        if let Some((q, w)) = pieces {
+            row = along(q, run / w, vec![row]);
+        }
+        if let Some(p) = over {
+            row = along(p, count, vec![row]);
+        }
         along(k, nest.k, vec![row])
     };
     let full = extent / width;
@@ -274,20 +282,54 @@ fn pack(
 
 /// The longest piece of an operand that lies side by side in memory along an axis, in elements; elements count that lie at most
 /// `apart`.
-pub fn piece(kernel: &Kernel, stmts: &[Stmt], (axis, extent): Extent, apart: i64, facts: &Refs) -> u64 {
+pub fn piece(kernel: &Kernel, stmts: &[Stmt], (axis, extent): Extent, apart: i64) -> u64 {
+    let whole = edit::varying(stmts, axis);
+    let places = places(stmts);
     let of = |s: &Stmt| match s {
         Stmt::Load { mem, .. } => {
             let width = affine::panels(&mem.index, axis);
             let in_panel = width.map(|width| affine::in_panel(&mem.index, axis, width));
-            let factor = affine::coef(in_panel.as_ref().unwrap_or(&mem.index), axis, &facts.vals_defined)?;
+            let within = width.map(|width| edit::varying(&in_panels(stmts, axis, width), axis));
+            let factor =
+                affine::coef(in_panel.as_ref().unwrap_or(&mem.index), axis, within.as_ref().unwrap_or(&whole))?;
             let close = (1..=apart).contains(&factor.as_const()?);
             close.then(|| width.and_then(|w| u64::try_from(w).ok()).map_or(extent, |w| extent.min(w)))
         }
+        Stmt::Read { dst, .. } if places.contains(dst) => None,
         Stmt::Read { buf, idx, .. } => {
-            let along = affine::buf_stride(&kernel.bufs[*buf], idx, axis, &facts.vals_defined) == Stride::Unit;
+            let along = affine::buf_stride(&kernel.bufs[*buf], idx, axis, &whole) == Stride::Unit;
             along.then_some(extent)
         }
         _ => None,
     };
     stmts.iter().filter_map(of).max().unwrap_or(0)
+}
+
+/// The values that only say where loads read.
+fn places(stmts: &[Stmt]) -> BTreeSet<ValId> {
+    let mut out = BTreeSet::new();
+    for s in stmts.iter().rev() {
+        match s {
+            Stmt::Load { mem, .. } => out.extend(mem.index.vals()),
+            _ if walk::def(s).is_some_and(|v| out.contains(&v)) => walk::each_use(s, &mut |v| _ = out.insert(v)),
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Statements as they stand within one panel of `width` iterations of the axis.
+fn in_panels(stmts: &[Stmt], axis: AxisId, width: i64) -> Vec<Stmt> {
+    let mut out = stmts.to_vec();
+    walk::map_ixs(&mut out, &mut |ix| *ix = affine::in_panel(ix, axis, width));
+    out
+}
+
+/// The width of the panels that the loads of an operand walk along an axis, where they are narrower than `run`.
+fn narrower(stmts: &[Stmt], axis: AxisId, run: u64) -> Option<u64> {
+    let width = stmts.iter().find_map(|s| match s {
+        Stmt::Load { mem, .. } => affine::panels(&mem.index, axis),
+        _ => None,
+    })?;
+    u64::try_from(width).ok().filter(|w| *w < run && run.is_multiple_of(*w))
 }

@@ -80,7 +80,7 @@ fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Re
         Stmt::Load { mem, order, .. } => memory(mem, *order),
         Stmt::Store { mem, order, .. } => {
             memory(mem, *order)?;
-            match affine::stride(&mem.index, f.axis, &facts.vals_defined) {
+            match affine::stride(&mem.index, f.axis, &edit::varying(&f.body, f.axis)) {
                 Stride::Unit => Ok(()),
                 _ => say("it stores to elements that do not follow one another"),
             }
@@ -97,7 +97,7 @@ fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Re
             if !matches!(kernel.bufs.get(*buf).map(|b| b.ty), Some(Ty::Num(_))) {
                 return say("it keeps addresses");
             }
-            match affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &facts.vals_defined) {
+            match affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &edit::varying(&f.body, f.axis)) {
                 Stride::Unit => Ok(()),
                 _ => say("it writes elements that do not follow one another"),
             }

@@ -1,13 +1,13 @@
 //! `prefetch`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::refs;
+use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::edit::{self, Visit, most_trips};
 use crate::tile::heuristics::prefetch::{AHEAD, FORESEEN, LONGEST, ROUNDS};
 use crate::tile::rules::axis_site;
 
@@ -30,6 +30,9 @@ for kk in 0..256: reduce                         for kk in 0..256: reduce
 A prefetch is for the data of a later iteration, at least 4 and at most 32 ahead, so that some 2 KiB are on their way. The data need
 not exist: a prefetch cannot fail.
 
+Rows that a table gives, `a[rows[i] + step*32 + k]`, are at no known distance from each other. Where the next step of a serial loop goes
+on in each of them, each row's next piece is prefetched while this one is copied.
+
 Knob: `prefetch` (0 turns the rule off).
 
 Refuses pieces shorter than a line of the cache, or so long that the processor follows them by itself; pieces that lie less
@@ -42,6 +45,12 @@ than 2 KiB apart; loops whose iterations are few, or read no more than a core's 
 const LINE: u64 = 64;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let far = far_pieces(p, ctx, log);
+    let on = rows_that_go_on(far.as_ref().unwrap_or(p), ctx, log);
+    on.or(far)
+}
+
+fn far_pieces(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let asked = pieces(f, ctx.target.cache(1));
@@ -60,13 +69,108 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
+/// Prefetches the pieces of rows that a stage reads where a table says, if the next iteration of a serial loop around goes on in each row.
+fn rows_that_go_on(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut out = p.clone();
+    let mut body = std::mem::take(&mut out.body);
+    let mut sites = vec![];
+    walk::visit_mut(&mut body, &mut |s| {
+        let Stmt::For(steps) = s else { return };
+        if steps.kind != LoopKind::Serial {
+            return;
+        }
+        let stages =
+            steps.body.iter_mut().filter_map(|s| if let Stmt::Stage { body, .. } = s { Some(body) } else { None });
+        for s in stages.flatten() {
+            let Stmt::For(rows) = s else { continue };
+            let next = next_pieces(&mut out, steps.axis, rows);
+            if !next.is_empty() {
+                sites.push(axis_site(&out, rows.axis));
+                rows.body.splice(0..0, next);
+            }
+        }
+    });
+    if sites.is_empty() {
+        return None;
+    }
+    for site in sites {
+        match ctx.knobs.prefetch {
+            true => log.applied(site),
+            false => log.skipped(site, "knob off"),
+        }
+    }
+    out.body = body;
+    ctx.knobs.prefetch.then_some(out)
+}
+
+/// The prefetches of what each iteration of `rows` reads in the next iteration of the loop over `step`, behind the entries of the tables
+/// that they need.
+fn next_pieces(kernel: &mut Kernel, step: AxisId, rows: &For) -> Vec<Stmt> {
+    let (mut asked, mut found): (Vec<Stmt>, Vec<Read<'_>>) = (vec![], vec![]);
+    if rows.place != Place::None || matches!(rows.body.first(), Some(Stmt::Read { .. } | Stmt::Prefetch { .. })) {
+        return vec![];
+    }
+    loads(&rows.body, &mut vec![], &mut found);
+    let (own, mut done) = (refs(&rows.body).vals_defined, vec![]);
+    for (mem, inner) in &found {
+        let bytes = mem.elem.bytes();
+        let goes_on = mem.index.linear(step).and_then(|(by, _)| u64::try_from(by.as_const()?).ok());
+        let piece = piece(&mem.index, inner).filter(|n| Some(*n) == goes_on).map(|n| n * bytes);
+        let Some(piece) = piece.filter(|n| (LINE..=LONGEST).contains(n) && !done.contains(mem)) else { continue };
+        let Some(entries) = entries(kernel, rows, &mem.index, &own, inner) else { continue };
+        done.push(mem);
+        let start = mem.index.subst_axes(&mut |a| {
+            let first = inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0));
+            if a == step { Some(Ix::Axis(a) + Ix::Const(1)) } else { first }
+        });
+        let start = start.subst_vals(&mut |v, zext| {
+            entries.iter().find(|(of, ..)| *of == v).map(|(_, val, _)| Ix::Val { val: *val, zext })
+        });
+        asked.extend(entries.into_iter().map(|(.., read)| read));
+        for line in 0..piece.div_ceil(LINE) {
+            let index = Ix::add(start.clone(), Ix::Const((line * LINE / bytes) as i64));
+            asked.push(Stmt::Prefetch { mem: Mem { index, ..(*mem).clone() } });
+        }
+    }
+    asked
+}
+
+/// A value of a body, its copy, and the read that makes the copy.
+type Entry = (ValId, ValId, Stmt);
+
+/// Copies of the entries of tables that an index mentions; `None` if it mentions none, or another value of the body.
+fn entries(
+    kernel: &mut Kernel,
+    rows: &For,
+    index: &Ix,
+    own: &BTreeSet<ValId>,
+    inner: &[(AxisId, u64)],
+) -> Option<Vec<Entry>> {
+    let wanted: Vec<ValId> = index.vals().into_iter().filter(|v| own.contains(v)).collect();
+    let mut reads = BTreeMap::new();
+    walk::visit(&rows.body, &mut |s| {
+        if let Stmt::Read { dst, buf, idx } = s
+            && !idx.iter().any(|ix| !ix.vals().is_empty() || inner.iter().any(|(a, _)| ix.has_axis(*a)))
+        {
+            reads.insert(*dst, (*buf, idx.clone()));
+        }
+    });
+    let entry = |v: &ValId| {
+        let (buf, idx) = reads.get(v).cloned()?;
+        let val = kernel.vals.push(kernel.vals[*v].clone());
+        Some((*v, val, Stmt::Read { dst: val, buf, idx }))
+    };
+    let found: Option<Vec<Entry>> = wanted.iter().map(entry).collect();
+    found.filter(|found| !found.is_empty())
+}
+
 /// The prefetches of each iteration of a loop.
 fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
     // A loop that prefetches already gets no more prefetches.
     if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
         return vec![];
     }
-    let Some(trips) = const_trip(f).filter(|_| f.place == Place::None) else { return vec![] };
+    let Some(trips) = most_trips(f).filter(|_| f.place == Place::None) else { return vec![] };
     let varying = refs(&f.body).vals_defined;
     let (mut asked, mut found): (Vec<Stmt>, Vec<Read<'_>>) = (vec![], vec![]);
     loads(&f.body, &mut vec![], &mut found);
@@ -107,7 +211,7 @@ fn loads<'a>(body: &'a [Stmt], inner: &mut Vec<(AxisId, u64)>, out: &mut Vec<Rea
         match s {
             Stmt::Load { mem, order: Order::Weak, .. } if mem.elem.bits() >= 8 => out.push((mem, inner.clone())),
             Stmt::For(l) => {
-                let Some(trips) = const_trip(l) else { continue };
+                let Some(trips) = most_trips(l) else { continue };
                 inner.push((l.axis, trips));
                 loads(&l.body, inner, out);
                 inner.pop();

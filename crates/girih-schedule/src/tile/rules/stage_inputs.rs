@@ -146,7 +146,7 @@ fn packed(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<Choice, String>
         let choose = || {
             stage_read::separate(kernel, nest, &stmts, &facts, side)?;
             // Vectors are taken out of whole ones where elements lie close together.
-            let run = |along| stage_read::piece(kernel, &stmts, along, affine::MOST_APART, &facts);
+            let run = |along| stage_read::piece(kernel, &stmts, along, affine::MOST_APART);
             let along_own = run(side.own(nest)) > run((nest.roles.k, nest.k));
             if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, side == Side::A, shape, along_own) {
                 return Err(why.to_string());
@@ -330,5 +330,40 @@ mod tests {
             lines,
             ["  stage b_pack: f32[2, 16, 32]:", "  for b in 0..4: free", "    stage a_pack: f32[32, 16]:"]
         );
+    }
+
+    /// Rows anywhere, and columns in runs of 16: tables say where.
+    const TABLES: &str = r#"loop kernel k(A: ptr f32, B: ptr f32, n: i32):
+  local rows: i32[64]
+  local columns: i32[64]
+  local acc: f32[64, 64]
+  for s in 0..n: serial
+    for i in 0..64: free
+      for j in 0..64: free
+        for kk in 0..32: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+          row: i32 = rows[i]
+          a: f32 = load A[row + kk + s*32] where kk < n - s*32 else 0.0
+          first: i32 = columns[j//16*16]
+          b: f32 = load B[(s*32 + kk)*n + first + j%16] where kk < n - s*32 else 0.0
+          c: f32 = acc[i, j]
+          d: f32 = fma(a, b, c)
+          acc[i, j] = d
+"#;
+
+    #[test]
+    fn rows_and_runs_that_tables_give_are_copied_by_vectors() {
+        let all = text(&schedule(&kernel(TABLES), &context()));
+        assert!(all.contains("a_pack: f32[64, 32]") && all.contains("b_pack: f32[2, 32, 32]"), "{all}");
+        let lines: Vec<&str> = all.lines().map(str::trim).collect();
+        let before = |load: &str| {
+            let at = lines.iter().position(|l| l.contains(load)).unwrap_or_else(|| panic!("{load}\n{all}"));
+            (lines[at - 2], lines[at - 1])
+        };
+        let (over, table) = before("= load A[row");
+        assert!(over.contains("vector(16)") && table.contains("= rows[i"), "{all}");
+        let (over, table) = before("= load B[");
+        assert!(over.contains("in 0..16: free vector(16)") && table.contains("*16]"), "{all}");
+        // The next step goes on in each row.
+        assert!(lines.iter().any(|l| l.starts_with("prefetch A[row") && l.contains("(s + 1)*32")), "{all}");
     }
 }

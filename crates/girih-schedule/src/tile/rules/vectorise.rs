@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, refs};
+use crate::loops::walk;
 use crate::num::ScalarOp;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
@@ -66,13 +66,11 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
 
 /// How many lanes a loop has, and how many vectors of accumulators.
 fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> {
-    let facts = refs(&f.body);
+    let varying = edit::varying(&f.body, f.axis);
     let bytes = f.body.iter().map(|s| widest(kernel, s)).max().unwrap_or(1);
     let scattered = |s: &Stmt| match s {
-        Stmt::Load { mem, .. } => !close(affine::coef(&mem.index, f.axis, &facts.vals_defined)),
-        Stmt::Read { buf, idx, .. } => {
-            !contiguous(affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &facts.vals_defined))
-        }
+        Stmt::Load { mem, .. } => !close(affine::coef(&mem.index, f.axis, &varying)),
+        Stmt::Read { buf, idx, .. } => !contiguous(affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &varying)),
         _ => false,
     };
     let computes = f.body.iter().any(|s| matches!(s, Stmt::Let { op, .. } if *op != ScalarOp::Copy));

@@ -4,6 +4,7 @@ use super::*;
 use crate::num::op::{Predicate, Rounding};
 
 mod bessel;
+mod floats;
 pub(super) mod integers;
 
 /// The implementation of a function.
@@ -18,18 +19,26 @@ enum Is {
     Made(usize, fn(&mut Conv, &[ValueId]) -> ValueId),
     /// For f32 alone: made of others in f64, and rounded once.
     Wide(fn(&mut Conv, ValueId) -> ValueId),
+    /// The same of this many operands, integers among them.
+    Several(usize, fn(&mut Conv, &[ValueId]) -> ValueId),
     /// The same of f32, and of f64 itself.
     Both(fn(&mut Conv, ValueId) -> ValueId),
 }
 
 /// The functions, without `__nv_` and without the `f` of those of f32.
 fn by_name(name: &str) -> Option<Is> {
-    use Is::{Both, Made, Named, Op, Wide};
+    use Is::{Both, Made, Named, Op, Several, Wide};
     if let Some(op) = rounded(name) {
         return Some(op);
     }
     if let Some((operands, make)) = integers::by_name(name) {
         return Some(Made(operands, make));
+    }
+    if let Some((operands, make)) = floats::by_name(name) {
+        return Some(Made(operands, make));
+    }
+    if let Some((operands, make)) = floats::wide(name) {
+        return Some(Several(operands, make));
     }
     Some(match name {
         "sqrt" | "sqrt_rn" | "fsqrt_rn" | "dsqrt_rn" => Op(Opcode::Sqrt),
@@ -72,19 +81,7 @@ fn by_name(name: &str) -> Option<Is> {
             c.same(Opcode::DivF, &[one, a[0]])
         }),
         // Halves go away from zero.
-        "round" => Made(1, |c, a| {
-            let whole = truncate(c, a[0]);
-            let rest = c.same(Opcode::SubF, &[a[0], whole]);
-            let rest = c.same(Opcode::AbsF, &[rest]);
-            let (half, one) = (like(c, a[0], 0.5), like(c, a[0], 1.0));
-            let less = c.floats_compare(Predicate::LessThan, rest, half);
-            let one = signed_as(c, one, a[0]);
-            let next = c.same(Opcode::AddF, &[whole, one]);
-            // A number without a fraction is whole, infinities too.
-            let far = c.floats_compare(Predicate::Equal, a[0], whole);
-            let next = c.choose(less, whole, next);
-            c.choose(far, a[0], next)
-        }),
+        "round" => Made(1, |c, a| rounded_away(c, a[0])),
         "saturate" => Made(1, |c, a| {
             let (zero, one) = (like(c, a[0], 0.0), like(c, a[0], 1.0));
             let low = c.same(Opcode::MaxF, &[a[0], zero]);
@@ -200,6 +197,20 @@ fn by_name(name: &str) -> Option<Is> {
         "copysign" => Made(2, |c, a| signed_as(c, a[0], a[1])),
         _ => return None,
     })
+}
+
+fn rounded_away(c: &mut Conv, x: ValueId) -> ValueId {
+    let whole = truncate(c, x);
+    let rest = c.same(Opcode::SubF, &[x, whole]);
+    let rest = c.same(Opcode::AbsF, &[rest]);
+    let (half, one) = (like(c, x, 0.5), like(c, x, 1.0));
+    let less = c.floats_compare(Predicate::LessThan, rest, half);
+    let one = signed_as(c, one, x);
+    let next = c.same(Opcode::AddF, &[whole, one]);
+    // A number without a fraction is whole, infinities too.
+    let far = c.floats_compare(Predicate::Equal, x, whole);
+    let next = c.choose(less, whole, next);
+    c.choose(far, x, next)
 }
 
 /// `fadd_rz` and the like: the operation, then the rounding of its result.
@@ -348,6 +359,19 @@ pub fn call(c: &mut Conv, op: &Op) -> Res<()> {
             let wide = c.converted(Opcode::FToF, first, DType::F64, vec![]);
             let v = make(c, wide);
             c.converted(Opcode::FToF, v, DType::F32, vec![])
+        }
+        Is::Several(n, make) => {
+            c.count(op, n..=n)?;
+            if !float32 {
+                return c.refuse(op, format!("the function `{symbol}` is supported of f32 alone"));
+            }
+            let float = |c: &Conv, v: ValueId| c.tile_ty(v).elem == Elem::Num(DType::F32);
+            let widened =
+                |v: &ValueId| if float(c, *v) { c.converted(Opcode::FToF, *v, DType::F64, vec![]) } else { *v };
+            let wide: Vec<ValueId> = args.iter().map(widened).collect();
+            let v = make(c, &wide);
+            let narrow = c.tile_ty(v).elem == Elem::Num(DType::F64);
+            if narrow { c.converted(Opcode::FToF, v, DType::F32, vec![]) } else { v }
         }
         Is::Rounded(opcode, rounding) => {
             let n = ops::info(opcode).operands.len();

@@ -41,7 +41,7 @@ pub(super) fn stage(
     let (own, extent) = side.own(nest);
     let dtype = held.map_or_else(|| element(kernel, value), Ok)?;
     // As memory runs, so that neighbouring threads read neighbouring elements.
-    let along_k = piece(kernel, &stmts, (nest.roles.k, nest.k), 1, &facts) > 0;
+    let along_k = piece(kernel, &stmts, (nest.roles.k, nest.k), 1) > 0;
     let (outer, inner) = if along_k { (own, nest.roles.k) } else { (nest.roles.k, own) };
     let (rows, cols) = if along_k { (extent, nest.k) } else { (nest.k, extent) };
     let name = format!("{}_s", side.name());
