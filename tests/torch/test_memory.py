@@ -1,10 +1,12 @@
 """Tensors that are not row-major are read and written where they lie, and give what eager mode gives."""
 
 import random
+import warnings
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from girih.torch import _graph, _memory
 
@@ -155,3 +157,17 @@ def test_gradients_of_transposed_weights():
     f = lambda x, w: F.linear(x.t(), w.t()).pow(2).sum()
     wanted = torch.autograd.grad(f(x, w), w)[0]
     same(torch.autograd.grad(compiled(f)(x, w), w)[0], wanted)
+
+
+@pytest.mark.parametrize("device", ["cpu", "eval"])
+def test_views_without_elements(device):
+    """Only an extent is 0, the strides are not: PyTorch has no address for such a tensor."""
+    base = torch.randn(3, 4, 6)
+    views = [base[:, 2:2, ::2], base[..., 3:3].transpose(0, 1), base[1:1].permute(2, 0, 1)[::2], base[:, :0, :1].expand(3, 0, 5)]
+    fake = FakeTensorMode()
+    assert all(_memory.memory_of(fake.from_tensor(v)) is None for v in views)
+    function = lambda *views: [(v.select(0, 0) * 2 if len(v) else v.sum(), v.sum(1), v.mT + 1) for v in views]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="girih: ")
+        found = torch.compile(function, backend="girih", options={"device": device})(*views)
+    torch.testing.assert_close(found, function(*views))

@@ -100,10 +100,11 @@ def order_of(shape, strides) -> tuple[int, ...] | None:
 
 def is_rows(shape, strides, order) -> bool:
     """True if a tensor is row-major for all values of its symbols, where its axes are taken in this order. The test adds no guard."""
+    # Without elements there is no memory: PyTorch gives no address then.
+    if any(statically_known_true(n == 0) for n in shape):
+        return True
     step = 1
     for axis in reversed(order):
-        if statically_known_true(shape[axis] == 0):
-            return True
         if not statically_known_true(shape[axis] == 1):
             if not statically_known_true(strides[axis] == step):
                 return False
