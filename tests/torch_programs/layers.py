@@ -136,9 +136,9 @@ MOVES = (
     "torch.cat({x}.split([3, 1], 1)[::-1], 1)", "torch.stack({x}.unbind(1), 1)", "{x}.narrow(1, 1, 2).repeat(1, 2)", "{x}.select_scatter({x}[0].sin(), 0, 1)",
     "{x}.slice_scatter(S[:, :2], 1, 1, 3)", "{x}.diagonal_scatter(B[:2])", "{x}[:1].expand(2, 4)", "{x}.squeeze().unsqueeze(0).squeeze(0)", "{x}.as_strided((2, 4), (4, 1))",
     "{x}.view(4, 2).t().reshape(2, 4)", "{x}.unflatten(1, (2, 2)).flatten(1)", "{x}.swapaxes(0, 1).reshape(2, 4)", "torch.hstack([{x}[:, :1], {x}[:, 1:]])",
-    "({x} + S).sort(1).values", "({x} + S).sort(0, descending=True)[0]", "({x} + S).topk(2, 1).values.repeat(1, 2)", "({x} + S).kthvalue(2, 1, keepdim=True)[0] * {x}",
-    "({x} + S).median(1, keepdim=True)[0] + {x}", "({x} + S).amax(1, keepdim=True) * {x}", "({x} + S).max(0)[0] + {x}", "({x} + S).min() * {x}",
-    "({x} + S).cummax(1)[0]", "({x} + S).cummin(0).values", "{x}.quantile(0.3) + {x}", "{x}.diff(dim=1, prepend=S[:, :1])", "{x}.clone().mul_(2).add_(S)",
+    "({x} * 1.5 + S).sort(1).values", "({x} * 1.5 + S).sort(0, descending=True)[0]", "({x} * 1.5 + S).topk(2, 1).values.repeat(1, 2)", "({x} * 1.5 + S).kthvalue(2, 1, keepdim=True)[0] * {x}",
+    "({x} * 1.5 + S).median(1, keepdim=True)[0] + {x}", "({x} + S).amax(1, keepdim=True) * {x}", "({x} * 1.5 + S).max(0)[0] + {x}", "({x} + S).min() * {x}",
+    "({x} * 1.5 + S).cummax(1)[0]", "({x} + S).cummin(0).values", "{x}.quantile(0.3) + {x}", "{x}.diff(dim=1, prepend=S[:, :1])", "{x}.clone().mul_(2).add_(S)",
     "torch.block_diag({x}[:, :2], {x}[:, 2:])[1:3]", "torch.cartesian_prod({x}[0, :2], {x}[1, :2])[:, 0] + {x}", "torch.combinations({x}[0], 2).sum(1)[:4] * S",
     "torch.cross({x}[:, :3], S[:, 1:], dim=1).repeat(1, 2)[:, :4]", "torch.vander({x}[0], 4)[:2]", "torch.broadcast_tensors({x}, B)[1] * {x}",
 )  # fmt: skip

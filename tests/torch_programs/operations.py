@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from .program import Statement
+from .program import Statement, is_float
 
 INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 DTYPES = "float32 float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
@@ -101,7 +101,7 @@ def alpha(g):
     k = g.any_integer() if g.rng.random() < 0.7 else g.number()
     # PyTorch rounds `x + alpha*y` once in whole vectors, and twice in the rest of a row where `y` is a number.
     names = [a for a in (x, y) if a in g.runs[0].eager]
-    rounds = any(g.value(a).is_floating_point() for a in names) or "." in str(k)
+    rounds = any(isinstance(v, float) or is_float(v) for v in map(g.value, names)) or "." in str(k)
     return value(g, f"torch.{g.rng.choice(('add', 'sub', 'rsub'))}({x}, {y}, alpha={k})", rounds)
 
 
@@ -581,7 +581,8 @@ def product(g):
         ranks = (g.value(x).dim(), g.value(y).dim())
         names = {(1, 1): ("torch.dot",), (2, 1): ("torch.mv",), (2, 2): ("torch.mm",), (3, 3): ("torch.bmm",)}
         text = f"{g.rng.choice((*names.get(ranks, ()), 'torch.matmul'))}({x}, {y})"
-    return value(g, text, dtype.is_floating_point and dtype not in (torch.float32, torch.float64))
+    # That a sum is exact shows in f64, for narrower types.
+    return value(g, text, dtype.is_floating_point and dtype != torch.float32)
 
 
 @op(4)
@@ -806,7 +807,8 @@ def write(g):
     if kind < 3:
         name = g.rng.choice("add_ sub_ mul_".split())
         more = f", alpha={g.any_integer()}" if name != "mul_" and g.rng.random() < 0.4 else ""
-        return Statement(f"{x}.{name}({y}{more})", False, x)
+        # As in `alpha`.
+        return Statement(f"{x}.{name}({y}{more})", bool(more) and not exact, x)
     if kind == 3:
         return Statement(f"{x} {g.rng.choice(('+=', '-=', '*='))} {y}", False, x)
     if kind == 4:
