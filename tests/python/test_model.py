@@ -524,3 +524,11 @@ def test_a_gather_is_counted_as_far_as_it_reads():
     (step,) = model.profile(ids=np.array([3, 4000])).steps
     # Two rows of 64 floats, read and written, and two indices.
     assert step.bytes == 2 * 2 * 64 * 4 + 2 * 8
+
+
+def test_an_argument_without_memory():
+    """What is beside PyTorch hands addresses over; an empty tensor has none."""
+    model = girih._girih.Model.from_expression("torch.relu(x)", [("x", "f32", [3, 4])])
+    result = np.empty((3, 4), np.float32)
+    with pytest.raises(RuntimeError, match="argument 0 has elements, but no memory"):
+        model.run_addresses([0], [(3, 4)], [], [(result.ctypes.data, result.nbytes)])

@@ -434,6 +434,9 @@ impl Model {
             };
             let given = self.arguments.iter().zip(&addresses).zip(shapes.iter().map(Vec::as_slice));
             let tensors: Vec<RawTensor<'_>> = given.map(one).collect();
+            if let Some(at) = tensors.iter().position(|t| t.data.is_null() && !t.shape.contains(&0)) {
+                return Err(Error::Internal(format!("argument {at} has elements, but no memory")));
+            }
             let mut allocate = |at: usize, elem: Elem, shape: &[u64]| match outputs.get(at) {
                 Some((address, bytes)) if takes(elem, shape).is_some_and(|n| n <= *bytes) => {
                     Ok(std::ptr::with_exposed_provenance_mut(*address as usize))
