@@ -162,6 +162,24 @@ def test_pointers_that_a_loop_advances_are_index_arithmetic():
     assert "load a[" in loops.stdout and "load b[" in loops.stdout and "ptr f16[" not in loops.stdout, loops.stdout
 
 
+def test_products_ahead_of_time_are_exact_as_those_of_launches(tmp_path):
+    script = tmp_path / "square.py"
+    script.write_text("""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def square(x, out, N: tl.constexpr, HOW: tl.constexpr = None):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    tl.store(out + at, tl.dot(tl.load(x + at), tl.load(x + at), input_precision=HOW))
+""")
+    for how, rounded in (("", False), (", 'tf32'", True)):
+        ran = girih("compile", f"{script}:square", "--signature", f"*fp32, *fp32, 16{how}", "--ir", "kernel")
+        assert ran.returncode == 0, ran.stderr
+        assert ("tf32" in ran.stdout) == rounded, ran.stdout
+
+
 def test_children_run_with_the_pretence(tmp_path):
     program = tmp_path / "parent.py"
     child = "import json, girih.triton.hosting as h; print(json.dumps([h._installed, h.asked()]))"

@@ -1,6 +1,7 @@
 """Kernels compiled for types that are written out, without a launch."""
 
 from girih.triton import hosting
+from girih.triton.driver import exact_by_default
 
 
 def ttir(kernel, given):
@@ -9,6 +10,7 @@ def ttir(kernel, given):
     from triton.backends.compiler import GPUTarget
 
     hosting.offer()
+    exact_by_default()
     names = list(kernel.arg_names)
     signature = {name: given[name].type or "constexpr" for name in names}
     constants = {(at,): given[name].constant for at, name in enumerate(names) if given[name].type is None}

@@ -274,13 +274,13 @@ class _Interface:
         pass
 
 
-def _exact_by_default():
+def exact_by_default():
     """Makes products of f32 exact unless a kernel says otherwise, as on AMD's GPUs; Triton has no such choice for a backend that also
-    has tf32. It holds for the process, so not where a GPU's driver is in use too."""
+    has tf32. It holds for the process."""
     from triton import knobs
 
     language = getattr(knobs, "language", None)
-    if hosting.active() and language is not None and language.fp32_default is None:
+    if language is not None and language.fp32_default is None:
         language.fp32_default = "ieee"
 
 
@@ -291,7 +291,9 @@ class GirihDriver(DriverBase):
         self.utils = Utils()
         self.launcher_cls = Launcher
         super().__init__()
-        _exact_by_default()
+        # Not where a GPU's driver is in use too.
+        if hosting.active():
+            exact_by_default()
 
     @staticmethod
     def is_active():
