@@ -100,7 +100,7 @@ class Run:
             self.nodes.append(list(self.graph.nodes)[before:])
         self.graph.output(tuple(outputs))
         module = torch.fx.GraphModule(torch.nn.Module(), self.graph)
-        self.document = graphs.Writer("cases", module, set()).write(self.graph)
+        self.document = graphs.Writer("cases", module, set(), as_they_lie=False).write(self.graph)
 
     def placeholder(self, name, value):
         value = value.detach()
