@@ -122,7 +122,7 @@ def examine_transforms(seed, size, where, isolated):
         if (found := differs(stacks)) is None:
             return None
         theirs = differs(stacks, "aot_eager")
-        # What ends a process might have raised or given anything.
+        # A function that ends the process might have given anything.
         return None if theirs is not None and theirs.split()[0] in ("ends", found.split()[0]) else found
 
     def smaller(group):
