@@ -72,16 +72,13 @@ pub fn invariant(body: &[Stmt], axis: AxisId, own: &BTreeSet<ValId>, written: &B
 /// The values of a body that may differ along an axis: all but those computed from values that stay the same in all iterations.
 pub fn varying(body: &[Stmt], axis: AxisId) -> BTreeSet<ValId> {
     let effects = walk::effects(body);
-    let still = effects.stores.is_empty() && !effects.ordered;
     let mut out = BTreeSet::new();
-    for s in body {
-        let uses = walk::refs_of(s);
-        let same = is_pure(s)
-            && (still || !matches!(s, Stmt::Load { .. }))
-            && !uses.axes_used.contains(&axis)
-            && uses.vals_used.is_disjoint(&out)
-            && uses.bufs_read.is_disjoint(&effects.bufs_written);
-        out.extend(uses.vals_defined.into_iter().filter(|_| !same));
+    if effects.ordered || !effects.stores.is_empty() {
+        out.extend(body.iter().filter(|s| matches!(s, Stmt::Load { .. })).filter_map(walk::def));
+    }
+    let same = invariant(body, axis, &out, &effects.bufs_written);
+    for (s, _) in body.iter().zip(same).filter(|(_, same)| !same) {
+        out.extend(walk::refs_of(s).vals_defined);
     }
     out
 }

@@ -87,8 +87,8 @@ pub(super) fn saturated(b: &mut Builder<'_>, x: Arg, to: DType) -> Result<Arg> {
 }
 
 /// A tensor in another type, as PyTorch's processor code has it: an integer type takes the last bits of a number that it cannot
-/// hold, which is first rounded to an integer of 32 bits (of 64, where that or `u8` or `u32` is asked for); the least of
-/// those stands for what they cannot hold. Numbers beyond the range of `f8E4M3FN`, infinity included, become its greatest number.
+/// hold, which is first rounded to an integer of 32 bits (of 64, where that or `u8` or `u32` is asked for); a number
+/// outside of these becomes the least of them. Numbers beyond the range of `f8E4M3FN`, infinity included, become its greatest number.
 pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem) -> Result<Arg> {
     if to.dtype == DType::F8E4M3FN && b.elem(x) != to {
         let x = if b.elem(x).is_float() { x } else { b.convert(x, Elem::F32)? };

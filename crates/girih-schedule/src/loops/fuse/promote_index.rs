@@ -415,8 +415,8 @@ impl Promote {
         (!self.varies(&ix) && nodes(&ix) <= MAX_NODES && self.within(&ix, signed_range(d))).then_some(Form::Int(ix))
     }
 
-    /// The same of a sum. A value that differs from lane to lane may be a term where the other terms show how the sum goes on along
-    /// a loop that does not change the value: a row's offset, and the place in the row.
+    /// The form of a sum that loses nothing. A term may differ from lane to lane if it stays the same along a loop and the other terms
+    /// show the step along that loop: a row's offset, and the place in the row.
     fn sum(&mut self, dst: ValId, ix: Option<Ix>) -> Option<Form> {
         let (ix, d) = (ix?, self.dtype(dst)?);
         let own = ix.vals().into_iter().filter(|v| self.varying.contains(v));

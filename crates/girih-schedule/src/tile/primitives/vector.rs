@@ -9,6 +9,8 @@
 //! Legal for straight arithmetic that stores to neighbouring elements; of a reduction, where it may be reassociated.
 
 use super::line::{LoopRef, change};
+use std::collections::BTreeSet;
+
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
 use crate::num::ScalarOp;
@@ -40,6 +42,7 @@ pub fn legal(kernel: &Kernel, f: &For) -> Result<(), String> {
         return Err("the order of its reduction is fixed".to_string());
     }
     let facts = refs(&f.body);
+    let varying = edit::varying(&f.body, f.axis);
     let accs: &[BufId] = f.combine.as_ref().map_or(&[], |c| &c.accs);
     let mut turns = 0;
     for (at, s) in f.body.iter().enumerate() {
@@ -49,7 +52,7 @@ pub fn legal(kernel: &Kernel, f: &For) -> Result<(), String> {
             _ => turns,
         };
         match turns {
-            0 => check(kernel, f, &facts, accs, s)?,
+            0 => check(kernel, f, &facts, &varying, accs, s)?,
             _ => turns -= 1,
         }
     }
@@ -57,7 +60,14 @@ pub fn legal(kernel: &Kernel, f: &For) -> Result<(), String> {
 }
 
 /// Whether a statement can run for several iterations at once.
-fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Result<(), String> {
+fn check(
+    kernel: &Kernel,
+    f: &For,
+    facts: &Refs,
+    varying: &BTreeSet<ValId>,
+    accs: &[BufId],
+    s: &Stmt,
+) -> Result<(), String> {
     let say = |why: &str| Err(why.to_string());
     let memory = |mem: &Mem, order: Order| {
         if order != Order::Weak {
@@ -80,7 +90,7 @@ fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Re
         Stmt::Load { mem, order, .. } => memory(mem, *order),
         Stmt::Store { mem, order, .. } => {
             memory(mem, *order)?;
-            match affine::stride(&mem.index, f.axis, &edit::varying(&f.body, f.axis)) {
+            match affine::stride(&mem.index, f.axis, varying) {
                 Stride::Unit => Ok(()),
                 _ => say("it stores to elements that do not follow one another"),
             }
@@ -97,7 +107,7 @@ fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Re
             if !matches!(kernel.bufs.get(*buf).map(|b| b.ty), Some(Ty::Num(_))) {
                 return say("it keeps addresses");
             }
-            match affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &edit::varying(&f.body, f.axis)) {
+            match affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, varying) {
                 Stride::Unit => Ok(()),
                 _ => say("it writes elements that do not follow one another"),
             }

@@ -19,7 +19,7 @@ enum Is {
     Made(usize, fn(&mut Conv, &[ValueId]) -> ValueId),
     /// For f32 alone: made of others in f64, and rounded once.
     Wide(fn(&mut Conv, ValueId) -> ValueId),
-    /// The same of this many operands, integers among them.
+    /// Likewise, with this number of operands; some are integers.
     Several(usize, fn(&mut Conv, &[ValueId]) -> ValueId),
     /// The same of f32, and of f64 itself.
     Both(fn(&mut Conv, ValueId) -> ValueId),
