@@ -159,3 +159,16 @@ def test_an_equation_of_symbols_by_a_later_guard():
     assert heads == rows // one and one == 1
     pair = {heads.node.expr, rows.node.expr}
     assert any({left, right} == pair for left, right in girih.torch._guards.facts(env).items())
+
+
+def test_a_look_at_the_layout_of_nothing_guards_nothing():
+    """PyTorch's own test for row-major tensors, asked of symbols whose product is 0, guarded a false equation."""
+
+    def f(x, rows, columns):
+        eye = torch.eye(rows % 3, columns - 1)
+        return torch.minimum(eye, eye) + x
+
+    compiled = torch.compile(f, backend="girih", dynamic=True, options={"device": "eval"})
+    x = r()
+    for rows, columns in [(-3, 6), (2, 5), (1, 2), (3, 4)]:
+        torch.testing.assert_close(compiled(x, rows, columns), f(x, rows, columns), rtol=0, atol=0)

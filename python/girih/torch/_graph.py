@@ -710,7 +710,7 @@ def gives_row_major(node) -> bool:
 
 def is_row_major(value) -> bool:
     """True if a fake tensor is row-major for all values of its symbols. The test adds no guard."""
-    return _memory.is_rows(value.shape, value.stride(), range(value.dim()))
+    return _layouts.is_rows(value.shape, value.stride(), range(value.dim()))
 
 
 def are_rows(shape, strides) -> bool:

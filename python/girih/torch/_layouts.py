@@ -19,9 +19,10 @@ from torch._dispatch.python import no_python_dispatcher
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch._subclasses.functional_tensor import disable_functional_mode
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
-__all__ = ["as_eager", "early_pieces", "is_dense", "strides_of_view"]
+__all__ = ["as_eager", "early_pieces", "is_dense", "is_rows", "strides_of_view"]
 
 aten = torch.ops.aten
 
@@ -73,7 +74,8 @@ ELEMENTWISE = ("floor_divide",)
 def of_kernels(op, *args, **kwargs) -> list:
     """The strides of the results by the operation's own kernel, on small tensors that lie as the operands: `small`."""
     operands = [x for x in pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, torch.Tensor)]
-    if all(x.is_contiguous() for x in operands if x.dim()):
+    # PyTorch's `is_contiguous` would guard a choice among symbols, at times wrongly where there are no elements.
+    if all(is_rows(x.shape, x.stride(), range(x.dim())) for x in operands):
         return []
     shrunk = iter(small([lying(x) for x in operands]))
 
@@ -94,6 +96,20 @@ def kernels_alone():
     """A context in which operations are those of C++, on real tensors, though a graph is being traced."""
     with unset_fake_temporarily(), disable_functional_mode(), no_python_dispatcher(), torch.no_grad():
         yield
+
+
+def is_rows(shape, strides, order) -> bool:
+    """True if a tensor is row-major for all values of its symbols, where its axes are taken in this order. The test adds no guard."""
+    # Without elements there is no memory: PyTorch gives no address then.
+    if any(statically_known_true(n == 0) for n in shape):
+        return True
+    step = 1
+    for axis in reversed(order):
+        if not statically_known_true(shape[axis] == 1):
+            if not statically_known_true(strides[axis] == step):
+                return False
+            step = step * shape[axis]
+    return True
 
 
 def is_dense(tensor) -> bool:

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from ._layouts import order_of as order_by_strides
+from ._layouts import is_rows, order_of as order_by_strides
 
-__all__ = ["Memory", "inverse", "is_rows", "memory_of", "order_of"]
+__all__ = ["Memory", "inverse", "memory_of", "order_of"]
 
 
 View = tuple[str, dict[str, Any], tuple]
@@ -96,20 +95,6 @@ def order_of(shape, strides) -> tuple[int, ...] | None:
         return axes
     order = order_by_strides(strides, shape)
     return tuple(order) if is_rows(shape, strides, order) else None
-
-
-def is_rows(shape, strides, order) -> bool:
-    """True if a tensor is row-major for all values of its symbols, where its axes are taken in this order. The test adds no guard."""
-    # Without elements there is no memory: PyTorch gives no address then.
-    if any(statically_known_true(n == 0) for n in shape):
-        return True
-    step = 1
-    for axis in reversed(order):
-        if not statically_known_true(shape[axis] == 1):
-            if not statically_known_true(strides[axis] == step):
-                return False
-            step = step * shape[axis]
-    return True
 
 
 def spaced(value) -> Memory | None:
