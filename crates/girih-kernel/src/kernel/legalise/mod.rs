@@ -151,6 +151,8 @@ struct Vector {
     lanes: u32,
     /// The first lane's iteration, where the loop is written out.
     first: Option<i64>,
+    /// A power of two that divides the first lane's iteration.
+    multiple: u64,
 }
 
 struct Lower<'a> {

@@ -131,7 +131,7 @@ impl Lower<'_> {
         let mut steps = (lo..hi).step_by(step as usize);
         let done = steps.try_for_each(|first| {
             if lanes > 0 {
-                self.vector = Some(Vector { axis: f.axis, lanes, first: Some(first) });
+                self.vector = Some(Vector { axis: f.axis, lanes, first: Some(first), multiple: 1 });
             }
             self.at_axis(f.axis, k::Ix::Const(first), vec![], |s| s.run(&f.body))
         });

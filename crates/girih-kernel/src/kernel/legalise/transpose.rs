@@ -66,7 +66,7 @@ impl Lower<'_> {
         lanes: u32,
     ) -> Res<()> {
         self.axes.insert(t, k::Ix::Const(first_t));
-        self.vector = Some(Vector { axis: t, lanes, first: None });
+        self.vector = Some(Vector { axis: t, lanes, first: None, multiple: 1 });
         let mut rows = Vec::new();
         for lane in 0..lanes as i64 {
             self.axes.insert(s, k::Ix::Const(first_s + lane));
@@ -94,7 +94,7 @@ impl Lower<'_> {
             width *= 2;
         }
         self.axes.insert(s, k::Ix::Const(first_s));
-        self.vector = Some(Vector { axis: s, lanes, first: None });
+        self.vector = Some(Vector { axis: s, lanes, first: None, multiple: 1 });
         for (lane, row) in rows.into_iter().enumerate() {
             self.axes.insert(t, k::Ix::Const(first_t + lane as i64));
             self.vals.insert(dst, super::Loc::Vector(row));

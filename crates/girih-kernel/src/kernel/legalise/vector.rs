@@ -80,7 +80,8 @@ impl Lower<'_> {
         if self.has_vectors(ix) {
             return None;
         }
-        ix.linear(vector.axis).map(|(step, _)| step)
+        let linear = ix.linear(vector.axis).map(|(step, _)| step);
+        linear.or_else(|| lane_step(ix, vector).map(l::Ix::Const))
     }
 
     fn reach(&self, index: &l::Ix) -> Reach {
@@ -91,9 +92,10 @@ impl Lower<'_> {
         if self.has_vectors(index) {
             return Reach::Scattered;
         }
-        match index.linear(vector.axis) {
-            Some((l::Ix::Const(1), _)) => Reach::Contiguous,
-            Some((l::Ix::Const(step), _))
+        match self.slope(index, vector) {
+            Some(l::Ix::Const(0)) => Reach::Same,
+            Some(l::Ix::Const(1)) => Reach::Contiguous,
+            Some(l::Ix::Const(step))
                 if self.out.threads <= 1
                     && (2..=i64::from(k::MOST_APART)).contains(&step)
                     && step < i64::from(vector.lanes) =>
@@ -795,7 +797,8 @@ impl Lower<'_> {
             }
             _ => vec![],
         };
-        self.vector = Some(Vector { axis: f.axis, lanes, first: None });
+        let multiple = Facts::new().divisor(&f.lo).min(lanes.into());
+        self.vector = Some(Vector { axis: f.axis, lanes, first: None, multiple });
         self.splats = Some(FxHashMap::default());
         let body = self.inner(|s| {
             for (w, partial) in partials.iter().enumerate() {
@@ -838,7 +841,7 @@ impl Lower<'_> {
             return self.scalar_loop(f, split, hi);
         }
         let nest = vec![];
-        self.vector = Some(Vector { axis: f.axis, lanes, first: None });
+        self.vector = Some(Vector { axis: f.axis, lanes, first: None, multiple });
         self.splats = Some(FxHashMap::default());
         self.on = Some(left.clone());
         let rest = self.inner(|s| s.at_axis(f.axis, split.clone(), nest, |s| s.run(&f.body)));
@@ -913,6 +916,39 @@ pub(super) fn store(place: k::Address, value: k::Opnd) -> k::Stmt {
     k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak }
 }
 
+/// The step of an expression from lane to lane, also where the lanes together stay within one block of a division:
+///
+/// ```text
+/// k//32 and k%32, for 16 lanes from a multiple of 16   -->   steps 0 and 1
+/// ```
+fn lane_step(ix: &l::Ix, vector: Vector) -> Option<i64> {
+    if !ix.has_axis(vector.axis) {
+        return Some(0);
+    }
+    let of = |ix: &l::Ix| lane_step(ix, vector);
+    // A multiple of `room`, which divides `by`, is at least `room` below the next multiple of `by`.
+    let in_one_block = |a: &l::Ix, by: &l::Ix| {
+        let by = by.as_const().filter(|by| *by > 0)?;
+        let first = Facts { axis_divisors: [(vector.axis, vector.multiple)].into(), ..Facts::new() };
+        let room = first.divisor(a).min(1 << by.trailing_zeros());
+        let step = of(a).filter(|step| *step >= 0)?;
+        (step.unsigned_abs().checked_mul(u64::from(vector.lanes) - 1)? < room).then_some(step)
+    };
+    match ix {
+        l::Ix::Axis(_) => Some(1),
+        l::Ix::Add(a, b) => of(a)?.checked_add(of(b)?),
+        l::Ix::Sub(a, b) => of(a)?.checked_sub(of(b)?),
+        l::Ix::Mul(a, b) => match (a.as_const(), b.as_const()) {
+            (_, Some(by)) => of(a)?.checked_mul(by),
+            (Some(by), _) => of(b)?.checked_mul(by),
+            _ => None,
+        },
+        l::Ix::FloorDiv(a, by) => in_one_block(a, by).map(|_| 0),
+        l::Ix::Mod(a, by) => in_one_block(a, by),
+        _ => None,
+    }
+}
+
 /// Returns true if the statements leave the loop they are in; then lanes may leave it at different times.
 fn leaves(body: &[l::Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
@@ -920,4 +956,78 @@ fn leaves(body: &[l::Stmt]) -> bool {
         l::Stmt::Break | l::Stmt::Continue => true,
         _ => false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use l::{AxisId, Ix};
+
+    const AXIS: AxisId = AxisId(0);
+
+    fn by(k: i64) -> Ix {
+        Ix::Const(k)
+    }
+
+    /// Expressions of the axis and of a constant, with divisions inside of divisions.
+    fn expressions() -> Vec<Ix> {
+        let k = Ix::Axis(AXIS);
+        let mut out = vec![
+            k.clone(),
+            k.clone() + by(8),
+            k.clone() + by(3),
+            k.clone() * by(2),
+            by(64) - k.clone(),
+            k * by(4) + by(32),
+        ];
+        for divisor in [4, 8, 12, 24, 32] {
+            let inner = out[..6].to_vec();
+            out.extend(inner.iter().map(|a| Ix::floor_div(a.clone(), by(divisor))));
+            out.extend(inner.iter().map(|a| Ix::modulo(a.clone(), by(divisor))));
+        }
+        let inner = out.clone();
+        out.extend(inner.iter().map(|a| Ix::modulo(a.clone(), by(16)) * by(3) + Ix::floor_div(a.clone(), by(16))));
+        out
+    }
+
+    /// Where lanes are said to be a step apart they are, from every first lane.
+    #[test]
+    fn lanes_in_one_block_of_a_division_are_a_step_apart() {
+        let mut found = 0;
+        for ix in expressions() {
+            for (lanes, multiple) in [(8, 8), (8, 2), (4, 4), (16, 16), (8, 1)] {
+                let vector = Vector { axis: AXIS, lanes, first: None, multiple };
+                let Some(step) = lane_step(&ix, vector) else { continue };
+                found += u32::from(ix.linear(AXIS).is_none());
+                for first in (0..96).step_by(multiple as usize) {
+                    let at = |lane: u32| {
+                        let k = by(first + i64::from(lane));
+                        Poly::expanded(&ix.subst_axes(&mut |_| Some(k.clone()))).as_const().unwrap()
+                    };
+                    for lane in 1..lanes {
+                        let apart = at(lane) - at(0);
+                        assert_eq!(apart, i128::from(step) * i128::from(lane), "{ix:?} at {first} + {lane} of {lanes}");
+                    }
+                }
+            }
+        }
+        assert!(found > 100, "{found} of them are not linear");
+    }
+
+    #[test]
+    fn a_block_of_a_division_is_as_wide_as_the_lanes_at_least() {
+        let vector = Vector { axis: AXIS, lanes: 16, first: None, multiple: 16 };
+        let k = Ix::Axis(AXIS);
+        for (ix, want) in [
+            (Ix::floor_div(k.clone(), by(32)), Some(0)),
+            (Ix::modulo(k.clone(), by(32)), Some(1)),
+            (Ix::floor_div(k.clone() + by(16), by(48)), Some(0)),
+            (Ix::floor_div(k.clone() + by(8), by(32)), None),
+            (Ix::floor_div(k.clone() * by(2), by(32)), Some(0)),
+            (Ix::floor_div(k.clone(), by(8)), None),
+            (Ix::floor_div(k, by(33)), None),
+        ] {
+            assert_eq!(lane_step(&ix, vector), want, "{ix:?}");
+        }
+    }
 }
