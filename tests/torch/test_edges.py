@@ -223,3 +223,22 @@ def test_known_powers_of_special_numbers(dtype, power):
     got, expected = torch.compile(lambda x: x**power, backend="girih")(x), x**power
     torch.testing.assert_close(got, expected, equal_nan=True)
     assert torch.equal(got.signbit() & ~got.isnan(), expected.signbit() & ~got.isnan())
+
+
+@pytest.mark.parametrize("terms", [1, 3, 33, 127, (17, 18, 33, 64)])
+def test_products_of_pairs_whose_last_has_one_term(terms):
+    """A processor adds two products of bf16, or of bytes, at once: a zero stands beside the last of an odd number of terms."""
+    several = terms if isinstance(terms, tuple) else (terms,)
+    compiled = torch.compile(torch.matmul, backend="girih", dynamic=len(several) > 1)
+    for k in several:
+        # Behind the elements are others, which are not read.
+        x, y = (torch.full((n * k + 64,), math.nan, dtype=torch.bfloat16)[: n * k] for n in (40, 48))
+        x, y = x.copy_(torch.randn(40 * k)).view(40, k), y.copy_(torch.randn(48 * k)).view(k, 48)
+        torch.testing.assert_close(compiled(x, y).double(), x.double() @ y.double(), rtol=1e-2, atol=1e-2 * k**0.5)
+        x[3, -1], y[-1, 5] = math.inf, math.nan
+        want = x.float() @ y.float()
+        got = compiled(x, y)
+        assert torch.equal(got.isnan(), want.isnan()) and torch.equal(got.isinf(), want.isinf())
+        if len(several) == 1:
+            x, y = (torch.randint(-128, 128, size, dtype=torch.int8) for size in ((40, k), (k, 48)))
+            assert torch.equal(torch.compile(torch._int_mm, backend="girih")(x, y), x.int() @ y.int())

@@ -46,11 +46,16 @@ for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce comb
 Knob: `pairs` (0 turns the rule off).
 
 A sum over several axes, as of a convolution, is paired along one of them: an axis along which a word is one load, or else the
-outermost axis that has an even number of terms.
+outermost axis that has an even number of terms. Where no axis has, or only the launch knows, zeros fill the last word:
 
-Refuses floats of tile programs, whose sums keep their order; sums without an axis that is known to have an even number of terms
-(bytes are taken by two where four do not divide it); operands of other types; products of few rows, whose words would have too
-few uses; and bf16 on Intel processors without a matrix unit, which multiply f32 faster.
+```text
+for k in 0..n: reduce contraction          -->     for k2 in 0..(n + 1)//2: reduce contraction
+  x: bf16 = load A[i*n + k]                          x = word(load A[i*n + k2*2], load A[i*n + k2*2 + 1] where k2*2 + 1 < n else 0)
+```
+
+Refuses floats of tile programs, whose sums keep their order; sums whose number of terms is not known to be even if their operands
+are more than loads (bytes are taken by two where four do not divide it); operands of other types; products of few rows, whose words
+would have too few uses; and bf16 on Intel processors without a matrix unit, which multiply f32 faster.
 ",
     run,
 };
@@ -218,7 +223,7 @@ fn put(body: &mut [Stmt], mut made: BTreeMap<AxisId, For>) {
 
 /// A loop that adds up products and nothing else, over pairs; `None` where it is another.
 fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> Option<For> {
-    let terms = terms(f)?;
+    let terms = terms(f)?.as_const().filter(|n| *n > 0 && n % 2 == 0)?;
     let all: Vec<&Stmt> = f.body.iter().collect();
     let (at, (x, y)) = f.body.iter().enumerate().find_map(|(at, s)| match s {
         Stmt::Let {
@@ -268,10 +273,14 @@ fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> 
     Some(For { axis, hi: Ix::Const(terms / 2), body, ..f.clone() })
 }
 
-/// How many terms a loop has, where that is known to be even.
-fn terms(f: &For) -> Option<i64> {
-    let plain = f.lo.is_const(0) && f.step.is_const(1);
-    f.hi.as_const().filter(|n| plain && *n > 0 && n % 2 == 0)
+/// How many terms a loop has, where it counts them from 0.
+fn terms(f: &For) -> Option<&Ix> {
+    (f.lo.is_const(0) && f.step.is_const(1)).then_some(&f.hi)
+}
+
+/// True if this many terms are known to make up whole words.
+fn whole(kernel: &Kernel, terms: &Ix, width: i64) -> bool {
+    kernel.facts().divisor(terms).is_multiple_of(width.unsigned_abs())
 }
 
 /// The loops of sums of products, of each the outermost, with the number of rows around it where that is known.
@@ -321,6 +330,19 @@ impl<'a> Element<'a> {
         let joined = Joined::of(kernel, &made, axis, width);
         Element { made, value, extend, joined }
     }
+
+    /// True if zeros can stand for elements that do not exist: nothing but loads needs the axis.
+    fn can_end(&self) -> bool {
+        self.made.iter().all(|s| matches!(s, Stmt::Load { order: Order::Weak, .. } | Stmt::Let { .. }))
+    }
+
+    /// True if the element is 0 where its load is off.
+    fn ends_in_zero(&self) -> bool {
+        match self.made[..] {
+            [Stmt::Load { other, .. }] => matches!(other, None | Some(Opnd::Const { bits: 0, .. })),
+            _ => false,
+        }
+    }
 }
 
 /// A sum whose terms can be paired.
@@ -328,9 +350,10 @@ struct Pairs<'a> {
     /// The loops of the sum, outermost first, and which of them the terms of a word follow each other in.
     loops: Vec<&'a For>,
     over: &'a For,
-    terms: i64,
     /// Elements of a word.
     width: i64,
+    /// True if the last word has all its elements.
+    whole: bool,
     roles: &'a Contraction,
     operands: [Element<'a>; 2],
     /// Which of them is the first of the operation.
@@ -364,7 +387,7 @@ impl<'a> Pairs<'a> {
         if let [Some((x, of_x)), Some((y, of_y))] = [byte(kernel, inside, found.x), byte(kernel, inside, found.y)]
             && of_x != of_y
             && ctx.target.matrix_units.contains(&MatrixUnit::ByteQuads)
-            && found.loops.iter().any(|f| terms(f).is_some_and(|n| n % 4 == 0))
+            && found.loops.iter().filter_map(|f| terms(f)).any(|n| whole(kernel, n, 4) || !whole(kernel, n, 2))
         {
             (op, unit, taken, width) = (ScalarOp::DotB, MatrixUnit::ByteQuads, [(x, None), (y, None)], 4);
             unsigned = usize::from(of_y == Signedness::Unsigned);
@@ -384,9 +407,22 @@ impl<'a> Pairs<'a> {
         }
         // Words that are one load are the best; those along the outermost loop, of rows of what is read, the next.
         let elements = |over: &For| taken.map(|taken| Element::of(kernel, inside, over.axis, taken, width));
-        let along = found.loops.iter().filter_map(|f| Some((*f, terms(f).filter(|n| n % width == 0)?, elements(f))));
-        let joined = |(.., e): &(&For, i64, [Element<'_>; 2])| Reverse(e.iter().filter(|e| e.joined.is_some()).count());
-        let Some((over, terms, operands)) = along.min_by_key(joined) else {
+        let along = found.loops.iter().filter_map(|f| {
+            let (whole, mut elements) = (whole(kernel, terms(f)?, width), elements(f));
+            if !whole {
+                elements.iter_mut().for_each(|e| e.joined = None);
+            }
+            // Any integer times 0 is 0; NaN times 0 is NaN.
+            let zeros = elements.iter().filter(|e| e.ends_in_zero()).count();
+            let ends = elements.iter().all(Element::can_end) && zeros >= if op == ScalarOp::DotF { 2 } else { 1 };
+            (whole || ends).then_some((*f, whole, elements))
+        });
+        // Where a word is left unfilled, the longest loop has the fewest for its length.
+        let best = |(over, whole, e): &(&For, bool, [Element<'_>; 2])| {
+            let long = if *whole { 0 } else { over.hi.as_const().unwrap_or(i64::MAX) };
+            (Reverse(*whole), Reverse(e.iter().filter(|e| e.joined.is_some()).count()), Reverse(long))
+        };
+        let Some((over, whole, operands)) = along.min_by_key(best) else {
             return Err("the number of its terms is not known to be even".to_string());
         };
         let mut loads =
@@ -452,8 +488,8 @@ impl<'a> Pairs<'a> {
         Ok(Pairs {
             loops: found.loops,
             over,
-            terms,
             width,
+            whole,
             roles: found.roles,
             operands,
             first: unsigned,
@@ -462,6 +498,12 @@ impl<'a> Pairs<'a> {
             before,
             op,
         })
+    }
+
+    /// The number of words.
+    fn words(&self) -> Ix {
+        let begun = if self.whole { 0 } else { self.width - 1 };
+        Ix::floor_div(Ix::add(self.over.hi.clone(), Ix::Const(begun)), Ix::Const(self.width))
     }
 
     /// The loop over words.
@@ -483,12 +525,20 @@ impl<'a> Pairs<'a> {
         let (last, around) = self.loops.split_last().map_or((self.over, &[][..]), |(last, around)| (*last, around));
         let with = |f: &For, body: Vec<Stmt>| {
             let (axis, hi) = match f.axis == self.over.axis {
-                true => (axis, Ix::Const(self.terms / self.width)),
+                true => (axis, self.words()),
                 false => (f.axis, f.hi.clone()),
             };
             For { axis, hi, contraction: f.contraction.as_ref().map(|_| roles.clone()), body, ..f.clone() }
         };
         around.iter().rev().fold(with(last, body), |inner, f| with(f, vec![Stmt::For(Box::new(inner))]))
+    }
+
+    /// Turns off a load of this part of a word behind the last term.
+    fn end(&self, s: &mut Stmt, word: AxisId, part: i64) {
+        let Stmt::Load { mem, mask, other, .. } = s else { return };
+        let place = Ix::add(Ix::mul(Ix::Axis(word), Ix::Const(self.width)), Ix::Const(part));
+        mask.conds.push(Cond { lhs: place, cmp: Cmp::Lt, rhs: self.over.hi.clone() });
+        other.get_or_insert(Opnd::Const { dtype: mem.elem, bits: 0 });
     }
 
     /// Neighbouring elements as one word.
@@ -500,7 +550,11 @@ impl<'a> Pairs<'a> {
         for part in 0..self.width {
             let place = Ix::add(Ix::mul(Ix::Axis(axis), Ix::Const(self.width)), Ix::Const(part));
             let by = BTreeMap::from([(self.over.axis, place)]);
-            let mut copy = edit::place_axes(&own, &by, &BTreeMap::from([(axis, self.terms / self.width)]));
+            let extents = self.words().as_const().map(|n| (axis, n));
+            let mut copy = edit::place_axes(&own, &by, &extents.into_iter().collect());
+            if !self.whole && part > 0 {
+                copy.iter_mut().for_each(|s| self.end(s, axis, part));
+            }
             let renamed = walk::Renaming::fresh(kernel, &copy);
             renamed.apply(&mut copy);
             body.extend(copy);
@@ -658,15 +712,49 @@ mod tests {
         ] {
             assert!(made.contains(line), "{line}: {made}");
         }
-        // No axis has an even number of terms.
-        let odd = windows.replace("0..16", "0..15");
-        let why = refusals("pair_terms", &odd, &pairs(&[]));
+        // No axis has an even number of terms: the longest is.
+        let (out, _) = apply("pair_terms", &kernel(&windows.replace("0..16", "0..15")), &pairs(&[]));
+        let made = text(&out);
+        for line in [
+            "for c2 in 0..8: reduce\n",
+            "load A[i*48 + (c2*2 + 1)*3 + r] where c2*2 + 1 < 15 else 0",
+            "load X[(c2*2 + 1)*52 + j + r] where j + r < 51 and c2*2 + 1 < 15 else 0.0",
+        ] {
+            assert!(made.contains(line), "{line}: {made}");
+        }
+    }
+
+    #[test]
+    fn zeros_fill_the_last_word() {
+        for (terms, words) in [("1023", "0..512"), ("n", "0..(n + 1)//2"), ("n*3", "0..(n*3 + 1)//2")] {
+            let product =
+                PRODUCT.replace("0..1024", &format!("0..{terms}")).replace("C: ptr f32", "C: ptr f32, n: i64");
+            let (out, log) = apply("pair_terms", &kernel(&product), &pairs(&[]));
+            assert_eq!(log.applied, ["contraction into acc"], "{terms}");
+            let made = text(&out);
+            for line in [
+                format!("for k2 in {words}: reduce"),
+                "bf16 = load A[i*1024 + k2*2]\n".to_string(),
+                format!("bf16 = load A[i*1024 + (k2*2 + 1)] where k2*2 + 1 < {terms} else 0.0"),
+                format!("bf16 = load B[(k2*2 + 1)*768 + j] where k2*2 + 1 < {terms} else 0.0"),
+            ] {
+                assert!(made.contains(&line), "{line}: {made}");
+            }
+        }
+        // An even number needs none.
+        let product = PRODUCT.replace("0..1024", "0..n*2").replace("C: ptr f32", "C: ptr f32, n: i64");
+        let (out, _) = apply("pair_terms", &kernel(&product), &pairs(&[]));
+        assert!(!text(&out).contains("where"), "{}", text(&out));
+        // 0 times NaN is NaN.
+        let computed = PRODUCT
+            .replace("0..1024", "0..1023")
+            .replace("a: bf16 = load A[i*1024 + k]", "a_0: bf16 = load A[i*1024 + k]\n        a: bf16 = div(1.0, a_0)");
+        let why = refusals("pair_terms", &computed, &pairs(&[]));
         assert_eq!(why, ["contraction into acc: the number of its terms is not known to be even"]);
     }
 
     #[test]
     fn what_cannot_be_paired_is_refused() {
-        let odd = PRODUCT.replace("0..1024", "0..1023");
         let few = PRODUCT.replace("0..512", "0..4");
         let wide = PRODUCT
             .replace("ptr bf16", "ptr f32")
@@ -680,7 +768,6 @@ mod tests {
         for (text, ctx, why) in [
             (PRODUCT, context(), "cpu has no products of pairs of its type"),
             (PRODUCT, pairs(&["pairs=0"]), "knob off"),
-            (&odd, pairs(&[]), "the number of its terms is not known to be even"),
             (&few, pairs(&[]), "there are less than 8 (ENOUGH_ROWS) rows for a word"),
             (&closed, pairs(&[]), "the order of its terms is the program's"),
             (&wide, pairs(&[]), "its operands are f32"),
