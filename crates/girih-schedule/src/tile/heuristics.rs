@@ -327,6 +327,8 @@ heuristics! {
         LONG: u64 = 512,
         /// Statements of a row's fold, at most.
         MOST_STATEMENTS: usize = 16,
+        /// Elements of a row for which something is loaded once, at least: a vector's.
+        SELDOM: i64 = 16,
     }
     unroll_batch {
         /// Products that one becomes at most.

@@ -8,7 +8,7 @@ use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, Visit, const_trip, new_axis};
-use crate::tile::heuristics::unroll_and_jam::{LEAST_GROUPS, LONG, MOST_STATEMENTS};
+use crate::tile::heuristics::unroll_and_jam::{LEAST_GROUPS, LONG, MOST_STATEMENTS, SELDOM};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -34,6 +34,8 @@ for i in 0..4096: free                           for i8 in 0..512: free
 ```
 
 A loop of eight rows stands for two here. Each row keeps the order of its sum.
+
+What is loaded once for several elements of a row, as a scale for each 32 weights, may lie anywhere.
 
 Refuses rows that share nothing or lie elsewhere than one behind the other; rows of less than 512 elements; rows of which there are
 few, or of which four would not come out even; and whatever holds more than one fold of loads and arithmetic.
@@ -127,10 +129,20 @@ fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), &'static str> {
             (Stride::Unit, Stride::Same) => shared = true,
             (Stride::Unit, Stride::Far) => apart = true,
             (Stride::Same, _) => {}
+            _ if changes_seldom(&mem.index, fold.axis) => {}
             _ => return Err("its rows do not lie one behind the other"),
         }
     }
     if shared && apart { Ok(()) } else { Err("its rows share nothing") }
+}
+
+/// True if an index has the axis in quotients only, as that of a scale for each 32 weights.
+fn changes_seldom(ix: &Ix, axis: AxisId) -> bool {
+    match ix {
+        Ix::Axis(a) => *a != axis,
+        Ix::FloorDiv(_, by) if by.as_const().is_some_and(|by| by >= SELDOM) => true,
+        _ => ix.operands().is_none_or(|(a, b)| changes_seldom(a, axis) && changes_seldom(b, axis)),
+    }
 }
 
 /// The values of a fold that are the same for all rows.
@@ -211,6 +223,12 @@ loop kernel k(w: ptr f32, x: ptr f32, b: ptr f32, y: ptr f32) open:
         );
         let combine = made.lines().find(|l| l.contains("reduce")).unwrap_or_default();
         assert_eq!(combine.matches("s_").count(), 7, "{made}");
+        // A scale for each 32 elements of a row.
+        let scaled = ROWS.replace("x: ptr f32", "x: ptr f32, q: ptr f32");
+        let scaled = scaled
+            .replace("p: f32 = u * v", "g: f32 = load q[i*32 + k//32]\n        h: f32 = u * g\n        p: f32 = h * v");
+        let (out, _) = apply("unroll_and_jam", &kernel(&scaled), &context());
+        assert!(text(&out).contains("load q[(i8*8 + 7)*32 + k//32]"), "{}", text(&out));
         // Twelve rows come out even by four.
         let twelve = ROWS.replace("0..3", "0..300").replace("0..256", "0..12");
         let (out, _) = apply("unroll_and_jam", &kernel(&twelve), &context());
@@ -226,6 +244,7 @@ loop kernel k(w: ptr f32, x: ptr f32, b: ptr f32, y: ptr f32) open:
         assert_eq!(why("load x[k]", "load x[i*1000 + k]"), "loop i: its rows share nothing");
         let apart = "loop i: its rows do not lie one behind the other";
         assert_eq!(why("a*256000 + i*1000 + k", "a*256000 + k*256 + i"), apart);
+        assert_eq!(why("load x[k]", "load x[k//2]"), apart);
         assert_eq!(why("in 0..1000", "in 0..i + 1"), "loop i: a row decides how much is folded");
     }
 }
