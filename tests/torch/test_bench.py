@@ -1,9 +1,13 @@
 """The suites of `girih bench` compile their models for everyone who takes part."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
-from girih.bench import contestants
+from girih.bench import contestants, suites
+
+GIRIH = Path(os.environ.get("GIRIH_LIBRARY_DIR", Path(__file__).parents[2] / "target/release")) / "girih"
 
 ROW = """
 from girih.bench import contestants, measure, suites
@@ -24,3 +28,10 @@ def test_the_ratio_leaves_out_girih_itself():
 
     assert ratio({"median_s": {"girih": 2.0, "girih.jit": 1.0, "torch": 4.0}}) == 0.5
     assert set(contestants.MAKERS) == set(contestants.ALL)
+
+
+def test_the_command_knows_every_suite():
+    names = [*suites.SUITES, *suites.MODULES, suites.FIRST]
+    done = subprocess.run([GIRIH, "bench", *names, "--filter", "no row has this"], capture_output=True, text=True, timeout=600)
+    assert "unknown benchmark" not in done.stderr, done.stderr
+    assert "unknown benchmark `no-suite`" in subprocess.run([GIRIH, "bench", "no-suite"], capture_output=True, text=True).stderr

@@ -472,7 +472,7 @@ pub enum CacheAction {
 pub struct BenchArgs {
     /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all of these by default. Or suites of models beside
     /// PyTorch and others: elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch,
-    /// jit, layouts, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch.
+    /// jit, layouts, quantised, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS]. A suite takes several numbers, and by default one thread

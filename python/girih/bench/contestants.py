@@ -73,6 +73,10 @@ def of_girih(row, model, inputs, threads):
         return Runner(row.kernel(*inputs, threads))
     if isinstance(model, networks.Step):
         return step(model, inputs, backend="girih", options={"threads": threads})
+    if row.onnx is not None:
+        loaded = girih.Model.from_onnx(row.onnx(model), threads=threads)
+        feed = {port.name: given.numpy() for port, given in zip(loaded.get_inputs(), inputs)}
+        return Runner(lambda: loaded.run(None, feed), lambda r: [torch.from_numpy(x) for x in r])
     exported = girih.torch.export(model, inputs, threads=threads)
     return Runner(lambda: exported(*inputs))
 
@@ -111,18 +115,23 @@ def compiled(row, model, inputs, threads):
     return Runner(lambda: function(*inputs))
 
 
-def of_onnxruntime(row, model, inputs, threads):
-    import onnxruntime
-
+def exported_file(model, inputs) -> bytes:
+    """The model as PyTorch writes it to an ONNX file."""
     quiet = logging.getLogger("torch.onnx")
     quiet.setLevel(logging.ERROR)
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         program = torch.onnx.export(model, inputs, dynamo=True, verbose=False)
+    return program.model_proto.SerializeToString()
+
+
+def of_onnxruntime(row, model, inputs, threads):
+    import onnxruntime
+
+    text = row.onnx(model) if row.onnx is not None else exported_file(model, inputs)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    text = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(text, options, providers=["CPUExecutionProvider"])
     try:
         feed = {port.name: given.numpy() for port, given in zip(session.get_inputs(), inputs)}

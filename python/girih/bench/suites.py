@@ -32,8 +32,10 @@ class Row:
     tolerance: float = 1e-4
     #: The contestants that are left out, and why.
     without: dict[str, str] = field(default_factory=dict)
+    #: The ONNX file that Girih and ONNX Runtime load instead of the exported model: a function of the model.
+    onnx: Callable | None = None
     #: The kernel that Girih runs instead of the exported model: a function that returns a function of the inputs and a
-    #number of threads.
+    #: number of threads.
     kernel: Callable | None = None
     #: The same for `girih.jit`, where the row's kernel is one of Triton's.
     as_girih: Callable | None = None
@@ -290,7 +292,12 @@ SUITES = {
     for f in (elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch, jit, layouts)
 }
 #: Suites whose rows a module of their own has.
-MODULES = {"decoder": "girih.bench.decoder", "gpu": "girih.bench.gpu", "triton": "girih.bench.triton_cpu"}
+MODULES = {
+    "decoder": "girih.bench.decoder",
+    "gpu": "girih.bench.gpu",
+    "quantised": "girih.bench.quantised",
+    "triton": "girih.bench.triton_cpu",
+}
 #: The suite of first calls; each call is a process of its own.
 FIRST = "compile"
 #: The suite of models on the first GPU.

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 
-pub const NAMES: [&str; 16] = [
+pub const NAMES: [&str; 18] = [
     "elementwise",
     "reductions",
     "matmul",
@@ -18,8 +18,10 @@ pub const NAMES: [&str; 16] = [
     "models",
     "launch",
     "jit",
+    "layouts",
     "compile",
     "decoder",
+    "quantised",
     "gpu",
     "triton",
 ];
