@@ -242,3 +242,9 @@ def test_products_of_pairs_whose_last_has_one_term(terms):
         if len(several) == 1:
             x, y = (torch.randint(-128, 128, size, dtype=torch.int8) for size in ((40, k), (k, 48)))
             assert torch.equal(torch.compile(torch._int_mm, backend="girih")(x, y), x.int() @ y.int())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8])
+def test_the_complement_of_erf_where_that_is_nearly_1(dtype):
+    x = torch.arange(10).to(dtype) if dtype == torch.uint8 else torch.linspace(-3, 9, 97, dtype=dtype)
+    torch.testing.assert_close(torch.compile(torch.erfc, backend="girih")(x), torch.erfc(x), rtol=2e-6 if x.itemsize < 8 else 1e-13, atol=0)

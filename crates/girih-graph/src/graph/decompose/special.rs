@@ -46,11 +46,20 @@ fn in_f64<'g>(x: Tensor<'g>, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor
 /// Terms of the continued fraction, with which it is right to the last place from 2 on.
 const TERMS: i32 = 60;
 
+/// The scaled complement of the error function from 2 on.
+fn fraction(x: Tensor<'_>) -> Tensor<'_> {
+    let fraction = (1..=TERMS).rev().fold(x, |fraction, k| x + 0.5 * f64::from(k) / fraction);
+    FRAC_2_SQRT_PI / 2.0 / fraction
+}
+
 fn erfcx(x: Tensor<'_>) -> Tensor<'_> {
     let near = (x * x).exp() * (1.0 - x.erf());
-    let fraction = (1..=TERMS).rev().fold(x, |fraction, k| x + 0.5 * f64::from(k) / fraction);
-    let far = FRAC_2_SQRT_PI / 2.0 / fraction;
-    x.above(2.0).select(far, near)
+    x.above(2.0).select(fraction(x), near)
+}
+
+/// The complement of the error function, to its own last places also where the function itself is nearly 1.
+pub fn erfc(x: Tensor<'_>) -> Tensor<'_> {
+    in_f64(x, |x| x.above(2.0).select(fraction(x) * (0.0 - x * x).exp(), 1.0 - x.erf()))
 }
 
 /// B(2j) / (2j)! for j from 1.

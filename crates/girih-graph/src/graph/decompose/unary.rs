@@ -6,6 +6,7 @@ use std::f64::consts::{LN_2, LOG10_E, PI};
 use super::Call;
 use super::arithmetic::trunc;
 use super::expr::Tensor;
+use super::special;
 use crate::graph::Elem;
 use crate::graph::build::{Refusal, Result};
 use crate::num::op::Predicate;
@@ -45,7 +46,7 @@ rules! {
             with_sign(((size + size) / rest).log1p() * 0.5, x)
         }),
         "aten.erf" => |c| c.x(0).widened(Tensor::erf),
-        "aten.erfc" => |c| c.x(0).widened(|x| 1.0 - x.erf()),
+        "aten.erfc" => |c| special::erfc(c.x(0)),
         "aten.logit" => |c| c.x(0).widened(|x| logit(x, c.number_or("eps", -1.0, x.elem()))),
         "aten.sinc" => |c| c.x(0).widened(|x| {
             let p = x * PI;
