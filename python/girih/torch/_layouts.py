@@ -74,7 +74,7 @@ ELEMENTWISE = ("floor_divide",)
 def of_kernels(op, *args, **kwargs) -> list:
     """The strides of the results by the operation's own kernel, on small tensors that lie as the operands: `small`."""
     operands = [x for x in pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, torch.Tensor)]
-    # PyTorch's `is_contiguous` would guard a choice among symbols, at times wrongly where there are no elements.
+    # PyTorch's `is_contiguous` adds guards on symbols, and a false one where a symbolic tensor has no elements.
     if all(is_rows(x.shape, x.stride(), range(x.dim())) for x in operands):
         return []
     shrunk = iter(small([lying(x) for x in operands]))
@@ -100,7 +100,7 @@ def kernels_alone():
 
 def is_rows(shape, strides, order) -> bool:
     """True if a tensor is row-major for all values of its symbols, where its axes are taken in this order. The test adds no guard."""
-    # Without elements there is no memory: PyTorch gives no address then.
+    # PyTorch gives a tensor without elements a null address, so its strides do not matter.
     if any(statically_known_true(n == 0) for n in shape):
         return True
     step = 1
