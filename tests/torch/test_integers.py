@@ -134,6 +134,22 @@ def test_a_range_of_negative_numbers_as_bytes():
     compare(lambda x: torch.linspace(-3, 3, 4, dtype=torch.uint8) + x, torch.zeros((), dtype=torch.uint8))
 
 
+COMPARISONS = {
+    "comparisons": lambda x, k: (x > k, x >= k, x < k, x <= k, x == k, x != k),
+    "arithmetic": lambda x, k: (x + k, k - x, x * k, x & k, torch.where(x > 1, x, k), x.masked_fill(x > 1, k)),
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("shape", [(), (1,), (2,)])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_an_integer_that_changes_has_the_type_of_the_tensor_beside_it(dtype, shape, name):
+    compiled = torch.compile(COMPARISONS[name], backend="girih", dynamic=True)
+    for k in (2, -1, -2, -100, 127):
+        x = integers(dtype, 2)[: shape[0] if shape else 1].reshape(shape)
+        torch.testing.assert_close(compiled(x, k), COMPARISONS[name](x, k), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("to", [torch.float8_e4m3fn, torch.float8_e5m2])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.int8])
 def test_numbers_beyond_a_float_of_8_bits(dtype, to):

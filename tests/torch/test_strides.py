@@ -37,6 +37,8 @@ MATRIX = torch.randn(6, 5)
 FUNCTIONS = {
     "roll": lambda x: x.roll(1, 2),
     "roll of all": lambda x: x.roll(3),
+    "log sigmoid": lambda x: F.logsigmoid(x),
+    "log sigmoid and more": lambda x: F.logsigmoid(x).clamp(min=-0.5) * 2,
     "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
     "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
     "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),

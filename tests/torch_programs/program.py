@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -169,7 +170,7 @@ class Run:
         operands = [n for n in names(statement.text) if n in eager]
         exact = not statement.rounds and all(self.exact(n) for n in operands)
         exec(code(statement.text, False), GLOBALS, eager)
-        with torch.no_grad():
+        with torch.no_grad(), floats_of(torch.float64):
             for i, world in enumerate(self.worlds[1:]):
                 kept = {}
                 if i > 0 and statement.rounds and not statement.writes:
@@ -215,6 +216,17 @@ class Run:
         theirs = (value.double() - wide)[finite].abs().max().item()
         apart = max((d - wide)[finite].abs().max().item() for d in disturbed)
         return defined, 4 * theirs + 32 * apart + 16 * EPS[value.dtype] * wide[finite].abs().max().item()
+
+
+@contextmanager
+def floats_of(dtype):
+    """Floats made of integers have this type: `integers + 0.1`."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def same(a, b) -> bool:

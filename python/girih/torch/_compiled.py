@@ -465,7 +465,7 @@ def unusual_strides(node, scalars):
     `slice_scatter` and its like keep even gaps, and PyTorch takes views of their results by those strides.
     """
     value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor) or _graph.gives_row_major(node):
+    if not isinstance(value, torch.Tensor):
         return None
     try:
         strides = _layouts.strides_of_view(node, _graph.viewed)

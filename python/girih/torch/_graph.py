@@ -80,10 +80,6 @@ SPLITS = {"split", "unsafe_split"}
 DIVISIONS = {"div", "divide", "floor_divide", "remainder", "fmod"}
 
 
-# Operations whose results are row-major, though their fake tensors have the strides of the operand.
-ROW_MAJOR = {"log_sigmoid_forward"}
-
-
 class Unsupported(Exception):
     """Why a node cannot be written; one plain sentence."""
 
@@ -196,6 +192,17 @@ def held(dtype, of_integer) -> tuple | None:
     return -info.max if of_integer and info.min == 0 else info.min, info.max
 
 
+def integer_beside(node) -> torch.dtype | None:
+    """The type that an integer of Python's takes beside operands without axes, where that is another integer type than int64; beside
+    others the compiler knows it."""
+    tensors = [v for n in node.all_input_nodes if isinstance(v := n.meta.get("val"), torch.Tensor)]
+    if not tensors or any(t.dim() for t in tensors):
+        return None
+    dtype = functools.reduce(torch.promote_types, (t.dtype for t in tensors))
+    integer = dtype not in (torch.bool, torch.int64) and not dtype.is_floating_point and not dtype.is_complex
+    return dtype if integer and dtype in DTYPES else None
+
+
 def scalar(value):
     """A Python number as an operand."""
     value = number(value)
@@ -263,7 +270,8 @@ class Writer:
             raise Unsupported(f"its element type {value.dtype} is not supported")
         return {"name": name, "dtype": DTYPES[value.dtype], "shape": [self.extent(d) for d in value.shape]}
 
-    def operand(self, value):
+    def operand(self, value, integer=None):
+        """A tensor or a number; `integer` is the type of an integer that changes, if it isn't int64."""
         if value is None:
             return None
         if isinstance(value, torch.fx.Node):
@@ -278,7 +286,7 @@ class Writer:
                 raise Unsupported(f"its operand `{value.name}` is not available")
             value = value.meta["val"]
         if isinstance(value, torch.SymInt):
-            return {"ix": self.index(value)}
+            return {"ix": self.index(value)} | ({"dtype": DTYPES[integer]} if integer else {})
         if isinstance(value, torch.SymFloat):
             return self.number(value)
         if isinstance(value, (bool, int, float)):
@@ -484,7 +492,7 @@ class Writer:
                 if target._opname in CLAMPS:
                     args.append(self.bound(value, parameter.name, dtype))
                 else:
-                    args.append(self.operand(value))
+                    args.append(self.operand(value, integer_beside(node)))
             else:
                 if parameter.name in ELEMENTS.get(target._opname, ()) and is_changing_float(value):
                     args.append(self.operand(value))
@@ -539,7 +547,7 @@ class Writer:
     def as_it_lies(self, base, name) -> str:
         """The value of an output: that of a node, or of a dense one that is not row-major, its axes as they lie in memory."""
         value = base.meta["val"]
-        if not self.as_they_lie or gives_row_major(base):
+        if not self.as_they_lie:
             return name
         order = _memory.order_of(value.shape, _layouts.strides_of_view(base, viewed))
         if order in (None, tuple(range(value.dim()))):
@@ -700,12 +708,6 @@ def is_strided_later(node) -> bool:
 def is_filter(node) -> bool:
     """True if a node is the weight of a convolution."""
     return any("conv" in getattr(u.target, "_opname", "") and len(u.args) > 1 and u.args[1] is node for u in node.users)
-
-
-def gives_row_major(node) -> bool:
-    """True if a node's result is row-major whatever its fake tensor says."""
-    source = node.args[0] if is_getitem(node) else node
-    return getattr(source.target, "_opname", "") in ROW_MAJOR
 
 
 def is_row_major(value) -> bool:

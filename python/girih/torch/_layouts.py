@@ -63,6 +63,7 @@ STRIDES = {
     "_batch_norm_with_update": like_if_channels_last,
     "_batch_norm_with_update_functional": like_if_channels_last,
     "_batch_norm_no_update": like_if_channels_last,
+    "log_sigmoid_forward": of_rows,
     **dict.fromkeys(("rrelu_with_noise", "rrelu_with_noise_functional"), of_rows),
     **dict.fromkeys(("normal", "upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d", "max_pool1d"), of_rows),
 }  # fmt: skip

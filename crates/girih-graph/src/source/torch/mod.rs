@@ -19,7 +19,7 @@
 //!   `hi` of a symbol may be `null` (not bounded). A symbol that is the extent of no input is given at every run, and may
 //!   be negative.
 //! * An **argument** is a tensor `{"t": NAME}`, a Python scalar (an i64, an f64 or a bool), `{"s": NUMBER, "dtype": D}`, a
-//!   symbolic integer `{"ix": EXTENT}`, or `null` for an optional one left out.
+//!   symbolic integer `{"ix": EXTENT}` (an i64, or as `"dtype": D` says), or `null` for an optional one left out.
 //! * An **attribute** is `null`, a bool, an integer, a float (with a point or an exponent, or `{"float": "inf"}`, `"-inf"`,
 //!   `"nan"`), a string, `{"dtype": D}`, `{"ix": EXTENT}`, or a list of these.
 //! * **dtypes** are those of printed graphs: `f32`, `bf16`, `i64`, `u8`, `bool`, ...

@@ -180,9 +180,10 @@ impl Known {
                     let name = tensor.json.as_str().unwrap_or_default();
                     self.tensor(&tensor, name)
                 } else if let Some(ix) = at.get("ix") {
+                    let elem = at.get("dtype").map_or(Ok(Elem::I64), |dtype| dtype.elem())?;
                     match self.extent(&ix)? {
-                        Ix::Const(c) => Ok(ir::int_scalar(Elem::I64, c)),
-                        symbolic => Ok(b.index(symbolic, Elem::I64, vec![])),
+                        Ix::Const(c) => Ok(ir::int_scalar(elem, c)),
+                        symbolic => Ok(b.index(symbolic, elem, vec![])),
                     }
                 } else if let Some(scalar) = at.get("s") {
                     let elem = match at.get("dtype") {
