@@ -12,8 +12,10 @@
 //! cluster := "cluster" INT                                                 blocks, side by side along x, that reach each other's
 //!                                                                          shared memory
 //! shared  := "shared" INT                                                  bytes of shared memory of a block
-//! slot    := ("slot" | "shared") BUF ":" ty "[" INT "]" "at" INT           elements, byte offset in the scratch or the
-//!                                                                          shared memory
+//! slot    := ("slot" | "shared" | "kept" | "zeroed") BUF ":" ty "[" INT "]" "at" INT
+//!                                                                          elements, byte offset in the scratch or the
+//!                                                                          shared memory; a worker keeps the last two
+//!                                                                          from block to block, zeroed at first
 //!          | "shared" BUF ":" "mbarrier" "[" INT "]" "at" INT              barriers that bytes count on, of 8 bytes each
 //! tensor  := "tensor" NAME ":" dtype "[" ix,* "]" "of" VAL "strides" "(" ix,* ")" "box" "[" INT,* "]" ("swizzle" INT)?
 //!                                                                          how TMA sees a parameter's array, the last
@@ -53,6 +55,7 @@
 //!    cluster meet after the last such access.
 //! 9. Shared slots start at multiples of 16 bytes. Two slots may share bytes unless one of them holds mbarriers; a
 //!    barrier then separates the uses of the one from those of the other.
+//! 10. Slots that a worker keeps share no bytes with others; a block of such a kernel has one thread.
 
 pub use super::ident::{Ident, Idents};
 pub use super::kinds::{Access, Part};
@@ -118,6 +121,8 @@ pub struct Axis {
 pub enum Space {
     /// Memory of the worker, or of one thread of a GPU.
     Scratch,
+    /// Memory of the worker that it keeps from one block to the next. With `zeroed` it holds zeros before the first block.
+    Kept { zeroed: bool },
     /// Memory that the threads of a block share.
     Shared,
     /// Memory that the threads of a block share, for mbarriers alone.
@@ -126,7 +131,7 @@ pub enum Space {
 
 impl std::fmt::Display for Space {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Space::Scratch { "scratch" } else { "shared" })
+        f.write_str(if matches!(self, Space::Scratch | Space::Kept { .. }) { "scratch" } else { "shared" })
     }
 }
 
@@ -151,7 +156,7 @@ impl Slot {
     }
     /// Returns true if the threads of a block share the slot's bytes.
     pub fn is_shared(&self) -> bool {
-        self.space != Space::Scratch
+        matches!(self.space, Space::Shared | Space::Mbarrier)
     }
 }
 

@@ -682,7 +682,7 @@ mod tests {
         let text = "kernel k(A: ptr f32, n: i32) scratch 64 {\n  slot s: f32[16] at 0\n  for i in 0..16 step 1 {\n    \
                     x: f32 = load s[i + 1 - min(bx, 2)] where i < zext(n) else 0.0\n  }\n}\n";
         let more = "kernel k(a: ptr<f32>, n: i32) threads 32 scratch 0 shared 600 {\n  shared s: f32[64] at 0\n  \
-                    shared full: mbarrier[2] at 512\n  tensor t: f32[n, 32] of a strides (32) box [2, 32] swizzle 128\n  \
+                    shared full: mbarrier[2] at 512\n  kept own: f32[4] at 0\n  zeroed count: i64[1] at 16\n  tensor t: f32[n, 32] of a strides (32) box [2, 32] swizzle 128\n  \
                     init full[0] count 1\n  fence init\n  arrive full[0] expect 8\n  copy tensor s[0] = t[n, -1] on full[1]\n  \
                     barrier cluster\n  arrive full[0] of 1\n  copy tensor s[0] = t[n, -1] on full[1] all\n  \
                     wait full[0] parity n%2\n  copy async s[tx] = a[tx] bytes 4 where tx < n\n  commit\n  wait groups 0\n}\n";

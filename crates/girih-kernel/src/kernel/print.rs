@@ -78,7 +78,12 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
 }
 
 /// How slots of a space begin.
-pub(super) const SPACES: [(&str, Space); 2] = [("slot", Space::Scratch), ("shared", Space::Shared)];
+pub(super) const SPACES: [(&str, Space); 4] = [
+    ("slot", Space::Scratch),
+    ("shared", Space::Shared),
+    ("kept", Space::Kept { zeroed: false }),
+    ("zeroed", Space::Kept { zeroed: true }),
+];
 /// The element type of slots that hold mbarriers.
 pub(super) const MBARRIER: &str = "mbarrier";
 

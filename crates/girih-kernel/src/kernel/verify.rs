@@ -142,6 +142,14 @@ impl Verifier<'_> {
                 format!("the shared slot `{name}` is at byte {}, not at a multiple of {SHARED_ALIGN}", slot.offset)
             });
         }
+        let kept = |s: &&Slot| matches!(s.space, Space::Kept { .. });
+        for one in k.slots.values().filter(kept) {
+            let meets = |s: &Slot| s.offset < one.offset + one.bytes() && one.offset < s.offset + s.bytes();
+            let alone = k.slots.values().filter(|s| !s.is_shared() && s.name != one.name).all(|s| !meets(s));
+            self.expect(alone && k.threads == 1, || {
+                format!("the slot `{}` is kept by a worker, so it has one thread and bytes of its own", one.name)
+            });
+        }
         let shared: Vec<&Slot> = k.slots.values().filter(|s| s.is_shared() && s.len > 0).collect();
         for one in shared.iter().filter(|s| s.space == Space::Mbarrier) {
             let meets = |s: &&&Slot| s.offset < one.offset + one.bytes() && one.offset < s.offset + s.bytes();

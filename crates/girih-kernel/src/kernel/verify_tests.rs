@@ -27,6 +27,19 @@ fn threads_read_back_and_are_accepted() {
 }
 
 #[test]
+fn memory_that_a_worker_keeps_is_its_own() {
+    let text = "scratch 32\nkept a: f32[4] at 0\nzeroed b: i64[1] at 16\nslot c: f32[2] at 24";
+    let with = |text: &str| {
+        let (head, slots) = text.split_once('\n').unwrap_or_default();
+        wrong(&block(head, &format!("{slots}\nx: f32 = load a[0]\nstore o[0] = x")))
+    };
+    assert_eq!(with(text), [""; 0]);
+    let message = "the slot `a` is kept by a worker, so it has one thread and bytes of its own";
+    assert_eq!(with(&text.replace("at 24", "at 8")), [message]);
+    assert!(with(&text.replace("scratch 32", "threads 32 scratch 32")).contains(&message.to_string()));
+}
+
+#[test]
 fn a_prefetch_names_global_memory() {
     let text = block("scratch 16", "slot acc: f32[4] at 0\nprefetch o[bx*1024 + 16]");
     assert_eq!(wrong(&text), [""; 0]);

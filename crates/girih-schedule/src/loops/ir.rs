@@ -125,6 +125,9 @@ pub enum Space {
     /// Vector registers of `lanes` elements along the last axis. Registers have no addresses: each access stands in a
     /// vector loop of `lanes` lanes along that axis, and the loops that its other subscripts count are unrolled.
     Register { lanes: u32 },
+    /// Memory of a worker, which runs one block after another: it holds what the worker's last block left, and with `zeroed` zeros
+    /// before the first; else the contents are unspecified then. No result depends on them.
+    Kept { zeroed: bool },
     /// Memory that the threads of a block share. A buffer declared inside a loop over threads is each thread's own.
     Shared,
     /// Registers of the threads of a block, for as long as the block lives. The first subscript is the number of the

@@ -19,7 +19,7 @@
 //!          | "assert" opnd "," STRING site?
 //!          | "stage" BUF ":" ty "[" INT,* "]" space? ("async" | "tensor")? ":" body                    tile IR
 //!          | "prefetch" mem                                                                         tile IR
-//! space   := "register" "(" INT ")" | "shared" ("swizzle" "(" INT ")")? | "private"   tile IR
+//! space   := "register" "(" INT ")" | "shared" ("swizzle" "(" INT ")")? | "private" | "kept" "zeroed"?   tile IR
 //! kind    := ("free" | "reduce" | "serial") place?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
@@ -493,6 +493,7 @@ impl Printer<'_> {
             Space::Register { lanes } => text += &format!(" register({lanes})"),
             Space::Shared => text += " shared",
             Space::Private => text += " private",
+            Space::Kept { zeroed } => text += if zeroed { " kept zeroed" } else { " kept" },
         }
         if b.swizzle > 0 {
             text += &format!(" swizzle({})", b.swizzle);

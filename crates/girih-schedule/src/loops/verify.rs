@@ -469,6 +469,10 @@ impl<'a> Verifier<'a> {
             self.check(stmt, self.threads.is_none(), "a buffer of one thread cannot be shared");
             self.check(stmt, !b.shape.is_empty(), "a scalar variable cannot be shared");
         }
+        if let Space::Kept { .. } = b.space {
+            let good = self.threads.is_none() && !b.shape.is_empty();
+            self.check(stmt, good, "a worker keeps buffers, not scalars or memory of one thread");
+        }
         if b.swizzle > 0 {
             let row = b.shape.last().map_or(0, |n| n.saturating_mul(b.element_bytes()));
             let good = b.space == Space::Shared && matches!(b.swizzle, 32 | 64 | 128) && row == u64::from(b.swizzle);

@@ -133,6 +133,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::vectorise::RULE, &[&[VectorArithmetic]]),
     (rules::trim_tiles::RULE, &[&[VectorArithmetic]]),
     (rules::prefetch::RULE, &[&[Caches, Workers]]),
+    (rules::keep_stages::RULE, &[&[Caches, Workers]]),
     (rules::split_blocks::RULE, &[&[Threads]]),
     (rules::mark_unroll::RULE, &[&[]]),
 ];

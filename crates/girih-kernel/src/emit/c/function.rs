@@ -64,6 +64,9 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, form: Form) ->
     if tiles.is_some() {
         head.line("tiles_begin();");
     }
+    for slot in kernel.slots.values().filter(|s| s.space == Space::Kept { zeroed: true }) {
+        head.line(&format!("__builtin_memset((char *)ctx->scratch + {}, 0, {});", slot.offset, slot.bytes()));
+    }
     let cut = p.parts.as_ref();
     if cut.is_some() {
         head.line(&format!("girih_{n}_live live = {{.args = args, .ctx = ctx}};"));

@@ -27,6 +27,9 @@ pub(super) fn function(
     let ix = Indices::new(kernel, &super::DIALECT);
     let (observed, own) = (observed(kernel), uses.scratch || uses.shared);
     let mut p = Printer { kernel, support, ix, out, observed, globals, own, lines: vec![], next: 0 };
+    if kernel.slots.values().any(|s| matches!(s.space, Space::Kept { .. })) {
+        return Err((None, "it keeps memory from block to block, and blocks of a GPU run on no worker".to_string()));
+    }
     p.block(&kernel.body)?;
     let body = std::mem::take(&mut p.out);
     for helper in std::mem::take(&mut p.ix.used) {
@@ -213,7 +216,7 @@ impl Printer<'_> {
             let (ty, name) = (self.support.memory_ty(slot.elem.held().name(), 1), &slot.name);
             let (array, apart, word) = match slot.space {
                 Space::Shared | Space::Mbarrier => ("shared_u8", one, "__shared__ "),
-                Space::Scratch => ("scratch_u8", scratch, ""),
+                Space::Scratch | Space::Kept { .. } => ("scratch_u8", scratch, ""),
             };
             let line = match apart {
                 true => format!("{ty} *const {name} = ({ty} *)({array} + {}); // {ty}[{}]", slot.offset, slot.len),

@@ -372,7 +372,11 @@ impl Lower<'_> {
             let len = own_shape(b).iter().product::<u64>() * generations;
             let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
-            let space = if b.space == l::Space::Shared { k::Space::Shared } else { k::Space::Scratch };
+            let space = match b.space {
+                l::Space::Shared => k::Space::Shared,
+                l::Space::Kept { zeroed } => k::Space::Kept { zeroed },
+                _ => k::Space::Scratch,
+            };
             let slot = self.new_slot(k::Slot { name, space, elem: b.ty, len, offset });
             self.storage.insert(buf, Storage::Slot(slot));
         }

@@ -107,6 +107,7 @@ impl Scan {
             let bytes = byte_len(b).and_then(|n| n.checked_mul(generations));
             let bytes = bytes.ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
             match b.space {
+                l::Space::Kept { .. } => {}
                 l::Space::Scratch | l::Space::Private if !b.shape.is_empty() => {}
                 l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
                 l::Space::Shared => {
@@ -124,12 +125,14 @@ impl Scan {
                     continue;
                 }
             }
+            let kept = matches!(b.space, l::Space::Kept { .. });
+            let (life_start, life_end) = if kept { (0, u32::MAX) } else { (life.start, life.end) };
             let busy = placed
                 .iter()
-                .filter(|(start, end, _, _)| *start <= life.end && life.start <= *end)
+                .filter(|(start, end, _, _)| *start <= life_end && life_start <= *end)
                 .map(|&(_, _, at, len)| (at, len));
             let at = first_fit(busy.collect(), bytes, ALIGN);
-            placed.push((life.start, life.end, at, bytes));
+            placed.push((life_start, life_end, at, bytes));
             offsets.insert(*buf, at);
             total = total.max(at.saturating_add(bytes));
             if total > SCRATCH_LIMIT {

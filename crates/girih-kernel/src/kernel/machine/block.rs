@@ -244,6 +244,13 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         block.members.fill(Member { live: p.threads, waiting: 0, registers: 0 });
         block.last = block.warps.len().saturating_sub(1);
         block.scratch.fill(POISON);
+        for own in block.scratch.chunks_mut(p.scratch_bytes.max(1) as usize) {
+            for bytes in &p.zeroed {
+                if let Some(bytes) = own.get_mut(bytes.clone()) {
+                    bytes.fill(0);
+                }
+            }
+        }
         block.shared.fill(POISON);
         block.mbarriers.fill(Mbarrier::default());
         block.boxes.clear();

@@ -379,6 +379,8 @@ pub(in crate::kernel) struct Program {
     pub cluster: u32,
     /// Bytes of scratch of a thread, and of shared memory of a block of a cluster: [`Kernel::apart`].
     pub scratch_bytes: u64,
+    /// The bytes of a thread's scratch that are 0 when a block begins.
+    pub zeroed: Vec<std::ops::Range<usize>>,
     pub shared_bytes: u64,
     pub tensors: Vec<TensorCode>,
     /// How many mbarriers a block has.

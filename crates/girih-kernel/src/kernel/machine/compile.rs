@@ -116,6 +116,8 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
     c.emit(Inst::Return);
     let params = kernel.params.iter().map(|&p| Ok((c.val(p)?, c.ty(p)?.elem.held().mask())));
     let params = params.collect::<Res<Vec<_>>>()?;
+    // Each block begins as a worker's first one does.
+    let zeroed = kernel.slots.values().filter(|s| s.space == Space::Kept { zeroed: true });
     let slots = first_const as usize + c.consts.len();
     Ok(Program {
         slots,
@@ -126,6 +128,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         registers: registers::at_first(kernel.threads),
         cluster: kernel.cluster,
         scratch_bytes: kernel.scratch,
+        zeroed: zeroed.map(|s| s.offset as usize..s.offset.saturating_add(s.bytes()) as usize).collect(),
         shared_bytes: kernel.apart(),
         tensors,
         mbarriers: kernel.mbarriers() as u32,

@@ -43,7 +43,7 @@ impl<const W: usize> Places<W> {
                         let begins = of.map_or(shared, |(_, begins)| begins);
                         (Kind::Shared, [begins + *offset; W])
                     }
-                    Space::Scratch => {
+                    Space::Scratch | Space::Kept { .. } => {
                         let thread = |l| u64::from(first_thread) + l as u64;
                         (Kind::Scratch, std::array::from_fn(|l| thread(l) * scratch_bytes + offset))
                     }

@@ -562,7 +562,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     Shown::Slot(space, offset, elem, shape) => {
                         let (bytes, base) = match space {
                             Space::Shared | Space::Mbarrier => (&block.shared, *offset),
-                            Space::Scratch => (&block.scratch, thread * self.program.scratch_bytes + offset),
+                            Space::Scratch | Space::Kept { .. } => {
+                                (&block.scratch, thread * self.program.scratch_bytes + offset)
+                            }
                         };
                         let count = shape.iter().product::<u64>();
                         let bits = (0..count).map(|i| element(bytes, base, i as i64, in_slot(*elem)));

@@ -63,7 +63,7 @@ impl Instruction {
             }
         });
         match (stmt.work(), at.flatten()) {
-            (Work::Load | Work::Store, Some(Space::Scratch)) => Instruction::Local,
+            (Work::Load | Work::Store, Some(Space::Scratch | Space::Kept { .. })) => Instruction::Local,
             (Work::Load, Some(Space::Shared | Space::Mbarrier)) => Instruction::SharedLoad,
             (Work::Load, None) => Instruction::GlobalLoad,
             (Work::Store, Some(Space::Shared | Space::Mbarrier)) => Instruction::SharedStore,

@@ -95,6 +95,8 @@ impl<'a> Parser<'_, 'a> {
             }
         } else if self.c.eat_word("private") {
             made.space = Space::Private;
+        } else if self.c.eat_word("kept") {
+            made.space = Space::Kept { zeroed: self.c.eat_word("zeroed") };
         }
         match self.names.get(name) {
             Some(Thing::Buf(buf)) if self.kernel.bufs[*buf] == made => Ok(*buf),

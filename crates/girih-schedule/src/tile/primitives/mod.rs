@@ -13,6 +13,7 @@ pub mod blocks;
 pub mod fill;
 pub mod fuse;
 pub mod layout;
+pub mod keep;
 pub mod line;
 pub mod peel;
 pub mod pipeline;
@@ -68,6 +69,7 @@ pub enum Step {
     Persist { at: LoopRef, blocks: u32 },
     Pipeline { at: LoopRef, depth: u32, roles: bool, overlap: bool },
     StageRead { at: LoopRef, side: Side, how: How },
+    Keep { buf: BufId, slots: u32 },
     Retype { buf: BufId, to: DType },
     Fill { bufs: Vec<BufId>, by: Engine },
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
@@ -121,6 +123,12 @@ pub const ALL: &[Primitive] = &[
         word: "hoist",
         form: "LOOP",
         doc: "Does what stands first in a loop and is the same for all its iterations once, before the loop; of a serial loop, its stages.",
+    },
+    Primitive {
+        word: "keep",
+        form: "BUFFER by N",
+        doc: "Keeps the copies of an operand that a serial loop makes in its first N iterations from block to block, while blocks read the \
+              same.",
     },
     Primitive {
         word: "pad",
@@ -266,6 +274,7 @@ impl Step {
                 Line { by: by.map(String::from).collect(), ..Line::new("stage_read", one(at), &[], &[]) }
             }
             Step::Tile { at, m, n, k } => Line::new("tile", one(at), &[m, &"x", n, &"x", k], &[]),
+            Step::Keep { buf, slots } => Line::new("keep", buffer(buf), &[slots], &[]),
             Step::Retype { buf, to } => Line::new("retype", buffer(buf), &[&to.name()], &[]).with("to"),
             Step::Fill { bufs, by } => {
                 Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&by.name()], &[])
@@ -375,6 +384,7 @@ impl Step {
                 let [m, n, k] = [(0, "rows"), (2, "columns"), (4, "terms")].map(|(at, what)| line.number(at, what, 1));
                 Step::Tile { at: scope.loop_of(line)?, m: m?, n: n?, k: k? }
             }
+            "keep" => Step::Keep { buf: scope.buffer(line)?, slots: number("how many copies stay", 2)? },
             "retype" => {
                 let [name] = &line.by[..] else { return Err("expected `to` and a type".into()) };
                 let all = || DType::ALL.into_iter().map(DType::name);
@@ -425,6 +435,7 @@ impl Step {
             }
             Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
             Step::Tile { at, m, n, k } => tile::apply(kernel, *at, [*m, *n, *k])?,
+            Step::Keep { buf, slots } => keep::apply(kernel, ctx, *buf, *slots)?,
             Step::Retype { buf, to } => retype::apply(kernel, *buf, *to)?,
             Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
             Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,

@@ -240,6 +240,34 @@ fn warps_multiply_and_buffers_are_retyped() {
 }
 
 /// Any size cuts any loop, and any of the two orders of cutting and fusing computes the same.
+/// Two blocks in turn read the same 40 numbers, in an order that a buffer gives.
+const SHARED_BY_TWO: &str = "tile kernel k(x: ptr f32, y: ptr f32):\n  i: i32 = index bx\n  two: i32 = div(i, 2)\n  local at: i32[8]\n  \
+     for j in 0..8: free\n    v: i32 = index (j + two)%8\n    at[j] = v\n  local acc: f32[8]\n  for j_1 in 0..8: free\n    \
+     acc[j_1] = 0.0\n  for turn in 0..5: serial\n    stage p: f32[8]:\n      for j_2 in 0..8: free\n        o: i32 = at[j_2]\n        \
+     a: f32 = load x[two*40 + turn*8 + o]\n        p[j_2] = a\n    for j_3 in 0..8: free\n      b: f32 = p[j_3]\n      \
+     c: f32 = acc[j_3]\n      d: f32 = b + c\n      acc[j_3] = d\n  for j_4 in 0..8: free\n    e: f32 = acc[j_4]\n    \
+     store y[i*8 + j_4] = e\n";
+
+#[test]
+fn copies_stay_from_block_to_block() {
+    let want = evaluate(&kernel(SHARED_BY_TWO), &case(SHARED_BY_TWO, [4, 1, 1], &[80, 32]));
+    for slots in [2, 4, 5, 9] {
+        let k = one(SHARED_BY_TWO, &format!("keep p by {slots}"), &context()).unwrap();
+        let wrong: Vec<String> = verify(&k, Dialect::Tile).into_iter().map(|d| d.message).collect();
+        assert!(wrong.is_empty(), "{wrong:?}\n{}", text(&k));
+        assert!(evaluate(&k, &case(&text(&k), [4, 1, 1], &[80, 32])) == want, "{}", text(&k));
+        // The block's quotient and the order of the numbers are compared, and the copies counted.
+        for part in [
+            "p_seen: i64[2] kept zeroed",
+            "at_seen: i32[8] kept",
+            "if missing:",
+            &format!("p_kept: f32[{slots}, 8] kept"),
+        ] {
+            assert!(text(&k).contains(part), "{part}\n{}", text(&k));
+        }
+    }
+}
+
 #[test]
 fn sizes_of_all_kinds_leave_the_value() {
     for size in [1, 2, 3, 7, 19, 20, 21, 64] {
@@ -259,6 +287,11 @@ fn what_is_not_legal_is_refused_with_a_reason() {
     let stored = ROWS.replace("load x[i]", "load y[i]");
     let other = OWN.replace("v[i, 19 - k]", "v[2 - i, k]");
     let triangle = ADD.replace("0..20", "0..i");
+    let graphics = gpu(&[]);
+    let early = SHARED_BY_TWO.replace("  local acc", "  f: f32 = load x[i]\n  store y[i] = f\n  local acc");
+    let carried =
+        SHARED_BY_TWO.replace("    stage p", "    w: i32 = index turn*8\n    stage p").replace("turn*8 + o", "w + o");
+    let summed = SHARED_BY_TWO.replace("      acc[j_3] = d\n", "      acc[j_3] = d\n      at[j_3] = two\n");
     for (before, line, ctx, why) in [
         (ADD, "unrol j", &cpu, "unknown primitive `unrol`; did you mean `unroll`?"),
         (ADD, "unroll q", &cpu, "unknown loop `q`; "),
@@ -296,6 +329,11 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (ADD, "group i by 8", &cpu, "it is no loop over blocks"),
         (ADD, "persist i by 8", &cpu, "it is not the outermost loop of the only nest of blocks"),
         (ADD, "cluster i by 2", &cpu, "it is not the innermost loop over the blocks of a pipeline"),
+        (SHARED_BY_TWO, "keep acc by 4", &cpu, "no serial loop that stands in no other one stages it"),
+        (SHARED_BY_TWO, "keep p by 4", &graphics, "a GPU's blocks do not run one after another on a worker"),
+        (&early, "keep p by 4", &cpu, "the block stores to memory before its loop ends, or orders its accesses"),
+        (&carried, "keep p by 4", &cpu, "it depends on a value that its loop computes"),
+        (&summed, "keep p by 4", &cpu, "it reads a buffer that its loop writes"),
     ] {
         let said = one(before, line, ctx).map(|k| text(&k)).unwrap_err();
         assert!(said.contains(why), "{line}: {said}");

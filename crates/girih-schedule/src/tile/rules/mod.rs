@@ -18,6 +18,7 @@ pub mod group_blocks;
 pub mod interchange;
 pub mod interleave_stores;
 pub mod keep_rows;
+pub mod keep_stages;
 pub mod keep_tiles;
 pub mod mark_unroll;
 pub mod merge_folds;
