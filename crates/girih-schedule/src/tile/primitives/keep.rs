@@ -200,7 +200,9 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, buf: BufId, slots: u32) -> Resu
             idx.insert(0, slot.clone());
         }
     });
-    let Stmt::Stage { body: mut copy, .. } = looped.body.remove(kept.at.1) else { return Err("nothing stages it".into()) };
+    let Stmt::Stage { body: mut copy, .. } = looped.body.remove(kept.at.1) else {
+        return Err("nothing stages it".into());
+    };
     let mut after = Build { kernel, list: vec![] };
     let made = after.index(Ix::min(step.clone() + Ix::Const(1), last));
     copy.extend(after.list);

@@ -81,8 +81,12 @@ fn pixel<'g>(
     outside: Outside,
 ) -> Result<Tensor<'g>> {
     let mut inside: Option<Tensor<'g>> = None;
-    let (mut indices, mut coords) = (vec![], vec![Coord::Ix(axis(0)), Coord::Ix(axis(1))]);
+    let mut place: Option<Tensor<'g>> = None;
     let mut shape = x.shape()?[..2].to_vec();
+    let pixels = lines.iter().map(|line| line.extent.clone()).fold(Ix::Const(1), Ix::mul);
+    // Vectors have twice as many places of 32 bits.
+    let short = pixels.as_const().is_some_and(|n| n <= i64::from(i32::MAX));
+    let places = if short { Elem::I32 } else { Elem::I64 };
     for (d, (&p, line)) in at.iter().zip(lines).enumerate() {
         let mut p = p;
         let last = number(x.cx, &Ix::sub(line.extent.clone(), Ix::Const(1)), p.elem());
@@ -98,15 +102,27 @@ fn pixel<'g>(
             }
         }
         // A NaN would become 0 here.
-        let p = p.max(0.0).min(last).to(Elem::I64);
+        let p = p.max(0.0).min(last).to(places);
         if d == 0 {
             shape.extend(p.shape()?.into_iter().skip(2));
         }
-        indices.push(p);
-        coords.push(Coord::Arg(1 + d as u32));
+        place = Some(place.map_or(p, |before| before * number(x.cx, &line.extent, places) + p));
     }
-    let value = x.gather(&indices, coords, shape);
-    Ok(inside.map_or(value, |inside| inside.select(value, 0.0)))
+    let Some(place) = place else { return Err(Refusal::new("an image has no axes")) };
+    let flat = x.reshape(&[x.shape()?[..2].to_vec(), vec![pixels.clone()]].concat());
+    let read = |place: Tensor<'g>| {
+        let low = place.max(0.0);
+        let within = match pixels.as_const() {
+            Some(n) => low.min((n - 1) as f64),
+            None => low.min(number(x.cx, &Ix::sub(pixels.clone(), Ix::Const(1)), places)),
+        };
+        flat.gather(&[within], vec![Coord::Ix(axis(0)), Coord::Ix(axis(1)), Coord::Arg(1)], shape.clone())
+    };
+    // A place is computed once for all channels; -1 is outside.
+    Ok(inside.map_or(read(place), |inside| {
+        let place = inside.select(place, -1.0);
+        place.at_least(0.0).select(read(place), 0.0)
+    }))
 }
 
 /// The neighbours of a position along one axis: offsets from its floor, with weights.

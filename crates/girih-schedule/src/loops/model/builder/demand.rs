@@ -7,6 +7,7 @@ use crate::graph::{Elem, OriginId};
 use crate::index::{Cmp, Cond, Ix, Mask, ValId};
 use crate::loops::ir::*;
 use crate::loops::model::concat::MOST_SOURCES;
+use crate::num::op::Signedness;
 use crate::num::{DType, ScalarOp};
 
 impl NestBuilder<'_> {
@@ -229,8 +230,8 @@ impl NestBuilder<'_> {
         self.demand(data, &read)
     }
 
-    /// Returns true if an operand's elements come from a constant, perhaps rearranged, and lie in `0..extent`.
-    fn is_table_within(&self, arg: Arg, extent: i64) -> bool {
+    /// Returns true if an operand's elements come from a constant or from bounds, perhaps rearranged, and lie in `0..extent`.
+    fn is_within(&self, arg: Arg, extent: i64) -> bool {
         let Arg::Value(v) = arg else { return false };
         let Some((node, _)) = self.graph.def(v) else { return false };
         match (&node.op, &node.args[..]) {
@@ -240,7 +241,18 @@ impl NestBuilder<'_> {
                 constant_bits(c).is_some_and(|all| all.into_iter().all(inside))
             }
             (g::Op::IndexMap(sources), [arg]) => {
-                matches!(&sources[..], [one] if one.when.is_always()) && self.is_table_within(*arg, extent)
+                matches!(&sources[..], [one] if one.when.is_always()) && self.is_within(*arg, extent)
+            }
+            // min(max(x, 0), extent - 1)
+            (g::Op::Elementwise(ScalarOp::MinI { sign: Signedness::Signed }), [x, Arg::Scalar { elem, bits }]) => {
+                let bounded = |v: &ValueId| match self.graph.def(*v).map(|(node, _)| (&node.op, &node.args[..])) {
+                    Some((
+                        g::Op::Elementwise(ScalarOp::MaxI { sign: Signedness::Signed }),
+                        [_, Arg::Scalar { elem, bits }],
+                    )) => int_of(*elem, *bits) >= 0,
+                    _ => false,
+                };
+                (0..extent).contains(&int_of(*elem, *bits)) && matches!(x, Arg::Value(v) if bounded(v))
             }
             _ => false,
         }
@@ -262,7 +274,7 @@ impl NestBuilder<'_> {
             Opnd::Val(val) => Ix::Val { val, zext: elem.unsigned },
         };
         let constant = ix.as_const().zip(extent.as_const()).is_some_and(|(at, n)| (0..n).contains(&at));
-        if constant || extent.as_const().is_some_and(|n| self.is_table_within(arg, n)) {
+        if constant || extent.as_const().is_some_and(|n| self.is_within(arg, n)) {
             return Ok(ix);
         }
         let inside =
