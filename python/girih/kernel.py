@@ -18,7 +18,7 @@ from typing import Any
 
 from . import _library, _tensors
 from .frontend import types as ty
-from .frontend.errors import CompilationError, UnsupportedError, kernel_error, kernel_warning
+from .frontend.errors import CompilationError, UnsupportedError, hide_frames, kernel_error, kernel_warning
 from .frontend.tensor import is_constexpr, unwrap
 
 # The tracer and its modules are imported when the first kernel is traced, so that `import girih` is quick.
@@ -35,6 +35,11 @@ OPTIONS = ("do_not_specialize", "knobs")
 IGNORED_OPTIONS = ("debug", "noinline", "repr", "version", "launch_metadata", "do_not_specialize_on_alignment")
 # Arguments of a launch that choose how it runs.
 SETTINGS = ("device", "check", "threads")
+
+
+# A setting of the kernels that are only looked at, and the error of others.
+BREAKPOINTS = "breakpoints"
+STOPS_ON = "a breakpoint stops only on the evaluator"
 
 
 class JITFunction:
@@ -116,7 +121,11 @@ class JITFunction:
         if self._outside:
             self._look_outside()
         settings = None if kwargs.keys() <= self._roles.keys() else self._settings(kwargs)
-        self._dispatcher.launch(grid, settings, args, kwargs)
+        try:
+            self._dispatcher.launch(grid, settings, args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def _settings(self, kwargs: dict) -> tuple | None:
         """Takes keywords that are not arguments of the kernel out of `kwargs`."""
@@ -135,12 +144,14 @@ class JITFunction:
 
     def _specialise(self, arguments: dict[str, tuple], settings: tuple | None) -> Any:
         """The kernel for the arguments' key; the dispatcher keeps it."""
-        builder = self._trace(arguments, is_checked(dict(settings or ())))
-        options = {"printer": write_out, "warn": kernel_warning, "knobs": list(self._knobs.items()), **dict(settings or ())}
+        chosen = dict(settings or ())
+        stops = chosen.pop(BREAKPOINTS, True)
+        builder = self._trace(arguments, is_checked(chosen), stops)
+        options = {"printer": write_out, "warn": kernel_warning, "knobs": list(self._knobs.items()), **chosen}
         device = options.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
         if builder.stops and device != "eval":
             raise CompilationError(
-                "a breakpoint stops only on the evaluator",
+                STOPS_ON,
                 builder.stops[0],
                 f'launch with `{self.__name__}[grid](..., device="eval")`, or set GIRIH_DEVICE=eval',
             )
@@ -161,7 +172,7 @@ class JITFunction:
             self._dispatcher.clear()
             return
 
-    def _trace(self, arguments: dict[str, tuple], checked: bool = False) -> Any:
+    def _trace(self, arguments: dict[str, tuple], checked: bool = False, stops: bool = True) -> Any:
         from .frontend import source
         from .frontend.trace import Param, trace
 
@@ -178,16 +189,26 @@ class JITFunction:
                 constants[name] = ty.Known(1)
             else:
                 params.append(Param(name, *runtime_type(kind, rest)))
-        builder = trace(self._source, params, constants, self.__name__, checked)
+        builder = trace(self._source, params, constants, self.__name__, checked, stops)
         self._outside.update(builder.outside)
         return builder
 
-    def _kernel(self, args: tuple, kwargs: dict) -> Any:
+    def _kernel(self, args: tuple, kwargs: dict, looked_at: bool = True) -> Any:
+        """The specialisation for the arguments of a launch; one that is only looked at has no breakpoints."""
         if self._outside:
             self._look_outside()
         kwargs = dict(kwargs)
         settings = self._settings(kwargs)
-        return self._dispatcher.kernel(settings, args, kwargs)
+        try:
+            try:
+                return self._dispatcher.kernel(settings, args, kwargs)
+            except CompilationError as error:
+                if not looked_at or error.reason != STOPS_ON:
+                    raise
+            return self._dispatcher.kernel((*(settings or ()), (BREAKPOINTS, False)), args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
         """Compiles the kernel for the arguments of a launch, but does not run it; `grid` is ignored.
@@ -195,7 +216,7 @@ class JITFunction:
         Example:
             >>> add.warmup(x, y, out, n, BLOCK=1024)
         """
-        self._kernel(args, kwargs).compile()
+        self._kernel(args, kwargs, looked_at=False).compile()
 
     # ---- looking at it
 

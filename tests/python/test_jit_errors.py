@@ -17,7 +17,8 @@ def message(name):
     try:
         MISTAKES[name]()
     except Exception as e:
-        text = f"{type(e).__name__}: {e}"
+        code = getattr(e, "code", None)
+        text = f"{type(e).__name__}{f' [{code}]' if code else ''}: {e}"
     else:
         text = "no error"
     # Lines and addresses change; the test is that the line shown is the one marked.
@@ -54,3 +55,13 @@ def test_no_bug_shows(name):
     text = message(name)
     assert text != "no error"
     assert not re.match(r"(AttributeError|KeyError|IndexError|AssertionError|RecursionError|SystemError)", text)
+
+
+def test_each_kind_has_a_code():
+    """Errors of kernels have a code, and each code that is for kernels in Python alone is that of some mistake."""
+    found = set()
+    for name, text in read().items():
+        if (kind := re.match(r"(CompilationError|UnsupportedError)( \[(E\d+)\])?:", text)) is not None:
+            assert kind[3] not in (None, "E0115"), name
+            found.add(kind[3])
+    assert found >= {f"E0{n}" for n in range(116, 129)}

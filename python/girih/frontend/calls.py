@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import source as src
 from . import types as ty
 from .control import Again, Attempt, KernelRange
-from .errors import CompilationError, GirihError, Place, UnsupportedError
+from .errors import Code, CompilationError, GirihError, Place, UnsupportedError
 from .tensor import cast, describe, fail, is_constexpr, tensor, unwrap
 from .types import DType
 
@@ -125,6 +125,7 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
             raise fail(
                 f"`{spelled}` is computed at compile time, but an argument is known only at run time",
                 HELP_MATH.get(getattr(callee, "__name__", "")),
+                code=Code.NOT_CONSTANT,
             )
         return checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
     if isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields"):
@@ -143,6 +144,7 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
         raise fail(
             f"`{spelled or callee.__name__}` is an ordinary Python function",
             "decorate it with `@girih.jit` to call it from a kernel",
+            code=Code.OUTSIDE,
         )
     raise not_a_function(tracer, callee, spelled)
 
@@ -150,23 +152,23 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
 def bind(name: str, node: ast.arguments, defaults: dict[str, Any], args: list, kwargs: dict) -> dict[str, Any]:
     """The parameters of a call by name, defaults included."""
     if node.vararg is not None or node.kwarg is not None:
-        raise fail(f"`{name}` takes `*args` or `**kwargs`, which kernels do not have", "name each parameter")
+        raise fail(f"`{name}` takes `*args` or `**kwargs`, which kernels do not have", "name each parameter", code=Code.UNSUPPORTED)
     names = [a.arg for a in [*node.posonlyargs, *node.args]]
     only = [a.arg for a in node.kwonlyargs]
     if len(args) > len(names):
-        raise fail(f"`{name}` takes {len(names)} arguments, but {len(args)} are given")
+        raise fail(f"`{name}` takes {len(names)} arguments, but {len(args)} are given", code=Code.CALL)
     bound = dict(zip(names, args))
     for key, value in kwargs.items():
         if key not in names and key not in only:
             near = difflib.get_close_matches(key, names + only, 1)
-            raise fail(f"`{name}` has no parameter `{key}`", f"did you mean `{near[0]}`?" if near else None)
+            raise fail(f"`{name}` has no parameter `{key}`", f"did you mean `{near[0]}`?" if near else None, code=Code.CALL)
         if key in bound:
-            raise fail(f"`{name}` is given its parameter `{key}` twice")
+            raise fail(f"`{name}` is given its parameter `{key}` twice", code=Code.CALL)
         bound[key] = value
     for parameter in names + only:
         if parameter not in bound:
             if parameter not in defaults:
-                raise fail(f"the call of `{name}` is missing the argument `{parameter}`")
+                raise fail(f"the call of `{name}` is missing the argument `{parameter}`", code=Code.CALL)
             bound[parameter] = defaults[parameter]
     return bound
 
@@ -215,6 +217,7 @@ def run(tracer: Tracer, source: src.Source, node: ast.FunctionDef, env: dict[str
         raise fail(
             f"`{source.name}` calls itself, here {MAX_DEPTH} deep" if itself else f"calls are nested {MAX_DEPTH} deep",
             "kernels are not recursive at run time; write a loop",
+            code=Code.RECURSION,
         )
     parent = tracer.builder.place
     for form in (node, None):
@@ -222,6 +225,8 @@ def run(tracer: Tracer, source: src.Source, node: ast.FunctionDef, env: dict[str
         frame = Frame(source, form or src.without_returns(node), dict(env), parent, len(tracer.contexts))
         depth = len(tracer.frames)
         tracer.frames.append(frame)
+        if tracer.watch is not None:
+            tracer.watch.parameters(source, frame.node, frame.env)
         try:
             tracer.block(frame.node.body)
             return frame.result
@@ -255,12 +260,12 @@ def apply(function: Any, *operands: Any) -> Any:
     except GirihError:
         raise
     except ZeroDivisionError:
-        raise fail("division by zero at compile time") from None
+        raise fail("division by zero at compile time", code=Code.CONSTANT) from None
     except (TypeError, ValueError, KeyError, IndexError, OverflowError) as e:
         if any(isinstance(o, tensor) for o in operands):
             other = next((o for o in operands if not isinstance(o, tensor)), None)
-            raise fail(f"the operation is not defined between a tile and {describe(other)}") from None
-        raise fail(str(e)) from None
+            raise fail(f"the operation is not defined between a tile and {describe(other)}", code=Code.OPERAND) from None
+        raise fail(str(e), code=Code.OPERAND) from None
 
 
 def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -272,8 +277,8 @@ def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as e:
         name = getattr(function, "__name__", "the function")
         if (unknown := unknown_keyword(function, kwargs)) is not None:
-            raise fail(f"`{name}` has no parameter `{unknown[0]}`", unknown[1]) from None
-        raise fail(f"{name}: {e}".replace(f"{name}: {name}()", f"`{name}`")) from e
+            raise fail(f"`{name}` has no parameter `{unknown[0]}`", unknown[1], code=Code.CALL) from None
+        raise fail(f"{name}: {e}".replace(f"{name}: {name}()", f"`{name}`"), code=Code.CALL) from e
 
 
 def unknown_keyword(function: Any, kwargs: dict[str, Any]) -> tuple[str, str] | None:
@@ -302,7 +307,7 @@ def not_a_function(tracer: Tracer, callee: Any, spelled: str) -> CompilationErro
         help = parameter if hides else f"`{spelled}` is a value of the kernel, not a function"
     else:
         help = None
-    return fail(f"{describe(callee)} cannot be called in a kernel", help)
+    return fail(f"{describe(callee)} cannot be called in a kernel", help, code=Code.OUTSIDE)
 
 
 def holds_tensor(value: Any) -> bool:
@@ -376,7 +381,8 @@ def stop_here(*_: Any, **__: Any) -> None:
     """`breakpoint()` in a kernel."""
     from .breakpoints import observe
 
-    observe(CURRENT_TRACER.get())
+    if CURRENT_TRACER.get().stops:
+        observe(CURRENT_TRACER.get())
 
 
 SPECIAL = {

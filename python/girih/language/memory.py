@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..frontend.errors import Code
 from ..frontend import tensor as _t
 from ..frontend.builder import Value, commas
 from ..frontend.tensor import (
@@ -32,10 +33,12 @@ def addresses(pointer: Any, who: str, *others: Any) -> tensor:
             raise fail(
                 f"{who} needs an address first, not {what}, and another argument is one",
                 f"swap them: `{who}(address, ...)`; or are arguments of the launch in the wrong order?",
+                code=Code.ADDRESS,
             )
         raise fail(
             f"{who} needs an address or a tile of addresses, not {what}",
             "addresses are made from an array argument: `x + girih.arange(0, N)`",
+            code=Code.ADDRESS,
         )
     return pointer
 
@@ -67,18 +70,18 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
     ordered = bool(static(volatile, "volatile")) or static(cache_modifier, "the cache modifier") == ".cv"
     if hasattr(unwrap(pointer), "__girih_load__"):
         if mask is not None or other is not None:
-            raise fail("a block pointer is masked with `boundary_check`, not with `mask` and `other`")
+            raise fail("a block pointer is masked with `boundary_check`, not with `mask` and `other`", code=Code.CALL)
         return unwrap(pointer).__girih_load__(boundary_check, padding_option, ordered)
     pointer = addresses(pointer, "load", mask, other)
     mask, other = unwrap(mask), unwrap(other)
     if mask is None and other is not None:
-        raise fail("`other` without `mask` has no effect", "give the mask, or leave `other` out")
+        raise fail("`other` without `mask` has no effect", "give the mask, or leave `other` out", code=Code.CALL)
     dtype = pointer.dtype.element_ty
     if mask is not None:
         mask = truth(mask)
         shape = common_shape(pointer, mask) if pointer.shape else pointer.shape
         if not pointer.shape and mask.shape:
-            raise fail(f"the mask {mask.describe()} is a tile, but the address is one address")
+            raise fail(f"the mask {mask.describe()} is a tile, but the address is one address", code=Code.ADDRESS)
         pointer, mask = _t.broadcast_to(pointer, shape), _t.broadcast_to(mask, shape)
         other = constant(other, dtype, shape) if is_number(other) else other
         other = constant(0, dtype, shape) if other is None else _t.broadcast_to(cast(other, dtype), shape)
@@ -119,7 +122,7 @@ def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", evict
     """
     if hasattr(unwrap(pointer), "__girih_store__"):
         if mask is not None:
-            raise fail("a block pointer is masked with `boundary_check`, not with `mask`")
+            raise fail("a block pointer is masked with `boundary_check`, not with `mask`", code=Code.CALL)
         return unwrap(pointer).__girih_store__(value, boundary_check)
     pointer = addresses(pointer, "store", value, mask)
     dtype = pointer.dtype.element_ty
@@ -129,11 +132,12 @@ def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", evict
     tiles = [t for t in (pointer, value, mask) if t is not None]
     shape = common_shape(*tiles)
     if shape != pointer.shape and not (pointer.ndim == len(shape) or not pointer.shape):
-        raise fail(f"{value.describe()} cannot be stored to {pointer.describe()}")
+        raise fail(f"{value.describe()} cannot be stored to {pointer.describe()}", code=Code.ADDRESS)
     if not pointer.shape and shape:
         raise fail(
             f"a tile {value.describe()} cannot be stored to one address",
             "make a tile of addresses: `pointer + girih.arange(0, N)`",
+            code=Code.ADDRESS,
         )
     pointer, value = _t.broadcast_to(pointer, shape), _t.broadcast_to(value, shape)
     mask = None if mask is None else _t.broadcast_to(mask, shape)
