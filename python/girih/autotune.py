@@ -7,7 +7,8 @@
     scale[lambda meta: (girih.cdiv(n, meta["BLOCK"]),)](x, n)
 
 The first launch with new values of the key measures every configuration, each a few times, in turns, and keeps the one
-with the least median. The choice is stored on disk with the machine it was made on, so it is measured once per machine.
+with the least median. The times are stored on disk with the machine they were measured on, by configuration: each is measured
+once per machine, and one that is added later is measured alone.
 ``GIRIH_AUTOTUNE=0`` takes the first configuration without measuring; ``GIRIH_AUTOTUNE=memory`` keeps choices for the
 process only.
 """
@@ -68,6 +69,12 @@ class Config:
     def __repr__(self) -> str:
         return ", ".join(f"{k}={v!r}" for k, v in self.kwargs.items()) or "no constants"
 
+    @property
+    def stored_as(self) -> str:
+        """The name of the configuration among stored times; a hook takes time too."""
+        hook = getattr(self.pre_hook, "__qualname__", "a hook") if self.pre_hook else None
+        return f"{self!r}, after {hook}" if hook else repr(self)
+
 
 class Wrapped:
     """A kernel with something done before its launches; everything else is the kernel's."""
@@ -85,7 +92,7 @@ class Wrapped:
         return self.innermost.fn
 
     def __getitem__(self, grid: Any) -> Callable:
-        return functools.partial(self.run, grid)
+        return _girih.Quiet(self.run, grid)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kernel, name)
@@ -165,17 +172,19 @@ class Autotuner(Wrapped):
         # How long the evaluator takes says nothing.
         if mode == "off" or len(configs) == 1 or key[0] in ("eval", "sim"):
             return configs[0]
-        store = Store(self.innermost, configs, key) if self.cache_results and mode != "memory" else None
-        stored = store.read() if store else None
-        if stored is not None:
-            return configs[stored]
-        self.timings = self._measure(configs, grid, args, kwargs, arguments)
+        store = Store(self.innermost, key) if self.cache_results and mode != "memory" else None
+        stored = store.read() if store else {}
+        missing = [c for c in configs if c.stored_as not in stored]
+        measured = {}
+        if missing:
+            some = any(stored.get(c.stored_as) is not None for c in configs)
+            measured = self._measure(missing, grid, args, kwargs, arguments, some)
+            if store and (measured or some):
+                store.write({**stored, **{c.stored_as: measured.get(c) for c in missing}})
+        self.timings = {c: t for c in configs if (t := measured.get(c, stored.get(c.stored_as))) is not None}
         if not self.timings:
             raise RuntimeError(f"autotune: no configuration of `{self.innermost.__name__}` could be launched")
-        best = min(self.timings, key=self.timings.__getitem__)
-        if store:
-            store.write(configs.index(best), {repr(c): t for c, t in self.timings.items()})
-        return best
+        return min(self.timings, key=self.timings.__getitem__)
 
     def _pruned(self, arguments: dict[str, Any]) -> list[Config]:
         configs = self.configs
@@ -188,8 +197,11 @@ class Autotuner(Wrapped):
             configs = sorted(configs, key=lambda c: model(**{**arguments, **c.kwargs}))[:top]
         return configs
 
-    def _measure(self, configs: list[Config], grid: Any, args: tuple, kwargs: dict, arguments: dict) -> dict[Config, float]:
-        """The median seconds of each configuration that can be launched; the arrays are as before afterwards."""
+    def _measure(
+        self, configs: list[Config], grid: Any, args: tuple, kwargs: dict, arguments: dict, others: bool
+    ) -> dict[Config, float]:
+        """The median seconds of each configuration that can be launched; the arrays are as before afterwards. If none can, and
+        no `others` have been measured, the last error is raised."""
         import statistics
 
         saved = {name: copy_of(a) for name, a in arguments.items() if self._to_restore(name, a)}
@@ -217,7 +229,7 @@ class Autotuner(Wrapped):
             progress.done()
             for name, copy in saved.items():
                 put(arguments[name], copy)
-        if not times and failure is not None:
+        if not times and failure is not None and not others:
             raise failure
         return {c: statistics.median(t) for c, t in times.items()}
 
@@ -267,39 +279,44 @@ class Progress:
 
 
 class Store:
-    """A choice on disk, beside the cache of kernels: one small file per kernel, configurations, key and machine."""
+    """Times on disk, beside the cache of kernels: one small file per kernel, key and machine."""
 
-    def __init__(self, kernel: JITFunction, configs: list[Config], key: tuple):
+    def __init__(self, kernel: JITFunction, key: tuple):
         import hashlib
         import inspect
         import json
+        import re
 
         self.machine = machine()
         try:
             source = inspect.getsource(kernel.fn)
         except OSError:
             source = kernel.__qualname__
-        parts = [kernel.__qualname__, source, [repr(c) for c in configs], repr(key), self.machine]
+        # The configurations stand in the decorators, which are no part of the kernel's meaning.
+        if begins := re.search(r"^[ \t]*def\b", source, re.M):
+            source = source[begins.start() :]
+        parts = [kernel.__qualname__, source, repr(key), self.machine]
         name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
         self.name = f"autotune/{name}.json"
-        self.count = len(configs)
         self.kernel = kernel
 
-    def read(self) -> int | None:
-        """The number of the configuration that was chosen, if there is one."""
+    def read(self) -> dict[str, float | None]:
+        """The median seconds of the configurations that were measured, None for one that could not be launched; nothing where
+        the file is damaged."""
         import json
 
         try:
-            at = json.loads(_girih.read_note(self.name) or b"")["chosen"]
+            seconds = json.loads(_girih.read_note(self.name) or b"")["seconds"]
         except (ValueError, KeyError, TypeError):
-            return None
-        return at if isinstance(at, int) and 0 <= at < self.count else None
+            return {}
+        known = isinstance(seconds, dict) and all(t is None or isinstance(t, float) and t >= 0 for t in seconds.values())
+        return seconds if known else {}
 
-    def write(self, chosen: int, timings: dict[str, float]) -> None:
-        """Stores the choice; whole or not at all, with a warning where it cannot be kept."""
+    def write(self, seconds: dict[str, float | None]) -> None:
+        """Stores the times; whole or not at all, with a warning where they cannot be kept."""
         import json
 
-        content = {"kernel": self.kernel.__qualname__, "chosen": chosen, "seconds": timings, "machine": self.machine}
+        content = {"kernel": self.kernel.__qualname__, "seconds": seconds, "machine": self.machine}
         _girih.keep_note(self.name, json.dumps(content, indent=1).encode())
 
 
