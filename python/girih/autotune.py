@@ -35,6 +35,8 @@ __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
 # Each configuration runs this often at least, and until this many seconds are spent on it.
 ROUNDS, SECONDS = 3, 0.05
+# Options of Triton's that say how it measures.
+IGNORED = ("use_cuda_graph", "do_bench", "pre_hook", "post_hook")
 
 
 class Config:
@@ -59,6 +61,8 @@ class Config:
         maxnreg: int | None = None,
         pre_hook: Callable | None = None,
     ):
+        if not isinstance(kwargs, dict):
+            raise TypeError(f'a configuration has constants by name, `girih.Config({{"BLOCK": 256}})`, not {kwargs!r}')
         self.kwargs = dict(kwargs)
         self.num_warps, self.num_stages, self.num_ctas, self.maxnreg = num_warps, num_stages, num_ctas, maxnreg
         self.pre_hook = pre_hook
@@ -80,6 +84,8 @@ class Wrapped:
     """A kernel with something done before its launches; everything else is the kernel's."""
 
     def __init__(self, kernel: Any):
+        if not isinstance(kernel, (JITFunction, Wrapped)):
+            raise TypeError(f"autotune and heuristics stand above @girih.jit, and take the kernel that it makes, not {kernel!r}")
         functools.update_wrapper(self, kernel)
         self.kernel = kernel
 
@@ -114,6 +120,10 @@ class Autotuner(Wrapped):
     def __init__(self, kernel: Any, configs: Sequence[Config], key: Sequence[str], restore_value: Sequence[str] | None,
                  reset_to_zero: Sequence[str], prune_configs_by: dict | None, cache_results: bool):  # fmt: skip
         super().__init__(kernel)
+        if isinstance(configs, Config) or not all(isinstance(c, Config) for c in configs):
+            raise TypeError('autotune: `configs` is a list of configurations, such as `[girih.Config({"BLOCK": 256})]`')
+        if isinstance(key, str):
+            raise TypeError(f"autotune: `key` is a list of names: `[{key!r}]`")
         if not configs:
             configs = [Config({})]
         params = self.innermost.params
@@ -292,7 +302,7 @@ class Store:
             source = inspect.getsource(kernel.fn)
         except OSError:
             source = kernel.__qualname__
-        # The configurations stand in the decorators, which are no part of the kernel's meaning.
+        # The configurations stand in the decorators, which do not change what the kernel computes.
         if begins := re.search(r"^[ \t]*def\b", source, re.M):
             source = source[begins.start() :]
         parts = [kernel.__qualname__, source, repr(key), self.machine]
@@ -328,7 +338,7 @@ def tuning() -> str:
     try:
         return "on" if _girih.flag(text) else "off"
     except ValueError as error:
-        raise ValueError(f"GIRIH_AUTOTUNE: {error}; it can also be `memory`, which stores no choices") from None
+        raise ValueError(f"GIRIH_AUTOTUNE: {error}; it can also be `memory`, which stores no times") from None
 
 
 @functools.cache
@@ -341,7 +351,7 @@ def machine() -> str:
 
 def autotune(configs: Sequence[Config], key: Sequence[str], restore_value: Sequence[str] | None = None,
              reset_to_zero: Sequence[str] = (), prune_configs_by: dict | None = None, warmup: int | None = None,
-             rep: int | None = None, cache_results: bool = True, **_: Any) -> Callable:  # fmt: skip
+             rep: int | None = None, cache_results: bool = True, **others: Any) -> Callable:  # fmt: skip
     """Chooses a kernel's constants by measuring.
 
     Args:
@@ -359,6 +369,9 @@ def autotune(configs: Sequence[Config], key: Sequence[str], restore_value: Seque
         >>> tuned.best_config in tuned.configs
         True
     """
+    unknown = [name for name in others if name not in IGNORED]
+    if unknown:
+        raise TypeError(f"autotune has no option `{unknown[0]}`; it has configs, key, restore_value, reset_to_zero, prune_configs_by, cache_results")
     return lambda kernel: Autotuner(kernel, configs, key, restore_value, reset_to_zero, prune_configs_by, cache_results)
 
 
@@ -367,6 +380,12 @@ class Heuristics(Wrapped):
 
     def __init__(self, kernel: Any, values: dict[str, Callable]):
         super().__init__(kernel)
+        params = self.innermost.params
+        for name, function in values.items():
+            if name not in params:
+                raise ValueError(f"heuristics: the kernel `{self.innermost.__name__}` has no parameter `{name}`; it has {', '.join(params)}")
+            if not callable(function):
+                raise TypeError(f"heuristics: `{name}` is computed by a function of the arguments, not given as {function!r}")
         self.values = dict(values)
 
     def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:

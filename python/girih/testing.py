@@ -113,7 +113,7 @@ def quantile(times: list[float], at: float) -> float:
 
 @dataclasses.dataclass
 class Benchmark:
-    """What a report varies.
+    """The rows and the columns of a report.
 
     Args:
         x_names: the arguments that a row gives its value to.

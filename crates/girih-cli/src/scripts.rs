@@ -70,7 +70,7 @@ pub struct Seen {
     pub role: Role,
     /// Each time that it was seen: `float32[64]`, a constant, or a signature.
     pub types: Vec<String>,
-    /// Of a function.
+    /// The docstring of a function.
     pub doc: Option<String>,
 }
 

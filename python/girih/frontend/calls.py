@@ -12,6 +12,7 @@ import builtins
 import contextvars
 import difflib
 import inspect
+import re
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +108,12 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
     if getattr(callee, "__girih_builtin__", False):
         return checked(callee, args, kwargs)
     if callee is builtins.range:
+        if kwargs:
+            raise fail(
+                f"`range` takes no keyword arguments, but `{next(iter(kwargs))}` is given",
+                "write `range(start, stop, step)`",
+                code=Code.CALL,
+            )
         return KernelRange(*args)
     try:
         special = SPECIAL.get(callee)
@@ -261,7 +268,9 @@ def apply(function: Any, *operands: Any) -> Any:
         raise
     except ZeroDivisionError:
         raise fail("division by zero at compile time", code=Code.CONSTANT) from None
-    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as e:
+    except KeyError as e:
+        raise fail(f"the key {e} is not there", code=Code.OPERAND) from None
+    except (TypeError, ValueError, IndexError, OverflowError) as e:
         if any(isinstance(o, tensor) for o in operands):
             other = next((o for o in operands if not isinstance(o, tensor)), None)
             raise fail(f"the operation is not defined between a tile and {describe(other)}", code=Code.OPERAND) from None
@@ -278,7 +287,21 @@ def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         name = getattr(function, "__name__", "the function")
         if (unknown := unknown_keyword(function, kwargs)) is not None:
             raise fail(f"`{name}` has no parameter `{unknown[0]}`", unknown[1], code=Code.CALL) from None
-        raise fail(f"{name}: {e}".replace(f"{name}: {name}()", f"`{name}`"), code=Code.CALL) from e
+        reason = re.sub(r"^(\w+\.)?(\w+)\(\)", r"`\2`", str(e))
+        help = usage(function) if isinstance(e, TypeError) and reason.startswith(f"`{name}`") else None
+        raise fail(reason if reason.startswith("`") else f"{name}: {reason}", help, code=Code.CALL) from e
+
+
+def usage(function: Any) -> str | None:
+    """How a function is called: its parameters up to the first that may be left out, and the others' names."""
+    try:
+        parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    except (TypeError, ValueError):
+        return None
+    needed = [p.name for p in parameters if p.default is p.empty]
+    optional = [p.name for p in parameters if p.default is not p.empty]
+    call = f"write `{function.__name__}({', '.join(needed)})`"
+    return call + (f"; it takes {', '.join(f'`{o}`' for o in optional)} too" if optional else "")
 
 
 def unknown_keyword(function: Any, kwargs: dict[str, Any]) -> tuple[str, str] | None:
@@ -305,6 +328,8 @@ def not_a_function(tracer: Tracer, callee: Any, spelled: str) -> CompilationErro
     elif spelled in tracer.env:
         parameter = f"it is a parameter, which hides the function `{spelled}`: give it another name"
         help = parameter if hides else f"`{spelled}` is a value of the kernel, not a function"
+    elif ty.is_type(callee):
+        help = f"cast a tile with `x.to(girih.{callee})`, and make one of a number with `girih.full(shape, value, girih.{callee})`"
     else:
         help = None
     return fail(f"{describe(callee)} cannot be called in a kernel", help, code=Code.OUTSIDE)
@@ -324,7 +349,7 @@ IN_PLACE_METHODS = (
 HELP_MATH = {
     "exp": "use `girih.exp`", "log": "use `girih.log`", "sqrt": "use `girih.sqrt`", "sin": "use `girih.sin`",
     "cos": "use `girih.cos`", "floor": "use `girih.floor`", "ceil": "use `girih.ceil`", "tanh": "use `girih.tanh`",
-    "erf": "use `girih.erf`", "pow": "use `girih.pow`",
+    "erf": "use `girih.erf`", "pow": "use `girih.pow`", "round": "use `girih.round`, which rounds to whole numbers",
 }  # fmt: skip
 
 # Functions of Python that are applied to values known at compile time.
@@ -346,7 +371,13 @@ def least_or_greatest(name: str):
     def choose(*values: Any, **kwargs: Any) -> Any:
         from ..language import elementwise
 
-        if len(values) == 1 and not isinstance(values[0], tensor):
+        if len(values) == 1 and isinstance(unwrap(values[0]), tensor):
+            raise fail(
+                f"Python's `{name}` of one tile is not its {'least' if name == 'min' else 'greatest'} element",
+                f"reduce it: `girih.{name}(x, axis)`",
+                code=Code.CALL,
+            )
+        if len(values) == 1:
             (values,) = map(unwrap, values)
         values = [unwrap(v) for v in values]
         if not any(isinstance(v, tensor) for v in values):

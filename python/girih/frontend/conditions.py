@@ -22,7 +22,7 @@ from .errors import Code
 from .calls import apply
 from .control import Attempt, Flow, branch, scalar_truth
 from .slots import Undefined
-from .tensor import as_tensor, describe, fail, logical, select, tensor, truth, unwrap
+from .tensor import as_tensor, describe, fail, is_number, logical, select, tensor, truth, unwrap
 
 if TYPE_CHECKING:
     from .trace import Tracer
@@ -65,6 +65,13 @@ def links(tracer: Tracer, node: ast.Compare, at: int, left: Any, kinds: set[bool
 
 def link(op: ast.cmpop, left: Any, right: Any) -> Any:
     if isinstance(op, (ast.Is, ast.IsNot)):
+        if any(isinstance(v, tensor) for v in (left, right)) and any(is_number(v) for v in (left, right)):
+            sign = "==" if isinstance(op, ast.Is) else "!="
+            raise fail(
+                f"`{IDENTITY[type(op)]}` compares objects, and no value of run time is the object {describe(right)}",
+                f"compare the values with `{sign}`",
+                code=Code.CONDITION,
+            )
         return (left is right) == isinstance(op, ast.Is)
     if isinstance(op, (ast.In, ast.NotIn)):
         if isinstance(left, tensor):

@@ -233,6 +233,15 @@ def place_of(frames: Sequence[Frame]) -> Place | None:
     return place
 
 
+def frames_of(place: Place | None) -> list[tuple[str, int, int, str]]:
+    """A place as (file, line, column, function), innermost first."""
+    frames = []
+    while place is not None:
+        frames.append((place.file, place.line, place.column + 1, place.function))
+        place = place.parent
+    return frames
+
+
 def outermost_first(frames: list) -> list[Frame]:
     """Frames that are given as (file, line, column, function), innermost first."""
     return [Frame(file, line, column or None, function) for file, line, column, function in reversed(frames)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
+from .elsewhere import ATTRIBUTES, help_for
 from .errors import Code
 from .tensor import constexpr, fail, tensor
 
@@ -72,8 +72,8 @@ def tensor_attribute(value: tensor, name: str) -> Any:
             return bound(method, value)
         if name in TENSOR_METHODS:
             return bound(getattr(tensor, name), value)
-    near = difflib.get_close_matches(name, [*core.METHODS, *TENSOR_METHODS, *TENSOR_FACTS], 1)
-    raise fail(f"a tile has no attribute `{name}`", f"did you mean `{near[0]}`?" if near else None, code=Code.UNKNOWN)
+    help = help_for(name, ATTRIBUTES, [*core.METHODS, *TENSOR_METHODS, *TENSOR_FACTS])
+    raise fail(f"{'an address' if value.dtype.is_ptr() else 'a tile'} has no attribute `{name}`", help, code=Code.UNKNOWN)
 
 
 def bound(function: Any, value: tensor) -> Any:

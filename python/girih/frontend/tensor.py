@@ -258,6 +258,8 @@ class tensor:
         raise fail("a tile cannot be iterated over", "reduce it, or use `girih.split` or `girih.static_range`", code=Code.OPERAND)
 
     def __len__(self):
+        if self.dtype.is_ptr():
+            raise fail("an address has no length", "pass the number of elements as an argument", code=Code.SHAPE)
         if not self.shape:
             raise fail("a scalar has no length", code=Code.SHAPE)
         return self.shape[0]
@@ -336,6 +338,8 @@ def describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
+    if ty.is_type(value):
+        return f"the element type {value}"
     if hasattr(value, "__name__"):
         kind = "module" if isinstance(value, ModuleType) else "type" if isinstance(value, type) else "function"
         return f"the {kind} `{value.__name__}`"
@@ -377,7 +381,9 @@ def check_shape(shape: Any, what: str = "a tile's shape") -> tuple[int, ...]:
         if not ty.is_power_of_two(n):
             raise fail(
                 f"{what} must be made of powers of two, but {n} is not one",
-                "take the next one, `girih.next_power_of_2(n)`, and mask what lies beyond the end",
+                "take the next one, `girih.next_power_of_2(n)`, and mask what lies beyond the end"
+                if n > 0
+                else "an extent is written out: none is computed from the others",
                 code=Code.POWER_OF_TWO,
             )
         count *= n
@@ -393,6 +399,7 @@ def check_dtype(dtype: Any) -> DType | PointerType:
     if isinstance(dtype, str) and (dtype in ty.BY_NAME or dtype in ty.SHORT):
         return ty.BY_NAME.get(dtype) or ty.SHORT[dtype]
     name = getattr(dtype, "__name__", None) or str(dtype).split(".")[-1]
+    name = {"int": "int32", "float": "float32", "bool": "int1"}.get(name, name)
     known = not isinstance(dtype, (str, tensor)) and name in ty.BY_NAME
     raise fail(
         f"expected an element type such as `girih.float32`, found {describe(dtype)}",
@@ -402,6 +409,10 @@ def check_dtype(dtype: Any) -> DType | PointerType:
 
 
 def axis_of(x: tensor, axis: Any, what: str = "the axis") -> int:
+    axis = unwrap(axis)
+    if isinstance(axis, float) or isinstance(axis, tensor) and axis.shape:
+        help = "the axis comes second; for the lesser or greater of two values use `girih.minimum` or `girih.maximum`"
+        raise fail(f"{what} must be an integer known at compile time, not {describe(axis)}", help, code=Code.INTEGER)
     axis = static_int(axis, what)
     if not -x.ndim <= axis < x.ndim:
         raise fail(f"{what} is {axis}, but {x.describe()} has {counted(x.ndim, 'dimension')}", code=Code.SHAPE)
@@ -496,6 +507,8 @@ def index(x: tensor, key) -> tensor:
                 raise fail(f"there are more `:` than {x.describe()} has dimensions", code=Code.SHAPE)
             shape.append(rest.pop(0))
         else:
+            if x.dtype.is_ptr():
+                raise fail("an address is not indexed", "load from it: `girih.load(pointer + offsets)`", code=Code.ADDRESS)
             raise fail(
                 "a tile can be indexed only with `:` and `None`",
                 "elements are read by `girih.load` from an address, by `girih.gather`, or by a reduction",
@@ -742,8 +755,16 @@ def same_signs(a, b, what: str) -> None:
         )
 
 
+def refuse_zero(divisor) -> None:
+    """Refuses an integer of zero as a divisor, which gives an undefined value."""
+    divisor = unwrap(divisor)
+    if isinstance(divisor, int) and divisor == 0:
+        raise fail("division by zero", code=Code.CONSTANT)
+
+
 def integer_division(op: str, a, b, attributes: str = "") -> tensor:
     same_signs(a, b, "the whole quotient")
+    refuse_zero(b)
     a, b = operands(a, b, "the whole quotient", division=True)
     if a.dtype.is_floating():
         raise fail("`//` is defined for integers only", "for floats: `girih.floor(a / b)`", code=Code.ELEMENT_TYPE)
@@ -754,6 +775,8 @@ def integer_division(op: str, a, b, attributes: str = "") -> tensor:
 def remainder(a, b) -> tensor:
     """`%`: the remainder has the sign of the dividend, as in C."""
     same_signs(a, b, "the remainder")
+    if not (isinstance(unwrap(a), tensor) and unwrap(a).dtype.is_floating()):
+        refuse_zero(b)
     a, b = operands(a, b, "the remainder", division=True)
     if a.dtype.is_floating():
         return binary("remf", *widen_float8(a, b))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import functools
 import operator
 from types import ModuleType
@@ -33,11 +32,12 @@ from .control import (
     trace_if,
     trace_while,
 )
+from .elsewhere import NAMES, help_for
 from .errors import Code, CompilationError, Place, UnsupportedError
 from .names import attribute, check_global, may_change, tensor_attribute
 from .seen import WATCH
 from .slots import Undefined
-from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_number, tensor, truth, unwrap
+from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_constexpr, is_number, static, tensor, truth, unwrap
 from .types import DType, PointerType
 
 
@@ -117,7 +117,11 @@ class Tracer:
     def do_annotated(self, node: ast.AnnAssign) -> None:
         if node.value is None:
             return
-        self.assign(node.target, self.evaluate(node.value))
+        value = self.evaluate(node.value)
+        if isinstance(node.annotation, (ast.Name, ast.Attribute)) and is_constexpr(self.evaluate(node.annotation)):
+            self.at(node.value)
+            static(value, f"`{ast.unparse(node.target)}`, which is annotated with constexpr,")
+        self.assign(node.target, value)
 
     def do_augmented(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -149,11 +153,19 @@ class Tracer:
             for t, v in zip(target.elts, parts):
                 self.assign(t.value if isinstance(t, ast.Starred) else t, v)
         else:
-            raise self.unsupported(target, "changing a part of a value in place", IN_PLACE)
+            help = IN_PLACE
+            if isinstance(target, ast.Subscript) and is_address(unwrap(self.evaluate(target.value))):
+                help = f"an address is stored to: `girih.store({ast.unparse(target.value)} + {ast.unparse(target.slice)}, value)`"
+            raise self.unsupported(target, "changing a part of a value in place", help)
 
     def do_expression(self, node: ast.Expr) -> None:
-        if not isinstance(node.value, ast.Constant):
-            self.evaluate(node.value)
+        if isinstance(node.value, ast.Constant):
+            return
+        before = self.builder.effects
+        value = unwrap(self.evaluate(node.value))
+        if isinstance(value, tensor) and self.builder.effects == before and not is_promise(node.value):
+            self.at(node)
+            self.builder.unused.append(self.builder.place)
 
     def do_return(self, node: ast.Return) -> Flow:
         value = self.evaluate(node.value) if node.value is not None else None
@@ -226,8 +238,8 @@ class Tracer:
             value, again = self.frame.source.look_up(node.id)
         except KeyError:
             self.at(node)
-            near = difflib.get_close_matches(node.id, [*self.env, *self.frame.source.function.__globals__], 1)
-            raise fail(f"`{node.id}` is not defined", f"did you mean `{near[0]}`?" if near else None, code=Code.UNKNOWN) from None
+            help = help_for(node.id, NAMES, [*self.env, *self.frame.source.function.__globals__])
+            raise fail(f"`{node.id}` is not defined", help, code=Code.UNKNOWN) from None
         self.at(node)
         if again is not None and not isinstance(value, ModuleType):
             self.builder.outside[id(self.frame.source.function), node.id] = (again, node.id, value)
@@ -339,9 +351,9 @@ class Tracer:
         try:
             found = getattr(value, node.attr)
         except AttributeError:
-            near = difflib.get_close_matches(node.attr, dir(value), 1)
             what = f"the module `{value.__name__}`" if isinstance(value, ModuleType) else describe(value)
-            help = f"did you mean `{near[0]}`?" if near else None
+            names = NAMES if isinstance(value, ModuleType) and value.__name__.startswith("girih") else {}
+            help = help_for(node.attr, names, dir(value))
             raise fail(f"{what} has no attribute `{node.attr}`", help, code=Code.UNKNOWN) from None
         if may_change(value):
             read = functools.partial(attribute, value)
@@ -389,6 +401,23 @@ class Tracer:
         value = self.evaluate(node.value)
         self.assign(node.target, value)
         return value
+
+
+def is_address(value: Any) -> bool:
+    return isinstance(value, tensor) and value.dtype.is_ptr()
+
+
+# Functions that Triton's programs call for what they promise about an argument.
+PROMISES = ("multiple_of", "max_contiguous", "max_constancy", "assume")
+
+
+def is_promise(node: ast.expr) -> bool:
+    """Returns True if an expression is written for something else than its value."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in PROMISES
 
 
 IN_PLACE = "a tile is a value: make a new one, with `girih.where(condition, x, y)`, or store to memory"
@@ -463,6 +492,7 @@ def trace(
         frame = Frame(source, source.node, env)
         tracer.frames.append(frame)
         tracer.at(source.node)
+        builder.start = builder.place
         for p in params:
             value = Value(p.type, (), hint=p.name)
             builder.params.append(value)

@@ -24,11 +24,10 @@ from ..frontend.tensor import (
     select,
     static,
     tensor,
-    truth,
     unwrap,
 )
 from .core import builtin
-from .memory import addresses
+from .memory import addresses, boolean
 
 SCOPES = {"cta": "tl_blk", "gpu": "device", "sys": "sys"}
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
@@ -86,7 +85,7 @@ def _update(name: str, pointer: Any, value: Any, mask: Any, sem: Any, scope: Any
         raise fail(f"{name} of a tile needs a tile of addresses, not one address", code=Code.ADDRESS)
     pointer = broadcast_to(pointer, shape)
     value = _operand(value, dtype, shape)
-    mask = None if unwrap(mask) is None else broadcast_to(truth(mask), shape)
+    mask = None if unwrap(mask) is None else broadcast_to(boolean(mask, name), shape)
     return _run(f"atomic_rmw_tko {_order(sem, scope)} ", pointer, [value], mask, f", {mode}")
 
 
@@ -169,7 +168,7 @@ def _extreme(word: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any)
     signed, unsigned = (ty.int32, ty.uint32) if dtype.bits == 32 else (ty.int64, ty.uint64)
     shape = common_shape(pointer, as_tensor(val, dtype))
     pointer, value = broadcast_to(pointer, shape), _operand(val, dtype, shape)
-    mask = constant(True, ty.int1, shape) if unwrap(mask) is None else broadcast_to(truth(mask), shape)
+    mask = constant(True, ty.int1, shape) if unwrap(mask) is None else broadcast_to(boolean(mask, f"atomic_{word}"), shape)
     bits = cast(value, signed, bitcast=True)
     positive = bits >= 0
     other = "min" if word == "max" else "max"

@@ -81,6 +81,7 @@ def _coordinate(op: str, axis: Any, hint: str) -> tensor:
         raise fail(f"a grid has the axes 0, 1 and 2, not {axis}", code=Code.INTEGER)
     results = [Value(ty.int32, (), hint=f"{hint}_{c}") for c in "xyz"]
     builder().op([f"{op} : tile<i32>"], results)
+    builder().axes.add(axis)
     return tensor(results[axis], ty.int32)
 
 
@@ -357,7 +358,11 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
     a, b = as_tensor(a), as_tensor(b)
     for x in (a, b):
         if x.ndim not in (2, 3):
-            raise fail(f"dot multiplies matrices, but {x.describe()} has {x.ndim} dimensions", code=Code.PRODUCT)
+            raise fail(
+                f"dot multiplies matrices, but {x.describe()} has {_t.counted(x.ndim, 'dimension')}",
+                "for two vectors: `girih.sum(a * b, 0)`; a vector becomes a matrix with `a[:, None]`",
+                code=Code.PRODUCT,
+            )
     if a.ndim != b.ndim or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
         raise fail(f"{a.describe()} and {b.describe()} cannot be multiplied: the inner dimensions must be equal", code=Code.PRODUCT)
     if a.dtype != b.dtype:

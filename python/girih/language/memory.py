@@ -43,6 +43,28 @@ def addresses(pointer: Any, who: str, *others: Any) -> tensor:
     return pointer
 
 
+def boolean(mask: Any, who: str, offsets: bool = False) -> tensor:
+    """A mask, which must be made of conditions; `offsets` says that the address beside it has none."""
+    mask = unwrap(mask)
+    whole = mask.dtype.is_int() if isinstance(mask, tensor) else isinstance(mask, int)
+    if isinstance(mask, tensor) and mask.dtype.is_bool() or whole and not isinstance(mask, tensor):
+        return truth(mask)
+    help = "a mask is made of comparisons, such as `i < n`; for whole numbers write `m != 0`, and `a & b` for two conditions"
+    if offsets and isinstance(mask, tensor) and mask.shape:
+        help = f"offsets are added to the address: `girih.{who}(pointer + offsets)`"
+    raise fail(f"the mask of {who} must be a condition, not {describe(mask)}", help, code=Code.ELEMENT_TYPE)
+
+
+def unchecked(boundary_check: Any) -> None:
+    """Refuses what only block pointers take."""
+    if unwrap(boundary_check) not in ((), [], None):
+        raise fail(
+            f"`boundary_check` is for block pointers, and {describe(boundary_check)} is given for it beside plain addresses",
+            "plain addresses are masked: `mask=i < n`; `store` has no other value",
+            code=Code.CALL,
+        )
+
+
 @builtin
 def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", cache_modifier="", eviction_policy="",
          volatile=False):  # fmt: skip
@@ -73,12 +95,13 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
             raise fail("a block pointer is masked with `boundary_check`, not with `mask` and `other`", code=Code.CALL)
         return unwrap(pointer).__girih_load__(boundary_check, padding_option, ordered)
     pointer = addresses(pointer, "load", mask, other)
+    unchecked(boundary_check)
     mask, other = unwrap(mask), unwrap(other)
     if mask is None and other is not None:
         raise fail("`other` without `mask` has no effect", "give the mask, or leave `other` out", code=Code.CALL)
     dtype = pointer.dtype.element_ty
     if mask is not None:
-        mask = truth(mask)
+        mask = boolean(mask, "load", not pointer.shape)
         shape = common_shape(pointer, mask) if pointer.shape else pointer.shape
         if not pointer.shape and mask.shape:
             raise fail(f"the mask {mask.describe()} is a tile, but the address is one address", code=Code.ADDRESS)
@@ -125,10 +148,11 @@ def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", evict
             raise fail("a block pointer is masked with `boundary_check`, not with `mask`", code=Code.CALL)
         return unwrap(pointer).__girih_store__(value, boundary_check)
     pointer = addresses(pointer, "store", value, mask)
+    unchecked(boundary_check)
     dtype = pointer.dtype.element_ty
     value = unwrap(value)
     value = constant(value, dtype) if is_number(value) else cast(as_tensor(value), dtype)
-    mask = None if unwrap(mask) is None else truth(mask)
+    mask = None if unwrap(mask) is None else boolean(mask, "store", not pointer.shape)
     tiles = [t for t in (pointer, value, mask) if t is not None]
     shape = common_shape(*tiles)
     if shape != pointer.shape and not (pointer.ndim == len(shape) or not pointer.shape):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..frontend import types as ty
 from ..frontend.builder import Value
 from ..frontend.errors import OUTSIDE, Code
-from ..frontend.tensor import as_tensor, broadcast_to, builder, check_dtype, fail, reshape_to, static_int, tensor, unwrap
+from ..frontend.tensor import as_tensor, broadcast_to, builder, check_dtype, describe, fail, reshape_to, static_int, tensor, unwrap
 from . import core, memory, messages
 from .core import builtin
 
@@ -30,6 +30,12 @@ def shared(n, dtype=ty.float32):
         >>> girih.load(tile + 3 - i)
         [3, 2, 1, 0] : float32[4]
     """
+    if isinstance(unwrap(n), (tuple, list)):
+        raise fail(
+            f"a block's memory has a number of elements, not {describe(n)}",
+            "give their product, and add offsets to the address: `memory + row * columns + column`",
+            code=Code.CALL,
+        )
     n, dtype = static_int(n, "the number of elements"), check_dtype(dtype)
     if n <= 0:
         raise fail(f"a block's memory must have at least one element, not {n}", code=Code.INTEGER)

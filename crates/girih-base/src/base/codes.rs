@@ -139,6 +139,9 @@ codes! {
     UnspecifiedElements = "W0908", "Elements that the specification leaves unspecified are used.";
     NotChecked = "W0909", "A kernel in a Python script was not checked: only a run of the script knows what it depends on.";
     NotWritten = "W0910", "No block of a checked launch wrote some elements of an output.";
+    UnusedValue = "W0911", "The value of an expression in a Python kernel is not used.";
+    NoEffect = "W0912", "A Python kernel stores nothing and prints nothing, so that a launch has no effect.";
+    UnreadAxis = "W0913", "A grid has several blocks along an axis that the kernel does not read, so that they do the same.";
 }
 
 #[cfg(test)]

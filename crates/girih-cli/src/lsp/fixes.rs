@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use girih_compiler::base::{Code, Diagnostic};
 
-/// What to replace, and by what.
+/// A replacement of some bytes of the text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fix {
     pub range: Range<usize>,

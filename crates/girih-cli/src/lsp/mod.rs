@@ -48,7 +48,7 @@ pub struct Known {
     /// The program; where it has errors, the part that could be read.
     module: Option<Module>,
     names: Names,
-    /// Those of a script.
+    /// The kernels of a script.
     kernels: Vec<Kernel>,
 }
 

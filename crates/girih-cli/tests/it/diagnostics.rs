@@ -57,6 +57,9 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::BadInteger, PYTHON),
     (Code::NoSource, PYTHON),
     (Code::BadOperand, PYTHON),
+    (Code::UnusedValue, PYTHON),
+    (Code::NoEffect, PYTHON),
+    (Code::UnreadAxis, PYTHON),
     (Code::NotChecked, "needs Python with the package; tests/python/test_scripts.py has some"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];
