@@ -25,6 +25,7 @@ import numpy as np
 
 import girih
 import girih.language
+import girih.testing
 from girih.frontend.tensor import describe, tensor, unwrap
 from girih.language.core import METHODS
 
@@ -95,7 +96,8 @@ TAIL = """## Errors
 ERRORS
 
 All are `girih.GirihError`, and [cuTile programs](../cutile.md#finding-mistakes) raise the same `KernelError`s. A message begins
-with file, line and column and shows the line.
+with file, line and column and shows the line. The attribute `code` names the kind of mistake, such as `"E0117"` for shapes that do not
+match ([the list](../diagnostics.md)); `girih check` prints the same. Tracebacks leave Girih's own frames out.
 
 ## Settings
 
@@ -107,7 +109,8 @@ with file, line and column and shows the line.
 | `GIRIH_CC=clang` | | the C compiler; by default that of `CC`, or `cc`, or that of the package `ziglang` |
 | `GIRIH_CACHE_DIR` | | where compiled kernels and tuned choices are kept |
 | `GIRIH_CACHE_SIZE=2G` | | how large that may grow, 1G by default; the least recently used kernels are removed first |
-| `GIRIH_AUTOTUNE=0` | | the first configuration; `memory`: choices are not stored |
+| `GIRIH_AUTOTUNE=0` | | the first configuration; `memory`: times are not stored |
+| `GIRIH_TRACEBACK=full` | | keep Girih's own frames in tracebacks |
 
 A setting that is on or off takes `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`; anything else is refused.
 """
@@ -141,6 +144,7 @@ HOST = {
     "Kernels": [girih.jit, girih.JITFunction.run, girih.JITFunction.warmup, girih.JITFunction.tile_ir, girih.JITFunction.ir,
                 girih.JITFunction.source, girih.JITFunction.explain, girih.JITFunction.bytecode],
     "Tuning": [girih.autotune, girih.Config, girih.heuristics],
+    "Measuring": [girih.testing.do_bench, girih.testing.perf_report, girih.testing.Benchmark, girih.testing.Report.run],
     "On the host": [girih.next_power_of_2, girih.constexpr_function],
 }  # fmt: skip
 # Functions for both sides: shown with the host's, with examples of kernels.
@@ -286,7 +290,8 @@ def entry(name: str, function) -> str:
 
 
 def host_name(function) -> str:
-    return function.__qualname__.replace("JITFunction.", "kernel.")
+    name = function.__qualname__.replace("JITFunction.", "kernel.").replace("Report.", "report.")
+    return f"testing.{name}" if function.__module__ == "girih.testing" and "." not in name else name
 
 
 def page() -> str:

@@ -16,7 +16,10 @@ class Client {
     this.server.stdout.on("data", (data) => this.read(data));
     const capabilities = { general: { positionEncodings: ["utf-16"] } };
     this.ready = this.send("initialize", { processId: process.pid, rootUri: null, capabilities })
-      .then(() => this.write({ method: "initialized", params: {} }));
+      .then((able) => {
+        this.write({ method: "initialized", params: {} });
+        return able;
+      });
     this.ready.catch(() => {});
   }
 

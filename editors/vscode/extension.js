@@ -9,6 +9,8 @@ let client;
 exports.activate = (context) => {
   const path = () => vscode.workspace.getConfiguration("girih").get("path") || "girih";
   const selector = { language: "girih-tile" };
+  // Hints, hover and quick fixes are for the kernels of Python scripts too; colours and outlines of these are other extensions'.
+  const both = [selector, { language: "python", scheme: "file" }];
   client = new Client(path());
   const problems = vscode.languages.createDiagnosticCollection("girih");
   client.onFailure = (why) => vscode.window.showWarningMessage(`Girih: ${why}. Set girih.path to the command.`);
@@ -30,7 +32,6 @@ exports.activate = (context) => {
     }));
   });
 
-  // Of a Python script the server says what is wrong with its kernels, and no more.
   const mine = (d) => d.languageId === selector.language || (d.languageId === "python" && d.uri.scheme === "file");
   const open = (d) => mine(d) && client.notify("textDocument/didOpen", {
     textDocument: { ...document(d), languageId: d.languageId, version: d.version, text: d.getText() },
@@ -45,7 +46,7 @@ exports.activate = (context) => {
         textDocument: { ...document(d), version: d.version },
         contentChanges: contentChanges.map((c) => ({ range: c.range, text: c.text })),
       })),
-    vscode.languages.registerHoverProvider(selector, {
+    vscode.languages.registerHoverProvider(both, {
       async provideHover(d, p) {
         const found = await client.request("textDocument/hover", at(d, p));
         return found && new vscode.Hover(markdown(found.contents), range(found.range));
@@ -98,10 +99,30 @@ exports.activate = (context) => {
         return (edits || []).map((e) => vscode.TextEdit.replace(range(e.range), e.newText));
       },
     }),
-    vscode.languages.registerInlayHintsProvider(selector, {
+    vscode.languages.registerInlayHintsProvider(both, {
       async provideInlayHints(d, r) {
         const all = await client.request("textDocument/inlayHint", { textDocument: document(d), range: r });
         return (all || []).map((h) => new vscode.InlayHint(place(h.position), h.label, h.kind));
+      },
+    }),
+    vscode.languages.registerCodeActionsProvider(both, {
+      async provideCodeActions(d, r) {
+        const all = await client.request("textDocument/codeAction", { textDocument: document(d), range: r, context: { diagnostics: [] } });
+        return (all || []).map((a) => {
+          const action = new vscode.CodeAction(a.title, vscode.CodeActionKind.QuickFix);
+          action.isPreferred = a.isPreferred;
+          action.edit = new vscode.WorkspaceEdit();
+          for (const [uri, edits] of Object.entries(a.edit.changes)) {
+            for (const e of edits) action.edit.replace(vscode.Uri.parse(uri), range(e.range), e.newText);
+          }
+          return action;
+        });
+      },
+    }, { providedCodeActionKinds: [vscode.CodeActionKind.QuickFix] }),
+    vscode.languages.registerDocumentSymbolProvider(selector, {
+      async provideDocumentSymbols(d) {
+        const all = await client.request("textDocument/documentSymbol", { textDocument: document(d) });
+        return (all || []).map((s) => new vscode.DocumentSymbol(s.name, s.detail, s.kind - 1, range(s.range), range(s.selectionRange)));
       },
     }),
     vscode.commands.registerCommand("girih.explain", () => {
@@ -111,6 +132,15 @@ exports.activate = (context) => {
       terminal.show();
     }),
   );
+  client.ready.then(({ capabilities }) => {
+    const { tokenTypes, tokenModifiers } = capabilities.semanticTokensProvider.legend;
+    context.subscriptions.push(vscode.languages.registerDocumentSemanticTokensProvider(selector, {
+      async provideDocumentSemanticTokens(d) {
+        const found = await client.request("textDocument/semanticTokens/full", { textDocument: document(d) });
+        return found && new vscode.SemanticTokens(new Uint32Array(found.data));
+      },
+    }, new vscode.SemanticTokensLegend(tokenTypes, tokenModifiers)));
+  }, () => {});
 };
 
 exports.deactivate = () => client && client.stop();

@@ -67,4 +67,8 @@ def __getattr__(name):
 
         globals()["Model"] = Model
         return Model
+    if name == "testing":
+        import girih.testing
+
+        return girih.testing
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,8 @@
     scale[lambda meta: (girih.cdiv(n, meta["BLOCK"]),)](x, n)
 
 The first launch with new values of the key measures every configuration, each a few times, in turns, and keeps the one
-with the least median. The choice is stored on disk with the machine it was made on, so it is measured once per machine.
+with the least median. The times are stored on disk with the machine they were measured on, by configuration: each is measured
+once per machine, and one that is added later is measured alone.
 ``GIRIH_AUTOTUNE=0`` takes the first configuration without measuring; ``GIRIH_AUTOTUNE=memory`` keeps choices for the
 process only.
 """
@@ -34,6 +35,8 @@ __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
 # Each configuration runs this often at least, and until this many seconds are spent on it.
 ROUNDS, SECONDS = 3, 0.05
+# Options of Triton's that say how it measures.
+IGNORED = ("use_cuda_graph", "do_bench", "pre_hook", "post_hook")
 
 
 class Config:
@@ -58,6 +61,8 @@ class Config:
         maxnreg: int | None = None,
         pre_hook: Callable | None = None,
     ):
+        if not isinstance(kwargs, dict):
+            raise TypeError(f'a configuration has constants by name, `girih.Config({{"BLOCK": 256}})`, not {kwargs!r}')
         self.kwargs = dict(kwargs)
         self.num_warps, self.num_stages, self.num_ctas, self.maxnreg = num_warps, num_stages, num_ctas, maxnreg
         self.pre_hook = pre_hook
@@ -68,11 +73,19 @@ class Config:
     def __repr__(self) -> str:
         return ", ".join(f"{k}={v!r}" for k, v in self.kwargs.items()) or "no constants"
 
+    @property
+    def stored_as(self) -> str:
+        """The name of the configuration among stored times; a hook takes time too."""
+        hook = getattr(self.pre_hook, "__qualname__", "a hook") if self.pre_hook else None
+        return f"{self!r}, after {hook}" if hook else repr(self)
+
 
 class Wrapped:
     """A kernel with something done before its launches; everything else is the kernel's."""
 
     def __init__(self, kernel: Any):
+        if not isinstance(kernel, (JITFunction, Wrapped)):
+            raise TypeError(f"autotune and heuristics stand above @girih.jit, and take the kernel that it makes, not {kernel!r}")
         functools.update_wrapper(self, kernel)
         self.kernel = kernel
 
@@ -85,7 +98,7 @@ class Wrapped:
         return self.innermost.fn
 
     def __getitem__(self, grid: Any) -> Callable:
-        return functools.partial(self.run, grid)
+        return _girih.Quiet(self.run, grid)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.kernel, name)
@@ -107,6 +120,10 @@ class Autotuner(Wrapped):
     def __init__(self, kernel: Any, configs: Sequence[Config], key: Sequence[str], restore_value: Sequence[str] | None,
                  reset_to_zero: Sequence[str], prune_configs_by: dict | None, cache_results: bool):  # fmt: skip
         super().__init__(kernel)
+        if isinstance(configs, Config) or not all(isinstance(c, Config) for c in configs):
+            raise TypeError('autotune: `configs` is a list of configurations, such as `[girih.Config({"BLOCK": 256})]`')
+        if isinstance(key, str):
+            raise TypeError(f"autotune: `key` is a list of names: `[{key!r}]`")
         if not configs:
             configs = [Config({})]
         params = self.innermost.params
@@ -165,17 +182,19 @@ class Autotuner(Wrapped):
         # How long the evaluator takes says nothing.
         if mode == "off" or len(configs) == 1 or key[0] in ("eval", "sim"):
             return configs[0]
-        store = Store(self.innermost, configs, key) if self.cache_results and mode != "memory" else None
-        stored = store.read() if store else None
-        if stored is not None:
-            return configs[stored]
-        self.timings = self._measure(configs, grid, args, kwargs, arguments)
+        store = Store(self.innermost, key) if self.cache_results and mode != "memory" else None
+        stored = store.read() if store else {}
+        missing = [c for c in configs if c.stored_as not in stored]
+        measured = {}
+        if missing:
+            some = any(stored.get(c.stored_as) is not None for c in configs)
+            measured = self._measure(missing, grid, args, kwargs, arguments, some)
+            if store and (measured or some):
+                store.write({**stored, **{c.stored_as: measured.get(c) for c in missing}})
+        self.timings = {c: t for c in configs if (t := measured.get(c, stored.get(c.stored_as))) is not None}
         if not self.timings:
             raise RuntimeError(f"autotune: no configuration of `{self.innermost.__name__}` could be launched")
-        best = min(self.timings, key=self.timings.__getitem__)
-        if store:
-            store.write(configs.index(best), {repr(c): t for c, t in self.timings.items()})
-        return best
+        return min(self.timings, key=self.timings.__getitem__)
 
     def _pruned(self, arguments: dict[str, Any]) -> list[Config]:
         configs = self.configs
@@ -188,8 +207,11 @@ class Autotuner(Wrapped):
             configs = sorted(configs, key=lambda c: model(**{**arguments, **c.kwargs}))[:top]
         return configs
 
-    def _measure(self, configs: list[Config], grid: Any, args: tuple, kwargs: dict, arguments: dict) -> dict[Config, float]:
-        """The median seconds of each configuration that can be launched; the arrays are as before afterwards."""
+    def _measure(
+        self, configs: list[Config], grid: Any, args: tuple, kwargs: dict, arguments: dict, others: bool
+    ) -> dict[Config, float]:
+        """The median seconds of each configuration that can be launched; the arrays are as before afterwards. If none can, and
+        no `others` have been measured, the last error is raised."""
         import statistics
 
         saved = {name: copy_of(a) for name, a in arguments.items() if self._to_restore(name, a)}
@@ -217,7 +239,7 @@ class Autotuner(Wrapped):
             progress.done()
             for name, copy in saved.items():
                 put(arguments[name], copy)
-        if not times and failure is not None:
+        if not times and failure is not None and not others:
             raise failure
         return {c: statistics.median(t) for c, t in times.items()}
 
@@ -267,39 +289,44 @@ class Progress:
 
 
 class Store:
-    """A choice on disk, beside the cache of kernels: one small file per kernel, configurations, key and machine."""
+    """Times on disk, beside the cache of kernels: one small file per kernel, key and machine."""
 
-    def __init__(self, kernel: JITFunction, configs: list[Config], key: tuple):
+    def __init__(self, kernel: JITFunction, key: tuple):
         import hashlib
         import inspect
         import json
+        import re
 
         self.machine = machine()
         try:
             source = inspect.getsource(kernel.fn)
         except OSError:
             source = kernel.__qualname__
-        parts = [kernel.__qualname__, source, [repr(c) for c in configs], repr(key), self.machine]
+        # The configurations stand in the decorators, which do not change what the kernel computes.
+        if begins := re.search(r"^[ \t]*def\b", source, re.M):
+            source = source[begins.start() :]
+        parts = [kernel.__qualname__, source, repr(key), self.machine]
         name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
         self.name = f"autotune/{name}.json"
-        self.count = len(configs)
         self.kernel = kernel
 
-    def read(self) -> int | None:
-        """The number of the configuration that was chosen, if there is one."""
+    def read(self) -> dict[str, float | None]:
+        """The median seconds of the configurations that were measured, None for one that could not be launched; nothing where
+        the file is damaged."""
         import json
 
         try:
-            at = json.loads(_girih.read_note(self.name) or b"")["chosen"]
+            seconds = json.loads(_girih.read_note(self.name) or b"")["seconds"]
         except (ValueError, KeyError, TypeError):
-            return None
-        return at if isinstance(at, int) and 0 <= at < self.count else None
+            return {}
+        known = isinstance(seconds, dict) and all(t is None or isinstance(t, float) and t >= 0 for t in seconds.values())
+        return seconds if known else {}
 
-    def write(self, chosen: int, timings: dict[str, float]) -> None:
-        """Stores the choice; whole or not at all, with a warning where it cannot be kept."""
+    def write(self, seconds: dict[str, float | None]) -> None:
+        """Stores the times; whole or not at all, with a warning where they cannot be kept."""
         import json
 
-        content = {"kernel": self.kernel.__qualname__, "chosen": chosen, "seconds": timings, "machine": self.machine}
+        content = {"kernel": self.kernel.__qualname__, "seconds": seconds, "machine": self.machine}
         _girih.keep_note(self.name, json.dumps(content, indent=1).encode())
 
 
@@ -311,7 +338,7 @@ def tuning() -> str:
     try:
         return "on" if _girih.flag(text) else "off"
     except ValueError as error:
-        raise ValueError(f"GIRIH_AUTOTUNE: {error}; it can also be `memory`, which stores no choices") from None
+        raise ValueError(f"GIRIH_AUTOTUNE: {error}; it can also be `memory`, which stores no times") from None
 
 
 @functools.cache
@@ -324,7 +351,7 @@ def machine() -> str:
 
 def autotune(configs: Sequence[Config], key: Sequence[str], restore_value: Sequence[str] | None = None,
              reset_to_zero: Sequence[str] = (), prune_configs_by: dict | None = None, warmup: int | None = None,
-             rep: int | None = None, cache_results: bool = True, **_: Any) -> Callable:  # fmt: skip
+             rep: int | None = None, cache_results: bool = True, **others: Any) -> Callable:  # fmt: skip
     """Chooses a kernel's constants by measuring.
 
     Args:
@@ -342,6 +369,9 @@ def autotune(configs: Sequence[Config], key: Sequence[str], restore_value: Seque
         >>> tuned.best_config in tuned.configs
         True
     """
+    unknown = [name for name in others if name not in IGNORED]
+    if unknown:
+        raise TypeError(f"autotune has no option `{unknown[0]}`; it has configs, key, restore_value, reset_to_zero, prune_configs_by, cache_results")
     return lambda kernel: Autotuner(kernel, configs, key, restore_value, reset_to_zero, prune_configs_by, cache_results)
 
 
@@ -350,6 +380,12 @@ class Heuristics(Wrapped):
 
     def __init__(self, kernel: Any, values: dict[str, Callable]):
         super().__init__(kernel)
+        params = self.innermost.params
+        for name, function in values.items():
+            if name not in params:
+                raise ValueError(f"heuristics: the kernel `{self.innermost.__name__}` has no parameter `{name}`; it has {', '.join(params)}")
+            if not callable(function):
+                raise TypeError(f"heuristics: `{name}` is computed by a function of the arguments, not given as {function!r}")
         self.values = dict(values)
 
     def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:

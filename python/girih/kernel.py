@@ -13,12 +13,19 @@ import math
 import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _library, _tensors
 from .frontend import types as ty
-from .frontend.errors import CompilationError, UnsupportedError, kernel_error, kernel_warning
+from .frontend.errors import (
+    CompilationError,
+    UnsupportedError,
+    frames_of,
+    hide_frames,
+    kernel_error,
+    kernel_warning,
+)
 from .frontend.tensor import is_constexpr, unwrap
 
 # The tracer and its modules are imported when the first kernel is traced, so that `import girih` is quick.
@@ -35,6 +42,13 @@ OPTIONS = ("do_not_specialize", "knobs")
 IGNORED_OPTIONS = ("debug", "noinline", "repr", "version", "launch_metadata", "do_not_specialize_on_alignment")
 # Arguments of a launch that choose how it runs.
 SETTINGS = ("device", "check", "threads")
+SETTING_TYPES = {"device": str, "check": (bool, int), "threads": (int, str)}
+SETTING_WORDS = {"device": 'a name such as "cpu" or "eval"', "check": "True or False", "threads": "a number"}
+
+
+# A setting of the kernels that are only looked at, and the error of others.
+BREAKPOINTS = "breakpoints"
+STOPS_ON = "a breakpoint stops only on the evaluator"
 
 
 class JITFunction:
@@ -45,13 +59,14 @@ class JITFunction:
         params: its parameters' names.
     """
 
-    def __init__(self, fn: Callable, do_not_specialize: tuple = (), knobs: dict | None = None):
+    def __init__(self, fn: Callable, do_not_specialize: Sequence[str | int] = (), knobs: dict | None = None):
         if isinstance(fn, (staticmethod, classmethod)):
             raise TypeError(f"write @{type(fn).__name__} above @girih.jit, not below it")
         if isinstance(fn, JITFunction):
             raise TypeError(f"`{fn.__name__}` is a kernel already")
         if not inspect.isfunction(fn):
-            raise TypeError(f"@girih.jit decorates a function made with `def`, not {fn!r}")
+            help = ": write @girih.autotune and @girih.heuristics above @girih.jit" if hasattr(fn, "__girih_function__") else ""
+            raise TypeError(f"@girih.jit decorates a function made with `def`, not {fn!r}{help}")
         if fn.__name__ == "<lambda>":
             raise TypeError("@girih.jit decorates a function made with `def`, not a lambda")
         functools.update_wrapper(self, fn)
@@ -63,6 +78,9 @@ class JITFunction:
         self._outside: dict = {}
         signature = inspect.signature(fn)
         self.params = list(signature.parameters)
+        for one in do_not_specialize:
+            if one not in self.params and one not in range(len(self.params)):
+                raise ValueError(f"do_not_specialize: `{fn.__name__}` has no parameter {one!r}; it has {', '.join(self.params)}")
         parameters = []
         for i, (name, p) in enumerate(signature.parameters.items()):
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -116,7 +134,11 @@ class JITFunction:
         if self._outside:
             self._look_outside()
         settings = None if kwargs.keys() <= self._roles.keys() else self._settings(kwargs)
-        self._dispatcher.launch(grid, settings, args, kwargs)
+        try:
+            self._dispatcher.launch(grid, settings, args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def _settings(self, kwargs: dict) -> tuple | None:
         """Takes keywords that are not arguments of the kernel out of `kwargs`."""
@@ -124,8 +146,11 @@ class JITFunction:
         for name in SETTINGS:
             if name in kwargs and name not in self._roles:
                 value = kwargs.pop(name)
-                if value is not None:
-                    settings.append((name, value))
+                if value is None:
+                    continue
+                if not isinstance(value, SETTING_TYPES[name]) and type(value).__name__ not in ("bool", "bool_"):
+                    raise TypeError(f"`{name}` of a launch is {SETTING_WORDS[name]}, not {value!r}")
+                settings.append((name, value))
         for name in HINTS:
             if name in kwargs and name not in self._roles:
                 del kwargs[name]
@@ -135,16 +160,33 @@ class JITFunction:
 
     def _specialise(self, arguments: dict[str, tuple], settings: tuple | None) -> Any:
         """The kernel for the arguments' key; the dispatcher keeps it."""
-        builder = self._trace(arguments, is_checked(dict(settings or ())))
-        options = {"printer": write_out, "warn": kernel_warning, "knobs": list(self._knobs.items()), **dict(settings or ())}
+        chosen = dict(settings or ())
+        stops = chosen.pop(BREAKPOINTS, True)
+        builder = self._trace(arguments, is_checked(chosen), stops)
+        # Prints, atomics and assertions may be meant for each block.
+        unread = [not builder.updates and axis not in builder.axes for axis in range(3)]
+        knobs = list(self._knobs.items())
+        options = {"printer": write_out, "warn": kernel_warning, "knobs": knobs, "unread": unread, **chosen}
+        if stops:
+            self._warn(builder)
         device = options.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
         if builder.stops and device != "eval":
             raise CompilationError(
-                "a breakpoint stops only on the evaluator",
+                STOPS_ON,
                 builder.stops[0],
                 f'launch with `{self.__name__}[grid](..., device="eval")`, or set GIRIH_DEVICE=eval',
             )
-        return _girih.Kernel(builder.text(), self.__name__, options, kernel_error)
+        return _girih.Kernel(builder.text(), builder.name, options, kernel_error)
+
+    def _warn(self, builder: Any) -> None:
+        """Warns of values that the kernel computes for nothing."""
+        for place in dict.fromkeys(builder.unused):
+            help = "assign it, store it, or leave it out: a tile is a value, and no function changes it in place"
+            kernel_warning("W0911", "the value of this expression is not used", [], help, frames_of(place))
+        if not builder.effects:
+            help = "results are written with `girih.store(pointer, value)`; assigning to a parameter changes only its name"
+            message = f"the kernel `{self.__name__}` stores nothing and prints nothing: a launch has no effect"
+            kernel_warning("W0912", message, [], help, frames_of(builder.start))
 
     def _look_outside(self) -> None:
         """Forgets all specialisations if a global or a closure's variable that one was made with has changed."""
@@ -161,7 +203,7 @@ class JITFunction:
             self._dispatcher.clear()
             return
 
-    def _trace(self, arguments: dict[str, tuple], checked: bool = False) -> Any:
+    def _trace(self, arguments: dict[str, tuple], checked: bool = False, stops: bool = True) -> Any:
         from .frontend import source
         from .frontend.trace import Param, trace
 
@@ -178,16 +220,26 @@ class JITFunction:
                 constants[name] = ty.Known(1)
             else:
                 params.append(Param(name, *runtime_type(kind, rest)))
-        builder = trace(self._source, params, constants, self.__name__, checked)
+        builder = trace(self._source, params, constants, self.__name__, checked, stops)
         self._outside.update(builder.outside)
         return builder
 
-    def _kernel(self, args: tuple, kwargs: dict) -> Any:
+    def _kernel(self, args: tuple, kwargs: dict, looked_at: bool = True) -> Any:
+        """The specialisation for the arguments of a launch; one that is only looked at has no breakpoints."""
         if self._outside:
             self._look_outside()
         kwargs = dict(kwargs)
         settings = self._settings(kwargs)
-        return self._dispatcher.kernel(settings, args, kwargs)
+        try:
+            try:
+                return self._dispatcher.kernel(settings, args, kwargs)
+            except CompilationError as error:
+                if not looked_at or error.reason != STOPS_ON:
+                    raise
+            return self._dispatcher.kernel((*(settings or ()), (BREAKPOINTS, False)), args, kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
         """Compiles the kernel for the arguments of a launch, but does not run it; `grid` is ignored.
@@ -195,7 +247,7 @@ class JITFunction:
         Example:
             >>> add.warmup(x, y, out, n, BLOCK=1024)
         """
-        self._kernel(args, kwargs).compile()
+        self._kernel(args, kwargs, looked_at=False).compile()
 
     # ---- looking at it
 

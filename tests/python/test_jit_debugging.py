@@ -193,8 +193,14 @@ def test_natively_it_is_refused_with_the_way_to_do_it():
     assert 'device="eval"' in caught.value.help
 
 
-def test_a_kernel_with_a_breakpoint_can_be_looked_at(monkeypatch):
+def test_a_kernel_with_a_breakpoint_can_be_looked_at():
     assert "print_tko" in kernel.tile_ir(X, X, 6, BLOCK=4, device="eval")
+    assert "print_tko" not in kernel.tile_ir(X, X, 6, BLOCK=4)
+    assert "kernel" in kernel.ir("c", X, X, 6, BLOCK=4) and kernel.explain(X, X, 6, BLOCK=4)
+    # Such a look makes no launch that passes the breakpoint by.
+    for run in (kernel[1], lambda *a, **k: kernel.warmup(*a, grid=(1,), **k)):
+        with pytest.raises(girih.CompilationError, match="a breakpoint stops only on the evaluator"):
+            run(X, X.copy(), 6, BLOCK=4)
 
 
 SCRIPT = """

@@ -5,8 +5,10 @@ The messages are in mistakes/messages.txt; `BLESS=1` writes them anew, to be rea
 
 import os
 import re
+import warnings
 from pathlib import Path
 
+import girih
 import pytest
 from mistakes.kernels import MISTAKES
 
@@ -15,9 +17,14 @@ MESSAGES = Path(__file__).parent / "mistakes" / "messages.txt"
 
 def message(name):
     try:
-        MISTAKES[name]()
+        with warnings.catch_warnings():
+            # A warning is a message too.
+            warnings.simplefilter("error", girih.KernelWarning)
+            MISTAKES[name]()
     except Exception as e:
-        text = f"{type(e).__name__}: {e}"
+        # A warning's text has its code.
+        code = None if isinstance(e, girih.KernelWarning) else getattr(e, "code", None)
+        text = f"{type(e).__name__}{f' [{code}]' if code else ''}: {e}"
     else:
         text = "no error"
     # Lines and addresses change; the test is that the line shown is the one marked.
@@ -29,7 +36,7 @@ def message(name):
 
 
 def test_there_are_many():
-    assert len(MISTAKES) >= 45
+    assert len(MISTAKES) >= 180
 
 
 def read():
@@ -54,3 +61,13 @@ def test_no_bug_shows(name):
     text = message(name)
     assert text != "no error"
     assert not re.match(r"(AttributeError|KeyError|IndexError|AssertionError|RecursionError|SystemError)", text)
+
+
+def test_each_kind_has_a_code():
+    """Errors of kernels have a code, and each code that is for kernels in Python alone is that of some mistake."""
+    found = set()
+    for name, text in read().items():
+        if (kind := re.match(r"(CompilationError|UnsupportedError)( \[(E\d+)\])?:", text)) is not None:
+            assert kind[3] not in (None, "E0115"), name
+            found.add(kind[3])
+    assert found >= {f"E0{n}" for n in range(116, 129)}

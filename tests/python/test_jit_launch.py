@@ -71,3 +71,20 @@ def test_a_launch_asks_the_system_nothing():
         launch(x, x, out, 64, BLOCK=64)
     assert reads() - before < own + 100
     np.testing.assert_array_equal(out, 2 * x)
+
+
+@girih.jit
+def δ(x, Ω, ß, n, BLOCK: tl.constexpr):
+    α = tl.arange(0, BLOCK)
+    e = tl.load(x + α, α < n)
+    é = e * 2
+    for 变量 in range(2):
+        é += e * 变量
+    tl.store(Ω + α, é + ß, α < n)
+
+
+@pytest.mark.parametrize("device", ["cpu", "eval", "sim"])
+def test_names_of_other_alphabets(device):
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    δ[(1,)](x, out, 1.5, 8, BLOCK=8, device=device)
+    assert np.array_equal(out, x * 3 + 1.5)

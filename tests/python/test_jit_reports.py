@@ -124,6 +124,36 @@ def test_masks_are_told_exactly(tmp_path, mask):
     assert [re.search(r"(\d+) of the 150 elements", str(w)).group(1) for w in found] == ([str(left)] if left else [])
 
 
+@pytest.mark.parametrize("device", ["eval", "sim"])
+@pytest.mark.parametrize("blocks", [1, 3, 4])
+def test_the_interpreters_tell_of_elements_that_no_block_wrote(device, blocks):
+    n = 1000
+    out = np.zeros(n, np.float32)
+    found = said(lambda: copied[blocks](np.ones(n, np.float32), out, n, BLOCK=256, device=device, check=True))
+    left = n - 256 * blocks
+    assert [w.code for w in found] == (["W0910"] if left > 0 else [])
+    assert left <= 0 or f"{left} of the {n} elements of `out` were written by no block" in str(found[0])
+    assert said(lambda: copied[blocks](np.ones(n, np.float32), out, n, BLOCK=256, device=device)) == []
+
+
+def test_a_finding_of_the_simulator_begins_with_the_users_line():
+    @girih.jit
+    def racing(x, out, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i) + tl.program_id(0))
+
+    x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+    with pytest.raises(girih.KernelError) as raised:
+        racing[3](x, out, BLOCK=64, device="sim")
+    line = racing.fn.__code__.co_firstlineno + 3
+    error, place = raised.value, f"{__file__}:{line}"
+    assert (error.filename, error.lineno) == (__file__, line)
+    first, kind, one, other, *_ = str(error).splitlines()
+    assert first.startswith(f"{place}:9: the kernel `racing` is wrong") and kind.startswith("write-after-write: ")
+    assert one.startswith(f"  {place} by thread 0, line ") and "of Kernel IR: `store out" in one
+    assert other.startswith(f"  then {place} by thread 0, line ")
+
+
 def test_what_is_read_too_or_not_asked_about_is_not_told():
     x = np.ones(1000, np.float32)
     assert said(lambda: copied[1](x, np.ones(1000, np.float32), 1000, BLOCK=256)) == []

@@ -12,6 +12,7 @@ import pytest
 
 import girih
 from girih.scripts import check_file, check_text
+from girih.scripts.check import look_at
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -200,10 +201,10 @@ def test_the_command(write):
     script = write("kernels.py", HEAD + "@girih.jit\ndef kernel(x):\n    tl.store(x, tl.exq(1.0))\n")
     told = command("check", script)
     assert told.returncode == 1 and told.stdout == ""
-    assert "error[E0115]: the module `girih.language` has no attribute `exq`" in told.stderr
+    assert "error[E0119]: the module `girih.language` has no attribute `exq`" in told.stderr
     assert "kernels.py:5:17" in told.stderr and "did you mean `exp`?" in told.stderr
     parsed = [json.loads(line) for line in command("check", "--json", script).stdout.splitlines()]
-    assert [(d["code"], d["line"], d["column"]) for d in parsed] == [("E0115", 5, 17)]
+    assert [(d["code"], d["line"], d["column"]) for d in parsed] == [("E0119", 5, 17)]
     syntax = write("syntax.py", "def f(:\n")
     assert "E0101" in command("check", syntax).stderr
     note = write("note.py", HEAD + "import elsewhere\n@girih.jit\ndef kernel(x):\n    tl.store(x, elsewhere.N)\n")
@@ -213,32 +214,139 @@ def test_the_command(write):
     assert "cannot be read" in command("check", "nothing.py").stderr
 
 
+class Editor:
+    """`girih lsp`, with one script open."""
+
+    def __init__(self, uri, text):
+        beside = pathlib.Path(sys.executable).with_name("girih")
+        program = beside if beside.exists() else girih._library.find("girih")
+        env = {**os.environ, "GIRIH_PYTHON": sys.executable}
+        self.server = subprocess.Popen([program, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+        self.uri, self.lines, self.next, self.diagnostics = uri, text.splitlines(), 0, None
+        self.ask("initialize", capabilities={})
+        self.tell("initialized")
+        self.tell("textDocument/didOpen", textDocument={"uri": uri, "languageId": "python", "version": 1, "text": text})
+
+    def write(self, message):
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.server.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        self.server.stdin.flush()
+
+    def read(self):
+        length = int(re.fullmatch(rb"Content-Length: (\d+)\r\n", self.server.stdout.readline())[1])
+        assert self.server.stdout.readline() == b"\r\n"
+        message = json.loads(self.server.stdout.read(length))
+        if message.get("method") == "textDocument/publishDiagnostics":
+            self.diagnostics = message["params"]["diagnostics"]
+        return message
+
+    def tell(self, method, **params):
+        self.write({"method": method, "params": params})
+
+    def ask(self, method, **params):
+        self.next += 1
+        self.write({"id": self.next, "method": method, "params": params})
+        while (message := self.read()).get("id") != self.next:
+            pass
+        return message["result"]
+
+    def about(self, method, place=None):
+        """The answer about the whole text, or about the place where a piece of it begins."""
+        params = {"textDocument": {"uri": self.uri}, "context": {"diagnostics": []}}
+        if place is not None:
+            line = next(n for n, text in enumerate(self.lines) if place in text)
+            params["position"] = {"line": line, "character": self.lines[line].index(place)}
+        else:
+            params["range"] = {"start": {"line": 0, "character": 0}, "end": {"line": len(self.lines), "character": 0}}
+        return self.ask(f"textDocument/{method}", **params)
+
+    def end(self):
+        while self.diagnostics is None:
+            self.read()
+        self.ask("shutdown")
+        self.tell("exit")
+        self.server.stdin.close()
+        assert self.server.wait() == 0
+
+
 def test_an_editor_is_told_too(write):
-    script = write("a folder/kernels.py", HEAD)
     text = HEAD + "@girih.jit\ndef kernel(x):\n    tl.store(x, tl.exq(1.0))\n"
-    uri = script.as_uri()
-    messages = [
-        {"id": 1, "method": "initialize", "params": {"capabilities": {}}},
-        {"method": "initialized", "params": {}},
-        {"method": "textDocument/didOpen", "params": {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}}},
-        {"id": 2, "method": "textDocument/completion", "params": {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}}},
-        {"id": 3, "method": "shutdown"},
-        {"method": "exit"},
-    ]  # fmt: skip
-    bodies = [json.dumps({"jsonrpc": "2.0", **m}) for m in messages]
-    beside = pathlib.Path(sys.executable).with_name("girih")
-    program = beside if beside.exists() else girih._library.find("girih")
-    env = {**os.environ, "GIRIH_PYTHON": sys.executable}
-    server = subprocess.Popen([program, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-    # Errors are sent when there is nothing else to do: the rest of the messages is sent afterwards.
-    heard = ""
-    for body in bodies:
-        server.stdin.write(f"Content-Length: {len(body)}\r\n\r\n{body}")
-        server.stdin.flush()
-        while "didOpen" in body and '"publishDiagnostics' not in heard.replace("textDocument/", ""):
-            heard += server.stdout.read(1)
-    server.stdin.close()
-    heard += server.stdout.read()
-    assert server.wait() == 0
-    assert '"code":"E0115"' in heard and '"line":4' in heard and "exq" in heard, heard
-    assert re.search(r'"id":2,"result":null|"result":null,"id":2', heard) or '"id":2}' in heard, heard
+    editor = Editor(write("a folder/kernels.py", HEAD).as_uri(), text)
+    assert editor.about("completion", "import") is None
+    [action] = editor.about("codeAction")
+    assert action["title"] == "Replace `exq` by `exp`" and action["isPreferred"]
+    [edit] = action["edit"]["changes"][editor.uri]
+    assert edit["newText"] == "exp" and edit["range"]["start"] == {"line": 4, "character": 19}
+    editor.end()
+    [found] = editor.diagnostics
+    assert found["code"] == "E0119" and found["range"]["start"]["line"] == 4 and "exq" in found["message"]
+
+
+def test_an_editor_shows_types(write):
+    text = HEAD + (
+        "@girih.jit\ndef kernel(x, out, n, BLOCK: tl.constexpr, D: tl.constexpr = 3):\n    i = tl.arange(0, BLOCK)\n"
+        "    é = tl.load(x + i, i < n)\n    zero = 0.0\n    tl.store(out + i, é * D + zero)\nkernel[(1,)](0, 0, 3, BLOCK=32)\n"
+    )
+    editor = Editor(write("types.py", HEAD).as_uri(), text)
+    shown = {}
+    for hint in editor.about("inlayHint"):
+        line, column = hint["position"]["line"], hint["position"]["character"]
+        shown.setdefault(line, []).append((editor.lines[line][:column].split()[-1], hint["label"]))
+    assert shown == {
+        3: [("kernel(x", ": pointer<float32>"), ("out", ": pointer<float32>"), ("n", ": int32"), ("tl.constexpr", " = 32")],
+        4: [("i", ": int32[32]")],
+        5: [("é", ": float32[32]")],
+    }
+    hover = lambda place: (editor.about("hover", place) or {"contents": {"value": None}})["contents"]["value"]  # noqa: E731
+    assert "é: float32[32]" in hover("é * D") and "D = 3" in hover("D + zero")
+    assert hover("load(x").startswith("```python\nload(pointer, mask=None") and "The value at an address" in hover("load(x")
+    assert hover("girih.language") is None
+    assert [s["name"] for s in editor.about("documentSymbol")] == ["kernel"]
+    data = editor.about("semanticTokens/full")["data"]
+    line = column = 0
+    words = []
+    for along, over, length, kind, modifiers in zip(*[iter(data)] * 5):
+        line, column = line + along, over + (column if along == 0 else 0)
+        words.append((editor.lines[line][column : column + length], kind, modifiers))
+    assert words[:5] == [("x", 1, 4), ("out", 1, 4), ("n", 1, 4), ("BLOCK", 1, 5), ("D", 1, 5)]
+    assert ("arange", 0, 2) in words and ("é", 2, 4) in words and ("BLOCK", 2, 1) in words
+    editor.end()
+    assert editor.diagnostics == []
+
+
+def test_a_kernel_that_uses_pytorch_is_told(write):
+    pytest.importorskip("torch")
+    kernel = "@girih.jit\ndef kernel(x):\n    tl.store(x + {}, 1.0)\n"
+    for imports, used in [("import torch", "torch.arange(0, 64)"), ("import torch.nn.functional as F", "F.relu(1)")]:
+        (problem,) = check_text(HEAD + imports + "\n" + kernel.format(used), "kernels.py")
+        assert problem.code == "E0121" and "is a function of torch, which kernels cannot call" in problem.message
+    # Scripts that only import it are checked without.
+    code = f"import sys; from girih.scripts import check_text; check_text({HEAD + 'import torch' + chr(10) + kernel.format(0)!r}, 'k.py')"
+    done = subprocess.run([sys.executable, "-c", code + "; print('torch' in sys.modules)"], capture_output=True, text=True)
+    assert done.stdout.strip() == "False", done
+
+
+def test_the_names_of_a_kernel_have_types():
+    text = HEAD + (
+        "@girih.jit\ndef half(v, by: tl.constexpr):\n    return v / by\n\n@girih.jit\n"
+        "def kernel(x, n, BLOCK: tl.constexpr, C: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n"
+        "    v = half(tl.load(x + i, i < n), 2)\n    total = 0.0\n    for k in range(n):\n        total += tl.sum(v[:, None], 0) * C\n"
+        "    tl.store(x + i, v)\nkernel[(1,)](None, 3, BLOCK=128)\n"
+    )
+    problems, kernels = look_at(text, "kernels.py")
+    assert problems == [] and [k.name for k in kernels] == ["half", "kernel"]
+    assert [k.guessed for k in kernels] == [[], ["C"]]
+    lines = text.splitlines()
+    seen = {}
+    for name in kernels[1].names:
+        # A place is the name's own.
+        assert lines[name.line - 1][name.column - 1 : name.end_column - 1] == name.name
+        if name.role != "read":
+            seen[name.name] = (name.kind, name.types)
+    assert seen == {
+        "v": ("tile", ["float32[128]"]), "by": ("constant", ["2"]), "x": ("address", ["pointer<float32>"]),
+        "n": ("tile", ["int32"]), "BLOCK": ("constant", ["128"]), "C": ("constant", ["64"]), "i": ("tile", ["int32[128]"]),
+        "total": ("tile", ["float32[1]"]), "k": ("tile", ["int32"]),
+    }  # fmt: skip
+    load = next(n for n in kernels[1].names if n.name == "load")
+    assert load.kind == "function" and load.types[0].startswith("load(pointer, mask=None") and "Example:" in load.doc

@@ -1,14 +1,16 @@
 //! Kernels in Python scripts, checked without running the script: `girih check` and the language server ask the Python
 //! package's `girih.scripts`. The commands that take a program take one of them as a text, of a script that is imported.
 //!
-//! In: a script's path and text. Out: diagnostics, whose spans point into the text.
+//! In: a script's path and text. Out: diagnostics, whose spans point into the text, and the names that Python's tracer saw.
 //!
 //! ```text
 //! girih -> python   {"path": "add.py", "text": "..."}
-//! python -> girih   [{"severity": "error", "message": "...", "file": "add.py", "line": 5, "column": 9, ...}]
+//! python -> girih   {"problems": [{"severity": "error", "code": "E0119", "message": "...", "file": "add.py", "line": 5, ...}],
+//!                    "kernels": [{"name": "add", "names": [{"line": 5, "name": "v", "types": ["float32[64]"], ...}], ...}]}
 //! ```
 
 use std::io::{BufRead, BufReader, Write};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
@@ -42,6 +44,50 @@ pub fn text(script: &str, kernel: &str, signature: &str) -> Result<String, Failu
     }
 }
 
+/// The result for a script.
+#[derive(Debug, Default)]
+pub struct Checked {
+    pub diagnostics: Vec<Diagnostic>,
+    pub kernels: Vec<Kernel>,
+}
+
+/// A kernel, and the names that were seen when it was traced.
+#[derive(Debug)]
+pub struct Kernel {
+    pub name: String,
+    pub range: Range<usize>,
+    pub names: Vec<Seen>,
+    /// Parameters whose values no launch of the script gives.
+    pub guessed: Vec<String>,
+}
+
+/// A name at a place.
+#[derive(Debug)]
+pub struct Seen {
+    pub name: String,
+    pub range: Range<usize>,
+    pub kind: Kind,
+    pub role: Role,
+    /// Each time that it was seen: `float32[64]`, a constant, or a signature.
+    pub types: Vec<String>,
+    /// The docstring of a function.
+    pub doc: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Value,
+    Constant,
+    Function,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    Assigned,
+    Parameter,
+    Read,
+}
+
 /// A Python that checks one script after another; it ends with the value.
 pub struct Checker {
     child: Child,
@@ -61,8 +107,8 @@ impl Checker {
         Ok(Checker { child, to: Some(to), from: BufReader::new(from) })
     }
 
-    /// The diagnostics of the kernels of a text; an error is a sentence about a Python that does not answer.
-    pub fn check(&mut self, path: &str, text: &str) -> Result<Vec<Diagnostic>, String> {
+    /// The kernels of a text; an error is a sentence about a Python that does not answer.
+    pub fn check(&mut self, path: &str, text: &str) -> Result<Checked, String> {
         let gone = || "Python ended before it answered; its message stands above".to_string();
         let to = self.to.as_mut().ok_or_else(gone)?;
         writeln!(to, "{}", json!({ "path": path, "text": text })).and_then(|()| to.flush()).map_err(|_| gone())?;
@@ -71,9 +117,45 @@ impl Checker {
             Ok(0) | Err(_) => return Err(gone()),
             Ok(_) => {}
         }
-        let problems: Vec<Value> =
-            serde_json::from_str(&line).map_err(|e| format!("Python's answer is strange: {e}"))?;
-        Ok(problems.iter().map(|p| diagnostic(p, path, text)).collect())
+        let answer: Value = serde_json::from_str(&line).map_err(|e| format!("Python's answer is strange: {e}"))?;
+        let list = |key: &str| answer[key].as_array().map_or(&[][..], Vec::as_slice);
+        Ok(Checked {
+            diagnostics: list("problems").iter().map(|p| diagnostic(p, path, text)).collect(),
+            kernels: list("kernels").iter().map(|k| kernel(k, text)).collect(),
+        })
+    }
+}
+
+fn kernel(told: &Value, text: &str) -> Kernel {
+    let words =
+        |list: &Value| list.as_array().into_iter().flatten().filter_map(|w| w.as_str().map(String::from)).collect();
+    let word = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_string();
+    let range = |from: Span, to: Span| from.start as usize..to.end as usize;
+    let (first, last) = (&told["line"], &told["end_line"]);
+    let seen = |n: &Value| {
+        let at = span(text, &n["line"], &n["column"], &n["end_column"]);
+        Seen {
+            name: word(n, "name"),
+            range: range(at, at),
+            kind: match n["kind"].as_str() {
+                Some("constant") => Kind::Constant,
+                Some("function") => Kind::Function,
+                _ => Kind::Value,
+            },
+            role: match n["role"].as_str() {
+                Some("assigned") => Role::Assigned,
+                Some("parameter") => Role::Parameter,
+                _ => Role::Read,
+            },
+            types: words(&n["types"]),
+            doc: n["doc"].as_str().map(String::from),
+        }
+    };
+    Kernel {
+        name: word(told, "name"),
+        range: range(span(text, first, &json!(1), &Value::Null), span(text, last, &json!(1), &Value::Null)),
+        names: told["names"].as_array().into_iter().flatten().map(seen).collect(),
+        guessed: words(&told["guessed"]),
     }
 }
 
@@ -86,11 +168,7 @@ impl Drop for Checker {
 
 fn diagnostic(problem: &Value, path: &str, text: &str) -> Diagnostic {
     let word = |key: &str| problem[key].as_str().unwrap_or_default();
-    let code = match (word("kind"), word("severity")) {
-        ("syntax", _) => Code::Syntax,
-        (_, "note") => Code::NotChecked,
-        _ => Code::PythonKernel,
-    };
+    let code = Code::ALL.iter().find(|c| c.text() == word("code")).copied().unwrap_or(Code::PythonKernel);
     let mut d = Diagnostic::error(code, word("message")).maybe_help(problem["help"].as_str());
     if word("severity") == "note" {
         d.severity = Severity::Note;
@@ -156,8 +234,9 @@ mod tests {
     #[test]
     fn a_problem_of_another_file_has_frames() {
         let problem = json!({ "severity": "error", "message": "m", "file": "other.py", "line": 3, "column": 2, "end_column": 4,
-            "help": null, "calls": [["a.py", 7, 5, "inner"], ["a.py", 9, 1, "outer"]], "kind": "kernel" });
+            "help": null, "calls": [["a.py", 7, 5, "inner"], ["a.py", 9, 1, "outer"]], "code": "E0117" });
         let d = diagnostic(&problem, "a.py", "");
+        assert_eq!(d.code, Code::ShapeMismatch);
         assert_eq!(
             girih_compiler::base::location::chain_text(&d.frames),
             "other.py:3:2 in inner, called from a.py:7:5 in outer, called from a.py:9:1"

@@ -121,6 +121,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stop_launch, module)?)?;
     module.add_class::<jit::Dispatcher>()?;
     module.add_class::<jit::OverGrid>()?;
+    module.add_class::<jit::Quiet>()?;
     module.add_class::<jit::Choices>()?;
     module.add_class::<jit::Kernel>()?;
     Ok(())

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import struct
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -70,7 +71,7 @@ class Builder:
     """The kernel in hand. `place` is where in the user's source the next operation comes from."""
 
     def __init__(self, name: str, checked: bool = False):
-        self.name = name
+        self.name = spelled(name)
         self.checked = checked  # indices of tiles are tested too
         self.params: list[Value] = []
         self.entry = Region()
@@ -79,7 +80,12 @@ class Builder:
         self.constants: dict[tuple, tuple[Value, Op]] = {}
         self.first: list[Op] = []  # operations that come before the body, beside the constants
         self.shared: Value | None = None
+        self.start: Place | None = None  # where the kernel begins
         self.stops: list[Place] = []  # where breakpoints are
+        self.effects = 0  # the operations so far that do something besides their results
+        self.updates = False  # whether one of them is not a store
+        self.unused: list[Place] = []  # expressions whose values are not used
+        self.axes: set[int] = set()  # of the grid, that are read
         # Values of run time that constexpr parameters have: (value, parameter, function) by the value's identity.
         self.runtime_constants: dict[int, tuple[Any, str, str]] = {}
         # The values that were read from outside of the kernel: (how to read it again, its name, its value) by owner and name.
@@ -97,6 +103,9 @@ class Builder:
         regions: Sequence[Region] = (),
         pure: bool = True,
     ) -> None:
+        if not pure and not (kind := str(pieces[0])).startswith(LEAVING):
+            self.effects += 1
+            self.updates |= not kind.startswith(("store_ptr_tko", "store_view_tko"))
         self.regions[-1].ops.append(Op(tuple(pieces), tuple(results), tuple(regions), self.place, pure))
 
     def compute(self, type: DType | PointerType, shape: tuple[int, ...], *pieces: str | Value) -> Value:
@@ -217,6 +226,18 @@ FLOAT_LAYOUT = {
 }  # fmt: skip
 
 
+# Operations that only say where control goes.
+LEAVING = ("return", "continue", "break", "yield", "for ", "loop", "if ")
+
+
+def spelled(name: str) -> str:
+    """A name of Python's in the letters of Tile IR: `é` is `e`, `α` is `u3b1`."""
+    if name.isascii():
+        return name
+    plain = unicodedata.normalize("NFKD", name)
+    return "".join(c if c.isascii() else "" if unicodedata.combining(c) else f"u{ord(c):x}" for c in plain)
+
+
 def constant_hint(type: DType, value: int | float | bool) -> str:
     text = str(int(value) if type.kind != "float" and type.kind != "bool" else value)
     text = text.replace("-", "minus_").replace(".", "_").replace("+", "")
@@ -261,7 +282,7 @@ class Printer:
         return kept
 
     def define(self, value: Value) -> str:
-        base = value.hint
+        base = spelled(value.hint)
         if base:
             count = self.taken.get(base, -1) + 1
             self.taken[base] = count

@@ -12,13 +12,14 @@ import builtins
 import contextvars
 import difflib
 import inspect
+import re
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from . import source as src
 from . import types as ty
 from .control import Again, Attempt, KernelRange
-from .errors import CompilationError, GirihError, Place, UnsupportedError
+from .errors import Code, CompilationError, GirihError, Place, UnsupportedError
 from .tensor import cast, describe, fail, is_constexpr, tensor, unwrap
 from .types import DType
 
@@ -107,6 +108,12 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
     if getattr(callee, "__girih_builtin__", False):
         return checked(callee, args, kwargs)
     if callee is builtins.range:
+        if kwargs:
+            raise fail(
+                f"`range` takes no keyword arguments, but `{next(iter(kwargs))}` is given",
+                "write `range(start, stop, step)`",
+                code=Code.CALL,
+            )
         return KernelRange(*args)
     try:
         special = SPECIAL.get(callee)
@@ -125,6 +132,7 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
             raise fail(
                 f"`{spelled}` is computed at compile time, but an argument is known only at run time",
                 HELP_MATH.get(getattr(callee, "__name__", "")),
+                code=Code.NOT_CONSTANT,
             )
         return checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
     if isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields"):
@@ -143,6 +151,7 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
         raise fail(
             f"`{spelled or callee.__name__}` is an ordinary Python function",
             "decorate it with `@girih.jit` to call it from a kernel",
+            code=Code.OUTSIDE,
         )
     raise not_a_function(tracer, callee, spelled)
 
@@ -150,23 +159,23 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
 def bind(name: str, node: ast.arguments, defaults: dict[str, Any], args: list, kwargs: dict) -> dict[str, Any]:
     """The parameters of a call by name, defaults included."""
     if node.vararg is not None or node.kwarg is not None:
-        raise fail(f"`{name}` takes `*args` or `**kwargs`, which kernels do not have", "name each parameter")
+        raise fail(f"`{name}` takes `*args` or `**kwargs`, which kernels do not have", "name each parameter", code=Code.UNSUPPORTED)
     names = [a.arg for a in [*node.posonlyargs, *node.args]]
     only = [a.arg for a in node.kwonlyargs]
     if len(args) > len(names):
-        raise fail(f"`{name}` takes {len(names)} arguments, but {len(args)} are given")
+        raise fail(f"`{name}` takes {len(names)} arguments, but {len(args)} are given", code=Code.CALL)
     bound = dict(zip(names, args))
     for key, value in kwargs.items():
         if key not in names and key not in only:
             near = difflib.get_close_matches(key, names + only, 1)
-            raise fail(f"`{name}` has no parameter `{key}`", f"did you mean `{near[0]}`?" if near else None)
+            raise fail(f"`{name}` has no parameter `{key}`", f"did you mean `{near[0]}`?" if near else None, code=Code.CALL)
         if key in bound:
-            raise fail(f"`{name}` is given its parameter `{key}` twice")
+            raise fail(f"`{name}` is given its parameter `{key}` twice", code=Code.CALL)
         bound[key] = value
     for parameter in names + only:
         if parameter not in bound:
             if parameter not in defaults:
-                raise fail(f"the call of `{name}` is missing the argument `{parameter}`")
+                raise fail(f"the call of `{name}` is missing the argument `{parameter}`", code=Code.CALL)
             bound[parameter] = defaults[parameter]
     return bound
 
@@ -215,6 +224,7 @@ def run(tracer: Tracer, source: src.Source, node: ast.FunctionDef, env: dict[str
         raise fail(
             f"`{source.name}` calls itself, here {MAX_DEPTH} deep" if itself else f"calls are nested {MAX_DEPTH} deep",
             "kernels are not recursive at run time; write a loop",
+            code=Code.RECURSION,
         )
     parent = tracer.builder.place
     for form in (node, None):
@@ -222,6 +232,8 @@ def run(tracer: Tracer, source: src.Source, node: ast.FunctionDef, env: dict[str
         frame = Frame(source, form or src.without_returns(node), dict(env), parent, len(tracer.contexts))
         depth = len(tracer.frames)
         tracer.frames.append(frame)
+        if tracer.watch is not None:
+            tracer.watch.parameters(source, frame.node, frame.env)
         try:
             tracer.block(frame.node.body)
             return frame.result
@@ -255,12 +267,14 @@ def apply(function: Any, *operands: Any) -> Any:
     except GirihError:
         raise
     except ZeroDivisionError:
-        raise fail("division by zero at compile time") from None
-    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as e:
+        raise fail("division by zero at compile time", code=Code.CONSTANT) from None
+    except KeyError as e:
+        raise fail(f"the key {e} is not there", code=Code.OPERAND) from None
+    except (TypeError, ValueError, IndexError, OverflowError) as e:
         if any(isinstance(o, tensor) for o in operands):
             other = next((o for o in operands if not isinstance(o, tensor)), None)
-            raise fail(f"the operation is not defined between a tile and {describe(other)}") from None
-        raise fail(str(e)) from None
+            raise fail(f"the operation is not defined between a tile and {describe(other)}", code=Code.OPERAND) from None
+        raise fail(str(e), code=Code.OPERAND) from None
 
 
 def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -272,8 +286,22 @@ def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as e:
         name = getattr(function, "__name__", "the function")
         if (unknown := unknown_keyword(function, kwargs)) is not None:
-            raise fail(f"`{name}` has no parameter `{unknown[0]}`", unknown[1]) from None
-        raise fail(f"{name}: {e}".replace(f"{name}: {name}()", f"`{name}`")) from e
+            raise fail(f"`{name}` has no parameter `{unknown[0]}`", unknown[1], code=Code.CALL) from None
+        reason = re.sub(r"^(\w+\.)?(\w+)\(\)", r"`\2`", str(e))
+        help = usage(function) if isinstance(e, TypeError) and reason.startswith(f"`{name}`") else None
+        raise fail(reason if reason.startswith("`") else f"{name}: {reason}", help, code=Code.CALL) from e
+
+
+def usage(function: Any) -> str | None:
+    """How a function is called: its parameters up to the first that may be left out, and the others' names."""
+    try:
+        parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+    except (TypeError, ValueError):
+        return None
+    needed = [p.name for p in parameters if p.default is p.empty]
+    optional = [p.name for p in parameters if p.default is not p.empty]
+    call = f"write `{function.__name__}({', '.join(needed)})`"
+    return call + (f"; it takes {', '.join(f'`{o}`' for o in optional)} too" if optional else "")
 
 
 def unknown_keyword(function: Any, kwargs: dict[str, Any]) -> tuple[str, str] | None:
@@ -300,9 +328,11 @@ def not_a_function(tracer: Tracer, callee: Any, spelled: str) -> CompilationErro
     elif spelled in tracer.env:
         parameter = f"it is a parameter, which hides the function `{spelled}`: give it another name"
         help = parameter if hides else f"`{spelled}` is a value of the kernel, not a function"
+    elif ty.is_type(callee):
+        help = f"cast a tile with `x.to(girih.{callee})`, and make one of a number with `girih.full(shape, value, girih.{callee})`"
     else:
         help = None
-    return fail(f"{describe(callee)} cannot be called in a kernel", help)
+    return fail(f"{describe(callee)} cannot be called in a kernel", help, code=Code.OUTSIDE)
 
 
 def holds_tensor(value: Any) -> bool:
@@ -319,7 +349,7 @@ IN_PLACE_METHODS = (
 HELP_MATH = {
     "exp": "use `girih.exp`", "log": "use `girih.log`", "sqrt": "use `girih.sqrt`", "sin": "use `girih.sin`",
     "cos": "use `girih.cos`", "floor": "use `girih.floor`", "ceil": "use `girih.ceil`", "tanh": "use `girih.tanh`",
-    "erf": "use `girih.erf`", "pow": "use `girih.pow`",
+    "erf": "use `girih.erf`", "pow": "use `girih.pow`", "round": "use `girih.round`, which rounds to whole numbers",
 }  # fmt: skip
 
 # Functions of Python that are applied to values known at compile time.
@@ -341,7 +371,13 @@ def least_or_greatest(name: str):
     def choose(*values: Any, **kwargs: Any) -> Any:
         from ..language import elementwise
 
-        if len(values) == 1 and not isinstance(values[0], tensor):
+        if len(values) == 1 and isinstance(unwrap(values[0]), tensor):
+            raise fail(
+                f"Python's `{name}` of one tile is not its {'least' if name == 'min' else 'greatest'} element",
+                f"reduce it: `girih.{name}(x, axis)`",
+                code=Code.CALL,
+            )
+        if len(values) == 1:
             (values,) = map(unwrap, values)
         values = [unwrap(v) for v in values]
         if not any(isinstance(v, tensor) for v in values):
@@ -376,7 +412,8 @@ def stop_here(*_: Any, **__: Any) -> None:
     """`breakpoint()` in a kernel."""
     from .breakpoints import observe
 
-    observe(CURRENT_TRACER.get())
+    if CURRENT_TRACER.get().stops:
+        observe(CURRENT_TRACER.get())
 
 
 SPECIAL = {

@@ -18,10 +18,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .errors import Code
 from .calls import apply
 from .control import Attempt, Flow, branch, scalar_truth
 from .slots import Undefined
-from .tensor import as_tensor, describe, fail, logical, select, tensor, truth, unwrap
+from .tensor import as_tensor, describe, fail, is_number, logical, select, tensor, truth, unwrap
 
 if TYPE_CHECKING:
     from .trace import Tracer
@@ -45,6 +46,7 @@ def trace_compare(tracer: Tracer, node: ast.Compare) -> Any:
         raise fail(
             f"`{spell(node, loose[:1])}` is a chain of comparisons: `{sign(loose[0])}` binds tighter than a comparison",
             f"put each comparison in parentheses: `{intended(tracer, node)}`",
+            code=Code.CONDITION,
         )
     left, kinds = operand(tracer, node.left, loose)
     return links(tracer, node, 0, left, kinds)
@@ -63,10 +65,17 @@ def links(tracer: Tracer, node: ast.Compare, at: int, left: Any, kinds: set[bool
 
 def link(op: ast.cmpop, left: Any, right: Any) -> Any:
     if isinstance(op, (ast.Is, ast.IsNot)):
+        if any(isinstance(v, tensor) for v in (left, right)) and any(is_number(v) for v in (left, right)):
+            sign = "==" if isinstance(op, ast.Is) else "!="
+            raise fail(
+                f"`{IDENTITY[type(op)]}` compares objects, and no value of run time is the object {describe(right)}",
+                f"compare the values with `{sign}`",
+                code=Code.CONDITION,
+            )
         return (left is right) == isinstance(op, ast.Is)
     if isinstance(op, (ast.In, ast.NotIn)):
         if isinstance(left, tensor):
-            raise fail("`in` needs values known at compile time", "compare with each: `(x == a) | (x == b)`")
+            raise fail("`in` needs values known at compile time", "compare with each: `(x == a) | (x == b)`", code=Code.NOT_CONSTANT)
         return apply(lambda a, b: a in b, left, right) == isinstance(op, ast.In)
     return apply(COMPARE[type(op)][1], left, right)
 
@@ -93,6 +102,7 @@ def check_booleans(tracer: Tracer, node: ast.Compare, left: Any, right: Any, kin
             f"Python reads this as `{spell(node, loose)}`, which compares a number with a boolean: "
             f"`{sign(loose[0])}` binds tighter than a comparison",
             f"put the comparison in parentheses: `{intended(tracer, node)}`",
+            code=Code.CONDITION,
         )
     if len(node.ops) > 1 and len(sides) == 2:
         parts = [text_of(p) for p in (node.left, *node.comparators)]
@@ -101,6 +111,7 @@ def check_booleans(tracer: Tracer, node: ast.Compare, left: Any, right: Any, kin
             f"`{spell(node, [])}` is a chain of comparisons, which Python reads as `{' and '.join(pairs)}`: it compares "
             f"{describe(left)} with {describe(right)}",
             f"for the truth of the first comparison write `({pairs[0]}) {spell_op(node.ops[1])} {parts[2]}`",
+            code=Code.CONDITION,
         )
 
 
@@ -207,5 +218,5 @@ def only_where_needed(tracer: Tracer, node: ast.expr, word: str, left: tensor, r
     branch(tracer, scalar_truth(left), then, other)
     value = tracer.env.pop(name)
     if isinstance(value, Undefined):
-        raise fail(f"the two sides of `{word}` do not match: {value.why}")
+        raise fail(f"the two sides of `{word}` do not match: {value.why}", code=Code.FLOW)
     return value

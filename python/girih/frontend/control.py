@@ -14,6 +14,7 @@ import ast
 import enum
 from typing import TYPE_CHECKING, Any
 
+from .errors import Code
 from . import types as ty
 from .builder import REGION, Arg, Region, Value, commas
 from .slots import Slot, Undefined, fit, join, leaves, rebuild, same, slot_of
@@ -52,16 +53,16 @@ class KernelRange:
     def __init__(self, *bounds: Any, static: bool = False):
         bounds = [unwrap(b) for b in bounds]
         if not 1 <= len(bounds) <= 3:
-            raise fail(f"range takes one to three arguments, not {len(bounds)}")
+            raise fail(f"range takes one to three arguments, not {len(bounds)}", code=Code.CALL)
         for b in bounds:
             whole = b.dtype.is_int() and not b.shape if isinstance(b, tensor) else isinstance(b, int)
             if not whole:
-                raise fail(f"a bound of range must be an integer, not {describe(b)}", WHOLE)
+                raise fail(f"a bound of range must be an integer, not {describe(b)}", WHOLE, code=Code.INTEGER)
         self.start, self.stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         self.step = bounds[2] if len(bounds) == 3 else 1
         self.static = static
         if not isinstance(self.step, tensor) and self.step == 0:
-            raise fail("the step of range is zero")
+            raise fail("the step of range is zero", code=Code.INTEGER)
 
     def constant(self) -> range | None:
         """The Python range, when all bounds are known."""
@@ -76,11 +77,13 @@ class KernelRange:
             raise fail(
                 "the bounds of this range must be known at compile time",
                 "loop over it with `for`, or make them constexpr",
+                code=Code.NOT_CONSTANT,
             )
         if len(known) > UNROLL_MOST:
             raise fail(
                 f"{len(known)} iterations are too many to unroll; {UNROLL_MOST} are possible",
                 "loop over `range`, which unrolls short loops only",
+                code=Code.TOO_LARGE,
             )
         return known
 
@@ -134,7 +137,7 @@ def leave(tracer: Tracer, flow: Flow) -> Flow:
                 raise Again(context)
             end_iteration(tracer, context, "break" if flow is Flow.BREAK else "continue")
             return flow
-    raise fail(f"`{flow.name.lower()}` is outside a loop")
+    raise fail(f"`{flow.name.lower()}` is outside a loop", code=Code.UNSUPPORTED)
 
 
 def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
@@ -149,7 +152,7 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
             continue
         current = tracer.env[name]
         if isinstance(current, Undefined):
-            raise fail(f"`{name}` has no value here: {current.why}")
+            raise fail(f"`{name}` has no value here: {current.why}", code=Code.FLOW)
         parts = leaves(current)
         if name not in context.slots and name not in context.wanted:
             # That result, once it is known.
@@ -160,11 +163,12 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
         place = tracer.builder.place
         tracer.at(tracer.frame.assigned.get(name))
         if current is None and name == RESULT:
-            raise fail(f"`{tracer.frame.node.name}` returns a value on one path and none on another")
+            raise fail(f"`{tracer.frame.node.name}` returns a value on one path and none on another", code=Code.FLOW)
         if parts is None or len(parts) != len(slots):
             raise fail(
                 f"`{name}` is {describe(current)} after the loop's body and was something else before it",
                 "a variable that a loop changes keeps its kind",
+                code=Code.FLOW,
             )
         for i, part in enumerate(parts):
             slots[i] = join(slots[i], part, name, ("before the loop", "after its body"))
@@ -286,7 +290,7 @@ def trace_loop(tracer: Tracer, kind: str, body: list[ast.stmt], besides: tuple[s
             builder.written, builder.read = memory
         finish_loop(tracer, context, region, head, initial, arguments, outer, body, besides)
         return
-    raise fail("the types of this loop's variables keep changing", "cast them where they are first assigned")
+    raise fail("the types of this loop's variables keep changing", "cast them where they are first assigned", code=Code.FLOW)
 
 
 def finish_loop(tracer, context, region, head, initial, arguments, outer, body, besides) -> None:
@@ -335,10 +339,11 @@ def trace_for(tracer: Tracer, node: ast.For) -> Flow:
     if not isinstance(iterable, KernelRange):
         raise fail(
             f"a loop must run over `range(...)`, `girih.static_range(...)` or a tuple, not over {describe(iterable)}",
+            code=Code.OPERAND,
         )
     known = iterable.constant()
     if iterable.static and known is None:
-        raise fail("the bounds of `static_range` must be known at compile time", "use `range`, or make them constexpr")
+        raise fail("the bounds of `static_range` must be known at compile time", "use `range`, or make them constexpr", code=Code.NOT_CONSTANT)
     if known is not None:
         nested = tracer.unrolled * max(1, len(known))
         if iterable.static:
@@ -391,6 +396,7 @@ def unroll(tracer: Tracer, node: ast.For, items: list, start: Attempt, forced: b
             raise fail(
                 "an unrolled loop cannot be left by a condition known only at run time",
                 "loop over `range` instead of `static_range`",
+                code=Code.UNSUPPORTED,
             ) from None
         return Flow.NORMAL, False
     finally:
@@ -447,6 +453,8 @@ def runtime_for(tracer: Tracer, node: ast.For, iterable: KernelRange, kind: str)
             stay = compare("less_than", it, stop)
             leave_unless(tracer, context, stay)
         tracer.env[target] = value_of(it)
+        if tracer.watch is not None:
+            tracer.watch.name(tracer.frame.source, node.target, target, tracer.env[target], "assigned")
         flow = tracer.block(node.body)
         if flow is Flow.NORMAL:
             end_iteration(tracer, context, "continue")
@@ -509,6 +517,7 @@ def scalar_truth(condition: Any) -> tensor:
         raise fail(
             f"a condition must be one truth value, but {condition.describe()} has {condition.numel}",
             "for a choice by element use `girih.where(condition, x, y)`; for all or any of them, reduce",
+            code=Code.CONDITION,
         )
     return condition
 

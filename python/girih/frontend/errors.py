@@ -14,6 +14,7 @@ import dataclasses
 import linecache
 import os
 import sys
+import types
 import warnings
 from collections.abc import Sequence
 
@@ -47,6 +48,31 @@ class Place:
         return f"{self.file}:{self.line}:{self.column + 1}"
 
 
+class Code:
+    """Girih's names of the kinds of errors in a kernel's Python; `docs/diagnostics.md` says what each means."""
+
+    KERNEL = "E0115"
+    UNSUPPORTED = "E0116"
+    SHAPE = "E0117"
+    NOT_CONSTANT = "E0118"
+    UNKNOWN = "E0119"
+    CALL = "E0120"
+    OUTSIDE = "E0121"
+    FLOW = "E0122"
+    CONDITION = "E0123"
+    ADDRESS = "E0124"
+    STATIC = "E0125"
+    INTEGER = "E0126"
+    NO_SOURCE = "E0127"
+    OPERAND = "E0128"
+    POWER_OF_TWO = "E0202"
+    TOO_LARGE = "E0203"
+    ELEMENT_TYPE = "E0204"
+    CONSTANT = "E0213"
+    PRODUCT = "E0214"
+    RECURSION = "E0219"
+
+
 class CompilationError(GirihError):
     """A kernel that cannot be compiled as it is written.
 
@@ -54,12 +80,14 @@ class CompilationError(GirihError):
         reason: one sentence, without the place.
         place: where in the kernel, or `None`.
         help: what to write instead, or `None`.
+        code: Girih's name of the kind of error, such as `"E0117"` where shapes do not match.
     """
 
-    def __init__(self, reason: str, place: Place | None = None, help: str | None = None):
+    def __init__(self, reason: str, place: Place | None = None, help: str | None = None, code: str | None = None):
         self.reason = reason
         self.place = place
         self.help = help
+        self.code = code or Code.KERNEL
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -89,6 +117,9 @@ class CompilationError(GirihError):
 
 class UnsupportedError(CompilationError):
     """A Python construct that kernels do not support."""
+
+    def __init__(self, reason: str, place: Place | None = None, help: str | None = None, code: str | None = None):
+        super().__init__(reason, place, help, code or Code.UNSUPPORTED)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +203,11 @@ class KernelWarning(RuntimeWarning):
 
 
 class LaunchError(GirihError, ValueError):
-    """Arguments or a grid that the kernel cannot be launched with."""
+    """Arguments or a grid that the kernel cannot be launched with; `code` is Girih's name of the error, or `None`."""
+
+    def __init__(self, message: str = "", code: str | None = None):
+        super().__init__(message)
+        self.code = code
 
 
 BY_CODE: dict[str | None, type[KernelError]] = {
@@ -196,6 +231,15 @@ def place_of(frames: Sequence[Frame]) -> Place | None:
     for f in frames:
         place = Place(f.filename or "", f.lineno or 0, max(0, (f.column or 0) - 1), 0, f.function or "", place)
     return place
+
+
+def frames_of(place: Place | None) -> list[tuple[str, int, int, str]]:
+    """A place as (file, line, column, function), innermost first."""
+    frames = []
+    while place is not None:
+        frames.append((place.file, place.line, place.column + 1, place.function))
+        place = place.parent
+    return frames
 
 
 def outermost_first(frames: list) -> list[Frame]:
@@ -224,6 +268,37 @@ def kernel_warning(code: str, message: str, notes: list[str], help: str | None, 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
+def hide_frames(error: BaseException) -> None:
+    """Leaves this package's own frames out of the traceback of an error that is the user's.
+
+    Frames of the user's functions, such as that of a grid, stay. An exception that is not meant for the user, which shows
+    a bug of Girih, keeps all frames, and so does every one with `GIRIH_TRACEBACK=full`.
+    """
+    if os.environ.get("GIRIH_TRACEBACK") == "full":
+        return
+    frames, at = [], error.__traceback__
+    while at is not None:
+        frames.append(at)
+        at = at.tb_next
+    ours = [f.tb_frame.f_code.co_filename.startswith(PACKAGE) for f in frames]
+    # The extension raises for wrong arguments right below the functions that launch; deeper, Girih's own Python has failed.
+    deeper = (f for f, hidden in zip(frames, ours) if hidden and f.tb_frame.f_code.co_name not in LAUNCHING)
+    if not isinstance(error, GirihError) and any(deeper):
+        return
+    kept = None
+    for frame, hidden in reversed([*zip(frames, ours)]):
+        if not hidden:
+            kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    error.__traceback__ = kept
+    if isinstance(error, GirihError):
+        error.__suppress_context__ = True
+        error.__cause__ = None
+
+
+# Functions that launch: the extension below them, and they themselves, raise errors that are meant for the user.
+LAUNCHING = ("run", "_launch", "_kernel", "describe_array", "describe_torch", "describe_view", "dtype_name", "_key", "named")
+
+
 # How the messages of assertions about indices of tiles begin.
 OUTSIDE = ("an index of gather lies outside", "an integer of histogram lies outside")
 
@@ -241,7 +316,7 @@ def kernel_error(code: str | None, message: str, frames: list, block: list[int] 
     if code is None or code.startswith("E06"):
         return BY_CODE.get(code, KernelError)(text, code, chain, tuple(block) if block else None)
     if code.startswith("E04"):
-        return LaunchError(text)
+        return LaunchError(text, code)
     if code.startswith("E05"):
         return GirihError(text)
-    return CompilationError(message, place)
+    return CompilationError(message, place, code=code)

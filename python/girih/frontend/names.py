@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
+from .elsewhere import ATTRIBUTES, help_for
+from .errors import Code
 from .tensor import constexpr, fail, tensor
 
 TENSOR_FACTS = ("dtype", "shape", "type", "numel", "ndim", "T")
@@ -24,14 +25,15 @@ def check_global(name: str, value: Any) -> Any:
         own = getattr(importlib.import_module("girih.language"), word, None)
         help = f"use `girih.{word}`" if own is not None else None
         if isinstance(value, type) or not callable(value):
-            raise fail(f"`{name}` is an element type of {foreign}, which kernels do not know", help)
-        raise fail(f"`{name}` is a function of {foreign}, which kernels cannot call", help)
+            raise fail(f"`{name}` is an element type of {foreign}, which kernels do not know", help, code=Code.OUTSIDE)
+        raise fail(f"`{name}` is a function of {foreign}, which kernels cannot call", help, code=Code.OUTSIDE)
     if owner == "numpy" and getattr(value, "shape", None) == () and isinstance(value.item(), (bool, int, float)):
         return value.item()
     if isinstance(value, (list, dict, set, bytearray)) or owner in ("numpy", "torch"):
         raise fail(
             f"`{name}` is a {type(value).__name__} outside the kernel and cannot be read inside it",
             "pass it as an argument; constants may be numbers, strings, types, tuples of them, or girih.constexpr",
+            code=Code.OUTSIDE,
         )
     return value
 
@@ -70,8 +72,8 @@ def tensor_attribute(value: tensor, name: str) -> Any:
             return bound(method, value)
         if name in TENSOR_METHODS:
             return bound(getattr(tensor, name), value)
-    near = difflib.get_close_matches(name, [*core.METHODS, *TENSOR_METHODS, *TENSOR_FACTS], 1)
-    raise fail(f"a tile has no attribute `{name}`", f"did you mean `{near[0]}`?" if near else None)
+    help = help_for(name, ATTRIBUTES, [*core.METHODS, *TENSOR_METHODS, *TENSOR_FACTS])
+    raise fail(f"{'an address' if value.dtype.is_ptr() else 'a tile'} has no attribute `{name}`", help, code=Code.UNKNOWN)
 
 
 def bound(function: Any, value: tensor) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .errors import Code
 from . import types as ty
 from .builder import Value
 from .tensor import broadcast_to, cast, constant, fail, is_number, number_type, tensor, type_beside, unwrap
@@ -90,10 +91,11 @@ def join(slot: Slot, leaf: Any, name: str, where: tuple[str, str]) -> Slot:
         raise fail(
             f"`{name}` is {slot.describe()} {before} and {other.describe()} {after}",
             "a variable that control flow changes keeps its type and shape; use another name for the other value",
+            code=Code.FLOW,
         )
     if slot.dtype.is_ptr():
         if slot.dtype != other.dtype:
-            raise fail(f"`{name}` is {slot.describe()} {before} and {other.describe()} {after}")
+            raise fail(f"`{name}` is {slot.describe()} {before} and {other.describe()} {after}", code=Code.FLOW)
         return slot
     return Slot(ty.promote(slot.dtype, other.dtype), slot.shape)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from .errors import CompilationError
+from .errors import Code, CompilationError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +88,7 @@ def read(function: FunctionType) -> Source:
             f"the source of the kernel `{function.__name__}` cannot be read",
             help="kernels are compiled from their source text: define them in a file, or in a cell of a notebook, "
             "rather than with exec or at the prompt",
+            code=Code.NO_SOURCE,
         ) from None
     text = "".join(lines)
     indented = text[:1].isspace()
@@ -97,11 +98,12 @@ def read(function: FunctionType) -> Source:
         raise CompilationError(
             f"the source of the kernel `{function.__name__}` cannot be parsed by itself",
             help="write it as a `def` with its decorators, each on lines of its own",
+            code=Code.NO_SOURCE,
         ) from None
     node = tree.body[0].body[0] if indented else tree.body[0]
     if not isinstance(node, ast.FunctionDef):
         raise CompilationError(
-            f"`{function.__name__}` is not a function made with `def`", help="write the kernel as a `def`"
+            f"`{function.__name__}` is not a function made with `def`", help="write the kernel as a `def`", code=Code.UNSUPPORTED
         )
     ast.increment_lineno(tree, first - 1 - indented)
     file = inspect.getsourcefile(function) or function.__code__.co_filename

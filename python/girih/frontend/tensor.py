@@ -12,7 +12,7 @@ from typing import Any
 
 from . import types as ty
 from .builder import Builder, Value
-from .errors import CompilationError
+from .errors import Code, CompilationError
 from .types import DType, PointerType
 
 CURRENT: contextvars.ContextVar[Builder | None] = contextvars.ContextVar("girih_builder", default=None)
@@ -26,10 +26,10 @@ def builder() -> Builder:
     return current
 
 
-def fail(reason: str, help: str | None = None) -> CompilationError:
-    """An error at the place that is being traced."""
+def fail(reason: str, help: str | None = None, *, code: str) -> CompilationError:
+    """An error of a kind at the place that is being traced."""
     current = CURRENT.get()
-    return CompilationError(reason, current.place if current else None, help)
+    return CompilationError(reason, current.place if current else None, help, code)
 
 
 class constexpr:
@@ -239,25 +239,29 @@ class tensor:
         raise fail(
             f"the truth value of {self.describe()} is known only when the kernel runs",
             "use it in an `if` or `while` of the kernel itself, or select with `girih.where`",
+            code=Code.NOT_CONSTANT,
         )
 
     def __index__(self):
         raise fail(
             f"an integer known at compile time is needed here, but {self.describe()} is computed at run time",
             "make the parameter a `girih.constexpr`",
+            code=Code.NOT_CONSTANT,
         )
 
     __int__ = __index__
 
     def __float__(self):
-        raise fail(f"a number known at compile time is needed here, but {self.describe()} is computed at run time")
+        raise fail(f"a number known at compile time is needed here, but {self.describe()} is computed at run time", code=Code.NOT_CONSTANT)
 
     def __iter__(self):
-        raise fail("a tile cannot be iterated over", "reduce it, or use `girih.split` or `girih.static_range`")
+        raise fail("a tile cannot be iterated over", "reduce it, or use `girih.split` or `girih.static_range`", code=Code.OPERAND)
 
     def __len__(self):
+        if self.dtype.is_ptr():
+            raise fail("an address has no length", "pass the number of elements as an argument", code=Code.SHAPE)
         if not self.shape:
-            raise fail("a scalar has no length")
+            raise fail("a scalar has no length", code=Code.SHAPE)
         return self.shape[0]
 
     def __getitem__(self, key):
@@ -291,14 +295,14 @@ def compute(dtype, shape: tuple[int, ...], *pieces) -> tensor:
 def constant(value: int | float | bool, dtype: DType, shape: tuple[int, ...] = ()) -> tensor:
     """A tile that holds one number everywhere."""
     if dtype.is_int() and isinstance(value, float) and not value.is_integer():
-        raise fail(f"{value} is not a valid {dtype}", "cast it with `int(...)`, or use a float type")
+        raise fail(f"{value} is not a valid {dtype}", "cast it with `int(...)`, or use a float type", code=Code.CONSTANT)
     try:
         return tensor(builder().constant(dtype, value, shape), dtype)
     except OverflowError:
         if dtype.is_floating():
-            raise fail(f"an integer of {value.bit_length()} bits does not fit {dtype}") from None
+            raise fail(f"an integer of {value.bit_length()} bits does not fit {dtype}", code=Code.CONSTANT) from None
         low, high = ty.integer_range(dtype)
-        raise fail(f"{spell_integer(value)} does not fit {dtype}, which holds {low} to {high}") from None
+        raise fail(f"{spell_integer(value)} does not fit {dtype}, which holds {low} to {high}", code=Code.CONSTANT) from None
 
 
 def as_tensor(value: Any, dtype: DType | None = None) -> tensor:
@@ -311,14 +315,14 @@ def as_tensor(value: Any, dtype: DType | None = None) -> tensor:
     help = (
         "an argument that is left out and the result of a function without `return` are None" if value is None else None
     )
-    raise fail(f"expected a number or a tile, found {describe(value)}", help)
+    raise fail(f"expected a number or a tile, found {describe(value)}", help, code=Code.OPERAND)
 
 
 def number_type(value: int | float | bool) -> DType:
     try:
         return ty.type_of_number(value)
     except ValueError:
-        raise fail(f"{spell_integer(value)} does not fit 64 bits") from None
+        raise fail(f"{spell_integer(value)} does not fit 64 bits", code=Code.CONSTANT) from None
 
 
 def spell_integer(value: int | float) -> str:
@@ -334,6 +338,8 @@ def describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
+    if ty.is_type(value):
+        return f"the element type {value}"
     if hasattr(value, "__name__"):
         kind = "module" if isinstance(value, ModuleType) else "type" if isinstance(value, type) else "function"
         return f"the {kind} `{value.__name__}`"
@@ -350,6 +356,7 @@ def static(value: Any, what: str) -> Any:
             f"it is the argument for the constexpr parameter `{name}` of `{callee}`: call that with a constant"
             if name
             else "make the parameter it comes from a `girih.constexpr`",
+            code=Code.NOT_CONSTANT,
         )
     return value
 
@@ -357,7 +364,7 @@ def static(value: Any, what: str) -> Any:
 def static_int(value: Any, what: str) -> int:
     value = static(value, what)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise fail(f"{what} must be an integer, not {describe(value)}", WHOLE if isinstance(value, float) else None)
+        raise fail(f"{what} must be an integer, not {describe(value)}", WHOLE if isinstance(value, float) else None, code=Code.INTEGER)
     return value
 
 
@@ -367,18 +374,21 @@ def check_shape(shape: Any, what: str = "a tile's shape") -> tuple[int, ...]:
     if isinstance(shape, int) and not isinstance(shape, bool):
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
-        raise fail(f"{what} must be a tuple of integers, not {describe(shape)}")
+        raise fail(f"{what} must be a tuple of integers, not {describe(shape)}", code=Code.INTEGER)
     out = tuple(static_int(n, what) for n in shape)
     count = 1
     for n in out:
         if not ty.is_power_of_two(n):
             raise fail(
                 f"{what} must be made of powers of two, but {n} is not one",
-                "take the next one, `girih.next_power_of_2(n)`, and mask what lies beyond the end",
+                "take the next one, `girih.next_power_of_2(n)`, and mask what lies beyond the end"
+                if n > 0
+                else "an extent is written out: none is computed from the others",
+                code=Code.POWER_OF_TWO,
             )
         count *= n
     if count > ty.MAX_ELEMENTS:
-        raise fail(f"a tile can have at most {ty.MAX_ELEMENTS} elements, but {list(out)} has {count}")
+        raise fail(f"a tile can have at most {ty.MAX_ELEMENTS} elements, but {list(out)} has {count}", code=Code.TOO_LARGE)
     return out
 
 
@@ -389,17 +399,23 @@ def check_dtype(dtype: Any) -> DType | PointerType:
     if isinstance(dtype, str) and (dtype in ty.BY_NAME or dtype in ty.SHORT):
         return ty.BY_NAME.get(dtype) or ty.SHORT[dtype]
     name = getattr(dtype, "__name__", None) or str(dtype).split(".")[-1]
+    name = {"int": "int32", "float": "float32", "bool": "int1"}.get(name, name)
     known = not isinstance(dtype, (str, tensor)) and name in ty.BY_NAME
     raise fail(
         f"expected an element type such as `girih.float32`, found {describe(dtype)}",
         f"use `girih.{name}`" if known else None,
+        code=Code.ELEMENT_TYPE,
     )
 
 
 def axis_of(x: tensor, axis: Any, what: str = "the axis") -> int:
+    axis = unwrap(axis)
+    if isinstance(axis, float) or isinstance(axis, tensor) and axis.shape:
+        help = "the axis comes second; for the lesser or greater of two values use `girih.minimum` or `girih.maximum`"
+        raise fail(f"{what} must be an integer known at compile time, not {describe(axis)}", help, code=Code.INTEGER)
     axis = static_int(axis, what)
     if not -x.ndim <= axis < x.ndim:
-        raise fail(f"{what} is {axis}, but {x.describe()} has {counted(x.ndim, 'dimension')}")
+        raise fail(f"{what} is {axis}, but {x.describe()} has {counted(x.ndim, 'dimension')}", code=Code.SHAPE)
     return axis % x.ndim
 
 
@@ -422,7 +438,7 @@ def broadcast_to(x: tensor, shape: tuple[int, ...], who: str = "") -> tensor:
         return x
     padded = (1,) * (len(shape) - x.ndim) + x.shape
     if len(padded) != len(shape) or any(a not in (1, b) for a, b in zip(padded, shape)):
-        raise fail(f"{who or x.describe()} cannot be broadcast to the shape {list(shape)}")
+        raise fail(f"{who or x.describe()} cannot be broadcast to the shape {list(shape)}", code=Code.SHAPE)
     x = reshape_to(x, padded)
     if x.shape == shape:
         return x
@@ -440,6 +456,7 @@ def common_shape(*tiles: tensor) -> tuple[int, ...]:
                 raise fail(
                     f"the shapes {shapes} do not match: dimension {i} is {shape[i]} in one and {n} in the other",
                     "dimensions match when they are equal or one of them is 1; add one with `x[:, None]`",
+                    code=Code.SHAPE,
                 )
             shape[i] = max(shape[i], n)
     return tuple(shape)
@@ -454,7 +471,7 @@ def reshape(x: tensor, *shape) -> tensor:
     for n in shape:
         count *= n
     if count != x.numel:
-        raise fail(f"{x.describe()} has {x.numel} elements, but the shape {list(shape)} has {count}")
+        raise fail(f"{x.describe()} has {x.numel} elements, but the shape {list(shape)} has {count}", code=Code.SHAPE)
     return reshape_to(x, shape)
 
 
@@ -463,7 +480,7 @@ def permute(x: tensor, *dims) -> tensor:
         dims = tuple(unwrap(dims[0]))
     dims = tuple(axis_of(x, d, "a dimension") for d in dims)
     if sorted(dims) != list(range(x.ndim)):
-        raise fail(f"{list(dims)} is not a permutation of the {x.ndim} dimensions of {x.describe()}")
+        raise fail(f"{list(dims)} is not a permutation of the {x.ndim} dimensions of {x.describe()}", code=Code.SHAPE)
     if dims == tuple(range(x.ndim)):
         return x
     shape = tuple(x.shape[d] for d in dims)
@@ -487,12 +504,15 @@ def index(x: tensor, key) -> tensor:
             if not x.shape and None in [k for k in keys if not isinstance(k, tensor)]:
                 continue
             if not rest:
-                raise fail(f"there are more `:` than {x.describe()} has dimensions")
+                raise fail(f"there are more `:` than {x.describe()} has dimensions", code=Code.SHAPE)
             shape.append(rest.pop(0))
         else:
+            if x.dtype.is_ptr():
+                raise fail("an address is not indexed", "load from it: `girih.load(pointer + offsets)`", code=Code.ADDRESS)
             raise fail(
                 "a tile can be indexed only with `:` and `None`",
                 "elements are read by `girih.load` from an address, by `girih.gather`, or by a reduction",
+                code=Code.SHAPE,
             )
     return reshape_to(x, tuple(shape + rest))
 
@@ -509,12 +529,13 @@ def cast(x, dtype, rounding: str | None = None, bitcast: bool = False) -> tensor
         raise fail(
             f"the rounding {rounding!r} is not supported",
             'conversions round to the nearest, ties to even ("rtne"), or towards zero ("rtz")',
+            code=Code.CALL,
         )
     if source == dtype:
         return x
     if rounding == "rtz" and not bitcast:
         if not source.is_floating() or not dtype.is_floating():
-            raise fail(f"a rounding is for conversions between floats, not from {source} to {dtype}")
+            raise fail(f"a rounding is for conversions between floats, not from {source} to {dtype}", code=Code.CALL)
         return towards_zero(x, dtype)
     if bitcast:
         return bit_cast(x, dtype)
@@ -527,7 +548,7 @@ def cast(x, dtype, rounding: str | None = None, bitcast: bool = False) -> tensor
 
 def bit_cast(x: tensor, dtype) -> tensor:
     if x.dtype.bits != dtype.bits:
-        raise fail(f"a bitcast must keep the width, but {x.dtype} has {x.dtype.bits} bits and {dtype} {dtype.bits}")
+        raise fail(f"a bitcast must keep the width, but {x.dtype} has {x.dtype.bits} bits and {dtype} {dtype.bits}", code=Code.ELEMENT_TYPE)
     if x.dtype.is_ptr() or dtype.is_ptr():
         return cast_pointer(x, dtype)
     if x.dtype.ir == dtype.ir:
@@ -542,7 +563,7 @@ def cast_pointer(x: tensor, dtype) -> tensor:
         return unary("ptr_to_int", x, dtype)
     if dtype.is_ptr() and x.dtype.is_int():
         return unary("int_to_ptr", cast(x, ty.int64), dtype)
-    raise fail(f"{x.dtype} cannot become {dtype}", "an address converts to another pointer type, and to int64 and back")
+    raise fail(f"{x.dtype} cannot become {dtype}", "an address converts to another pointer type, and to int64 and back", code=Code.ELEMENT_TYPE)
 
 
 def unary(op: str, x: tensor, dtype, attributes: str = "") -> tensor:
@@ -596,7 +617,7 @@ def operands(a, b, what: str, division: bool = False, pointers: bool = False) ->
     a, b = unwrap(a), unwrap(b)
     for x in (a, b):
         if not isinstance(x, tensor) and not is_number(x):
-            raise fail(f"{what} needs numbers or tiles, not {describe(x)}")
+            raise fail(f"{what} needs numbers or tiles, not {describe(x)}", code=Code.OPERAND)
     if not isinstance(a, tensor) and not isinstance(b, tensor):
         a = as_tensor(a)
     if isinstance(a, tensor) and isinstance(b, tensor):
@@ -616,7 +637,7 @@ def operands(a, b, what: str, division: bool = False, pointers: bool = False) ->
 def no_pointers(a: tensor, b: tensor, what: str) -> None:
     for x in (a, b):
         if x.dtype.is_ptr():
-            raise fail(f"{what} is not defined for an address, {x.describe()}", "load from it first: `girih.load(p)`")
+            raise fail(f"{what} is not defined for an address, {x.describe()}", "load from it first: `girih.load(p)`", code=Code.ADDRESS)
 
 
 def meet(a: tensor, b: tensor, division: bool) -> DType:
@@ -689,11 +710,12 @@ def offset(pointer: tensor, by) -> tensor:
     """An address some elements further on."""
     by = as_tensor(by)
     if by.dtype.is_ptr():
-        raise fail("two addresses cannot be added")
+        raise fail("two addresses cannot be added", code=Code.ADDRESS)
     if not by.dtype.is_int():
         raise fail(
             f"an address can move only by whole elements, not by {by.describe()}",
             WHOLE,
+            code=Code.ADDRESS,
         )
     if by.dtype.is_bool():
         by = cast(by, ty.int32)
@@ -718,7 +740,7 @@ def divided(a, b) -> tensor:
     """The quotient of floats in their common type, 16-bit floats included."""
     a, b = operands(a, b, "the quotient")
     if not a.dtype.is_floating():
-        raise fail(f"fdiv is defined for floats, not for {a.describe()}", "`/` divides integers as float32")
+        raise fail(f"fdiv is defined for floats, not for {a.describe()}", "`/` divides integers as float32", code=Code.ELEMENT_TYPE)
     return binary("divf", *widen_float8(a, b))
 
 
@@ -729,14 +751,23 @@ def same_signs(a, b, what: str) -> None:
         raise fail(
             f"{what} of {describe(a)} and {describe(b)} is not defined: one is signed and the other is not",
             "cast one of them, so that both are signed or both are not",
+            code=Code.ELEMENT_TYPE,
         )
+
+
+def refuse_zero(divisor) -> None:
+    """Refuses an integer of zero as a divisor, which gives an undefined value."""
+    divisor = unwrap(divisor)
+    if isinstance(divisor, int) and divisor == 0:
+        raise fail("division by zero", code=Code.CONSTANT)
 
 
 def integer_division(op: str, a, b, attributes: str = "") -> tensor:
     same_signs(a, b, "the whole quotient")
+    refuse_zero(b)
     a, b = operands(a, b, "the whole quotient", division=True)
     if a.dtype.is_floating():
-        raise fail("`//` is defined for integers only", "for floats: `girih.floor(a / b)`")
+        raise fail("`//` is defined for integers only", "for floats: `girih.floor(a / b)`", code=Code.ELEMENT_TYPE)
     a, b = widen_bool(a, b)
     return binary(op, a, b, f" {a.dtype.signedness}{attributes}")
 
@@ -744,6 +775,8 @@ def integer_division(op: str, a, b, attributes: str = "") -> tensor:
 def remainder(a, b) -> tensor:
     """`%`: the remainder has the sign of the dividend, as in C."""
     same_signs(a, b, "the remainder")
+    if not (isinstance(unwrap(a), tensor) and unwrap(a).dtype.is_floating()):
+        refuse_zero(b)
     a, b = operands(a, b, "the remainder", division=True)
     if a.dtype.is_floating():
         return binary("remf", *widen_float8(a, b))
@@ -760,14 +793,14 @@ def power(a, b) -> tensor:
         return result
     a, b = operands(a, b, "the power")
     if not a.dtype.is_floating():
-        raise fail("a power of integers needs an exponent from 1 to 8 known at compile time", "cast to float32 first")
+        raise fail("a power of integers needs an exponent from 1 to 8 known at compile time", "cast to float32 first", code=Code.NOT_CONSTANT)
     return binary("pow", *widen_float8(a, b))
 
 
 def bitwise(op: str, a, b) -> tensor:
     a, b = operands(a, b, "a bit operation")
     if a.dtype.is_floating():
-        raise fail(f"a bit operation is not defined for {a.dtype}", "bitcast it: `x.to(girih.int32, bitcast=True)`")
+        raise fail(f"a bit operation is not defined for {a.dtype}", "bitcast it: `x.to(girih.int32, bitcast=True)`", code=Code.ELEMENT_TYPE)
     return binary(op, a, b)
 
 
@@ -777,7 +810,7 @@ def shift(op: str, a, b) -> tensor:
     signed = shifted.dtype.kind == "int" if isinstance(shifted, tensor) else None
     a, b = operands(a, b, "a shift")
     if a.dtype.is_floating():
-        raise fail(f"a shift is not defined for {a.dtype}")
+        raise fail(f"a shift is not defined for {a.dtype}", code=Code.ELEMENT_TYPE)
     a, b = widen_bool(a, b)
     if signed is None:
         signed = a.dtype.kind == "int"
@@ -792,7 +825,7 @@ def negate(x: tensor) -> tensor:
 
 def invert(x: tensor) -> tensor:
     if not x.dtype.is_int():
-        raise fail(f"`~` is not defined for {x.dtype}")
+        raise fail(f"`~` is not defined for {x.dtype}", code=Code.ELEMENT_TYPE)
     ones = {"bool": True, "int": -1}.get(x.dtype.kind, (1 << x.dtype.bits) - 1)
     return binary("xori", x, constant(ones, x.dtype, x.shape))
 
@@ -806,6 +839,7 @@ def compare(predicate: str, a, b) -> tensor:
             raise fail(
                 f"an address, {one.describe()}, cannot be compared with {other.describe()}",
                 "load from it first: `girih.load(p)`; or is an array given for a number at the launch?",
+                code=Code.ADDRESS,
             )
     a, b = operands(a, b, "a comparison", pointers=True)
     result = ty.tile_ir(ty.int1, a.shape)
@@ -828,7 +862,7 @@ def logical(word: str, a, b) -> tensor:
 def truth(x) -> tensor:
     x = as_tensor(x)
     if x.dtype.is_ptr():
-        raise fail("an address is not a condition", "test whether an argument is given with `x is not None`")
+        raise fail("an address is not a condition", "test whether an argument is given with `x is not None`", code=Code.CONDITION)
     return x if x.dtype.is_bool() else cast(x, ty.int1)
 
 
@@ -839,6 +873,7 @@ def select(condition, x, y) -> tensor:
         raise fail(
             f"a choice by {describe(condition)} is made of {describe(x)}: are the first two arguments swapped?",
             "the condition comes first: `where(condition, x, y)`",
+            code=Code.CALL,
         )
     condition = truth(condition)
     if not isinstance(unwrap(x), tensor) and not isinstance(unwrap(y), tensor):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import difflib
 import functools
 import operator
 from types import ModuleType
@@ -33,10 +32,12 @@ from .control import (
     trace_if,
     trace_while,
 )
-from .errors import CompilationError, Place, UnsupportedError
+from .elsewhere import NAMES, help_for
+from .errors import Code, CompilationError, Place, UnsupportedError
 from .names import attribute, check_global, may_change, tensor_attribute
+from .seen import WATCH
 from .slots import Undefined
-from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_number, tensor, truth, unwrap
+from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_constexpr, is_number, static, tensor, truth, unwrap
 from .types import DType, PointerType
 
 
@@ -55,11 +56,13 @@ class Param:
 class Tracer:
     """The state of tracing one kernel."""
 
-    def __init__(self, builder: Builder):
+    def __init__(self, builder: Builder, stops: bool = True):
         self.builder = builder
+        self.stops = stops
         self.frames: list[Frame] = []
         self.contexts: list[Context] = []
         self.unrolled = 1
+        self.watch = WATCH.get()
 
     @property
     def frame(self) -> Frame:
@@ -114,7 +117,11 @@ class Tracer:
     def do_annotated(self, node: ast.AnnAssign) -> None:
         if node.value is None:
             return
-        self.assign(node.target, self.evaluate(node.value))
+        value = self.evaluate(node.value)
+        if isinstance(node.annotation, (ast.Name, ast.Attribute)) and is_constexpr(self.evaluate(node.annotation)):
+            self.at(node.value)
+            static(value, f"`{ast.unparse(node.target)}`, which is annotated with constexpr,")
+        self.assign(node.target, value)
 
     def do_augmented(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -130,25 +137,35 @@ class Tracer:
                 value.value.hint = target.id
             self.env[target.id] = value
             self.frame.assigned[target.id] = target
+            if self.watch is not None:
+                self.watch.name(self.frame.source, target, target.id, value, "assigned")
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = unwrap(value)
             if not isinstance(parts, (tuple, list)):
-                raise fail(f"{describe(value)} cannot be unpacked into {len(target.elts)} names")
+                raise fail(f"{describe(value)} cannot be unpacked into {len(target.elts)} names", code=Code.OPERAND)
             names = len(target.elts)
             star = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
             if star is None and len(parts) != names or star is not None and len(parts) < names - 1:
-                raise fail(f"{len(parts)} values cannot be unpacked into {names} names")
+                raise fail(f"{len(parts)} values cannot be unpacked into {names} names", code=Code.OPERAND)
             if star is not None:
                 after = len(parts) - (names - 1 - star)
                 parts = [*parts[:star], list(parts[star:after]), *parts[after:]]
             for t, v in zip(target.elts, parts):
                 self.assign(t.value if isinstance(t, ast.Starred) else t, v)
         else:
-            raise self.unsupported(target, "changing a part of a value in place", IN_PLACE)
+            help = IN_PLACE
+            if isinstance(target, ast.Subscript) and is_address(unwrap(self.evaluate(target.value))):
+                help = f"an address is stored to: `girih.store({ast.unparse(target.value)} + {ast.unparse(target.slice)}, value)`"
+            raise self.unsupported(target, "changing a part of a value in place", help)
 
     def do_expression(self, node: ast.Expr) -> None:
-        if not isinstance(node.value, ast.Constant):
-            self.evaluate(node.value)
+        if isinstance(node.value, ast.Constant):
+            return
+        before = self.builder.effects
+        value = unwrap(self.evaluate(node.value))
+        if isinstance(value, tensor) and self.builder.effects == before and not is_promise(node.value):
+            self.at(node)
+            self.builder.unused.append(self.builder.place)
 
     def do_return(self, node: ast.Return) -> Flow:
         value = self.evaluate(node.value) if node.value is not None else None
@@ -156,7 +173,7 @@ class Tracer:
         runtime = any(c.kind != "unrolled" for c in self.contexts[self.frame.first_context :])
         if len(self.frames) == 1:
             if value is not None:
-                raise fail("a kernel cannot return a value", "store the result: `girih.store(pointer, value)`")
+                raise fail("a kernel cannot return a value", "store the result: `girih.store(pointer, value)`", code=Code.UNSUPPORTED)
             if any(c.kind in ("for", "loop") for c in self.contexts):
                 raise Again(self.frame)
             if runtime:
@@ -185,9 +202,10 @@ class Tracer:
         self.at(node)
         if any(c.kind != "unrolled" for c in self.contexts):
             raise fail(
-                "a kernel cannot raise an exception at run time", "use `girih.device_assert(condition, message)`"
+                "a kernel cannot raise an exception at run time", "use `girih.device_assert(condition, message)`",
+                code=Code.UNSUPPORTED,
             )
-        raise fail(text)
+        raise fail(text, code=Code.STATIC)
 
     def do_function(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
@@ -203,19 +221,25 @@ class Tracer:
             raise self.unsupported(node, what, help)
         return handler(self, node)
 
+    def do_name(self, node: ast.Name) -> Any:
+        value = self.name(node)
+        if self.watch is not None:
+            self.watch.name(self.frame.source, node, node.id, value, "read")
+        return value
+
     def name(self, node: ast.Name) -> Any:
         if node.id in self.env:
             value = self.env[node.id]
             if isinstance(value, Undefined):
                 self.at(node)
-                raise fail(f"`{node.id}` may have no value here: {value.why}", value.help)
+                raise fail(f"`{node.id}` may have no value here: {value.why}", value.help, code=Code.FLOW)
             return value
         try:
             value, again = self.frame.source.look_up(node.id)
         except KeyError:
             self.at(node)
-            near = difflib.get_close_matches(node.id, [*self.env, *self.frame.source.function.__globals__], 1)
-            raise fail(f"`{node.id}` is not defined", f"did you mean `{near[0]}`?" if near else None) from None
+            help = help_for(node.id, NAMES, [*self.env, *self.frame.source.function.__globals__])
+            raise fail(f"`{node.id}` is not defined", help, code=Code.UNKNOWN) from None
         self.at(node)
         if again is not None and not isinstance(value, ModuleType):
             self.builder.outside[id(self.frame.source.function), node.id] = (again, node.id, value)
@@ -238,9 +262,9 @@ class Tracer:
 
             return core.dot(left, right)
         if op not in BINARY:
-            raise fail(f"the operator {op.__name__} is not supported in a kernel")
+            raise fail(f"the operator {op.__name__} is not supported in a kernel", code=Code.UNSUPPORTED)
         if isinstance(right, int) and is_too_large(op, left, right):
-            raise fail("this constant is too large to be computed at compile time")
+            raise fail("this constant is too large to be computed at compile time", code=Code.TOO_LARGE)
         return apply(BINARY[op], left, right)
 
     def do_unary(self, node: ast.UnaryOp) -> Any:
@@ -252,6 +276,7 @@ class Tracer:
             raise fail(
                 f"`~` of the Python bool {value} is {~int(value)}, which counts as true",
                 f"write `not {ast.unparse(node.operand)}`",
+                code=Code.CONDITION,
             )
         return apply(
             {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)], value
@@ -274,7 +299,7 @@ class Tracer:
         branch(self, scalar_truth(condition), side(node.body), side(node.orelse))
         value = self.env.pop(name)
         if isinstance(value, Undefined):
-            raise fail(f"the two sides of this choice do not match: {value.why}")
+            raise fail(f"the two sides of this choice do not match: {value.why}", code=Code.FLOW)
         return value
 
     def do_tuple(self, node: ast.Tuple | ast.List) -> Any:
@@ -308,6 +333,12 @@ class Tracer:
         return unwrap(self.evaluate(node))
 
     def do_attribute(self, node: ast.Attribute) -> Any:
+        found = self.attribute(node)
+        if self.watch is not None:
+            self.watch.name(self.frame.source, node, node.attr, found, "read")
+        return found
+
+    def attribute(self, node: ast.Attribute) -> Any:
         value = self.evaluate(node.value)
         self.at(node)
         if isinstance(value, constexpr) and node.attr == "value":
@@ -320,10 +351,10 @@ class Tracer:
         try:
             found = getattr(value, node.attr)
         except AttributeError:
-            near = difflib.get_close_matches(node.attr, dir(value), 1)
             what = f"the module `{value.__name__}`" if isinstance(value, ModuleType) else describe(value)
-            help = f"did you mean `{near[0]}`?" if near else None
-            raise fail(f"{what} has no attribute `{node.attr}`", help) from None
+            names = NAMES if isinstance(value, ModuleType) and value.__name__.startswith("girih") else {}
+            help = help_for(node.attr, names, dir(value))
+            raise fail(f"{what} has no attribute `{node.attr}`", help, code=Code.UNKNOWN) from None
         if may_change(value):
             read = functools.partial(attribute, value)
             self.builder.outside[id(value), node.attr] = (read, node.attr, found)
@@ -345,7 +376,7 @@ class Tracer:
             if isinstance(items, KernelRange):
                 items = items.items()
             if not isinstance(items, SEQUENCES):
-                raise fail("a comprehension runs over values known at compile time")
+                raise fail("a comprehension runs over values known at compile time", code=Code.NOT_CONSTANT)
             for item in items:
                 self.assign(generators[0].target, item)
                 if all(unwrap(self.evaluate(c)) for c in generators[0].ifs):
@@ -372,6 +403,23 @@ class Tracer:
         return value
 
 
+def is_address(value: Any) -> bool:
+    return isinstance(value, tensor) and value.dtype.is_ptr()
+
+
+# Functions that Triton's programs call for what they promise about an argument.
+PROMISES = ("multiple_of", "max_contiguous", "max_constancy", "assume")
+
+
+def is_promise(node: ast.expr) -> bool:
+    """Returns True if an expression is written for something else than its value."""
+    if not isinstance(node, ast.Call):
+        return False
+    function = node.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in PROMISES
+
+
 IN_PLACE = "a tile is a value: make a new one, with `girih.where(condition, x, y)`, or store to memory"
 
 STATEMENTS = {
@@ -383,7 +431,7 @@ STATEMENTS = {
 }  # fmt: skip
 
 EXPRESSIONS = {
-    ast.Name: Tracer.name, ast.Constant: Tracer.do_constant, ast.BinOp: Tracer.do_binary,
+    ast.Name: Tracer.do_name, ast.Constant: Tracer.do_constant, ast.BinOp: Tracer.do_binary,
     ast.UnaryOp: Tracer.do_unary, ast.Compare: trace_compare, ast.BoolOp: trace_bool,
     ast.IfExp: Tracer.do_choice, ast.Tuple: Tracer.do_tuple, ast.List: Tracer.do_tuple, ast.Dict: Tracer.do_dict,
     ast.Subscript: Tracer.do_subscript, ast.Attribute: Tracer.do_attribute, ast.Call: trace_call,
@@ -422,27 +470,35 @@ BINARY = {
 }  # fmt: skip
 
 def trace(
-    source: src.Source, params: list[Param], constants: dict[str, Any], name: str, checked: bool = False
+    source: src.Source,
+    params: list[Param],
+    constants: dict[str, Any],
+    name: str,
+    checked: bool = False,
+    stops: bool = True,
 ) -> Builder:
     """The kernel for one specialisation.
 
     `params` are the run-time parameters in order, `constants` the others by name, `name` the entry's. With
-    `checked` the kernel stops where an index lies outside of its tile.
+    `checked` the kernel stops where an index lies outside of its tile; without `stops` it has no breakpoints.
     Raises `CompilationError`.
     """
     builder = Builder(name, checked)
     token = CURRENT.set(builder)
     try:
-        tracer = Tracer(builder)
+        tracer = Tracer(builder, stops)
         CURRENT_TRACER.set(tracer)
         env: dict[str, Any] = dict(constants)
         frame = Frame(source, source.node, env)
         tracer.frames.append(frame)
         tracer.at(source.node)
+        builder.start = builder.place
         for p in params:
             value = Value(p.type, (), hint=p.name)
             builder.params.append(value)
             env[p.name] = tensor(assumed(builder, value, p), p.type)
+        if tracer.watch is not None:
+            tracer.watch.parameters(source, source.node, env)
         start = builder.place
         first = Attempt(tracer)
         try:
@@ -459,7 +515,7 @@ def trace(
             builder.op(["return"], pure=False)
         return builder
     except RecursionError:
-        raise CompilationError("the kernel is nested too deep", builder.place) from None
+        raise CompilationError("the kernel is nested too deep", builder.place, code=Code.TOO_LARGE) from None
     finally:
         CURRENT.reset(token)
 

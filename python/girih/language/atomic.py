@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..frontend.errors import Code
 from ..frontend import types as ty
 from ..frontend.builder import Value
 from ..frontend.tensor import (
@@ -23,11 +24,10 @@ from ..frontend.tensor import (
     select,
     static,
     tensor,
-    truth,
     unwrap,
 )
 from .core import builtin
-from .memory import addresses
+from .memory import addresses, boolean
 
 SCOPES = {"cta": "tl_blk", "gpu": "device", "sys": "sys"}
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
@@ -37,9 +37,9 @@ def _order(sem: Any, scope: Any) -> str:
     sem, scope = static(sem, "sem"), static(scope, "scope")
     sem, scope = sem or "acq_rel", scope or "gpu"
     if sem not in ORDERS:
-        raise fail(f"the memory order must be one of {', '.join(ORDERS)}, not {sem!r}")
+        raise fail(f"the memory order must be one of {', '.join(ORDERS)}, not {sem!r}", code=Code.CALL)
     if scope not in SCOPES:
-        raise fail(f"the scope must be one of {', '.join(SCOPES)}, not {scope!r}")
+        raise fail(f"the scope must be one of {', '.join(SCOPES)}, not {scope!r}", code=Code.CALL)
     return f"{sem} {SCOPES[scope]}"
 
 
@@ -76,15 +76,16 @@ def _update(name: str, pointer: Any, value: Any, mask: Any, sem: Any, scope: Any
     mode = modes.get(dtype.kind)
     if mode is None or dtype.kind in ("int", "uint") and dtype.bits < 32 or dtype.is_floating() and dtype.bits < 16:
         raise fail(
-            f"{name} is not defined for elements of {dtype}", "32- and 64-bit integers are; floats for add and xchg"
+            f"{name} is not defined for elements of {dtype}", "32- and 64-bit integers are; floats for add and xchg",
+            code=Code.ELEMENT_TYPE,
         )
     tiles = [pointer] + [t for t in (unwrap(value), unwrap(mask)) if isinstance(t, tensor)]
     shape = common_shape(*tiles)
     if shape != pointer.shape and not pointer.shape:
-        raise fail(f"{name} of a tile needs a tile of addresses, not one address")
+        raise fail(f"{name} of a tile needs a tile of addresses, not one address", code=Code.ADDRESS)
     pointer = broadcast_to(pointer, shape)
     value = _operand(value, dtype, shape)
-    mask = None if unwrap(mask) is None else broadcast_to(truth(mask), shape)
+    mask = None if unwrap(mask) is None else broadcast_to(boolean(mask, name), shape)
     return _run(f"atomic_rmw_tko {_order(sem, scope)} ", pointer, [value], mask, f", {mode}")
 
 
@@ -162,12 +163,12 @@ def _extreme(word: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any)
     if not dtype.is_floating():
         return _update(f"atomic_{word}", pointer, val, mask, sem, scope, {"int": word, "uint": f"u{word}"})
     if dtype.bits < 32:
-        raise fail(f"atomic_{word} is not defined for elements of {dtype}", "use float32")
+        raise fail(f"atomic_{word} is not defined for elements of {dtype}", "use float32", code=Code.ELEMENT_TYPE)
     # Floats order as signed integers when they are not negative, and as unsigned ones in reverse when they are.
     signed, unsigned = (ty.int32, ty.uint32) if dtype.bits == 32 else (ty.int64, ty.uint64)
     shape = common_shape(pointer, as_tensor(val, dtype))
     pointer, value = broadcast_to(pointer, shape), _operand(val, dtype, shape)
-    mask = constant(True, ty.int1, shape) if unwrap(mask) is None else broadcast_to(truth(mask), shape)
+    mask = constant(True, ty.int1, shape) if unwrap(mask) is None else broadcast_to(boolean(mask, f"atomic_{word}"), shape)
     bits = cast(value, signed, bitcast=True)
     positive = bits >= 0
     other = "min" if word == "max" else "max"
@@ -221,7 +222,7 @@ def atomic_cas(pointer, cmp, val, sem=None, scope=None):
     pointer = addresses(pointer, "atomic_cas")
     dtype = pointer.dtype.element_ty
     if dtype.bits not in (32, 64):
-        raise fail(f"atomic_cas is not defined for elements of {dtype}", "elements of 32 and 64 bits can be compared")
+        raise fail(f"atomic_cas is not defined for elements of {dtype}", "elements of 32 and 64 bits can be compared", code=Code.ELEMENT_TYPE)
     tiles = [pointer] + [t for t in (unwrap(cmp), unwrap(val)) if isinstance(t, tensor)]
     shape = common_shape(*tiles)
     pointer = broadcast_to(pointer, shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..frontend.errors import Code
 from ..frontend import types as ty
 from ..frontend.tensor import as_tensor, cast, check_shape, fail, reshape_to, static, tensor, unwrap
 from . import core, memory
@@ -18,7 +19,7 @@ def _index(value: Any) -> tensor:
     """An extent, a stride or an offset, in 64 bits."""
     value = as_tensor(value, ty.int64)
     if not value.dtype.is_int() or value.shape:
-        raise fail(f"an extent, a stride or an offset must be an integer scalar, not {value.describe()}")
+        raise fail(f"an extent, a stride or an offset must be an integer scalar, not {value.describe()}", code=Code.INTEGER)
     return cast(value, ty.int64)
 
 
@@ -78,26 +79,26 @@ class block_pointer(Block):
         axes = static(boundary_check, "boundary_check")
         axes = tuple(static(a, "boundary_check") for a in (axes if isinstance(axes, (tuple, list)) else (axes,)))
         if any(not 0 <= a < len(self.window) for a in axes):
-            raise fail(f"boundary_check must name dimensions 0 to {len(self.window) - 1}, not {list(axes)}")
+            raise fail(f"boundary_check must name dimensions 0 to {len(self.window) - 1}, not {list(axes)}", code=Code.INTEGER)
         return axes
 
 
 def _padding(option: str) -> float:
     options = {"": 0.0, "zero": 0.0, "nan": float("nan")}
     if option not in options:
-        raise fail(f'the padding must be "zero" or "nan", not {option!r}')
+        raise fail(f'the padding must be "zero" or "nan", not {option!r}', code=Code.CALL)
     return options[option]
 
 
 def _block(kind: type, base: Any, shape: Any, strides: Any, offsets: Any, window: Any) -> Any:
     base = memory.addresses(base, "a block")
     if base.shape:
-        raise fail(f"the base of a block must be one address, not {base.describe()}")
+        raise fail(f"the base of a block must be one address, not {base.describe()}", code=Code.ADDRESS)
     window = check_shape(window, "the block's shape")
     parts = [tuple(_index(v) for v in unwrap(group)) for group in (shape, strides, offsets)]
     if any(len(p) != len(window) for p in parts):
         lengths = ", ".join(str(len(p)) for p in (*parts, window))
-        raise fail(f"shape, strides, offsets and the block's shape have {lengths} dimensions; they must agree")
+        raise fail(f"shape, strides, offsets and the block's shape have {lengths} dimensions; they must agree", code=Code.SHAPE)
     return kind(base, *parts, window)
 
 
@@ -126,10 +127,10 @@ def advance(base, offsets):
     """
     base = unwrap(base)
     if not isinstance(base, block_pointer):
-        raise fail("advance moves a block pointer, made by `girih.make_block_ptr`")
+        raise fail("advance moves a block pointer, made by `girih.make_block_ptr`", code=Code.CALL)
     by = tuple(_index(o) for o in unwrap(offsets))
     if len(by) != len(base.window):
-        raise fail(f"a block of {len(base.window)} dimensions needs as many offsets, not {len(by)}")
+        raise fail(f"a block of {len(base.window)} dimensions needs as many offsets, not {len(by)}", code=Code.CALL)
     moved = tuple(o + d for o, d in zip(base.offsets, by))
     return block_pointer(base.base, base.shape, base.strides, moved, base.window)
 
@@ -148,7 +149,7 @@ class tensor_descriptor(Block):
     def _at(self, offsets: Any) -> tuple[tensor, tensor | None]:
         offsets = tuple(_index(o) for o in unwrap(offsets))
         if len(offsets) != len(self.window):
-            raise fail(f"a descriptor of {len(self.window)} dimensions needs as many offsets, not {len(offsets)}")
+            raise fail(f"a descriptor of {len(self.window)} dimensions needs as many offsets, not {len(offsets)}", code=Code.CALL)
         return self._tile(offsets, range(len(self.window)))
 
     def load(self, offsets):
@@ -180,7 +181,7 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="ze
     made = _block(tensor_descriptor, base, shape, strides, (0,) * len(window), window)
     made.padding = _padding(static(padding_option, "the padding"))
     if made.padding and not made.dtype.is_floating():
-        raise fail(f'the padding "nan" is for floats, not for {made.dtype}', 'use "zero"')
+        raise fail(f'the padding "nan" is for floats, not for {made.dtype}', 'use "zero"', code=Code.ELEMENT_TYPE)
     return made
 
 

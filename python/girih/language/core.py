@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..frontend.errors import Code
 from ..frontend import tensor as _t
 from ..frontend import types as ty
 from ..frontend.builder import Value, commas
@@ -77,9 +78,10 @@ def num_programs(axis):
 def _coordinate(op: str, axis: Any, hint: str) -> tensor:
     axis = static_int(axis, "the axis of the grid")
     if axis not in (0, 1, 2):
-        raise fail(f"a grid has the axes 0, 1 and 2, not {axis}")
+        raise fail(f"a grid has the axes 0, 1 and 2, not {axis}", code=Code.INTEGER)
     results = [Value(ty.int32, (), hint=f"{hint}_{c}") for c in "xyz"]
     builder().op([f"{op} : tile<i32>"], results)
+    builder().axes.add(axis)
     return tensor(results[axis], ty.int32)
 
 
@@ -98,7 +100,7 @@ def arange(start, end):
     """
     start, end = static_int(start, "the start of arange"), static_int(end, "the end of arange")
     if end <= start:
-        raise fail(f"arange from {start} to {end} is empty")
+        raise fail(f"arange from {start} to {end} is empty", code=Code.INTEGER)
     (n,) = check_shape((end - start,), "the length of arange")
     numbers = compute(ty.int32, (n,), f"iota : tile<{n}xi32>")
     return numbers + start if start else numbers
@@ -118,7 +120,7 @@ def full(shape, value, dtype=None):
         return constant(value, dtype or _t.number_type(value), shape)
     value = as_tensor(value)
     if value.shape:
-        raise fail(f"the value of full must be a scalar, not {value.describe()}")
+        raise fail(f"the value of full must be a scalar, not {value.describe()}", code=Code.OPERAND)
     return _t.broadcast_to(cast(value, dtype) if dtype else value, shape)
 
 
@@ -193,7 +195,7 @@ def trans(x, *dims):
     x = as_tensor(x)
     if not dims:
         if x.ndim < 2:
-            raise fail(f"a transpose needs two dimensions, but {x.describe()} has {x.ndim}")
+            raise fail(f"a transpose needs two dimensions, but {x.describe()} has {x.ndim}", code=Code.SHAPE)
         dims = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
     return permute(x, *dims)
 
@@ -215,7 +217,7 @@ def expand_dims(x, axis):
     at = [static_int(a, "the axis") for a in axes]
     for a in at:
         if not -rank <= a < rank:
-            raise fail(f"the axis {a} is out of range for a result of {rank} dimensions")
+            raise fail(f"the axis {a} is out of range for a result of {rank} dimensions", code=Code.SHAPE)
     at = sorted(a % rank for a in at)
     shape = list(x.shape)
     for a in at:
@@ -274,7 +276,7 @@ def cat(a, b, dim=0, can_reorder=False):
         dtype = ty.promote(a.dtype, b.dtype)
         a, b = cast(a, dtype), cast(b, dtype)
     if a.shape != b.shape:
-        raise fail(f"cat joins tiles of equal shapes, not {a.describe()} and {b.describe()}")
+        raise fail(f"cat joins tiles of equal shapes, not {a.describe()} and {b.describe()}", code=Code.SHAPE)
     shape = (*a.shape[:dim], 2 * a.shape[dim], *a.shape[dim + 1 :])
     types = f"{a.value.ir_type()}, {b.value.ir_type()} -> {ty.tile_ir(a.dtype, shape)}"
     return compute(a.dtype, shape, "cat ", a, ", ", b, f" dim = {dim} : {types}")
@@ -304,7 +306,7 @@ def split(x):
     """
     x = as_tensor(x)
     if not x.shape or x.shape[-1] != 2:
-        raise fail(f"split needs a last dimension of extent 2, but {x.describe()} has none")
+        raise fail(f"split needs a last dimension of extent 2, but {x.describe()} has none", code=Code.SHAPE)
     parts = [part(x, x.ndim - 1, i, 1) for i in (0, 1)]
     return tuple(reshape_to(p, x.shape[:-1]) for p in parts)
 
@@ -356,22 +358,26 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
     a, b = as_tensor(a), as_tensor(b)
     for x in (a, b):
         if x.ndim not in (2, 3):
-            raise fail(f"dot multiplies matrices, but {x.describe()} has {x.ndim} dimensions")
+            raise fail(
+                f"dot multiplies matrices, but {x.describe()} has {_t.counted(x.ndim, 'dimension')}",
+                "for two vectors: `girih.sum(a * b, 0)`; a vector becomes a matrix with `a[:, None]`",
+                code=Code.PRODUCT,
+            )
     if a.ndim != b.ndim or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
-        raise fail(f"{a.describe()} and {b.describe()} cannot be multiplied: the inner dimensions must be equal")
+        raise fail(f"{a.describe()} and {b.describe()} cannot be multiplied: the inner dimensions must be equal", code=Code.PRODUCT)
     if a.dtype != b.dtype:
-        raise fail(f"dot needs operands of one type, not {a.dtype} and {b.dtype}", f"cast one: `b.to(girih.{a.dtype})`")
+        raise fail(f"dot needs operands of one type, not {a.dtype} and {b.dtype}", f"cast one: `b.to(girih.{a.dtype})`", code=Code.ELEMENT_TYPE)
     shape = (*a.shape[:-1], b.shape[-1])
     integers = a.dtype.is_int()
     if integers and a.dtype.bits != 8:
-        raise fail(f"dot of integers takes int8 or uint8, not {a.dtype}")
+        raise fail(f"dot of integers takes int8 or uint8, not {a.dtype}", code=Code.ELEMENT_TYPE)
     inner = ty.int32 if integers else ty.float64 if a.dtype == ty.float64 else ty.float32
     wanted = inner if out_dtype is None else check_dtype(out_dtype)
     acc = unwrap(acc)
     if isinstance(acc, tensor) and acc.shape != shape:
-        raise fail(f"the accumulator is {acc.describe()}, but the product has the shape {list(shape)}")
+        raise fail(f"the accumulator is {acc.describe()}, but the product has the shape {list(shape)}", code=Code.PRODUCT)
     if is_number(acc) and acc != 0:
-        raise fail("the accumulator is a tile", f"`girih.full({shape}, {acc}, girih.{inner})`")
+        raise fail("the accumulator is a tile", f"`girih.full({shape}, {acc}, girih.{inner})`", code=Code.PRODUCT)
     if isinstance(acc, tensor) and out_dtype is None:
         wanted = acc.dtype
     start = cast(acc, inner) if isinstance(acc, tensor) else constant(0, inner, shape)
@@ -379,7 +385,7 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
     if precision is None and static(allow_tf32, "allow_tf32"):
         precision = "tf32"
     if precision not in (None, "ieee", "tf32", "tf32x3"):
-        raise fail(f'the input precision must be "ieee" or "tf32", not {precision!r}')
+        raise fail(f'the input precision must be "ieee" or "tf32", not {precision!r}', code=Code.CALL)
     x, y = a, b
     if precision == "tf32" and a.dtype == ty.float32:
         x, y = (_t.unary("ftof", t, TF32) for t in (a, b))
@@ -411,7 +417,7 @@ def multiple_of(x, values):
     values = unwrap(values)
     divisor = static_int(values[0] if isinstance(values, (tuple, list)) else values, "the divisor")
     if not ty.is_power_of_two(divisor):
-        raise fail(f"the divisor must be a power of two, not {divisor}")
+        raise fail(f"the divisor must be a power of two, not {divisor}", code=Code.INTEGER)
     if x.shape:
         return x
     return compute(x.dtype, x.shape, f"assume div_by<{divisor}>, ", x, f" : {x.value.ir_type()}")

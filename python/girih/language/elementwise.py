@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from ..frontend.errors import Code
 from ..frontend import tensor as _t
 from ..frontend import types as ty
 from ..frontend.tensor import (
@@ -35,9 +36,9 @@ def where(condition, x, y):
 def _float(x: Any, name: str) -> tensor:
     x = as_tensor(x)
     if x.dtype.is_ptr():
-        raise fail(f"{name} is not defined for an address, {x.describe()}")
+        raise fail(f"{name} is not defined for an address, {x.describe()}", code=Code.ADDRESS)
     if x.dtype.is_int():
-        raise fail(f"{name} is defined for floats, not for {x.describe()}", f"cast it: `{name}(x.to(girih.float32))`")
+        raise fail(f"{name} is defined for floats, not for {x.describe()}", f"cast it: `{name}(x.to(girih.float32))`", code=Code.ELEMENT_TYPE)
     return cast(x, ty.float16) if x.dtype.bits == 8 else x
 
 

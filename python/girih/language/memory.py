@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..frontend.errors import Code
 from ..frontend import tensor as _t
 from ..frontend.builder import Value, commas
 from ..frontend.tensor import (
@@ -32,12 +33,36 @@ def addresses(pointer: Any, who: str, *others: Any) -> tensor:
             raise fail(
                 f"{who} needs an address first, not {what}, and another argument is one",
                 f"swap them: `{who}(address, ...)`; or are arguments of the launch in the wrong order?",
+                code=Code.ADDRESS,
             )
         raise fail(
             f"{who} needs an address or a tile of addresses, not {what}",
             "addresses are made from an array argument: `x + girih.arange(0, N)`",
+            code=Code.ADDRESS,
         )
     return pointer
+
+
+def boolean(mask: Any, who: str, offsets: bool = False) -> tensor:
+    """A mask, which must be made of conditions; `offsets` says that the address beside it has none."""
+    mask = unwrap(mask)
+    whole = mask.dtype.is_int() if isinstance(mask, tensor) else isinstance(mask, int)
+    if isinstance(mask, tensor) and mask.dtype.is_bool() or whole and not isinstance(mask, tensor):
+        return truth(mask)
+    help = "a mask is made of comparisons, such as `i < n`; for whole numbers write `m != 0`, and `a & b` for two conditions"
+    if offsets and isinstance(mask, tensor) and mask.shape:
+        help = f"offsets are added to the address: `girih.{who}(pointer + offsets)`"
+    raise fail(f"the mask of {who} must be a condition, not {describe(mask)}", help, code=Code.ELEMENT_TYPE)
+
+
+def unchecked(boundary_check: Any) -> None:
+    """Refuses what only block pointers take."""
+    if unwrap(boundary_check) not in ((), [], None):
+        raise fail(
+            f"`boundary_check` is for block pointers, and {describe(boundary_check)} is given for it beside plain addresses",
+            "plain addresses are masked: `mask=i < n`; `store` has no other value",
+            code=Code.CALL,
+        )
 
 
 @builtin
@@ -67,18 +92,19 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
     ordered = bool(static(volatile, "volatile")) or static(cache_modifier, "the cache modifier") == ".cv"
     if hasattr(unwrap(pointer), "__girih_load__"):
         if mask is not None or other is not None:
-            raise fail("a block pointer is masked with `boundary_check`, not with `mask` and `other`")
+            raise fail("a block pointer is masked with `boundary_check`, not with `mask` and `other`", code=Code.CALL)
         return unwrap(pointer).__girih_load__(boundary_check, padding_option, ordered)
     pointer = addresses(pointer, "load", mask, other)
+    unchecked(boundary_check)
     mask, other = unwrap(mask), unwrap(other)
     if mask is None and other is not None:
-        raise fail("`other` without `mask` has no effect", "give the mask, or leave `other` out")
+        raise fail("`other` without `mask` has no effect", "give the mask, or leave `other` out", code=Code.CALL)
     dtype = pointer.dtype.element_ty
     if mask is not None:
-        mask = truth(mask)
+        mask = boolean(mask, "load", not pointer.shape)
         shape = common_shape(pointer, mask) if pointer.shape else pointer.shape
         if not pointer.shape and mask.shape:
-            raise fail(f"the mask {mask.describe()} is a tile, but the address is one address")
+            raise fail(f"the mask {mask.describe()} is a tile, but the address is one address", code=Code.ADDRESS)
         pointer, mask = _t.broadcast_to(pointer, shape), _t.broadcast_to(mask, shape)
         other = constant(other, dtype, shape) if is_number(other) else other
         other = constant(0, dtype, shape) if other is None else _t.broadcast_to(cast(other, dtype), shape)
@@ -119,21 +145,23 @@ def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", evict
     """
     if hasattr(unwrap(pointer), "__girih_store__"):
         if mask is not None:
-            raise fail("a block pointer is masked with `boundary_check`, not with `mask`")
+            raise fail("a block pointer is masked with `boundary_check`, not with `mask`", code=Code.CALL)
         return unwrap(pointer).__girih_store__(value, boundary_check)
     pointer = addresses(pointer, "store", value, mask)
+    unchecked(boundary_check)
     dtype = pointer.dtype.element_ty
     value = unwrap(value)
     value = constant(value, dtype) if is_number(value) else cast(as_tensor(value), dtype)
-    mask = None if unwrap(mask) is None else truth(mask)
+    mask = None if unwrap(mask) is None else boolean(mask, "store", not pointer.shape)
     tiles = [t for t in (pointer, value, mask) if t is not None]
     shape = common_shape(*tiles)
     if shape != pointer.shape and not (pointer.ndim == len(shape) or not pointer.shape):
-        raise fail(f"{value.describe()} cannot be stored to {pointer.describe()}")
+        raise fail(f"{value.describe()} cannot be stored to {pointer.describe()}", code=Code.ADDRESS)
     if not pointer.shape and shape:
         raise fail(
             f"a tile {value.describe()} cannot be stored to one address",
             "make a tile of addresses: `pointer + girih.arange(0, N)`",
+            code=Code.ADDRESS,
         )
     pointer, value = _t.broadcast_to(pointer, shape), _t.broadcast_to(value, shape)
     mask = None if mask is None else _t.broadcast_to(mask, shape)

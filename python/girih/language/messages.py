@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..frontend.errors import Code
 from ..frontend import types as ty
 from ..frontend.builder import Value, quote
 from ..frontend.tensor import (
@@ -40,7 +41,7 @@ def static_assert(condition, message=""):
         >>> girih.static_assert(girih.next_power_of_2(5) == 8, "a bound")
     """
     if not static(condition, "the condition of static_assert"):
-        raise fail(f"{STATIC_ASSERTION}{': ' if unwrap(message) else ''}{unwrap(message)}")
+        raise fail(f"{STATIC_ASSERTION}{': ' if unwrap(message) else ''}{unwrap(message)}", code=Code.STATIC)
 
 
 @builtin
@@ -53,7 +54,7 @@ def device_print(prefix, *values, hex=False):
     """
     prefix = static(prefix, "the text")
     if not isinstance(prefix, str):
-        raise fail(f"the first argument of device_print must be a string, not {describe(prefix)}")
+        raise fail(f"the first argument of device_print must be a string, not {describe(prefix)}", code=Code.CALL)
     tiles = [as_tensor(v) for v in values]
     text = prefix.replace("%", "%%")
     for t in tiles:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..frontend.errors import Code
 from ..frontend import types as ty
 from ..frontend.tensor import as_tensor, axis_of, broadcast_to, constant, fail, reshape_to, select, static, static_int, tensor, unwrap
 from . import core, shared
@@ -25,7 +26,7 @@ def _pairs(x: tensor, axis: int, width: int) -> tuple[tensor, tensor]:
 
 def _dimension(x: tensor, dim: Any, who: str) -> int:
     if not x.shape:
-        raise fail(f"{who} needs a tile, not {x.describe()}")
+        raise fail(f"{who} needs a tile, not {x.describe()}", code=Code.OPERAND)
     return x.ndim - 1 if unwrap(dim) is None else axis_of(x, dim)
 
 
@@ -103,5 +104,5 @@ def topk(x, k, dim=None):
     x, k = as_tensor(x), static_int(k, "k")
     axis = _dimension(x, dim, "topk")
     if not ty.is_power_of_two(k) or k > x.shape[axis]:
-        raise fail(f"k must be a power of two up to {x.shape[axis]}, not {k}")
+        raise fail(f"k must be a power of two up to {x.shape[axis]}, not {k}", code=Code.INTEGER)
     return part(sort(x, axis, True), axis, 0, k)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ..frontend.errors import Code
 from ..frontend import types as ty
 from ..frontend.tensor import (
     as_tensor,
@@ -86,7 +87,7 @@ def randint4x(seed, offset, n_rounds=ROUNDS):
     """
     offset = as_tensor(offset)
     if not offset.dtype.is_int():
-        raise fail(f"the offset must be a tile of integers, not {offset.describe()}")
+        raise fail(f"the offset must be a tile of integers, not {offset.describe()}", code=Code.ELEMENT_TYPE)
     return philox(seed, offset, _high(offset), 0, 0, n_rounds)
 
 
@@ -111,7 +112,7 @@ def uint_to_uniform_float(x):
     """
     x = as_tensor(x)
     if not x.dtype.is_int() or x.dtype.bits < 32:
-        raise fail(f"only integers of 32 or 64 bits become uniform numbers, not {x.describe()}")
+        raise fail(f"only integers of 32 or 64 bits become uniform numbers, not {x.describe()}", code=Code.ELEMENT_TYPE)
     wide = x.dtype.bits == 64
     x = cast(x, ty.int64 if wide else ty.int32)
     folded = select(x < 0, -x - 1, x)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..frontend import types as ty
 from ..frontend.builder import REGION, Arg, Region, Value, commas, spell_number
-from ..frontend.errors import OUTSIDE
+from ..frontend.errors import OUTSIDE, Code
 from ..frontend.tensor import (
     as_tensor,
     axis_of,
@@ -39,7 +39,7 @@ def _axis(x: tensor, axis: Any) -> tuple[tensor, int]:
     if unwrap(axis) is None:
         return (reshape_to(x, (x.numel,)) if x.ndim != 1 else x), 0
     if not x.shape:
-        raise fail("a scalar cannot be reduced")
+        raise fail("a scalar cannot be reduced", code=Code.OPERAND)
     return x, axis_of(x, axis)
 
 
@@ -100,7 +100,7 @@ def _kept(result: tensor, x: tensor, axis: Any, keep_dims: Any) -> tensor:
 def _widened(x: tensor, name: str) -> tensor:
     """The type a sum or a product is computed in: at least 32 bits."""
     if x.dtype.is_ptr():
-        raise fail(f"{name} is not defined for an address, {x.describe()}")
+        raise fail(f"{name} is not defined for an address, {x.describe()}", code=Code.ADDRESS)
     if x.dtype.is_floating():
         return cast(x, ty.float32) if x.dtype.bits < 32 else x
     return cast(x, ty.uint32 if x.dtype.kind == "uint" else ty.int32) if x.dtype.bits < 32 else x
@@ -269,7 +269,7 @@ def xor_sum(x, axis=None, keep_dims=False):
     """
     x = as_tensor(x)
     if x.dtype.is_floating():
-        raise fail(f"xor_sum is defined for integers, not for {x.describe()}")
+        raise fail(f"xor_sum is defined for integers, not for {x.describe()}", code=Code.ELEMENT_TYPE)
     flat, at = _axis(x, axis)
     return _kept(_known("xori", flat, at, 0), x, axis, keep_dims)
 
@@ -284,7 +284,7 @@ def reduce_or(x, axis=None, keep_dims=False):
     """
     x = as_tensor(x)
     if not x.dtype.is_int():
-        raise fail(f"reduce_or is defined for integers, not for {x.describe()}")
+        raise fail(f"reduce_or is defined for integers, not for {x.describe()}", code=Code.ELEMENT_TYPE)
     flat, at = _axis(x, axis)
     return _kept(_known("ori", flat, at, 0), x, axis, keep_dims)
 
@@ -307,13 +307,13 @@ def _tiles(x: Any, who: str) -> tuple[tuple[tensor, ...], bool]:
     several = isinstance(x, (tuple, list))
     tiles = tuple(as_tensor(t) for t in (x if several else (x,)))
     if any(t.shape != tiles[0].shape for t in tiles):
-        raise fail(f"{who} takes tiles of one shape, not {' and '.join(t.describe() for t in tiles)}")
+        raise fail(f"{who} takes tiles of one shape, not {' and '.join(t.describe() for t in tiles)}", code=Code.SHAPE)
     return tiles, several
 
 
 def _checked(results: tuple, inputs: tuple[tensor, ...], who: str) -> tuple[tensor, ...]:
     if len(results) != len(inputs):
-        raise fail(f"the function given to {who} returns {len(results)} values for {len(inputs)} tiles")
+        raise fail(f"the function given to {who} returns {len(results)} values for {len(inputs)} tiles", code=Code.OPERAND)
     return tuple(broadcast_to(cast(as_tensor(r, t.dtype), t.dtype), t.shape) for r, t in zip(results, inputs))
 
 
@@ -437,7 +437,7 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
     x = as_tensor(x)
     axis = x.ndim - 1 if unwrap(dim) is None else axis_of(x, dim)
     if not x.dtype.is_floating():
-        raise fail(f"softmax is defined for floats, not for {x.describe()}", "cast it: `x.to(girih.float32)`")
+        raise fail(f"softmax is defined for floats, not for {x.describe()}", "cast it: `x.to(girih.float32)`", code=Code.ELEMENT_TYPE)
     wide = cast(x, ty.float32) if x.dtype.bits < 32 else x
     e = elementwise.exp(wide - max(wide, axis, keep_dims=True))
     return cast(e / sum(e, axis, keep_dims=True), x.dtype)
@@ -475,7 +475,7 @@ def histogram(x, num_bins, mask=None):
     """
     x = as_tensor(x)
     if not x.dtype.is_int():
-        raise fail(f"histogram counts integers, not {x.describe()}")
+        raise fail(f"histogram counts integers, not {x.describe()}", code=Code.ELEMENT_TYPE)
     bins = static_int(num_bins, "the number of bins")
     messages.check_indices(x, bins, f"{OUTSIDE[1]} of its {bins} bins", mask)
     if x.numel * bins > MOST_PAIRS or bins > MOST_BINS:

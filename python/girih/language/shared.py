@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ..frontend import types as ty
 from ..frontend.builder import Value
-from ..frontend.errors import OUTSIDE
-from ..frontend.tensor import as_tensor, broadcast_to, builder, check_dtype, fail, reshape_to, static_int, tensor, unwrap
+from ..frontend.errors import OUTSIDE, Code
+from ..frontend.tensor import as_tensor, broadcast_to, builder, check_dtype, describe, fail, reshape_to, static_int, tensor, unwrap
 from . import core, memory, messages
 from .core import builtin
 
@@ -30,11 +30,17 @@ def shared(n, dtype=ty.float32):
         >>> girih.load(tile + 3 - i)
         [3, 2, 1, 0] : float32[4]
     """
+    if isinstance(unwrap(n), (tuple, list)):
+        raise fail(
+            f"a block's memory has a number of elements, not {describe(n)}",
+            "give their product, and add offsets to the address: `memory + row * columns + column`",
+            code=Code.CALL,
+        )
     n, dtype = static_int(n, "the number of elements"), check_dtype(dtype)
     if n <= 0:
-        raise fail(f"a block's memory must have at least one element, not {n}")
+        raise fail(f"a block's memory must have at least one element, not {n}", code=Code.INTEGER)
     if dtype.is_ptr():
-        raise fail("a block's memory can hold only numbers")
+        raise fail("a block's memory can hold only numbers", code=Code.ELEMENT_TYPE)
     pointer = ty.PointerType(dtype)
     result = Value(pointer, (), hint="shared")
     builder().op([f"alloca num_elem = {n}, alignment = 64 : {result.ir_type()}"], (result,))
@@ -109,13 +115,13 @@ def gather(src, index, axis=None, mask=None, other=None):
     src, mask, other = as_tensor(src), unwrap(mask), unwrap(other)
     index = as_tensor(index)
     if not index.dtype.is_int():
-        raise fail(f"the index of gather must be a tile of integers, not {index.describe()}")
+        raise fail(f"the index of gather must be a tile of integers, not {index.describe()}", code=Code.ELEMENT_TYPE)
     if src.dtype.is_ptr():
         return memory.load(src + index, mask, other)
     axis = 0 if axis is None else core.axis_of(src, axis)
     n, m = src.shape[axis], index.shape[axis] if index.ndim == src.ndim else None
     if m is None or any(a != b for i, (a, b) in enumerate(zip(src.shape, index.shape)) if i != axis):
-        raise fail(f"{index.describe()} cannot choose from {src.describe()} along dimension {axis}")
+        raise fail(f"{index.describe()} cannot choose from {src.describe()} along dimension {axis}", code=Code.SHAPE)
     message = f"{OUTSIDE[0]} of dimension {axis} of the tile, which has {n} elements"
     messages.check_indices(index, n, message, mask)
     # Through the block's memory: each element is written and read once.

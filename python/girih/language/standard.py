@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..frontend.errors import Code
 from ..frontend import tensor as _t
 from ..frontend.tensor import as_tensor, axis_of, broadcast_to, common_shape, describe, fail, reshape_to, unwrap
 from .core import builtin
@@ -79,7 +80,7 @@ def squeeze(x, dim):
     x = as_tensor(x)
     at = axis_of(x, dim)
     if x.shape[at] != 1:
-        raise fail(f"the dimension {at} of {x.describe()} is not of extent 1")
+        raise fail(f"the dimension {at} of {x.describe()} is not of extent 1", code=Code.SHAPE)
     return reshape_to(x, (*x.shape[:at], *x.shape[at + 1 :]))
 
 
@@ -94,7 +95,7 @@ def unsqueeze(x, dim):
     x = as_tensor(x)
     at = _t.static_int(dim, "the dimension")
     if not -x.ndim - 1 <= at <= x.ndim:
-        raise fail(f"the dimension {at} is out of range for a result of {x.ndim + 1} dimensions")
+        raise fail(f"the dimension {at} is out of range for a result of {x.ndim + 1} dimensions", code=Code.SHAPE)
     at %= x.ndim + 1
     return reshape_to(x, (*x.shape[:at], 1, *x.shape[at:]))
 
@@ -129,9 +130,9 @@ def map_elementwise(scalar_fn, *args, pack=1):
 
     tiles = [as_tensor(a) for a in args]
     if not tiles:
-        raise fail("map_elementwise needs a tile")
+        raise fail("map_elementwise needs a tile", code=Code.OPERAND)
     if unwrap(pack) != 1:
-        raise fail("map_elementwise works on one element at a time", "leave `pack` out")
+        raise fail("map_elementwise works on one element at a time", "leave `pack` out", code=Code.CALL)
     shape = common_shape(*tiles)
     result = unwrap(call(CURRENT_TRACER.get(), scalar_fn, [broadcast_to(t, shape) for t in tiles], {}))
     several = isinstance(result, (tuple, list))
@@ -142,7 +143,7 @@ def map_elementwise(scalar_fn, *args, pack=1):
 @builtin
 def inline_asm_elementwise(*args, **kwargs):
     """PTX in a kernel: refused, as kernels run on processors without it; takes any dtype and shape."""
-    raise fail("PTX cannot be part of a kernel", "write it with the language's functions")
+    raise fail("PTX cannot be part of a kernel", "write it with the language's functions", code=Code.UNSUPPORTED)
 
 
 @builtin
@@ -151,6 +152,7 @@ def dot_scaled(lhs, lhs_scale, lhs_format, rhs, rhs_scale, rhs_format, *args, **
     raise fail(
         f"dot_scaled of {describe(lhs)} and {describe(rhs)} is not supported",
         "multiply by the scales, cast to float16 and use `girih.dot`",
+        code=Code.UNSUPPORTED,
     )
 
 

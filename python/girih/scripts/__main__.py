@@ -1,11 +1,12 @@
 """The process behind ``girih check script.py`` and ``girih lsp``: lines of JSON in, ``{"path": ..., "text": ...}``, lines of
-JSON out, a list of problems each. Without ``text`` the file is read."""
+JSON out, ``{"problems": [...], "kernels": [...]}`` each. Without ``text`` the file is read, and its kernels are left out."""
 
 import json
 import os
 import sys
 
-from girih.scripts import check_file, check_text
+from girih.scripts import check_file
+from girih.scripts.check import look_at
 
 
 def main():
@@ -14,8 +15,9 @@ def main():
     for line in sys.stdin:
         asked = json.loads(line)
         path, text = asked["path"], asked.get("text")
-        problems = check_file(path) if text is None else check_text(text, path)
-        print(json.dumps([problem.to_json() for problem in problems]), file=answers, flush=True)
+        problems, kernels = (check_file(path), []) if text is None else look_at(text, path)
+        answer = {"problems": [p.to_json() for p in problems], "kernels": [k.to_json() for k in kernels]}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 main()

@@ -23,6 +23,8 @@ from ..kernel import JITFunction
 
 # Imported as they are. Kernels do not use the other modules that scripts import.
 HARMLESS = ("__future__", "collections", "dataclasses", "enum", "functools", "girih", "math", "numpy", "operator", "triton", "typing")
+# Imported only for a kernel that reads them, which is a mistake: they take seconds.
+SLOW = ("torch",)
 # Modules of Girih that import PyTorch, Triton or cuda-tile, or do more than define names.
 NOT_HARMLESS = ("girih.bench", "girih.cutile", "girih.scripts", "girih.torch", "girih.triton", "girih.tune")
 CALLED = ("girih", "math", "collections", "triton", "typing", "operator")
@@ -34,7 +36,10 @@ class Unknowable(Exception):
 
 
 class Unknown:
-    """Stands for one."""
+    """Stands for one; `slow` is the module that it is, if that may be imported after all."""
+
+    def __init__(self, slow: str | None = None):
+        self.slow = slow
 
 
 class Scope(dict):
@@ -45,6 +50,18 @@ class Scope(dict):
         if isinstance(value, Unknown):
             raise Unknowable(name)
         return value
+
+    def load(self, name: str) -> bool:
+        """Imports a slow module; returns False for a name that stays unknown."""
+        value = dict.get(self, name)
+        if not isinstance(value, Unknown) or value.slow is None:
+            return False
+        try:
+            self[name] = importlib.import_module(value.slow)
+        except Exception:
+            value.slow = None
+            return False
+        return True
 
 
 class Beside(ModuleType):
@@ -146,7 +163,8 @@ class _Reader:
                     loaded = importlib.import_module(name)
                 scope[name] = loaded
             except (ImportError, AttributeError, Unknowable):
-                scope[name] = Unknown()
+                slow = isinstance(node, ast.Import) and module.split(".")[0] in SLOW
+                scope[name] = Unknown((module if alias.asname else name) if slow else None)
 
     def module(self, name: str, level: int = 0) -> ModuleType:
         root = name.split(".")[0]

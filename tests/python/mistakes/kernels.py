@@ -3,7 +3,7 @@
 Each file of this folder has one subject; messages are written in the order of this import.
 """
 
-from . import shapes, dtypes, control_flow, names, launches, compile_time, definitions, launch_arguments  # noqa: F401, I001
+from . import shapes, dtypes, control_flow, names, launches, compile_time, definitions, launch_arguments, habits  # noqa: F401, I001
 from .collect import MISTAKES
 
 __all__ = ["MISTAKES"]

@@ -33,6 +33,19 @@ codes! {
     OperandCount = "E0113", "The number of operands, types or regions is wrong.";
     MissingAttribute = "E0114", "The generic form of an operation lacks a required attribute.";
     PythonKernel = "E0115", "A kernel in a Python script or in Rust cannot be compiled, whatever its arguments are.";
+    UnsupportedPython = "E0116", "A kernel uses Python that kernels do not support.";
+    ShapeMismatch = "E0117", "The shapes of tiles do not fit together, or the operation.";
+    NotConstant = "E0118", "A value must be known when the kernel is compiled, but a run computes it.";
+    UnknownName = "E0119", "A name or an attribute in a kernel is unknown.";
+    BadCall = "E0120", "The arguments of a call do not fit the function.";
+    OutsideObject = "E0121", "A kernel uses an object or a function of Python that it cannot read or call.";
+    ControlFlow = "E0122", "A variable changes its type in a branch or a loop, or has no value on some path.";
+    BadCondition = "E0123", "A condition is not one truth value, or Python reads it in an unexpected way.";
+    BadAddress = "E0124", "An address is used as a number, or a number as an address.";
+    StaticFailure = "E0125", "An assertion or an exception of the kernel itself stops its compilation.";
+    BadInteger = "E0126", "An index, an offset, a bound or an extent is not an integer that is allowed there.";
+    NoSource = "E0127", "The source of a kernel cannot be read.";
+    BadOperand = "E0128", "A value in a kernel is of another kind than its place takes: no number, tile or tuple.";
 
     // 02: types and the verifier
     TypeMismatch = "E0201", "Two types that must agree do not.";
@@ -126,6 +139,9 @@ codes! {
     UnspecifiedElements = "W0908", "Elements that the specification leaves unspecified are used.";
     NotChecked = "W0909", "A kernel in a Python script was not checked: only a run of the script knows what it depends on.";
     NotWritten = "W0910", "No block of a checked launch wrote some elements of an output.";
+    UnusedValue = "W0911", "The value of an expression in a Python kernel is not used.";
+    NoEffect = "W0912", "A Python kernel stores nothing and prints nothing, so that a launch has no effect.";
+    UnreadAxis = "W0913", "A grid has several blocks along an axis that the kernel does not read, so that they do the same.";
 }
 
 #[cfg(test)]

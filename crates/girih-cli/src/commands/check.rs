@@ -30,7 +30,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
                 Some(checker) => checker,
                 none => none.insert(Checker::start()?),
             };
-            checker.check(&source.name, &source.text).map_err(Error::Internal)
+            checker.check(&source.name, &source.text).map(|c| c.diagnostics).map_err(Error::Internal)
         } else if by_hand::is_one(path) {
             by_hand::load(&source).map(|_| vec![])
         } else {

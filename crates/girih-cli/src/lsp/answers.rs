@@ -4,14 +4,15 @@
 
 use std::collections::BTreeSet;
 
+use girih_compiler::base::Diagnostic;
 use girih_compiler::cuda_tile::ops::{self, OpInfo};
 use girih_compiler::cuda_tile::print::format;
 use girih_compiler::num::DType;
 use serde_json::{Value, json};
 
-use super::Known;
 use super::names::{Definition, Occurrence};
 use super::text::Text;
+use super::{Known, fixes, kernels, symbols};
 use crate::columns;
 
 /// A question about a document.
@@ -22,7 +23,7 @@ pub struct Asked<'a> {
     pub params: &'a Value,
 }
 
-type Answer = fn(&Asked<'_>) -> Result<Value, String>;
+pub type Answer = fn(&Asked<'_>) -> Result<Value, String>;
 
 pub fn by_method(method: &str) -> Option<Answer> {
     Some(match method {
@@ -35,12 +36,53 @@ pub fn by_method(method: &str) -> Option<Answer> {
         "textDocument/rename" => rename,
         "textDocument/formatting" => formatting,
         "textDocument/inlayHint" => inlay_hints,
+        "textDocument/codeAction" => code_actions,
+        "textDocument/documentSymbol" => symbols::symbols,
+        "textDocument/semanticTokens/full" => symbols::tokens,
         _ => return None,
     })
 }
 
+/// The answers about scripts; a request that only tile programs have an answer to gets none.
+pub fn of_scripts(method: &str) -> Option<Answer> {
+    Some(match method {
+        "textDocument/hover" => kernels::hover,
+        "textDocument/inlayHint" => kernels::inlay_hints,
+        "textDocument/codeAction" | "textDocument/documentSymbol" | "textDocument/semanticTokens/full" => {
+            return by_method(method);
+        }
+        _ => return by_method(method).map(|_| nothing as Answer),
+    })
+}
+
+fn nothing(_: &Asked<'_>) -> Result<Value, String> {
+    Ok(Value::Null)
+}
+
+/// The edits of the helps of diagnostics in a range.
+fn code_actions(a: &Asked<'_>) -> Result<Value, String> {
+    let range = &a.params["range"];
+    let (Some(from), Some(to)) = (a.text.offset(&range["start"]), a.text.offset(&range["end"])) else {
+        return Err("the request names no range".to_string());
+    };
+    let touched = |d: &&Diagnostic| d.span.is_some_and(|s| s.start as usize <= to && from <= s.end as usize);
+    let action = |d: &Diagnostic| {
+        let fixes::Fix { range, new } = fixes::of(&a.text.text, d)?;
+        let old = a.text.text.get(range.clone())?;
+        let edit = json!([{ "range": a.text.range(range.start, range.end), "newText": new }]);
+        Some(json!({
+            "title": format!("Replace `{old}` by `{new}`"),
+            "kind": "quickfix",
+            "isPreferred": true,
+            "diagnostics": [super::diagnostic(a.text, a.uri, d)],
+            "edit": { "changes": { a.uri: edit } },
+        }))
+    };
+    Ok(a.known.diagnostics.iter().filter(touched).filter_map(action).collect())
+}
+
 impl Asked<'_> {
-    fn offset(&self) -> Result<usize, String> {
+    pub fn offset(&self) -> Result<usize, String> {
         self.text.offset(&self.params["position"]).ok_or_else(|| "the request names no place".to_string())
     }
 
@@ -71,7 +113,7 @@ impl Asked<'_> {
     }
 }
 
-fn markdown(text: String) -> Value {
+pub fn markdown(text: String) -> Value {
     json!({ "kind": "markdown", "value": text })
 }
 

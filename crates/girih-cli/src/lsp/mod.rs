@@ -1,18 +1,22 @@
 //! `girih lsp`: a language server for tile programs, and for kernels in Python scripts, over standard input and output.
 //!
-//! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and of tile programs answers about
-//! names, operations and types. The library `lsp-server` of rust-analyzer handles messages and how a client begins and
+//! In: messages of the Language Server Protocol. Out: diagnostics as the user types, and answers about names, operations, types
+//! and shapes. The library `lsp-server` of rust-analyzer handles messages and how a client begins and
 //! ends; the few structures of the protocol are written out where they are made.
 //!
 //! * [`transport`]: bytes and messages    * [`text`]: places as the protocol counts them
 //! * [`names`]: which definition a name means    * [`answers`]: one function a request
+//! * [`kernels`]: those about Python kernels     * [`symbols`]: outlines and colours     * [`fixes`]: edits of helps
 //!
 //! Invariants: one thread answers, in order, so that an answer is about the text that the client had when it asked; a document is
 //! read once for each version; a client that disconnects, or sends something that is not a message, ends the server with a
 //! sentence.
 
 mod answers;
+mod fixes;
+mod kernels;
 mod names;
+mod symbols;
 mod text;
 mod transport;
 
@@ -26,7 +30,7 @@ use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::scripts::Checker;
+use crate::scripts::{Checked, Checker, Kernel};
 use names::Names;
 use text::{Encoding, Text};
 
@@ -44,6 +48,8 @@ pub struct Known {
     /// The program; where it has errors, the part that could be read.
     module: Option<Module>,
     names: Names,
+    /// The kernels of a script.
+    kernels: Vec<Kernel>,
 }
 
 impl Document {
@@ -51,12 +57,12 @@ impl Document {
         Document { text, version, known: None }
     }
 
-    /// The diagnostics of a script's kernels.
+    /// A script's kernels.
     fn known_script(&mut self, uri: &str, checker: &mut Scripts) -> (&Text, &Known) {
         let text = &self.text;
         let known = self.known.get_or_insert_with(|| {
-            let diagnostics = checker.check(&path(uri), &text.text);
-            Known { diagnostics, module: None, names: Names::default() }
+            let Checked { diagnostics, kernels } = checker.check(&path(uri), &text.text);
+            Known { diagnostics, module: None, names: Names::default(), kernels }
         });
         (text, known)
     }
@@ -72,7 +78,7 @@ impl Document {
                 }
             };
             let names = Names::of(&text.text, module.as_ref());
-            Known { diagnostics, module, names }
+            Known { diagnostics, module, names, kernels: vec![] }
         });
         (text, known)
     }
@@ -87,9 +93,9 @@ struct Scripts {
 }
 
 impl Scripts {
-    fn check(&mut self, path: &str, text: &str) -> Vec<Diagnostic> {
+    fn check(&mut self, path: &str, text: &str) -> Checked {
         if self.failed || !text.contains("girih") {
-            return vec![];
+            return Checked::default();
         }
         let started = match self.checker.take() {
             Some(checker) => Ok(checker),
@@ -103,7 +109,7 @@ impl Scripts {
             Err(why) => {
                 say!("girih lsp: kernels in Python are not checked: {why}");
                 self.failed = true;
-                vec![]
+                Checked::default()
             }
         }
     }
@@ -201,6 +207,12 @@ fn abilities(encoding: Encoding) -> Value {
             "renameProvider": { "prepareProvider": true },
             "documentFormattingProvider": true,
             "inlayHintProvider": true,
+            "codeActionProvider": { "codeActionKinds": ["quickfix"] },
+            "documentSymbolProvider": true,
+            "semanticTokensProvider": {
+                "legend": { "tokenTypes": symbols::TYPES, "tokenModifiers": symbols::MODIFIERS },
+                "full": true,
+            },
         },
         "serverInfo": { "name": "girih", "version": env!("CARGO_PKG_VERSION") },
     })
@@ -288,21 +300,22 @@ impl Server {
 
     fn answer(&mut self, request: Request) -> Response {
         let Request { id, method, params } = request;
-        let Some(answer) = answers::by_method(&method) else {
+        let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
+        let by_method = if is_script(uri) { answers::of_scripts } else { answers::by_method };
+        let Some(answer) = by_method(&method) else {
             return Response::new_err(
                 id,
                 ErrorCode::MethodNotFound as i32,
                 format!("girih lsp does not know {method}"),
             );
         };
-        let uri = params["textDocument"]["uri"].as_str().unwrap_or_default();
         let Some(document) = self.documents.get_mut(uri) else {
             return Response::new_err(id, ErrorCode::InvalidParams as i32, format!("{uri} is not open"));
         };
-        if is_script(uri) {
-            return Response::new_ok(id, Value::Null);
-        }
-        let (text, known) = document.known();
+        let (text, known) = match is_script(uri) {
+            true => document.known_script(uri, &mut self.scripts),
+            false => document.known(),
+        };
         match answer(&answers::Asked { text, known, uri, params: &params }) {
             Ok(value) => Response::new_ok(id, value),
             Err(why) => Response::new_err(id, ErrorCode::RequestFailed as i32, why),

@@ -31,6 +31,8 @@ use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::{graph, loops};
 use render::Source;
 
+const PYTHON: &str = "needs Python with the package; tests/python/mistakes has a kernel for each";
+
 /// Codes that no file and no command line brings about, and why.
 const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::InternalBug, "says that a pass is wrong; a known way to get there is a bug to repair"),
@@ -42,6 +44,22 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::DeviceFailed, "needs a driver that fails; girih-shim's tests/it/runtime.rs has one"),
     (Code::BadFormat, "the verifier compares formats with their values first (E0215)"),
     (Code::PythonKernel, "needs Python with the package; tests/python/test_scripts.py has many"),
+    (Code::UnsupportedPython, PYTHON),
+    (Code::ShapeMismatch, PYTHON),
+    (Code::NotConstant, PYTHON),
+    (Code::UnknownName, PYTHON),
+    (Code::BadCall, PYTHON),
+    (Code::OutsideObject, PYTHON),
+    (Code::ControlFlow, PYTHON),
+    (Code::BadCondition, PYTHON),
+    (Code::BadAddress, PYTHON),
+    (Code::StaticFailure, PYTHON),
+    (Code::BadInteger, PYTHON),
+    (Code::NoSource, PYTHON),
+    (Code::BadOperand, PYTHON),
+    (Code::UnusedValue, PYTHON),
+    (Code::NoEffect, PYTHON),
+    (Code::UnreadAxis, PYTHON),
     (Code::NotChecked, "needs Python with the package; tests/python/test_scripts.py has some"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];

@@ -302,3 +302,48 @@ fn half_a_message_ends_the_server_with_a_sentence() {
     drop(to);
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
+
+#[test]
+fn a_help_is_a_quick_fix() {
+    let lab = Lab::new("lsp-fixes");
+    let wrong = ADD.replace("addf %x", "adf %x");
+    let mut editor = Editor::open(&lab, &wrong);
+    let all = json!({ "start": { "line": 0, "character": 0 }, "end": position(&wrong, wrong.len()) });
+    let about = json!({ "uri": URI });
+    let asked = json!({ "textDocument": about, "range": all, "context": { "diagnostics": [] } });
+    let actions = editor.ask("textDocument/codeAction", asked);
+    assert_eq!(actions.as_array().unwrap().len(), 1, "{actions}");
+    assert_eq!((&actions[0]["kind"], &actions[0]["isPreferred"]), (&json!("quickfix"), &json!(true)));
+    assert_eq!(edited(&wrong, &actions[0]["edit"]["changes"][URI]), ADD);
+    // Elsewhere there is none.
+    let first = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 1 } });
+    let elsewhere = json!({ "textDocument": about, "range": first, "context": { "diagnostics": [] } });
+    assert_eq!(editor.ask("textDocument/codeAction", elsewhere), json!([]));
+    assert!(editor.asked("textDocument/codeAction", json!({ "textDocument": about }))["error"]["message"].is_string());
+    editor.end();
+}
+
+#[test]
+fn functions_are_outlined_and_words_have_meanings() {
+    let lab = Lab::new("lsp-symbols");
+    let mut editor = Editor::open(&lab, ADD);
+    let about = json!({ "textDocument": { "uri": URI } });
+    let symbols = editor.ask("textDocument/documentSymbol", about.clone());
+    assert_eq!((symbols.as_array().unwrap().len(), &symbols[0]["name"]), (1, &json!("@add")), "{symbols}");
+    let data = editor.ask("textDocument/semanticTokens/full", about);
+    let data: Vec<usize> = data["data"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+    let lines: Vec<&str> = ADD.lines().collect();
+    let (mut line, mut column, mut words) = (0, 0, vec![]);
+    for token in data.chunks(5) {
+        column = if token[0] == 0 { column + token[1] } else { token[1] };
+        line += token[0];
+        words.push((&lines[line][column..column + token[2]], token[3], token[4]));
+    }
+    // A function, a parameter where it is declared and where it is used, an operation, a value, a type.
+    for expected in
+        [("@add", 0, 0), ("%n", 1, 4), ("%n", 1, 0), ("addf", 0, 2), ("%z", 2, 4), ("%z", 2, 0), ("tile", 3, 2)]
+    {
+        assert!(words.contains(&expected), "{expected:?} is not in {words:?}");
+    }
+    editor.end();
+}

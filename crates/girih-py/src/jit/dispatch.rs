@@ -170,6 +170,7 @@ impl Dispatcher {
         let (collected, known) = self.find(py, settings, bound, looks)?;
         let grid = self.grid(py, grid, bound)?;
         let kernel = known.kernel.get();
+        kernel.warn_of_grid(py, grid)?;
         if !collected.layouts.is_empty() {
             self.warn_of_strides(py, &collected, bound, level)?;
         }

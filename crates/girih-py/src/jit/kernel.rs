@@ -1,5 +1,6 @@
 //! One specialisation of a kernel: its Tile IR, its stages, and its launches.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::{Device, Options, PrintOrder, Program, RawArgs, Stage};
@@ -23,6 +24,8 @@ pub struct Kernel {
     error: Py<PyAny>,
     /// Reports a launch's findings to the user: `(code, message, notes, help, frames)`.
     warn: Option<Py<PyAny>>,
+    /// The axes of the grid that the kernel does not read, and whose blocks were not reported yet.
+    unread: [AtomicBool; 3],
     /// The exception that was raised where the kernel printed; it stops the launch.
     raised: Raised,
 }
@@ -64,6 +67,22 @@ impl Kernel {
             return Err(raised);
         }
         outcome?.warnings.iter().try_for_each(|found| self.warn_of(py, found))
+    }
+
+    /// A Python warning if blocks along an axis do the same, for the first launch with such a grid.
+    pub fn warn_of_grid(&self, py: Python<'_>, grid: [u32; 3]) -> PyResult<()> {
+        for (axis, (unread, blocks)) in self.unread.iter().zip(grid).enumerate() {
+            if blocks < 2 || !unread.load(Ordering::Relaxed) || !unread.swap(false, Ordering::Relaxed) {
+                continue;
+            }
+            let message = format!(
+                "the grid has {blocks} blocks along axis {axis}, but `{}` does not read `program_id({axis})`: they all do the same",
+                self.kernel.name()
+            );
+            let help = "a grid counts blocks, not threads: each block computes whole tiles";
+            self.warn_of(py, &Diagnostic::warning(Code::UnreadAxis, message).help(help))?;
+        }
+        Ok(())
     }
 
     /// A Python warning for a launch's finding; an error where the user's filters make it one.
@@ -134,8 +153,8 @@ fn options(given: &Bound<'_, PyDict>, raised: &Raised) -> PyResult<Options> {
                 let threads = girih::options::threads(&text.to_string_lossy());
                 options.threads = Some(threads.map_err(|e| PyValueError::new_err(format!("threads: {e}")))?);
             }
-            // `Kernel::new` takes it for itself.
-            "warn" => {}
+            // `Kernel::new` takes them for itself.
+            "warn" | "unread" => {}
             "knobs" => options.knobs = value.extract()?,
             "printer" => {
                 let write: Py<PyAny> = value.unbind();
@@ -164,13 +183,17 @@ impl Kernel {
         let raised = Raised::default();
         let options = options(given, &raised)?;
         let warn = given.get_item("warn")?.map(Bound::unbind);
+        let unread: [bool; 3] = given.get_item("unread")?.map_or(Ok([false; 3]), |u| u.extract())?;
+        let unread = unread.map(AtomicBool::new);
         let made = py.detach(|| {
             let program = Arc::new(Program::from_text(text)?);
             let kernel = Arc::new(program.shared_entry(entry)?.with_options(options));
             Ok((program, kernel))
         });
         match made {
-            Ok((program, kernel)) => Ok(Kernel { kernel, program, writes: OnceLock::new(), error, warn, raised }),
+            Ok((program, kernel)) => {
+                Ok(Kernel { kernel, program, writes: OnceLock::new(), error, warn, unread, raised })
+            }
             Err(e) => Err(raise(py, &error, e)),
         }
     }

@@ -16,4 +16,4 @@ mod torch;
 pub use choices::Choices;
 pub use dispatch::Dispatcher;
 pub use kernel::Kernel;
-pub use over_grid::OverGrid;
+pub use over_grid::{OverGrid, Quiet};

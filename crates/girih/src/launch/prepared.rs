@@ -10,6 +10,7 @@ use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::provenance::SourceId;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::eval;
+use girih_compiler::kernel::sim::Origin;
 use girih_compiler::loops::launch_facts::{self, Traffic};
 
 use crate::compile::version::{FAST, Native, Version};
@@ -19,7 +20,7 @@ use crate::launch::blocks::{self, FloatControl, Run, Stop};
 use crate::launch::host::{self, Held, NativeHost, STALL};
 use crate::launch::simulate;
 use crate::launch::spec::MAX_GRID;
-use crate::launch::unwritten::Notes;
+use crate::launch::unwritten::{Notes, Noting};
 use crate::memory::args::{self, Arg, Bound, Extent, ParamKind};
 use crate::memory::regions::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
@@ -393,10 +394,15 @@ impl<'a> Prepared<'a> {
         let addresses = self.kernel.global_addresses(&version.lowered.tile)?;
         let globals: Vec<u64> = addresses.into_iter().map(|at| at as u64).collect();
         let module = self.kernel.program.module();
+        let lines = self.kernel.program.text();
         let places = |source: SourceId| {
-            let mut ops = module.funcs.iter().flat_map(|f| f.ops.values());
-            let place = ops.find(|op| op.span.start == source.0)?.loc.place()?;
-            Some(format!("{}:{}", place.file, place.line))
+            let op = module.funcs.iter().flat_map(|f| f.ops.values()).find(|op| op.span.start == source.0)?;
+            let text = match op.loc.place() {
+                Some(place) => format!("{}:{}", place.file, place.line),
+                None => format!("line {} of the program", lines.get(..source.0 as usize)?.matches('\n').count() + 1),
+            };
+            let span = (!lines.is_empty()).then_some(op.span);
+            Some(Origin { text, span, frames: op.loc.frames().into() })
         };
         self.interpreted(&mut |launch, memory, host| {
             let launch = Launch { globals: globals.clone(), ..launch.clone() };
@@ -421,7 +427,16 @@ impl<'a> Prepared<'a> {
         let one = Launching::begin()?;
         let start = Instant::now();
         let control = FloatControl::standard();
-        let outcome = run(&self.evaluated(), &mut memory, &mut host);
+        // A program that cannot be lowered says so when it is compiled.
+        let version = (options.check && options.block.is_none()).then(|| self.kernel.version(FAST).ok()).flatten();
+        let mut notes = version.as_ref().map(|version| Notes::of(&self.bound, &version.traffic));
+        let outcome = match &mut notes {
+            None => run(&self.evaluated(), &mut memory, &mut host),
+            Some(notes) => {
+                let starts = self.bound.extents.iter().map(|e| e.as_ref().map(|e| e.start)).collect();
+                run(&self.evaluated(), &mut Noting { memory: &mut memory, notes, starts }, &mut host)
+            }
+        };
         drop(control);
         let seconds = start.elapsed().as_secs_f64();
         let stopped = signals::stopping();
@@ -431,7 +446,12 @@ impl<'a> Prepared<'a> {
             host::deliver(host.printer, [x, y, z], &text);
         }
         match outcome {
-            Ok(warnings) => Ok(Report { seconds, warnings }),
+            Ok(mut warnings) => {
+                if let (Some(notes), Some(version)) = (&notes, &version) {
+                    warnings.extend(notes.warnings(&self.bound, self.kernel.params(), &version.lowered.loops));
+                }
+                Ok(Report { seconds, warnings })
+            }
             Err(_) if stopped => Err(Error::Interrupted),
             // The program cannot run on any device, so the program is refused, as the compiler would.
             Err(trap) if trap.code == Code::LibraryNeeded => {

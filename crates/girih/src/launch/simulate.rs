@@ -39,8 +39,7 @@ pub struct Simulated<'a> {
 impl Simulated<'_> {
     /// The line of the kernel's CUDA that a statement is; `None` where it has none, or the kernel has no CUDA.
     pub fn cuda_line(&self, statement: u32) -> Option<u32> {
-        let lines = &self.cuda?.lines;
-        lines.iter().find(|l| l.statement == statement as usize).map(|l| l.line)
+        cuda_line(self.cuda?, statement)
     }
 
     /// Kernel IR, its CUDA where there is one, and before them their source; lines that belong to the same statement have
@@ -56,8 +55,12 @@ impl Simulated<'_> {
     }
 }
 
-/// Where in the user's files an operation is, `kernel.py:12`, if that is known.
-pub(crate) type Places<'a> = &'a dyn Fn(SourceId) -> Option<String>;
+fn cuda_line(unit: &Unit, statement: u32) -> Option<u32> {
+    unit.lines.iter().find(|l| l.statement == statement as usize).map(|l| l.line)
+}
+
+/// The operation of the user's that has an id, if it is known.
+pub(crate) type Places<'a> = &'a dyn Fn(SourceId) -> Option<sim::Origin>;
 
 /// Runs a launch under the schedules that the options ask for, from their seed on.
 pub(crate) fn kernel(
@@ -89,7 +92,8 @@ pub(crate) fn kernel(
     let kernel = &lowered.kernel;
     let unit = options.watcher.as_ref().and_then(|_| pipeline::emit_cuda(&[kernel], &target).ok());
     let mut seen = |mut report: sim::Report| {
-        report.locate(kernel, places);
+        let cuda = |statement| cuda_line(unit.as_ref()?, statement);
+        report.locate(kernel, places, &cuda);
         let estimate = sim::Estimate::of(kernel, &report, all, &target);
         if let (Some(tell), Some(estimate), true) = (&options.estimates, &estimate, report.seed == options.seed) {
             tell(kernel.name.as_str(), estimate);

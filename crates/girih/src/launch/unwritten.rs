@@ -1,8 +1,10 @@
 //! Which elements of a checked launch's outputs no block wrote.
 //!
-//! In: the arrays of a launch, and the kernel's accesses to them. While it runs, checked code notes each byte that it writes of
-//! an array that is only written. Out: a warning for each of these that has elements without a note.
+//! In: the arrays of a launch, and the kernel's accesses to them. While it runs, checked code, or [`Noting`] below an interpreter,
+//! notes each byte that is written of an array that is only written. Out: a warning for each of these that has elements without
+//! a note.
 
+use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::loops::ir::{Kernel, SiteId, Stmt};
 use girih_compiler::loops::launch_facts::Traffic;
@@ -51,6 +53,38 @@ impl Notes {
             })
         };
         noted.filter_map(missing).collect()
+    }
+}
+
+/// The memory of an interpreter that takes notes; `starts` are the addresses of the noted arrays, in order of the parameters.
+pub(super) struct Noting<'a, M> {
+    pub memory: &'a mut M,
+    pub notes: &'a mut Notes,
+    pub starts: Vec<Option<u64>>,
+}
+
+impl<M: Memory> Memory for Noting<'_, M> {
+    fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), Fault> {
+        self.memory.read(addr, out)
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), Fault> {
+        for (notes, start) in self.notes.0.iter_mut().zip(&self.starts) {
+            let (Some(notes), Some(start)) = (notes, start) else { continue };
+            let Some(from) = addr.checked_sub(*start).and_then(|n| usize::try_from(n).ok()) else { continue };
+            if let Some(noted) = notes.get_mut(from..from.saturating_add(bytes.len())) {
+                noted.fill(1);
+            }
+        }
+        self.memory.write(addr, bytes)
+    }
+
+    fn allocate(&mut self, len: u64, align: u64) -> u64 {
+        self.memory.allocate(len, align)
+    }
+
+    fn region(&self, addr: u64) -> Option<(String, u64, u64)> {
+        self.memory.region(addr)
     }
 }
 

@@ -9,12 +9,15 @@ use std::collections::btree_map::Entry;
 
 use girih_compiler::base::Code;
 use girih_compiler::base::launch::Launch;
+use girih_compiler::base::location::Frames;
 use girih_compiler::base::memory::Memory;
-use girih_compiler::graph::ConstData;
+use girih_compiler::base::provenance::SourceId;
+use girih_compiler::graph::{ConstData, OriginId};
+use girih_compiler::kernel::sim::Origin;
 use girih_compiler::loops::model::Step;
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
-use super::{Prepared, Tensor};
+use super::{Prepared, Tensor, profile};
 use crate::compile::observe::Quiet;
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
@@ -42,6 +45,10 @@ impl Prepared<'_> {
         let only = self.model.options.block;
         let largest = Cell::new(Some([0i64; 3]));
         let mut kernels: BTreeMap<String, Lowered> = BTreeMap::new();
+        let places = |source: SourceId| {
+            let text = profile::origins(&lowered.tensor, &[OriginId(source.0)]).pop()?;
+            Some(Origin { text, span: None, frames: Frames::default() })
+        };
         let mut step = |step: &Step, arrays: &[Buffer]| {
             let kernel = match kernels.entry(step.kernel.name.clone()) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -61,7 +68,7 @@ impl Prepared<'_> {
                 }
                 largest.set(None);
                 let launch = Launch { only_block: only, ..launch.clone() };
-                simulate::kernel(kernel, &|_| None, &launch, memory, &mut Quiet, &self.model.options)
+                simulate::kernel(kernel, &places, &launch, memory, &mut Quiet, &self.model.options)
             };
             self.run_step(plan, step, &run, arrays)
         };

@@ -213,7 +213,7 @@ mod tests {
         let sectors = blocks * bytes / 32;
         (r.blocks, r.touched, r.total.executions) = (blocks, sectors, blocks * 256);
         r.total.global = Requests { requests: sectors / 16, bytes: 0, taken: sectors, least: sectors };
-        let statement = Statement { number: 0, line: 1, text: String::new(), from: None };
+        let statement = Statement { number: 0, line: 1, text: String::new(), from: None, cuda: None };
         r.rows.push(Row { statement, kind: Instruction::GlobalLoad, counts: r.total });
         r
     }

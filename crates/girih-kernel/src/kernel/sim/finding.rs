@@ -11,6 +11,8 @@ use rustc_hash::FxHashMap;
 use super::WARP;
 use super::clock::Stamp;
 use super::shadow::Race;
+use crate::base::Span;
+use crate::base::location::Frames;
 use crate::base::memory::Memory;
 use crate::kernel::ir::*;
 use crate::kernel::machine::{
@@ -110,8 +112,19 @@ pub struct Statement {
     /// Its line there, from 1.
     pub line: u32,
     pub text: String,
-    /// The user's line that the nearest loop around it comes from: `kernel.py:12`.
+    /// The user's line that it, or the nearest loop around it, was made for: `kernel.py:12`.
     pub from: Option<String>,
+    /// Its line in the kernel's CUDA, from 1.
+    pub cuda: Option<u32>,
+}
+
+/// The operation of the user's program that a statement was made for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// `kernel.py:12`, or the nodes of a model.
+    pub text: String,
+    pub span: Option<Span>,
+    pub frames: Frames,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,6 +143,8 @@ pub struct Finding {
     /// The statement, and a thread that ran it.
     pub statement: Statement,
     pub thread: Thread,
+    /// The user's operation that the statement was made for; see [`super::Report::locate`].
+    pub origin: Option<Origin>,
     /// The element or the bytes, where there are some: element 33 of `tile`.
     pub place: Option<String>,
     pub help: Option<&'static str>,
@@ -141,8 +156,12 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.kind.name(), self.message)?;
         let mut line = |s: &Statement, who: &Thread, before: &str| {
-            let from = s.from.as_ref().map_or(String::new(), |from| format!("  # {from}"));
-            writeln!(f, "  {before}line {}: `{}` by thread {}{from}", s.line, s.text, who.thread)
+            let (number, text, thread) = (s.line, &s.text, who.thread);
+            let Some(from) = &s.from else {
+                return writeln!(f, "  {before}line {number}: `{text}` by thread {thread}");
+            };
+            let cuda = s.cuda.map_or(String::new(), |line| format!(" and line {line} of the CUDA"));
+            writeln!(f, "  {before}{from} by thread {thread}, line {number} of Kernel IR{cuda}: `{text}`")
         };
         if let Some((statement, who)) = &self.first {
             line(statement, who, "")?;
@@ -404,6 +423,7 @@ impl Found {
                 first: earlier,
                 statement: texts.statement(statement),
                 thread,
+                origin: None,
                 place,
                 count: e.count,
             };
@@ -645,7 +665,7 @@ impl Texts {
             let shown = lines.get((*line as usize).wrapping_sub(1)).copied().unwrap_or_default();
             let shown = shown.split("  # ").next().unwrap_or_default();
             let text = shown.trim().trim_end_matches(" {").to_string();
-            Statement { number: number as u32, line: *line, text, from }
+            Statement { number: number as u32, line: *line, text, from, cuda: None }
         };
         Texts { all: starts.iter().zip(froms).enumerate().map(one).collect(), copies }
     }
@@ -655,7 +675,7 @@ impl Texts {
     }
 
     pub fn statement(&self, number: u32) -> Statement {
-        let none = || Statement { number, line: 0, text: "the end of the kernel".to_string(), from: None };
+        let none = || Statement { number, line: 0, text: "the end of the kernel".to_string(), from: None, cuda: None };
         self.all.get(number as usize).cloned().unwrap_or_else(none)
     }
 }

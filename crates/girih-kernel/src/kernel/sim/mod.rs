@@ -49,7 +49,7 @@ use crate::loops;
 pub use super::machine::Policy;
 pub use count::{Counts, Requests};
 pub use estimate::{Estimate, resident};
-pub use finding::{Finding, Kind, Statement, Thread};
+pub use finding::{Finding, Kind, Origin, Statement, Thread};
 pub use instruction::Instruction;
 pub use recording::{Bin, Flight, Recording, Request, Timeline};
 pub use report::{Report, Row};

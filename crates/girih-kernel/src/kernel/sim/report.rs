@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::count::{Counts, Requests};
-use super::finding::{Finding, Statement};
+use super::finding::{Finding, Origin, Statement};
 use super::{Instruction, Options, Policy, Recording};
 use crate::base::Code;
 use crate::base::launch::Trap;
@@ -74,24 +74,49 @@ impl Report {
         }
         match self.findings.first() {
             None => Ok(self),
-            Some(first) => Err(Trap { block: first.thread.block, ..Trap::new(Code::Simulated, self.told()) }),
+            Some(first) => {
+                let mut trap = Trap { block: first.thread.block, ..Trap::new(Code::Simulated, self.told()) };
+                if let Some(origin) = &first.origin {
+                    (trap.span, trap.frames) = (origin.span, Box::new(origin.frames.clone()));
+                }
+                Err(trap)
+            }
         }
     }
 
-    /// Says of each statement in a finding which line of the user's it was made for, where `place` knows.
-    pub fn locate(&mut self, kernel: &Kernel, place: &dyn Fn(SourceId) -> Option<String>) {
-        if self.findings.is_empty() {
+    /// Says of each statement in a finding, and of the one where the run stopped, which operation of the user's it was made
+    /// for, where `origin` knows, and its line in the CUDA.
+    pub fn locate(
+        &mut self,
+        kernel: &Kernel,
+        origin: &dyn Fn(SourceId) -> Option<Origin>,
+        cuda: &dyn Fn(u32) -> Option<u32>,
+    ) {
+        if self.is_clean() {
             return;
         }
         let made_for = crate::kernel::provenance::of_statements(kernel);
-        for finding in &mut self.findings {
-            let statements = finding.first.iter_mut().map(|(s, _)| s).chain([&mut finding.statement]);
-            for statement in statements {
-                let sources = made_for.get(statement.number as usize).map_or(&[][..], Vec::as_slice);
-                if let Some(line) = sources.iter().find_map(|s| place(*s)) {
-                    statement.from = Some(line);
-                }
+        let located = |statement: &mut Statement| {
+            let sources = made_for.get(statement.number as usize).map_or(&[][..], Vec::as_slice);
+            let found = sources.iter().find_map(|s| origin(*s));
+            if let Some(found) = &found {
+                statement.from = Some(found.text.clone());
             }
+            statement.cuda = cuda(statement.number);
+            found
+        };
+        for finding in &mut self.findings {
+            if let Some((statement, _)) = &mut finding.first {
+                located(statement);
+            }
+            finding.origin = located(&mut finding.statement);
+        }
+        if let Some((trap, Some(statement))) = &mut self.stopped
+            && let Some(found) = located(statement)
+            && trap.frames.is_empty()
+            && trap.span.is_none()
+        {
+            (trap.span, trap.frames) = (found.span, Box::new(found.frames));
         }
     }
 
@@ -157,7 +182,10 @@ impl Report {
     pub fn stop(&self) -> String {
         let Some((trap, at)) = &self.stopped else { return String::new() };
         let [x, y, z] = trap.block;
-        let at = at.as_ref().map_or(String::new(), |at| format!("  at line {}: `{}`\n", at.line, at.text));
+        let at = at.as_ref().map_or(String::new(), |Statement { line, text, from, .. }| match from {
+            Some(from) => format!("  at {from}, line {line} of Kernel IR: `{text}`\n"),
+            None => format!("  at line {line}: `{text}`\n"),
+        });
         format!("stopped: {} (block {x},{y},{z})\n{at}", trap.message)
     }
 
