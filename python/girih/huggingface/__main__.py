@@ -1,0 +1,81 @@
+"""``python -m girih.huggingface generate DIR --prompt ...``: one sentence on standard error and an exit code where it cannot be done: 1
+for a folder, 2 for arguments, 130 for Ctrl-C."""
+
+import argparse
+import dataclasses
+import json
+import sys
+
+from . import load
+from .folder import Folder, FolderError
+from .generate import generate, say
+
+
+def number(least, kind=float, most=None, open_end=False):
+    """A parser of numbers within limits."""
+
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = None
+        fits = value is not None and value >= least and (most is None or value <= most) and not (open_end and value == least)
+        if not fits or value != value:
+            limits = f"{'above' if open_end else 'of at least'} {least}" + ("" if most is None else f" and at most {most}")
+            raise argparse.ArgumentTypeError(f"expected a number {limits}, found `{text}`")
+        return value
+
+    return parse
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print(f"error: {message}", file=sys.stderr)
+        sys.exit(2)
+
+
+def parser():
+    top = Parser(prog="python -m girih.huggingface", allow_abbrev=False)
+    commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
+    text = commands.add_parser("generate", allow_abbrev=False)
+    text.add_argument("folder")
+    text.add_argument("--prompt", required=True)
+    text.add_argument("--max-tokens", type=number(1, int), default=128)
+    text.add_argument("--temperature", type=number(0, most=100), default=0.0)
+    text.add_argument("--top-p", type=number(0, most=1, open_end=True), default=1.0)
+    text.add_argument("--seed", type=number(0, int, most=2**63 - 1), default=0)
+    text.add_argument("--dtype", choices=sorted(load.DTYPES))
+    text.add_argument("--json", action="store_true")
+    return top
+
+
+def write(text):
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def run_generate(args):
+    done = generate(
+        Folder(args.folder), args.prompt, max_tokens=args.max_tokens, temperature=args.temperature, top_p=args.top_p, seed=args.seed,
+        dtype=args.dtype, show=None if args.json else write,
+    )  # fmt: skip
+    write(json.dumps(dataclasses.asdict(done)) + "\n" if args.json else "\n")
+    say(done)
+
+
+def main(argv=None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        load.needs()
+        run_generate(args)
+    except FolderError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
