@@ -4,7 +4,10 @@ for a folder, 2 for arguments, 130 for Ctrl-C."""
 import argparse
 import dataclasses
 import json
+import os
 import sys
+import tempfile
+from pathlib import Path
 
 from . import load
 from .folder import Folder, FolderError
@@ -46,6 +49,12 @@ def parser():
     text.add_argument("--seed", type=number(0, int, most=2**63 - 1), default=0)
     text.add_argument("--dtype", choices=sorted(load.DTYPES))
     text.add_argument("--json", action="store_true")
+    graph = commands.add_parser("export", allow_abbrev=False)
+    graph.add_argument("folder")
+    graph.add_argument("--layer", type=number(0, int))
+    graph.add_argument("--seq-len", type=number(1, int))
+    graph.add_argument("--batch", type=number(1, int), default=1)
+    graph.add_argument("--dtype", choices=sorted(load.DTYPES))
     return top
 
 
@@ -63,11 +72,26 @@ def run_generate(args):
     say(done)
 
 
+def run_export(args):
+    """Writes the document as one line, and waits until standard input ends: files that it names are removed then."""
+    # Modules may print: standard output is for the document only.
+    answer, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
+    os.dup2(2, 1)
+    folder = Folder(args.folder)
+    from .export import Part, document
+
+    part = Part(args.layer, args.seq_len, args.batch, args.dtype)
+    with tempfile.TemporaryDirectory(prefix="girih-") as scratch:
+        with answer:
+            answer.write(json.dumps(document(folder, part, Path(scratch))) + "\n")
+        sys.stdin.read()
+
+
 def main(argv=None) -> int:
     args = parser().parse_args(argv)
     try:
         load.needs()
-        run_generate(args)
+        run_generate(args) if args.command == "generate" else run_export(args)
     except FolderError as e:
         print(f"error: {e}", file=sys.stderr)
         return 1

@@ -79,6 +79,7 @@ class Folder:
             raise FolderError(f"the weights in {self.path} are quantised ({method}), which is not supported")
         self.files = self._weight_files()
         self.tensors: dict[str, Place] = {}
+        self._maps: dict[int, Path] = {}
         for file in self.files:
             self.tensors.update(places(file))
 
@@ -122,6 +123,7 @@ class Folder:
         for file in self.files:
             storage = torch.UntypedStorage.from_file(str(file), False, os.path.getsize(file))
             maps[file] = torch.empty(0, dtype=torch.uint8).set_(storage)
+            self._maps[storage.data_ptr()] = file
         found = {}
         for name, place in self.tensors.items():
             raw = maps[place.file][place.start : place.end]
@@ -129,6 +131,11 @@ class Folder:
             raw = raw if raw.data_ptr() % dtype.itemsize == 0 else raw.clone()
             found[name] = raw.view(dtype).view(place.shape) if raw.numel() else torch.empty(place.shape, dtype=dtype)
         return found
+
+    def source(self, tensor) -> tuple[Path, int] | None:
+        """The file that a tensor of `mapped` lies in, or a view of one, and from which byte on."""
+        start = tensor.untyped_storage().data_ptr()
+        return (self._maps[start], tensor.data_ptr() - start) if start in self._maps else None
 
 
 def places(file: Path) -> dict[str, Place]:
