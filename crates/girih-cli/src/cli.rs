@@ -17,7 +17,7 @@ pub struct Cli {
 
 /// The variables of the environment, for `--help`.
 fn environment() -> String {
-    let own = [("GIRIH_PYTHON", "the Python that `girih cutile` runs"), ("NO_COLOR", "messages without colours")];
+    let own = [("GIRIH_PYTHON", "the Python that has the package girih"), ("NO_COLOR", "messages without colours")];
     let all = girih::options::VARIABLES.into_iter().chain(own);
     let lines: String = all.map(|(name, text)| format!("\n  {name:<16}  {text}")).collect();
     format!("Environment:{lines}")
@@ -60,6 +60,8 @@ pub enum Command {
     },
     /// Compare kernels with memcpy and NumPy on this machine.
     Bench(BenchArgs),
+    /// Continue a text with the model of a Hugging Face folder.
+    Generate(GenerateArgs),
     /// Print a script of completions for a shell.
     Completions(CompletionsArgs),
     /// Write pages for `man`.
@@ -84,8 +86,8 @@ pub struct ManArgs {
 /// Options of every command that compiles a kernel.
 #[derive(Args)]
 pub struct KernelArgs {
-    /// Tile text (.mlir, .ttir), bytecode, a model (.onnx, or .json as girih.torch saves it), or a kernel of a Python script,
-    /// `script.py:kernel`; `-` is standard input.
+    /// Tile text (.mlir, .ttir), bytecode, a model (.onnx, .json as girih.torch saves it, or a Hugging Face folder), or a kernel
+    /// of a Python script, `script.py:kernel`; `-` is standard input.
     #[arg(required_unless_present = "expression")]
     pub file: Option<PathBuf>,
     /// For `script.py:kernel`: its parameters in order, `*fp32:16, i32, BLOCK=1024`. `*` is a pointer, `:16` says that 16 divides it.
@@ -119,6 +121,35 @@ pub struct KernelArgs {
     /// Refuse a model whose weights, temporary arrays and results take more, such as 500M or 2G.
     #[arg(long, value_name = "SIZE", value_parser = girih::options::bytes, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
+    #[command(flatten)]
+    pub folder: FolderArgs,
+}
+
+/// The part of a Hugging Face model that is compiled, and its shape.
+#[derive(Args, Default, Clone)]
+pub struct FolderArgs {
+    /// For a Hugging Face folder: only the N-th decoder layer, from 0 on.
+    #[arg(long, value_name = "N")]
+    pub layer: Option<u32>,
+    /// For a Hugging Face folder: tokens of a sequence; 32 by default.
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u32).range(1..))]
+    pub seq_len: Option<u32>,
+    /// For a Hugging Face folder: sequences; 1 by default.
+    #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch: Option<u32>,
+    /// For a Hugging Face folder: the element type of its weights, in place of their own.
+    #[arg(long, value_name = "TYPE", value_parser = ["f32", "bf16", "f16"])]
+    pub dtype: Option<String>,
+}
+
+impl FolderArgs {
+    /// The flags that were given.
+    pub fn flags(&self) -> Vec<String> {
+        let number = |flag: &str, value: Option<u32>| value.map(|n| format!("--{flag}={n}"));
+        let numbers = [("layer", self.layer), ("seq-len", self.seq_len), ("batch", self.batch)];
+        let all = numbers.into_iter().filter_map(|(flag, value)| number(flag, value));
+        all.chain(self.dtype.as_ref().map(|dtype| format!("--dtype={dtype}"))).collect()
+    }
 }
 
 /// Options of every command that launches a kernel.
@@ -472,9 +503,12 @@ pub enum CacheAction {
 pub struct BenchArgs {
     /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all of these by default. Or suites of models beside
     /// PyTorch and others: elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch,
-    /// jit, layouts, quantised, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch.
+    /// jit, layouts, quantised, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch. Or a Hugging Face folder,
+    /// whose model runs beside PyTorch.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
+    #[command(flatten)]
+    pub folder: FolderArgs,
     /// Worker threads; one per core by default [env: GIRIH_THREADS]. A suite takes several numbers, and by default one thread
     /// and one per core.
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = girih::options::threads, allow_hyphen_values = true)]
@@ -501,6 +535,44 @@ pub struct BenchArgs {
     /// Print JSON: an array with an object for each benchmark, or a suite's results as --output writes them.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub struct GenerateArgs {
+    /// A folder with config.json, weights in the form of safetensors, and a tokenizer.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// The text to continue.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: String,
+    /// The most tokens to add; fewer where the model ends its text, or has no more positions.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_tokens: u32,
+    /// 0 takes the likeliest token each time; from 1 on tokens are drawn as likely as the model says, below likely ones more often.
+    #[arg(long, value_name = "T", default_value_t = 0.0, value_parser = temperature, allow_hyphen_values = true)]
+    pub temperature: f64,
+    /// With a temperature: draw from the likeliest tokens that together have this probability.
+    #[arg(long, value_name = "P", default_value_t = 1.0, value_parser = probability, allow_hyphen_values = true)]
+    pub top_p: f64,
+    /// With a temperature: the seed of the draws; the same seed gives the same text.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: u64,
+    /// The element type of the weights, in place of their own.
+    #[arg(long, value_name = "TYPE", value_parser = ["f32", "bf16", "f16"])]
+    pub dtype: Option<String>,
+    /// Print one JSON object in place of the text.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|t: &f64| (0.0..=100.0).contains(t));
+    number.ok_or_else(|| format!("expected a number from 0 to 100, found `{text}`"))
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|p: &f64| *p > 0.0 && *p <= 1.0);
+    number.ok_or_else(|| format!("expected a number above 0 and at most 1, found `{text}`"))
 }
 
 fn bytecode_version(text: &str) -> Result<Version, String> {

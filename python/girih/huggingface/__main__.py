@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def parser():
+def arguments():
     top = Parser(prog="python -m girih.huggingface", allow_abbrev=False)
     commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
     text = commands.add_parser("generate", allow_abbrev=False)
@@ -50,11 +50,16 @@ def parser():
     text.add_argument("--dtype", choices=sorted(load.DTYPES))
     text.add_argument("--json", action="store_true")
     graph = commands.add_parser("export", allow_abbrev=False)
-    graph.add_argument("folder")
-    graph.add_argument("--layer", type=number(0, int))
-    graph.add_argument("--seq-len", type=number(1, int))
-    graph.add_argument("--batch", type=number(1, int), default=1)
-    graph.add_argument("--dtype", choices=sorted(load.DTYPES))
+    compared = commands.add_parser("bench", allow_abbrev=False)
+    for parser in (graph, compared):
+        parser.add_argument("folder")
+        parser.add_argument("--layer", type=number(0, int))
+        parser.add_argument("--seq-len", type=number(1, int))
+        parser.add_argument("--batch", type=number(1, int), default=1)
+        parser.add_argument("--dtype", choices=sorted(load.DTYPES))
+    compared.add_argument("--threads", type=number(1, int, most=1024))
+    compared.add_argument("--rounds", type=number(1, int), default=7)
+    compared.add_argument("--json", action="store_true")
     return top
 
 
@@ -72,26 +77,39 @@ def run_generate(args):
     say(done)
 
 
+def part(args):
+    from .export import Part
+
+    return Part(args.layer, args.seq_len, args.batch, args.dtype)
+
+
+def run_bench(args):
+    folder = Folder(args.folder)
+    from .bench import bench, text
+
+    found = bench(folder, part(args), args.threads, args.rounds)
+    write((json.dumps(found) if args.json else text(found)) + "\n")
+
+
 def run_export(args):
     """Writes the document as one line, and waits until standard input ends: files that it names are removed then."""
     # Modules may print: standard output is for the document only.
     answer, sys.stdout = os.fdopen(os.dup(1), "w"), sys.stderr
     os.dup2(2, 1)
     folder = Folder(args.folder)
-    from .export import Part, document
+    from .export import document
 
-    part = Part(args.layer, args.seq_len, args.batch, args.dtype)
     with tempfile.TemporaryDirectory(prefix="girih-") as scratch:
         with answer:
-            answer.write(json.dumps(document(folder, part, Path(scratch))) + "\n")
+            answer.write(json.dumps(document(folder, part(args), Path(scratch))) + "\n")
         sys.stdin.read()
 
 
 def main(argv=None) -> int:
-    args = parser().parse_args(argv)
+    args = arguments().parse_args(argv)
     try:
         load.needs()
-        run_generate(args) if args.command == "generate" else run_export(args)
+        {"generate": run_generate, "export": run_export, "bench": run_bench}[args.command](args)
     except FolderError as e:
         print(f"error: {e}", file=sys.stderr)
         return 1

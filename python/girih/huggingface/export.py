@@ -28,7 +28,7 @@ from girih._diagnostics import ProgramError
 from . import load
 from .folder import Folder, FolderError
 
-__all__ = ["Part", "captured", "document"]
+__all__ = ["Part", "captured", "chosen", "document"]
 
 #: Tokens of a sequence, where nobody says how many.
 TOKENS = 32
@@ -131,28 +131,27 @@ def layer_of(model, number: int, ids) -> tuple[Layer, Any]:
     return Layer(layers[number], reached["rest"]), reached["hidden"]
 
 
-def captured(folder: Folder, part: Part):
-    """The part, captured by `torch.export`; and the tensors of the mapped files by the addresses of those that stand for them in
-    another element type."""
-    from girih.torch import _export
-
-    config = load.config_of(folder)
-    model = load.model_of(folder, config)
+def chosen(model, part: Part):
+    """The part as a module, an example of what it takes, and its name."""
     if model.main_input_name != "input_ids":
         raise FolderError(f"{type(model).__name__} takes {model.main_input_name}; models that take tokens (input_ids) are supported")
-    limit = load.positions(config)
+    limit = load.positions(model.config)
     tokens = part.tokens or min(TOKENS, limit or TOKENS)
     if limit is not None and tokens > limit:
         raise FolderError(f"a sequence of {tokens} tokens is longer than the model's {limit} positions")
     ids = torch.zeros(part.batch, tokens, dtype=torch.int64)
-    dtype = getattr(torch, load.DTYPES[part.dtype]) if part.dtype else None
-    stood_for = converted(model, dtype) if dtype else {}
-    module, given, name = Whole(model), ids, type(model).__name__
-    if part.layer is not None:
-        module, given = layer_of(model, part.layer, ids)
-        name = f"{type(module.layer).__name__}_{part.layer}"
+    if part.layer is None:
+        return Whole(model).eval(), ids, type(model).__name__
+    module, given = layer_of(model, part.layer, ids)
+    return module.eval(), given, f"{type(module.layer).__name__}_{part.layer}"
+
+
+def captured(module, given, name: str, compiled: bool, **options):
+    """A module as `girih.torch.export` captures it."""
+    from girih.torch import _export
+
     try:
-        found = _export.captured(module.eval(), (given,), None, None, name, {}, as_they_lie=False, compiled=False)
+        return _export.captured(module, (given,), None, None, name, options, as_they_lie=False, compiled=compiled)
     except ProgramError as e:
         raise FolderError(f"{name} has operations that are not supported:\n{e}") from None
     except Exception as e:
@@ -160,8 +159,6 @@ def captured(folder: Folder, part: Part):
             raise
         first = next(iter(str(e).strip().splitlines()), type(e).__name__)
         raise FolderError(f"torch.export cannot capture {name}: {first}") from None
-    vocabulary = model.get_input_embeddings().weight.shape[0]
-    return found, stood_for, vocabulary
 
 
 def converted(model, dtype) -> dict[int, torch.Tensor]:
@@ -181,8 +178,10 @@ def document(folder: Folder, part: Part, scratch: Path) -> dict[str, Any]:
     """The document; files that it needs beside the folder's are written to `scratch`."""
     from girih.torch import _graph
 
-    found, stood_for, vocabulary = captured(folder, part)
-    root, held = found.document()
+    model = load.model_of(folder, load.config_of(folder))
+    stood_for = converted(model, getattr(torch, load.DTYPES[part.dtype])) if part.dtype else {}
+    root, held = captured(*chosen(model, part), compiled=False).document()
+    vocabulary = model.get_input_embeddings().weight.shape[0]
     conversions, arguments = [], []
     with open(scratch / "made", "wb") as made:
         for typed in root["inputs"]:

@@ -87,7 +87,7 @@ def model_of(folder: Folder, config, dtype: str | None = None):
     made = architecture(folder, config)
     with refusals(folder.path, "a model"):
         model, told = made.from_pretrained(
-            None, config=config, state_dict=folder.mapped(), output_loading_info=True,
+            None, config=config, state_dict=folder.mapped(), output_loading_info=True, ignore_mismatched_sizes=True,
             dtype=getattr(torch, DTYPES[dtype]) if dtype else "auto",
         )  # fmt: skip
     if missing := sorted(told["missing_keys"]):

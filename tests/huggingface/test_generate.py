@@ -1,0 +1,117 @@
+"""Text of small models: the tokens are transformers' own, computed in eager mode."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+import folders
+import transformers
+from folders import PROMPT
+
+import girih.torch
+from girih.huggingface import Folder, generate
+from girih.huggingface.generate import Generated, Stream
+
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+@pytest.fixture(autouse=True)
+def anew():
+    torch._dynamo.reset()
+    girih.torch.report(clear=True)
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory):
+    return folders.write(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["Llama", "Qwen3", "Gemma3Text"])
+def test_greedy_tokens_are_those_of_transformers(name, dtype, tmp_path):
+    folders.write(tmp_path, name, DTYPES[dtype])
+    wanted = folders.reference(tmp_path, DTYPES[dtype], max_new_tokens=24, do_sample=False)
+    found = generate(Folder(tmp_path), PROMPT, max_tokens=24)
+    assert found.tokens == wanted
+    assert len(set(wanted)) > 4, "tokens that repeat show little"
+    # One graph for the prompt, one for all tokens, and nothing in PyTorch.
+    report = girih.torch.report()
+    assert len(report.graphs) == 2 and report.native, report
+
+
+@pytest.mark.parametrize("name", ["Qwen2", "Gemma", "GPT2"])
+def test_other_architectures(name, tmp_path):
+    changed = dict(n_embd=64, n_layer=2, n_head=4, n_positions=96) if name == "GPT2" else {}
+    folders.write(tmp_path, name, **changed)
+    assert generate(Folder(tmp_path), PROMPT, max_tokens=8).tokens == folders.reference(tmp_path, torch.float32, max_new_tokens=8, do_sample=False)
+
+
+def test_a_prompt_of_one_token_and_one_token_to_add(llama):
+    wanted = folders.reference(llama, torch.float32, "a", max_new_tokens=1, do_sample=False)
+    found = generate(Folder(llama), "a", max_tokens=1)
+    assert (found.prompt_tokens, found.tokens, found.tokens_per_second) == (1, wanted, None)
+
+
+def test_the_text_ends_where_the_model_ends_it(llama, tmp_path):
+    wanted = folders.reference(llama, torch.float32, max_new_tokens=8, do_sample=False)
+    folders.write(tmp_path, eos_token_id=wanted[3])
+    end = wanted.index(wanted[3]) + 1
+    assert generate(Folder(tmp_path), PROMPT, max_tokens=8).tokens == wanted[:end]
+
+
+def test_draws_are_those_of_transformers_for_a_seed(llama):
+    options = dict(do_sample=True, temperature=1.5, top_p=0.8, top_k=0, max_new_tokens=12)
+    torch.manual_seed(7)
+    wanted = folders.reference(llama, torch.float32, **options)
+    again = [generate(Folder(llama), PROMPT, max_tokens=12, temperature=1.5, top_p=0.8, seed=seed).tokens for seed in (7, 8)]
+    assert again[0] == wanted != again[1]
+
+
+def test_pieces_of_text_come_one_by_one(llama):
+    shown = []
+    found = generate(Folder(llama), PROMPT, max_tokens=8, show=shown.append)
+    words = transformers.AutoTokenizer.from_pretrained(llama)
+    assert "".join(shown) == found.text == words.decode(found.tokens, skip_special_tokens=True)
+    assert len(shown) > 2
+
+
+def test_a_character_of_several_tokens_is_shown_whole():
+    words = folders.tokenizer()
+    shown = []
+    stream = Stream(words, Generated(), shown.append)
+    stream.put(torch.tensor([[5, 6]]))
+    ids = words("a€z")["input_ids"]
+    assert len(ids) == 5, "the euro sign has three bytes"
+    for one in ids:
+        stream.put(torch.tensor([one]))
+    stream.end()
+    assert [piece for piece in shown if piece] == ["a", "€", "z"]
+
+
+def test_weights_lie_in_the_mapped_files(tmp_path):
+    from girih.huggingface import load
+
+    folder = Folder(folders.write(tmp_path, dtype=torch.bfloat16, shards="60KB"))
+    assert len(folder.files) > 2
+    model = load.model_of(folder, load.config_of(folder))
+    assert all(folder.source(parameter) is not None for parameter in model.parameters())
+    expected = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16).state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in model.state_dict().items())
+    # Writing to a weight does not reach its file.
+    with torch.no_grad():
+        model.model.norm.weight.zero_()
+    assert Folder(tmp_path).mapped()["model.norm.weight"].abs().sum() > 0
+
+
+def test_the_module_prints_json_and_times(llama):
+    command = [sys.executable, "-m", "girih.huggingface", "generate", "--prompt", PROMPT, "--max-tokens", "8", "--json", "--", llama]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["tokens"] == folders.reference(llama, torch.float32, max_new_tokens=8, do_sample=False)
+    assert found["seconds_to_first"] > 0 and found["tokens_per_second"] > 0
+    assert done.stderr.startswith("8 tokens after ") and "tokens/s; first token after " in done.stderr
