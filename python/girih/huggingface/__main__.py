@@ -3,8 +3,10 @@ for a folder, 2 for arguments, 130 for Ctrl-C."""
 
 import argparse
 import dataclasses
+import errno
 import json
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -63,9 +65,20 @@ def arguments():
     return top
 
 
+#: Temporary folders of this process.
+scratch: list[tempfile.TemporaryDirectory] = []
+
+
+class Unwritable(OSError):
+    """Standard output takes no more."""
+
+
 def write(text):
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as e:
+        raise Unwritable(e.errno, e.strerror) from None
 
 
 def run_generate(args):
@@ -99,9 +112,11 @@ def run_export(args):
     folder = Folder(args.folder)
     from .export import document
 
-    with tempfile.TemporaryDirectory(prefix="girih-") as scratch:
+    made = tempfile.TemporaryDirectory(prefix="girih-")
+    scratch.append(made)
+    with made:
         with answer:
-            answer.write(json.dumps(document(folder, part(args), Path(scratch))) + "\n")
+            answer.write(json.dumps(document(folder, part(args), Path(made.name))) + "\n")
         sys.stdin.read()
 
 
@@ -113,11 +128,24 @@ def main(argv=None) -> int:
     except FolderError as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    except Unwritable as e:
+        # Python would write once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if e.errno == errno.EPIPE:
+            return 141
+        print(f"error: standard output cannot be written: {e.strerror}", file=sys.stderr)
+        return 1
     return 0
 
 
+def interrupted(*_):
+    """Ends the process at Ctrl-C. An exception would not do: libraries catch it and go on, or make another one of it."""
+    for folder in scratch:
+        folder.cleanup()
+    os.write(2, b"interrupted\n")
+    os._exit(130)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, interrupted)
     sys.exit(main())

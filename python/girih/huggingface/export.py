@@ -9,7 +9,7 @@ that are named from the root of the file system on:
 The command line asks for it: `girih compile llama --layer 0` runs `python -m girih.huggingface export llama --layer 0`.
 
 Invariants: a weight that lies in the folder as the model needs it is never copied. Where another element type is wanted, the graph
-converts it. What transformers makes of several weights, and tables that a module computes, go to files of a temporary folder.
+converts it. Tensors that transformers makes of several weights, and tables that a module computes, go to a file of a temporary folder.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Whole(torch.nn.Module):
 
 
 class Layer(torch.nn.Module):
-    """A layer as a function of the hidden states alone. What else the model passes to it, such as tables of positions and a mask, is
-    constant."""
+    """A layer as a function of the hidden states alone. The rest that the model passes to it, such as tables of positions and a
+    mask, is constant."""
 
     def __init__(self, layer, rest):
         super().__init__()
@@ -98,7 +98,7 @@ class Reached(BaseException):
 
 
 def layers_of(model) -> torch.nn.ModuleList:
-    """The decoder layers: the list with as many modules as the configuration has layers."""
+    """The decoder layers: the list whose length is the configuration's number of layers."""
     count = getattr(model.config.get_text_config(decoder=True), "num_hidden_layers", None)
     decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
     for start in (decoder, model):

@@ -102,8 +102,8 @@ def generate(folder: Folder, prompt: str, *, max_tokens=128, temperature=0.0, to
 
 
 class Stream:
-    """What transformers calls with the prompt, then with each token. It times them, and shows the text as it becomes complete: the
-    bytes of a character may come in several tokens."""
+    """A streamer: transformers calls it with the prompt, then with each token. It times them, and shows the text as it becomes
+    complete: the bytes of a character may come in several tokens."""
 
     def __init__(self, tokenizer, done: Generated, show):
         self.tokenizer, self.done, self.show = tokenizer, done, show
