@@ -30,7 +30,8 @@ def write(path, name="Llama", dtype=torch.float32, shards=None, **changed):
     """Writes a folder."""
     torch.manual_seed(SEEDS.get(name, 0))
     words = tokenizer()
-    config = getattr(transformers, f"{name}Config")(vocab_size=len(words), **{**SIZES, **MORE.get(name, {}), **changed})
+    sizes = {**SIZES, **MORE.get(name, {}), **changed}
+    config = getattr(transformers, f"{name}Config")(vocab_size=len(words), **{k: v for k, v in sizes.items() if v is not None})
     model = transformers.AutoModelForCausalLM.from_config(config).eval()
     model.to(dtype).save_pretrained(path, **({"max_shard_size": shards} if shards else {}))
     words.save_pretrained(path)

@@ -131,6 +131,12 @@ def test_shapes_that_differ_from_the_configuration(capfd, folder):
     assert code == 1 and "has shape [" in message and "LlamaForCausalLM needs [" in message
 
 
+def test_more_than_memory_holds(capfd, made):
+    for layer in ([], ["--layer=0"]):
+        code, message = refused(capfd, export(made, f"--batch={10**11}", "--seq-len=90", *layer))
+        assert code == 1 and message.startswith(f"LlamaForCausalLM does not run on {10**11} x 90 tokens: ")
+
+
 def test_tokenizers_and_prompts(capfd, folder):
     assert refused(capfd, generate(folder, prompt="")) == (1, "the prompt is empty")
     code, message = refused(capfd, generate(folder, prompt="x" * POSITIONS))

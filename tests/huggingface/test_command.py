@@ -69,9 +69,6 @@ def test_a_layer_computes_the_hidden_states_of_transformers(llama, temporary):
 def test_a_layer_is_shown_at_every_stage(llama, temporary):
     shown = girih("compile", llama, "--layer", 0, "--seq-len", 32, "--ir", "tile", "-vv").stdout
     assert "+++ o:linear applied at aten.linear layer.self_attn.q_proj" in shown
-    page = temporary / "page.html"
-    girih("explain", llama, "--layer", 1, "--html", page)
-    assert "layer.mlp.down_proj" in page.read_text()
 
 
 def test_only_what_the_folder_does_not_have_is_copied(llama, temporary):
@@ -125,6 +122,32 @@ def test_mistakes(llama, temporary, tmp_path):
     for flag in ("--max-tokens=0", "--temperature=-1", "--temperature=nan", "--top-p=0", "--dtype=f64"):
         assert f"invalid value '{flag.partition('=')[2]}' for '{flag.partition('=')[0]}" in girih("generate", llama, "--prompt=a", flag, code=2).stderr
     assert girih("generate", llama, "--prompt", "", code=1).stderr == "error: the prompt is empty\n"
+
+
+def test_a_graph_names_files_beside_it(temporary):
+    weights = np.arange(6, dtype=np.float32)
+    (temporary / "weights").write_bytes(bytes(8) + weights.tobytes())
+    graph = {
+        "format": "girih.torch", "version": 1, "name": "sum",
+        "inputs": [{"name": "x", "dtype": "f32", "shape": [6], "role": "argument"}],
+        "constants": [{"name": "w", "dtype": "f32", "shape": [6], "file": "weights", "offset": 8}],
+        "nodes": [{"op": "aten.add", "args": [{"t": "x"}, {"t": "w"}], "attrs": {"alpha": 1},
+                   "results": [{"name": "y", "dtype": "f32", "shape": [6]}]}],
+        "outputs": [{"name": "y", "value": "y"}],
+    }  # fmt: skip
+    file = temporary / "sum.json"
+    file.write_text(json.dumps(graph))
+    girih("run", file, "--arg", "x=ones:f32[6]", "--save", f"y={temporary / 'y.npy'}")
+    assert np.array_equal(np.load(temporary / "y.npy"), weights + 1)
+    for name, offset, message in [
+        ("weights", 12, "bytes 12 to 36 of "),
+        ("../weights", 8, "its file `../weights` is not in the model's folder"),
+        ("other", 8, "cannot be read"),
+    ]:
+        graph["constants"][0] |= {"file": name, "offset": offset}
+        file.write_text(json.dumps(graph))
+        error = girih("run", file, "--arg", "x=ones:f32[6]", code=1).stderr
+        assert "error[E0804]" in error and "the weight `w`: " in error and message in error, error
 
 
 @pytest.mark.parametrize("command", [["run"], ["generate", "--prompt", PROMPT]])

@@ -42,9 +42,8 @@ def test_greedy_tokens_are_those_of_transformers(name, dtype, tmp_path):
     assert len(report.graphs) == 2 and report.native, report
 
 
-def test_an_architecture_of_another_kind(tmp_path):
-    sizes = dict(n_embd=64, n_layer=2, n_head=4, n_positions=96)
-    folders.write(tmp_path, "GPT2", **sizes)
+def test_an_architecture_without_a_cache_of_fixed_size(tmp_path):
+    folders.write(tmp_path, "OPT", num_key_value_heads=None, ffn_dim=96, word_embed_proj_dim=64)
     wanted = folders.reference(tmp_path, torch.float32, max_new_tokens=8, do_sample=False)
     assert generate(Folder(tmp_path), PROMPT, max_tokens=8).tokens == wanted
 

@@ -548,7 +548,7 @@ pub struct GenerateArgs {
     /// The most tokens to add; fewer where the model ends its text, or has no more positions.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_tokens: u32,
-    /// 0 takes the likeliest token each time; from 1 on tokens are drawn as likely as the model says, below likely ones more often.
+    /// 0: the likeliest token each time; 1: tokens drawn by the model's probabilities; between: likely ones more often.
     #[arg(long, value_name = "T", default_value_t = 0.0, value_parser = temperature, allow_hyphen_values = true)]
     pub temperature: f64,
     /// With a temperature: draw from the likeliest tokens that together have this probability.

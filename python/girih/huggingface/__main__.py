@@ -69,16 +69,12 @@ def arguments():
 scratch: list[tempfile.TemporaryDirectory] = []
 
 
-class Unwritable(OSError):
-    """Standard output takes no more."""
-
-
 def write(text):
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as e:
-        raise Unwritable(e.errno, e.strerror) from None
+        raise load.Unwritable(e.errno, e.strerror) from None
 
 
 def run_generate(args):
@@ -128,7 +124,7 @@ def main(argv=None) -> int:
     except FolderError as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
-    except Unwritable as e:
+    except load.Unwritable as e:
         # Python would write once more when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if e.errno == errno.EPIPE:

@@ -139,10 +139,14 @@ def chosen(model, part: Part):
     tokens = part.tokens or min(TOKENS, limit or TOKENS)
     if limit is not None and tokens > limit:
         raise FolderError(f"a sequence of {tokens} tokens is longer than the model's {limit} positions")
-    ids = torch.zeros(part.batch, tokens, dtype=torch.int64)
-    if part.layer is None:
-        return Whole(model).eval(), ids, type(model).__name__
-    module, given = layer_of(model, part.layer, ids)
+    try:
+        ids = torch.zeros(part.batch, tokens, dtype=torch.int64)
+        if part.layer is None:
+            return Whole(model).eval(), ids, type(model).__name__
+        module, given = layer_of(model, part.layer, ids)
+    except (MemoryError, RuntimeError) as e:
+        reason = str(e).splitlines()[0] if str(e) else "there is not enough memory"
+        raise FolderError(f"{type(model).__name__} does not run on {part.batch} x {tokens} tokens: {reason}") from None
     return module.eval(), given, f"{type(module.layer).__name__}_{part.layer}"
 
 

@@ -21,6 +21,10 @@ __all__ = ["DTYPES", "architecture", "config_of", "model_of", "needs", "position
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
 
+class Unwritable(OSError):
+    """Standard output takes no more."""
+
+
 def needs() -> None:
     """Raises where a package is missing that folders need."""
     missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
@@ -42,7 +46,7 @@ def refusals(path, what: str):
     """Turns what transformers raises into one sentence."""
     try:
         yield
-    except FolderError:
+    except (FolderError, Unwritable):
         raise
     except Exception as e:
         reason = str(e).strip().splitlines()
@@ -106,7 +110,7 @@ def model_of(folder: Folder, config, dtype: str | None = None):
 
 def tokenizer_of(folder: Folder):
     """The folder's tokenizer."""
-    names = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
+    names = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
     if not any((folder.path / name).is_file() for name in names):
         raise FolderError(f"{folder.path} has no tokenizer (tokenizer.json), which a prompt needs")
     import transformers
