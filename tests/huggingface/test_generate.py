@@ -1,5 +1,7 @@
 """Text of small models: the tokens are transformers' own, computed in eager mode."""
 
+import json
+
 import pytest
 import torch
 
@@ -57,6 +59,9 @@ def test_a_prompt_of_one_token_and_one_token_to_add(llama):
 def test_the_text_ends_where_the_model_ends_it(llama, tmp_path):
     wanted = folders.reference(llama, torch.float32, max_new_tokens=8, do_sample=False)
     folders.write(tmp_path, eos_token_id=wanted[3])
+    # Greedy search ignores a folder's own wishes for sampling and beams.
+    file = tmp_path / "generation_config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "num_beams": 3, "do_sample": True, "temperature": 0.5, "top_k": 3}))
     end = wanted.index(wanted[3]) + 1
     assert generate(Folder(tmp_path), PROMPT, max_tokens=8).tokens == wanted[:end]
 

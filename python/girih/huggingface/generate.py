@@ -89,7 +89,7 @@ def generate(folder: Folder, prompt: str, *, max_tokens=128, temperature=0.0, to
     else:
         # Numbers for sampling that a folder brings would only be warned of.
         sampling |= {"temperature": None, "top_p": None, "top_k": None}
-    options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": max_tokens, "use_cache": True, **sampling}
+    options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": max_tokens, "use_cache": True, "num_beams": 1, **sampling}
     stream = Stream(tokenizer, done, show)
 
     def run(fixed):
