@@ -58,6 +58,10 @@ impl Folder {
 }
 
 fn capture(path: &Path, part: &FolderArgs) -> Result<Captured, Failure> {
+    if !path.join("config.json").is_file() {
+        let message = "it is a folder without config.json, so no Hugging Face model";
+        return Err(girih::Error::file(path, message.to_string()).into());
+    }
     let cannot = |e: std::io::Error| Failure::usage(format!("Python cannot be started: {e}"));
     let mut command = package_command()?;
     command.args(["-m", "girih.huggingface", "export"]).args(part.flags()).arg("--").arg(path);
