@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p g
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch test-huggingface opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -297,11 +297,18 @@ test-torch: build .venv/ready
 	.venv/bin/python tests/aten_edges.py $(GIRIH) --every 3
 	.venv/bin/python tests/aten_edges.py $(GIRIH) --device cpu --every 40
 	.venv/bin/python -m pytest -q tests/torch
+	$(MAKE) test-huggingface
 	.venv/bin/python tests/torch_random.py --count 200
 	.venv/bin/python tests/torch_random.py --count 100 --seed random
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
 	.venv/bin/python tests/expr.py $(GIRIH) --device cpu
+
+# Folders of Hugging Face, with random weights made on the spot; a part of `make test-torch`.
+test-huggingface: build .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(INSTALL)
+	.venv/bin/python -m pytest -q tests/huggingface
 
 # PyTorch's engines for several processes, two and four on this machine, against one.
 test-torchrun: build .venv/ready

@@ -1,11 +1,15 @@
 //! The command line's grammar.
 
+mod folder;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use girih::Device;
 use girih_compiler::cuda_tile::bytecode::{Version, write};
 use girih_compiler::tile::knobs::Knobs;
+
+pub use folder::{FolderArgs, GenerateArgs};
 
 /// A tile compiler: compiles tile kernels and models to native code and to CUDA, and shows every stage.
 #[derive(Parser)]
@@ -17,7 +21,7 @@ pub struct Cli {
 
 /// The variables of the environment, for `--help`.
 fn environment() -> String {
-    let own = [("GIRIH_PYTHON", "the Python that `girih cutile` runs"), ("NO_COLOR", "messages without colours")];
+    let own = [("GIRIH_PYTHON", "the Python that has the package girih"), ("NO_COLOR", "messages without colours")];
     let all = girih::options::VARIABLES.into_iter().chain(own);
     let lines: String = all.map(|(name, text)| format!("\n  {name:<16}  {text}")).collect();
     format!("Environment:{lines}")
@@ -60,6 +64,8 @@ pub enum Command {
     },
     /// Compare kernels with memcpy and NumPy on this machine.
     Bench(BenchArgs),
+    /// Continue a text with the model of a Hugging Face folder.
+    Generate(GenerateArgs),
     /// Print a script of completions for a shell.
     Completions(CompletionsArgs),
     /// Write pages for `man`.
@@ -84,8 +90,8 @@ pub struct ManArgs {
 /// Options of every command that compiles a kernel.
 #[derive(Args)]
 pub struct KernelArgs {
-    /// Tile text (.mlir, .ttir), bytecode, a model (.onnx, or .json as girih.torch saves it), or a kernel of a Python script,
-    /// `script.py:kernel`; `-` is standard input.
+    /// Tile text (.mlir, .ttir), bytecode, a model (.onnx, .json as girih.torch saves it, or a Hugging Face folder), or a kernel
+    /// of a Python script, `script.py:kernel`; `-` is standard input.
     #[arg(required_unless_present = "expression")]
     pub file: Option<PathBuf>,
     /// For `script.py:kernel`: its parameters in order, `*fp32:16, i32, BLOCK=1024`. `*` is a pointer, `:16` says that 16 divides it.
@@ -119,6 +125,8 @@ pub struct KernelArgs {
     /// Refuse a model whose weights, temporary arrays and results take more, such as 500M or 2G.
     #[arg(long, value_name = "SIZE", value_parser = girih::options::bytes, allow_hyphen_values = true)]
     pub max_memory: Option<u64>,
+    #[command(flatten)]
+    pub folder: FolderArgs,
 }
 
 /// Options of every command that launches a kernel.
@@ -472,9 +480,12 @@ pub enum CacheAction {
 pub struct BenchArgs {
     /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all of these by default. Or suites of models beside
     /// PyTorch and others: elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch,
-    /// jit, layouts, quantised, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch.
+    /// jit, layouts, quantised, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch. Or a Hugging Face folder,
+    /// whose model runs beside PyTorch.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
+    #[command(flatten)]
+    pub folder: FolderArgs,
     /// Worker threads; one per core by default [env: GIRIH_THREADS]. A suite takes several numbers, and by default one thread
     /// and one per core.
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = girih::options::threads, allow_hyphen_values = true)]

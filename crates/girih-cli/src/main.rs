@@ -104,6 +104,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Cache { action } => commands::cache::run(action),
         Command::Bench(args) => commands::bench::run(&args),
+        Command::Generate(args) => commands::generate::run(&args),
         Command::Completions(args) => commands::shell::completions(&args),
         Command::Man(args) => commands::shell::man(&args),
         Command::Cutile(args) => commands::cutile::run(&args),

@@ -122,6 +122,9 @@ pub fn choose<'p>(source: &Source, program: &'p Program, flag: Option<&str>) -> 
 
 /// The options the environment and the flags ask for.
 pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
+    if let (Some(flag), false) = (args.folder.flags().first(), args.file.as_deref().is_some_and(Path::is_dir)) {
+        return Err(Failure::usage(format!("{flag} is for a Hugging Face folder")));
+    }
     let mut options = Options::from_env().map_err(Failure::usage)?;
     let target = args.target.clone().or_else(|| std::env::var("GIRIH_TARGET").ok().filter(|t| !t.is_empty()));
     options.threads = args.threads.or(options.threads);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from typing import Any
 
 import torch
@@ -41,8 +43,9 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
     return captured(model, inputs, kwargs, dynamic_shapes, name, options, as_they_lie=True)
 
 
-def captured(model, inputs, kwargs, dynamic_shapes, name, options, as_they_lie) -> Model:
-    """As `export`; `as_they_lie` says whether arguments and results have the layouts of the example, or are row-major."""
+def captured(model, inputs, kwargs, dynamic_shapes, name, options, as_they_lie, compiled=True) -> Model:
+    """As `export`; `as_they_lie` says whether arguments and results have the layouts of the example, or are row-major. A model that is
+    not `compiled` can be written, but not run."""
     _options.known(options)
     program = model
     if not isinstance(model, torch.export.ExportedProgram):
@@ -51,7 +54,7 @@ def captured(model, inputs, kwargs, dynamic_shapes, name, options, as_they_lie) 
             program = torch.export.export(model, tuple(inputs), kwargs or {}, dynamic_shapes=dynamic_shapes)
     with _recurrent.by_shape():
         program = program.run_decompositions(decompositions())
-    return Model(program, name or "model", options, as_they_lie)
+    return Model(program, name or "model", options, as_they_lie, compiled)
 
 
 def decompositions():
@@ -80,7 +83,7 @@ class Model:
     model writes to are written.
     """
 
-    def __init__(self, program: torch.export.ExportedProgram, name: str, options: dict[str, Any], as_they_lie: bool):
+    def __init__(self, program: torch.export.ExportedProgram, name: str, options: dict[str, Any], as_they_lie: bool, compiled=True):
         from torch.export.graph_signature import InputKind, OutputKind
 
         self.name = name
@@ -135,11 +138,14 @@ class Model:
             document, refused = _partition.refusals(module, parameters, as_they_lie=as_they_lie)
         #: The graph with row-major inputs and outputs, as files have it.
         self._row_major = lambda: _partition.refusals(module, parameters, **how)[0]
+        self._module = module
         document.root["name"] = name
         if refused:
             # The user did not write the views that only lead to an operation without a rule.
             own = [n for n in refused if not _complex.bridges(n)] or list(refused)
             raise ProgramError([diagnostic(node, refused[node]) for node in own])
+        if not compiled:
+            return
         try:
             self._compiled = _compiled.Compiled(module, document, options, keep=True)
         except _graph.Unsupported as e:
@@ -219,13 +225,23 @@ class Model:
         """The changes that rules made; with `full`, as diffs, and with the reasons why other rules changed nothing."""
         return self._compiled.model.explain(full)
 
+    def document(self) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        """The graph as JSON with row-major inputs and outputs, and the tensors of its parameters by their names in it."""
+        document = self._row_major()
+        document.root["name"] = self.name
+        roles = {typed["name"]: typed["role"] for typed in document.root["inputs"]}
+        named = [(name, state) for (_, name), state in zip(document.inputs, self._state) if name is not None]
+        held = {name: state for name, state in named if roles[name] == "parameter"}
+        for name, target in document.constants.items():
+            held[name] = functools.reduce(getattr, target.split("."), self._module)
+        return document.root, held
+
     def save(self, path) -> None:
         """Writes the graph (without the weights) as JSON; `crates/girih-graph/src/source/torch` describes it. Its inputs and outputs are
         row-major."""
-        document = self._row_major()
-        document.root["name"] = self.name
+        root, _ = self.document()
         with open(path, "w") as file:
-            file.write(document.text())
+            json.dump(root, file)
 
     def __repr__(self):
         return f"<girih model {self.name}>"

@@ -2,6 +2,7 @@
 //! machine. NumPy takes part when `python3` (or `.venv/bin/python`) can import it.
 
 mod bytecode;
+mod folder;
 mod numpy;
 mod start;
 mod suites;
@@ -101,6 +102,14 @@ const CASES: [Case; 4] = [
 const GROUPS: [&str; 5] = ["gemm", "vecadd", "saxpy", "start", "bytecode"];
 
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    if let [name] = &args.names[..]
+        && std::path::Path::new(name).is_dir()
+    {
+        return folder::run(args, name);
+    }
+    if let Some(flag) = args.folder.flags().first() {
+        return Err(Failure::usage(format!("{flag} is for a Hugging Face folder")));
+    }
     let suite = |name: &String| suites::NAMES.contains(&name.as_str());
     if !args.report.is_empty() || (!args.names.is_empty() && args.names.iter().all(suite)) {
         return suites::run(args);

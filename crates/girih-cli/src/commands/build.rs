@@ -92,7 +92,7 @@ fn of_model(
     if let (Some((symbol, _)), false) = (arguments.symbols.first(), given.is_onnx()) {
         return Err(Failure::usage(format!("--arg {symbol}: extents are arguments of the library's functions")));
     }
-    let model = given.open(&mut arguments, options).map_err(&within)?.with_seed(args.seed);
+    let model = given.open(&mut arguments, options)?.with_seed(args.seed);
     arguments.fit(&model).map_err(&within)?;
     build::of_model(&model, name, cpu, &arguments.arrays()).map_err(&within)
 }

@@ -59,7 +59,7 @@ fn of_model(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
     let within = Failure::within(&source);
     let options = options(args)?;
     let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
-    let model = given.open(&mut arguments, options).map_err(&within)?;
+    let model = given.open(&mut arguments, options)?;
     if args.verify_each {
         arguments.fit(&model)?;
     }

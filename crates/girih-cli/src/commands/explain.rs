@@ -73,7 +73,7 @@ fn of_model(
     let source = given.source();
     let within = Failure::within(&source);
     let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
-    let model = given.open(&mut arguments, options).map_err(&within)?;
+    let model = given.open(&mut arguments, options)?;
     let mut explained = model.explain().map_err(&within)?;
     if let Given::Expression(text) = given {
         explained.add_source(text, EXPRESSION);

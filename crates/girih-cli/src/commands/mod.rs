@@ -12,6 +12,7 @@ pub mod disassemble;
 pub mod doctor;
 pub mod explain;
 pub mod fmt;
+pub mod generate;
 pub mod model;
 pub mod ops;
 pub mod rules;

@@ -116,7 +116,7 @@ impl Model {
             "json" => {
                 let text =
                     std::fs::read_to_string(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
-                Model::from_torch_json(&text)
+                Model::from_torch_json_within(&text, path.parent())
             }
             _ => Model::from_onnx_file(path),
         }
@@ -142,8 +142,13 @@ impl Model {
 
     /// A graph that PyTorch captured, in the JSON form of `source::torch`.
     pub fn from_torch_json(json: &str) -> Result<Model> {
+        Model::from_torch_json_within(json, None)
+    }
+
+    /// The same, for a graph whose weights lie in files of a folder, or of folders in it. They are mapped, not copied.
+    pub fn from_torch_json_within(json: &str, folder: Option<&Path>) -> Result<Model> {
         let graph = source::torch::import(json).map_err(Error::Program)?;
-        Model::new(graph, Files::default(), None)
+        Model::new(graph, Files::default(), folder)
     }
 
     /// A one-line model in PyTorch's words. Names that it does not define are inputs of the types given here.

@@ -1,6 +1,7 @@
-//! The commands on models: ONNX files, graphs that PyTorch captured, one-line expressions.
+//! The commands on models: ONNX files, graphs that PyTorch captured, Hugging Face folders, one-line expressions.
 
 pub mod arguments;
+mod folder;
 pub mod profile;
 pub mod run;
 mod verify;
@@ -15,10 +16,12 @@ use crate::cli::KernelArgs;
 use crate::failure::Failure;
 use crate::render::{self, Source};
 use arguments::Arguments;
+use folder::Folder;
 
 /// A model on the command line.
 pub enum Given {
     File(PathBuf),
+    Folder(Folder),
     Expression(String),
 }
 
@@ -26,6 +29,7 @@ pub enum Given {
 pub fn given(args: &KernelArgs) -> Option<Given> {
     match (&args.expression, &args.file) {
         (Some(text), _) => Some(Given::Expression(text.clone())),
+        (None, Some(path)) if path.is_dir() => Some(Given::Folder(Folder::new(path, &args.folder))),
         (None, Some(file)) if is_model(file) => Some(Given::File(file.clone())),
         _ => None,
     }
@@ -41,7 +45,9 @@ impl Given {
     /// The source that messages point into.
     pub fn source(&self) -> Source {
         match self {
-            Given::File(path) => Source { name: path.display().to_string(), ..Source::default() },
+            Given::File(path) | Given::Folder(Folder { path, .. }) => {
+                Source { name: path.display().to_string(), ..Source::default() }
+            }
             Given::Expression(text) => {
                 Source { name: "<expression>".into(), text: text.as_str().into(), ..Source::default() }
             }
@@ -64,7 +70,15 @@ impl Given {
     /// Reads the model. The names of a one-liner have the types of its arguments. An ONNX file that cannot be compiled for
     /// all shapes is compiled for those of the arguments and similar ones; arguments that this model does not take are
     /// removed.
-    pub fn open(&self, arguments: &mut Arguments, options: Options) -> girih::Result<Model> {
+    pub fn open(&self, arguments: &mut Arguments, options: Options) -> Result<Model, Failure> {
+        if let Given::Folder(folder) = self {
+            arguments.number(&[])?;
+            return Ok(folder.open().map_err(|f| f.at(&self.source()))?.with_options(options));
+        }
+        self.read(arguments, options).map_err(Failure::within(&self.source()))
+    }
+
+    fn read(&self, arguments: &mut Arguments, options: Options) -> girih::Result<Model> {
         let path = match self {
             Given::Expression(text) => {
                 arguments.number(&[])?;
@@ -74,7 +88,7 @@ impl Given {
                 arguments.number(&[])?;
                 return Ok(Model::from_file(path)?.with_options(options));
             }
-            Given::File(path) => path,
+            Given::File(path) | Given::Folder(Folder { path, .. }) => path,
         };
         let extents = std::mem::take(&mut arguments.symbols);
         let dims: Vec<(&str, i64)> = extents.iter().map(|(n, v)| (n.as_str(), *v)).collect();
@@ -108,7 +122,7 @@ pub fn verified(done: &Verified) -> String {
 pub fn check(path: &Path, json: bool) -> Result<bool, Failure> {
     let given = Given::File(path.to_path_buf());
     let source = given.source();
-    let outcome = given.open(&mut Arguments::default(), Options::default()).and_then(|model| model.check());
+    let outcome = given.read(&mut Arguments::default(), Options::default()).and_then(|model| model.check());
     let diagnostics = match outcome {
         Ok(()) => return Ok(true),
         Err(girih::Error::Program(diagnostics)) => diagnostics,

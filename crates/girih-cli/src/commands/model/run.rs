@@ -144,7 +144,7 @@ pub fn opened(
 ) -> Result<(Model, Arguments), Failure> {
     refuse_flags(&[("--entry", kernel.entry.is_some()), ("--grid", launch.grid.is_some())])?;
     let mut arguments = Arguments::resolve(&launch.args)?;
-    let model = given.open(&mut arguments, options).map_err(Failure::within(&given.source()))?;
+    let model = given.open(&mut arguments, options)?;
     arguments.fit(&model)?;
     Ok((model, arguments))
 }

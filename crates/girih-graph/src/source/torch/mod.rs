@@ -8,7 +8,8 @@
 //!  "symbols": [{"name": "s0", "lo": 2, "hi": 4096}],
 //!  "inputs": [{"name": "x", "dtype": "f32", "shape": [1, "s0", 64], "role": "argument"},
 //!             {"name": "w", "dtype": "f32", "shape": [128, 64], "role": "parameter"}],
-//!  "constants": [{"name": "c", "dtype": "i64", "shape": [2], "values": [3, 4]}],
+//!  "constants": [{"name": "c", "dtype": "i64", "shape": [2], "values": [3, 4]},
+//!                {"name": "v", "dtype": "bf16", "shape": [128, 64], "file": "model.safetensors", "offset": 1208}],
 //!  "nodes": [{"op": "aten.linear", "args": [{"t": "x"}, {"t": "w"}, null], "attrs": {},
 //!             "results": [{"name": "y", "dtype": "f32", "shape": [1, "s0", 128]}],
 //!             "module": "layers.0.up", "place": ["model.py", 12]}],
@@ -22,6 +23,9 @@
 //!   symbolic integer `{"ix": EXTENT}` (an i64, or as `"dtype": D` says), or `null` for an optional one left out.
 //! * An **attribute** is `null`, a bool, an integer, a float (with a point or an exponent, or `{"float": "inf"}`, `"-inf"`,
 //!   `"nan"`), a string, `{"dtype": D}`, `{"ix": EXTENT}`, or a list of these.
+//! * A **constant** has its elements in row-major order, or names the file that holds them, as in memory, from `offset` on. The file is
+//!   within the folder that the caller says.
+//! * An argument with `"fill": "normal"` or `["integers", LO, HI]` (`HI` excluded) makes random data where none is given.
 //! * **dtypes** are those of printed graphs: `f32`, `bf16`, `i64`, `u8`, `bool`, ...
 //! * `results` states PyTorch's types of the results. A node whose results differ from it is refused; `null` stands for
 //!   a result that nobody reads. `module` and `place` may be left out.
@@ -42,8 +46,8 @@ use serde_json::Value as Json;
 use crate::base::location::Location;
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
-use crate::graph::ir::{Arg, Attr, Attrs, Output, Role, Symbol};
-use crate::graph::{Builder, Elem, Graph, OriginId, SymId};
+use crate::graph::ir::{Arg, Attr, Attrs, Fill, Output, Role, Symbol};
+use crate::graph::{Builder, ConstData, Constant, Elem, Graph, OriginId, SymId};
 use crate::index::{Cmp, Cond, Ix};
 use read::{At, Known};
 
@@ -156,7 +160,11 @@ impl Import {
             "parameter" => Role::Parameter,
             other => return Err(at.bad(format!("unknown role `{other}`; the roles are argument and parameter"))),
         };
+        let fill = at.get("fill").map_or(Ok(Fill::Given), |fill| filled(&fill, elem))?;
         let value = self.graph.add_input(&name, elem, shape, role);
+        if let Some(input) = self.graph.inputs.last_mut() {
+            input.fill = fill;
+        }
         self.known.define(at, name, value.into())
     }
 
@@ -164,6 +172,13 @@ impl Import {
         let (name, elem, shape) = self.known.typed(at)?;
         let extents: Option<Vec<u64>> = shape.iter().map(|d| u64::try_from(d.as_const()?).ok()).collect();
         let Some(extents) = extents else { return Err(at.bad(format!("the shape of constant `{name}` is not fixed"))) };
+        let origin = self.graph.add_origin("constant", &name, None);
+        if at.get("file").is_some() {
+            let data = external(at, elem, &extents)?;
+            let constant = Constant { name: name.clone(), elem, shape: extents, data };
+            let value = Builder::new(&mut self.graph, origin).constant_of(constant);
+            return self.known.define(at, name, value);
+        }
         let values = at.list("values")?;
         let count = extents.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
         if count != Some(values.len() as u64) {
@@ -177,7 +192,6 @@ impl Import {
             let Arg::Scalar { bits, .. } = value.scalar(elem)? else { continue };
             bytes.extend(bits.to_le_bytes().into_iter().take(elem.dtype.bytes() as usize));
         }
-        let origin = self.graph.add_origin("constant", &name, None);
         let value = Builder::new(&mut self.graph, origin).constant(&name, elem, &extents, Bytes::from(bytes));
         self.known.define(at, name, value)
     }
@@ -269,6 +283,32 @@ impl Import {
             }
         }
         Ok(results)
+    }
+}
+
+/// The range of another file that a constant names.
+fn external(at: &At<'_>, elem: Elem, shape: &[u64]) -> Read<ConstData> {
+    // Kernels read a bool as 0 or 1, and two elements of four bits share a byte.
+    if elem.is_bool() || elem.dtype.bits() == 4 {
+        return Err(at.bad(format!("a file cannot hold elements of {elem}")));
+    }
+    let file = at.text("file")?.to_owned();
+    let offset = u64::try_from(at.integer("offset")?).map_err(|_| at.bad("`offset` is negative"))?;
+    let len = shape.iter().try_fold(elem.dtype.bytes(), |n, d| n.checked_mul(*d));
+    let len = len.ok_or_else(|| at.bad("its shape has too many elements"))?;
+    Ok(ConstData::External { file, offset, len })
+}
+
+/// The random data that an argument makes.
+fn filled(at: &At<'_>, elem: Elem) -> Read<Fill> {
+    let integers = |list: &[Json]| match list {
+        [name, lo, hi] if name == "integers" => Some((lo.as_i64()?, hi.as_i64()?)),
+        _ => None,
+    };
+    match at.json.as_array().and_then(|list| integers(list)) {
+        Some((lo, hi)) if lo < hi && !elem.is_float() && !elem.is_bool() => Ok(Fill::Integers { lo, hi }),
+        None if at.json == "normal" && elem.is_float() => Ok(Fill::Normal),
+        _ => Err(at.bad(format!("expected \"normal\" for floats, or [\"integers\", LO, HI], for elements of {elem}"))),
     }
 }
 

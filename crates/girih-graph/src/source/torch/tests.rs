@@ -47,6 +47,35 @@ fn a_graph_is_read() {
 }
 
 #[test]
+fn constants_lie_in_files_and_arguments_make_their_data() {
+    let from = r#""dtype": "f16", "shape": [2], "values": [1.5, "-inf"]"#;
+    let constant = |rest: &str| changed(from, rest);
+    let graph = import(&constant(r#""dtype": "bf16", "shape": [3, 5], "file": "w.bin", "offset": 40"#)).unwrap();
+    // 3 * 5 elements of two bytes.
+    let wanted = crate::graph::ConstData::External { file: "w.bin".into(), offset: 40, len: 30 };
+    assert_eq!(graph.constants.values().next().unwrap().data, wanted);
+    for (rest, message) in [
+        (r#""dtype": "f32", "shape": [2], "file": 7, "offset": 0"#, "`file` is missing or not a string"),
+        (r#""dtype": "f32", "shape": [2], "file": "w""#, "`offset` is missing"),
+        (r#""dtype": "f32", "shape": [2], "file": "w", "offset": -1"#, "`offset` is negative"),
+        (r#""dtype": "bool", "shape": [2], "file": "w", "offset": 0"#, "a file cannot hold elements of bool"),
+    ] {
+        assert_eq!(messages(&constant(rest)), [format!("E0801: constants[0]: {message}")]);
+    }
+    let large = r#""dtype": "f32", "shape": [4611686018427387904, 4], "file": "w", "offset": 0"#;
+    assert!(!messages(&constant(large)).is_empty());
+
+    let filled = |fill: &str| changed(r#""role": "argument"}"#, &format!(r#""role": "argument", "fill": {fill}}}"#));
+    assert_eq!(import(&filled(r#""normal""#)).unwrap().inputs[0].fill, Fill::Normal);
+    for wrong in [r#"["integers", 0, 4]"#, r#""uniform""#, "[]", r#"["integers", 4]"#] {
+        let found = messages(&filled(wrong));
+        assert!(found[0].starts_with("E0801: inputs[0].fill: expected \"normal\" for floats"), "{found:?}");
+    }
+    let integers = filled(r#"["integers", 0, 4]"#).replace(r#""x", "dtype": "f32""#, r#""x", "dtype": "i64""#);
+    let Err(Failure::Nodes(_)) = examine(&integers) else { panic!("only the norm of integers is refused") };
+}
+
+#[test]
 fn all_refused_nodes_are_reported_with_their_places() {
     let twice = r#""nodes": [
         {"op": "aten.no_such", "args": [{"t": "x"}], "results": [{"name": "u", "dtype": "f32", "shape": [3, 4]}], "module": "a"},
