@@ -248,3 +248,15 @@ def test_products_of_pairs_whose_last_has_one_term(terms):
 def test_the_complement_of_erf_where_that_is_nearly_1(dtype):
     x = torch.arange(10).to(dtype) if dtype == torch.uint8 else torch.linspace(-3, 9, 97, dtype=dtype)
     torch.testing.assert_close(torch.compile(torch.erfc, backend="girih")(x), torch.erfc(x), rtol=2e-6 if x.itemsize < 8 else 1e-13, atol=0)
+
+
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode, dims", [("bilinear", 2), ("nearest", 2), ("bicubic", 2), ("bilinear", 3), ("nearest", 3)])
+def test_samples_at_positions_that_are_not_numbers(mode, dims, padding):
+    x = torch.arange(1.0, 121.0).reshape(1, 2, *((3, 4, 5) if dims == 3 else (6, 10)))
+    grid = torch.rand(1, *(1,) * (dims - 1), 12, dims) * 2.4 - 1.2
+    for at, position in enumerate((math.nan, math.inf, -math.inf)):
+        for axis in range(dims):
+            grid[..., at * 3 + axis, axis] = position
+    for align in (False, True):
+        same(lambda x, g: F.grid_sample(x, g, mode, padding, align), x, grid)

@@ -169,6 +169,11 @@ fn grid_sample<'g>(c: &Call<'g>, (mode, padding): (&str, &str)) -> Result<Tensor
         other => return Err(Refusal::new(format!("padding_mode is {other:?}, which is not defined"))),
     };
     let grid = grid.wide();
+    // PyTorch's kernels of images move a position that is not a number to the first pixel, those of volumes to the last.
+    let clip = |at: Tensor<'g>, last: Tensor<'g>| match r {
+        3 => at.min_number(last).max(0.0),
+        _ => at.max_number(0.0).min(last),
+    };
     let mut lines = vec![];
     for (d, extent) in extents.iter().enumerate() {
         // The grid's last axis names the spatial axes from the last to the first.
@@ -185,14 +190,19 @@ fn grid_sample<'g>(c: &Call<'g>, (mode, padding): (&str, &str)) -> Result<Tensor
         }
         let last = n - 1.0;
         match outside {
+            // In volumes nothing is read there, and weighted by nothing.
+            Outside::Zeros if r == 3 => at = at.abs().below(f64::INFINITY).select(at, -2.0),
             Outside::Zeros => {}
             // PyTorch and ONNX Runtime move the neighbours inside, not the position.
             Outside::Border if mode.ends_with("cubic") => {}
-            Outside::Border => at = at.max(0.0).min(last),
+            Outside::Border => at = clip(at, last),
             Outside::Reflection => {
                 let (low, high) = ends(last, align);
                 let reflected = reflect(at, low, high);
                 at = (at.below(low) | at.above(high)).select(reflected, at);
+                if !mode.ends_with("cubic") {
+                    at = clip(at, last);
+                }
             }
         }
         lines.push(Line { at, extent: extent.clone() });
