@@ -97,9 +97,10 @@ def one(fn: Callable[[], Any], tensors: list[Any]) -> float:
 
 def wait() -> None:
     """Waits for a GPU that PyTorch uses; launches on a stream of it only begin."""
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+    # Only a PyTorch that has work on a GPU has imported this; a folder of the name `torch` never does.
+    cuda = sys.modules.get("torch.cuda")
+    if cuda is not None and cuda.is_available() and cuda.is_initialized():
+        cuda.synchronize()
 
 
 def quantile(times: list[float], at: float) -> float:

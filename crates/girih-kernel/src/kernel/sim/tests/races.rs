@@ -65,9 +65,9 @@ fn a_statement_has_the_users_line_of_the_loop_around_it() {
     let from = |s: &super::super::Statement| s.from.clone().unwrap();
     assert_eq!(from(&race.first.as_ref().unwrap().0), "turn.py:7");
     assert_eq!(from(&race.statement), "turn.py:9");
-    let line = "line 5: `store tile[(i*8 + tx//32)*33 + tx%32] = x` by thread";
+    let line = "line 5 of Kernel IR: `store tile[(i*8 + tx//32)*33 + tx%32] = x`";
     let shown = race.to_string();
-    assert!(shown.lines().any(|l| l.contains(line) && l.ends_with("# turn.py:7")), "{shown}");
+    assert!(shown.lines().any(|l| l.trim_start().starts_with("turn.py:7 by thread") && l.ends_with(line)), "{shown}");
     // The loop's own text has no comment in it.
     assert!(report.rows.iter().any(|r| r.statement.text == "for i in 0..4 step 1"), "{report}");
 }
