@@ -15,8 +15,8 @@
 //! worker find `b_seen` zeroed. Iterations from the last slot on copy into that slot each time.
 //!
 //! Legal where the loop stands in no other one and counts from 0, the copy depends on the block only by integers that are known before
-//! the loop (compared one by one) and by small buffers of integers (compared whole), and the block stores nothing before the loop ends:
-//! blocks are not ordered, so no load of a later block has to see a store of an earlier one.
+//! the loop (compared one by one) and by small buffers of integers (compared whole), every iteration reaches the stage, and the block
+//! stores nothing before the loop ends: blocks are not ordered, so no load of a later block has to see a store of an earlier one.
 
 use std::collections::BTreeSet;
 
@@ -65,6 +65,10 @@ impl<'a> Kept<'a> {
         let Stmt::Stage { body, filled: Filled::Copied, .. } = &looped.body[at.1] else {
             return Err("its copies go on by themselves".into());
         };
+        // The copies that are there are those of the first iterations.
+        if walk::effects(&looped.body[..at.1]).leaves {
+            return Err("an iteration may go on to the next one, or end, before it".into());
+        }
         let inside = walk::effects(body);
         if inside.prints || inside.traps || inside.leaves || inside.bufs_written != BTreeSet::from([buf]) {
             return Err("it is filled by more than a copy".into());

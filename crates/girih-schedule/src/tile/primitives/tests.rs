@@ -289,6 +289,8 @@ fn what_is_not_legal_is_refused_with_a_reason() {
     let triangle = ADD.replace("0..20", "0..i");
     let graphics = gpu(&[]);
     let early = SHARED_BY_TWO.replace("  local acc", "  f: f32 = load x[i]\n  store y[i] = f\n  local acc");
+    let skipped =
+        SHARED_BY_TWO.replace("    stage p", "    skip: i1 = test turn < i\n    if skip:\n      continue\n    stage p");
     let carried =
         SHARED_BY_TWO.replace("    stage p", "    w: i32 = index turn*8\n    stage p").replace("turn*8 + o", "w + o");
     let summed = SHARED_BY_TWO.replace("      acc[j_3] = d\n", "      acc[j_3] = d\n      at[j_3] = two\n");
@@ -331,6 +333,7 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (ADD, "cluster i by 2", &cpu, "it is not the innermost loop over the blocks of a pipeline"),
         (SHARED_BY_TWO, "keep acc by 4", &cpu, "no serial loop that stands in no other one stages it"),
         (SHARED_BY_TWO, "keep p by 4", &graphics, "a GPU's blocks do not run one after another on a worker"),
+        (&skipped, "keep p by 4", &cpu, "an iteration may go on to the next one, or end, before it"),
         (&early, "keep p by 4", &cpu, "the block stores to memory before its loop ends, or orders its accesses"),
         (&carried, "keep p by 4", &cpu, "it depends on a value that its loop computes"),
         (&summed, "keep p by 4", &cpu, "it reads a buffer that its loop writes"),
