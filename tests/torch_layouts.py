@@ -116,8 +116,6 @@ def predicted(module, inputs):
             value = node.meta.get("val") if isinstance(node, torch.fx.Node) else node
             if not isinstance(value, torch.Tensor):
                 return value
-            if _graph.gives_row_major(node):
-                return torch.zeros(value.shape, dtype=value.dtype)
             return torch.empty_strided(value.shape, _layouts.strides_of_view(node, _graph.viewed), dtype=value.dtype)
 
         return _backend.boxed(lambda *_args: [result(n) for n in nodes])

@@ -276,3 +276,32 @@ def test_gradients_of_a_depthwise_network(layout):
     other(x).square().sum().backward()
     found = {n: (place(p.grad), place(q.grad)) for (n, p), q in zip(model.named_parameters(), other.parameters())}
     assert not {n: pair for n, pair in found.items() if pair[0] != pair[1]}
+
+
+PLACES = {
+    "rows": lambda x, i, j: x[i],
+    "rows and more": lambda x, i, j: x[i] * 2 + 1,
+    "columns": lambda x, i, j: x[:, i],
+    "the last axis": lambda x, i, j: x[:, :, i] + 1,
+    "two axes": lambda x, i, j: x[i, j] + 1,
+    "axes apart": lambda x, i, j: x[i, :, j] + 1,
+    "axes apart, behind one": lambda x, i, j: x[:, i, None, j] + 1,
+    "a turned operand": lambda x, i, j: x.permute(2, 0, 1)[i] + 1,
+    "places of one axis": lambda x, i, j: x[i[0], j] + 1,
+    "a mask": lambda x, i, j: x[x > 0] + 1,
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", PLACES)
+def test_places_that_are_not_row_major(name, dynamic):
+    x = torch.randn(7, 4, 5)
+    for shape, order in (((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((2, 3, 4), (1, 0, 2)), ((1, 6), (1, 0))):
+        i, j = (torch.randint(-4, 4, shape).permute(order) for _ in range(2))
+        torch._dynamo.reset()
+        wanted = PLACES[name](x, i, j)
+        given = torch.compile(PLACES[name], backend="girih", dynamic=dynamic)(x, i, j)
+        torch.testing.assert_close(given, wanted, rtol=0, atol=0)
+        # Where an axis has one element, its step says nothing.
+        steps = [[step for step, n in zip(t.stride(), t.shape) if n > 1] for t in (given, wanted)]
+        assert steps[0] == steps[1]

@@ -68,23 +68,30 @@ STRIDES = {
     **dict.fromkeys(("normal", "upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d", "max_pool1d"), of_rows),
 }  # fmt: skip
 
-#: Operations that work element by element and do not say so.
-ELEMENTWISE = ("floor_divide",)
+#: Operations that read elements at places that a tensor gives. PyTorch predicts their strides from the other operand alone.
+INDEXING = ("index", "_unsafe_index")
+#: Operations whose kernels go through their operands element by element, and do not say so.
+ELEMENTWISE = ("floor_divide", *INDEXING)
 
 
 def of_kernels(op, *args, **kwargs) -> list:
     """The strides of the results by the operation's own kernel, on small tensors that lie as the operands: `small`."""
     operands = [x for x in pytree.arg_tree_leaves(*args, **kwargs) if isinstance(x, torch.Tensor)]
     # PyTorch's `is_contiguous` adds guards on symbols, and a false one where a symbolic tensor has no elements.
-    if all(is_rows(x.shape, x.stride(), range(x.dim())) for x in operands):
+    indexing = op._opname in INDEXING
+    if not indexing and all(is_rows(x.shape, x.stride(), range(x.dim())) for x in operands):
         return []
+    # A mask decides how large the result is.
+    if indexing and any(x.dtype in (torch.bool, torch.uint8) for x in operands[1:]):
+        return []
+    filled = torch.zeros if indexing else torch.ones
     shrunk = iter(small([lying(x) for x in operands]))
 
     def stand_in(value):
         if isinstance(value, torch.Tensor):
             size, stride = next(shrunk)
             reach = 1 + sum((n - 1) * step for n, step in zip(size, stride)) if 0 not in size else 0
-            return torch.ones(reach, dtype=value.dtype).as_strided(size, stride)
+            return filled(reach, dtype=value.dtype).as_strided(size, stride)
         return value.node.hint if isinstance(value, (torch.SymInt, torch.SymFloat)) else value
 
     with kernels_alone():
