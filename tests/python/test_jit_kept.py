@@ -49,6 +49,23 @@ def triangle(a, b, c, n, k, B: tl.constexpr, GROUP: tl.constexpr):
     tl.store(c + i[:, None] * B + tl.arange(0, B)[None, :], total)
 
 
+@girih.jit
+def skipping(a, b, c, n, k, B: tl.constexpr):
+    """Odd blocks leave out every second piece of the columns that all blocks share."""
+    at = tl.program_id(0)
+    i = at * B + tl.arange(0, B)
+    j = tl.arange(0, B)
+    total = tl.zeros((B, B), dtype=tl.float32)
+    for step in range(0, k // B):
+        if (at + step) % 2 == 1:
+            continue
+        kk = step * B + tl.arange(0, B)
+        x = tl.load(a + i[:, None] * k + kk[None, :])
+        y = tl.load(b + kk[:, None] * n + j[None, :])
+        total = tl.dot(x, y, total)
+    tl.store(c + i[:, None] * B + j[None, :], total)
+
+
 def drawn(*shape, dtype=np.float32):
     return np.random.default_rng(sum(shape)).integers(-3, 4, shape).astype(dtype)
 
@@ -77,6 +94,17 @@ def test_blocks_that_go_on_where_others_ended(group):
         rows, terms = slice(at * size, (at + 1) * size), min(at * 5 % 7 + 1, depth) * size
         columns = slice(at // group % 2 * size, (at // group % 2 + 1) * size)
         np.testing.assert_array_equal(c[rows], a[rows, :terms] @ b[:terms, columns])
+
+
+def test_blocks_that_leave_pieces_out():
+    size, blocks, pieces = 32, 6, 5
+    a, b = drawn(blocks * size, pieces * size), drawn(pieces * size, size)
+    c = np.zeros((blocks * size, size), np.float32)
+    skipping[(blocks,)](a, b, c, size, pieces * size, B=size)
+    for at in range(blocks):
+        rows = slice(at * size, (at + 1) * size)
+        terms = [k for k in range(pieces * size) if (at + k // size) % 2 == 0]
+        np.testing.assert_array_equal(c[rows], a[rows][:, terms] @ b[terms])
 
 
 def test_launches_see_what_was_written_between_them():
