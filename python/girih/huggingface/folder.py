@@ -84,7 +84,7 @@ class Folder:
             self.tensors.update(places(file))
 
     def _json(self, name):
-        """An object from a file of the folder; None where there is no such file."""
+        """An object from a file of the folder; None if the file does not exist."""
         file = self.path / name
         if not file.is_file():
             return None

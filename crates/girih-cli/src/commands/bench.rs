@@ -101,6 +101,18 @@ const CASES: [Case; 4] = [
 /// The benchmarks that the command line may name.
 const GROUPS: [&str; 5] = ["gemm", "vecadd", "saxpy", "start", "bytecode"];
 
+/// The first of the options that only suites take, if one is given.
+fn of_suites(args: &BenchArgs) -> Option<&'static str> {
+    let all = [
+        ("--against", args.against.is_some()),
+        ("--filter", args.filter.is_some()),
+        ("--device", args.device.is_some()),
+        ("--output", args.output.is_some()),
+        ("several numbers of threads", args.threads.len() > 1),
+    ];
+    all.into_iter().find_map(|(flag, given)| given.then_some(flag))
+}
+
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     if let [name] = &args.names[..]
         && std::path::Path::new(name).is_dir()
@@ -123,19 +135,8 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
             return Err(Failure::usage(format!("unknown benchmark `{name}`; {}", suggestion("benchmarks", name, all))));
         }
     }
-    for (flag, given) in [
-        ("--against", args.against.is_some()),
-        ("--filter", args.filter.is_some()),
-        ("--device", args.device.is_some()),
-        ("--output", args.output.is_some()),
-        ("several numbers of threads", args.threads.len() > 1),
-    ] {
-        if given {
-            return Err(Failure::usage(format!(
-                "{flag}: only suites take this; they are {}",
-                suites::NAMES.join(", ")
-            )));
-        }
+    if let Some(flag) = of_suites(args) {
+        return Err(Failure::usage(format!("{flag}: only suites take this; they are {}", suites::NAMES.join(", "))));
     }
     let rounds = args.rounds.unwrap_or(15);
     let mut options = Options::from_env().map_err(Failure::usage)?;

@@ -7,16 +7,8 @@ use crate::commands::cutile::become_python;
 use crate::failure::Failure;
 
 pub fn run(args: &BenchArgs, folder: &str) -> Result<(), Failure> {
-    for (flag, given) in [
-        ("--against", args.against.is_some()),
-        ("--filter", args.filter.is_some()),
-        ("--device", args.device.is_some()),
-        ("--output", args.output.is_some()),
-        ("several numbers of threads", args.threads.len() > 1),
-    ] {
-        if given {
-            return Err(Failure::usage(format!("{flag}: a Hugging Face folder does not take this")));
-        }
+    if let Some(flag) = super::of_suites(args) {
+        return Err(Failure::usage(format!("{flag}: a Hugging Face folder does not take this")));
     }
     let mut all: Vec<OsString> = vec!["bench".into()];
     all.extend(args.folder.flags().into_iter().map(OsString::from));

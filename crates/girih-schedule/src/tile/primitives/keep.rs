@@ -81,7 +81,7 @@ impl<'a> Kept<'a> {
     /// Collects what the statements of the stage depend on.
     fn depend(&mut self, kernel: &Kernel, body: &[Stmt]) -> Result<(), String> {
         let own = walk::refs(body);
-        let looped = walk::refs_of(&Stmt::For(Box::new(For { body: self.looped.body.clone(), ..self.looped.clone() })));
+        let looped = walk::refs(&self.looped.body);
         let written = walk::effects(&self.looped.body).bufs_written;
         let given: BTreeSet<ValId> = kernel.params.iter().map(|p| p.val).collect();
         let mut refused = None;
@@ -185,11 +185,10 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, buf: BufId, slots: u32) -> Resu
 
     let mut b = Build { kernel, list: vec![Stmt::Local { buf: slab }, Stmt::Local { buf: seen }] };
     let other = b.differs(&kept, seen);
-    let differs = b.kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "differs".into() });
     let zero = Ix::Const(0);
     let mask = Mask { conds: vec![Cond { lhs: other.now, cmp: Cmp::Ne, rhs: zero.clone() }], vals: vec![] };
-    b.list.push(Stmt::Test { dst: differs, mask });
-    b.list.push(Stmt::If { cond: Opnd::Val(differs), then: other.remember, els: vec![] });
+    let remember = edit::when(b.kernel, "differs", mask, other.remember, vec![]);
+    b.list.extend(remember);
     let list = b.list;
 
     let step = Ix::Axis(kept.looped.axis);
