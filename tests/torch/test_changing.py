@@ -269,6 +269,28 @@ def test_padding_by_nothing_keeps_the_order_of_axes():
         same(function, *[(x, k) for k in (2, 0, 3, 0)], compiled=compiled)
 
 
+@pytest.mark.filterwarnings("ignore:girih. ")
+def test_padding_that_cuts_off_keeps_the_order_of_axes_or_raises():
+    x = torch.randn(1, 6, 7).transpose(1, 2)
+    pad = torch.nn.functional.pad
+    amounts = (
+        lambda k: (k - 1, k // 2), lambda k: (k, k), lambda k: (abs(k), k // 2), lambda k: (-abs(k), 1, k, 0), lambda k: (0, k, -1, k),
+        lambda k: (k * 2, -k, 0, -2), lambda k: (3, -k), lambda k: (-1, -1, k, k),
+    )  # fmt: skip
+    for of in amounts:
+        torch._dynamo.reset()
+        function = lambda x, k, of=of: pad(x, of(k)) + 0 * pad(x, of(k)).sum()  # noqa: E731
+        compiled = torch.compile(function, backend="girih", dynamic=True)
+        for k in (2, 3, 0, 1, -1, -2, -3, -5, -8, 5, 17, -17):
+            try:
+                function(x, k)
+            except RuntimeError:
+                with pytest.raises(RuntimeError, match="negative|exceeds"):
+                    compiled(x, k)
+                continue
+            same(function, (x, k), compiled=compiled)
+
+
 # Numbers that an integer type may not hold: PyTorch raises, wraps them, or bounds nothing by them.
 BEYOND = {
     "clamp": lambda x, k: x.clamp(min=k),

@@ -62,6 +62,17 @@ def test_forward_mode():
     assert not found, "\n".join(f"{stack.text()}{what}" for stack, what in found)
 
 
+def test_tangents_of_zeros_have_memory():
+    """Forward-mode AD makes zeros without memory, of which kernels of PyTorch read the null address."""
+    w = torch.randn(2, 4, dtype=torch.float64)
+    layers = (F.softplus, F.mish, lambda a: F.logsigmoid(a) * w, lambda a: torch.special.erfcx(a) + F.softplus(w))
+    for layer in layers:
+        tangent = lambda a, layer=layer: func.jvp(layer, (a,), (w,))[1]  # noqa: E731
+        twice = lambda a, f=tangent: func.jacfwd(lambda b: func.jacfwd(f)(b).tanh().sum((2, 3)))(a)  # noqa: E731
+        torch._dynamo.reset()
+        torch.testing.assert_close(torch.compile(twice, backend="girih")(w * 0.5), twice(w * 0.5))
+
+
 @pytest.mark.parametrize("transform", ["vjp", "jacrev", "jacfwd", "hessian", "of_weights", "checkpoint"])
 def test_layers_together(transform):
     """All layers as one function of many."""

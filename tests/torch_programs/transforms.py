@@ -131,6 +131,11 @@ def compiled(stacks, backend="girih", **options):
     return torch.compile(space["group"], backend=backend, **options)
 
 
+def of_f32(stack) -> bool:
+    """True if PyTorch computes with a constant of f32: the slope of `hardsigmoid` is 1/6 in f32, for f64 too."""
+    return any("hardsigmoid" in layer for layer in stack.layers)
+
+
 def differences(stacks, backend="girih", grad=False, **options):
     """Which functions give something else compiled than by themselves, and what: (stack, sentence)."""
     torch._dynamo.reset()
@@ -145,7 +150,7 @@ def differences(stacks, backend="girih", grad=False, **options):
         wanted, value = result(stack), value.detach()
         if value.shape != wanted.shape or value.dtype != wanted.dtype:
             found.append((stack, f"is {value.dtype}{list(value.shape)}, not {wanted.dtype}{list(wanted.shape)}"))
-        elif not torch.allclose(value, wanted, rtol=1e-7, atol=1e-9):
+        elif not torch.allclose(value, wanted, rtol=1e-7, atol=1e-7 if of_f32(stack) else 1e-9):
             found.append((stack, f"is {value.tolist()}, not {wanted.tolist()}"))
         elif value.stride() != wanted.stride():
             found.append((stack, f"has strides {value.stride()}, not {wanted.stride()}"))

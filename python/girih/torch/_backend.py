@@ -46,6 +46,7 @@ def pieces_of_pytorch() -> dict:
     }  # fmt: skip
     found[torch.ops.aten.native_dropout.default] = _draws.dropout
     found[torch.ops.aten._grouped_mm.default] = grouped_mm
+    found[torch.ops.aten._efficientzerotensor.default] = zeros
     found.update(_resize.pieces(global_decomposition_table["post_autograd"]))
     return found
 
@@ -58,6 +59,11 @@ def traced() -> dict:
 @functools.cache
 def lying_as_in_eager_mode() -> dict:
     return _layouts.as_eager(pieces_of_pytorch())
+
+
+def zeros(size, *, dtype=None, layout=None, device=None, pin_memory=None):
+    """`aten._efficientzerotensor`: forward-mode AD makes tangents of zeros that have no memory, which operations of PyTorch read in a graph."""
+    return torch.zeros(size, dtype=dtype, device=device)
 
 
 def grouped_mm(a, b, offs=None, bias=None, out_dtype=None):

@@ -326,12 +326,17 @@ class Writer:
         return {"ix": [beyond.__name__, self.index(value), nothing]}
 
     def padded(self, x, amounts):
-        """Leaves runs that pad nothing to PyTorch: its result is a copy then, with the strides of what it is a copy of."""
-        values = [a.meta.get("val") if isinstance(a, torch.fx.Node) else a for a in amounts]
-        known = [v for v in values if isinstance(v, int)]
-        if any(known) or len(known) == len(values) or is_row_major(x.meta["val"]):
-            return
-        self.document.limits.append((sum(v * v for v in values), 1, LIMIT * LIMIT))
+        """Leaves runs to PyTorch that cut off more than there is, which is an error, and those that add nothing: the result is a copy then,
+        with the strides of what it is a copy of."""
+        amounts = [a.meta.get("val") if isinstance(a, torch.fx.Node) else a for a in amounts]
+        value = x.meta["val"]
+        for n, before, after in zip(reversed(value.shape), amounts[::2], amounts[1::2]):
+            cut = [torch.sym_min(amount, 0) for amount in (before, after)]
+            if any(not isinstance(end, int) for end in (n, *cut)):
+                self.within(n + sum(cut), 0)
+        changing = [a for a in amounts if not isinstance(a, int)]
+        if changing and all(a <= 0 for a in amounts if isinstance(a, int)) and not is_row_major(value):
+            self.within(functools.reduce(torch.sym_max, changing), 1)
 
     def sliced(self, node):
         """A slice whose ends change, as a range of the length that PyTorch has found; None where all is known, or steps are wider."""
