@@ -305,3 +305,32 @@ def test_places_that_are_not_row_major(name, dynamic):
         # Where an axis has one element, its step says nothing.
         steps = [[step for step, n in zip(t.stride(), t.shape) if n > 1] for t in (given, wanted)]
         assert steps[0] == steps[1]
+
+
+OVERLAPPING = {
+    "unfolded": lambda x, k: x.flatten().unfold(0, k, 1), "unfolded_by_2": lambda x, k: x.flatten().unfold(0, k + 1, 2),
+    "rows": lambda x, k: x.unfold(1, k, 1).transpose(0, 1), "strided": lambda x, k: x.as_strided((4, k), (2, 1)),
+    "expanded": lambda x, k: x[:, :1].expand(-1, k), "apart": lambda x, k: x.unfold(1, k, k), "sliced": lambda x, k: x[:, :k],
+}  # fmt: skip
+SCATTERED = {
+    "select": lambda v: v.select_scatter(v.select(1, 0) * 2, 1, 0),
+    "slice": lambda v: v.slice_scatter(v[:, 1:] * 2, 1, 1),
+    "diagonal": lambda v: v.diagonal_scatter(v.diagonal() * 2),
+    "twice": lambda v: v.select_scatter(v.select(0, 1) * 3, 0, 1).slice_scatter(v[:1] * 2, 0, 0, 1) + 1,
+}
+
+
+@pytest.mark.filterwarnings("ignore:girih. ")
+@pytest.mark.parametrize("view", OVERLAPPING)
+def test_copies_of_views_whose_elements_share_memory(view):
+    """The copies share as the views do: what is written to one element is read in another."""
+    for part in SCATTERED.values():
+        torch._dynamo.reset()
+        function = lambda x, k, part=part: part(OVERLAPPING[view](x, k))  # noqa: E731
+        for dynamic in (False, True):
+            compiled = torch.compile(function, backend="girih", dynamic=dynamic)
+            for k in (2, 1, 3):
+                x = torch.randn(5, 6)
+                given, wanted = compiled(x, k), function(x, k)
+                torch.testing.assert_close(given, wanted)
+                assert given.stride() == wanted.stride()

@@ -469,19 +469,8 @@ def unusual_strides(node, scalars):
         return None
     try:
         strides = _layouts.strides_of_view(node, _graph.viewed)
-        if _graph.are_rows(value.shape, strides) or overlaps(value):
+        if _graph.are_rows(value.shape, strides) or _layouts.overlaps(value):
             return None
         return tuple(_scalars.Text(scalars.text(s)) for s in strides)
     except RuntimeError:
         return None
-
-
-def overlaps(value) -> bool:
-    """True if two elements may share an address: an axis does not step past the reach of the axes inside it."""
-    reach = 0
-    for stride, size in sorted((_layouts.hint(stride), _layouts.hint(size)) for size, stride in zip(value.shape, value.stride())):
-        if size > 1:
-            if stride <= reach:
-                return True
-            reach += (size - 1) * stride
-    return False

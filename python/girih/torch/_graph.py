@@ -465,6 +465,8 @@ class Writer:
             self.padded(*node.args[:2])
         if target._opname in SCATTERS and not starts_at_0(node.args[0]) and is_strided_later(node):
             raise Unsupported("a view by strides follows, and PyTorch's result keeps the offset of what it is a copy of")
+        if target._opname in SCATTERS and may_overlap(node.args[0]):
+            raise Unsupported("elements of its operand share memory, and so do those of PyTorch's result")
         if target._opname in STRIDED:
             self.strided(node.args[0])
         args, attrs, of_float = [], {}, None
@@ -689,6 +691,18 @@ def starts_at_0(node) -> bool:
         copies = getattr(node.target, "_opname", "") in SCATTERS
         node = node.args[0] if copies else viewed(node)
     return True
+
+
+def may_overlap(node) -> bool:
+    """True if different elements may share memory otherwise than by a step of 0, or may in a run with other values of symbols."""
+    value = node.meta["val"]
+    if any(statically_known_true(step == 0) and not statically_known_true(n == 1) for n, step in zip(value.shape, value.stride())):
+        return False
+    if _layouts.overlaps(value):
+        return True
+    while node is not None and getattr(node.target, "_opname", "") not in ("unfold", "as_strided"):
+        node = viewed(node)
+    return node is not None and not _layouts.statically_apart(value)
 
 
 def is_strided_later(node) -> bool:

@@ -130,6 +130,28 @@ def is_dense(tensor) -> bool:
     return True
 
 
+def overlaps(value) -> bool:
+    """True if two elements may share an address: an axis does not step past the reach of the axes inside it."""
+    reach = 0
+    for stride, size in sorted((hint(stride), hint(size)) for size, stride in zip(value.shape, value.stride())):
+        if size > 1:
+            if stride <= reach:
+                return True
+            reach += (size - 1) * stride
+    return False
+
+
+def statically_apart(value) -> bool:
+    """True if no two elements share an address, whatever the values of symbols. The test adds no guard."""
+    reach = 0
+    for stride, size in sorted(zip(value.stride(), value.shape), key=lambda axis: (hint(axis[0]), hint(axis[1]))):
+        if not statically_known_true(size == 1):
+            if not statically_known_true(stride > reach):
+                return False
+            reach = reach + (size - 1) * stride
+    return True
+
+
 def lying(x) -> tuple[list[int], list[int]]:
     """The shape and the strides of a tensor; of symbols, their values."""
     return [hint(n) for n in x.shape], [hint(n) for n in x.stride()]
