@@ -8,6 +8,7 @@
 
 pub mod assume;
 pub mod bind;
+pub mod bounds;
 pub mod build;
 pub mod copy;
 pub mod decompose;

@@ -3,11 +3,12 @@
 use super::{def, result, site};
 use crate::base::rule::{Log, Rule};
 use crate::graph::Elem;
+use crate::graph::bounds::bounds;
 use crate::graph::build::Builder;
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, scalar};
 use crate::num::ScalarOp;
-use crate::num::op::{Predicate, Rounding};
+use crate::num::op::{Predicate, Rounding, Signedness};
 
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "algebra",
@@ -15,7 +16,8 @@ pub(super) const RULE: Rule<Graph, ()> = Rule {
           `mul x, 1` --> `x`; `add x, -0.0` --> `x`; `sub x, 0` --> `x`; `div x, 4` --> `mul x, 0.25`; \
           `neg (neg x)` --> `x`; `select true, a, b` --> `a`; `select c, a, a` --> `a`; \
           `to f16 (to f32 x)` of f16 --> `x`; `(ext b) != 0` of a bool --> `b`; `reduce max x` over extents of 1 --> `x`, `reduce sum x` --> `add x, 0.0`; \
-          an operation on scalars alone --> its value\n\n\
+          an operation on scalars alone --> its value; `(min x, 127) < 128` --> true, and \
+          other comparisons that bounds of integers decide\n\n\
           `add x, 0.0` stays: it turns -0.0 into 0.0. Roundings, flushes and NaN are kept.",
     run,
 };
@@ -96,6 +98,12 @@ fn elementwise(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ScalarOp) -> 
     };
     if let Some(scalars) = args.iter().map(repeated).collect::<Option<Vec<Arg>>>() {
         return fold(op, &scalars, value.elem).map(New::Is);
+    }
+    if let Some(new) = by_bounds(out, op, &args, value.elem) {
+        return match new {
+            New::Is(x @ Arg::Value(_)) => keep(x),
+            new => Some(new),
+        };
     }
     let inner = |x: Arg| match def(out, x) {
         Some(n) => match n.op {
@@ -179,6 +187,48 @@ fn elementwise(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ScalarOp) -> 
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// The operand or the constant that an operation on integers comes to, because of the numbers that its operands may be.
+fn by_bounds(graph: &Graph, op: ScalarOp, args: &[Arg], elem: Elem) -> Option<New> {
+    let &[a, b] = args else { return None };
+    let of = |x: Arg| match x {
+        Arg::Value(v) => graph.values.get(v).map(|v| v.elem),
+        Arg::Scalar { elem, .. } => Some(elem),
+        Arg::Absent => None,
+    };
+    let (ScalarOp::CmpI { sign, .. } | ScalarOp::MaxI { sign } | ScalarOp::MinI { sign }) = op else { return None };
+    let numbers = |x: Arg| of(x).is_some_and(|e| !e.is_bool() && e.unsigned == (sign == Signedness::Unsigned));
+    if !numbers(a) || !numbers(b) {
+        return None;
+    }
+    let [x, y] = [a, b].map(|x| bounds(graph, x));
+    let (less, least) = (x.hi < y.lo, x.hi <= y.lo);
+    let (greater, greatest) = (x.lo > y.hi, x.lo >= y.hi);
+    let known = match op {
+        ScalarOp::MaxI { .. } | ScalarOp::MinI { .. } => {
+            let most = matches!(op, ScalarOp::MaxI { .. });
+            let (first, second) = if most { (greatest, least) } else { (least, greatest) };
+            return if first { Some(New::Is(a)) } else { second.then_some(New::Is(b)) };
+        }
+        ScalarOp::CmpI { pred, .. } => match pred {
+            Predicate::LessThan => (less, greatest),
+            Predicate::LessThanOrEqual => (least, greater),
+            Predicate::GreaterThan => (greater, least),
+            Predicate::GreaterThanOrEqual => (greatest, less),
+            Predicate::Equal => (x.as_point().is_some() && x == y, less || greater),
+            Predicate::NotEqual => (less || greater, x.as_point().is_some() && x == y),
+        },
+        _ => return None,
+    };
+    let is = |on: bool| Some(New::Is(Arg::Scalar { elem, bits: on.into() }));
+    if known.0 {
+        is(true)
+    } else if known.1 {
+        is(false)
+    } else {
+        None
     }
 }
 

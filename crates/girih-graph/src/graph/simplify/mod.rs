@@ -50,7 +50,7 @@ fn site(graph: &Graph, node: &Node) -> String {
 }
 
 /// The facts about symbols, and about the positions in a shape.
-fn facts_in(graph: &Graph, shape: &[Ix]) -> Facts {
+pub(super) fn facts_in(graph: &Graph, shape: &[Ix]) -> Facts {
     let mut facts = graph.facts();
     for (d, extent) in shape.iter().enumerate() {
         facts.set_axis(AxisId(d as u32), &Ix::Const(0), extent);

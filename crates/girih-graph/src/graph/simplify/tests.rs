@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::rule::{Log, Rewrites};
 use crate::graph::build::Builder;
-use crate::graph::ir::{Coord, Output, ReduceOp, Role, ScatterOp, axis, scalar};
+use crate::graph::ir::{Coord, Output, ReduceOp, Role, ScatterOp, axis, int_scalar, scalar};
 use crate::graph::{Elem, Origin};
 use crate::num::ScalarOp;
 
@@ -276,4 +276,48 @@ fn empty_tensors_are_not_computed() {
         vec![b.scatter(x, &[i], none, vec![Coord::Arg(1)], ScatterOp::Set).unwrap()]
     });
     assert!(ops(&simplified(&g)).is_empty());
+}
+
+/// Whatever `x` is, comparisons of numbers that were brought between bounds are known.
+#[test]
+fn bounds_decide_comparisons_of_integers() {
+    use crate::num::op::{Predicate, Signedness};
+    let sign = Signedness::Signed;
+    let int = |n: i64| int_scalar(Elem::I64, n);
+    // Makes `x` an integer in 0..=127, and gives what a function makes of it.
+    let within = |f: &dyn Fn(&mut Builder<'_>, Arg) -> Arg| {
+        let g = graph(&[3], |b, x, _| {
+            let n = b.convert(x, Elem::I64).unwrap();
+            let n = b.elementwise_to(ScalarOp::MaxI { sign }, &[n, int(0)], Elem::I64).unwrap();
+            let n = b.elementwise_to(ScalarOp::MinI { sign }, &[n, int(127)], Elem::I64).unwrap();
+            vec![f(b, n)]
+        });
+        simplified(&g)
+    };
+    let compare =
+        |b: &mut Builder<'_>, pred, x, y| b.elementwise_to(ScalarOp::CmpI { pred, sign }, &[x, y], Elem::BOOL).unwrap();
+    // Counting from the end changes no index that is not negative.
+    let counted = within(&|b, n| {
+        let below = compare(b, Predicate::LessThan, n, int(0));
+        let end = b.elementwise_to(ScalarOp::AddI, &[n, int(128)], Elem::I64).unwrap();
+        b.elementwise_to(ScalarOp::Select, &[below, end, n], Elem::I64).unwrap()
+    });
+    assert!(!ops(&counted).iter().any(|op| matches!(op, Op::Elementwise(ScalarOp::Select | ScalarOp::CmpI { .. }))));
+    let plain = within(&|_, n| n);
+    let again = within(&|b, n| {
+        let n = b.elementwise_to(ScalarOp::MinI { sign }, &[int(200), n], Elem::I64).unwrap();
+        b.elementwise_to(ScalarOp::MaxI { sign }, &[n, int(-3)], Elem::I64).unwrap()
+    });
+    assert_eq!(ops(&again), ops(&plain));
+    // A bound that is reached decides nothing.
+    for (pred, y) in [(Predicate::LessThan, 127), (Predicate::GreaterThan, 0), (Predicate::Equal, 5)] {
+        let open = within(&|b, n| compare(b, pred, n, int(y)));
+        assert!(ops(&open).iter().any(|op| matches!(op, Op::Elementwise(ScalarOp::CmpI { .. }))), "{pred:?} {y}");
+    }
+    // A sum may wrap.
+    let wraps = within(&|b, n| {
+        let huge = b.elementwise_to(ScalarOp::AddI, &[n, int(i64::MAX - 100)], Elem::I64).unwrap();
+        compare(b, Predicate::GreaterThan, huge, int(0))
+    });
+    assert!(ops(&wraps).iter().any(|op| matches!(op, Op::Elementwise(ScalarOp::CmpI { .. }))));
 }

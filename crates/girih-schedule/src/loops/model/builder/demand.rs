@@ -1,13 +1,13 @@
 //! Elements of values on demand: a value computed before, a load, or the computation of that one element.
 
 use super::{NestBuilder, Result, Source};
-use crate::graph::build::{Refusal, constant_bits, int_of};
+use crate::graph::bounds::bounds;
+use crate::graph::build::Refusal;
 use crate::graph::ir::{self as g, Arg, Coord, Op, ValueId};
 use crate::graph::{Elem, OriginId};
-use crate::index::{Cmp, Cond, Ix, Mask, ValId};
+use crate::index::{Cmp, Cond, Interval, Ix, Mask, ValId};
 use crate::loops::ir::*;
 use crate::loops::model::concat::MOST_SOURCES;
-use crate::num::op::Signedness;
 use crate::num::{DType, ScalarOp};
 
 impl NestBuilder<'_> {
@@ -230,34 +230,6 @@ impl NestBuilder<'_> {
         self.demand(data, &read)
     }
 
-    /// Returns true if an operand's elements come from a constant or from bounds, perhaps rearranged, and lie in `0..extent`.
-    fn is_within(&self, arg: Arg, extent: i64) -> bool {
-        let Arg::Value(v) = arg else { return false };
-        let Some((node, _)) = self.graph.def(v) else { return false };
-        match (&node.op, &node.args[..]) {
-            (g::Op::Constant(c), _) => {
-                let c = &self.graph.constants[*c];
-                let inside = |bits: u64| (0..extent).contains(&int_of(c.elem, bits));
-                constant_bits(c).is_some_and(|all| all.into_iter().all(inside))
-            }
-            (g::Op::IndexMap(sources), [arg]) => {
-                matches!(&sources[..], [one] if one.when.is_always()) && self.is_within(*arg, extent)
-            }
-            // min(max(x, 0), extent - 1)
-            (g::Op::Elementwise(ScalarOp::MinI { sign: Signedness::Signed }), [x, Arg::Scalar { elem, bits }]) => {
-                let bounded = |v: &ValueId| match self.graph.def(*v).map(|(node, _)| (&node.op, &node.args[..])) {
-                    Some((
-                        g::Op::Elementwise(ScalarOp::MaxI { sign: Signedness::Signed }),
-                        [_, Arg::Scalar { elem, bits }],
-                    )) => int_of(*elem, *bits) >= 0,
-                    _ => false,
-                };
-                (0..extent).contains(&int_of(*elem, *bits)) && matches!(x, Arg::Value(v) if bounded(v))
-            }
-            _ => false,
-        }
-    }
-
     /// An element of an index tensor as an index expression, with an assertion that it lies in `0..extent` where that
     /// is not known.
     pub fn index_operand(&mut self, node: &g::Node, arg: u32, coords: &[Ix], extent: Ix) -> Result<Ix> {
@@ -273,8 +245,8 @@ impl NestBuilder<'_> {
             Opnd::Const { dtype, bits } => Ix::Const(crate::num::convert::sign_extend(dtype, bits)),
             Opnd::Val(val) => Ix::Val { val, zext: elem.unsigned },
         };
-        let constant = ix.as_const().zip(extent.as_const()).is_some_and(|(at, n)| (0..n).contains(&at));
-        if constant || extent.as_const().is_some_and(|n| self.is_within(arg, n)) {
+        let fits = |n: i64| bounds(self.graph, arg).within(Interval::new(0, i128::from(n) - 1));
+        if extent.as_const().is_some_and(fits) {
             return Ok(ix);
         }
         let inside =
