@@ -17,7 +17,8 @@ pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "dedup",
     doc: "\
 Equal computations in one body, or in a body and those around it, become one; pure computations that do not depend on a
-free or reduce loop move out of it. Loads and reads count as equal only while nothing that may overlap is written.
+free or reduce loop move out of it. Loads and reads count as equal only while nothing that may overlap is written. A condition is
+asserted once.
 
 ```text
 for j:                                   e = a + b
@@ -51,20 +52,25 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
         buffers: BTreeMap::new(),
         stores: BTreeMap::new(),
         replaced: BTreeMap::new(),
+        asserted: 0,
     };
     d.list(&mut body);
+    let asserted = d.asserted;
     let replaced = std::mem::take(&mut d.replaced);
     let roles = std::mem::take(&mut d.roles);
     if !replaced.is_empty() {
         log.applied(format!("{} repeated values", replaced.len()));
         replace(&mut body, &replaced);
     }
+    if asserted > 0 {
+        log.applied(format!("{asserted} repeated assertions"));
+    }
     let moved = hoist(&mut body, &roles);
     if moved > 0 {
         log.applied(format!("{moved} values moved out of loops"));
     }
     kernel.body = body;
-    (!replaced.is_empty() || moved > 0).then_some(kernel)
+    (!replaced.is_empty() || asserted > 0 || moved > 0).then_some(kernel)
 }
 
 /// The computation of a statement, with its operands numbered.
@@ -73,9 +79,17 @@ enum Key {
     Let(ScalarOp, Vec<Opnd>, Ty),
     Index(Ix, Ty),
     Test(Mask),
-    Load { base: ValId, index: Ix, elem: DType, mask: Mask, other: Option<Opnd> },
+    Load {
+        base: ValId,
+        index: Ix,
+        elem: DType,
+        mask: Mask,
+        other: Option<Opnd>,
+    },
     Read(BufId, Vec<Ix>),
     Global(u32),
+    /// An assertion of this condition.
+    Holds(Opnd),
 }
 
 /// A value, and the time at which it was computed.
@@ -96,6 +110,8 @@ struct Dedup<'a> {
     /// When memory was last stored to, by base.
     stores: BTreeMap<ValId, u64>,
     replaced: BTreeMap<ValId, Opnd>,
+    /// How many assertions were made before.
+    asserted: usize,
 }
 
 impl Dedup<'_> {
@@ -211,6 +227,14 @@ impl Dedup<'_> {
                 out.push(s);
                 continue;
             }
+            if let Stmt::Assert { cond, .. } = &s {
+                let (key, cond) = (Key::Holds(self.opnd(*cond)), *cond);
+                if self.table.contains_key(&key) {
+                    self.asserted += 1;
+                    continue;
+                }
+                self.remember(key, cond);
+            }
             let nested = !walk::bodies(&s).is_empty();
             if nested {
                 // A loop's body also runs after its own writes.
@@ -310,4 +334,24 @@ fn depends(s: &Stmt, axes: &[AxisId], here: &BTreeSet<ValId>) -> bool {
         }
     });
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tile::tests::{kernel, text};
+
+    #[test]
+    fn what_was_asserted_holds() {
+        let k = "loop kernel k(x: ptr f32, y: ptr f32):\n  for i in 0..4: free\n    a: f32 = load x[i]\n    c: i1 = a < 1.0\n    \
+                 assert c, \"small\"\n    d: i1 = a < 1.0\n    assert d, \"small again\"\n    for j in 0..4: free\n      \
+                 assert c, \"inside\"\n      e: i1 = a < 0.5\n      assert e, \"smaller\"\n      store y[i*4 + j] = a\n    \
+                 f: i1 = a < 0.5\n    assert f, \"behind\"\n";
+        let mut log = Log::default();
+        let made = text(&run(&kernel(k), &Assumptions::default(), &mut log).unwrap());
+        let asserted: Vec<&str> = made.lines().filter_map(|l| l.split('"').nth(1)).collect();
+        // A loop may have no iteration, so what it asserts is not known behind it.
+        assert_eq!(asserted, ["small", "smaller", "behind"], "{made}");
+        assert!(log.applied.contains(&"2 repeated assertions".to_string()), "{:?}", log.applied);
+    }
 }
