@@ -663,6 +663,35 @@ fn an_operand_of_many_products_is_not_repeated() {
     }
 }
 
+/// A kernel computes an element once, at however many depths of its expression it is needed.
+#[test]
+fn an_element_that_one_kernel_needs_often_is_computed_in_it() {
+    let (rows, columns, uses) = (30usize, 50usize, 20);
+    let mut c = Case::new();
+    let x = c.input("x", &[rows as i64, columns as i64], Role::Argument);
+    let g = c.input("g", &[columns as i64], Role::Argument);
+    let y = c.build("gated", |b| {
+        let gate = b.add(g, x)?;
+        let mut y = x;
+        for _ in 0..uses {
+            y = b.mul(y, gate)?;
+            y = b.tanh(y)?;
+        }
+        Ok(y)
+    });
+    c.output(y);
+    let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+    let plan = lower(&graph, &Options::default(), &mut Log::default()).unwrap();
+    assert_eq!(plan.steps.len(), 1);
+    let (xs, gs) = (data(rows * columns, 1), data(columns, 2));
+    let element = |(at, x): (usize, &f32)| {
+        let gate = f64::from(gs[at % columns]) + f64::from(*x);
+        (0..uses).fold(f64::from(*x), |y, _| (y * gate).tanh())
+    };
+    let want: Vec<f64> = xs.iter().enumerate().map(element).collect();
+    close(&c.run(&[], &[xs.clone(), gs.clone()]).0[0], &want);
+}
+
 /// A matrix of rows of `k` elements times one of `k` rows.
 fn product(left: &[f64], k: usize, right: &[f32]) -> Vec<f64> {
     let n = right.len() / k;

@@ -1,6 +1,8 @@
 //! The elements of values that kernels need, and the circumstances in which they need them.
 
 use super::{Fusion, guess};
+use std::collections::hash_map::Entry;
+
 use crate::graph::ir::{Arg, Coord, MapSource, Node, Op, ReduceOp};
 use crate::index::{AxisId, Cond, Facts, Ix};
 use crate::loops::ir::MOST_IN_TURN;
@@ -63,8 +65,17 @@ impl Fusion<'_> {
         let Some(Arg::Value(v)) = a else { return };
         let coords = d.coords.iter().map(|c| self.simple.simplify(c, &self.facts)).collect();
         let d = Demand { coords, depth: d.depth + 1, ..d };
-        if self.seen.insert((*v, d.clone())) {
-            self.demands[v.0 as usize].push(d);
+        // A kernel computes an element once, however many values need it.
+        let all = &mut self.demands[v.0 as usize];
+        match self.seen.entry((*v, Demand { depth: 0, masked: false, ..d.clone() })) {
+            Entry::Occupied(at) => {
+                let known = &mut all[*at.get()];
+                (known.depth, known.masked) = (known.depth.max(d.depth), known.masked || d.masked);
+            }
+            Entry::Vacant(at) => {
+                at.insert(all.len());
+                all.push(d);
+            }
         }
     }
 

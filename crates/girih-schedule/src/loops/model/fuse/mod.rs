@@ -17,7 +17,7 @@ mod demand;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::builder::MOST_KEPT;
 use super::concat::{self, MOST_SOURCES, Part};
@@ -123,7 +123,8 @@ pub(super) struct Fusion<'a> {
     pub splits: BTreeMap<ValueId, Split>,
     pub wanted: BTreeMap<ValueId, Split>,
     demands: Vec<Vec<Demand>>,
-    seen: FxHashSet<(ValueId, Demand)>,
+    /// The place of each need among those of its value; without how deep it is, and whether a condition holds.
+    seen: FxHashMap<(ValueId, Demand), usize>,
     pub roots: Vec<Root>,
     facts: Facts,
     simple: Simple,
@@ -248,7 +249,7 @@ impl<'a> Fusion<'a> {
             splits: BTreeMap::new(),
             wanted: BTreeMap::new(),
             demands: vec![vec![]; graph.values.len()],
-            seen: FxHashSet::default(),
+            seen: FxHashMap::default(),
             roots: vec![],
             facts: graph.facts(),
             simple: Simple::default(),
