@@ -323,7 +323,7 @@ SCATTERED = {
 @pytest.mark.filterwarnings("ignore:girih. ")
 @pytest.mark.parametrize("view", OVERLAPPING)
 def test_copies_of_views_whose_elements_share_memory(view):
-    """The copies share as the views do: what is written to one element is read in another."""
+    """The copies share as the views do: a write to one element changes another."""
     for part in SCATTERED.values():
         torch._dynamo.reset()
         function = lambda x, k, part=part: part(OVERLAPPING[view](x, k))  # noqa: E731

@@ -63,7 +63,7 @@ def test_forward_mode():
 
 
 def test_tangents_of_zeros_have_memory():
-    """Forward-mode AD makes zeros without memory, of which kernels of PyTorch read the null address."""
+    """Forward-mode AD makes zeros without memory. Kernels of PyTorch would read them at the null address."""
     w = torch.randn(2, 4, dtype=torch.float64)
     layers = (F.softplus, F.mish, lambda a: F.logsigmoid(a) * w, lambda a: torch.special.erfcx(a) + F.softplus(w))
     for layer in layers:

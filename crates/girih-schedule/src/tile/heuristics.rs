@@ -142,6 +142,12 @@ heuristics! {
         /// Cycles of a step that waits for shared memory.
         STEP: f64 = 30.0,
     }
+    compute_once {
+        /// Operations for an element that a row must be spared.
+        LEAST: i64 = 8,
+        /// Bytes of what is kept for a row, at most: they stay in the first cache.
+        MOST_KEPT: u64 = 1 << 15,
+    }
     count_bins {
         /// Numbers from which on counting them one after the other takes longer.
         FROM: u64 = 8,

@@ -111,6 +111,7 @@ knobs! {
     fast_acc: bool = false, 0 to 1, "Multiply floats of one byte by groups of four warps, which add with fewer bits than f32 has.";
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
     split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";
+    once: bool = true, 0 to 1, "Compute once what the rows of a block have alike.";
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
     trim: bool = true, 0 to 1, "End loops that fill a tile where nothing of it is read any more.";
     swap: bool = true, 0 to 1, "Make the rows of a product its columns, where fewer elements are transposed then.";

@@ -96,6 +96,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::unroll_windows::RULE, &[&[Workers, VectorArithmetic]]),
     (rules::unroll_and_jam::RULE, &[&[Workers, VectorArithmetic]]),
     (rules::blockify::RULE, &[&[Workers]]),
+    (rules::compute_once::RULE, &[&[Caches, Workers]]),
     (rules::count_bins::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::cache_blocks::RULE, &[&[Caches]]),
     (rules::chunk_matmul_k::RULE, &[&[Threads]]),

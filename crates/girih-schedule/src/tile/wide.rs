@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{self, Stride};
 use super::numbered::Numbered;
-use super::primitives::sink;
+use super::primitives::hoist;
 use super::{Context, edit};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
@@ -140,7 +140,7 @@ pub fn numbered(
     if lanes == 1 || !enough(whole.total.as_const().map(|n| n / lanes as i64)) {
         return Some((whole, innermost.body.clone()));
     }
-    let alike = sink::alike(innermost);
+    let alike = hoist::alike(innermost);
     let groups = in_groups(kernel, innermost, lanes, |lane, mut body| {
         let own = body.split_off(alike);
         body.push(edit::loop_with(lane, Ix::Const(lanes as i64), own, |f| f.place = Place::Unroll));
@@ -157,7 +157,7 @@ pub fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
     if f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return 1;
     }
-    let varying = walk::refs(&f.body[sink::alike(f)..]).vals_defined;
+    let varying = walk::refs(&f.body[hoist::alike(f)..]).vals_defined;
     let of = |s: &Stmt| lanes(kernel, ctx, s, f.axis, extent, &varying);
     let of_tile = |s: &Stmt| matches!(s, Stmt::Write { buf, .. } if !kernel.bufs[*buf].shape.is_empty());
     let tiles = f.body.iter().filter(|s| of_tile(s)).map(|s| shared_lanes(kernel, ctx, s, f.axis, extent));

@@ -25,6 +25,7 @@ use crate::loops::walk::{self, Part};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::edit::{self, loop_with};
+use crate::tile::primitives::hoist::pieces;
 use crate::tile::target::Capability;
 
 /// Elements of all buffers that are compared, at most.
@@ -107,7 +108,7 @@ impl<'a> Kept<'a> {
                         _ => false,
                     };
                     let mut alone = vec![];
-                    pieces(ix, &moves, &mut alone);
+                    pieces(ix, &moves, &mut |piece| alone.push(piece));
                     for piece in alone {
                         let of_block = piece.any_leaf(&mut |leaf| match leaf {
                             Ix::Block(_) => true,
@@ -143,24 +144,6 @@ impl<'a> Kept<'a> {
             return Err(format!("it reads buffers that are not integers, at most {MOST_COMPARED} of them"));
         }
         Ok(())
-    }
-}
-
-/// The largest parts of an expression without leaves that move.
-fn pieces<'a>(ix: &'a Ix, moves: &dyn Fn(&Ix) -> bool, out: &mut Vec<&'a Ix>) {
-    if !ix.any_leaf(&mut |leaf| moves(leaf)) {
-        return out.push(ix);
-    }
-    if let Ix::Add(a, b)
-    | Ix::Sub(a, b)
-    | Ix::Mul(a, b)
-    | Ix::FloorDiv(a, b)
-    | Ix::Mod(a, b)
-    | Ix::Min(a, b)
-    | Ix::Max(a, b) = ix
-    {
-        pieces(a, moves, out);
-        pieces(b, moves, out);
     }
 }
 

@@ -12,6 +12,7 @@ pub mod bind;
 pub mod blocks;
 pub mod fill;
 pub mod fuse;
+pub mod hoist;
 pub mod layout;
 pub mod keep;
 pub mod line;
@@ -122,7 +123,8 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "hoist",
         form: "LOOP",
-        doc: "Does what stands first in a loop and is the same for all its iterations once, before the loop; of a serial loop, its stages.",
+        doc: "Runs statements that are the same for all iterations of a loop once, before it: its first ones, or else those of the loop at its \
+              end, whose values are kept; of a serial loop, its stages.",
     },
     Primitive {
         word: "keep",
@@ -422,7 +424,7 @@ impl Step {
             Step::Serial { loops } => serial::apply(kernel, loops)?,
             Step::Privatise { loops } => privatise::apply(kernel, loops)?,
             Step::Sink { at } => sink::apply(kernel, *at)?,
-            Step::Hoist { at } => sink::hoist(kernel, *at)?,
+            Step::Hoist { at } => hoist::apply(kernel, *at)?,
             Step::Peel { at } => peel::apply(kernel, *at)?,
             Step::Unswitch { at } => unswitch::apply(kernel, *at)?,
             Step::Trim { loops } => trim::apply(kernel, loops)?,

@@ -11,7 +11,7 @@ use crate::tile::numbered::Numbered;
 use crate::tile::primitives::bind::{self, To};
 use crate::tile::primitives::{LoopRef, Names, Script, Step};
 use crate::tile::rules::interchange::{self, ColumnFolds};
-use crate::tile::rules::site_of;
+use crate::tile::rules::{compute_once, site_of};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "blockify",
@@ -28,7 +28,7 @@ for a0 in 0..4096: free                          for b in 0..512: free block(x)
 The loops around the innermost one are rows, numbered from the last loop to the first; a block takes a power of two of
 them, so many that starting it does not show, and so few that each thread gets four blocks. Few rows of very many
 elements are cut along y, too: columns that are folded once into a piece for each thread, since long runs of a row are
-read faster. Where loads walk memory along another axis than stores, a block has a piece of 64 x 256
+read faster. Where loads walk memory along another axis than stores, or rows compute much alike, a block has a piece of 64 x 256
 elements. Nests that stand side by side get blocks of their own; small ones share one.
 
 Refuses kernels whose grid the launch gives; nests that need what another one stores, or that follow a reduction which
@@ -113,7 +113,8 @@ fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
     let (inner, around) = chain.split_last().ok_or(GONE)?;
     let folds = interchange::column_folds(&script.kernel, inner);
     let columns = folds.is_some();
-    let across = interchange::runs_across(&script.kernel, around, inner);
+    let across = interchange::runs_across(&script.kernel, around, inner)
+        .or_else(|| shared_along(&script.kernel, around, inner).filter(|_| script.ctx.knobs.once));
     let mut rows: Vec<LoopRef> = chain.iter().map(|f| LoopRef { axis: f.axis, nth: 0 }).collect();
     rows[0] = nest;
     let mut inside = rows.pop().ok_or(GONE)?;
@@ -186,6 +187,12 @@ fn share(script: &mut Script<'_>, nest: LoopRef) -> Result<bool, String> {
         script.step(Step::Bind { loops: vec![part], to: To::Block(1) })?;
     }
     Ok(made)
+}
+
+/// The loop over rows that compute the most alike, where a block had better do several of them.
+fn shared_along(kernel: &Kernel, around: &[&For], inner: &For) -> Option<usize> {
+    let spared = |(at, f): (usize, &&For)| Some((compute_once::worth(kernel, f, inner)?, at));
+    around.iter().enumerate().filter_map(spared).max().map(|(_, at)| at)
 }
 
 /// The most columns of a block: what it keeps of each lies in a cache.
@@ -269,7 +276,7 @@ mod tests {
         // A row of 4000 bytes for each column fills the cache sooner.
         let kept = fold_keeping("local e: f32[1000]\n    ", "8192", 1000);
         assert!(kept.contains("for j in 0..128: free"), "{kept}");
-        // What a symbol may be is no size.
+        // The largest value of a symbol is not a size.
         let open = fold("n*2", 1000);
         assert!(open.contains(", n*2") || !open.contains("jb"), "{open}");
     }

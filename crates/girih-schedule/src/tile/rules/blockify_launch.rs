@@ -7,7 +7,7 @@ use crate::tile::cost::Cost;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::bind::{self, To};
-use crate::tile::primitives::{self, LoopRef, Script, Step, sink};
+use crate::tile::primitives::{self, LoopRef, Script, Step, hoist, sink};
 use crate::tile::rules::{site_of, spread_threads};
 use crate::tile::tile_nest::check_bounds;
 use crate::tile::wide;
@@ -101,7 +101,7 @@ fn share(script: &mut Script<'_>, nest: LoopRef, fixed: Option<i64>) -> Result<L
         let name = script.kernel.axes[innermost.axis].name.clone();
         let names = ["1", "2"].map(|suffix| format!("{name}{suffix}"));
         let at = loops.pop().ok_or(gone)?;
-        let alike = sink::alike(innermost);
+        let alike = hoist::alike(innermost);
         let made = script.step(Step::Split { at, size: lanes as u32, names, guard: false })?;
         let [over, lane] = made[..] else { return Err(gone.into()) };
         if alike > 0 {

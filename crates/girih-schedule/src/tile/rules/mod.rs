@@ -8,6 +8,7 @@ pub mod cache_blocks;
 pub mod chunk_matmul_k;
 pub mod cluster_blocks;
 pub mod cluster_rows;
+pub mod compute_once;
 pub mod cooperative_reduce;
 pub mod cooperative_scan;
 pub mod count_bins;

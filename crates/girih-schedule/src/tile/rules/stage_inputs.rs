@@ -12,7 +12,7 @@ use crate::tile::contraction::{Nest, TileShape, nest_around, num_type, sums};
 use crate::tile::heuristics::stage_inputs::LONG_ROW;
 use crate::tile::primitives::retype::Known;
 use crate::tile::primitives::stage_read::{self, How, Side};
-use crate::tile::primitives::{LoopRef, Script, Step, look, sink};
+use crate::tile::primitives::{LoopRef, Script, Step, hoist, look};
 use crate::tile::target::Capability;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -188,7 +188,7 @@ fn before_loops(script: &mut Script) {
     });
     for at in loops.into_iter().rev() {
         let Some(f) = script.find(at) else { continue };
-        let said: Vec<String> = sink::stages_alike(&script.kernel, &f)
+        let said: Vec<String> = hoist::stages_alike(&script.kernel, &f)
             .into_iter()
             .map(|b| format!("{}, before the loop {}", script.kernel.bufs[b].name, script.kernel.axes[f.axis].name))
             .collect();
