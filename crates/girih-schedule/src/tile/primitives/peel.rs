@@ -7,12 +7,23 @@
 //!                                                    t[j_1] = -inf
 //! ```
 //!
+//! An innermost loop also ends where a `min` or `max` of its subscripts bends, as those of a reflected border do:
+//!
+//! ```text
+//! for j in 0..134: free                            for j in 0..3: free
+//!   y[j] = load x[max(j - 3, 3 - j)]        -->      y[j] = load x[3 - j]
+//!                                                  for j_1 in 3..134: free
+//!                                                    y[j_1] = load x[j_1 - 3]
+//! ```
+//!
 //! Legal of a loop whose iterations may run in any order, that is not placed, and holds neither register tiles nor assertions. The
 //! other half is `unswitch` (`primitives/unswitch.rs`), for conditions that the loop does not change.
 
 use super::line::{LoopRef, replace};
+use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, Refs, refs};
+
+use crate::loops::walk::{self, Part, Refs, refs};
 use crate::num::DType;
 use crate::tile::affine;
 use crate::tile::edit;
@@ -26,6 +37,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
         match Turns::of(f, &facts).ok_or("none of its conditions turns once within it")? {
             Turns::Pieces(cuts) => Ok(pieces(kernel, f, &cuts, &facts)),
             Turns::Bound(group, mid) => Ok(split(kernel, f, group, mid)),
+            Turns::Bends(cuts) => Ok(straightened(kernel, f, &cuts)),
         }
     })
 }
@@ -56,13 +68,17 @@ pub enum Turns {
     Pieces(Vec<i64>),
     /// Together: they hold until there.
     Bound(Group, Ix),
+    /// Subscripts bend at these iterations.
+    Bends(Vec<i64>),
 }
 
 impl Turns {
     pub fn of(f: &For, facts: &Refs) -> Option<Turns> {
         match cuts(f, facts) {
             Some(cuts) => Some(Turns::Pieces(cuts)),
-            None => bounded(f, facts).map(|(group, mid)| Turns::Bound(group, mid)),
+            None => bounded(f, facts)
+                .map(|(group, mid)| Turns::Bound(group, mid))
+                .or_else(|| bends(f, facts).map(Turns::Bends)),
         }
     }
 }
@@ -161,6 +177,70 @@ fn pieces(kernel: &mut Kernel, f: &For, cuts: &[i64], facts: &Refs) -> Vec<Stmt>
         out.extend(walk::clone_fresh(kernel, &[Stmt::For(Box::new(piece))]));
     }
     out
+}
+
+/// The iterations from which another side of a `min` or `max` in a subscript counts. None where few would be left between them.
+fn bends(f: &For, facts: &Refs) -> Option<Vec<i64>> {
+    let (lo, hi) = (f.lo.as_const()?, f.hi.as_const()?);
+    if f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
+        return None;
+    }
+    let mut cuts = vec![];
+    walk::visit(&f.body, &mut |s| {
+        if !matches!(s, Stmt::Load { .. } | Stmt::Read { .. }) {
+            return;
+        }
+        walk::parts(s, &mut |part| {
+            if let Part::Ix(ix) = part {
+                each_choice(ix, &mut |a, b| {
+                    let first = Cond::new(a.clone(), Cmp::Ge, b.clone());
+                    cuts.extend(turn(&first, f.axis, facts).map(|turn| turn.at).filter(|at| lo < *at && *at < hi));
+                });
+            }
+        });
+    });
+    cuts.sort_unstable();
+    cuts.dedup();
+    let bounds: Vec<i64> = [lo].into_iter().chain(cuts.iter().copied()).chain([hi]).collect();
+    let longest = bounds.windows(2).map(|w| w[1].saturating_sub(w[0])).max()?;
+    let few = f.body.len() * (cuts.len() + 1) <= MOST_STATEMENTS * 4;
+    (!cuts.is_empty() && longest >= LEAST_PIECE && few && cuts.len() < MOST_PIECES).then_some(cuts)
+}
+
+/// Calls `f` with both sides of each `min` and `max` of an expression.
+fn each_choice(ix: &Ix, f: &mut dyn FnMut(&Ix, &Ix)) {
+    let Some((a, b)) = ix.operands() else { return };
+    each_choice(a, f);
+    each_choice(b, f);
+    if matches!(ix, Ix::Min(..) | Ix::Max(..)) {
+        f(a, b);
+    }
+}
+
+/// A loop cut where its subscripts bend: in each piece one side counts.
+fn straightened(kernel: &mut Kernel, f: &For, cuts: &[i64]) -> Vec<Stmt> {
+    let starts = [f.lo.clone()].into_iter().chain(cuts.iter().map(|at| Ix::Const(*at)));
+    let ends = cuts.iter().map(|at| Ix::Const(*at)).chain([f.hi.clone()]);
+    let mut out = vec![];
+    for (lo, hi) in starts.zip(ends) {
+        let mut facts = kernel.facts();
+        facts.set_axis(f.axis, &lo, &hi);
+        let mut piece = For { lo, hi, ..f.clone() };
+        walk::map_ixs(&mut piece.body, &mut |ix| *ix = simplify(&chosen(ix, &facts), &facts));
+        out.extend(walk::clone_fresh(kernel, &[Stmt::For(Box::new(piece))]));
+    }
+    out
+}
+
+/// An expression with the sides of `min` and `max` that count, where that is known.
+fn chosen(ix: &Ix, facts: &Facts) -> Ix {
+    let Some((a, b)) = ix.operands() else { return ix.clone() };
+    let (a, b) = (chosen(a, facts), chosen(b, facts));
+    let first = match facts.decide(&Cond::new(a.clone(), Cmp::Ge, b.clone())) {
+        Some(greater) if matches!(ix, Ix::Min(..) | Ix::Max(..)) => greater == matches!(ix, Ix::Max(..)),
+        _ => return ix.with_operands(a, b),
+    };
+    if first { a } else { b }
 }
 
 /// The conditions that hold up to a bound, and the first iteration in which one fails, or the end of the loop.

@@ -97,6 +97,27 @@ fn what_stands_before_a_loop_goes_in_and_comes_out() {
     assert!(back.contains("    t: f32 = load x[i]\n    for j in 0..50: free\n"), "{back}");
 }
 
+/// A row between reflected borders.
+const REFLECTED: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for j in 0..74: free\n    \
+                         a: f32 = load x[63 - max(max(j - 3, 3 - j) - 63, 63 - max(j - 3, 3 - j))]\n    store y[j] = a\n";
+
+#[test]
+fn loops_end_where_subscripts_bend() {
+    let made = steps(REFLECTED, &["peel j", "peel j_1"], &context(), &[64, 74]);
+    let loops: Vec<&str> = made.lines().filter(|l| l.contains("for") || l.contains("load")).map(str::trim).collect();
+    let want = [
+        "for j in 0..3: free",
+        "a: f32 = load x[j*-1 + 3]",
+        "for j_1 in 3..66: free",
+        "a_1: f32 = load x[j_1 - 3]",
+        "for j_1_1 in 66..74: free",
+        "a_1_1: f32 = load x[j_1_1*-1 + 129]",
+    ];
+    assert_eq!(loops, want, "{made}");
+    let short = REFLECTED.replace("74", "14");
+    assert_eq!(one(&short, "peel j", &context()).err().as_deref(), Some("none of its conditions turns once within it"));
+}
+
 /// Rows that take elements from the same places with the same weights.
 const SAMPLES: &str = "loop kernel k(x: ptr f32, g: ptr f32, y: ptr f32) open:\n  for c in 0..6: free\n    for j in 0..50: free\n      \
                        p: f32 = load g[j*2]\n      w: f32 = exp(p)\n      q: f32 = w * 9.0\n      n: i64 = i64(q)\n      \

@@ -46,6 +46,9 @@ otherwise they follow in a loop of their own, where the condition is false. Wher
 separately, as in a concatenation, each piece between two bounds is a loop of its own, which loads what it takes. Outer loops go first, so a row condition is
 tested once per row, not per element; a condition that the loop does not change is tested before it.
 
+An innermost loop also ends where a `min` or `max` in the subscripts of its loads bends: the columns within a reflected border are read in
+order.
+
 Where the target has masks for lanes, a loop of at most 96 iterations stays whole if its only conditions are those of loads of
 neighbours: lanes of its vectors are off instead.
 
@@ -118,6 +121,7 @@ fn choose(kernel: &Kernel, ctx: &Context, at: LoopRef, f: &For, log: &mut Log) -
         match Turns::of(f, &facts) {
             Some(Turns::Pieces(cuts)) => (Step::Peel { at }, format!(", in {} pieces", cuts.len() + 1)),
             Some(Turns::Bound(..)) => (Step::Peel { at }, String::new()),
+            Some(Turns::Bends(cuts)) => (Step::Peel { at }, format!(", where subscripts bend {} times", cuts.len())),
             None => return Choice::Into,
         }
     };
