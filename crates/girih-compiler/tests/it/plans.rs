@@ -3,7 +3,7 @@
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::rule::Log;
 use girih_compiler::graph::build::Builder;
-use girih_compiler::graph::ir::{Arg, Graph, Output, ReduceOp, Role, ValueId, axis};
+use girih_compiler::graph::ir::{Arg, Coord, Graph, Output, ReduceOp, Role, ValueId, axis};
 use girih_compiler::graph::{Attr, Elem, decompose};
 use girih_compiler::index::Ix;
 use girih_compiler::kernel;
@@ -690,6 +690,40 @@ fn an_element_that_one_kernel_needs_often_is_computed_in_it() {
     };
     let want: Vec<f64> = xs.iter().enumerate().map(element).collect();
     close(&c.run(&[], &[xs.clone(), gs.clone()]).0[0], &want);
+}
+
+/// Rows take elements from the same places with the same weights, and others from a reflected border: after all rules as before them.
+#[test]
+fn rows_that_compute_the_same_share_it() {
+    for (rows, columns) in [(1i64, 9i64), (2, 300), (3, 40), (5, 700), (64, 256), (65, 300), (130, 17), (7, 1030)] {
+        let mut c = Case::new();
+        let x = c.input("x", &[rows, columns], Role::Argument);
+        let g = c.input("g", &[columns], Role::Argument);
+        let y = c.build("samples", |b| {
+            let scale = girih_compiler::graph::ir::scalar(Elem::F32, (columns - 1) as f64);
+            let weight = b.exp(g)?;
+            let size = b.abs(g)?;
+            let place = b.mul(size, scale)?;
+            let place = b.convert(place, Elem::I64)?;
+            let shape = vec![Ix::Const(rows), Ix::Const(columns)];
+            let sample = b.gather(x, &[place], vec![Coord::Ix(axis(0)), Coord::Arg(1)], shape.clone())?;
+            let at = axis(1);
+            let reflected = Ix::max(Ix::sub(at.clone(), Ix::Const(3)), Ix::sub(Ix::Const(3), at));
+            let other = b.map("reflected", x, shape, vec![axis(0), reflected]);
+            let weighted = b.mul(sample, weight)?;
+            b.add(weighted, other)
+        });
+        c.output(y);
+        let n = columns as usize;
+        let (xs, gs) = (data((rows * columns) as usize, 5), data(n, 6));
+        let element = |at: usize| {
+            let (row, j) = (&xs[at / n * n..], at % n);
+            let place = (gs[j].abs() * (columns - 1) as f32) as usize;
+            f64::from(row[place]) * f64::from(gs[j]).exp() + f64::from(row[j.abs_diff(3)])
+        };
+        let want: Vec<f64> = (0..xs.len()).map(element).collect();
+        close(&c.run(&[], &[xs.clone(), gs.clone()]).0[0], &want);
+    }
 }
 
 /// A matrix of rows of `k` elements times one of `k` rows.
