@@ -171,6 +171,28 @@ def test_gathers(dtype, device):
     assert np.array_equal(out[24:], table[:8])
 
 
+@girih.jit
+def taken(x, places, out, rest, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + rest + tl.load(places + i)))
+
+
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", TYPES[1:])
+def test_elements_from_places(dtype, width, device):
+    """Vectors of places are read by an instruction, one by one, or as a vector where they are neighbours."""
+    rng = np.random.default_rng(0)
+    x = rng.permutation(5000).astype(dtype)
+    neighbours = np.arange(64) + 77
+    for places in (
+        rng.integers(0, 4000, 64), neighbours, neighbours[::-1], neighbours // 2, np.where(np.arange(64) == 15, 3999, neighbours),
+        np.where(np.arange(64) < 16, neighbours, 5), np.arange(64) - 40,
+    ):  # fmt: skip
+        out = np.zeros(64, dtype)
+        taken[1](x, places.astype(width), out, 900, 64, device=device)
+        assert np.array_equal(out, x[900 + places])
+
+
 # ---- loops and messages
 
 

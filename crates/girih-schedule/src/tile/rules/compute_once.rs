@@ -30,8 +30,8 @@ for c in 0..32: free                             local w_of: f32[256]
 
 Knob: `once` (0 turns the rule off).
 
-Refuses where reading the kept values would take about as long as computing them, for so many rows, and where those of a row do not stay
-in the first cache.
+Refuses where reading the kept values would take about as long as computing them, for so many rows, and where those of a row are
+many.
 ",
     run,
 };
@@ -57,7 +57,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         if saved < LEAST {
             log.skipped(axis_site(p, f.axis), format!("a row would be spared {} operations an element", saved.max(0)));
         } else if bytes > MOST_KEPT {
-            log.skipped(axis_site(p, f.axis), "what is kept of a row does not stay in the first cache");
+            log.skipped(axis_site(p, f.axis), format!("{bytes} bytes would be kept of a row, more than {MOST_KEPT}"));
         } else {
             log.applied(axis_site(p, f.axis));
             // Statements that stand first in the loop go before.
@@ -120,7 +120,7 @@ mod tests {
         assert!(log.applied.is_empty(), "{}", text(&out));
         let why = "loop c: a row would be spared 7 operations an element";
         assert_eq!(refusals("compute_once", &gated(2, 100, "exp(p)"), &context()), [why]);
-        let why = "loop c: what is kept of a row does not stay in the first cache";
+        let why = "loop c: 400000 bytes would be kept of a row, more than 65536";
         assert_eq!(refusals("compute_once", &gated(8, 100_000, "exp(p)"), &context()), [why]);
     }
 
