@@ -33,6 +33,7 @@ use crate::num::{DType, ScalarOp};
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, at_most, new_axis};
 
+/// Moves what all iterations of a loop do alike before it.
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
     let mut shared = None;
     look(kernel, &mut |loop_at, f| {
@@ -202,9 +203,10 @@ impl Shared {
         for (s, _) in inner.body.iter().zip(&self.once).filter(|(_, once)| !**once) {
             walk::parts(s, &mut |part| match part {
                 Part::UseVal(v) | Part::Opnd(Opnd::Val(v)) if kept.contains(v) => _ = self.values.insert(*v),
-                Part::Ix(ix) => pieces(ix, &moves, &mut |piece| match piece {
-                    piece if piece.vals().iter().any(|v| kept.contains(v)) => _ = self.places.insert(piece.clone()),
-                    _ => {}
+                Part::Ix(ix) => pieces(ix, &moves, &mut |piece| {
+                    if piece.vals().iter().any(|v| kept.contains(v)) {
+                        self.places.insert(piece.clone());
+                    }
                 }),
                 _ => {}
             });
@@ -327,7 +329,14 @@ fn keep(kernel: &mut Kernel, f: &For, shared: &Shared) -> Result<Vec<Stmt>, Stri
         let dtype = if facts.range(place).within(Interval::signed(32)) { DType::I32 } else { DType::I64 };
         let [made, read] = [(); 2].map(|()| kernel.vals.push(Val { ty: Ty::Num(dtype), name: "at".into() }));
         let buf = buffer(kernel, made);
-        first.push(Stmt::Index { dst: made, ix: place.clone() });
+        let ty = |v: &ValId| kernel.vals[*v].ty;
+        first.push(match place {
+            Ix::Val { val, zext: false } if ty(val) == ty(&made) => edit::copy_of(made, Opnd::Val(*val)),
+            Ix::Val { val, zext: false } if ty(val) == Ty::Num(DType::I64) => {
+                Stmt::Let { dst: made, op: ScalarOp::TruncI { to: dtype }, args: vec![Opnd::Val(*val)] }
+            }
+            place => Stmt::Index { dst: made, ix: place.clone() },
+        });
         first.push(Stmt::Write { buf, idx: idx.clone(), value: Opnd::Val(made) });
         reads.push(Stmt::Read { dst: read, buf, idx: idx.clone() });
         by.insert(place.clone(), Ix::val(read));

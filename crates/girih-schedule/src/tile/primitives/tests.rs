@@ -154,7 +154,7 @@ tile kernel k(x: ptr f32, g: ptr f32, y: ptr f32) open:
     let bounded = SAMPLES.replace("      a: f32", "      h: i64 = max(n, 0)\n      l: i64 = min(h, 49)\n      a: f32");
     let bounded = bounded.replace("max(0, min(n, 49))", "l");
     let made = steps(&bounded, &["hoist c"], &context(), &[300, 100, 300]);
-    assert!(made.contains("at: i32 = index l\n") && made.contains("load x[c*50 + at_1]"), "{made}");
+    assert!(made.contains("at: i32 = i32(l)\n") && made.contains("load x[c*50 + at_1]"), "{made}");
     // In pieces of rows and columns, and with an assertion.
     let asserted = SAMPLES.replace("      a: f32", "      l: i1 = p < 9.0\n      assert l, \"small\"\n      a: f32");
     let lines =
