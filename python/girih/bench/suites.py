@@ -183,6 +183,10 @@ def conv():
     yield Row("average-pool 2x2 64, 56x56", layer(lambda: nn.AvgPool2d(2), 8, 64, 56, 56), 0.9)
     yield Row("mean of 7x7, 8x512", of(lambda x: x.mean((2, 3)), (8, 512, 7, 7)), 1.0)
     yield Row("resize bilinear 28 to 56, 64", of(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (1, 64, 28, 28)), 1.0)
+    yield Row("resize bicubic 128 to 256, 16", of(lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (1, 16, 128, 128)), 1.0)
+    grid = lambda: torch.rand(1, 64, 64, 2) * 2 - 1  # noqa: E731
+    yield Row("samples of a grid 64x64, 32", of(lambda x, g: F.grid_sample(x, g, align_corners=False), (1, 32, 64, 64), grid), 1.0)
+    yield Row("reflected border of 3, 16x128x128", of(lambda x: F.pad(x, (3, 3, 3, 3), mode="reflect"), (1, 16, 128, 128)), 1.0)
 
 
 def layouts():
