@@ -46,7 +46,6 @@ def pieces_of_pytorch() -> dict:
     }  # fmt: skip
     found[torch.ops.aten.native_dropout.default] = _draws.dropout
     found[torch.ops.aten._grouped_mm.default] = grouped_mm
-    found[torch.ops.aten._efficientzerotensor.default] = zeros
     found.update(_resize.pieces(global_decomposition_table["post_autograd"]))
     return found
 
@@ -59,11 +58,6 @@ def traced() -> dict:
 @functools.cache
 def lying_as_in_eager_mode() -> dict:
     return _layouts.as_eager(pieces_of_pytorch())
-
-
-def zeros(size, *, dtype=None, layout=None, device=None, pin_memory=None):
-    """`aten._efficientzerotensor`: forward-mode AD makes tangents of zeros that have no memory, which operations of PyTorch read in a graph."""
-    return torch.zeros(size, dtype=dtype, device=device)
 
 
 def grouped_mm(a, b, offs=None, bias=None, out_dtype=None):
@@ -151,6 +145,7 @@ _recurrent.watch(girih)
 
 def compile_graph(options, kind, module: torch.fx.GraphModule, _inputs):
     """A callable for a functional graph of ATen operations."""
+    give_zeros_memory(module)
     pairs = of_reals(module, fix=kind != "backward")
     module = pairs.module if pairs else module
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
@@ -158,6 +153,18 @@ def compile_graph(options, kind, module: torch.fx.GraphModule, _inputs):
     parameters = [n for n in parameters if isinstance(n.meta.get("val"), torch.Tensor)]
     run = build(module, parameters, options, _report.begin(kind))
     return boxed(pairs.around(run) if pairs else run)
+
+
+def give_zeros_memory(module: torch.fx.GraphModule) -> None:
+    """Makes tangents of zeros that have no memory ordinary zeros, once a graph is traced: kernels of PyTorch read those that are left.
+
+    In the trace itself NaN times such a tangent is 0.
+    """
+    without = [n for n in module.graph.nodes if n.target is torch.ops.aten._efficientzerotensor.default]
+    for node in without:
+        node.target = torch.ops.aten.zeros.default
+    if without:
+        module.recompile()
 
 
 def of_reals(module, fix) -> _complex.Pairs | None:
