@@ -12,12 +12,10 @@ use crate::num::op::Signedness::Signed;
 
 /// Operations that are looked through, one after the other.
 const DEPTH: u32 = 6;
-/// Elements of a constant that are looked at.
-const ELEMENTS: usize = 1 << 16;
 
-/// An interval that holds every element of an operand of integers.
-pub fn bounds(graph: &Graph, x: Arg) -> Interval {
-    to_depth(graph, x, DEPTH)
+/// An interval that holds every element of an operand of integers. Constants of more than `elements` elements may hold any number.
+pub fn bounds(graph: &Graph, x: Arg, elements: u64) -> Interval {
+    to_depth(graph, x, elements, DEPTH)
 }
 
 /// All numbers of a type of integers.
@@ -29,7 +27,7 @@ fn of_type(elem: Elem) -> Interval {
     }
 }
 
-fn to_depth(graph: &Graph, x: Arg, depth: u32) -> Interval {
+fn to_depth(graph: &Graph, x: Arg, elements: u64, depth: u32) -> Interval {
     let v = match x {
         Arg::Scalar { elem, bits } if elem.unsigned => return Interval::point((bits & elem.dtype.mask()).into()),
         Arg::Scalar { elem, bits } => return Interval::point(int_of(elem, bits).into()),
@@ -39,16 +37,17 @@ fn to_depth(graph: &Graph, x: Arg, depth: u32) -> Interval {
     let value = &graph.values[v];
     let all = of_type(value.elem);
     let Some((node, _)) = graph.def(v).filter(|_| depth > 0) else { return all };
-    let of = |at: usize| node.args.get(at).map_or(Interval::ALL, |x| to_depth(graph, *x, depth - 1));
+    let of = |at: usize| node.args.get(at).map_or(Interval::ALL, |x| to_depth(graph, *x, elements, depth - 1));
     let signed = !value.elem.unsigned && !value.elem.is_bool();
     let found = match &node.op {
         Op::Constant(c) => {
             let c = &graph.constants[*c];
             let numbers = |bits: Vec<u64>| {
-                let one = |bits| to_depth(graph, Arg::Scalar { elem: c.elem, bits }, 0);
+                let one = |bits| to_depth(graph, Arg::Scalar { elem: c.elem, bits }, elements, 0);
                 bits.into_iter().map(one).reduce(Interval::union)
             };
-            constant_bits(c).filter(|bits| bits.len() <= ELEMENTS).and_then(numbers)
+            let few = c.shape.iter().product::<u64>() <= elements;
+            few.then(|| constant_bits(c)).flatten().and_then(numbers)
         }
         Op::Index(ix) if signed => Some(simplify::facts_in(graph, &value.shape).range(ix)),
         Op::Gather(_) => Some(of(0)),

@@ -22,6 +22,8 @@ pub(super) const RULE: Rule<Graph, ()> = Rule {
     run,
 };
 
+/// Elements of a constant that comparisons look at: every round looks anew.
+const CONSTANTS: u64 = 1 << 10;
 const NEAREST: Rounding = Rounding::NearestEven;
 
 fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
@@ -80,11 +82,7 @@ fn elementwise(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ScalarOp) -> 
     let out = &copy.out;
     let args: Vec<Arg> = node.args.iter().map(|a| copy.arg(*a)).collect();
     let value = graph.values.get(result(node)?)?;
-    let elem_of = |x: Arg| match x {
-        Arg::Value(v) => out.values.get(v).map(|v| v.elem),
-        Arg::Scalar { elem, .. } => Some(elem),
-        Arg::Absent => None,
-    };
+    let elem_of = |x: Arg| elem_of(out, x);
     // The result is replaced by an operand only if their types are equal and the operand has the result's shape.
     let fits = |x: Arg| match x {
         Arg::Value(v) => out.values.get(v).is_some_and(|x| x.elem == value.elem && x.shape == value.shape),
@@ -190,20 +188,24 @@ fn elementwise(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ScalarOp) -> 
     }
 }
 
-/// The operand or the constant that an operation on integers comes to, because of the numbers that its operands may be.
-fn by_bounds(graph: &Graph, op: ScalarOp, args: &[Arg], elem: Elem) -> Option<New> {
-    let &[a, b] = args else { return None };
-    let of = |x: Arg| match x {
+fn elem_of(graph: &Graph, x: Arg) -> Option<Elem> {
+    match x {
         Arg::Value(v) => graph.values.get(v).map(|v| v.elem),
         Arg::Scalar { elem, .. } => Some(elem),
         Arg::Absent => None,
-    };
+    }
+}
+
+/// The operand or the constant that an operation on integers comes to, because of the numbers that its operands may be.
+fn by_bounds(graph: &Graph, op: ScalarOp, args: &[Arg], elem: Elem) -> Option<New> {
+    let &[a, b] = args else { return None };
     let (ScalarOp::CmpI { sign, .. } | ScalarOp::MaxI { sign } | ScalarOp::MinI { sign }) = op else { return None };
-    let numbers = |x: Arg| of(x).is_some_and(|e| !e.is_bool() && e.unsigned == (sign == Signedness::Unsigned));
+    let numbers =
+        |x: Arg| elem_of(graph, x).is_some_and(|e| !e.is_bool() && e.unsigned == (sign == Signedness::Unsigned));
     if !numbers(a) || !numbers(b) {
         return None;
     }
-    let [x, y] = [a, b].map(|x| bounds(graph, x));
+    let [x, y] = [a, b].map(|x| bounds(graph, x, CONSTANTS));
     let (less, least) = (x.hi < y.lo, x.hi <= y.lo);
     let (greater, greatest) = (x.lo > y.hi, x.lo >= y.hi);
     let known = match op {
@@ -222,14 +224,8 @@ fn by_bounds(graph: &Graph, op: ScalarOp, args: &[Arg], elem: Elem) -> Option<Ne
         },
         _ => return None,
     };
-    let is = |on: bool| Some(New::Is(Arg::Scalar { elem, bits: on.into() }));
-    if known.0 {
-        is(true)
-    } else if known.1 {
-        is(false)
-    } else {
-        None
-    }
+    let (holds, fails) = known;
+    (holds || fails).then(|| New::Is(Arg::Scalar { elem, bits: holds.into() }))
 }
 
 /// Returns true if every number of the second format is one of the first.

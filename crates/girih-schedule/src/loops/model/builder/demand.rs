@@ -245,7 +245,7 @@ impl NestBuilder<'_> {
             Opnd::Const { dtype, bits } => Ix::Const(crate::num::convert::sign_extend(dtype, bits)),
             Opnd::Val(val) => Ix::Val { val, zext: elem.unsigned },
         };
-        let fits = |n: i64| bounds(self.graph, arg).within(Interval::new(0, i128::from(n) - 1));
+        let fits = |n: i64| bounds(self.graph, arg, u64::MAX).within(Interval::new(0, i128::from(n) - 1));
         if extent.as_const().is_some_and(fits) {
             return Ok(ix);
         }
