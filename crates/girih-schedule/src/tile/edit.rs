@@ -56,10 +56,21 @@ pub fn is_pure(s: &Stmt) -> bool {
 /// Marks the straight-line statements that give the same in all iterations of a loop around them: those that are pure and depend
 /// on neither its axis, nor values of `own`, nor buffers of `written`, nor a statement that varies.
 pub fn invariant(body: &[Stmt], axis: AxisId, own: &BTreeSet<ValId>, written: &BTreeSet<BufId>) -> Vec<bool> {
+    same_in_all(body, axis, own, written, &is_pure)
+}
+
+/// The same of those statements that `moves` holds of.
+pub fn same_in_all(
+    body: &[Stmt],
+    axis: AxisId,
+    own: &BTreeSet<ValId>,
+    written: &BTreeSet<BufId>,
+    moves: &dyn Fn(&Stmt) -> bool,
+) -> Vec<bool> {
     let mut varying = own.clone();
     let of = |s: &Stmt| {
         let uses = walk::refs_of(s);
-        let same = is_pure(s)
+        let same = moves(s)
             && !uses.axes_used.contains(&axis)
             && uses.vals_used.is_disjoint(&varying)
             && uses.bufs_read.is_disjoint(written);

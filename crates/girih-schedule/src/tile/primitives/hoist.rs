@@ -37,10 +37,14 @@ use crate::tile::edit::{self, at_most, new_axis};
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
     let mut shared = None;
     look(kernel, &mut |loop_at, f| {
-        if let (true, Some(Stmt::For(inner))) = (loop_at == at, f.body.last()) {
+        if loop_at == at
+            && f.kind == LoopKind::Free
+            && alike(f) == 0
+            && let Some(Stmt::For(inner)) = f.body.last()
+        {
             shared = Some(Shared::of(kernel, f, inner));
         }
-        shared.is_none()
+        loop_at != at
     });
     replace(kernel, at, &mut |kernel, f| {
         if f.kind == LoopKind::Serial && f.place == Place::None {
@@ -59,15 +63,14 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
         if f.kind != LoopKind::Free || f.place != Place::None {
             return Err("it is not free, or is placed already".into());
         }
-        let first = alike(f);
-        if let (0, Some(shared)) = (first, &shared) {
+        if let Some(shared) = &shared {
             return keep(kernel, f, shared.as_ref().map_err(|why| why.to_string())?);
         }
         if edit::const_trip(f).is_none_or(|n| n == 0) {
             return Err("it may not run".into());
         }
         let mut inner = f.clone();
-        let own = inner.body.split_off(first);
+        let own = inner.body.split_off(alike(f));
         let mut out = std::mem::replace(&mut inner.body, own);
         if out.is_empty() {
             return Err("nothing stands first in it that is the same for all its iterations".into());
@@ -146,26 +149,18 @@ impl Shared {
             return Err("how far the loop at its end goes depends on the iteration");
         }
         let runs = runs(kernel, f);
-        for s in &inner.body {
-            walk::def(s).inspect(|v| _ = varying.remove(v));
+        for v in inner.body.iter().filter_map(walk::def) {
+            varying.remove(&v);
         }
         let number = |v: ValId| matches!(kernel.vals[v].ty, Ty::Num(_));
-        let mut once = vec![];
-        for s in &inner.body {
-            let uses = walk::refs_of(s);
-            let moves = match s {
-                Stmt::Load { mem, .. } => edit::is_pure(s) && runs && kernel.open && !all.stores.contains(&mem.base),
-                Stmt::Assert { .. } => runs,
-                s => edit::is_pure(s),
-            };
-            let same = moves
-                && walk::def(s).is_none_or(number)
-                && !uses.axes_used.contains(&f.axis)
-                && uses.vals_used.is_disjoint(&varying)
-                && uses.bufs_read.is_disjoint(&all.bufs_written);
-            varying.extend(walk::def(s).filter(|_| !same));
-            once.push(same);
-        }
+        let moves = |s: &Stmt| match s {
+            Stmt::Load { mem, .. } => edit::is_pure(s) && runs && kernel.open && !all.stores.contains(&mem.base),
+            Stmt::Assert { .. } => runs,
+            s => edit::is_pure(s),
+        };
+        let moves = |s: &Stmt| moves(s) && walk::def(s).is_none_or(number);
+        let once = edit::same_in_all(&inner.body, f.axis, &varying, &all.bufs_written, &moves);
+        varying.extend(inner.body.iter().zip(&once).filter(|(_, once)| !**once).filter_map(|(s, _)| walk::def(s)));
         let mut shared =
             Shared { again: vec![false; once.len()], once, values: BTreeSet::new(), places: BTreeSet::new(), cost: 0 };
         shared.collect(kernel, f, inner, &varying);
@@ -180,8 +175,7 @@ impl Shared {
     /// About how many bytes are kept for an iteration of the inner loop; places mostly take 32 bits.
     pub fn bytes(&self, kernel: &Kernel) -> u64 {
         let of = |v: &ValId| match kernel.vals[*v].ty {
-            Ty::Num(dtype) => dtype.bytes(),
-            Ty::Ptr(_) => 8,
+            Ty::Num(dtype) | Ty::Ptr(dtype) => dtype.bytes(),
         };
         self.values.iter().map(of).sum::<u64>() + 4 * self.places.len() as u64
     }
@@ -234,6 +228,9 @@ impl Shared {
 
 /// Returns true if a loop has an iteration, wherever the loops around it are.
 fn runs(kernel: &Kernel, f: &For) -> bool {
+    if let Some(trips) = edit::const_trip(f) {
+        return trips > 0;
+    }
     let (mut facts, mut seen) = (kernel.facts(), BTreeMap::<AxisId, u32>::new());
     walk::visit(&kernel.body, &mut |s| {
         if let Stmt::For(l) = s {
@@ -306,10 +303,10 @@ fn keep(kernel: &mut Kernel, f: &For, shared: &Shared) -> Result<Vec<Stmt>, Stri
         return Err("nothing in it is the same for all its iterations".into());
     }
     let columns = at_most(&inner.hi).ok_or("the loop at its end has no constant bound")?;
-    let marked = |marks: &[bool], on: bool| -> Vec<Stmt> {
-        inner.body.iter().zip(marks).filter(|(_, mark)| **mark == on).map(|(s, _)| s.clone()).collect()
+    let marked = |on: &dyn Fn(usize) -> bool| -> Vec<Stmt> {
+        inner.body.iter().enumerate().filter(|(at, _)| on(*at)).map(|(_, s)| s.clone()).collect()
     };
-    let mut first = marked(&shared.once, true);
+    let mut first = marked(&|at| shared.once[at]);
     let renaming = walk::Renaming::fresh(kernel, &first);
     let idx = vec![Ix::Axis(inner.axis)];
     let (mut locals, mut reads, mut by) = (vec![], vec![], BTreeMap::new());
@@ -346,9 +343,7 @@ fn keep(kernel: &mut Kernel, f: &For, shared: &Shared) -> Result<Vec<Stmt>, Stri
     let axis = new_axis(kernel, inner.axis, "");
     walk::subst_axes(&mut first, &mut |a| (a == inner.axis).then_some(Ix::Axis(axis)));
 
-    let stays = |at: usize| !shared.once[at] || shared.again[at];
-    let rest = inner.body.iter().enumerate().filter(|(at, _)| stays(*at)).map(|(_, s)| s.clone());
-    let mut rest: Vec<Stmt> = rest.collect();
+    let mut rest = marked(&|at| !shared.once[at] || shared.again[at]);
     walk::map_ixs(&mut rest, &mut |ix| *ix = replace_pieces(ix, &by));
     let body = reads.into_iter().chain(rest).collect();
     let mut body = before.iter().cloned().chain([Stmt::For(Box::new(For { body, ..(**inner).clone() }))]).collect();

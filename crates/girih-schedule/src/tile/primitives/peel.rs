@@ -22,7 +22,6 @@
 use super::line::{LoopRef, replace};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
-
 use crate::loops::walk::{self, Part, Refs, refs};
 use crate::num::DType;
 use crate::tile::affine;
@@ -147,19 +146,28 @@ fn cuts(f: &For, facts: &Refs) -> Option<Vec<i64>> {
     });
     cuts.sort_unstable();
     cuts.dedup();
-    let bounds: Vec<i64> = [lo].into_iter().chain(cuts.iter().copied()).chain([hi]).collect();
-    let long = bounds.windows(2).all(|w| w[1].saturating_sub(w[0]) >= LEAST_PIECE);
+    let long = lengths(lo, &cuts, hi).all(|n| n >= LEAST_PIECE);
     let few = size * (cuts.len() + 1) <= MOST_STATEMENTS * 4;
     (from && long && few && cuts.len() < MOST_PIECES).then_some(cuts)
 }
 
+/// How many iterations lie between cuts.
+fn lengths(lo: i64, cuts: &[i64], hi: i64) -> impl Iterator<Item = i64> {
+    let starts = [lo].into_iter().chain(cuts.iter().copied());
+    cuts.iter().copied().chain([hi]).zip(starts).map(|(end, start)| end.saturating_sub(start))
+}
+
+/// The bounds of a loop's pieces.
+fn between(f: &For, cuts: &[i64]) -> impl Iterator<Item = (Ix, Ix)> {
+    let at = || cuts.iter().map(|at| Ix::Const(*at));
+    [f.lo.clone()].into_iter().chain(at()).zip(at().chain([f.hi.clone()]))
+}
+
 /// A loop cut where conditions turn: in each piece it is known whether they hold.
 fn pieces(kernel: &mut Kernel, f: &For, cuts: &[i64], facts: &Refs) -> Vec<Stmt> {
-    let first = f.lo.as_const().unwrap_or(i64::MIN);
-    let starts = [first].into_iter().chain(cuts.iter().copied());
-    let ends = cuts.iter().map(|at| Ix::Const(*at)).chain([f.hi.clone()]);
     let mut out = vec![];
-    for (start, hi) in starts.zip(ends) {
+    for (lo, hi) in between(f, cuts) {
+        let start = lo.as_const().unwrap_or(i64::MIN);
         let (mut holds, mut fails) = (Group::default(), Group::default());
         walk::visit(&f.body, &mut |s| {
             for c in walk::mask(s).into_iter().flat_map(|m| &m.conds) {
@@ -169,7 +177,7 @@ fn pieces(kernel: &mut Kernel, f: &For, cuts: &[i64], facts: &Refs) -> Vec<Stmt>
                 group.conds.push(c.clone());
             }
         });
-        let mut piece = For { lo: Ix::Const(start), hi, ..f.clone() };
+        let mut piece = For { lo, hi, ..f.clone() };
         deny(&mut piece.body, &fails);
         assume(&mut piece.body, &holds);
         edit::choose(&mut piece.body);
@@ -201,10 +209,9 @@ fn bends(f: &For, facts: &Refs) -> Option<Vec<i64>> {
     });
     cuts.sort_unstable();
     cuts.dedup();
-    let bounds: Vec<i64> = [lo].into_iter().chain(cuts.iter().copied()).chain([hi]).collect();
-    let longest = bounds.windows(2).map(|w| w[1].saturating_sub(w[0])).max()?;
+    let long = lengths(lo, &cuts, hi).any(|n| n >= LEAST_PIECE);
     let few = f.body.len() * (cuts.len() + 1) <= MOST_STATEMENTS * 4;
-    (!cuts.is_empty() && longest >= LEAST_PIECE && few && cuts.len() < MOST_PIECES).then_some(cuts)
+    (!cuts.is_empty() && long && few && cuts.len() < MOST_PIECES).then_some(cuts)
 }
 
 /// Calls `f` with both sides of each `min` and `max` of an expression.
@@ -219,10 +226,8 @@ fn each_choice(ix: &Ix, f: &mut dyn FnMut(&Ix, &Ix)) {
 
 /// A loop cut where its subscripts bend: in each piece one side counts.
 fn straightened(kernel: &mut Kernel, f: &For, cuts: &[i64]) -> Vec<Stmt> {
-    let starts = [f.lo.clone()].into_iter().chain(cuts.iter().map(|at| Ix::Const(*at)));
-    let ends = cuts.iter().map(|at| Ix::Const(*at)).chain([f.hi.clone()]);
     let mut out = vec![];
-    for (lo, hi) in starts.zip(ends) {
+    for (lo, hi) in between(f, cuts) {
         let mut facts = kernel.facts();
         facts.set_axis(f.axis, &lo, &hi);
         let mut piece = For { lo, hi, ..f.clone() };
@@ -236,11 +241,15 @@ fn straightened(kernel: &mut Kernel, f: &For, cuts: &[i64]) -> Vec<Stmt> {
 fn chosen(ix: &Ix, facts: &Facts) -> Ix {
     let Some((a, b)) = ix.operands() else { return ix.clone() };
     let (a, b) = (chosen(a, facts), chosen(b, facts));
-    let first = match facts.decide(&Cond::new(a.clone(), Cmp::Ge, b.clone())) {
-        Some(greater) if matches!(ix, Ix::Min(..) | Ix::Max(..)) => greater == matches!(ix, Ix::Max(..)),
-        _ => return ix.with_operands(a, b),
-    };
-    if first { a } else { b }
+    let greater = || facts.decide(&Cond::new(a.clone(), Cmp::Ge, b.clone()));
+    match ix {
+        Ix::Max(..) | Ix::Min(..) => match greater() {
+            Some(greater) if greater == matches!(ix, Ix::Max(..)) => a,
+            Some(_) => b,
+            None => ix.with_operands(a, b),
+        },
+        _ => ix.with_operands(a, b),
+    }
 }
 
 /// The conditions that hold up to a bound, and the first iteration in which one fails, or the end of the loop.
