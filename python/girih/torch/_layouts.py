@@ -131,24 +131,23 @@ def is_dense(tensor) -> bool:
 
 
 def overlaps(value) -> bool:
-    """True if two elements may share an address: an axis does not step past the reach of the axes inside it."""
-    reach = 0
-    for stride, size in sorted((hint(stride), hint(size)) for size, stride in zip(value.shape, value.stride())):
-        if size > 1:
-            if stride <= reach:
-                return True
-            reach += (size - 1) * stride
-    return False
+    """True if two elements share an address in the example that was captured."""
+    return not are_apart((hint(step), hint(n)) for step, n in zip(value.stride(), value.shape))
 
 
 def statically_apart(value) -> bool:
     """True if no two elements share an address, whatever the values of symbols. The test adds no guard."""
+    return are_apart(zip(value.stride(), value.shape))
+
+
+def are_apart(axes) -> bool:
+    """True if each axis, a step and an extent, is known to step past the reach of the axes inside it."""
     reach = 0
-    for stride, size in sorted(zip(value.stride(), value.shape), key=lambda axis: (hint(axis[0]), hint(axis[1]))):
-        if not statically_known_true(size == 1):
-            if not statically_known_true(stride > reach):
+    for step, n in sorted(axes, key=lambda axis: (hint(axis[0]), hint(axis[1]))):
+        if not statically_known_true(n <= 1):
+            if not statically_known_true(step > reach):
                 return False
-            reach = reach + (size - 1) * stride
+            reach = reach + (n - 1) * step
     return True
 
 
