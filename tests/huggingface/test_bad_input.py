@@ -159,7 +159,7 @@ def test_numbers(capfd, made):
         assert code == 2 and expected in message and message.endswith(f"found `{flag.partition('=')[2]}`")
     assert refused(capfd, generate(made, "--dtype=f64"))[0] == 2
     assert refused(capfd, ["generate", str(made)]) == (2, "the following arguments are required: --prompt")
-    assert refused(capfd, export(made, "--layer=2")) == (1, "there is no layer 2: LlamaForCausalLM has the layers 0 to 1")
+    assert refused(capfd, export(made, "--layer=2")) == (1, "layer 2 does not exist: LlamaForCausalLM has layers 0 to 1")
     message = f"a sequence of {POSITIONS + 1} tokens is longer than the model's {POSITIONS} positions"
     assert refused(capfd, export(made, f"--seq-len={POSITIONS + 1}")) == (1, message)
     assert refused(capfd, export(made, "--batch=0"))[0] == 2

@@ -116,7 +116,7 @@ def test_bench(llama, temporary):
 def test_mistakes(llama, temporary, tmp_path):
     message = f"error[E0503]: {tmp_path}: it is a folder without config.json, so no Hugging Face model\n"
     assert girih("run", tmp_path, code=1).stderr.strip() == message.strip()
-    assert girih("compile", llama, "--layer", 9, code=1).stderr.endswith("there is no layer 9: LlamaForCausalLM has the layers 0 to 1\n")
+    assert girih("compile", llama, "--layer", 9, code=1).stderr.endswith("layer 9 does not exist: LlamaForCausalLM has layers 0 to 1\n")
     (temporary / "x.json").write_text("{}")
     for command in (["run", temporary / "x.json", "--layer", 1], ["bench", "gemm", "--layer", 1]):
         assert girih(*command, code=2).stderr == "error: --layer=1 is for a Hugging Face folder\n"

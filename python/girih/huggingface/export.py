@@ -112,7 +112,7 @@ def layer_of(model, number: int, ids) -> tuple[Layer, Any]:
     """A layer, and the hidden states that it gets for these tokens: the model runs up to there."""
     layers = layers_of(model)
     if number >= len(layers):
-        raise FolderError(f"there is no layer {number}: {type(model).__name__} has the layers 0 to {len(layers) - 1}")
+        raise FolderError(f"layer {number} does not exist: {type(model).__name__} has layers 0 to {len(layers) - 1}")
     reached = {}
 
     def stop(_, args, kwargs):

@@ -30,8 +30,8 @@ for c in 0..32: free                             local w_of: f32[256]
 
 Knob: `once` (0 turns the rule off).
 
-Refuses where reading the kept values would take about as long as computing them, for so many rows, and where those of a row are
-many.
+Refuses values that are computed about as fast as they are read back, counting how many rows share them, and rows that would keep too
+many bytes.
 ",
     run,
 };
