@@ -105,6 +105,18 @@ def test_generate(llama, temporary):
     assert done.stderr.startswith("6 tokens after ") and " tokens/s; first token after " in done.stderr
 
 
+def test_quantised_weights_are_part_of_the_graph(llama, temporary):
+    command = [sys.executable, "-m", "girih.huggingface", "export", "--layer=0", "--quantize=int4", "--", str(llama)]
+    exported = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout
+    constants = {c["name"]: (c["dtype"], c["shape"]) for c in json.loads(exported)["constants"]}
+    assert constants["b_layer_mlp_gate_proj_codes"] == ("u8", [96, 2, 16])
+    assert constants["b_layer_mlp_gate_proj_scales"] == ("bf16", [96, 2])
+    girih("run", llama, "--layer", 0, "--quantize", "int4", "--verify")
+    found = json.loads(girih("bench", llama, "--layer", 0, "--rounds", 1, "--quantize", "int8", "--dtype", "f32", "--json").stdout)
+    assert found["quantized"] == "int8" and 1e-4 < found["difference"] < 0.05
+    assert "possible values: int8, int4" in girih("generate", llama, "--prompt", "a", "--quantize", "int3", code=2).stderr
+
+
 def test_bench(llama, temporary):
     found = json.loads(girih("bench", llama, "--layer", 0, "--rounds", 1, "--threads", 1, "--dtype", "f32", "--json").stdout)
     assert found["model"] == "LlamaDecoderLayer_0" and found["difference"] < 1e-5

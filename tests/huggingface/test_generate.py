@@ -11,8 +11,9 @@ import transformers
 from folders import PROMPT
 
 import girih.torch
-from girih.huggingface import Folder, generate
+from girih.huggingface import Folder, FolderError, generate, load
 from girih.huggingface.generate import Generated, Stream
+from girih.huggingface.quantise import FewBits, quantise
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
@@ -42,6 +43,65 @@ def test_greedy_tokens_are_those_of_transformers(name, dtype, tmp_path):
     # One graph for the prompt, one for all tokens, and nothing in PyTorch.
     report = girih.torch.report()
     assert len(report.graphs) == 2 and report.native, report
+
+
+#: The most that logits differ, relative to their norm, for the small models here.
+FEW_BITS = {"int8": 0.02, "int4": 0.3}
+
+
+# In bf16 the likeliest tokens of the others are less ahead than logits are rounded.
+@pytest.mark.parametrize("name, dtype", [("Llama", "f32"), ("Llama", "bf16"), ("Qwen3", "f32"), ("Gemma3Text", "f32")])
+@pytest.mark.parametrize("kind", FEW_BITS)
+def test_quantised_weights_give_the_tokens_of_the_weights_that_they_stand_for(name, kind, dtype, tmp_path):
+    folder = Folder(folders.write(tmp_path / "given", name, DTYPES[dtype]))
+    config = load.config_of(folder)
+    plain, model = load.model_of(folder, config), load.model_of(folder, config, quantize=kind)
+    layers = {at: layer for at, layer in model.named_modules() if isinstance(layer, FewBits)}
+    assert len(layers) == 2 * 7 + 1, "seven linear layers in each of two decoder layers, and the head"
+    ids = torch.arange(32)[None]
+    with torch.no_grad():
+        a, b = (of(ids).logits.double() for of in (plain, model))
+        error = ((a - b).norm() / a.norm()).item()
+        assert 0 < error < FEW_BITS[kind]
+        for at, layer in layers.items():
+            plain.get_submodule(at).weight = torch.nn.Parameter(layer.weight())
+    plain.config.tie_word_embeddings = False
+    plain.save_pretrained(tmp_path / "stood for")
+    folders.tokenizer().save_pretrained(tmp_path / "stood for")
+    wanted = folders.reference(tmp_path / "stood for", DTYPES[dtype], max_new_tokens=12, do_sample=False)
+    found = generate(folder, PROMPT, max_tokens=12, quantize=kind)
+    assert found.tokens == wanted
+    report = girih.torch.report()
+    assert len(report.graphs) == 2 and report.native, report
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_quantised_weight_is_off_by_at_most_its_scale(bits, dtype):
+    torch.manual_seed(0)
+    weight = torch.randn(12, 96) * torch.logspace(-3, 3, 12)[:, None]
+    weight[3], weight[4, :32], weight[5, 40:64] = 0, 1, -2
+    weight = weight.to(dtype)
+    layer = FewBits(weight, None, bits)
+    blocks = weight.float().unflatten(1, (-1, 32))
+    scale = blocks.abs().amax(-1, keepdim=True) / 2 ** (bits - 1)
+    off = (layer.weight().float().unflatten(1, (-1, 32)) - blocks).abs()
+    rounding = 2 * torch.finfo(dtype).eps * blocks.abs().amax(-1, keepdim=True)
+    assert (off <= scale + rounding).all()
+    assert torch.equal(layer.weight()[3], weight[3])
+    assert layer.codes.nbytes == weight.numel() * bits // 8
+
+
+def test_weights_that_codes_cannot_stand_for_are_refused(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(32, 4), torch.nn.Linear(4, 4))
+    odd = model[1].weight
+    assert type(quantise(model, "int8")[0]) is FewBits and model[1].weight is odd, "rows of 4 weights are no blocks"
+    with pytest.raises(FolderError, match="^Sequential has no linear layer whose rows are blocks of 32 weights"):
+        quantise(torch.nn.Sequential(torch.nn.Linear(4, 4)), "int8")
+    with pytest.raises(FolderError, match="^the weight of 0 has elements that are not finite"):
+        layer = torch.nn.Linear(32, 4)
+        layer.weight.data[1, 2] = float("inf")
+        quantise(torch.nn.Sequential(layer), "int4")
 
 
 def test_an_architecture_without_a_cache_of_fixed_size(tmp_path):
@@ -90,8 +150,6 @@ def test_a_character_of_several_tokens_is_shown_whole():
 
 
 def test_weights_lie_in_the_mapped_files(tmp_path):
-    from girih.huggingface import load
-
     folder = Folder(folders.write(tmp_path, dtype=torch.bfloat16, shards="60KB"))
     assert len(folder.files) > 2
     model = load.model_of(folder, load.config_of(folder))

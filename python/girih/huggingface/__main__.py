@@ -43,22 +43,22 @@ def arguments():
     top = Parser(prog="python -m girih.huggingface", allow_abbrev=False)
     commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
     text = commands.add_parser("generate", allow_abbrev=False)
-    text.add_argument("folder")
     text.add_argument("--prompt", required=True)
     text.add_argument("--max-tokens", type=number(1, int), default=128)
     text.add_argument("--temperature", type=number(0, most=100), default=0.0)
     text.add_argument("--top-p", type=number(0, most=1, open_end=True), default=1.0)
     text.add_argument("--seed", type=number(0, int, most=2**63 - 1), default=0)
-    text.add_argument("--dtype", choices=sorted(load.DTYPES))
     text.add_argument("--json", action="store_true")
     graph = commands.add_parser("export", allow_abbrev=False)
     compared = commands.add_parser("bench", allow_abbrev=False)
-    for parser in (graph, compared):
+    for parser in (text, graph, compared):
         parser.add_argument("folder")
+        parser.add_argument("--dtype", choices=sorted(load.DTYPES))
+        parser.add_argument("--quantize", choices=load.QUANTISED)
+    for parser in (graph, compared):
         parser.add_argument("--layer", type=number(0, int))
         parser.add_argument("--seq-len", type=number(1, int))
         parser.add_argument("--batch", type=number(1, int), default=1)
-        parser.add_argument("--dtype", choices=sorted(load.DTYPES))
     compared.add_argument("--threads", type=number(1, int, most=1024))
     compared.add_argument("--rounds", type=number(1, int), default=7)
     compared.add_argument("--json", action="store_true")
@@ -80,7 +80,7 @@ def write(text):
 def run_generate(args):
     done = generate(
         Folder(args.folder), args.prompt, max_tokens=args.max_tokens, temperature=args.temperature, top_p=args.top_p, seed=args.seed,
-        dtype=args.dtype, show=None if args.json else write,
+        dtype=args.dtype, quantize=args.quantize, show=None if args.json else write,
     )  # fmt: skip
     write(json.dumps(dataclasses.asdict(done)) + "\n" if args.json else "\n")
     say(done)
@@ -89,7 +89,7 @@ def run_generate(args):
 def part(args):
     from .export import Part
 
-    return Part(args.layer, args.seq_len, args.batch, args.dtype)
+    return Part(args.layer, args.seq_len, args.batch, args.dtype, args.quantize)
 
 
 def run_bench(args):

@@ -9,7 +9,8 @@ that are named from the root of the file system on:
 The command line asks for it: `girih compile llama --layer 0` runs `python -m girih.huggingface export llama --layer 0`.
 
 Invariants: a weight that lies in the folder as the model needs it is never copied. Where another element type is wanted, the graph
-converts it. Tensors that transformers makes of several weights, and tables that a module computes, go to a file of a temporary folder.
+converts it. Tensors that transformers makes of several weights, tables that a module computes, and quantised weights go to a file of a temporary
+folder.
 """
 
 from __future__ import annotations
@@ -47,12 +48,14 @@ class Part:
         tokens: of a sequence; None for `TOKENS`, or fewer where the model has no more positions.
         batch: sequences.
         dtype: "f32", "bf16" or "f16"; None for the folder's own.
+        quantize: "int8" or "int4"; None leaves the weights as they are.
     """
 
     layer: int | None = None
     tokens: int | None = None
     batch: int = 1
     dtype: str | None = None
+    quantize: str | None = None
 
 
 class Whole(torch.nn.Module):
@@ -182,7 +185,7 @@ def document(folder: Folder, part: Part, scratch: Path) -> dict[str, Any]:
     """The document; files that it needs beside the folder's are written to `scratch`."""
     from girih.torch import _graph
 
-    model = load.model_of(folder, load.config_of(folder))
+    model = load.model_of(folder, load.config_of(folder), quantize=part.quantize)
     stood_for = converted(model, getattr(torch, load.DTYPES[part.dtype])) if part.dtype else {}
     root, held = captured(*chosen(model, part), compiled=False).document()
     vocabulary = model.get_input_embeddings().weight.shape[0]

@@ -1,10 +1,10 @@
 """The model of a folder, as `transformers` builds it, over weights in mapped files.
 
-In: a `Folder` and an element type, or None for the folder's own. Out: a module in inference mode; `FolderError` where the class is not
-one of transformers', or where weights are missing.
+In: a `Folder` and an element type, or None for the folder's own; perhaps a type of quantised weights. Out: a module in inference mode;
+`FolderError` where the class is not one of transformers', or where weights are missing.
 
-Invariants: no code of the folder runs; nothing is downloaded; a weight is copied only where another element type is wanted, or where
-transformers makes one tensor of several.
+Invariants: no code of the folder runs; nothing is downloaded; a weight is copied only where another element type is wanted, where it is
+quantised, or where transformers makes one tensor of several.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import os
 
 from .folder import Folder, FolderError
 
-__all__ = ["DTYPES", "architecture", "config_of", "model_of", "needs", "positions", "tokenizer_of"]
+__all__ = ["DTYPES", "QUANTISED", "architecture", "config_of", "model_of", "needs", "positions", "tokenizer_of"]
 
 #: Element types by the names that the command line takes.
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+#: Types of quantised weights by the names that the command line takes.
+QUANTISED = ("int8", "int4")
 
 
 class Unwritable(OSError):
@@ -84,7 +86,7 @@ def architecture(folder: Folder, config):
     return found
 
 
-def model_of(folder: Folder, config, dtype: str | None = None):
+def model_of(folder: Folder, config, dtype: str | None = None, quantize: str | None = None):
     """The model with its weights, in inference mode."""
     import torch
 
@@ -105,7 +107,12 @@ def model_of(folder: Folder, config, dtype: str | None = None):
             import transformers
 
             model.generation_config = transformers.GenerationConfig.from_pretrained(folder.path, local_files_only=True)
-    return model.eval().requires_grad_(False)
+    model = model.eval().requires_grad_(False)
+    if quantize:
+        from .quantise import quantise
+
+        quantise(model, quantize)
+    return model
 
 
 def tokenizer_of(folder: Folder):

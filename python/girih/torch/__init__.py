@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ._backend import girih as backend
 from ._export import Model, export
 from ._report import Report, report
@@ -21,11 +23,16 @@ __all__ = ["Model", "Report", "backend", "export", "report"]
 
 
 def _register():
+    import pkgutil
+
     from torch._dynamo import trace_rules
     from torch._dynamo.backends import registry
 
-    # Dynamo calls this package while it compiles, and holds locks then: it compiles nothing of the package itself.
-    trace_rules.add("girih")
+    # Dynamo calls this package while it compiles, and holds locks then: it compiles nothing of the package itself. Modules of quantised
+    # layers are part of people's models.
+    for part in pkgutil.iter_modules([str(Path(__file__).parent.parent)]):
+        if part.name != "huggingface":
+            trace_rules.add(f"girih.{part.name}")
 
     # Where PyTorch found the name among entry points it registers the backend itself, when somebody asks for it: perhaps
     # that is why this module is being imported.

@@ -19,6 +19,9 @@ pub struct FolderArgs {
     /// For a Hugging Face folder: the element type of its weights, in place of their own.
     #[arg(long, value_name = "TYPE", value_parser = ["f32", "bf16", "f16"])]
     pub dtype: Option<String>,
+    /// For a Hugging Face folder: quantise the weights of its linear layers.
+    #[arg(long, value_name = "TYPE", value_parser = ["int8", "int4"])]
+    pub quantize: Option<String>,
 }
 
 impl FolderArgs {
@@ -27,7 +30,9 @@ impl FolderArgs {
         let number = |flag: &str, value: Option<u32>| value.map(|n| format!("--{flag}={n}"));
         let numbers = [("layer", self.layer), ("seq-len", self.seq_len), ("batch", self.batch)];
         let all = numbers.into_iter().filter_map(|(flag, value)| number(flag, value));
-        all.chain(self.dtype.as_ref().map(|dtype| format!("--dtype={dtype}"))).collect()
+        let types = [("dtype", &self.dtype), ("quantize", &self.quantize)];
+        let types = types.into_iter().filter_map(|(flag, value)| Some(format!("--{flag}={}", value.as_ref()?)));
+        all.chain(types).collect()
     }
 }
 
@@ -54,6 +59,9 @@ pub struct GenerateArgs {
     /// The element type of the weights, in place of their own.
     #[arg(long, value_name = "TYPE", value_parser = ["f32", "bf16", "f16"])]
     pub dtype: Option<String>,
+    /// Quantise the weights of linear layers.
+    #[arg(long, value_name = "TYPE", value_parser = ["int8", "int4"])]
+    pub quantize: Option<String>,
     /// Print one JSON object in place of the text.
     #[arg(long)]
     pub json: bool,

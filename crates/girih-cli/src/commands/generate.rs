@@ -17,6 +17,7 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
         flag("seed", args.seed.to_string()),
     ];
     all.extend(args.dtype.as_ref().map(|dtype| flag("dtype", dtype.clone())));
+    all.extend(args.quantize.as_ref().map(|kind| flag("quantize", kind.clone())));
     all.extend(args.json.then(|| OsString::from("--json")));
     all.extend(["--".into(), args.folder.clone().into_os_string()]);
     become_python("girih.huggingface", &all)
