@@ -222,6 +222,64 @@ def gradients(functions, x):
     return found
 
 
+#: Functions whose gradients are computed from another tensor that lies as the result does.
+DIFFERENTIATED = {
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "layer_norm": lambda x: F.layer_norm(x, x.shape[2:]),
+    "group_norm": lambda x: F.group_norm(x, 2),
+    "softmax": lambda x: x.softmax(1),
+    "log_softmax": lambda x: x.log_softmax(1),
+    **{name: getattr(F, name) for name in ("elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu")},
+    **{name: getattr(F, name) for name in ("logsigmoid", "mish", "relu6", "selu", "silu", "softplus", "softshrink", "tanh")},
+    "prelu": lambda x: F.prelu(x, torch.full((x.shape[1],), 0.3)),
+    "replication_pad2d": lambda x: F.pad(x, (1, 2, 0, 1), mode="replicate"),
+    "reflection_pad2d": lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"),
+    "replication_pad3d": lambda x: F.pad(x, (1, 1, 0, 1, 2, 0), mode="replicate"),
+    "reflection_pad3d": lambda x: F.pad(x, (1, 1, 0, 1, 2, 0), mode="reflect"),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+    "mse_loss": lambda x: F.mse_loss(x, WITH.expand_as(x), reduction="none"),
+    "huber_loss": lambda x: F.huber_loss(x, WITH.expand_as(x), reduction="none"),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(x, WITH.expand_as(x), reduction="none"),
+    "soft_margin_loss": lambda x: F.soft_margin_loss(x, WITH.expand_as(x), reduction="none"),
+    "binary_cross_entropy": lambda x: F.binary_cross_entropy(x.sigmoid(), WITH.expand_as(x).abs(), reduction="none"),
+}
+WITH = torch.randn(6).clamp(-1, 1)
+#: The order in which the axes of a gradient lie.
+ORDERS = {"rows": (0, 1, 2, 3), "channels_last": (0, 2, 3, 1), "reversed": (3, 2, 1, 0), "channels first": (1, 0, 2, 3)}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("layout", ["rows", "channels_last", "transposed"])
+def test_gradients_of_results_whose_own_gradients_lie_otherwise(layout, order):
+    axes = ORDERS[order]
+
+    def all_of(x, *given):
+        return [torch.autograd.grad(f(x), x, g)[0] for f, g in zip(DIFFERENTIATED.values(), given)]
+
+    x = LAYOUTS[layout]().requires_grad_()
+    given = [torch.randn_like(f(x)).permute(axes).contiguous() for f in DIFFERENTIATED.values()]
+    given = [g.permute([axes.index(axis) for axis in range(4)]) for g in given]
+    found = torch.compile(all_of, backend="girih")(x, *given)
+    wanted = all_of(x, *given)
+    assert {n: t.stride() for n, t in zip(DIFFERENTIATED, found)} == {n: t.stride() for n, t in zip(DIFFERENTIATED, wanted)}
+    for name, a, b in zip(DIFFERENTIATED, found, wanted):
+        torch.testing.assert_close(a, b, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_gradients_under_vmap_lie_as_in_eager_mode():
+    def gradient(x):
+        norm = torch.func.vmap(lambda x: F.batch_norm(x, None, None, training=True))
+        return torch.autograd.grad(norm(torch.stack([x, x * 0.5])).sum(0).pow(2).sum(), x)[0]
+
+    for size in ((2, 4), (3, 4, 5), (2, 4, 3, 3)):
+        x = torch.randn(size, requires_grad=True)
+        torch._dynamo.reset()
+        found, wanted = torch.compile(gradient, backend="girih")(x), gradient(x)
+        assert found.stride() == wanted.stride()
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
+
+
 def transposed(*size):
     return torch.randn(size).transpose(1, 2)
 

@@ -35,23 +35,32 @@ def rows(size) -> tuple:
     return tuple(reversed(strides))
 
 
-def like_if_channels_last(result, x, *_rest):
+def like_if_channels_last(results, x, *_rest):
     """Channels-last where the operand is; else rows."""
     if x.dim() in (4, 5) and torch._prims_common.suggest_memory_format(x) is not torch.contiguous_format:
-        return torch.empty_like(x).stride()
-    return rows(result.shape)
+        return [torch.empty_like(x).stride()]
+    return [rows(results[0].shape)]
 
 
-def of_rows(result, *_operands, **_named):
-    return rows(result.shape)
+def like_second_if_channels_last(results, _grad, x, *_rest):
+    """A gradient that is channels-last where the operand that it belongs to is; else rows."""
+    return like_if_channels_last(results, x)
 
 
-def rolled(result, x, _shifts, dims=()):
+def of_rows(results, *_operands, **_named):
+    return [rows(results[0].shape)]
+
+
+def each_of_rows(results, *_operands, **_named):
+    return [None if r is None else rows(r.shape) for r in results]
+
+
+def rolled(results, x, _shifts, dims=()):
     """Channels-last where the operand is; rolled over all elements, rows."""
-    return like_if_channels_last(result, x) if dims else rows(x.shape)
+    return like_if_channels_last(results, x) if dims else [rows(x.shape)]
 
 
-#: Functions that give the strides of the first result, for operations whose kernels do not do what PyTorch predicts.
+#: Functions that give the strides of the first results, for operations whose kernels do not do what PyTorch predicts.
 STRIDES = {
     "roll": rolled,
     "channel_shuffle": like_if_channels_last,
@@ -63,6 +72,14 @@ STRIDES = {
     "_batch_norm_with_update": like_if_channels_last,
     "_batch_norm_with_update_functional": like_if_channels_last,
     "_batch_norm_no_update": like_if_channels_last,
+    "native_batch_norm_backward": like_second_if_channels_last,
+    "batch_norm_backward": like_second_if_channels_last,
+    "replication_pad2d_backward": like_second_if_channels_last,
+    "replication_pad3d_backward": like_second_if_channels_last,
+    "reflection_pad2d_backward": like_second_if_channels_last,
+    "reflection_pad3d_backward": like_second_if_channels_last,
+    "native_layer_norm_backward": each_of_rows,
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), of_rows),
     "log_sigmoid_forward": of_rows,
     **dict.fromkeys(("rrelu_with_noise", "rrelu_with_noise_functional"), of_rows),
     **dict.fromkeys(("normal", "upsample_nearest1d", "_upsample_nearest_exact1d", "upsample_linear1d", "max_pool1d"), of_rows),
@@ -71,7 +88,12 @@ STRIDES = {
 #: Operations that read elements at places that a tensor gives. PyTorch predicts their strides from the other operand alone.
 INDEXING = ("index", "_unsafe_index")
 #: Operations whose kernels go through their operands element by element, and do not say so.
-ELEMENTWISE = ("floor_divide", *INDEXING)
+ELEMENTWISE = (
+    "floor_divide", *INDEXING, "_prelu_kernel_backward", "binary_cross_entropy_backward", "elu_backward",
+    "hardsigmoid_backward", "hardswish_backward", "hardtanh_backward", "huber_loss_backward", "leaky_relu_backward",
+    "log_sigmoid_backward", "mish_backward", "mse_loss_backward", "rrelu_with_noise_backward", "smooth_l1_loss_backward",
+    "soft_margin_loss_backward", "softplus_backward", "softshrink_backward",
+)  # fmt: skip
 
 
 def of_kernels(op, *args, **kwargs) -> list:
@@ -185,7 +207,7 @@ class AsEager:
     """An operation whose results lie as in eager mode."""
 
     def __init__(self, op, strides, pieces):
-        """`strides` gives those of the first result, of it and of the operands; where it is None, the kernel does. `pieces` decomposes
+        """`strides` gives those of the first results, of them and of the operands; where it is None, the kernel does. `pieces` decomposes
         the operation, where PyTorch must."""
         self.op, self.strides, self.pieces = op, strides, pieces
         self.inner = threading.local()
@@ -209,7 +231,7 @@ class AsEager:
     def _wanted(self, results, args, kwargs) -> list:
         """The strides of the first results."""
         if self.strides is not None:
-            return [self.strides(results[0] if isinstance(results, tuple) else results, *args, **kwargs)]
+            return self.strides(results if isinstance(results, tuple) else (results,), *args, **kwargs)
         try:
             return of_kernels(self.op, *args, **kwargs)
         except Exception:
@@ -244,14 +266,16 @@ def piece(kernel, strides):
         if result is NotImplemented:
             return result
         with disable_proxy_modes_tracing(), torch.no_grad():
-            wanted = strides(result, *args, **kwargs)
+            (wanted,) = strides((result,), *args, **kwargs)
         return placed(result, wanted)
 
     return call
 
 
 def placed(tensor, strides):
-    """The tensor itself where it has these strides, or strides in their order, else a copy."""
+    """The tensor itself where it has these strides, or strides in their order, else a copy. A result that was not asked for is None."""
+    if tensor is None:
+        return None
     size, found = lying(tensor)
     if 0 in size or order_of(found, size) == order_of(strides, size):
         return tensor
