@@ -8,7 +8,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CRATES = ["girih-base", "girih-tile-ir", "girih-graph", "girih-schedule", "girih-kernel", "girih-compiler", "girih-macros", "girih", "girih-cli"]
+CRATES = [
+    "girih-base", "girih-tile-ir", "girih-graph", "girih-schedule", "girih-kernel", "girih-compiler", "girih-page", "girih-macros", "girih",
+    "girih-cli",
+]  # fmt: skip
 
 
 def run(*command, cwd=ROOT, **options):

@@ -1,5 +1,7 @@
 //! Lists for people: a name, and beside it a sentence, which may wrap.
 
+pub use girih_compiler::pipeline::first_sentence;
+
 use crate::failure::Failure;
 
 const WIDTH: usize = 110;
@@ -38,13 +40,6 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
-/// The first sentence of a Markdown text, without its point.
-pub fn first_sentence(doc: &str) -> String {
-    let paragraph: Vec<&str> = doc.trim().lines().take_while(|l| !l.trim().is_empty()).collect();
-    let text = paragraph.join(" ");
-    text.split_once(". ").map_or(text.as_str(), |(first, _)| first).trim_end_matches('.').to_string()
-}
-
 /// Words in lines of at most `width` columns.
 fn fill(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -76,11 +71,5 @@ mod tests {
     fn numbers_of_a_table_stand_to_the_right() {
         let row = |texts: [&str; 3]| texts.map(String::from).to_vec();
         assert_eq!(table(&[row(["a", "time", "of"]), row(["long", "1", "x"])]), "a     time  of\nlong     1  x\n");
-    }
-
-    #[test]
-    fn a_first_sentence_may_take_two_lines() {
-        assert_eq!(first_sentence("Does this\nand that. Then more.\n\nBelow."), "Does this and that");
-        assert_eq!(first_sentence("Does this.\n\nBelow."), "Does this");
     }
 }

@@ -8,7 +8,6 @@ mod columns;
 mod commands;
 mod failure;
 mod lsp;
-mod page;
 mod render;
 mod scripts;
 mod source;

@@ -5,12 +5,12 @@
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::Memory;
 use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::explain::{self, Explained, StageText};
 use girih_compiler::kernel::ir::{Elem, Kernel};
 use girih_compiler::kernel::{parse, print, verify};
 use girih_compiler::pipeline::{Lowered, Observer, Stage};
 use girih_compiler::tile::target::Capability;
 
-use crate::compile::explain::{self, Explained, StageText};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::error::{Error, Result};

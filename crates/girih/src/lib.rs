@@ -71,11 +71,13 @@ mod system;
 pub mod tune;
 
 #[doc(hidden)]
-pub use compile::{cache, cc, explain, module, observe, progress, widen};
+pub use compile::{cache, cc, module, observe, progress, widen};
 #[doc(hidden)]
-pub use launch::{blocks, spec};
+pub use girih_compiler::num::values;
+pub use girih_compiler::spec;
+pub use launch::blocks;
 #[doc(hidden)]
-pub use memory::{pages, regions, values};
+pub use memory::{pages, regions};
 #[doc(hidden)]
 pub use system::{allocator, files, machine, sync, threads};
 
@@ -86,6 +88,7 @@ pub use compile::inspect::Inspect;
 pub use error::{Error, Result};
 pub use girih_compiler::base::launch::Trap;
 pub use girih_compiler::base::{Code, Diagnostic};
+pub use girih_compiler::explain;
 pub use girih_compiler::loops::launch_facts::Traffic;
 pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;

@@ -7,6 +7,7 @@ use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::{Code, Diagnostic, Span};
 use girih_compiler::cuda_tile::{self, bytecode, ir::Module as TileModule};
+use girih_compiler::explain::{self, Explained, StageText, Steps};
 use girih_compiler::kernel;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
 use girih_compiler::loops::launch_facts::work;
@@ -15,7 +16,6 @@ use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 use girih_compiler::tile::schedule::Writer;
 
-use crate::compile::explain::{self, Explained, StageText, Steps};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Working};

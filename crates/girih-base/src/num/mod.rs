@@ -12,6 +12,7 @@ mod soft;
 pub mod spell;
 pub mod table;
 mod text;
+pub mod values;
 
 pub use dtype::{DType, Ty};
 pub use op::ScalarOp;

@@ -4,16 +4,18 @@
 //! In: the arguments of `girih compile`. Out: one file that needs nothing else, whole or not at all; or with `--serve`
 //! the page at a port of this machine, which follows the file.
 //!
-//! * [`content`]: the page    * [`serve`]: the port
+//! [`serve`] shows the page at a port; `girih_page` writes it.
 
-mod content;
 mod serve;
 
 use girih::explain::Explained;
 use girih::model::Profile;
 use girih::{Device, Inspect};
+use girih_page::explain::{self, Time, Times};
 
+use super::model::profile::size;
 use super::model::{self, Given};
+use super::run::timing::duration;
 use super::{by_hand, compile};
 use crate::cli::ExplainArgs;
 use crate::failure::Failure;
@@ -38,7 +40,29 @@ pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
 /// The page of a compilation as things are now.
 fn page(args: &ExplainArgs) -> Result<String, Failure> {
     let (explained, profile) = explained(args)?;
-    Ok(content::page(&title(args), &explained, profile.as_ref()))
+    Ok(explain::page(&title(args), &explained, profile.as_ref().map(times).as_ref()))
+}
+
+/// A profile in words.
+fn times(profile: &Profile) -> Times {
+    let total: f64 = profile.steps.iter().map(|s| s.seconds).sum();
+    let launches = profile.steps.iter().map(|s| Time {
+        time: duration(s.seconds),
+        share: 100.0 * s.seconds / total.max(1e-12),
+        bytes: size(s.bytes),
+        of_limit: 100.0 * profile.fraction(s),
+    });
+    let about = format!(
+        "A run takes {} (median of {}), {} of it in kernels. The limit is what {:.1} GFLOP/s and {:.1} GB/s, {}, allow; data in caches may \
+         pass it.",
+        duration(profile.seconds),
+        profile.runs,
+        duration(total),
+        profile.limits.flops / 1e9,
+        profile.limits.bytes / 1e9,
+        if profile.measured { "measured here" } else { "as the GPU's maker gives them" }
+    );
+    Times { launches: launches.collect(), about }
 }
 
 /// The name of the explained input, in a few words.
@@ -76,7 +100,7 @@ fn of_model(
     let model = given.open(&mut arguments, options)?;
     let mut explained = model.explain().map_err(&within)?;
     if let Given::Expression(text) = given {
-        explained.add_source(text, EXPRESSION);
+        explained.add_source(text, girih_compiler::source::expr::PLACE);
     }
     if !args.profile {
         return Ok((explained, None));
@@ -88,6 +112,3 @@ fn of_model(
     let mut prepared = model.prepare(&arguments.arrays(), &arguments.extents()).map_err(&within)?;
     Ok((explained, Some(prepared.profile().map_err(&within)?)))
 }
-
-/// The file name in places within a one-line expression.
-const EXPRESSION: &str = "expression";

@@ -10,9 +10,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::explain::StageText;
-use girih::sim::{Counts, Estimate, Finding, Policy, Report, Requests, Statement};
+use girih::sim::{Counts, Estimate, Finding, Policy, Requests, Statement};
 use girih::{Buffer, Device, Inspect, KernelIr, Options, Program, Simulated, values};
 use girih_compiler::base::Code;
+use girih_page::simulation::{self, Seen};
 use serde_json::{Value, json};
 
 use super::by_hand;
@@ -24,20 +25,6 @@ use crate::cli::SimArgs;
 use crate::failure::Failure;
 use crate::render::Source;
 use crate::{columns, source};
-
-mod page;
-
-/// The report on a kernel in one run, with the line of its CUDA for each row and for each finding.
-struct Seen {
-    report: Report,
-    estimate: Option<Estimate>,
-    /// By row of the report.
-    cuda: Vec<Option<u32>>,
-    /// The CUDA, where it is asked for.
-    source: Option<String>,
-    /// Kernel IR, CUDA and their source, linked by statements, where they are asked for.
-    linked: Vec<StageText>,
-}
 
 /// The reports on a run's kernels, in the order of the run.
 #[derive(Clone, Default)]
@@ -198,12 +185,12 @@ fn compared(
 fn write_page(args: &SimArgs, file: &Path, seen: &[Seen], before: Option<&[Seen]>) -> Result<(), Failure> {
     let said = |knobs: &[(String, i64)]| knobs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
     let own = if args.kernel.knobs.is_empty() { "as chosen".to_string() } else { said(&args.kernel.knobs) };
-    let after = page::Variant { name: own, seen };
-    let before = before.map(|seen| page::Variant { name: said(&args.against), seen });
+    let after = simulation::Variant { name: own, seen };
+    let before = before.map(|seen| simulation::Variant { name: said(&args.against), seen });
     let what =
         args.kernel.expression.as_deref().or(args.kernel.file.as_deref().and_then(|f| f.to_str())).unwrap_or("kernels");
     let target = args.kernel.target.as_ref().map_or(String::new(), |t| format!(" for {t}"));
-    let text = page::page(&format!("{what}{target}"), &after, before.as_ref());
+    let text = simulation::page(&format!("{what}{target}"), &after, before.as_ref());
     let failed = |e| Failure::from(girih::Error::file(file, format!("cannot be written: {e}")));
     girih::files::write_whole(file, text.as_bytes()).map_err(failed)
 }

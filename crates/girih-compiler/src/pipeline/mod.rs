@@ -24,8 +24,8 @@ use crate::tile::schedule::{Entry, Schedule, Writer};
 use crate::tile::target::{Capability, MemoryKind, Target};
 use crate::{cuda_tile, emit, kernel, loops, tile, ttir};
 
-pub use model::{Model, is_torch, lower_model, lower_tensor, schedule};
-pub use reference::{Description, descriptions};
+pub use model::{Model, is_torch, lower_kernels, lower_model, lower_tensor, nameless, schedule};
+pub use reference::{Description, descriptions, first_sentence};
 
 /// A stage that prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -1,15 +1,19 @@
 //! The stages of a model above its kernels: Torch IR to Tensor IR to a plan.
 //!
 //! In: a graph that a front end built. Out: [`Model`]: the same in primitives, and the plan of its kernels in Loop IR;
-//! [`super::lower_loops`] lowers each kernel further.
+//! [`lower_kernels`] lowers each kernel further.
 
-use super::{Event, Observer, Options, tell};
+use std::collections::BTreeSet;
+
+use super::{Event, Lowered, Observer, Options, lower_loops, tell};
 use crate::base::rule::{Log, Ran, Rewrites, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::build::repeat::lift_all;
 use crate::graph::decompose::{self, Failure};
 use crate::graph::{Graph, channels_first, long_sorts, signed_bytes, simplify};
-use crate::loops::model::{self, Plan};
+use crate::loops::ir::Kernel;
+use crate::loops::model::{self, Plan, Step as Launch};
+use crate::loops::print;
 use crate::tile;
 use crate::tile::schedule::Entry;
 use crate::tile::target::Capability;
@@ -99,6 +103,43 @@ fn replay(
         now = after;
     }
     Ok(now)
+}
+
+/// Lowers each different kernel of a plan to Kernel IR, in the order of the plan; `each` gets them, with the step that comes first, and
+/// `begin` the number of each step.
+pub fn lower_kernels(
+    plan: &Plan,
+    options: &Options,
+    rewrites: &mut Rewrites,
+    observer: &mut dyn Observer,
+    begin: &mut dyn FnMut(usize),
+    each: &mut dyn FnMut(&Launch, Lowered),
+) -> Result<(), Vec<Diagnostic>> {
+    let mut seen = BTreeSet::new();
+    for (at, step) in plan.load.iter().chain(&plan.steps).enumerate() {
+        begin(at);
+        if seen.insert(nameless(&step.kernel)) {
+            tell(observer, Event::Kernel(&step.kernel.name))?;
+            each(step, lower_loops(step.kernel.clone(), options, rewrites, observer)?);
+        }
+    }
+    Ok(())
+}
+
+/// A kernel as text without the names people gave: equal for kernels that compute the same alike.
+pub fn nameless(kernel: &Kernel) -> String {
+    let mut k = kernel.clone();
+    k.name = "k".into();
+    for param in &mut k.params {
+        param.name.clear();
+    }
+    let vals: Vec<_> = k.vals.keys().collect();
+    vals.into_iter().for_each(|v| k.vals[v].name.clear());
+    let axes: Vec<_> = k.axes.keys().collect();
+    axes.into_iter().for_each(|a| k.axes[a] = Default::default());
+    let bufs: Vec<_> = k.bufs.keys().collect();
+    bufs.into_iter().for_each(|b| k.bufs[b].name.clear());
+    print::print(&k, print::Dialect::Loop)
 }
 
 /// Torch IR to Tensor IR, simplified. All operations that cannot be lowered are reported together.

@@ -25,6 +25,11 @@ pub struct Description {
 }
 
 impl Description {
+    /// The summary's first sentence, without its point.
+    pub fn first_sentence(&self) -> String {
+        first_sentence(self.doc)
+    }
+
     /// The name without the letter: `rms_norm`, `006_stage_inputs`.
     fn bare(&self) -> &str {
         self.name.split_once(':').map_or(&self.name, |(_, name)| name)
@@ -91,11 +96,24 @@ fn add<P, C>(all: &mut Vec<Description>, rules: &Rules<P, C>) {
     all.extend(rules.named().map(|(name, rule)| Description { name, handles: &[], targets: vec![], doc: rule.doc }));
 }
 
+/// The first sentence of a Markdown text, without its point.
+pub fn first_sentence(doc: &str) -> String {
+    let paragraph: Vec<&str> = doc.trim().lines().take_while(|l| !l.trim().is_empty()).collect();
+    let text = paragraph.join(" ");
+    text.split_once(". ").map_or(text.as_str(), |(first, _)| first).trim_end_matches('.').to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn a_first_sentence_may_take_two_lines() {
+        assert_eq!(first_sentence("Does this\nand that. Then more.\n\nBelow."), "Does this and that");
+        assert_eq!(first_sentence("Does this.\n\nBelow."), "Does this");
+    }
 
     #[test]
     fn what_traces_of_any_target_print_is_known() {

@@ -80,7 +80,22 @@ fn folders_import_only_earlier_ones() {
     let modules: Vec<String> = folders.iter().map(|(m, _)| m.clone()).collect();
     assert_eq!(
         modules,
-        ["base", "num", "index", "cuda_tile", "ttir", "graph", "source", "loops", "tile", "kernel", "emit", "pipeline"],
+        [
+            "base",
+            "num",
+            "index",
+            "cuda_tile",
+            "ttir",
+            "graph",
+            "source",
+            "loops",
+            "tile",
+            "kernel",
+            "emit",
+            "pipeline",
+            "explain",
+            "spec"
+        ],
         "the crates list the folders in the order that ARCHITECTURE.md states"
     );
     let mut wrong = vec![];

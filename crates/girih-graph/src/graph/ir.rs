@@ -485,6 +485,23 @@ impl Graph {
         self.origins.push(Origin { op: op.into(), name: name.into(), place })
     }
 
+    /// The operations of the user's behind these, each once: `aten.linear layers.0.mlp.gate_proj`.
+    pub fn origins_of(&self, ids: &[OriginId]) -> Vec<String> {
+        let mut list: Vec<String> = vec![];
+        for origin in ids.iter().filter_map(|id| self.origins.get(*id)) {
+            let text = match (origin.op.as_str(), origin.name.as_str()) {
+                ("", "") => continue,
+                (op, "") => op.to_string(),
+                ("", name) => name.to_string(),
+                (op, name) => format!("{op} {name}"),
+            };
+            if !list.contains(&text) {
+                list.push(text);
+            }
+        }
+        list
+    }
+
     pub fn add_input(&mut self, name: &str, elem: Elem, shape: Vec<Ix>, role: Role) -> ValueId {
         let def = Def::Input(self.inputs.len() as u32);
         let value = self.values.push(Value { name: name.into(), elem, shape, def, ints: None, quotients: None });

@@ -1,9 +1,9 @@
 //! Looking into a compilation, of a kernel and of a model alike.
 
+use girih_compiler::explain::{Explained, StageText};
 use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::pipeline::{Observer, Stage};
 
-use crate::compile::explain::{Explained, StageText};
 use crate::error::Result;
 use crate::options::Options;
 

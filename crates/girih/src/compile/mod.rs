@@ -4,13 +4,11 @@
 //! object, with the requirements of a launch. In between are the emitted C, the system's C compiler and the cache on disk.
 //!
 //! Beside that path: `gpu` gives the CUDA of a GPU target, and the output of NVIDIA's tools for it; `progress` and
-//! `observe` watch a compilation, `explain` gives all stages linked line by line, `inspect` is what can be asked of kernels
-//! and models alike, `widen` makes a program's floats float64.
+//! `observe` watch a compilation, `inspect` is what can be asked of kernels and models alike, `widen` makes a program's floats float64.
 
 pub mod abi;
 pub mod cache;
 pub mod cc;
-pub mod explain;
 pub mod module;
 pub(crate) mod gpu;
 pub mod inspect;

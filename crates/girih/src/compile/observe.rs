@@ -17,9 +17,9 @@ use crate::launch::prepared::check_grid;
 use crate::memory::args::{self, Arg, Bound, ParamKind};
 use crate::memory::buffer::Buffer;
 use crate::memory::regions::RealMemory;
-use crate::memory::values;
 use crate::program::Kernel;
 use crate::system::machine;
+use girih_compiler::num::values;
 
 /// A trace with the time each rule took, where the trace is one line a rule.
 pub struct TimedTrace {

@@ -3,7 +3,7 @@
 use girih_compiler::cuda_tile::ir::{Attr, AttrKey, Elem, Elements, Func, Module, Op, Opcode, Rounding, Type};
 use girih_compiler::num::{DType, convert};
 
-use crate::memory::values;
+use girih_compiler::num::values;
 
 /// The module over float64, or why there is none: an operation that looks at the bits of floats.
 pub fn widen(module: &Module) -> Result<Module, String> {

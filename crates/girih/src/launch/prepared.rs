@@ -19,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::launch::blocks::{self, FloatControl, Run, Stop};
 use crate::launch::host::{self, Held, NativeHost, STALL};
 use crate::launch::simulate;
-use crate::launch::spec::MAX_GRID;
 use crate::launch::unwritten::{Notes, Noting};
 use crate::memory::args::{self, Arg, Bound, Extent, ParamKind};
 use crate::memory::regions::RealMemory;
@@ -27,6 +26,7 @@ use crate::options::{Device, Options, PrintOrder, Printer};
 use crate::program::Kernel;
 use crate::system::machine;
 use crate::system::signals::{self, Launching};
+use girih_compiler::spec::MAX_GRID;
 
 /// The outcome of a launch.
 #[derive(Clone, Debug, Default)]

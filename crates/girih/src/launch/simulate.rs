@@ -16,11 +16,11 @@ use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
 use girih_compiler::base::provenance::SourceId;
 use girih_compiler::emit::{self, cuda::Unit};
+use girih_compiler::explain::{self, StageText};
 use girih_compiler::kernel::ir::Kernel;
 use girih_compiler::kernel::{eval, sim};
 use girih_compiler::pipeline::{self, Lowered};
 
-use crate::compile::explain::{self, StageText};
 use crate::compile::progress::{self, Working};
 use crate::error::Error;
 use crate::launch::host;

@@ -10,7 +10,7 @@ use girih_compiler::num::DType;
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, Element, storage_bytes};
 use crate::memory::regions::RealMemory;
-use crate::memory::values;
+use girih_compiler::num::values;
 
 /// One parameter of an entry.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,10 +1,10 @@
 //! Owned, typed, aligned arrays, and the values they can be filled with.
 
-use girih_compiler::num::DType;
+use girih_compiler::num::{DType, values};
+pub use girih_compiler::spec::Fill;
 
 use crate::error::{Error, Result};
 use crate::memory::pages::Pages;
-use crate::memory::values;
 
 /// A row-major array of one element type. 4-bit elements lie two to a byte, the lower one first.
 #[derive(Debug)]
@@ -12,29 +12,6 @@ pub struct Buffer {
     dtype: DType,
     shape: Vec<u64>,
     pages: Pages,
-}
-
-/// The initial contents of a buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fill {
-    Zeros,
-    Ones,
-    /// 0, 1, 2, ... (integers wrap, floats round).
-    Arange,
-    /// Floats: uniform in [0, 1). Integers: every value of the type alike.
-    Rand,
-    /// Floats: about normal, mean 0, deviation 1, never past 6.
-    Randn,
-}
-
-impl Fill {
-    pub const NAMES: [(&'static str, Fill); 5] = [
-        ("zeros", Fill::Zeros),
-        ("ones", Fill::Ones),
-        ("arange", Fill::Arange),
-        ("rand", Fill::Rand),
-        ("randn", Fill::Randn),
-    ];
 }
 
 /// How many bytes `elements` take in memory.
@@ -55,25 +32,12 @@ impl Buffer {
 
     /// An array filled as `fill` says; random fills depend on `seed` and each element's place alone.
     pub fn filled(fill: Fill, dtype: DType, shape: &[u64], seed: u64) -> Result<Buffer> {
-        if fill == Fill::Randn && dtype.is_int() {
-            return Err(Error::argument(format!("randn gives floats, but {dtype} is an integer type; use rand")));
+        if let Some(why) = fill.refusal(dtype) {
+            return Err(Error::argument(why));
         }
         let mut buffer = Buffer::zeroed(dtype, shape)?;
         if fill != Fill::Zeros {
-            let one = values::one(dtype);
-            for i in 0..buffer.elements() {
-                buffer.set(
-                    i,
-                    match fill {
-                        Fill::Zeros => 0,
-                        Fill::Ones => one,
-                        Fill::Arange if dtype.is_int() => i & dtype.mask(),
-                        Fill::Arange => values::from_f64(dtype, i as f64),
-                        Fill::Rand => values::uniform(dtype, seed, i),
-                        Fill::Randn => values::from_f64(dtype, values::normal(seed, i)),
-                    },
-                );
-            }
+            (0..buffer.elements()).for_each(|i| buffer.set(i, fill.element(dtype, seed, i)));
         }
         Ok(buffer)
     }

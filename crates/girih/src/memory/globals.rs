@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 use crate::memory::buffer::storage_bytes;
 use crate::memory::pages::Pages;
 use crate::memory::regions::RealMemory;
-use crate::memory::values;
 use crate::system::sync::Brief;
+use girih_compiler::num::values;
 
 #[derive(Debug, Default)]
 pub struct Globals {

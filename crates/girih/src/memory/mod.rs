@@ -10,4 +10,3 @@ pub mod globals;
 pub mod npy;
 pub mod pages;
 pub mod regions;
-pub mod values;

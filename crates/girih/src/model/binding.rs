@@ -13,7 +13,7 @@ use super::arena::{self, Life};
 use super::extent;
 use super::tensor::bytes_of;
 use crate::error::{Error, Result};
-use crate::launch::spec::MAX_GRID;
+use girih_compiler::spec::MAX_GRID;
 
 /// Where one argument of a step comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

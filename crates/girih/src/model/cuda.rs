@@ -17,7 +17,6 @@ use girih_compiler::pipeline::{self, Lowered, Silent};
 
 use super::exec::Footprint;
 use super::input_values::Complete;
-use super::kernels::nameless;
 use super::tensor::bytes_of;
 use super::{Prepared, Tensor, extent};
 use crate::compile::version::{PLANNED, Version};
@@ -82,14 +81,14 @@ impl Resident {
         let (plan, mut rewrites) = (lowered.scheduled, lowered.rewrites);
         let (mut kernels, mut steps, mut known) = (vec![], vec![], BTreeMap::new());
         for step in plan.load.iter().chain(&plan.steps) {
-            let at = match known.get(&nameless(&step.kernel)) {
+            let at = match known.get(&pipeline::nameless(&step.kernel)) {
                 Some(at) => *at,
                 None => {
                     let kernel = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut Silent);
                     let version = Version::new(kernel.map_err(Error::Program)?, PLANNED);
                     let loaded = version.loaded(&model.tools, &model.options)?;
                     kernels.push((version, loaded));
-                    known.insert(nameless(&step.kernel), kernels.len() - 1);
+                    known.insert(pipeline::nameless(&step.kernel), kernels.len() - 1);
                     kernels.len() - 1
                 }
             };

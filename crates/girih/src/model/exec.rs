@@ -16,13 +16,14 @@ use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
 use girih_compiler::loops::ir::Kernel;
 use girih_compiler::loops::model::{Array, ArrayId, ArrayPlace, LoopId, Move, Plan, Runner, Step, StepArg};
+use girih_compiler::pipeline;
 use memmap2::MmapMut;
 
 use super::binding::{self, Binding, BoundStep, Grid, Slot};
 use super::digest::{self, Digest};
 use super::extent;
 use super::files::Files;
-use super::kernels::{Compiled, Progress, compile, grid_of, nameless};
+use super::kernels::{Compiled, Progress, compile, grid_of};
 use super::load_order::largest_first;
 use super::saved::Saved;
 use super::tensor::bytes_of;
@@ -161,7 +162,7 @@ impl Executable {
         plan_hash.update(head.as_bytes());
         for step in plan.load.iter().chain(&plan.steps) {
             let next = sources.len();
-            let text = nameless(&step.kernel);
+            let text = pipeline::nameless(&step.kernel);
             plan_hash.update(format!("{:?} {:?} {text}", step.args, step.within).as_bytes());
             let at = unique.entry(text).or_insert(next);
             if *at == next {
@@ -529,7 +530,7 @@ fn weights(graph: &Graph) -> u64 {
 
 /// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`
 pub(crate) fn step_text(graph: &Graph, step: &Step) -> String {
-    let origins = super::profile::origins(graph, &step.origins);
+    let origins = graph.origins_of(&step.origins);
     match origins.is_empty() {
         true => step.kernel.name.clone(),
         false => format!("{} ({})", step.kernel.name, origins.join(", ")),

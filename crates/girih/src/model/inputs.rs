@@ -7,9 +7,9 @@ use girih_compiler::index::Ix;
 use super::extent;
 use super::tensor::{Extent, Port, Tensor};
 use crate::error::{Error, Result};
-use crate::memory::buffer::{self, Buffer};
-use crate::memory::values;
+use crate::memory::buffer::Buffer;
 use girih_compiler::base::words::suggestion;
+use girih_compiler::spec::input_element;
 
 /// A refusal of an input.
 pub fn refuse(message: impl Into<String>, help: impl Into<String>) -> Error {
@@ -191,34 +191,12 @@ pub fn filled(graph: &Graph, at: usize, shape: &[u64], seed: u64) -> Result<Tens
     let Some((input, v)) = graph.inputs.get(at).and_then(|i| Some((i, value(graph, i)?))) else {
         return Err(Error::Internal("the model does not have that input".into()));
     };
-    let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(at as u64 + 1);
-    let dtype = v.elem.dtype;
-    let from = |x: f64| match v.elem.is_bool() {
-        true => u64::from(x != 0.0),
-        false if dtype.is_int() => x as i64 as u64 & dtype.mask(),
-        false => values::from_f64(dtype, x),
-    };
-    let make = |f: &dyn Fn(u64) -> u64| -> Result<Buffer> {
-        let mut buffer = Buffer::zeroed(dtype, shape)?;
-        for i in 0..buffer.elements() {
-            buffer.set(i, f(i));
-        }
-        Ok(buffer)
-    };
-    let unit = |i: u64| f64::from_bits(values::uniform(girih_compiler::num::DType::F64, seed, i));
-    let buffer = match input.fill {
-        Fill::Given => return Err(refuse(format!("input `{}` is not given", v.name), "give it by its name")),
-        Fill::Normal if dtype.is_float() => Buffer::filled(buffer::Fill::Randn, dtype, shape, seed)?,
-        Fill::Normal => make(&|i| from(values::normal(seed, i).round()))?,
-        Fill::Uniform { lo, hi } => make(&|i| from(lo + (hi - lo) * unit(i)))?,
-        Fill::Integers { lo, hi } => {
-            let span = hi.saturating_sub(lo).max(1) as f64;
-            make(&|i| from(lo as f64 + (unit(i) * span).floor()))?
-        }
-        Fill::Constant(x) => {
-            let bits = from(x);
-            make(&|_| bits)?
-        }
-    };
+    if input.fill == Fill::Given {
+        return Err(refuse(format!("input `{}` is not given", v.name), "give it by its name"));
+    }
+    let mut buffer = Buffer::zeroed(v.elem.dtype, shape)?;
+    for i in 0..buffer.elements() {
+        buffer.set(i, input_element(input.fill, v.elem, seed, at, i).unwrap_or_default());
+    }
     Tensor::new(v.elem, buffer)
 }

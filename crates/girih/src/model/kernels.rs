@@ -8,7 +8,6 @@ use girih_compiler::index::Ix;
 use girih_compiler::kernel::ir;
 use girih_compiler::loops::ir::{Kernel, Ty};
 use girih_compiler::loops::model::{Step, StepArg};
-use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Silent};
 
 use super::binding::Grid;
@@ -40,22 +39,6 @@ pub(super) fn grid_of(step: &Step, kernel: &ir::Kernel) -> Grid {
     };
     let one = || [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
     kernel.grid.clone().unwrap_or_else(one).map(|n| n.replace_leaves(&mut { symbol }))
-}
-
-/// The kernel as text without the names people gave: equal for kernels that compute the same alike.
-pub(super) fn nameless(kernel: &Kernel) -> String {
-    let mut k = kernel.clone();
-    k.name = "k".into();
-    for param in &mut k.params {
-        param.name.clear();
-    }
-    let vals: Vec<_> = k.vals.keys().collect();
-    vals.into_iter().for_each(|v| k.vals[v].name.clear());
-    let axes: Vec<_> = k.axes.keys().collect();
-    axes.into_iter().for_each(|a| k.axes[a] = Default::default());
-    let bufs: Vec<_> = k.bufs.keys().collect();
-    bufs.into_iter().for_each(|b| k.bufs[b].name.clear());
-    print::print(&k, print::Dialect::Loop)
 }
 
 fn params(kernel: &Kernel) -> Vec<Param> {

@@ -17,7 +17,6 @@ mod cuda;
 #[doc(hidden)]
 pub mod digest;
 mod exec;
-mod explained;
 pub(crate) mod extent;
 mod files;
 mod input_values;

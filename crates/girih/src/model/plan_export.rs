@@ -14,7 +14,7 @@ use girih_compiler::tile::target::Capability;
 use super::binding::Grid;
 use super::exec::{Call, Executable};
 use super::input_values::{Complete, Given};
-use super::kernels::{grid_of, nameless};
+use super::kernels::grid_of;
 use super::load_order::largest_first;
 use super::tensor::{Tensor, bytes_of};
 use super::{Model, extent, inputs};
@@ -114,7 +114,7 @@ impl Model {
         for (at, step) in load.iter().chain(&plan.steps).enumerate() {
             progress::count(at + 1, of);
             let next = kernels.len();
-            let kernel = *seen.entry(nameless(&step.kernel)).or_insert(next);
+            let kernel = *seen.entry(pipeline::nameless(&step.kernel)).or_insert(next);
             if kernel == next {
                 progress::kernel(&step.kernel.name);
                 let lowered =

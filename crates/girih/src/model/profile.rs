@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use girih_compiler::graph::{Graph, OriginId};
+use girih_compiler::graph::Graph;
 use girih_compiler::index::Ix;
 use girih_compiler::loops::model::{Plan, Step};
 
@@ -166,7 +166,7 @@ fn steps(
     let number = |ix: &Ix| extent::value(ix, symbols).unwrap_or(0) as f64;
     let of = |(step, (grid, seconds)): (&Step, ([u32; 3], f64))| StepProfile {
         kernel: step.kernel.name.clone(),
-        operations: origins(graph, &step.origins),
+        operations: graph.origins_of(&step.origins),
         seconds,
         flops: number(&step.flops),
         bits: bits(plan, step),
@@ -179,21 +179,4 @@ fn steps(
 fn bits(plan: &Plan, step: &Step) -> u32 {
     let arrays = step.reads.iter().filter_map(|id| plan.arrays.get(*id));
     arrays.filter(|array| array.shape.len() > 1).map(|array| array.elem.bits()).max().unwrap_or(32)
-}
-
-/// The model's operations, each once: `aten.linear layers.0.mlp.gate_proj`.
-pub fn origins(graph: &Graph, ids: &[OriginId]) -> Vec<String> {
-    let mut list: Vec<String> = vec![];
-    for origin in ids.iter().filter_map(|id| graph.origins.get(*id)) {
-        let text = match (origin.op.as_str(), origin.name.as_str()) {
-            ("", "") => continue,
-            (op, "") => op.to_string(),
-            ("", name) => name.to_string(),
-            (op, name) => format!("{op} {name}"),
-        };
-        if !list.contains(&text) {
-            list.push(text);
-        }
-    }
-    list
 }

@@ -17,7 +17,7 @@ use girih_compiler::kernel::sim::Origin;
 use girih_compiler::loops::model::Step;
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
-use super::{Prepared, Tensor, profile};
+use super::{Prepared, Tensor};
 use crate::compile::observe::Quiet;
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
@@ -46,7 +46,7 @@ impl Prepared<'_> {
         let largest = Cell::new(Some([0i64; 3]));
         let mut kernels: BTreeMap<String, Lowered> = BTreeMap::new();
         let places = |source: SourceId| {
-            let text = profile::origins(&lowered.tensor, &[OriginId(source.0)]).pop()?;
+            let text = lowered.tensor.origins_of(&[OriginId(source.0)]).pop()?;
             Some(Origin { text, span: None, frames: Frames::default() })
         };
         let mut step = |step: &Step, arrays: &[Buffer]| {

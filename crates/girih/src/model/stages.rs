@@ -1,19 +1,15 @@
 //! Every stage of a model as text, and the rewrites of each rule on the way.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use girih_compiler::base::rule::Rewrites;
+use girih_compiler::explain::{self, Explained, StageText, Steps};
 use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
 use girih_compiler::loops::model::{ArrayId, Part, Plan, Step};
 use girih_compiler::loops::print;
-use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
+use girih_compiler::pipeline::{self, Lowered, Observer, Silent, Stage};
 use girih_compiler::tile::schedule::Writer;
 
-use super::explained::OfModel;
-use super::kernels::nameless;
-use super::{Model, profile};
-use crate::compile::explain::{self, Aliases, Explained, StageText, Steps};
+use super::Model;
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Shown, Working};
@@ -98,20 +94,11 @@ impl Model {
         each: &mut dyn FnMut(&Step, Lowered),
     ) -> Result<()> {
         let options = self.options.pipeline(PLANNED)?;
-        let mut seen = BTreeSet::new();
         let _working = Working::compiling();
-        let observer = &mut Shown(observer);
         let of = plan.load.len() + plan.steps.len();
-        for (at, step) in plan.load.iter().chain(&plan.steps).enumerate() {
-            progress::count(at + 1, of);
-            if seen.insert(nameless(&step.kernel)) {
-                observer.see(&Event::Kernel(&step.kernel.name)).map_err(|d| Error::Program(vec![d]))?;
-                let lowered = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, observer)
-                    .map_err(Error::Program)?;
-                each(step, lowered);
-            }
-        }
-        Ok(())
+        let begin = &mut |at| progress::count(at + 1, of);
+        pipeline::lower_kernels(plan, &options, &mut rewrites, &mut Shown(observer), begin, each)
+            .map_err(Error::Program)
     }
 }
 
@@ -144,21 +131,7 @@ impl Inspect for Model {
         let model = self.lower(&mut steps)?;
         let mut lowered: Vec<Lowered> = vec![];
         self.kernels(&model.scheduled, model.rewrites.clone(), &mut steps, &mut |_, one| lowered.push(one))?;
-        // Which of them each launch runs; the first launch that runs one gave it its name.
-        let mut first: BTreeMap<String, (usize, &Step)> = BTreeMap::new();
-        let mut aliases = vec![Aliases::default(); lowered.len()];
-        let mut names = vec![];
-        for launch in model.scheduled.load.iter().chain(&model.scheduled.steps) {
-            let at = first.len();
-            let (at, shown) = *first.entry(nameless(&launch.kernel)).or_insert((at, launch));
-            names.push(shown.kernel.name.clone());
-            if let Some(aliases) = aliases.get_mut(at) {
-                aliases.add(&shown.kernel, &launch.kernel);
-            }
-        }
-        let kernels = lowered.into_iter().zip(aliases).collect();
-        let all = OfModel { captured: &self.graph, tensor: &model.tensor, plan: &model.scheduled, kernels, names };
-        Ok(all.explained(steps, &self.options.resolved_target()))
+        Ok(explain::model(&self.graph, &model, &lowered, steps, &self.options.resolved_target()))
     }
 }
 
@@ -170,7 +143,7 @@ pub(super) fn text(graph: &Graph) -> String {
 fn summary(tensor: &Graph, plan: &Plan) -> Vec<String> {
     let text = |when: &str, i: usize, steps: &[Step]| {
         let Some(step) = steps.get(i) else { return String::new() };
-        let origins = profile::origins(tensor, &step.origins).join(", ");
+        let origins = tensor.origins_of(&step.origins).join(", ");
         let of = if origins.is_empty() { String::new() } else { format!(": {origins}") };
         format!("{when} {} of {}, {}{of}", i + 1, steps.len(), step.kernel.name)
     };

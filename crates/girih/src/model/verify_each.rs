@@ -21,8 +21,8 @@ use crate::compile::widen;
 use crate::error::{Error, Result};
 use crate::memory::buffer::Buffer;
 use crate::memory::regions::RealMemory;
-use crate::memory::values;
 use crate::system::{machine, signals};
+use girih_compiler::num::values;
 
 /// The number of rewrites that were checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

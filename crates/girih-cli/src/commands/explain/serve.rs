@@ -13,7 +13,9 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use super::{content, title};
+use girih_page::explain;
+
+use super::title;
 use crate::cli::ExplainArgs;
 use crate::failure::Failure;
 
@@ -116,9 +118,9 @@ fn answer(mut stream: TcpStream, args: &ExplainArgs, port: u16, asked: &dyn Fn()
             let version = version(args);
             let page = match super::page(args) {
                 Ok(page) => page,
-                Err(failure) => content::problem(&title(args), &failure.text()),
+                Err(failure) => explain::problem(&title(args), &failure.text()),
             };
-            respond(&mut stream, "200 OK", "text/html; charset=utf-8", &content::live(&page, &version))
+            respond(&mut stream, "200 OK", "text/html; charset=utf-8", &explain::live(&page, &version))
         }
         ("/events", seen) => events(&mut stream, args, seen),
         _ => respond(&mut stream, "404 Not Found", "text/plain", "there is one page: /\n"),

@@ -152,9 +152,6 @@ fn value(source: &Source, params: &[Param], i: usize, param: &Param, spec: ArgSp
     })
 }
 
-/// Elements shown at each end of a long axis.
-const EDGE: u64 = 3;
-
 /// A buffer of a kernel as nested lists; long axes are cut in the middle.
 pub fn show(buffer: &Buffer) -> String {
     show_as(buffer, Elem::of(buffer.dtype()), &[])
@@ -162,9 +159,12 @@ pub fn show(buffer: &Buffer) -> String {
 
 /// Formats the elements of a model's tensor. Its integers may be unsigned, or index the strings in `words`.
 pub fn show_as(buffer: &Buffer, elem: Elem, words: &[&str]) -> String {
-    let mut out = String::new();
-    write_axis(&mut out, buffer, (elem, words), 0, 0, buffer.elements() > 1000);
-    out + &format!("  ({elem}{})", shape_text(buffer))
+    let element = |i: u64| match words.get(i as usize) {
+        Some(word) => format!("\"{}\"", visible(&word.replace('\\', "\\\\").replace('"', "\\\""))),
+        None if elem.unsigned => buffer.get(i).to_string(),
+        None => values::text(buffer.dtype(), buffer.get(i)),
+    };
+    format!("{}  ({elem}{})", values::nested(buffer.shape(), &element), shape_text(buffer))
 }
 
 /// `f32[4x128]`.
@@ -175,34 +175,4 @@ pub fn type_text(buffer: &Buffer) -> String {
 fn shape_text(buffer: &Buffer) -> String {
     let shape: Vec<String> = buffer.shape().iter().map(u64::to_string).collect();
     format!("[{}]", shape.join("x"))
-}
-
-fn write_axis(out: &mut String, buffer: &Buffer, (elem, words): (Elem, &[&str]), axis: usize, offset: u64, cut: bool) {
-    let Some(&n) = buffer.shape().get(axis) else {
-        let bits = buffer.get(offset);
-        *out += &match words.get(offset as usize) {
-            Some(word) => format!("\"{}\"", visible(&word.replace('\\', "\\\\").replace('"', "\\\""))),
-            None if elem.unsigned => bits.to_string(),
-            None => values::text(buffer.dtype(), bits),
-        };
-        return;
-    };
-    let inner: u64 = buffer.shape()[axis + 1..].iter().product();
-    out.push('[');
-    let mut i = 0;
-    while i < n {
-        if i > 0 {
-            *out += ", ";
-            if axis + 1 < buffer.shape().len() {
-                *out += "\n ";
-            }
-        }
-        if cut && i == EDGE && n > 2 * EDGE + 1 {
-            *out += "..., ";
-            i = n - EDGE;
-        }
-        write_axis(out, buffer, (elem, words), axis + 1, offset + i * inner, cut);
-        i += 1;
-    }
-    out.push(']');
 }

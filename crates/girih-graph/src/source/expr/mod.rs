@@ -36,6 +36,9 @@ pub use library::help::{Known, asked, help, table};
 use crate::base::Diagnostic;
 use crate::graph::{Elem, Graph};
 
+/// The file name in places within a text.
+pub const PLACE: &str = "expression";
+
 /// The known facts about an input that the text does not define.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Given {

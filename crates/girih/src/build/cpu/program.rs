@@ -19,8 +19,8 @@ use crate::compile::cc::Compiler;
 use crate::error::{Error, Result};
 use crate::launch::blocks::BlockOrder;
 use crate::memory::buffer::storage_bytes;
-use crate::memory::values;
 use crate::options::Options;
+use girih_compiler::num::values;
 
 /// The C and the header.
 pub fn files(name: &str, entries: &[Entry], compiler: &Compiler, options: &Options) -> Result<Vec<File>> {

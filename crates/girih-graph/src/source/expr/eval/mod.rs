@@ -95,7 +95,7 @@ impl<'t> Eval<'t> {
             modules: vec![],
             objects: vec![],
             methods: vec![],
-            file: "expression".into(),
+            file: super::PLACE.into(),
             named: BTreeSet::new(),
         }
     }

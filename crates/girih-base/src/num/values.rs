@@ -1,7 +1,6 @@
 //! Single elements: their place in memory, conversions, and the random generator.
 
-use girih_compiler::num::format_float;
-use girih_compiler::num::{DType, convert, op::Rounding};
+use super::{DType, convert, format_float, op::Rounding};
 
 /// The bits of element `i`; 0 past the end.
 pub fn read(dtype: DType, bytes: &[u8], i: u64) -> u64 {
@@ -104,4 +103,40 @@ pub fn normal(seed: u64, i: u64) -> f64 {
     }
     // Twelve numbers (n + 1/2) / 65536.
     (sum + 6) as f64 / 65536.0 - 6.0
+}
+
+/// Elements shown at each end of a long axis.
+const EDGE: u64 = 3;
+/// The most elements of an array that is shown whole.
+const WHOLE: u64 = 1000;
+
+/// An array as nested lists; of a large one, long axes are cut in the middle.
+///
+/// `[[1, 2],\n [3, 4]]`
+pub fn nested(shape: &[u64], element: &dyn Fn(u64) -> String) -> String {
+    let mut out = String::new();
+    write_axis(&mut out, shape, element, 0, shape.iter().fold(1u64, |n, d| n.saturating_mul(*d)) > WHOLE);
+    out
+}
+
+fn write_axis(out: &mut String, shape: &[u64], element: &dyn Fn(u64) -> String, offset: u64, cut: bool) {
+    let [n, inside @ ..] = shape else {
+        *out += &element(offset);
+        return;
+    };
+    let step: u64 = inside.iter().product();
+    out.push('[');
+    let mut i = 0;
+    while i < *n {
+        if i > 0 {
+            *out += if inside.is_empty() { ", " } else { ", \n " };
+        }
+        if cut && i == EDGE && *n > 2 * EDGE + 1 {
+            *out += "..., ";
+            i = n - EDGE;
+        }
+        write_axis(out, inside, element, offset + i * step, cut);
+        i += 1;
+    }
+    out.push(']');
 }

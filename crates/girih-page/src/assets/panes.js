@@ -1,12 +1,15 @@
 // Panes of source side by side. Lines that were made for the same thing have a number in common: choosing one lights up the
 // others. Lines are drawn when they come into view, so that a long stage costs nothing until it is read.
 "use strict";
+// What a page of one file holds.
+const readData = () => JSON.parse(document.getElementById("data").textContent);
 class Panes {
   static CHUNK = 150;
   static HEIGHT = 18;
 
   // stages: {name, title, language, text, links: [[line, [number, ...]], ...], kernels: [[name, line], ...], folded}
-  constructor(root, stages) {
+  // signal: ends what the panes listen to beyond their own elements.
+  constructor(root, stages, signal) {
     this.root = root;
     this.chosen = new Set();
     this.at = null;
@@ -17,7 +20,7 @@ class Panes {
     for (const pane of this.panes) this.begin(pane);
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.choose([], null);
-    });
+    }, { signal });
   }
 
   pane(stage) {

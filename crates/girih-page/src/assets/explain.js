@@ -1,8 +1,11 @@
 // The explorer: stages side by side, the rules one by one, the graph of a model. What is chosen in one view is chosen in all.
+//
+// root: the element that holds the views' markup and the tabs. data: what they show. kept: what an explorer before this one had open,
+// its `kept`; without it the address says which view is open.
 "use strict";
-(() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const $ = (selector) => document.querySelector(selector);
+function Explorer(root, data, kept) {
+  const live = new AbortController();
+  const $ = (selector) => root.querySelector(selector);
   const make = (tag, kind, text) => {
     const element = document.createElement(tag);
     if (kind) element.className = kind;
@@ -11,18 +14,21 @@
   };
 
   // Views.
-  const tabs = [...document.querySelectorAll("nav button[data-view]")];
-  function show(view) {
+  const tabs = [...root.querySelectorAll("nav button[data-view]")].filter((tab) => $("#" + tab.dataset.view));
+  let view = "stages";
+  function show(wanted) {
+    view = wanted;
     for (const tab of tabs) {
       tab.setAttribute("aria-selected", String(tab.dataset.view === view));
       $("#" + tab.dataset.view).hidden = tab.dataset.view !== view;
     }
-    history.replaceState(null, "", "#" + view);
+    if (!kept) history.replaceState(null, "", "#" + view);
   }
-  for (const tab of tabs) tab.addEventListener("click", () => show(tab.dataset.view));
+  for (const tab of tabs) tab.addEventListener("click", () => show(tab.dataset.view), { signal: live.signal });
 
   // Stages.
-  const panes = new Panes($("#stages .panes"), data.stages);
+  for (const stage of data.stages) if (kept && stage.name in kept.folded) stage.folded = kept.folded[stage.name];
+  const panes = new Panes($("#stages .panes"), data.stages, live.signal);
   const bar = $("#stages .bar");
   const chips = panes.panes.map((pane, i) => {
     if (i > 0) bar.append("→");
@@ -40,13 +46,13 @@
       chip.setAttribute("aria-pressed", String(!pane.element.classList.contains("folded")));
       count.textContent = pane.count.textContent;
     }
-    for (const node of document.querySelectorAll(".graph .node")) {
+    for (const node of root.querySelectorAll(".graph .node")) {
       node.classList.toggle("on", chosen.has(Number(node.dataset.id)));
     }
-    for (const path of document.querySelectorAll(".graph .edges path")) {
+    for (const path of root.querySelectorAll(".graph .edges path")) {
       path.classList.toggle("on", chosen.has(Number(path.dataset.from)) || chosen.has(Number(path.dataset.to)));
     }
-    for (const row of document.querySelectorAll("tr[data-kernel]")) {
+    for (const row of root.querySelectorAll("tr[data-kernel]")) {
       const of = data.kernels[Number(row.dataset.kernel)].sources;
       row.classList.toggle("on", chosen.size > 0 && of.some((n) => chosen.has(n)));
     }
@@ -82,7 +88,8 @@
       shown.push({ at, item });
       list.append(item);
     });
-    open(shown.length ? Math.max(0, shown.findIndex((e) => acted(data.steps[e.at]))) : -1);
+    const again = kept && kept.rule ? shown.findIndex((e) => data.steps[e.at].name === kept.rule) : -1;
+    open(again >= 0 ? again : shown.length ? Math.max(0, shown.findIndex((e) => acted(data.steps[e.at]))) : -1);
   }
   function open(index) {
     if (current >= 0 && shown[current]) shown[current].item.removeAttribute("aria-selected");
@@ -139,14 +146,14 @@
   search.addEventListener("input", fill);
   changes.addEventListener("change", fill);
   document.addEventListener("keydown", (event) => {
-    if ($("#rules").hidden || event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey) return;
+    if ($("#rules").hidden || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
     const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
     if (by) { event.preventDefault(); go(by); }
-  });
+  }, { signal: live.signal });
   fill();
 
   // The graph of a model.
-  for (const node of document.querySelectorAll(".graph .node")) {
+  for (const node of root.querySelectorAll(".graph .node")) {
     const choose = () => {
       const on = node.classList.contains("on");
       panes.choose(on ? [] : [Number(node.dataset.id)], null);
@@ -154,13 +161,31 @@
     node.addEventListener("click", choose);
     node.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
   }
-  for (const row of document.querySelectorAll("tr[data-kernel]")) {
+  for (const row of root.querySelectorAll("tr[data-kernel]")) {
     row.addEventListener("click", () => {
       const kernel = data.kernels[Number(row.dataset.kernel)];
       panes.choose(row.classList.contains("on") ? [] : kernel.sources, null);
     });
   }
 
-  const wanted = location.hash.slice(1);
+  const wanted = kept ? kept.view : location.hash.slice(1);
   show(tabs.some((tab) => tab.dataset.view === wanted) ? wanted : "stages");
-})();
+  if (kept) {
+    for (const pane of panes.panes) pane.lines.scrollTop = kept.scrolled[pane.stage.name] || pane.lines.scrollTop;
+  }
+
+  this.show = show;
+  this.panes = panes;
+  // Lets go of the page, and gives what is open.
+  this.end = () => {
+    live.abort();
+    const of = (value) => Object.fromEntries(panes.panes.map((pane) => [pane.stage.name, value(pane)]));
+    const at = shown[current];
+    return {
+      view,
+      folded: of((pane) => pane.element.classList.contains("folded")),
+      scrolled: of((pane) => pane.lines.scrollTop),
+      rule: at ? data.steps[at.at].name : null,
+    };
+  };
+}

@@ -8,40 +8,69 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use girih::explain::{Drawing, Explained, StageText, Step};
-use girih::model::Profile;
+use girih_compiler::explain::{Drawing, Explained, Kernel, SourceId, StageText, Step};
 use girih_compiler::pipeline;
 use serde_json::{Value, json};
 
-use crate::columns;
-use crate::commands::model::profile::size;
-use crate::commands::run::timing::duration;
-use crate::page::{self, Page, drawing, escaped};
+use crate::{Page, drawing, escaped};
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("assets/explain.css");
+const SCRIPT: &str = include_str!("assets/explain.js");
 /// The script that reloads a served page.
-const RELOAD: &str = include_str!("reload.js");
+const RELOAD: &str = include_str!("assets/reload.js");
 
 /// A graph of more operations is not drawn: nobody could read it.
 const MOST_NODES: usize = 3000;
 
-pub fn page(title: &str, explained: &Explained, profile: Option<&Profile>) -> String {
-    let mut body = head(title, &explained.target, explained.drawing.is_some());
-    body += "<main id=\"stages\"><div class=\"bar\"></div><div class=\"panes\"></div></main>\n\
+/// The times of a model's run, as the table of its kernels shows them.
+pub struct Times {
+    /// One for each launch of the run, in order.
+    pub launches: Vec<Time>,
+    /// A sentence or two on the whole run.
+    pub about: String,
+}
+
+/// The time of a launch.
+pub struct Time {
+    /// `1.2 ms`
+    pub time: String,
+    /// Its part of the kernels' time, in percent.
+    pub share: f64,
+    /// `4 MB`
+    pub bytes: String,
+    /// The part that it reaches of the machine's limit, in percent.
+    pub of_limit: f64,
+}
+
+pub fn page(title: &str, explained: &Explained, times: Option<&Times>) -> String {
+    let body = head(title, &explained.target, explained.drawing.is_some()) + &views(explained, times);
+    let data = data(explained);
+    Page {
+        title,
+        style: STYLE,
+        body: &body,
+        data: Some(&data),
+        script: &format!("{SCRIPT}new Explorer(document.body, readData());\n"),
+    }
+    .text()
+}
+
+/// The views as markup, which the script fills.
+pub fn views(explained: &Explained, times: Option<&Times>) -> String {
+    let mut body =
+        "<main id=\"stages\"><div class=\"bar\"></div><div class=\"panes\"></div></main>\n\
              <main id=\"rules\" hidden><div class=\"list\"><div class=\"bar\"><input type=\"search\" placeholder=\"Find\" aria-label=\"Find a \
              rule, a site or a reason\"><label><input type=\"checkbox\" checked> changes only</label><span><button id=\"back\" title=\"The rule \
              before\">◀</button> <span id=\"position\"></span> <button id=\"forth\" title=\"The next rule\">▶</button></span></div><ol \
-             role=\"listbox\"></ol></div><div class=\"step\"></div></main>\n";
+             role=\"listbox\"></ol></div><div class=\"step\"></div></main>\n".to_string();
     if let Some(drawing) = &explained.drawing {
         body += "<main id=\"graph\" hidden><div class=\"canvas\">";
         body += &graph(drawing);
         body += "</div><div class=\"kernels\">";
-        body += &kernels(drawing, profile);
+        body += &kernels(drawing, times);
         body += "</div></main>\n";
     }
-    let data = data(explained);
-    Page { title, style: STYLE, body: &body, data: Some(&data), script: SCRIPT }.text()
+    body
 }
 
 /// The page in place of one that cannot be made.
@@ -90,10 +119,11 @@ fn language(stages: &[StageText], name: &str) -> String {
     .to_string()
 }
 
-fn data(e: &Explained) -> Value {
+/// The data that the script shows.
+pub fn data(e: &Explained) -> Value {
     let stages = e.stages.iter().map(|s| {
         let title = if s.name == "source" { "your source" } else { &s.name };
-        page::stage(s, title, &language(&e.stages, &s.name), folded(&e.stages, s))
+        crate::stage(s, title, &language(&e.stages, &s.name), folded(&e.stages, s))
     });
     let kernels = e.drawing.iter().flat_map(|d| &d.kernels);
     let kernels =
@@ -140,18 +170,15 @@ fn rules(steps: &[Step]) -> Value {
         let found =
             all.iter().find(|r| r.name.as_bytes().first() == step.name.as_bytes().first() && r.short() == short);
         if let Some(rule) = found {
-            out.insert(
-                step.name.clone(),
-                json!({ "first": columns::first_sentence(rule.doc), "text": rule.doc.trim() }),
-            );
+            out.insert(step.name.clone(), json!({ "first": rule.first_sentence(), "text": rule.doc.trim() }));
         }
     }
     json!(out)
 }
 
 /// The kernel that draws a node: the last of the run that computes it, or of loading.
-fn group(drawing: &Drawing, source: girih::explain::SourceId) -> Option<usize> {
-    let of = |k: &(usize, &girih::explain::Kernel)| k.1.sources.contains(&source);
+fn group(drawing: &Drawing, source: SourceId) -> Option<usize> {
+    let of = |k: &(usize, &Kernel)| k.1.sources.contains(&source);
     let all = || drawing.kernels.iter().enumerate();
     let last = all().rev().filter(|(_, k)| !k.at_load).find(of).or_else(|| all().rev().find(of));
     last.map(|(at, _)| at)
@@ -182,25 +209,20 @@ fn graph(drawing: &Drawing) -> String {
 }
 
 /// The launches of a run, with their times if these were measured.
-fn kernels(drawing: &Drawing, profile: Option<&Profile>) -> String {
-    let columns = if profile.is_some() { "<th>time</th><th>share</th><th>bytes</th><th>of limit</th>" } else { "" };
+fn kernels(drawing: &Drawing, times: Option<&Times>) -> String {
+    let columns = if times.is_some() { "<th>time</th><th>share</th><th>bytes</th><th>of limit</th>" } else { "" };
     let mut out = format!("<table><thead><tr><th>kernel</th>{columns}<th>operations</th></tr></thead>\n<tbody>\n");
-    let total: f64 = profile.iter().flat_map(|p| &p.steps).map(|s| s.seconds).sum();
-    let mut steps = profile.iter().flat_map(|p| &p.steps);
+    let mut launches = times.iter().flat_map(|t| &t.launches);
     for (at, kernel) in drawing.kernels.iter().enumerate() {
         let mut cells = String::new();
-        if let Some(profile) = profile {
-            // The profile has the launches of a run alone.
-            cells = match if kernel.at_load { None } else { steps.next() } {
-                Some(s) => {
-                    let share = 100.0 * s.seconds / total.max(1e-12);
-                    format!(
-                        "<td>{}</td><td class=\"part\" style=\"--part:{share:.1}\">{share:.1} %</td><td>{}</td><td>{:.0} %</td>",
-                        escaped(&duration(s.seconds)),
-                        escaped(&size(s.bytes)),
-                        100.0 * profile.fraction(s)
-                    )
-                }
+        if times.is_some() {
+            // The run's launches alone have times.
+            cells = match if kernel.at_load { None } else { launches.next() } {
+                Some(Time { time, share, bytes, of_limit }) => format!(
+                    "<td>{}</td><td class=\"part\" style=\"--part:{share:.1}\">{share:.1} %</td><td>{}</td><td>{of_limit:.0} %</td>",
+                    escaped(time),
+                    escaped(bytes)
+                ),
                 None => "<td></td><td></td><td></td><td></td>".to_string(),
             };
         }
@@ -219,17 +241,8 @@ fn kernels(drawing: &Drawing, profile: Option<&Profile>) -> String {
         );
     }
     out += "</tbody></table>\n";
-    out += &match profile {
-        Some(p) => format!(
-            "<p>A run takes {} (median of {}), {} of it in kernels. The limit is what {:.1} GFLOP/s and {:.1} GB/s, {}, allow; \
-             data in caches may pass it.</p>",
-            escaped(&duration(p.seconds)),
-            p.runs,
-            escaped(&duration(total)),
-            p.limits.flops / 1e9,
-            p.limits.bytes / 1e9,
-            if p.measured { "measured here" } else { "as the GPU's maker gives them" }
-        ),
+    out += &match times {
+        Some(times) => format!("<p>{}</p>", escaped(&times.about)),
         None => "<p class=\"note\">With <code>--profile</code> the table has the time of each kernel.</p>".to_string(),
     };
     out

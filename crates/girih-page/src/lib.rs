@@ -3,15 +3,19 @@
 //! In: the contents of a page. Out: its text, with the styles and scripts of `assets/` in it. Users' texts enter a page through
 //! [`escaped`] where they are markup, and through [`data`] where a script shows them, which only ever sets text.
 //!
+//! * [`explain`]: a compilation              * [`simulation`]: the report of the simulator
 //! * [`drawing`]: graphs in layers, as SVG
 //!
 //! The files of `assets/` that pages share: `page.css`, `syntax.js` (colours of source), `panes.js` (stages side by side,
 //! linked line by line).
+#![forbid(unsafe_code)]
 
 pub mod drawing;
+pub mod explain;
+pub mod simulation;
 
-use girih::explain::StageText;
 use girih_compiler::base::label::visible_lines;
+use girih_compiler::explain::StageText;
 use serde_json::{Value, json};
 
 const STYLE: &str = include_str!("assets/page.css");
@@ -80,7 +84,7 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// Returns the data with the invisible characters of every string escaped.
-fn seen(value: &Value) -> Value {
+pub fn seen(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(visible_lines(text).into_owned()),
         Value::Array(all) => all.iter().map(seen).collect(),

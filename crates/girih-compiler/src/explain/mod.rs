@@ -1,6 +1,6 @@
 //! A compilation as a page shows it: every stage as text, the operations behind each of its lines, and the rewrites of each rule.
 //!
-//! In: a program or a model, lowered once. Out: [`Explained`], plain data. Lines of different stages that were made for the
+//! In: a program or a model ([`model`]), lowered once. Out: [`Explained`], plain data. Lines of different stages that were made for the
 //! same operation of the user's have a [`SourceId`] in common, which links them:
 //!
 //! ```text
@@ -14,19 +14,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use girih_compiler::base::Location;
-pub use girih_compiler::base::provenance::SourceId;
-use girih_compiler::cuda_tile::ir::Module;
-use girih_compiler::emit::Line;
-use girih_compiler::emit::cuda::Unit;
-use girih_compiler::graph::{self, Graph};
-use girih_compiler::kernel::ir::Kernel as KernelIr;
-use girih_compiler::loops::print::Dialect;
-use girih_compiler::pipeline::{self, Lowered, Stage};
-use girih_compiler::tile::target::{Capability, Target};
-use girih_compiler::{cuda_tile, kernel, loops};
+use crate::base::Location;
+pub use crate::base::provenance::SourceId;
+use crate::cuda_tile::ir::Module;
+use crate::emit::Line;
+use crate::emit::cuda::Unit;
+use crate::graph::{self, Graph};
+use crate::kernel::ir::Kernel as KernelIr;
+use crate::loops::print::Dialect;
+use crate::pipeline::{self, Lowered, Stage};
+use crate::tile::target::{Capability, Target};
+use crate::{cuda_tile, kernel, loops};
 
-pub use girih_compiler::pipeline::trace::{Step, Steps};
+mod model;
+
+pub use model::model;
+
+pub use crate::pipeline::trace::{Step, Steps};
 
 /// All there is to show of a compilation.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +107,7 @@ pub struct Kernel {
 }
 
 /// A tile program's compilation.
-pub(crate) fn program(module: &Module, text: &str, lowered: &Lowered, steps: Steps, target: &Target) -> Explained {
+pub fn program(module: &Module, text: &str, lowered: &Lowered, steps: Steps, target: &Target) -> Explained {
     let mut stages = vec![];
     if !text.is_empty() {
         stages.push(written(module, text));
@@ -115,7 +119,7 @@ pub(crate) fn program(module: &Module, text: &str, lowered: &Lowered, steps: Ste
 }
 
 /// Kernel IR that somebody wrote: each statement stands for itself.
-pub(crate) fn kernel_ir(kernel: &KernelIr, target: &Target) -> Explained {
+pub fn kernel_ir(kernel: &KernelIr, target: &Target) -> Explained {
     let (text, starts) = kernel::print::print_numbered(kernel);
     let lines = starts.iter().enumerate().map(|(n, line)| (*line, vec![SourceId(n as u32)])).collect();
     let own = (0..starts.len()).map(|n| vec![SourceId(n as u32)]).collect();
@@ -127,7 +131,7 @@ pub(crate) fn kernel_ir(kernel: &KernelIr, target: &Target) -> Explained {
 
 /// A kernel by its statements: Kernel IR and CUDA, and before them their source. A line has the numbers of its statements,
 /// a line of the user's those of all that were made for its operations.
-pub(crate) fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Option<&StageText>) -> Vec<StageText> {
+pub fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Option<&StageText>) -> Vec<StageText> {
     let made = kernel::provenance::of_statements(kernel);
     let number = |n: usize| SourceId(n as u32);
     let mut stages = vec![];
@@ -150,7 +154,7 @@ pub(crate) fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Opti
 }
 
 /// The source text of a tile program; for bytecode, its printed text.
-pub(crate) fn source_of(module: &Module, text: &str) -> StageText {
+pub fn source_of(module: &Module, text: &str) -> StageText {
     if !text.is_empty() {
         return written(module, text);
     }
@@ -173,11 +177,11 @@ fn written(module: &Module, text: &str) -> StageText {
 
 /// Operations whose code is that of others: of a layer whose kernels are those of another layer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Aliases(BTreeMap<SourceId, BTreeSet<SourceId>>);
+pub struct Aliases(BTreeMap<SourceId, BTreeSet<SourceId>>);
 
 impl Aliases {
     /// A kernel differs from the one that is shown only in its origin.
-    pub(crate) fn add(&mut self, shown: &loops::ir::Kernel, other: &loops::ir::Kernel) {
+    pub fn add(&mut self, shown: &loops::ir::Kernel, other: &loops::ir::Kernel) {
         for (own, other) in shown.sources.pairs(&other.sources) {
             self.0.entry(own).or_default().insert(other);
         }
@@ -190,7 +194,7 @@ impl Aliases {
     }
 }
 
-pub(crate) fn of_graph(stage: Stage, graph: &Graph) -> StageText {
+pub fn of_graph(stage: Stage, graph: &Graph) -> StageText {
     let text = graph::print::print(graph, graph::print::Dialect::of(graph));
     let nodes = graph.nodes.values().enumerate();
     let lines = nodes.map(|(at, n)| (graph::print::line_of_node(graph, at), vec![SourceId(n.origin.0)])).collect();
@@ -198,7 +202,7 @@ pub(crate) fn of_graph(stage: Stage, graph: &Graph) -> StageText {
 }
 
 /// The stages that kernels have alike, and their source.
-pub(crate) fn of_kernels(kernels: &[(&Lowered, Aliases)], target: &Target) -> Vec<StageText> {
+pub fn of_kernels(kernels: &[(&Lowered, Aliases)], target: &Target) -> Vec<StageText> {
     let mut stages: Vec<StageText> = [Stage::Loop, Stage::Tile, Stage::Kernel]
         .map(|stage| StageText { name: stage.name().into(), ..StageText::default() })
         .into();

@@ -10,12 +10,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use girih::explain::StageText;
-use girih::sim::{Instruction, Recording, Report, Request, Requests};
+use girih_compiler::explain::StageText;
+use girih_compiler::kernel::sim::{Estimate, Instruction, Recording, Report, Request, Requests, Row as Counted};
 use serde_json::{Value, json};
 
-use super::Seen;
-use crate::page::{self, Page, escaped};
+use crate::{Page, escaped};
+
+/// The report on a kernel in one run, with the line of its CUDA for each row and for each finding.
+pub struct Seen {
+    pub report: Report,
+    pub estimate: Option<Estimate>,
+    /// By row of the report.
+    pub cuda: Vec<Option<u32>>,
+    /// The CUDA, where it is asked for.
+    pub source: Option<String>,
+    /// Kernel IR, CUDA and their source, linked by statements, where they are asked for.
+    pub linked: Vec<StageText>,
+}
 
 /// A run, and what it is called.
 pub struct Variant<'a> {
@@ -28,12 +39,19 @@ const MOST_ACCESSES: usize = 12;
 /// Lines of a picture of shared memory.
 const MOST_ROWS: usize = 40;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("assets/simulation.css");
+const SCRIPT: &str = include_str!("assets/simulation.js");
 
 /// The page of a run; `before` is the same run with other knobs.
 pub fn page(title: &str, after: &Variant<'_>, before: Option<&Variant<'_>>) -> String {
-    let mut out = format!("<h1>{}</h1>\n", escaped(title));
+    let body = format!("<h1>{}</h1>\n{}", escaped(title), reports(after, before));
+    let script = format!("{SCRIPT}Reports(document.body, readData());\n");
+    Page { title, style: STYLE, body: &body, data: Some(&data(after)), script: &script }.text()
+}
+
+/// The reports as markup, whose panes the script fills.
+pub fn reports(after: &Variant<'_>, before: Option<&Variant<'_>>) -> String {
+    let mut out = String::new();
     if let Some(before) = before {
         let _ = writeln!(out, "<p>{} beside {}.</p>", escaped(&after.name), escaped(&before.name));
     }
@@ -41,8 +59,12 @@ pub fn page(title: &str, after: &Variant<'_>, before: Option<&Variant<'_>>) -> S
         let other = before.and_then(|b| b.seen.iter().find(|s| s.report.kernel == seen.report.kernel).map(|s| (b, s)));
         kernel(&mut out, at, (after, seen), other);
     }
-    let data = json!({ "kernels": after.seen.iter().map(|seen| stages(&seen.linked)).collect::<Vec<_>>() });
-    Page { title, style: STYLE, body: &out, data: Some(&data), script: SCRIPT }.text()
+    out
+}
+
+/// The data that the script shows.
+pub fn data(after: &Variant<'_>) -> Value {
+    json!({ "kernels": after.seen.iter().map(|seen| stages(&seen.linked)).collect::<Vec<_>>() })
 }
 
 /// The panes of a kernel.
@@ -51,7 +73,7 @@ fn stages(all: &[StageText]) -> Value {
         .map(|s| {
             let language = if s.name == "source" { "cuda_tile" } else { &s.name };
             let title = if s.name == "source" { "your source" } else { &s.name };
-            page::stage(s, title, language, false)
+            crate::stage(s, title, language, false)
         })
         .collect()
 }
@@ -269,7 +291,7 @@ fn timeline(out: &mut String, r: &Recording) {
 
 /// The accesses of shared memory whose requests take most, each with its lanes by bank.
 fn accesses(out: &mut String, r: &Report, recording: &Recording) {
-    let mut all: Vec<(&girih::sim::Row, &Request)> =
+    let mut all: Vec<(&Counted, &Request)> =
         r.rows.iter().filter_map(|row| Some((row, recording.requests.get(&row.statement.number)?))).collect();
     all.sort_by_key(|(row, _)| {
         std::cmp::Reverse((row.counts.shared.taken - row.counts.shared.least, row.counts.shared.taken))
@@ -359,14 +381,14 @@ fn source(out: &mut String, seen: &Seen) {
     let r = &seen.report;
     *out += "<h3>The source, with what each line takes</h3>\n<div class=\"wide\"><table class=\"lined\">\n<thead><tr><th>line</th>\
              <th>threads</th><th>banks</th><th>sectors</th><th>bytes</th><th></th></tr></thead>\n<tbody>\n";
-    let by_line: BTreeMap<u32, &girih::sim::Row> =
+    let by_line: BTreeMap<u32, &Counted> =
         r.rows.iter().zip(&seen.cuda).filter_map(|(row, line)| Some((line.as_ref().copied()?, row))).collect();
     let ratio = |q: &Requests| match q.requests {
         0 => "<td></td>".to_string(),
         _ => format!("<td{}>{:.2}x</td>", if q.taken > q.least { " class=\"bad\"" } else { "" }, q.ratio()),
     };
     let language = if seen.source.is_some() { "cuda" } else { "kernel" };
-    let mut line = |number: u32, row: Option<&girih::sim::Row>, text: &str| {
+    let mut line = |number: u32, row: Option<&Counted>, text: &str| {
         let cells = row.map_or("<td></td><td></td><td></td><td></td>".to_string(), |row| {
             let c = &row.counts;
             let bytes = c.shared.bytes + c.global.bytes;

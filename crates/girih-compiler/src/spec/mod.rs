@@ -10,10 +10,8 @@
 
 use std::path::PathBuf;
 
-use girih_compiler::num::DType;
-use girih_compiler::num::parse_float;
-
-use crate::memory::buffer::Fill;
+use crate::graph::{self, Elem};
+use crate::num::{DType, parse_float, values};
 
 /// A description of an argument.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,6 +21,71 @@ pub enum ArgSpec {
     File { path: PathBuf, dtype: Option<DType> },
     Same(String),
     Pointers(Vec<String>),
+}
+
+/// The initial contents of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    Zeros,
+    Ones,
+    /// 0, 1, 2, ... (integers wrap, floats round).
+    Arange,
+    /// Floats: uniform in [0, 1). Integers: every value of the type alike.
+    Rand,
+    /// Floats: about normal, mean 0, deviation 1, never past 6.
+    Randn,
+}
+
+impl Fill {
+    pub const NAMES: [(&'static str, Fill); 5] = [
+        ("zeros", Fill::Zeros),
+        ("ones", Fill::Ones),
+        ("arange", Fill::Arange),
+        ("rand", Fill::Rand),
+        ("randn", Fill::Randn),
+    ];
+
+    /// Why a buffer of this type cannot be filled like this.
+    pub fn refusal(self, dtype: DType) -> Option<String> {
+        (self == Fill::Randn && dtype.is_int())
+            .then(|| format!("randn gives floats, but {dtype} is an integer type; use rand"))
+    }
+
+    /// The bits of element `i`; random ones depend on `seed` and `i` alone.
+    pub fn element(self, dtype: DType, seed: u64, i: u64) -> u64 {
+        match self {
+            Fill::Zeros => 0,
+            Fill::Ones => values::one(dtype),
+            Fill::Arange if dtype.is_int() => i & dtype.mask(),
+            Fill::Arange => values::from_f64(dtype, i as f64),
+            Fill::Rand => values::uniform(dtype, seed, i),
+            Fill::Randn => values::from_f64(dtype, values::normal(seed, i)),
+        }
+    }
+}
+
+/// The bits of element `i` of the `at`-th input of a model; `None` where the input must be given. Random ones depend on the seed, the
+/// input and the place alone.
+pub fn input_element(fill: graph::Fill, elem: Elem, seed: u64, at: usize, i: u64) -> Option<u64> {
+    let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(at as u64 + 1);
+    let dtype = elem.dtype;
+    let from = |x: f64| match elem.is_bool() {
+        true => u64::from(x != 0.0),
+        false if dtype.is_int() => x as i64 as u64 & dtype.mask(),
+        false => values::from_f64(dtype, x),
+    };
+    let unit = || f64::from_bits(values::uniform(DType::F64, seed, i));
+    Some(match fill {
+        graph::Fill::Given => return None,
+        graph::Fill::Normal if dtype.is_float() => Fill::Randn.element(dtype, seed, i),
+        graph::Fill::Normal => from(values::normal(seed, i).round()),
+        graph::Fill::Uniform { lo, hi } => from(lo + (hi - lo) * unit()),
+        graph::Fill::Integers { lo, hi } => {
+            let span = hi.saturating_sub(lo).max(1) as f64;
+            from(lo as f64 + (unit() * span).floor())
+        }
+        graph::Fill::Constant(x) => from(x),
+    })
 }
 
 /// An element type's name in any case.
