@@ -3,12 +3,12 @@ PYTHON ?= python3
 GIRIH := target/release/girih
 # The packages that `cargo build` means, named where another joins them: alone it would ask for other features of libraries, and
 # all that depends on these would be compiled anew.
-OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p girih-schedule -p girih-kernel -p girih-compiler -p girih-macros -p girih-shim
+OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p girih-schedule -p girih-kernel -p girih-compiler -p girih-macros -p girih-shim -p girih-page
 
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch test-huggingface opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: playground build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch test-huggingface opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -52,9 +52,13 @@ dialect: build
 
 # The pages of `girih explain` and `girih sim --html`, clicked on in Chromium, which Debian's package `chromium` brings. Elsewhere the
 # tests that click say that they are skipped where there is none.
-browser:
+browser: playground
 	@command -v chromium > /dev/null || { echo "make browser needs Chromium: apt install chromium" >&2; exit 1; }
-	GIRIH_BROWSER=1 cargo test --quiet --workspace --test it in_a_browser
+	GIRIH_BROWSER=1 GIRIH_PLAYGROUND="$(CURDIR)/target/playground" cargo test --quiet --workspace --test it in_a_browser
+
+# The compiler in a browser, as a folder for any file server: docs/playground.md.
+playground:
+	$(PYTHON) crates/girih-web/site.py target/playground
 
 # Every operation on every element type against NumPy, and natively against the evaluator.
 operations: build .venv/ready

@@ -47,12 +47,22 @@ def main():
         sys.exit(built.stderr)
     if options.girih:
         explain(options.girih.resolve(), out / "explained")
+    # Without Rust's target for WebAssembly it says that it leaves the playground out.
+    made = subprocess.run([sys.executable, ROOT / "crates/girih-web/site.py", out / "playground"])
+    if made.returncode not in (0, 3):
+        sys.exit("the playground is not built")
+    if made.returncode == 0:
+        page = out / "playground.html"
+        page.write_text(page.read_text().replace("<h2 id=\"limits\"", OPEN + "<h2 id=\"limits\"", 1))
     problems += follow(out)
     if problems:
         sys.exit("\n".join(problems))
     pages = sum(1 for _ in out.rglob("*.html"))
     print(f"{pages} pages in {out}, all links lead somewhere")
 
+
+#: On the page about the playground, where there is one.
+OPEN = '<p><a href="playground/index.html"><strong>Open the playground</strong></a></p>\n'
 
 BOOK = """[book]
 title = "Girih"

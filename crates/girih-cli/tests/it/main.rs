@@ -18,6 +18,7 @@ mod options;
 mod output;
 mod pages;
 mod places;
+mod playground;
 mod progress;
 mod reference;
 mod shell;

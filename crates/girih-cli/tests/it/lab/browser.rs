@@ -105,10 +105,7 @@ impl Browser {
         for part in ["Page", "Runtime", "Log"] {
             b.call(&format!("{part}.enable"), json!({}));
         }
-        b.call(
-            "Emulation.setDeviceMetricsOverride",
-            json!({ "width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false }),
-        );
+        b.window(1280, 800);
         b.call("Page.navigate", json!({ "url": url }));
         b.until("document.readyState === 'complete' && location.href !== 'about:blank'");
         Some(b)
@@ -188,6 +185,12 @@ impl Browser {
         for kind in ["keyDown", "keyUp"] {
             self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "code": key }));
         }
+    }
+
+    /// Makes the window another size.
+    pub fn window(&mut self, width: u32, height: u32) {
+        let params = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", params);
     }
 
     pub fn dark(&mut self, dark: bool) {

@@ -1,0 +1,162 @@
+//! The playground in a browser: type, see, run, find a race, share, load again. `make browser` builds it and names its folder.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use crate::lab::Lab;
+use crate::lab::browser::Browser;
+
+/// A file server for a folder, which ends with the value.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The playground at a port of this machine; `None` where it is not built.
+fn served() -> Option<Served> {
+    let Some(folder) = std::env::var_os("GIRIH_PLAYGROUND") else {
+        eprintln!("skipped: GIRIH_PLAYGROUND names no folder; see `make browser`");
+        return None;
+    };
+    let mut command = Command::new("python3");
+    command.args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "0", "--directory"]).arg(folder);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port = line.split(" port ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{line}"));
+    Some(Served { url: format!("http://127.0.0.1:{port}/"), child })
+}
+
+fn page(lab: &Lab, hash: &str) -> Option<(Served, Browser)> {
+    let served = served()?;
+    let mut b = Browser::open(lab, &format!("{}{hash}", served.url))?;
+    b.until("document.querySelector('#state').textContent.startsWith('compiled')");
+    Some((served, b))
+}
+
+const STATE: &str = "document.querySelector('#state').textContent";
+
+/// Sets the text as typing does.
+fn write(b: &mut Browser, text: &str) {
+    let text = serde_json::to_string(text).unwrap();
+    b.eval(&format!(
+        "(() => {{ const s = document.querySelector('#source'); s.value = {text}; s.dispatchEvent(new Event('input')); return 1; }})()"
+    ));
+}
+
+fn choose(b: &mut Browser, list: &str, value: &str) {
+    b.eval(&format!(
+        "(() => {{ const s = document.querySelector('#{list}'); s.value = '{value}'; s.dispatchEvent(new Event('change')); return 1; }})()"
+    ));
+}
+
+#[test]
+fn in_a_browser_a_text_is_compiled_as_it_is_typed() {
+    let lab = Lab::new("playground");
+    let Some((_served, mut b)) = page(&lab, "") else { return };
+    b.until("document.querySelectorAll('[data-stage=cuda] .ln').length > 20");
+    b.picture("playground");
+    // The line with the cursor lights up its counterparts, and a line of the CUDA that of the source.
+    b.eval(
+        "(() => { const s = document.querySelector('#source'), at = s.value.indexOf('exp '); s.focus(); s.setSelectionRange(at, at); \
+         s.dispatchEvent(new Event('click')); return 1; })()",
+    );
+    assert!(b.number("document.querySelectorAll('[data-stage=cuda] .ln.on').length") > 0.0);
+    let lit = "[...document.querySelectorAll('#shown .ln.on')].map(l => l.textContent).join()";
+    assert!(b.eval(lit).as_str().unwrap().contains("exp "));
+    b.click("document.querySelector('[data-stage=cuda] .ln.on')");
+    assert!(b.eval(lit).as_str().unwrap().contains("exp "));
+    b.picture("playground-chosen");
+    // What is open stays open.
+    b.click("document.querySelector('[data-stage=kernel]')");
+    b.click("document.querySelector('[data-view=rules]')");
+    let text = b.eval("document.querySelector('#source').value").as_str().unwrap().to_string();
+    write(&mut b, &text.replace("@softmax", "@another"));
+    b.until("!document.querySelector('#views').classList.contains('old')");
+    assert_eq!(b.eval("document.querySelector('#rules').hidden"), false);
+    b.click("document.querySelector('[data-view=stages]')");
+    b.until("document.querySelector('[data-stage=cuda] .lines').textContent.includes('another')");
+    assert_eq!(b.eval("document.querySelector('[data-stage=kernel]').classList.contains('folded')"), false);
+    // Another target.
+    choose(&mut b, "target", "cpu");
+    b.until("document.querySelector('[data-stage=c]')");
+    // An error, and its line.
+    write(&mut b, &text.replacen("iota", "iotta", 1));
+    b.until("document.querySelectorAll('#notes li.error').length === 1");
+    assert!(b.eval(STATE).as_str().unwrap().contains("does not compile"));
+    assert_eq!(b.number("document.querySelectorAll('#shown .ln.wrong').length"), 1.0);
+    b.picture("playground-error");
+    // A model has a graph.
+    choose(&mut b, "examples", "model: softmax");
+    b.until(
+        "!document.querySelector('[data-view=graph]').hidden && document.querySelectorAll('.graph .node').length > 0",
+    );
+    b.click("document.querySelector('[data-view=graph]')");
+    b.until("!document.querySelector('#graph').hidden");
+    b.dark(true);
+    b.picture("playground-graph-dark");
+    assert_eq!(b.errors, [""; 0]);
+    assert_eq!(b.number("document.documentElement.scrollWidth"), 1280.0);
+    b.dark(false);
+    b.window(390, 800);
+    b.click("document.querySelector('[data-view=stages]')");
+    b.picture("playground-narrow");
+    assert!(b.number("document.documentElement.scrollWidth") <= 390.0);
+}
+
+#[test]
+fn in_a_browser_a_race_is_found_and_shared() {
+    let lab = Lab::new("playground-race");
+    let Some((served, mut b)) = page(&lab, "") else { return };
+    choose(&mut b, "examples", "race");
+    b.until("!document.querySelector('#views').classList.contains('old')");
+    b.click("document.querySelector('#run')");
+    b.until("document.querySelector('#outcome pre.array')");
+    assert_eq!(b.eval("document.querySelector('#outcome pre.array').textContent"), "[28.0]");
+    b.click("document.querySelector('#simulate')");
+    b.until("document.querySelector('#outcome .linked .ln')");
+    assert!(
+        b.eval("document.querySelector('#outcome p').textContent")
+            .as_str()
+            .unwrap()
+            .contains("found, beside the source")
+    );
+    assert!(b.number("document.querySelectorAll('#shown .ln.wrong').length") >= 1.0);
+    b.picture("playground-race");
+    b.click("document.querySelector('#share')");
+    b.until("location.hash.startsWith('#1')");
+    let address = b.eval("location.href").as_str().unwrap().to_string();
+    assert_eq!(b.errors, [""; 0]);
+    // The address alone brings the text back.
+    let mut again = Browser::open(&lab, &address).unwrap();
+    again.until("document.querySelector('#source').value.includes('@race')");
+    again.until("document.querySelector('#state').textContent.startsWith('compiled')");
+    assert_eq!(again.errors, [""; 0]);
+    drop(served);
+}
+
+#[test]
+fn in_a_browser_a_strange_address_does_no_harm() {
+    let lab = Lab::new("playground-hostile");
+    for hash in ["#1%%%", "#1AAAA", &format!("#1{}", "A".repeat(200_000)), "#rules", "#1W10"] {
+        let Some((_served, mut b)) = page(&lab, hash) else { return };
+        assert!(
+            b.eval("document.querySelector('#source').value").as_str().unwrap().contains("entry"),
+            "{}",
+            &hash[..6]
+        );
+    }
+    // Names are text, not markup.
+    let Some((_served, mut b)) = page(&lab, "") else { return };
+    write(&mut b, "# <img src=x onerror=alert(1)>\ntorch.ones(2) # </script><b id=evil>");
+    b.until("!document.querySelector('#views').classList.contains('old')");
+    assert_eq!(b.number("document.querySelectorAll('#evil, img').length"), 0.0);
+    assert_eq!(b.errors, [""; 0]);
+}

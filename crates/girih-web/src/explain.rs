@@ -1,0 +1,55 @@
+//! The compilation of a text, as `girih explain` shows it.
+
+use girih_compiler::explain::{self, Explained, Steps};
+use girih_compiler::pipeline::{self, Options};
+use girih_compiler::source::expr;
+use girih_compiler::tile::target::Target;
+use serde_json::{Value, json};
+
+use crate::Subject;
+use crate::notes::{self, Refused};
+
+pub fn answer(subject: &Subject<'_>, target: &Target) -> Result<Value, Refused> {
+    let (explained, notes) = match subject {
+        Subject::Program(text) => program(text, target)?,
+        Subject::Expression(text) => (expression(text, target)?, vec![]),
+    };
+    Ok(json!({
+        "target": explained.target,
+        "graph": explained.drawing.is_some(),
+        "views": girih_page::explain::views(&explained, None),
+        "data": girih_page::seen(&girih_page::explain::data(&explained)),
+        "notes": notes,
+    }))
+}
+
+/// Under the assumptions of fast kernels.
+pub fn options(target: &Target) -> Options {
+    Options { target: target.clone(), ..Options::default() }
+}
+
+fn program(text: &str, target: &Target) -> Result<(Explained, Vec<Value>), Refused> {
+    let refused = |found: Vec<_>| Refused::of(text, &found);
+    let front = pipeline::front(text).map_err(refused)?;
+    let Some(entry) = front.module.entries().next() else {
+        return Err(Refused::said("the program has no entry: no kernel that a launch could name"));
+    };
+    let mut steps = Steps::new(true);
+    let lowered = pipeline::lower(&front.module, &entry.name, &options(target), &mut steps).map_err(refused)?;
+    let explained = explain::program(&front.module, text, &lowered, steps, target);
+    Ok((explained, notes::all(text, &front.warnings)))
+}
+
+fn expression(text: &str, target: &Target) -> Result<Explained, Refused> {
+    let refused = |found: Vec<_>| Refused::of(text, &found);
+    let graph = expr::evaluate(text, &[]).map_err(refused)?.graph;
+    let (options, mut steps, mut lowered) = (options(target), Steps::new(true), vec![]);
+    let model = pipeline::lower_model(&graph, &options, &mut steps).map_err(refused)?;
+    let mut rewrites = model.rewrites.clone();
+    let each = &mut |_: &_, one| lowered.push(one);
+    pipeline::lower_kernels(&model.scheduled, &options, &mut rewrites, &mut steps, &mut |_| {}, each)
+        .map_err(refused)?;
+    let mut explained = explain::model(&graph, &model, &lowered, steps, target);
+    explained.add_source(text, expr::PLACE);
+    Ok(explained)
+}
