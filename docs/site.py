@@ -74,6 +74,10 @@ default-theme = "light"
 preferred-dark-theme = "navy"
 git-repository-url = "https://github.com/girih/girih"
 
+# Runnable examples would be sent to another host.
+[output.html.playground]
+runnable = false
+
 [output.html.search]
 limit-results = 30
 """
