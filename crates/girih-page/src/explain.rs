@@ -109,10 +109,11 @@ fn folded(stages: &[StageText], stage: &StageText) -> bool {
 }
 
 /// The name by which the script knows a stage's language.
-fn language(stages: &[StageText], name: &str) -> String {
-    let model = stages.iter().any(|s| s.name == "tensor");
+fn language(e: &Explained, name: &str) -> String {
+    let model = e.stages.iter().any(|s| s.name == "tensor");
     match name {
-        "source" if model => "python",
+        // Tile programs that were made from another text have places in that.
+        "source" if model || !e.places.is_empty() => "python",
         "source" => "cuda_tile",
         name => name,
     }
@@ -123,7 +124,7 @@ fn language(stages: &[StageText], name: &str) -> String {
 pub fn data(e: &Explained) -> Value {
     let stages = e.stages.iter().map(|s| {
         let title = if s.name == "source" { "your source" } else { &s.name };
-        crate::stage(s, title, &language(&e.stages, &s.name), folded(&e.stages, s))
+        crate::stage(s, title, &language(e, &s.name), folded(&e.stages, s))
     });
     let kernels = e.drawing.iter().flat_map(|d| &d.kernels);
     let kernels =

@@ -3,6 +3,8 @@
 (() => {
   // Seconds until the worker is ended, for each question.
   const PATIENCE = { explain: 20, run: 30, simulate: 60 };
+  // More, for the first kernel in Python: its front end is loaded then.
+  const LOADING = 60;
   // Milliseconds after the last key.
   const PAUSE = 250;
   // The longest text in an address, in characters.
@@ -12,10 +14,11 @@
   const source = $("#source"), target = $("#target"), state = $("#state"), views = $("#views"), outcome = $("#outcome");
 
   // The worker. One question is asked at a time; of those that wait only the newest of each kind matters.
-  let worker = null, asked = null, number = 0;
+  let worker = null, asked = null, number = 0, loaded = false;
   const waiting = new Map();
   function start() {
-    worker = new Worker("worker.js");
+    worker = new Worker("worker.js", { type: "module" });
+    loaded = false;
     worker.onmessage = ({ data }) => { if (asked && data.id === asked.id) answered(data); };
     worker.onerror = (event) => { if (asked) answered({ failure: event.message || "the worker could not be loaded" }); };
   }
@@ -32,7 +35,9 @@
     waiting.delete(kind);
     if (!worker) start();
     asked = { id: ++number, kind, resolve: one.resolve };
-    asked.timer = setTimeout(() => answered({ failure: "it took more than " + PATIENCE[kind] + " s and was ended" }), PATIENCE[kind] * 1000);
+    const patience = PATIENCE[kind] + (one.question.python && !loaded ? LOADING : 0);
+    loaded ||= Boolean(one.question.python);
+    asked.timer = setTimeout(() => answered({ failure: "it took more than " + patience + " s and was ended" }), patience * 1000);
     worker.postMessage({ id: asked.id, question: one.question });
   }
   function answered({ answer, failure }) {
@@ -50,7 +55,9 @@
 
   // The editor: a text field over the same text in colours.
   let wrong = new Map();
-  const language = () => (/^\s*(\/\/.*\n\s*)*(cuda_tile\.|module|entry|global|#|"builtin)/.test(source.value) ? "cuda_tile" : "python");
+  const isPython = () => /^\s*@\s*[\w.]*jit\b/m.test(source.value);
+  const language = () => (!isPython() && /^\s*(\/\/.*\n\s*)*(cuda_tile\.|module|entry|global|#|"builtin)/.test(source.value) ? "cuda_tile" : "python");
+  const question = (kind) => ({ ask: kind, text: source.value, target: target.value, ...(isPython() && { python: "kernel.py" }) });
   function paint() {
     const lines = source.value.split("\n"), shown = $("#shown");
     shown.textContent = "";
@@ -110,8 +117,8 @@
   }
   async function explain() {
     const text = source.value, began = performance.now();
-    say("compiling …");
-    const answer = await ask({ ask: "explain", text, target: target.value });
+    say(isPython() && !loaded ? "loading Python …" : "compiling …");
+    const answer = await ask(question("explain"));
     if (!answer || text !== source.value) return;
     note(answer.notes, "explain");
     if (!answer.data) return say(answer.failed ? "failed" : "does not compile", true);
@@ -147,7 +154,7 @@
     outcome.textContent = "";
     outcome.append(make("p", "note", kind === "run" ? "running on the evaluator …" : "simulating …"));
     const began = performance.now();
-    const answer = await ask({ ask: kind, text: source.value, target: target.value });
+    const answer = await ask(question(kind));
     if (!answer) return;
     outcome.textContent = "";
     note(answer.notes, kind);

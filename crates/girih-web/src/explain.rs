@@ -1,17 +1,17 @@
 //! The compilation of a text, as `girih explain` shows it.
 
-use girih_compiler::explain::{self, Explained, Steps};
-use girih_compiler::pipeline::{self, Options};
+use girih_compiler::explain::{self, Explained, SourceId, Steps};
+use girih_compiler::pipeline::{self, Front, Options};
 use girih_compiler::source::expr;
 use girih_compiler::tile::target::Target;
 use serde_json::{Value, json};
 
-use crate::Subject;
 use crate::notes::{self, Refused};
+use crate::{Subject, Text};
 
 pub fn answer(subject: &Subject<'_>, target: &Target) -> Result<Value, Refused> {
     let (explained, notes) = match subject {
-        Subject::Program(text) => program(text, target)?,
+        Subject::Program(text) => program(*text, target)?,
         Subject::Expression(text) => (expression(text, target)?, vec![]),
     };
     Ok(json!({
@@ -28,16 +28,22 @@ pub fn options(target: &Target) -> Options {
     Options { target: target.clone(), ..Options::default() }
 }
 
-fn program(text: &str, target: &Target) -> Result<(Explained, Vec<Value>), Refused> {
+fn program(text: Text<'_>, target: &Target) -> Result<(Explained, Vec<Value>), Refused> {
     let refused = |found: Vec<_>| Refused::of(text, &found);
-    let front = pipeline::front(text).map_err(refused)?;
-    let Some(entry) = front.module.entries().next() else {
+    let Front { module, warnings } = pipeline::front(text.own).map_err(refused)?;
+    let Some(entry) = module.entries().next() else {
         return Err(Refused::said("the program has no entry: no kernel that a launch could name"));
     };
     let mut steps = Steps::new(true);
-    let lowered = pipeline::lower(&front.module, &entry.name, &options(target), &mut steps).map_err(refused)?;
-    let explained = explain::program(&front.module, text, &lowered, steps, target);
-    Ok((explained, notes::all(text, &front.warnings)))
+    let lowered = pipeline::lower(&module, &entry.name, &options(target), &mut steps).map_err(refused)?;
+    let shown = if text.written.is_some() { "" } else { text.own };
+    let mut explained = explain::program(&module, shown, &lowered, steps, target);
+    if let Some(written) = text.written {
+        let ops = module.funcs.iter().flat_map(|f| f.ops.values());
+        explained.places = ops.filter_map(|op| Some((SourceId(op.span.start), op.loc.place()?.clone()))).collect();
+        explained.add_source(written.text, written.file);
+    }
+    Ok((explained, notes::all(text, &warnings)))
 }
 
 fn expression(text: &str, target: &Target) -> Result<Explained, Refused> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use girih_compiler::base::host::Host;
 use girih_compiler::base::launch::{Assumptions, Launch};
 use girih_compiler::base::memory::{Memory, VecMemory};
-use girih_compiler::base::{Budget, Diagnostic};
+use girih_compiler::base::{Budget, Code, Diagnostic, Frames};
 use girih_compiler::cuda_tile::ir::{Elem, Func, Module, Type};
 use girih_compiler::cuda_tile::{self, verify};
 use girih_compiler::emit;
@@ -22,8 +22,8 @@ use girih_compiler::tile::target::{Capability, Target};
 use girih_page::simulation::{self, Seen, Variant};
 use serde_json::{Value, json};
 
-use crate::Subject;
 use crate::notes::{self, Refused};
+use crate::{Subject, Text};
 
 /// The bytes that the arguments of a launch may have together.
 const ARGUMENTS: u64 = 64 << 20;
@@ -40,13 +40,13 @@ const SCHEDULES: u64 = sim::Policy::ALL.len() as u64;
 pub fn run(subject: &Subject<'_>) -> Result<Value, Refused> {
     match subject {
         Subject::Program(text) => {
-            let mut ready = Ready::new(text)?;
+            let mut ready = Ready::new(*text)?;
             let options = cuda_tile::eval::Options::default();
             let Ready { module, entry, launch, memory, .. } = &mut ready;
             let mut host = Printed::default();
             let ran = cuda_tile::eval::run_with(module, entry, launch, memory, &mut host, &options);
-            let warnings = ran.map_err(|trap| Refused::trap(text, &trap))?.warnings;
-            Ok(json!({ "printed": host.text, "arrays": ready.arrays(), "notes": notes::all(text, &warnings) }))
+            let warnings = ran.map_err(|trap| Refused::trap(*text, &trap))?.warnings;
+            Ok(json!({ "printed": host.text, "arrays": ready.arrays(), "notes": notes::all(*text, &warnings) }))
         }
         Subject::Expression(text) => model(text),
     }
@@ -81,7 +81,7 @@ fn model(text: &str) -> Result<Value, Refused> {
 
 /// Runs a text on the simulator under several schedules.
 pub fn simulate(subject: &Subject<'_>, target: &Target) -> Result<Value, Refused> {
-    let Subject::Program(text) = subject else {
+    let &Subject::Program(text) = subject else {
         return Err(Refused::said(
             "the page simulates tile programs; `girih sim -c` of the command line simulates models",
         ));
@@ -106,7 +106,10 @@ pub fn simulate(subject: &Subject<'_>, target: &Target) -> Result<Value, Refused
         ready.module.funcs.iter().flat_map(|f| f.ops.values()).map(|op| (op.span.start, op)).collect();
     let origin = |source: explain::SourceId| {
         let op = ops.get(&source.0)?;
-        let text = format!("line {} of the program", notes::place(text, op.span.start).0);
+        let text = match op.loc.place().filter(|_| text.written.is_some()) {
+            Some(place) => format!("{}:{}", place.file, place.line),
+            None => format!("line {} of the program", notes::place(text.own, op.span.start).0),
+        };
         Some(Origin { text, span: Some(op.span), frames: op.loc.frames().into() })
     };
     let first = sim::Options {
@@ -119,19 +122,22 @@ pub fn simulate(subject: &Subject<'_>, target: &Target) -> Result<Value, Refused
     let each = sim::Size::of(kernel, &ready.launch).statements / blocks as f64;
     // Two blocks at least: races between blocks need them.
     ready.launch.sample = Some(((MANY / each.max(1.0)) as u64).max(2)).filter(|n| *n < blocks);
-    let written = explain::source_of(&ready.module, text);
+    let written = explain::source_of(&ready.module, text.own);
     let (mut shown, mut found) = (None, vec![]);
     let mut each = |mut report: sim::Report| {
         report.locate(kernel, &origin, &line);
         for finding in &report.findings {
-            let mut d = Diagnostic::error(girih_compiler::base::Code::Simulated, finding.to_string().trim_end());
-            d.span = finding.origin.as_ref().and_then(|o| o.span);
+            let mut d = Diagnostic::error(Code::Simulated, finding.to_string().trim_end());
+            if let Some(origin) = &finding.origin {
+                (d.span, d.frames) = (origin.span, origin.frames.clone());
+            }
             if !found.iter().any(|f: &Diagnostic| (f.span, &f.message) == (d.span, &d.message)) {
                 found.push(d);
             }
         }
         if let Some((trap, _)) = &report.stopped {
-            found.push(Diagnostic { span: trap.span, ..Diagnostic::error(trap.code, trap.message.clone()) });
+            let frames = Frames::clone(&trap.frames);
+            found.push(Diagnostic { span: trap.span, frames, ..Diagnostic::error(trap.code, trap.message.clone()) });
         }
         // The counts are those of the first schedule; what others find is in the notes.
         if shown.is_none() {
@@ -180,11 +186,12 @@ struct Array {
 
 impl Ready {
     /// Reads a program and the first of its launches, and makes the arguments.
-    fn new(text: &str) -> Result<Ready, Refused> {
-        let Front { module, .. } = pipeline::front(text).map_err(|found| Refused::of(text, &found))?;
-        let comment = launch_comments(text).map_err(Refused::said)?.into_iter().next();
+    fn new(text: Text<'_>) -> Result<Ready, Refused> {
+        let Front { module, .. } = pipeline::front(text.own).map_err(|found| Refused::of(text, &found))?;
+        let comments = launch_comments(text.written.map_or(text.own, |w| w.text));
+        let comment = comments.map_err(Refused::said)?.into_iter().next();
         let Some(LaunchComment { entry, grid, args }) = comment else {
-            let message = "nothing says how the kernel is launched; add a comment such as `// launch: grid=4 x=randn:f32[64] n=i32:64`";
+            let message = "nothing says how the kernel is launched; add a comment such as `launch: grid=4 x=randn:f32[64] n=i32:64`";
             return Err(Refused::said(message));
         };
         let found = match &entry {

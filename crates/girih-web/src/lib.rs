@@ -4,6 +4,7 @@
 //! {"ask": "explain",  "text": "...", "target": "sm_90a"}   -->  {"title": ..., "views": HTML, "data": {"stages": [...], ...}}
 //! {"ask": "run",      "text": "..."}                       -->  {"printed": ..., "arrays": [{"name", "type", "text"}], "notes": [...]}
 //! {"ask": "simulate", "text": "...", "target": "sm_90a"}   -->  {"clean": false, "views": HTML, "data": ..., "notes": [...]}
+//! {..., "written": {"file": "kernel.py", "text": "..."}}   -->  the same, with places in the text that the tile program was made from
 //! a text with an error                                     -->  {"notes": [{"severity", "code", "message", "line", ...}]}
 //! ```
 //!
@@ -50,7 +51,12 @@ fn answered(question: &Value) -> Result<Value, Refused> {
     let target = Target::named(name).ok_or_else(|| {
         Refused::said(format!("there is no target `{name}`; the targets are {}", Target::NAMES.join(", ")))
     })?;
-    let subject = Subject::of(text);
+    let made_from = |key: &str| question.get("written").and_then(|w| w.get(key)).and_then(Value::as_str);
+    let written = made_from("file").zip(made_from("text")).map(|(file, text)| Written { file, text });
+    let subject = match written {
+        Some(_) => Subject::Program(Text { own: text, written }),
+        None => Subject::of(text),
+    };
     match word("ask") {
         Some("explain") => explain::answer(&subject, &target),
         Some("run") => launch::run(&subject),
@@ -59,9 +65,29 @@ fn answered(question: &Value) -> Result<Value, Refused> {
     }
 }
 
+/// The text of a tile program, and the one that it was made from.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    own: &'a str,
+    written: Option<Written<'a>>,
+}
+
+/// A text that locations of a tile program name.
+#[derive(Clone, Copy)]
+struct Written<'a> {
+    file: &'a str,
+    text: &'a str,
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(own: &'a str) -> Text<'a> {
+        Text { own, written: None }
+    }
+}
+
 /// A text, by its kind.
 enum Subject<'a> {
-    Program(&'a str),
+    Program(Text<'a>),
     Expression(&'a str),
 }
 
@@ -72,7 +98,7 @@ impl Subject<'_> {
         let first = lines.filter(|l| !l.is_empty() && !l.starts_with("//")).find(|l| !l.starts_with("# "));
         let begins = |word: &&str| first.is_some_and(|line| line.starts_with(*word));
         if ["cuda_tile.", "module", "entry", "global", "testing$", "#", "\"builtin"].iter().any(begins) {
-            Subject::Program(text)
+            Subject::Program(text.into())
         } else {
             Subject::Expression(text)
         }

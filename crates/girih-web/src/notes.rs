@@ -1,8 +1,10 @@
 //! Diagnostics as a page shows them.
 
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::{Diagnostic, Severity, Span};
+use girih_compiler::base::{Diagnostic, Frames, Severity};
 use serde_json::{Value, json};
+
+use crate::Text;
 
 /// Why a question has no answer: notes, one of them an error.
 pub struct Refused {
@@ -15,13 +17,13 @@ impl Refused {
         Refused::of("", &[crate::error(message)])
     }
 
-    pub fn of(text: &str, found: &[Diagnostic]) -> Refused {
+    pub fn of<'a>(text: impl Into<Text<'a>>, found: &[Diagnostic]) -> Refused {
         Refused { notes: all(text, found) }
     }
 
-    pub fn trap(text: &str, trap: &Trap) -> Refused {
+    pub fn trap<'a>(text: impl Into<Text<'a>>, trap: &Trap) -> Refused {
         let mut d = Diagnostic::error(trap.code, trap.message.clone());
-        d.span = trap.span;
+        (d.span, d.frames) = (trap.span, Frames::clone(&trap.frames));
         if !trap.op.is_empty() {
             let [x, y, z] = trap.block;
             d.message = format!("{}: {} (block {x}, {y}, {z})", trap.op, d.message);
@@ -30,28 +32,34 @@ impl Refused {
     }
 }
 
-pub fn all(text: &str, found: &[Diagnostic]) -> Vec<Value> {
+pub fn all<'a>(text: impl Into<Text<'a>>, found: &[Diagnostic]) -> Vec<Value> {
+    let text = text.into();
     found.iter().map(|d| note(text, d)).collect()
 }
 
 /// Lines and columns count from 1, columns in characters.
-fn note(text: &str, d: &Diagnostic) -> Value {
+fn note(text: Text<'_>, d: &Diagnostic) -> Value {
     let severity = match d.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    let labels: Vec<Value> =
-        d.labels.iter().map(|(span, label)| json!({ "line": place(text, span.start).0, "message": label })).collect();
     let mut note = json!({
-        "severity": severity, "code": d.code.text(), "message": d.message, "help": d.help, "labels": labels,
+        "severity": severity, "code": d.code.text(), "message": d.message, "help": d.help, "labels": [],
     });
-    if let Some(Span { start, end }) = d.span.filter(|_| !text.is_empty()) {
-        let (line, column) = place(text, start);
-        let (end_line, end_column) = place(text, end.max(start));
-        note["line"] = json!(line);
-        note["column"] = json!(column);
-        note["end"] = json!([end_line, end_column]);
+    if let Some(written) = text.written {
+        if let Some(frame) = d.frames.iter().find(|f| *f.place.file == *written.file) {
+            (note["line"], note["column"]) = (json!(frame.place.line), json!(frame.place.column));
+            note["end"] = json!([frame.place.line, frame.place.column]);
+        }
+        return note;
+    }
+    let at = |at| place(text.own, at);
+    note["labels"] =
+        d.labels.iter().map(|(span, label)| json!({ "line": at(span.start).0, "message": label })).collect();
+    if let Some(span) = d.span.filter(|_| !text.own.is_empty()) {
+        let ((line, column), end) = (at(span.start), at(span.end.max(span.start)));
+        (note["line"], note["column"], note["end"]) = (json!(line), json!(column), json!([end.0, end.1]));
     }
     note
 }

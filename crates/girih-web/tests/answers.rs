@@ -128,3 +128,26 @@ fn questions_that_cannot_be_answered_say_why() {
     assert!(refused(json!({ "ask": "simulate", "text": ADD, "target": "cpu" })).starts_with("cpu has no threads"));
     assert!(girih_web::answer("{").contains("not JSON"));
 }
+
+#[test]
+fn places_are_in_the_text_that_a_program_was_made_from() {
+    let written = "# launch: grid=3 x=arange:f32[64] y=zeros:f32[64] n=i32:3\n\n\n\nload(x)\n";
+    let load = "-> tile<32xf32>, token";
+    assert!(ADD.contains(load));
+    let text = ADD.replacen(load, &format!("{load} loc(\"k.py\":5:1)"), 1).replace("// launch", "// another");
+    let ask = |what: &str, of: &str| {
+        ask(json!({ "ask": what, "text": of, "target": "sm_90a", "written": { "file": "k.py", "text": written } }))
+    };
+    let explained = ask("explain", &text);
+    let source = &explained["data"]["stages"][0];
+    assert_eq!(
+        (&source["name"], &source["text"], &source["language"]),
+        (&json!("source"), &json!(written), &json!("python"))
+    );
+    assert_eq!(source["links"][0][0], 5);
+    // The third block is beyond the arrays.
+    for what in ["run", "simulate"] {
+        let note = &ask(what, &text)["notes"][0];
+        assert_eq!((&note["severity"], &note["line"]), (&json!("error"), &json!(5)), "{what}: {note}");
+    }
+}

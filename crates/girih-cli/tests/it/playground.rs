@@ -143,6 +143,46 @@ fn in_a_browser_a_race_is_found_and_shared() {
 }
 
 #[test]
+fn in_a_browser_a_kernel_in_python_is_traced() {
+    let lab = Lab::new("playground-python");
+    let Some((_served, mut b)) = page(&lab, "") else { return };
+    if b.eval("fetch('pyodide/pyodide.mjs', { method: 'HEAD' }).then(r => r.ok)") != true {
+        eprintln!("skipped: the playground was built without Pyodide");
+        return;
+    }
+    choose(&mut b, "examples", "Python: vector_add");
+    b.until("document.querySelector('#notes li') || document.querySelector('[data-stage=cuda] .lines').textContent.includes('add_kernel')");
+    assert_eq!(b.eval("document.querySelector('#notes').textContent"), "");
+    // The line of the sum, and the addition in the CUDA.
+    b.eval(
+        "(() => { const s = document.querySelector('#source'), at = s.value.indexOf('a + b'); s.focus(); s.setSelectionRange(at, at); \
+         s.dispatchEvent(new Event('click')); return 1; })()",
+    );
+    assert!(b.number("document.querySelectorAll('[data-stage=cuda] .ln.on').length") > 0.0);
+    b.picture("playground-python");
+    b.click("document.querySelector('#run')");
+    b.until("document.querySelectorAll('#outcome pre.array').length === 3");
+    b.click("document.querySelector('#simulate')");
+    b.until("document.querySelector('#outcome .linked .ln')");
+    assert!(b.eval("document.querySelector('#outcome p').textContent").as_str().unwrap().starts_with("Nothing found"));
+    // Mistakes have their lines: of the language, and of a run.
+    let text = b.eval("document.querySelector('#source').value").as_str().unwrap().to_string();
+    write(&mut b, &text.replace("tl.arange", "tl.arrange"));
+    b.until("document.querySelectorAll('#notes li.error').length === 1");
+    let lines = "[...document.querySelectorAll('#shown .ln.wrong')].map(l => l.textContent).join()";
+    assert!(b.eval(lines).as_str().unwrap().contains("arrange"));
+    write(&mut b, &text.replace("a + b, mask=inside", "a + b"));
+    b.until("!document.querySelector('#views').classList.contains('old')");
+    b.click("document.querySelector('#run')");
+    b.until("document.querySelectorAll('#notes li.error').length === 1");
+    assert!(b.eval(lines).as_str().unwrap().contains("tl.store"));
+    // Python of a text reaches neither the browser nor other hosts.
+    write(&mut b, &format!("import js\njs.fetch('/')\n{text}"));
+    b.until("!document.querySelector('#views').classList.contains('old') || document.querySelector('#notes li')");
+    assert_eq!(b.errors, [""; 0]);
+}
+
+#[test]
 fn in_a_browser_a_strange_address_does_no_harm() {
     let lab = Lab::new("playground-hostile");
     for hash in ["#1%%%", "#1AAAA", &format!("#1{}", "A".repeat(200_000)), "#rules", "#1W10"] {
