@@ -134,7 +134,7 @@ pub fn data(e: &Explained) -> Value {
         "steps": e.steps.iter().map(step).collect::<Vec<_>>(),
         "rules": rules(&e.steps),
         "kernels": kernels.collect::<Vec<_>>(),
-        "hint": "Click a line: the lines of the same operation light up in every stage. Esc clears.",
+        "hint": "Click a line: those of the same operation light up in every stage. Arrows go on, Esc clears, / finds.",
     })
 }
 

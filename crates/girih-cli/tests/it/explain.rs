@@ -231,8 +231,31 @@ fn in_a_browser_a_line_lights_up_its_counterparts() {
     // From the C back to the source.
     b.click("document.querySelector('[data-stage=c] .ln.on')");
     assert_eq!(b.number(&lit("source")), 1.0);
+    // Arrows go to its counterpart, and to the next line; the address leads there.
+    let at = "[...document.querySelectorAll('.ln.at')].map(l => l.closest('.pane').dataset.stage).join()";
+    assert_eq!(b.eval(at), "c");
+    b.press("ArrowLeft");
+    assert_eq!(b.eval(at), "kernel");
+    let here = b.number("Number(document.querySelector('.ln.at').dataset.n)");
+    b.press("ArrowDown");
+    let below = b.number("Number(document.querySelector('.ln.at').dataset.n)");
+    assert!(below > here, "{below} {here}");
+    assert_eq!(b.eval("location.hash"), format!("#stages/kernel/{below}"));
+    let address = b.eval("location.href").as_str().unwrap().to_string();
+    let mut linked = Browser::open(&lab, &address).unwrap();
+    linked.until("document.querySelector('.ln.at')");
+    assert_eq!(linked.eval(at), "kernel");
+    assert_eq!(linked.number("Number(document.querySelector('.ln.at').dataset.n)"), below);
     b.press("Escape");
     assert_eq!(b.number("document.querySelectorAll('.ln.on').length"), 0.0);
+    // A text is found in all stages.
+    b.press("/");
+    b.eval("(() => { const f = document.activeElement; f.value = 'addf'; f.dispatchEvent(new Event('input')); return 1; })()");
+    assert!(b.number("document.querySelectorAll('[data-stage=source] .ln.found').length") > 0.0);
+    assert_eq!(b.eval("document.querySelector('.bar .chip').dataset.found"), "1");
+    b.picture("explain-found");
+    b.press("Escape");
+    assert_eq!(b.number("document.querySelectorAll('.ln.found').length"), 0.0);
     b.dark(true);
     b.click(&line("source", "store_ptr_tko"));
     b.picture("explain-dark");

@@ -39,7 +39,23 @@ function Explorer(root, data, kept) {
     bar.append(chip);
     return { pane, chip, count };
   });
-  bar.append(make("span", "note", data.hint));
+  const find = make("input");
+  Object.assign(find, { type: "search", placeholder: "Find in all stages", ariaLabel: "Find in all stages" });
+  find.addEventListener("input", () => {
+    const counts = panes.find(find.value);
+    chips.forEach(({ chip }, at) => { chip.dataset.found = counts[at] || ""; });
+    panes.findNext(1);
+  });
+  find.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") panes.findNext(event.shiftKey ? -1 : 1);
+    if (event.key === "Escape") { find.value = ""; find.dispatchEvent(new Event("input")); find.blur(); }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || $("#stages").hidden || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) return;
+    event.preventDefault();
+    find.focus();
+  }, { signal: live.signal });
+  bar.append(find, make("span", "note", data.hint));
   function refresh(chosen) {
     for (const { pane, chip, count } of chips) {
       chip.classList.toggle("shown", !pane.element.classList.contains("folded"));
@@ -58,6 +74,12 @@ function Explorer(root, data, kept) {
     }
   }
   panes.listeners.push(refresh);
+  // The address leads to the line at hand: #stages/tile/12.
+  if (!kept) {
+    panes.listeners.push((_chosen, at) => {
+      if (view === "stages") history.replaceState(null, "", at ? "#stages/" + at.pane.stage.name + "/" + at.line : "#stages");
+    });
+  }
   refresh(new Set());
 
   // Rules.
@@ -168,8 +190,13 @@ function Explorer(root, data, kept) {
     });
   }
 
-  const wanted = kept ? kept.view : location.hash.slice(1);
+  const [wanted, stage, line] = kept ? [kept.view] : location.hash.slice(1).split("/");
   show(tabs.some((tab) => tab.dataset.view === wanted) ? wanted : "stages");
+  const pane = panes.panes.find((pane) => pane.stage.name === stage);
+  if (pane && pane.of.has(Number(line))) {
+    panes.fold(pane, false);
+    panes.go(pane, Number(line));
+  }
   if (kept) {
     for (const pane of panes.panes) pane.lines.scrollTop = kept.scrolled[pane.stage.name] || pane.lines.scrollTop;
   }

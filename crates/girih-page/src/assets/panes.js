@@ -18,8 +18,14 @@ class Panes {
     root.classList.add("panes");
     root.append(...this.panes.map((p) => p.element));
     for (const pane of this.panes) this.begin(pane);
+    this.found = [];
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.choose([], null);
+      const by = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] }[event.key];
+      if (!by || !this.at || this.root.offsetParent === null || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName)) return;
+      event.preventDefault();
+      this.walk(...by);
     }, { signal });
   }
 
@@ -104,6 +110,7 @@ class Panes {
       const numbers = pane.of.get(line) || [];
       element.classList.toggle("on", numbers.some((n) => this.chosen.has(n)));
       element.classList.toggle("near", this.hovered !== undefined && numbers.some((n) => this.hovered.has(n)));
+      element.classList.toggle("found", Boolean(pane.found) && pane.found.has(line));
       element.classList.toggle("at", Boolean(this.at) && this.at.pane === pane && this.at.line === line);
     }
   }
@@ -129,6 +136,53 @@ class Panes {
       if (lines.length && (!at || at.pane !== pane)) this.reveal(pane, lines);
     }
     for (const listener of this.listeners) listener(this.chosen, at);
+  }
+
+  // Goes from the line at hand to the next one that was made for something, or to its counterpart in the next open stage.
+  walk(across, down) {
+    const { pane, line } = this.at;
+    if (down) {
+      const lines = [...pane.of.keys()].sort((a, b) => down * (a - b));
+      const next = lines.find((n) => down * (n - line) > 0);
+      if (next) this.go(pane, next);
+      return;
+    }
+    for (let at = this.panes.indexOf(pane) + across; this.panes[at]; at += across) {
+      const lines = this.chosenLines(this.panes[at]);
+      if (lines.length && !this.panes[at].element.classList.contains("folded")) return this.go(this.panes[at], Math.min(...lines));
+    }
+  }
+
+  // Chooses a line, and brings it into view.
+  go(pane, line) {
+    this.choose(pane.of.get(line) || [], { pane, line });
+    this.reveal(pane, [line]);
+  }
+
+  // Marks the lines with a text in all stages, and gives how many each has.
+  find(text) {
+    const wanted = text.toLowerCase();
+    this.found = this.panes.map((pane) => {
+      const lines = wanted ? pane.text.flatMap((line, i) => (line.toLowerCase().includes(wanted) ? [i + 1] : [])) : [];
+      pane.found = new Set(lines);
+      for (const chunk of pane.chunks) if (chunk.classList.contains("lit")) this.mark(pane, chunk);
+      return lines;
+    });
+    this.foundAt = -1;
+    return this.found.map((lines) => lines.length);
+  }
+
+  // Brings the next line with the text that was looked for into view, in the open stages.
+  findNext(by) {
+    const all = this.found.flatMap((lines, at) => {
+      const pane = this.panes[at];
+      return pane.element.classList.contains("folded") ? [] : lines.map((line) => ({ pane, line }));
+    });
+    if (!all.length) return;
+    this.foundAt = (this.foundAt + by + all.length) % all.length;
+    const { pane, line } = all[this.foundAt];
+    this.scrollTo(pane, line, "center");
+    pane.element.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   chosenLines(pane) {
