@@ -124,7 +124,11 @@ fn language(e: &Explained, name: &str) -> String {
 pub fn data(e: &Explained) -> Value {
     let stages = e.stages.iter().map(|s| {
         let title = if s.name == "source" { "your source" } else { &s.name };
-        crate::stage(s, title, &language(e, &s.name), folded(&e.stages, s))
+        let mut stage = crate::stage(s, title, &language(e, &s.name), folded(&e.stages, s));
+        if let Some(begin) = begin_of_run(e, s) {
+            stage["begin"] = json!(begin);
+        }
+        stage
     });
     let kernels = e.drawing.iter().flat_map(|d| &d.kernels);
     let kernels =
@@ -136,6 +140,13 @@ pub fn data(e: &Explained) -> Value {
         "kernels": kernels.collect::<Vec<_>>(),
         "hint": "Click a line: those of the same operation light up in every stage. Arrows go on, Esc clears, / finds.",
     })
+}
+
+/// The line of the first kernel of a model's run, behind those that run when it is loaded.
+fn begin_of_run(e: &Explained, stage: &StageText) -> Option<u32> {
+    let kernel = e.drawing.as_ref()?.kernels.iter().find(|k| !k.at_load)?;
+    let name = kernel.same_as.as_ref().unwrap_or(&kernel.name);
+    stage.kernels.iter().find(|(n, _)| n == name).map(|(_, line)| *line)
 }
 
 fn step(s: &Step) -> Value {

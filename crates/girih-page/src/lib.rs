@@ -63,6 +63,8 @@ pub fn stage(s: &StageText, title: &str, language: &str, folded: bool) -> Value 
         "text": s.text,
         "links": links,
         "kernels": s.kernels,
+        // Text before the first kernel is the same in all sources.
+        "begin": s.kernels.first().map_or(1, |(_, line)| *line),
         "folded": folded,
     })
 }

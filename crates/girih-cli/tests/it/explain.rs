@@ -202,6 +202,19 @@ fn kernel_ir_by_hand_is_explained() {
 }
 
 #[test]
+fn a_model_begins_with_its_run() {
+    let lab = Lab::new("explain-begin");
+    let data = data(&page(&lab, &["-c", "torch.nn.Linear(64, 512)(torch.randn(8, 64))", "--target", "x86-64-v4"]));
+    for name in ["loop", "tile", "kernel", "c"] {
+        let stage = stage(&data, name);
+        let kernels = stage["kernels"].as_array().unwrap();
+        assert!(kernels[0][0].as_str().unwrap().contains("pack"), "weights are packed at load: {kernels:?}");
+        let run = kernels.iter().find(|k| !k[0].as_str().unwrap().contains("pack")).unwrap();
+        assert_eq!(stage["begin"], run[1], "{name}");
+    }
+}
+
+#[test]
 fn in_a_browser_a_line_lights_up_its_counterparts() {
     let lab = Lab::new("explain-browser");
     let add = lab.file("add.mlir", ADD);
@@ -298,6 +311,16 @@ fn in_a_browser_the_graph_chooses_lines_and_kernels() {
     assert!(kernels.iter().all(|k| k[0] == k[1]) && kernels.iter().any(|k| k[1] == true), "{kernels:?}");
     assert!(kernels.iter().any(|k| k[1] == false), "{kernels:?}");
     b.picture("explain-graph");
+    // An operation leads to the kernel of the run that computes it, not to that which packs its weights.
+    b.click("[...document.querySelectorAll('.graph .node')].find(n => n.textContent.startsWith('aten.linear'))");
+    b.click("document.querySelector('[data-view=stages]')");
+    b.click("document.querySelector('[data-stage=loop]')");
+    let shown = "(() => { const p = document.querySelector('[data-stage=loop] .lines'), t = p.getBoundingClientRect(); return \
+                 [...p.querySelectorAll('.ln.on')].filter(l => { const r = l.getBoundingClientRect(); return r.top >= t.top - 1 && \
+                 r.bottom <= t.bottom + 1; }).length; })()";
+    b.until(&format!("{shown} > 0"));
+    b.click("document.querySelector('[data-view=graph]')");
+    b.click(node);
     b.click("document.querySelector('[data-view=stages]')");
     assert!(b.number("document.querySelectorAll('[data-stage=tile] .ln.on').length") > 0.0);
     assert_eq!(b.errors, [""; 0]);

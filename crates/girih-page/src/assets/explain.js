@@ -23,6 +23,7 @@ function Explorer(root, data, kept) {
       $("#" + tab.dataset.view).hidden = tab.dataset.view !== view;
     }
     if (!kept) history.replaceState(null, "", "#" + view);
+    if (view === "stages") panes.bring();
   }
   for (const tab of tabs) tab.addEventListener("click", () => show(tab.dataset.view), { signal: live.signal });
 

@@ -7,7 +7,8 @@ class Panes {
   static CHUNK = 150;
   static HEIGHT = 18;
 
-  // stages: {name, title, language, text, links: [[line, [number, ...]], ...], kernels: [[name, line], ...], folded}
+  // stages: {name, title, language, text, links: [[line, [number, ...]], ...], kernels: [[name, line], ...], begin, folded};
+  // begin: the line from which on a reader looks: that of the first kernel of a run, where others run before it.
   // signal: ends what the panes listen to beyond their own elements.
   constructor(root, stages, signal) {
     this.root = root;
@@ -133,9 +134,17 @@ class Panes {
       pane.count.textContent = lines.length ? String(lines.length) : "";
       pane.count.title = lines.length + " lines";
       for (const chunk of pane.chunks) if (chunk.classList.contains("lit")) this.mark(pane, chunk);
-      if (lines.length && (!at || at.pane !== pane)) this.reveal(pane, lines);
     }
+    this.bring();
     for (const listener of this.listeners) listener(this.chosen, at);
+  }
+
+  // Brings the chosen lines into view. What is hidden does not scroll: who shows the panes calls this again.
+  bring() {
+    for (const pane of this.panes) {
+      const lines = this.chosenLines(pane);
+      if (lines.length && (!this.at || this.at.pane !== pane)) this.reveal(pane, lines);
+    }
   }
 
   // Goes from the line at hand to the next one that was made for something, or to its counterpart in the next open stage.
@@ -189,14 +198,13 @@ class Panes {
     return [...pane.of].filter(([, all]) => all.some((n) => this.chosen.has(n))).map(([line]) => line);
   }
 
-  // What stands before the first kernel is the same in all sources.
   begin(pane) {
-    const first = pane.stage.kernels && pane.stage.kernels.length ? pane.stage.kernels[0][1] : 1;
-    if (first > 20) this.scrollTo(pane, first - 8, "start");
+    if (pane.stage.begin > 20) this.scrollTo(pane, pane.stage.begin - 8, "start");
   }
 
-  // Brings the first of the chosen lines into view, unless one is.
-  reveal(pane, lines) {
+  // Brings the first of the chosen lines into view, unless one is; lines before the beginning only where there are no others.
+  reveal(pane, all) {
+    const later = all.filter((line) => line >= pane.stage.begin), lines = later.length ? later : all;
     const top = pane.lines.scrollTop, bottom = top + pane.lines.clientHeight;
     const y = (line) => (line - 1) * Panes.HEIGHT;
     if (lines.some((line) => y(line) >= top && y(line) + Panes.HEIGHT <= bottom)) return;
