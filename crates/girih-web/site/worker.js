@@ -1,7 +1,8 @@
 // The compiler in a worker: questions arrive as messages {id, question}, answers leave as {id, answer} or {id, failure}. A kernel in
 // Python is traced by the package's own front end first, in Pyodide, which is loaded for the first such kernel.
+const here = (file) => new URL(file, import.meta.url).href;
 const bytesOf = async (file) => {
-  const response = await fetch(file);
+  const response = await fetch(here(file));
   if (!response.ok) throw new Error(file + " is missing: " + response.status);
   return response.arrayBuffer();
 };
@@ -25,7 +26,7 @@ async function load() {
   } catch {
     throw new Error("kernels in Python need Pyodide, which this site was built without");
   }
-  const made = await loader.loadPyodide({ indexURL: new URL("pyodide/", location.href).href, stdout: () => {}, stderr: () => {} });
+  const made = await loader.loadPyodide({ indexURL: here("pyodide/"), stdout: () => {}, stderr: () => {} });
   made.unpackArchive(await bytesOf("girih.zip"), "zip", { extractDir: "/girih" });
   const helper = new TextDecoder().decode(await bytesOf("kernels.py"));
   made.runPython("import sys; sys.path.insert(0, '/girih')");
@@ -54,7 +55,7 @@ async function traced({ python: file, text, ...rest }) {
   return { question: { ...rest, text: kernel.text, written: { file, text } } };
 }
 
-onmessage = async ({ data: { id, question } }) => {
+self.onmessage = async ({ data: { id, question } }) => {
   try {
     const { answer, question: asked } = question.python ? await traced(question) : { question };
     postMessage({ id, answer: answer || ask(await ready, asked) });

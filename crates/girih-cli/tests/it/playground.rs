@@ -199,4 +199,17 @@ fn in_a_browser_a_strange_address_does_no_harm() {
     b.until("!document.querySelector('#views').classList.contains('old')");
     assert_eq!(b.number("document.querySelectorAll('#evil, img').length"), 0.0);
     assert_eq!(b.errors, [""; 0]);
+    // A worker that is made as the compiler's is obeys the page: it evaluates no text, and asks no other host.
+    let says = |code: &str| {
+        let code = serde_json::to_string(&format!(
+            "self.addEventListener('securitypolicyviolation', (e) => postMessage(e.effectiveDirective)); {code}"
+        ))
+        .unwrap();
+        format!(
+            "new Promise((done) => {{ const made = URL.createObjectURL(new Blob([{code}], {{ type: 'text/javascript' }})); \
+             new Worker(made, {{ type: 'module' }}).onmessage = (m) => done(m.data); }})"
+        )
+    };
+    assert_eq!(b.eval(&says("try { eval('postMessage(1)'); } catch {}")), "script-src");
+    assert_eq!(b.eval(&says("fetch('http://localhost:9/').then(() => postMessage(2), () => {});")), "connect-src");
 }
