@@ -9,6 +9,7 @@ in which kernels in Python are traced; without, the page says that it has none.
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,8 +60,15 @@ def main():
     programs = [(name, (ROOT / "examples" / f"{name}.mlir").read_text()) for name in PROGRAMS]
     programs += [(name, (HERE / "programs" / f"{name}.mlir").read_text()) for name in RACES]
     programs += [(f"Python: {file.stem}", file.read_text()) for file in sorted((HERE / "programs").glob("*.py"))]
+    programs.append(("Python: softmax", lesson()))
     examples = [{"name": name, "text": text} for name, text in [*programs, *MODELS.items()]]
     (out / "examples.js").write_text(f'"use strict";\nconst EXAMPLES = {json.dumps(examples, indent=1)};\n')
+
+
+def lesson():
+    """The kernel of docs/afternoon.md, with a launch."""
+    kernel = re.search(r"^```python\n(.*?)^```$", (ROOT / "docs/afternoon.md").read_text(), re.M | re.S)[1]
+    return "# launch: grid=4 src=randn:f32[4x100] dst=zeros:f32[4x100] columns=i32:100\n" + kernel
 
 
 def bring_pyodide(out):

@@ -165,8 +165,14 @@ fn in_a_browser_a_kernel_in_python_is_traced() {
     b.click("document.querySelector('#simulate')");
     b.until("document.querySelector('#outcome .linked .ln')");
     assert!(b.eval("document.querySelector('#outcome p').textContent").as_str().unwrap().starts_with("Nothing found"));
-    // Mistakes have their lines: of the language, and of a run.
+    // The lesson of docs/afternoon.md, whose launch is NumPy's, which is not there.
     let text = b.eval("document.querySelector('#source').value").as_str().unwrap().to_string();
+    choose(&mut b, "examples", "Python: softmax");
+    b.until("document.querySelector('[data-stage=cuda] .lines').textContent.includes('softmax_kernel')");
+    b.click("document.querySelector('#run')");
+    b.until("document.querySelectorAll('#outcome pre.array').length === 2");
+    write(&mut b, &text);
+    // Mistakes have their lines: of the language, and of a run.
     write(&mut b, &text.replace("tl.arange", "tl.arrange"));
     b.until("document.querySelectorAll('#notes li.error').length === 1");
     let lines = "[...document.querySelectorAll('#shown .ln.wrong')].map(l => l.textContent).join()";
