@@ -1,6 +1,6 @@
 //! The compilation of a text, as `girih explain` shows it.
 
-use girih_compiler::explain::{self, Explained, SourceId, Steps};
+use girih_compiler::explain::{self, Explained, SourceId, Watch};
 use girih_compiler::pipeline::{self, Front, Options};
 use girih_compiler::source::expr;
 use girih_compiler::tile::target::Target;
@@ -34,10 +34,11 @@ fn program(text: Text<'_>, target: &Target) -> Result<(Explained, Vec<Value>), R
     let Some(entry) = module.entries().next() else {
         return Err(Refused::said("the program has no entry: no kernel that a launch could name"));
     };
-    let mut steps = Steps::new(true);
-    let lowered = pipeline::lower(&module, &entry.name, &options(target), &mut steps).map_err(refused)?;
+    let options = options(target);
+    let mut watch = Watch::new(&options);
+    let lowered = pipeline::lower(&module, &entry.name, &options, &mut watch).map_err(refused)?;
     let shown = if text.written.is_some() { "" } else { text.own };
-    let mut explained = explain::program(&module, shown, &lowered, steps, target);
+    let mut explained = explain::program(&module, shown, &lowered, watch, target);
     if let Some(written) = text.written {
         let ops = module.funcs.iter().flat_map(|f| f.ops.values());
         explained.places = ops.filter_map(|op| Some((SourceId(op.span.start), op.loc.place()?.clone()))).collect();
@@ -49,13 +50,14 @@ fn program(text: Text<'_>, target: &Target) -> Result<(Explained, Vec<Value>), R
 fn expression(text: &str, target: &Target) -> Result<Explained, Refused> {
     let refused = |found: Vec<_>| Refused::of(text, &found);
     let graph = expr::evaluate(text, &[]).map_err(refused)?.graph;
-    let (options, mut steps, mut lowered) = (options(target), Steps::new(true), vec![]);
-    let model = pipeline::lower_model(&graph, &options, &mut steps).map_err(refused)?;
+    let options = options(target);
+    let (mut watch, mut lowered) = (Watch::new(&options), vec![]);
+    let model = pipeline::lower_model(&graph, &options, &mut watch).map_err(refused)?;
     let mut rewrites = model.rewrites.clone();
     let each = &mut |_: &_, one| lowered.push(one);
-    pipeline::lower_kernels(&model.scheduled, &options, &mut rewrites, &mut steps, &mut |_| {}, each)
+    pipeline::lower_kernels(&model.scheduled, &options, &mut rewrites, &mut watch, &mut |_| {}, each)
         .map_err(refused)?;
-    let mut explained = explain::model(&graph, &model, &lowered, steps, target);
+    let mut explained = explain::model(&graph, &model, &lowered, watch, target);
     explained.add_source(text, expr::PLACE);
     Ok(explained)
 }

@@ -43,7 +43,7 @@ fn a_program_is_explained_for_each_target() {
         let answer = ask(json!({ "ask": "explain", "text": ADD, "target": target }));
         let stages = answer["data"]["stages"].as_array().unwrap();
         let names: Vec<&str> = stages.iter().map(|s| s["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["source", "cuda_tile", "loop", "tile", "kernel", last], "{target}");
+        assert_eq!(names, ["source", "cuda_tile", "loop", "schedule", "tile", "kernel", last], "{target}");
         assert_eq!(stages[0]["text"], ADD);
         assert!(answer["data"]["steps"].as_array().unwrap().len() > 5);
         assert!(answer["views"].as_str().unwrap().contains("id=\"stages\""));

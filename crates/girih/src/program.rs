@@ -7,7 +7,7 @@ use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::{Code, Diagnostic, Span};
 use girih_compiler::cuda_tile::{self, bytecode, ir::Module as TileModule};
-use girih_compiler::explain::{self, Explained, StageText, Steps};
+use girih_compiler::explain::{self, Explained, StageText, Watch};
 use girih_compiler::kernel;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
 use girih_compiler::loops::launch_facts::work;
@@ -375,9 +375,9 @@ impl Inspect for Kernel<'_> {
         Some(explain::source_of(&self.program.module, &self.program.text))
     }
     fn explain(&self) -> Result<Explained> {
-        let mut steps = Steps::new(true);
-        let lowered = self.lower(FAST, &mut steps)?;
+        let mut watch = Watch::new(&self.options.pipeline(FAST)?);
+        let lowered = self.lower(FAST, &mut watch)?;
         let Program { module, text, .. } = &*self.program;
-        Ok(explain::program(module, text, &lowered, steps, &self.options.resolved_target()))
+        Ok(explain::program(module, text, &lowered, watch, &self.options.resolved_target()))
     }
 }

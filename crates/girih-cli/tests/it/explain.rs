@@ -202,6 +202,24 @@ fn kernel_ir_by_hand_is_explained() {
 }
 
 #[test]
+fn the_schedule_is_a_stage() {
+    let lab = Lab::new("explain-schedule");
+    let add = lab.file("add.mlir", ADD);
+    for given in [vec![add.as_str()], vec!["-c", "torch.softmax(torch.randn(8, 64), -1)"]] {
+        for target in ["x86-64-v4", "sm_90a"] {
+            let given: Vec<&str> = given.iter().copied().chain(["--target", target]).collect();
+            let data = data(&page(&lab, &given));
+            let stage = stage(&data, "schedule");
+            let compiled = lab.girih(&[&["compile"], &given[..], &["--ir", "schedule"]].concat());
+            let printed = String::from_utf8(compiled.stdout).unwrap();
+            assert_eq!(stage["text"].as_str().unwrap().trim_end(), printed.trim_end());
+            let line = stage["kernels"][0][1].as_u64().unwrap() as usize;
+            assert!(printed.lines().nth(line - 1).unwrap().starts_with("kernel "), "{printed}");
+        }
+    }
+}
+
+#[test]
 fn a_model_begins_with_its_run() {
     let lab = Lab::new("explain-begin");
     let data = data(&page(&lab, &["-c", "torch.nn.Linear(64, 512)(torch.randn(8, 64))", "--target", "x86-64-v4"]));

@@ -14,15 +14,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::Location;
 pub use crate::base::provenance::SourceId;
+use crate::base::{Diagnostic, Location};
 use crate::cuda_tile::ir::Module;
 use crate::emit::Line;
 use crate::emit::cuda::Unit;
 use crate::graph::{self, Graph};
 use crate::kernel::ir::Kernel as KernelIr;
 use crate::loops::print::Dialect;
-use crate::pipeline::{self, Lowered, Stage};
+use crate::pipeline::{self, Event, Lowered, Observer, Stage};
+use crate::tile::schedule::Writer;
 use crate::tile::target::{Capability, Target};
 use crate::{cuda_tile, kernel, loops};
 
@@ -106,16 +107,38 @@ pub struct Kernel {
     pub same_as: Option<String>,
 }
 
-/// A tile program's compilation.
-pub fn program(module: &Module, text: &str, lowered: &Lowered, steps: Steps, target: &Target) -> Explained {
+/// Watches a compilation that is to be explained.
+pub struct Watch {
+    steps: Steps,
+    schedule: Writer,
+}
+
+impl Watch {
+    pub fn new(options: &pipeline::Options) -> Watch {
+        Watch { steps: Steps::new(true), schedule: Writer::new(options.context()) }
+    }
+}
+
+impl Observer for Watch {
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        self.steps.see(event)?;
+        self.schedule.see(event)
+    }
+    fn wants_steps(&self) -> bool {
+        true
+    }
+}
+
+/// A tile program's compilation; `text` is that of the program, or empty.
+pub fn program(module: &Module, text: &str, lowered: &Lowered, watch: Watch, target: &Target) -> Explained {
     let mut stages = vec![];
     if !text.is_empty() {
         stages.push(written(module, text));
     }
     stages.push(source_of(module, ""));
     let one = [(lowered, Aliases::default())];
-    stages.extend(of_kernels(&one, target));
-    Explained { target: target.name.to_string(), stages, steps: steps.list, ..Explained::default() }
+    stages.extend(of_kernels(&one, watch.schedule, target));
+    Explained { target: target.name.to_string(), stages, steps: watch.steps.list, ..Explained::default() }
 }
 
 /// Kernel IR that somebody wrote: each statement stands for itself.
@@ -201,8 +224,16 @@ pub fn of_graph(stage: Stage, graph: &Graph) -> StageText {
     StageText { name: stage.name().into(), text, lines, kernels: vec![] }
 }
 
+/// A schedule as text; no line of it belongs to an operation.
+fn of_schedule(writer: Writer) -> StageText {
+    let text = writer.finish();
+    let named = |(at, line): (usize, &str)| Some((line.strip_prefix("kernel ")?.to_string(), at as u32 + 1));
+    let kernels = text.lines().enumerate().filter_map(named).collect();
+    StageText { name: Stage::Schedule.name().into(), text, lines: vec![], kernels }
+}
+
 /// The stages that kernels have alike, and their source.
-pub fn of_kernels(kernels: &[(&Lowered, Aliases)], target: &Target) -> Vec<StageText> {
+pub fn of_kernels(kernels: &[(&Lowered, Aliases)], schedule: Writer, target: &Target) -> Vec<StageText> {
     let mut stages: Vec<StageText> = [Stage::Loop, Stage::Tile, Stage::Kernel]
         .map(|stage| StageText { name: stage.name().into(), ..StageText::default() })
         .into();
@@ -230,6 +261,8 @@ pub fn of_kernels(kernels: &[(&Lowered, Aliases)], target: &Target) -> Vec<Stage
     }
     let all: Vec<&KernelIr> = kernels.iter().map(|(l, _)| &l.kernel).collect();
     stages.push(source(&all, &made, target));
+    // It is what makes Tile IR of Loop IR.
+    stages.insert(1, of_schedule(schedule));
     stages
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Aliases, Drawing, Explained, Kernel, Node, SourceId, Steps, of_graph, of_kernels};
+use super::{Aliases, Drawing, Explained, Kernel, Node, SourceId, Watch, of_graph, of_kernels};
 use crate::graph::{Graph, Op};
 use crate::loops::model::{Plan, Step as Launch};
 use crate::pipeline::{self, Lowered, Stage};
@@ -14,7 +14,7 @@ pub fn model(
     captured: &Graph,
     model: &pipeline::Model,
     lowered: &[Lowered],
-    steps: Steps,
+    watch: Watch,
     target: &Target,
 ) -> Explained {
     let plan = &model.scheduled;
@@ -36,10 +36,10 @@ pub fn model(
     }
     stages.push(of_graph(Stage::Tensor, &model.tensor));
     let kernels: Vec<(&Lowered, Aliases)> = lowered.iter().zip(aliases).collect();
-    stages.extend(of_kernels(&kernels, target));
+    stages.extend(of_kernels(&kernels, watch.schedule, target));
     let drawing = Some(drawing(captured, &model.tensor, plan, &names));
     let places = model.tensor.origins.iter().filter_map(|(o, origin)| Some((SourceId(o.0), origin.place.clone()?)));
-    Explained { target: target.name.to_string(), stages, steps: steps.list, drawing, places: places.collect() }
+    Explained { target: target.name.to_string(), stages, steps: watch.steps.list, drawing, places: places.collect() }
 }
 
 /// The captured graph, and the launches of the plan; `names` are those of the kernels whose code they run.

@@ -18,11 +18,14 @@ const Syntax = (() => {
     + "unsigned signed switch case default __global__ __device__ __shared__ __restrict__ __launch_bounds__ __align__ asm template "
     + "typename using namespace true false";
   const PYTHON = "def return if else elif for while in import from as with lambda not and or is None True False pass break continue";
+  const SCHEDULE = "schedule model policy with for by to as guard bind cluster enclose fill fuse group hoist keep pad peel "
+    + "persist pipeline privatise reorder retype serial sink split stage_read stage_write swizzle tensorize tile "
+    + "trim unroll unswitch vector";
   const TYPE = /^(?:(?:[fiu](?:4|8|16|32|64)|bf16|tf32|i1|f8\w*|f4\w*|f6\w*|e8m0\w*)(?:x\d+)?|ptr|tile|token|bool|char|short|int|long|float|double|u?int\d+_t|half|__half2?|__nv_\w+|tensor_view|partition_view|(?:\d+x)+\w+)$/;
   const languages = {
     torch: [words(GRAPH), "#"], tensor: [words(GRAPH), "#"], loop: [words(IR), "#"], tile: [words(IR), "#"],
     kernel: [words(KERNEL), "#"], cuda_tile: [words(TILE), "//"], c: [words(C), "//"], cuda: [words(C), "//"],
-    python: [words(PYTHON), "#"], plain: [new Set(), null],
+    python: [words(PYTHON), "#"], schedule: [words(SCHEDULE), "#"], plain: [new Set(), null],
   };
   const TOKEN = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[%@#!][A-Za-z_$][\w$.]*|0[xX][\da-fA-F]+\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\w*|[A-Za-z_$][\w$.]*|\s+|./gu;
 

@@ -1,7 +1,7 @@
 //! Every stage of a model as text, and the rewrites of each rule on the way.
 
 use girih_compiler::base::rule::Rewrites;
-use girih_compiler::explain::{self, Explained, StageText, Steps};
+use girih_compiler::explain::{self, Explained, StageText, Watch};
 use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
 use girih_compiler::loops::model::{ArrayId, Part, Plan, Step};
@@ -127,11 +127,11 @@ impl Inspect for Model {
         Some(explain::of_graph(stage, &self.graph))
     }
     fn explain(&self) -> Result<Explained> {
-        let mut steps = Steps::new(true);
-        let model = self.lower(&mut steps)?;
+        let mut watch = Watch::new(&self.options.pipeline(PLANNED)?);
+        let model = self.lower(&mut watch)?;
         let mut lowered: Vec<Lowered> = vec![];
-        self.kernels(&model.scheduled, model.rewrites.clone(), &mut steps, &mut |_, one| lowered.push(one))?;
-        Ok(explain::model(&self.graph, &model, &lowered, steps, &self.options.resolved_target()))
+        self.kernels(&model.scheduled, model.rewrites.clone(), &mut watch, &mut |_, one| lowered.push(one))?;
+        Ok(explain::model(&self.graph, &model, &lowered, watch, &self.options.resolved_target()))
     }
 }
 
