@@ -2,6 +2,7 @@
 //! error.
 
 use girih::Error;
+use girih::model::Weights;
 
 use crate::cli::CheckArgs;
 use crate::commands::by_hand;
@@ -15,6 +16,13 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     for path in &args.files {
         if super::model::is_model(path) {
             bad |= !super::model::check(path, args.json)?;
+            continue;
+        }
+        if let Some(format) = Weights::format_of(path) {
+            if let Err(failure) = super::model::weights::list(path, format) {
+                failure.report();
+                bad = true;
+            }
             continue;
         }
         let source = match source::read(path) {

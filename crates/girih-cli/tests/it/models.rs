@@ -152,3 +152,26 @@ fn all_stages_of_a_model_share_one_count() {
         assert_eq!(numbers(&["--stop-after", &stop]), (1..=most).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn files_of_weights_alone_are_listed() {
+    let lab = Lab::new("models-weights");
+    let header = r#"{"w": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}, "b\u001b": {"dtype": "F32", "shape": [], "data_offsets": [12, 16]}}"#;
+    let text = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 16]].concat();
+    let file = lab.path("w.safetensors");
+    std::fs::write(&file, &text).unwrap();
+    let listed =
+        format!("{file}: safetensors, 2 tensors, 16 B\nb\\u{{1b}}   F32      []  4 B\nw        BF16  [2, 3]  12 B\n");
+    let checked = lab.girih(&["check", &file]);
+    assert_eq!(String::from_utf8(checked.stdout).unwrap(), listed);
+    assert!(checked.status.success() && checked.stderr.is_empty());
+    for command in ["run", "compile", "explain", "sim"] {
+        let out = lab.girih(&[command, &file]);
+        assert_eq!((out.status.code(), String::from_utf8(out.stdout).unwrap()), (Some(1), listed.clone()), "{command}");
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(said.contains("[E0503]") && said.contains("no graph that computes with them"), "{command}: {said}");
+    }
+    std::fs::write(&file, &text[..text.len() - 1]).unwrap();
+    expect(&lab.girih(&["check", &file]), 1, "it is cut short: the tensor `b\\u{1b}` ends behind its end");
+    expect(&lab.girih(&["run", &lab.file("x.gguf", "GGML and more bytes")]), 1, "does not begin with GGUF");
+}

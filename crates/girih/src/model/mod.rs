@@ -37,6 +37,7 @@ pub(crate) mod tensor;
 #[cfg(test)]
 mod tests;
 mod verify_each;
+mod weights;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +73,7 @@ pub use run_pointers::Allocate;
 pub use strings::Strings;
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 pub use verify_each::Verified;
+pub use weights::{Format, Weight, Weights};
 
 /// A model that was read, and its compiled form.
 pub struct Model {

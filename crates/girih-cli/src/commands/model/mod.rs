@@ -5,11 +5,12 @@ mod folder;
 pub mod profile;
 pub mod run;
 mod verify;
+pub mod weights;
 
 use std::path::{Path, PathBuf};
 
 use girih::Options;
-use girih::model::{Model, OnnxModel, Verified};
+use girih::model::{Format, Model, OnnxModel, Verified, Weights};
 use girih_compiler::base::{Code, Diagnostic};
 
 use crate::cli::KernelArgs;
@@ -23,6 +24,8 @@ pub enum Given {
     File(PathBuf),
     Folder(Folder),
     Expression(String),
+    /// A file of weights, which no graph comes with.
+    Weights(PathBuf, Format),
 }
 
 /// The model that the command was given, if any.
@@ -31,6 +34,7 @@ pub fn given(args: &KernelArgs) -> Option<Given> {
         (Some(text), _) => Some(Given::Expression(text.clone())),
         (None, Some(path)) if path.is_dir() => Some(Given::Folder(Folder::new(path, &args.folder))),
         (None, Some(file)) if is_model(file) => Some(Given::File(file.clone())),
+        (None, Some(file)) => Weights::format_of(file).map(|format| Given::Weights(file.clone(), format)),
         _ => None,
     }
 }
@@ -45,7 +49,7 @@ impl Given {
     /// The source that messages point into.
     pub fn source(&self) -> Source {
         match self {
-            Given::File(path) | Given::Folder(Folder { path, .. }) => {
+            Given::File(path) | Given::Folder(Folder { path, .. }) | Given::Weights(path, _) => {
                 Source { name: path.display().to_string(), ..Source::default() }
             }
             Given::Expression(text) => {
@@ -59,8 +63,12 @@ impl Given {
         matches!(self, Given::File(path) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")))
     }
 
-    /// Answers a question, `-c help` or `-c 'help NAME'`; returns true if it was one.
+    /// Answers a question, `-c help` or `-c 'help NAME'`; returns true if it was one. A file of weights alone is listed, and is an error.
     pub fn answers(&self) -> Result<bool, Failure> {
+        if let Given::Weights(path, format) = self {
+            weights::list(path, *format)?;
+            return Err(weights::without_graph(path, *format));
+        }
         let Given::Expression(text) = self else { return Ok(false) };
         let Some(answer) = girih_compiler::source::expr::asked(text) else { return Ok(false) };
         out!("{}", answer.map_err(Failure::usage)?)?;
@@ -71,6 +79,9 @@ impl Given {
     /// all shapes is compiled for those of the arguments and similar ones; arguments that this model does not take are
     /// removed.
     pub fn open(&self, arguments: &mut Arguments, options: Options) -> Result<Model, Failure> {
+        if let Given::Weights(path, format) = self {
+            return Err(weights::without_graph(path, *format));
+        }
         if let Given::Folder(folder) = self {
             arguments.number(&[])?;
             return Ok(folder.open().map_err(|f| f.at(&self.source()))?.with_options(options));
@@ -88,7 +99,7 @@ impl Given {
                 arguments.number(&[])?;
                 return Ok(Model::from_file(path)?.with_options(options));
             }
-            Given::File(path) | Given::Folder(Folder { path, .. }) => path,
+            Given::File(path) | Given::Folder(Folder { path, .. }) | Given::Weights(path, _) => path,
         };
         let extents = std::mem::take(&mut arguments.symbols);
         let dims: Vec<(&str, i64)> = extents.iter().map(|(n, v)| (n.as_str(), *v)).collect();
