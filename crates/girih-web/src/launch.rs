@@ -2,8 +2,6 @@
 //!
 //! The launch of a tile program stands in its comments, `// launch: grid=4 A=randn:f32[64]`; a model draws its own inputs.
 
-use std::collections::BTreeMap;
-
 use girih_compiler::base::host::Host;
 use girih_compiler::base::launch::{Assumptions, Launch};
 use girih_compiler::base::memory::{Memory, VecMemory};
@@ -13,7 +11,7 @@ use girih_compiler::cuda_tile::{self, verify};
 use girih_compiler::emit;
 use girih_compiler::explain;
 use girih_compiler::graph::eval;
-use girih_compiler::kernel::sim::{self, Estimate, Origin};
+use girih_compiler::kernel::sim::{self, Estimate};
 use girih_compiler::num::{DType, values};
 use girih_compiler::pipeline::{self, Front, Options, Silent};
 use girih_compiler::source::expr;
@@ -102,16 +100,7 @@ pub fn simulate(subject: &Subject<'_>, target: &Target) -> Result<Value, Refused
         let lines = &cuda.as_ref()?.lines;
         lines.iter().find(|l| l.statement == statement as usize).map(|l| l.line)
     };
-    let ops: BTreeMap<u32, &_> =
-        ready.module.funcs.iter().flat_map(|f| f.ops.values()).map(|op| (op.span.start, op)).collect();
-    let origin = |source: explain::SourceId| {
-        let op = ops.get(&source.0)?;
-        let text = match op.loc.place().filter(|_| text.written.is_some()) {
-            Some(place) => format!("{}:{}", place.file, place.line),
-            None => format!("line {} of the program", notes::place(text.own, op.span.start).0),
-        };
-        Some(Origin { text, span: Some(op.span), frames: op.loc.frames().into() })
-    };
+    let origin = |source| explain::origin(&ready.module, text.own, source);
     let first = sim::Options {
         steps: STEPS,
         record: true,

@@ -21,6 +21,7 @@ use crate::emit::Line;
 use crate::emit::cuda::Unit;
 use crate::graph::{self, Graph};
 use crate::kernel::ir::Kernel as KernelIr;
+use crate::kernel::sim::Origin;
 use crate::loops::print::Dialect;
 use crate::pipeline::{self, Event, Lowered, Observer, Stage};
 use crate::tile::schedule::Writer;
@@ -174,6 +175,17 @@ pub fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Option<&Sta
         stages.push(StageText { name: Stage::Cuda.name().into(), text: unit.text.clone(), lines, kernels: vec![] });
     }
     stages
+}
+
+/// An operation of a tile program, as findings of the simulator name it: by its place in the user's files, or by its line in the text.
+pub fn origin(module: &Module, text: &str, source: SourceId) -> Option<Origin> {
+    let op = module.funcs.iter().flat_map(|f| f.ops.values()).find(|op| op.span.start == source.0)?;
+    let named = match op.loc.place() {
+        Some(place) => format!("{}:{}", place.file, place.line),
+        None => format!("line {} of the program", text.get(..source.0 as usize)?.matches('\n').count() + 1),
+    };
+    let span = (!text.is_empty()).then_some(op.span);
+    Some(Origin { text: named, span, frames: op.loc.frames().into() })
 }
 
 /// The source text of a tile program; for bytecode, its printed text.

@@ -10,7 +10,7 @@ use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::provenance::SourceId;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::eval;
-use girih_compiler::kernel::sim::Origin;
+use girih_compiler::explain;
 use girih_compiler::loops::launch_facts::{self, Traffic};
 
 use crate::compile::version::{FAST, Native, Version};
@@ -395,15 +395,7 @@ impl<'a> Prepared<'a> {
         let globals: Vec<u64> = addresses.into_iter().map(|at| at as u64).collect();
         let module = self.kernel.program.module();
         let lines = self.kernel.program.text();
-        let places = |source: SourceId| {
-            let op = module.funcs.iter().flat_map(|f| f.ops.values()).find(|op| op.span.start == source.0)?;
-            let text = match op.loc.place() {
-                Some(place) => format!("{}:{}", place.file, place.line),
-                None => format!("line {} of the program", lines.get(..source.0 as usize)?.matches('\n').count() + 1),
-            };
-            let span = (!lines.is_empty()).then_some(op.span);
-            Some(Origin { text, span, frames: op.loc.frames().into() })
-        };
+        let places = |source: SourceId| explain::origin(module, lines, source);
         self.interpreted(&mut |launch, memory, host| {
             let launch = Launch { globals: globals.clone(), ..launch.clone() };
             simulate::kernel(&version.lowered, &places, &launch, memory, host, self.kernel.options()).map(|()| vec![])
