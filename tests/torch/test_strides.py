@@ -267,6 +267,17 @@ def test_gradients_of_results_whose_own_gradients_lie_otherwise(layout, order):
         torch.testing.assert_close(a, b, msg=lambda text, name=name: f"{name}: {text}")
 
 
+def test_filled_places_of_an_operand_with_gaps_lie_as_a_copy():
+    places = torch.tensor([0, 2])
+    for x in (LAYOUTS["sliced"]().transpose(1, 3), torch.randn(80).as_strided((4, 2, 7), (1, 40, 5)), LAYOUTS["turned"]()):
+        for index in (places, places[:0]):
+            torch._dynamo.reset()
+            found = torch.compile(lambda x, i: x.index_fill(-1, i, 4), backend="girih")(x, index)
+            wanted = x.index_fill(-1, index, 4)
+            assert found.stride() == wanted.stride()
+            assert torch.equal(found, wanted)
+
+
 def test_gradients_under_vmap_lie_as_in_eager_mode():
     def gradient(x):
         norm = torch.func.vmap(lambda x: F.batch_norm(x, None, None, training=True))

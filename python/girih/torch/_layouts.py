@@ -47,6 +47,11 @@ def like_second_if_channels_last(results, _grad, x, *_rest):
     return like_if_channels_last(results, x)
 
 
+def like_copy(results, x, *_rest):
+    """As a copy of the operand, which keeps the order of its axes."""
+    return [torch.empty_like(x).stride()]
+
+
 def of_rows(results, *_operands, **_named):
     return [rows(results[0].shape)]
 
@@ -65,6 +70,7 @@ STRIDES = {
     "roll": rolled,
     "channel_shuffle": like_if_channels_last,
     "native_channel_shuffle": like_if_channels_last,
+    "index_fill": like_copy,
     "native_batch_norm": like_if_channels_last,
     "_native_batch_norm_legit": like_if_channels_last,
     "_native_batch_norm_legit_no_training": like_if_channels_last,
