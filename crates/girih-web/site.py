@@ -74,7 +74,7 @@ def lesson():
 def bring_pyodide(out):
     """Pyodide's files, unchanged, with a word on where they come from."""
     if shutil.which("npm") is None:
-        print("kernels in Python are left out of the playground: there is no npm, which brings Pyodide", file=sys.stderr)
+        print("kernels in Python are left out of the playground: npm, which brings Pyodide, is not installed", file=sys.stderr)
         return
     with tempfile.TemporaryDirectory() as folder:
         packed = subprocess.run(["npm", "pack", "--silent", PYODIDE], cwd=folder, capture_output=True, text=True)

@@ -95,7 +95,7 @@ def test_a_quantised_weight_is_off_by_at_most_its_scale(bits, dtype):
 def test_weights_that_codes_cannot_stand_for_are_refused(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(32, 4), torch.nn.Linear(4, 4))
     odd = model[1].weight
-    assert type(quantise(model, "int8")[0]) is FewBits and model[1].weight is odd, "rows of 4 weights are no blocks"
+    assert type(quantise(model, "int8")[0]) is FewBits and model[1].weight is odd, "rows of 4 weights do not fill a block"
     with pytest.raises(FolderError, match="^Sequential has no linear layer whose rows are blocks of 32 weights"):
         quantise(torch.nn.Sequential(torch.nn.Linear(4, 4)), "int8")
     with pytest.raises(FolderError, match="^the weight of 0 has elements that are not finite"):

@@ -73,7 +73,7 @@
     source.style.height = lines.length * 18 + 20 + "px";
     source.style.width = Math.max(...lines.map((l) => l.length)) + 4 + "ch";
   }
-  function note(all, from) {
+  function note(all) {
     wrong = new Map();
     const list = $("#notes");
     list.textContent = "";
@@ -86,7 +86,6 @@
       list.append(item);
       if (one.line) wrong.set(one.line, one.severity === "error" ? "wrong" : "warned");
     }
-    list.dataset.from = from;
     paint();
   }
   function to({ line, column }) {
@@ -123,7 +122,7 @@
     say(isPython() && !loaded ? "loading Python …" : "compiling …");
     const answer = await ask(question("explain"));
     if (!answer || text !== source.value) return;
-    note(answer.notes, "explain");
+    note(answer.notes);
     if (!answer.data) return say(answer.failed ? "failed" : "does not compile", true);
     if (explorer) kept = explorer.end();
     if (kept.view === "graph" && !answer.graph) kept.view = "stages";
@@ -160,7 +159,7 @@
     const answer = await ask(question(kind));
     if (!answer) return;
     outcome.textContent = "";
-    note(answer.notes, kind);
+    note(answer.notes);
     const took = ((performance.now() - began) / 1000).toFixed(1) + " s";
     if (kind === "simulate" && answer.views) {
       const [blocks, all] = answer.blocks;

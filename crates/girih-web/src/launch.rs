@@ -212,9 +212,7 @@ impl Ready {
                         return Err(Refused::said(why));
                     }
                     let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
-                    let bytes = count.and_then(|n| {
-                        if dtype.bits() == 4 { Some(n.div_ceil(2)) } else { n.checked_mul(dtype.bytes()) }
-                    });
+                    let bytes = count.and_then(|n| values::storage_bytes(*dtype, n));
                     left = bytes.and_then(|bytes| left.checked_sub(bytes)).ok_or_else(|| {
                         Refused::said(format!(
                             "the arrays are larger than the {} MiB that a page gives them",

@@ -105,6 +105,11 @@ pub fn normal(seed: u64, i: u64) -> f64 {
     (sum + 6) as f64 / 65536.0 - 6.0
 }
 
+/// How many bytes `elements` take in memory.
+pub fn storage_bytes(dtype: DType, elements: u64) -> Option<u64> {
+    if dtype.bits() == 4 { Some(elements.div_ceil(2)) } else { elements.checked_mul(dtype.bytes()) }
+}
+
 /// Elements shown at each end of a long axis.
 const EDGE: u64 = 3;
 /// The most elements of an array that is shown whole.

@@ -74,7 +74,7 @@ fn in_a_browser_a_text_is_compiled_as_it_is_typed() {
     b.click("document.querySelector('[data-stage=cuda] .ln.on')");
     assert!(b.eval(lit).as_str().unwrap().contains("exp "));
     b.picture("playground-chosen");
-    // What is open stays open.
+    // Stages and views that are open stay open.
     b.click("document.querySelector('[data-stage=kernel]')");
     b.click("document.querySelector('[data-view=rules]')");
     let text = b.eval("document.querySelector('#source').value").as_str().unwrap().to_string();

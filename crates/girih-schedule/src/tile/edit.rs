@@ -59,7 +59,7 @@ pub fn invariant(body: &[Stmt], axis: AxisId, own: &BTreeSet<ValId>, written: &B
     same_in_all(body, axis, own, written, &is_pure)
 }
 
-/// The same of those statements that `moves` holds of.
+/// The same, but only of the statements for which `moves` is true.
 pub fn same_in_all(
     body: &[Stmt],
     axis: AxisId,

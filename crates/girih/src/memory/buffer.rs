@@ -1,5 +1,6 @@
 //! Owned, typed, aligned arrays, and the values they can be filled with.
 
+pub use girih_compiler::num::values::storage_bytes;
 use girih_compiler::num::{DType, values};
 pub use girih_compiler::spec::Fill;
 
@@ -12,11 +13,6 @@ pub struct Buffer {
     dtype: DType,
     shape: Vec<u64>,
     pages: Pages,
-}
-
-/// How many bytes `elements` take in memory.
-pub fn storage_bytes(dtype: DType, elements: u64) -> Option<u64> {
-    if dtype.bits() == 4 { Some(elements.div_ceil(2)) } else { elements.checked_mul(dtype.bytes()) }
 }
 
 impl Buffer {
