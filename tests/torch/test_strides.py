@@ -1,6 +1,7 @@
 """Results lie in memory as PyTorch's do: strides, offsets, what shares memory with what, memory formats, and `requires_grad`."""
 
 import copy
+import itertools
 import warnings
 
 import pytest
@@ -269,13 +270,18 @@ def test_gradients_of_results_whose_own_gradients_lie_otherwise(layout, order):
 
 def test_filled_places_of_an_operand_with_gaps_lie_as_a_copy():
     places = torch.tensor([0, 2])
-    for x in (LAYOUTS["sliced"]().transpose(1, 3), torch.randn(80).as_strided((4, 2, 7), (1, 40, 5)), LAYOUTS["turned"]()):
-        for index in (places, places[:0]):
-            torch._dynamo.reset()
-            found = torch.compile(lambda x, i: x.index_fill(-1, i, 4), backend="girih")(x, index)
-            wanted = x.index_fill(-1, index, 4)
-            assert found.stride() == wanted.stride()
-            assert torch.equal(found, wanted)
+    gaps = (LAYOUTS["sliced"]().transpose(1, 3), torch.randn(80).as_strided((4, 2, 7), (1, 40, 5)), LAYOUTS["turned"]())
+    operands = [(x, -1, index) for x in gaps for index in (places, places[:0])]
+    # Each axis in turn has one element, and each is moved to the end, whole and with gaps.
+    for narrow, moved, end in itertools.product(range(4), range(4), (7, 4)):
+        x = torch.randn([1 if axis == narrow else 4 + axis for axis in range(4)]).movedim(moved, -1)[:, :end]
+        operands.append((x, 2, places[:1]))
+    for x, axis, index in operands:
+        torch._dynamo.reset()
+        found = torch.compile(lambda x, i, axis=axis: x.index_fill(axis, i, 4), backend="girih")(x, index)
+        wanted = x.index_fill(axis, index, 4)
+        assert found.stride() == wanted.stride(), (x.shape, x.stride())
+        assert torch.equal(found, wanted)
 
 
 def test_gradients_under_vmap_lie_as_in_eager_mode():

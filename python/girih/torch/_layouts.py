@@ -48,8 +48,10 @@ def like_second_if_channels_last(results, _grad, x, *_rest):
 
 
 def like_copy(results, x, *_rest):
-    """As a copy of the operand, which keeps the order of its axes."""
-    return [torch.empty_like(x).stride()]
+    """As a copy of the operand, which keeps the order of its axes. Fake tensors copy axes of one element otherwise than kernels."""
+    size, strides = lying(x)
+    with kernels_alone():
+        return [torch.empty_strided(size, strides, device="meta").clone().stride()]
 
 
 def of_rows(results, *_operands, **_named):
@@ -285,14 +287,14 @@ def placed(tensor, strides):
     size, found = lying(tensor)
     if 0 in size or order_of(found, size) == order_of(strides, size):
         return tensor
-    order = sorted(range(tensor.dim()), key=lambda axis: (-hint(strides[axis]), axis))
+    order = order_of(strides, size)
     copy = torch.ops.aten.clone.default(tensor.permute(order), memory_format=torch.contiguous_format)
     return copy.permute([order.index(axis) for axis in range(tensor.dim())])
 
 
 def order_of(strides, size) -> list[int]:
-    """The axes from the widest step to the narrowest."""
-    return sorted(range(len(size)), key=lambda axis: (-hint(strides[axis]), axis))
+    """The axes from the widest step to the narrowest. An axis of one element is inside the one whose step it has."""
+    return sorted(range(len(size)), key=lambda axis: (-hint(strides[axis]), hint(size[axis]) == 1, axis))
 
 
 def hint(n) -> int:
