@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import pickle
+import warnings
 import zipfile
 
 import cuda.tile as ct
@@ -60,9 +61,31 @@ def test_an_assertion(device):
     assert lines[at + 1].index("^") == lines[at].index("ct.assert_")
 
 
+@ct.kernel
+def total(x, out):
+    sum = ct.load(out, (0,), (1,)) + ct.sum(ct.load(x, (ct.bid(0),), (4,)))  # <- read
+    ct.store(out, (0,), sum)  # <- write
+
+
+@pytest.mark.parametrize("device", ["eval"], indirect=True)
+def test_a_race_is_a_warning_at_the_launch(device):
+    with pytest.warns(gc.KernelWarning) as warned:
+        ct.launch(0, (2,), total, (np.ones(8, np.float32), np.zeros(1, np.float32)))  # <- launch
+    assert {(w.filename, w.lineno) for w in warned} == {(__file__, line_of("launch"))}
+    assert {f.lineno for w in warned for f in w.message.frames} == {line_of("read"), line_of("write")}
+    assert {w.message.code for w in warned} == {"W0902"}
+    assert all("of different blocks" in str(w.message) for w in warned)
+    assert any(f"the other access, at {__file__}:{line_of('write')}:" in str(w.message) for w in warned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(gc.KernelWarning):
+            ct.launch(0, (2,), total, (np.ones(8, np.float32), np.zeros(1, np.float32)))
+        ct.launch(0, (1,), total, (np.ones(8, np.float32), np.zeros(1, np.float32)))
+
+
 def test_the_errors_are_those_of_all_kernels():
     names = ["KernelAssertionError", "OutOfBoundsError", "UndefinedValueError", "AssumptionError", "KernelValueError"]
-    for name in [*names, "KernelError"]:
+    for name in [*names, "KernelError", "KernelWarning"]:
         assert getattr(gc, name) is getattr(girih, name)
 
     @girih.jit

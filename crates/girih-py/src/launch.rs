@@ -4,12 +4,12 @@
 //! a traceback goes from the program's line to the kernel's with nothing between.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::{arrays, host};
 
-/// Calls `native` with the arrays in one argument made arrays of the device, and raises its exceptions as `explain`
-/// translates them.
+/// Calls `native` with the arrays in one argument made arrays of the device, raises its exceptions as `explain`
+/// translates them, and warns of what was found.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Launcher {
     native: Py<PyAny>,
@@ -17,13 +17,23 @@ pub struct Launcher {
     position: usize,
     classify: Py<PyAny>,
     explain: Py<PyAny>,
+    /// What was found in launches, and what warns of it.
+    found: Py<PyList>,
+    warn: Py<PyAny>,
 }
 
 #[pymethods]
 impl Launcher {
     #[new]
-    fn new(native: Py<PyAny>, position: usize, classify: Py<PyAny>, explain: Py<PyAny>) -> Launcher {
-        Launcher { native, position, classify, explain }
+    fn new(
+        native: Py<PyAny>,
+        position: usize,
+        classify: Py<PyAny>,
+        explain: Py<PyAny>,
+        found: Py<PyList>,
+        warn: Py<PyAny>,
+    ) -> Launcher {
+        Launcher { native, position, classify, explain, found, warn }
     }
 
     #[pyo3(signature = (*args, **options))]
@@ -35,13 +45,17 @@ impl Launcher {
         let py = args.py();
         // Drops an exception that an earlier call left.
         drop(host::take_raised());
-        self.call(args, options).map_err(|error| {
+        let result = self.call(args, options).map_err(|error| {
             if let Some(raised) = host::take_raised() {
                 return raised;
             }
             let explained = self.explain.bind(py).call1((error.value(py),));
             explained.map_or_else(|e| e, PyErr::from_value)
-        })
+        })?;
+        if !self.found.bind(py).is_empty() {
+            self.warn.bind(py).call0()?;
+        }
+        Ok(result)
     }
 
     #[getter]

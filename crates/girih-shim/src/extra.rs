@@ -39,7 +39,11 @@ type PrintFn = Option<unsafe extern "C" fn(*mut c_void, *const u8, usize)>;
 driver! {
     fn girih_shim_set_options(json: Text) { options::set(&json.get()?) }
     fn girih_shim_set_printer(function: PrintFn, user: *mut c_void) {
-        options::set_printer(function.map(|function| options::Printer { function, user }));
+        options::set_printer(function.map(|function| options::Receiver { function, user }));
+        Ok(())
+    }
+    fn girih_shim_set_warner(function: PrintFn, user: *mut c_void) {
+        options::set_warner(function.map(|function| options::Receiver { function, user }));
         Ok(())
     }
     fn girih_shim_set_host(release: Option<host::Release>, restore: Option<host::Restore>, ask: Option<host::Ask>) {

@@ -9,9 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use girih_compiler::base::Span;
 use girih_compiler::base::label::visible_lines;
 use girih_compiler::base::location::Frame;
+use girih_compiler::base::{Diagnostic, Span};
 use serde_json::{Map, Value, json};
 
 use crate::codes::{self, Code};
@@ -235,6 +235,18 @@ pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Fai
         _ => {}
     }
     failure
+}
+
+/// All that a finding of a launch tells, as JSON.
+pub fn finding(found: &Diagnostic) -> String {
+    let notes: Vec<&str> = found.labels.iter().map(|(_, text)| text.as_str()).collect();
+    let mut about = Failure::value("").at(&found.frames, found.span, "");
+    about =
+        about.detail("diagnostic", found.code.text()).detail("message", found.message.as_str()).detail("notes", notes);
+    if let Some(help) = &found.help {
+        about = about.detail("help", help.as_str());
+    }
+    Value::Object(about.details).to_string()
 }
 
 /// Line and column, from 1, of a byte of a text.

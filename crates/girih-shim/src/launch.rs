@@ -323,7 +323,7 @@ impl Call {
             let name = self.kernel.name.to_string_lossy();
             failure::from_girih(&e, Some(&self.kernel.program)).detail("kernel", name.as_ref())
         })?;
-        drop(report);
+        report.warnings.iter().for_each(options::warn);
         Ok(())
     }
 }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use girih::{CachePolicy, Options, PrintOrder};
+use girih_compiler::base::Diagnostic;
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, Result};
+use crate::failure::{self, Failure, Result};
 use girih::sync::Brief;
 
 /// Options and when they were set.
@@ -44,27 +45,49 @@ fn prepared(mut options: Options) -> Options {
 
 type PrintFn = unsafe extern "C" fn(*mut c_void, *const u8, usize);
 
-/// Receives printed text.
+/// A function of the host program that receives texts.
 #[derive(Clone, Copy)]
-pub struct Printer {
+pub struct Receiver {
     pub function: PrintFn,
     pub user: *mut c_void,
 }
 
 // SAFETY: the host program gives the pair for use on every thread that launches.
-unsafe impl Send for Printer {}
+unsafe impl Send for Receiver {}
 
-static PRINTER: Brief<Option<Printer>> = Brief::new(None);
+impl Receiver {
+    fn take(self, text: &str) {
+        // SAFETY: the host program gives the function to be called like this; the text lives as long as the call.
+        unsafe { (self.function)(self.user, text.as_ptr(), text.len()) }
+    }
+}
 
-pub fn set_printer(printer: Option<Printer>) {
+static PRINTER: Brief<Option<Receiver>> = Brief::new(None);
+static WARNER: Brief<Option<Receiver>> = Brief::new(None);
+
+/// Sets who receives the text that kernels print.
+pub fn set_printer(printer: Option<Receiver>) {
     *PRINTER.lock() = printer;
+}
+
+/// Sets who receives the findings of launches that succeed.
+pub fn set_warner(warner: Option<Receiver>) {
+    *WARNER.lock() = warner;
+}
+
+/// Hands on a finding of a launch that succeeded; standard error shows it if nobody asked for findings.
+pub fn warn(found: &Diagnostic) {
+    let warner = *WARNER.lock();
+    match warner {
+        Some(receiver) => receiver.take(&failure::finding(found)),
+        None => eprintln!("girih: {}: {}", found.code.text(), found.message),
+    }
 }
 
 pub fn print(text: &str) {
     let printer = *PRINTER.lock();
     match printer {
-        // SAFETY: the host program gives the function to be called like this; the text lives as long as the call.
-        Some(p) => unsafe { (p.function)(p.user, text.as_ptr(), text.len()) },
+        Some(receiver) => receiver.take(text),
         None => {
             use std::io::Write;
             let mut out = std::io::stdout().lock();

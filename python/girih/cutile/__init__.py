@@ -14,6 +14,7 @@ from girih.frontend.errors import (
     KernelAssertionError,
     KernelError,
     KernelValueError,
+    KernelWarning,
     OutOfBoundsError,
     UndefinedValueError,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "KernelAssertionError",
     "KernelError",
     "KernelValueError",
+    "KernelWarning",
     "OutOfBoundsError",
     "RealDriver",
     "UndefinedValueError",

@@ -13,12 +13,15 @@ import weakref
 
 from girih import _girih, _library
 from girih.cutile.errors import describe
-from girih.frontend.errors import BY_CODE, Frame, KernelError
+from girih.frontend.errors import BY_CODE, Frame, KernelError, kernel_warning
 
 _driver = None
 # ctypes does not keep callbacks alive that a library was given.
 _printer = None
 _Printer = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
+_warner = None
+# What was found in launches since the last one that ended; the launcher looks at it after each.
+found = []
 # Options given before the library is loaded.
 _options = {}
 
@@ -29,7 +32,7 @@ class RealDriver(ImportError):
 
 def load():
     """Loads the library, unless that was done."""
-    global _driver, _printer
+    global _driver, _printer, _warner
     if _driver is not None:
         return
     _check_environment()
@@ -58,6 +61,9 @@ def load():
         getattr(driver, name).restype = None
     _printer = _Printer(_print)
     driver.girih_shim_set_printer(_printer, None)
+    driver.girih_shim_set_warner.argtypes = [_Printer, ctypes.c_void_p]
+    _warner = _Printer(lambda _user, text, length: found.append(json.loads(ctypes.string_at(text, length))))
+    driver.girih_shim_set_warner(_warner, None)
     driver.girih_shim_set_host.argtypes = [ctypes.c_void_p] * 3
     driver.girih_shim_set_host(*_girih.driver_host())
     _driver = driver
@@ -113,6 +119,15 @@ def _print(_user, text, length):
         sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
 
 
+def warn():
+    """Warns of what was found in launches since the last call."""
+    everything = found[:]
+    found.clear()
+    for each in everything:
+        frames = [(f.filename, f.lineno, f.column, f.function) for f in reversed(_frames(each))]
+        kernel_warning(each["diagnostic"], each["message"], each["notes"], each.get("help"), frames)
+
+
 class Launches:
     """The launches on the default stream while it was under capture."""
 
@@ -127,6 +142,7 @@ class Launches:
 def _succeed(code):
     if code != 0:
         raise explain(RuntimeError(f"girih: the driver answered {code}"))
+    warn()
 
 
 def begin_capture():

@@ -104,7 +104,7 @@ _TAKE_ARGUMENTS = {"launch": 3, "_benchmark": 3, "get_parameter_constraints_from
 
 def _host_arguments(module):
     for name, position in _TAKE_ARGUMENTS.items():
-        launcher = _girih.Launcher(_part(module, name), position, arrays.classify, driver.explain)
+        launcher = _girih.Launcher(_part(module, name), position, arrays.classify, driver.explain, driver.found, driver.warn)
         setattr(module, name, launcher)
 
 

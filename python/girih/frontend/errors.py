@@ -251,8 +251,11 @@ def kernel_warning(code: str, message: str, notes: list[str], help: str | None, 
     """Warns of a launch's findings, at the user's line that launched it."""
     chain = outermost_first(frames)
     text = CompilationError("\n  ".join([f"{message} [{code}]", *notes]), place_of(chain), help).args[0]
+    # The line is the user's, not one of this package or of the library that launches for them.
+    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in ("triton", "cuda.tile"))
+    inside = (PACKAGE, *(os.path.dirname(file) + os.sep for file in loaded if file))
     caller = sys._getframe(1)
-    while caller.f_back is not None and caller.f_code.co_filename.startswith(PACKAGE):
+    while caller.f_back is not None and caller.f_code.co_filename.startswith(inside):
         caller = caller.f_back
     warnings.warn_explicit(
         KernelWarning(text, code, chain),

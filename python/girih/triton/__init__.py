@@ -2,7 +2,7 @@
 
     python -m girih.triton SCRIPT.py ARGS...       # a script that says device="cuda"
     pytest -p girih.triton                         # a test suite
-    pip install girih triton                       # tensors of the CPU need nothing else
+    python SCRIPT.py                               # one whose tensors are the CPU's
 
 Girih is a backend of Triton's: Triton's own front end compiles a kernel as far as TTIR, which Girih reads. In an installed
 package Triton finds it by itself; in a checkout ``import girih.triton`` offers it. It is active where there is no GPU's
@@ -15,6 +15,7 @@ from girih.frontend.errors import (
     KernelAssertionError,
     KernelError,
     KernelValueError,
+    KernelWarning,
     LaunchError,
     OutOfBoundsError,
     UndefinedValueError,
@@ -28,6 +29,7 @@ __all__ = [
     "KernelAssertionError",
     "KernelError",
     "KernelValueError",
+    "KernelWarning",
     "LaunchError",
     "OutOfBoundsError",
     "UndefinedValueError",

@@ -11,7 +11,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
 from girih import _girih
-from girih.frontend.errors import LaunchError, kernel_error
+from girih.frontend.errors import LaunchError, kernel_error, kernel_warning
 from girih.kernel import describe_array, dtype_name, write_out
 from girih.triton import hosting, tuning
 
@@ -69,7 +69,7 @@ class Loaded:
 
     def __init__(self, text, name):
         self.text, self.name = text, name
-        self.kernel = _girih.Kernel(text, name, {"printer": write_out}, kernel_error)
+        self.kernel = _girih.Kernel(text, name, {"printer": write_out, "warn": kernel_warning}, kernel_error)
         native = os.environ.get("GIRIH_DEVICE", "cpu") in ("", "cpu") and os.environ.get("GIRIH_CHECK", "0") in ("", "0")
         self.checked = not native
         self.wanders = "tt.int_to_ptr" in text and not native

@@ -123,6 +123,10 @@ const DOUBLE: &str = "cuda_tile.module @kernels {
       continue
     }
   }
+  entry @same(%x: tile<ptr<f32>>) {
+    %one = constant <f32: 1.0> : tile<f32>
+    %t = store_ptr_tko weak %x, %one : tile<ptr<f32>>, tile<f32> -> token
+  }
   entry @say(%n: tile<i32>) {
     %block, %by, %bz = get_tile_block_id : tile<i32>
     %t = print_tko \"block %d of %d\\0A\", %block, %n : tile<i32>, tile<i32> -> token
@@ -432,6 +436,32 @@ fn prints_reach_the_printer_on_the_launching_thread() {
     assert_eq!(set(None, std::ptr::null_mut()), 0);
     let want: String = (0..5).map(|i| format!("block {i} of 5\n")).collect();
     assert_eq!(String::from_utf8(all).unwrap(), want);
+}
+
+#[test]
+fn findings_reach_the_warner_on_the_launching_thread() {
+    unsafe extern "C" fn keep(user: *mut c_void, text: *const u8, length: usize) {
+        // SAFETY: the test passes its own list, and the library text of that length.
+        let (all, text) = unsafe { (&mut *user.cast::<Vec<Value>>(), std::slice::from_raw_parts(text, length)) };
+        all.push(serde_json::from_slice(text).unwrap());
+    }
+    type Keep = unsafe extern "C" fn(*mut c_void, *const u8, usize);
+    let _turn = turn();
+    let mut all: Vec<Value> = Vec::new();
+    let set = |f: Option<Keep>, user: *mut Vec<Value>| call!(girih_shim_set_warner(f => Option<Keep>, user.cast() => *mut c_void));
+    options(r#"{"device": "eval"}"#);
+    assert_eq!(set(Some(keep), &raw mut all), 0);
+    let same = kernel(program(), c"same");
+    let x = alloc(4);
+    assert_eq!(launch(same, [1, 1, 1], &[pointer(&x)]), 0, "{}", last());
+    assert!(all.is_empty(), "{all:?}");
+    assert_eq!(launch(same, [2, 1, 1], &[pointer(&x)]), 0, "{}", last());
+    assert_eq!(set(None, std::ptr::null_mut()), 0);
+    options(r#"{"device": "cpu"}"#);
+    assert_eq!(free(x), 0);
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(all[0]["diagnostic"], "W0902");
+    assert!(all[0]["message"].as_str().unwrap().contains("of different blocks write the same byte"), "{all:?}");
 }
 
 #[test]
