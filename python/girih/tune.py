@@ -155,6 +155,8 @@ def alone(arguments: Sequence[str], address: str | None) -> Iterator[Batch]:
 
 
 ENGINES = {"dask": with_dask, "ray": with_ray, "alone": alone}
+#: Their Python packages.
+PACKAGES = {"dask": "distributed", "ray": "ray"}
 
 
 def drive(arguments: Sequence[str], batch: Batch, report: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -224,7 +226,7 @@ def main(arguments: Sequence[str]) -> int:
         with ENGINES[own.jobs](rest, own.address) as batch:
             print(json.dumps(drive(rest, batch), indent=1))
     except ImportError as error:
-        print(f"error: {error.name} is not installed; `pip install girih[{own.jobs}]` installs it", file=sys.stderr)
+        print(f"error: {error.name} is not installed; `pip install {PACKAGES.get(own.jobs, error.name)}` installs it", file=sys.stderr)
         return 2
     except subprocess.CalledProcessError as error:
         return error.returncode

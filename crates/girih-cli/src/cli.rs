@@ -340,7 +340,7 @@ pub struct CompileArgs {
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
     /// Print each kernel's resources on a GPU: registers, spills, local and shared memory, occupancy. This needs NVRTC, which
-    /// `pip install girih[cuda]` brings.
+    /// the Python package `nvidia-cuda-nvrtc` brings.
     #[arg(long)]
     pub resources: bool,
     /// With `--ir cuda_tile`: print the whole program as NVIDIA's own tools do.

@@ -42,7 +42,7 @@ pub enum Error {
 
     #[error(
         "no C compiler was found (tried {}); install one (Debian, Ubuntu: `apt install gcc`; Fedora: `dnf install gcc`; \
-         macOS: `xcode-select --install`; for the Python package: `pip install 'girih[cc]'`) or name it in GIRIH_CC or CC; \
+         macOS: `xcode-select --install`; or, for the Python package, `pip install ziglang`) or name it in GIRIH_CC or CC; \
          `--device eval` works without one, and so do kernels that `girih cache import` brings",
         .tried.join(", ")
     )]

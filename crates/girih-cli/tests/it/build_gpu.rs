@@ -30,7 +30,7 @@ fn launches_on_a_gpu_have_their_geometry() {
             expect(&o, 0, "");
             // Machine code, or where to get its compiler.
             let cubin = Path::new(&dir(name)).join(format!("{name}.cubin")).is_file();
-            assert!(cubin || err(&o).contains("`pip install girih[cuda]` brings it"), "{}", err(&o));
+            assert!(cubin || err(&o).contains("nvidia-cuda-nvdisasm` brings it"), "{}", err(&o));
             std::fs::write(Path::new(&dir(name)).join("driver.c"), DRIVER_C).unwrap();
             let source = format!("{name}.c");
             let strict = ["-Wall", "-Wextra", "-Werror", "-std=gnu11", "-I..", "-o", "example"];

@@ -87,7 +87,7 @@ pub fn find(explicit: Option<&str>) -> Result<Candidate> {
     Err(Error::NoCompiler { tried: choices.into_iter().map(String::from).chain(package).collect() })
 }
 
-/// The Python package that is a C compiler: `girih[cc]` brings it.
+/// The Python package that is a C compiler: the extra `cc` brings it.
 const PACKAGE: &str = "ziglang";
 
 /// The package's `cc` or `ar`.

@@ -47,8 +47,8 @@ pub const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
 pub enum Error {
     /// A library or a program that was not found.
     #[error(
-        "{what} was not found (looked in {}); `pip install girih[cuda]` brings it, and GIRIH_CUDA_LIBS may name the folder \
-         that holds it",
+        "{what} was not found (looked in {}); `pip install 'nvidia-cuda-nvrtc<13.1' nvidia-cuda-nvdisasm` brings it, and \
+         GIRIH_CUDA_LIBS may name the folder that holds it",
         .looked.join(", ")
     )]
     Missing { what: &'static str, looked: Vec<String> },

@@ -8,7 +8,7 @@
 //! ```
 //! Files and models are compiled for every second target in turn, and for each with `KERNELS=all`.
 //!
-//! It needs `pip install girih[cuda]`, so `make cuda` runs it (`--ignored`), and nothing else does.
+//! It needs the packages of the extra `cuda`, so `make cuda` runs it (`--ignored`), and nothing else does.
 
 use crate::gpu_programs;
 use crate::kernel_files;
@@ -303,7 +303,7 @@ fn a_missing_library_says_what_brings_it() {
     let nowhere = std::env::temp_dir().join("girih-no-such-folder");
     let Err(error) = Toolchain::find(&Places::in_folder(&nowhere)) else { panic!("there is one in {nowhere:?}") };
     let text = error.to_string();
-    assert!(text.contains("pip install girih[cuda]") && text.contains("girih-no-such-folder"), "{text}");
+    assert!(text.contains("pip install 'nvidia-cuda-nvrtc<13.1'") && text.contains("girih-no-such-folder"), "{text}");
 }
 
 /// The output of `girih compile --resources`, for a program and for a model of several kernels.
