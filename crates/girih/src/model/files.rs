@@ -1,6 +1,7 @@
 //! Model files and files of weights, mapped into memory: nothing is read before it is used, and nothing is copied.
 //!
-//! A file must not be cut short while the model is in use; the system then ends the process, as for any mapped file.
+//! A file must not be cut short while the model is in use. A native kernel that reads behind the new end is stopped; for
+//! anything else that reads there the system ends the process, as for any mapped file.
 
 use std::collections::BTreeMap;
 use std::fs::File;

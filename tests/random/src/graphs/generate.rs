@@ -227,9 +227,9 @@ impl Maker<'_> {
         }
         let arg = self.given(elem, shape.clone(), role, data);
         let digits = Digits { big: 1, fine: 2, rough: 0 };
-        // Some are used the other way around only.
-        let perm: Vec<usize> = (0..shape.len()).rev().collect();
-        if perm.len() > 1 && self.rng.chance(25) {
+        // Some lie in another order of axes (transposed, channels last) and are used in theirs only.
+        if shape.len() > 1 && self.rng.chance(25) {
+            let perm = self.order(shape.len());
             let turned = self.builder().transpose(arg, &perm);
             return turned.map_or((), |turned| self.keep(turned, digits));
         }
@@ -593,6 +593,15 @@ impl Maker<'_> {
         Some(())
     }
 
+    /// Axes in any order.
+    fn order(&mut self, rank: usize) -> Vec<usize> {
+        let mut perm: Vec<usize> = (0..rank).collect();
+        for i in (1..rank).rev() {
+            perm.swap(i, self.rng.below(i + 1));
+        }
+        perm
+    }
+
     fn layout(&mut self) -> Option<()> {
         let x = self.pick(|i| !i.shape.is_empty())?;
         let rank = x.shape.len();
@@ -603,10 +612,7 @@ impl Maker<'_> {
             let fits = |d: usize| d == at || i.shape.get(d) == x.shape.get(d);
             i.elem == x.elem && i.shape.len() == rank && (0..rank).all(fits)
         });
-        let mut perm: Vec<usize> = (0..rank).collect();
-        for i in (1..rank).rev() {
-            perm.swap(i, self.rng.below(i + 1));
-        }
+        let perm = self.order(rank);
         let amounts: Vec<(i64, i64)> = (0..rank).map(|_| (self.rng.range(0, 2), self.rng.range(0, 2))).collect();
         let (a, c, k) = (self.rng.range(1, 3), self.rng.range(-2, 2), self.rng.range(1, 4));
         let known = n.as_const();
