@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p g
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: playground build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch test-huggingface opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: playground build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch test-huggingface walks opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -307,6 +307,13 @@ test-torch: build .venv/ready
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
 	.venv/bin/python tests/expr.py $(GIRIH) --device cpu
+
+# Five readers follow the documentation word for word, each in an environment of their own. With the wheel, and the page of folders of
+# Hugging Face, it takes some fifteen minutes; `make walks WALKS=author` is one of them.
+WALKS ?= newcomer author student deployer engineer
+walks: build wheel .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	for walk in $(WALKS); do .venv/bin/python tests/walks/$$walk.py || exit 1; done
 
 # Folders of Hugging Face, with random weights made on the spot; a part of `make test-torch`.
 test-huggingface: build .venv/ready

@@ -1,17 +1,17 @@
 """The pages on Python: generated from the sources, and every example gives the stated result."""
 
-import contextlib
-import doctest
 import importlib.util
-import io
 import pdb
-import re
 import sys
 from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "python"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests"))
+import pages  # noqa: E402
+
+FOLDER = ROOT / "docs" / "python"
 
 spec = importlib.util.spec_from_file_location("generate", FOLDER / "generate.py")
 generate = importlib.util.module_from_spec(spec)
@@ -44,40 +44,12 @@ def test_blocks_of_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Python's own debugger, and not pytest's.
     monkeypatch.setattr(sys, "breakpointhook", lambda: pdb.Pdb(nosigint=True, readrc=False).set_trace(sys._getframe(1)))
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", (FOLDER / page).read_text(), re.M | re.S)
     names = {}
-    for i, (language, code) in enumerate(blocks):
+    for i, (language, code, shown) in enumerate(pages.blocks((FOLDER / page).read_text())):
         if language != "python":
             continue
-        expected = blocks[i + 1][1] if i + 1 < len(blocks) and blocks[i + 1][0] == "text" else ""
         path = tmp_path / str(i) / "kernels.py"
         path.parent.mkdir()
         path.write_text(code)
-        given = said(lambda: exec(compile(code, str(path), "exec"), names), expected)
-        given = re.sub(r"/\S*/(?=kernels\.py)", "", given).rstrip("\n")
-        # Where the debugger stands, at the breakpoint or after it, depends on Python's version.
-        expected, given = (re.sub(r"^> .*\n-> .*\n", "", text, flags=re.M) for text in (expected.rstrip("\n"), given))
-        assert doctest.OutputChecker().check_output(expected, given, doctest.ELLIPSIS), f"{code}\ngives\n{given}"
-
-
-def said(action, expected):
-    """The prints or the exception of an action; a debugger is given the commands that the expected text shows."""
-    out, commands = io.StringIO(), re.findall(r"^\(Pdb\) (.*)$", expected, re.M)
-
-    class Typed:
-        def readline(self):
-            line = commands.pop(0) + "\n" if commands else ""
-            out.write(line)
-            return line
-
-    stdin, sys.stdin = sys.stdin, Typed()
-    try:
-        with contextlib.redirect_stdout(out):
-            action()
-    except Exception as e:
-        if not expected:
-            raise
-        out.write(f"{e}\n")
-    finally:
-        sys.stdin = stdin
-    return out.getvalue()
+        given = pages.said(lambda: exec(compile(code, str(path), "exec"), names), shown)
+        assert pages.agrees(shown, given), f"{code}\ngives\n{given}"
