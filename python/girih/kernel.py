@@ -280,14 +280,20 @@ class JITFunction:
             raise UnsupportedError('CUDA source is not supported yet; `source("c", ...)` is what the processor runs')
         return self._kernel(args, kwargs).ir(language)
 
-    def explain(self, *args: Any, full: bool = False, **kwargs: Any) -> str:
-        """The rules that were applied, a line each; with `full`, the changes of each, and why others were not.
+    def explain(self, *args: Any, full: bool = False, html: Any = None, **kwargs: Any) -> str:
+        """The rules that were applied, a line each; with `full`, the changes of each, and why others were not. With `html`, the
+        name of a file, also writes the page of `girih explain` there: the stages side by side, linked line by line.
 
         Example:
             >>> "vectorise" in add.explain(x, y, out, n, BLOCK=1024)
             True
         """
-        return self._kernel(args, kwargs).explain(full)
+        kernel = self._kernel(args, kwargs)
+        if html is not None:
+            from ._files import write_whole
+
+            write_whole(html, kernel.page(self.__name__))
+        return kernel.explain(full)
 
     def bytecode(self, *args: Any, version: str | None = None, **kwargs: Any) -> bytes:
         """The kernel as Tile IR bytecode, of a version such as "13.3" or the oldest that can express it.

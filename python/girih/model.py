@@ -16,7 +16,6 @@ import difflib
 import json
 import os
 import tempfile
-import threading
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple, Union
@@ -25,6 +24,7 @@ import numpy as np
 
 from girih import _library, _lists, _strings, _tensors, device
 from girih._diagnostics import Diagnostic, ProgramError
+from girih._files import write_whole
 from girih.frontend.errors import GirihError
 
 __all__ = ["Model", "Port", "Profile", "Step"]
@@ -122,7 +122,7 @@ class Profile:
             event = {"name": step.kernel, "ph": "X", "ts": start * 1e6, "dur": step.seconds * 1e6, "pid": 0, "tid": 0}
             events.append({**event, "args": details})
             start += step.seconds
-        written(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}))
+        write_whole(path, json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}))
 
 
 class Model:
@@ -426,6 +426,11 @@ class Model:
         """The rewrites of each rule; with `full`, as diffs, and why other rules did nothing."""
         return self._source.model().explain(full)
 
+    def explain(self, html) -> None:
+        """Writes the page of the compilation to the file `html`: the stages side by side, linked line by line, each rule with its changes
+        and refusals, and the graph; as `girih explain` does. For an ONNX file that is compiled for given shapes: of the last run."""
+        write_whole(html, self._source.model().page(self.name))
+
     def __repr__(self):
         takes, gives = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
         return f"<girih.Model {self.name}({takes}) -> {gives}>"
@@ -444,22 +449,6 @@ def _read(cls, data, name):
         model = cls.load(path)
     model.name = name
     return model
-
-
-def written(path, text: str) -> None:
-    """Writes a file, which appears whole or not at all; anything but a regular file (a pipe, a terminal) is written
-    directly."""
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        path.write_text(text)
-        return
-    beside = path.with_name(f"{path.name}.tmp.{os.getpid()}.{threading.get_ident()}")
-    try:
-        with open(beside, "w") as file:
-            file.write(text)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 # The sources of models. Each has inputs, outputs, made, strings, model, prepare and profile.

@@ -193,6 +193,18 @@ def test_natively_it_is_refused_with_the_way_to_do_it():
     assert 'device="eval"' in caught.value.help
 
 
+def test_the_page_of_a_kernel_is_written_whole(tmp_path):
+    page = tmp_path / "page.html"
+    assert kernel.explain(X, X, 6, BLOCK=4, html=page) == kernel.explain(X, X, 6, BLOCK=4)
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and "<title>kernel" in text
+    # Its stages, and places in this file.
+    assert all(f'"{stage}"' in text for stage in ("cuda_tile", "loop", "tile", "kernel", "c")) and "test_jit_debugging.py" in text
+    with pytest.raises(OSError):
+        kernel.explain(X, X, 6, BLOCK=4, html=tmp_path / "nowhere" / "page.html")
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
 def test_a_kernel_with_a_breakpoint_can_be_looked_at():
     assert "print_tko" in kernel.tile_ir(X, X, 6, BLOCK=4, device="eval")
     assert "print_tko" not in kernel.tile_ir(X, X, 6, BLOCK=4)

@@ -315,6 +315,9 @@ def test_a_look_inside(tmp_path):
     assert all(e["ph"] == "X" and e["dur"] >= 0 for e in events)
     for stage in ("torch", "tensor", "loop", "tile", "kernel", "c"):
         assert model.ir(stage)
+    model.explain(html=tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert page.startswith("<!doctype html>") and model.name in page and "k_" in page
     assert "fuse" in model.trace() and len(model.trace(full=True)) > len(model.trace())
     assert repr(model).startswith("<girih.Model model(x: float32[batch, 6], ids: int64[batch]) -> y:")
 
@@ -498,11 +501,11 @@ def test_a_trace_is_written_whole_or_not_at_all(tmp_path):
             profile.chrome_trace("/dev/full")
     script = """
 import json, resource, signal, sys
-from girih.model import written
+from girih._files import write_whole
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
 try:
-    written(sys.argv[1], "x" * 100)
+    write_whole(sys.argv[1], "x" * 100)
 except OSError:
     print("refused")
 """

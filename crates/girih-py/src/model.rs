@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use girih::cuda::device as cuda;
 use girih::model::{Extent, MOST_KNOWN, Model as Native, OnnxModel as NativeOnnx, Port, RawTensor, Tensor};
-use girih::{Device, Error, Options};
+use girih::{Device, Error, Inspect, Options};
 use girih_compiler::graph::{Elem, Graph, Role, decompose};
 use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::source::onnx::Kind;
@@ -498,6 +498,12 @@ impl Model {
         let mut trace = Trace::new(full);
         py.detach(|| self.model.observe(&mut trace)).map_err(|e| raised(py, e))?;
         Ok(trace.text)
+    }
+
+    /// The page of the compilation, with this title.
+    fn page(&self, py: Python<'_>, title: &str) -> PyResult<String> {
+        let explained = py.detach(|| self.model.explain()).map_err(|e| raised(py, e))?;
+        Ok(girih_page::explain::page(title, &explained, None))
     }
 
     /// Bytes held: by the arena, by weights as given, by weights as loaded, ...; as a line of text.

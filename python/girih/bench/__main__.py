@@ -25,6 +25,7 @@ import sys
 from pathlib import Path
 
 from girih import _library
+from girih._files import write_whole
 
 
 def names(text):
@@ -159,11 +160,9 @@ def machine(counts, devices):
 
 
 def written(path, text):
-    """Whole or not at all."""
-    part = path.with_name(f"{path.name}.part")
+    """Whole or not at all; ends the program with a message if that fails."""
     try:
-        part.write_text(text)
-        part.replace(path)
+        write_whole(path, text)
     except OSError as e:
         sys.exit(f"error: {path} cannot be written: {e.strerror}")
 

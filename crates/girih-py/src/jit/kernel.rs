@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use girih::{Device, Options, PrintOrder, Program, RawArgs, Stage};
+use girih::{Device, Inspect, Options, PrintOrder, Program, RawArgs, Stage};
 use girih_compiler::base::location::Frame;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::Version;
@@ -214,6 +214,12 @@ impl Kernel {
         let mut trace = Trace::new(full);
         py.detach(|| self.kernel.observe(&mut trace)).map_err(|e| self.raise(py, e))?;
         Ok(trace.text)
+    }
+
+    /// The page of the compilation, with this title.
+    fn page(&self, py: Python<'_>, title: &str) -> PyResult<String> {
+        let explained = py.detach(|| self.kernel.explain()).map_err(|e| self.raise(py, e))?;
+        Ok(girih_page::explain::page(title, &explained, None))
     }
 
     /// The kernel as Tile IR bytecode of a version such as "13.3", or of the oldest that can express it.
