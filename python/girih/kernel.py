@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import linecache
 import math
 import os
 import sys
@@ -292,7 +293,8 @@ class JITFunction:
         if html is not None:
             from ._files import write_whole
 
-            write_whole(html, kernel.page(self.__name__))
+            file = self._source.file
+            write_whole(html, kernel.page(self.__name__, file, "".join(linecache.getlines(file))))
         return kernel.explain(full)
 
     def bytecode(self, *args: Any, version: str | None = None, **kwargs: Any) -> bytes:

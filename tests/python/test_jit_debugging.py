@@ -1,6 +1,8 @@
 """`breakpoint()` in kernels: Python's debugger on the evaluator, with the kernel's variables as NumPy's arrays."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 
@@ -198,8 +200,12 @@ def test_the_page_of_a_kernel_is_written_whole(tmp_path):
     assert kernel.explain(X, X, 6, BLOCK=4, html=page) == kernel.explain(X, X, 6, BLOCK=4)
     text = page.read_text()
     assert text.startswith("<!doctype html>") and "<title>kernel" in text
-    # Its stages, and places in this file.
-    assert all(f'"{stage}"' in text for stage in ("cuda_tile", "loop", "tile", "kernel", "c")) and "test_jit_debugging.py" in text
+    assert all(f'"{stage}"' in text for stage in ("cuda_tile", "loop", "tile", "kernel", "c"))
+    # Its source is this file, and lines of the kernel lead to other stages.
+    source = next(s for s in json.loads(re.search(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S)[1])["stages"])
+    assert source["language"] == "python" and "def kernel(x, out, n, BLOCK" in source["text"]
+    first = source["text"].splitlines().index("def kernel(x, out, n, BLOCK: tl.constexpr):") + 1
+    assert source["begin"] == first and {line for line, _ in source["links"]} <= set(range(first, first + 10))
     with pytest.raises(OSError):
         kernel.explain(X, X, 6, BLOCK=4, html=tmp_path / "nowhere" / "page.html")
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]

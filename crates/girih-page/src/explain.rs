@@ -125,7 +125,7 @@ pub fn data(e: &Explained) -> Value {
     let stages = e.stages.iter().map(|s| {
         let title = if s.name == "source" { "your source" } else { &s.name };
         let mut stage = crate::stage(s, title, &language(e, &s.name), folded(&e.stages, s));
-        if let Some(begin) = begin_of_run(e, s) {
+        if let Some(begin) = begin(e, s) {
             stage["begin"] = json!(begin);
         }
         stage
@@ -142,8 +142,12 @@ pub fn data(e: &Explained) -> Value {
     })
 }
 
-/// The line of the first kernel of a model's run, behind those that run when it is loaded.
-fn begin_of_run(e: &Explained, stage: &StageText) -> Option<u32> {
+/// The line of the first kernel of a model's run, behind those that run when it is loaded; of the first line of a script that became
+/// the kernel.
+fn begin(e: &Explained, stage: &StageText) -> Option<u32> {
+    if stage.name == "source" && !e.places.is_empty() {
+        return stage.lines.first().map(|(line, _)| *line);
+    }
     let kernel = e.drawing.as_ref()?.kernels.iter().find(|k| !k.at_load)?;
     let name = kernel.same_as.as_ref().unwrap_or(&kernel.name);
     stage.kernels.iter().find(|(n, _)| n == name).map(|(_, line)| *line)

@@ -1,6 +1,6 @@
 //! The compilation of a text, as `girih explain` shows it.
 
-use girih_compiler::explain::{self, Explained, SourceId, Watch};
+use girih_compiler::explain::{self, Explained, Watch};
 use girih_compiler::pipeline::{self, Front, Options};
 use girih_compiler::source::expr;
 use girih_compiler::tile::target::Target;
@@ -37,12 +37,9 @@ fn program(text: Text<'_>, target: &Target) -> Result<(Explained, Vec<Value>), R
     let options = options(target);
     let mut watch = Watch::new(&options);
     let lowered = pipeline::lower(&module, &entry.name, &options, &mut watch).map_err(refused)?;
-    let shown = if text.written.is_some() { "" } else { text.own };
-    let mut explained = explain::program(&module, shown, &lowered, watch, target);
+    let mut explained = explain::program(&module, text.own, &lowered, watch, target);
     if let Some(written) = text.written {
-        let ops = module.funcs.iter().flat_map(|f| f.ops.values());
-        explained.places = ops.filter_map(|op| Some((SourceId(op.span.start), op.loc.place()?.clone()))).collect();
-        explained.add_source(written.text, written.file);
+        explained.add_python(&module, written.text, |file| file == written.file);
     }
     Ok((explained, notes::all(text, &warnings)))
 }
@@ -58,6 +55,6 @@ fn expression(text: &str, target: &Target) -> Result<Explained, Refused> {
     pipeline::lower_kernels(&model.scheduled, &options, &mut rewrites, &mut watch, &mut |_| {}, each)
         .map_err(refused)?;
     let mut explained = explain::model(&graph, &model, &lowered, watch, target);
-    explained.add_source(text, expr::PLACE);
+    explained.add_source(text, |file| file == expr::PLACE);
     Ok(explained)
 }

@@ -353,6 +353,12 @@ impl<'p> Kernel<'p> {
     pub(crate) fn globals(&self) -> &Globals {
         &self.program.globals
     }
+
+    /// Shows the Python that the program was traced from as the source of its compilation; places are in `text` if `is_file` says so of
+    /// their file.
+    pub fn add_python(&self, explained: &mut Explained, text: &str, is_file: impl Fn(&str) -> bool) {
+        explained.add_python(&self.program.module, text, is_file);
+    }
 }
 
 impl Inspect for Kernel<'_> {

@@ -19,7 +19,7 @@ use super::run::timing::duration;
 use super::{by_hand, compile};
 use crate::cli::ExplainArgs;
 use crate::failure::Failure;
-use crate::source;
+use crate::{scripts, source};
 
 pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
     if let Some(given) = model::given(&args.kernel)
@@ -80,10 +80,19 @@ fn explained(args: &ExplainArgs) -> Result<(Explained, Option<Profile>), Failure
             let (source, kernel) = by_hand::read(file)?;
             Ok((kernel.with_options(options).explain().map_err(Failure::within(&source))?, None))
         }
-        (None, _) => {
+        (None, file) => {
             let (source, program) = source::chosen(&args.kernel)?;
             let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
-            Ok((kernel.explain().map_err(Failure::within(&source))?, None))
+            let mut explained = kernel.explain().map_err(Failure::within(&source))?;
+            // The lines of the user's are those of the script.
+            if let Some((script, _)) = file.as_deref().and_then(scripts::kernel_of)
+                && let Ok(text) = std::fs::read_to_string(script)
+                && let Ok(path) = std::fs::canonicalize(script)
+            {
+                let is_script = |file: &str| std::fs::canonicalize(file).is_ok_and(|other| other == path);
+                kernel.add_python(&mut explained, &text, is_script);
+            }
+            Ok((explained, None))
         }
     }
 }
@@ -100,7 +109,7 @@ fn of_model(
     let model = given.open(&mut arguments, options)?;
     let mut explained = model.explain().map_err(&within)?;
     if let Given::Expression(text) = given {
-        explained.add_source(text, girih_compiler::source::expr::PLACE);
+        explained.add_source(text, |file| file == girih_compiler::source::expr::PLACE);
     }
     if !args.profile {
         return Ok((explained, None));

@@ -50,10 +50,19 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Puts the text that a model was written in before the stages; `file` is its name in places.
-    pub fn add_source(&mut self, text: &str, file: &str) {
+    /// Shows the Python that a program was traced from as its source, in place of the text of the trace. Places are in it if `is_file` says so
+    /// of their file.
+    pub fn add_python(&mut self, module: &Module, text: &str, is_file: impl Fn(&str) -> bool) {
+        let ops = module.funcs.iter().flat_map(|f| f.ops.values());
+        self.places = ops.filter_map(|op| Some((SourceId(op.span.start), op.loc.place()?.clone()))).collect();
+        self.stages.retain(|s| s.name != "source");
+        self.add_source(text, is_file);
+    }
+
+    /// Puts the text that a model was written in before the stages. Places are in it if `is_file` says so of their file.
+    pub fn add_source(&mut self, text: &str, is_file: impl Fn(&str) -> bool) {
         let mut lines: BTreeMap<u32, Vec<SourceId>> = BTreeMap::new();
-        for (source, place) in self.places.iter().filter(|(_, place)| *place.file == *file) {
+        for (source, place) in self.places.iter().filter(|(_, place)| is_file(&place.file)) {
             lines.entry(place.line).or_default().push(*source);
         }
         let source =
