@@ -13,7 +13,7 @@ import weakref
 
 from girih import _girih, _library
 from girih.cutile.errors import describe
-from girih.frontend.errors import BY_CODE, Frame, KernelError, kernel_warning
+from girih.frontend.errors import BY_CODE, Frame, KernelError, in_words, kernel_warning
 
 _driver = None
 # ctypes does not keep callbacks alive that a library was given.
@@ -237,7 +237,7 @@ def _sentence(failure):
     """The message without the form of a compiler's error."""
     text = failure.get("message", "the launch failed")
     code = failure.get("diagnostic")
-    text = text.removeprefix(f"error[{code}]: ")
+    text = in_words(text.removeprefix(f"error[{code}]: "))
     if code:
         text += f" [{code}]"
     if help := failure.get("help"):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import linecache
 import os
+import re
 import sys
 import types
 import warnings
@@ -21,6 +22,12 @@ from collections.abc import Sequence
 from girih import _library
 
 _girih = _library.extension()
+
+# Python's words for operations of Tile IR.
+WORDS = {
+    "load_ptr_tko": "load", "load_view_tko": "load", "store_ptr_tko": "store", "store_view_tko": "store", "divi": "//", "remi": "%",
+    "atomic_rmw_tko": "atomic", "atomic_cas_tko": "atomic_cas", "mmaf": "dot", "mmai": "dot",
+}  # fmt: skip
 
 # Messages show this number of calls at either end of a longer chain.
 CALLS_SHOWN = 3
@@ -250,7 +257,7 @@ def outermost_first(frames: list) -> list[Frame]:
 def kernel_warning(code: str, message: str, notes: list[str], help: str | None, frames: list) -> None:
     """Warns of a launch's findings, at the user's line that launched it."""
     chain = outermost_first(frames)
-    text = CompilationError("\n  ".join([f"{message} [{code}]", *notes]), place_of(chain), help).args[0]
+    text = CompilationError("\n  ".join([f"{in_words(message)} [{code}]", *notes]), place_of(chain), help).args[0]
     # The line is the user's, not one of this package or of the library that launches for them.
     loaded = (getattr(sys.modules.get(name), "__file__", None) for name in ("triton", "cuda.tile"))
     inside = (PACKAGE, *(os.path.dirname(file) + os.sep for file in loaded if file))
@@ -306,12 +313,17 @@ LAUNCHING = ("run", "_launch", "_kernel", "describe_array", "describe_torch", "d
 OUTSIDE = ("an index of gather lies outside", "an integer of histogram lies outside")
 
 
+def in_words(message: str) -> str:
+    """A message of the compiler in the words of Python."""
+    return re.sub(r"`(\w+)`", lambda m: f"`{WORDS.get(m[1], m[1])}`", message)
+
+
 def kernel_error(code: str | None, message: str, frames: list, block: list[int] | None) -> Exception:
     """The exception for a failure of a launch or of the compiler.
 
     `frames` are (file, line, column, function), innermost first.
     """
-    chain = outermost_first(frames)
+    chain, message = outermost_first(frames), in_words(message)
     place = place_of(chain)
     text = CompilationError(message + (f" (block {', '.join(map(str, block))})" if block else ""), place).args[0]
     if code == "E0601" and any(words in message for words in OUTSIDE):

@@ -24,7 +24,7 @@ use girih_compiler::cuda_tile::ir::{Elem, Func, FuncKind, Module, Type, ValueId}
 use girih_compiler::pipeline;
 
 /// Mutants of an example, and of a file of tests/diagnostics.
-const MUTANTS: [usize; 2] = [2000, 200];
+const MUTANTS: [usize; 2] = [1000, 100];
 /// One mutant in this many is lowered and run, if enough mutants of the file verify: that takes a hundred times as long.
 const LOWERED: usize = 20;
 /// Work on one text.

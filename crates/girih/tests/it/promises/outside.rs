@@ -3,7 +3,7 @@
 //! extents then change from launch to launch, and the two verdicts are compared: whether it traps, why, and where.
 
 use super::common::*;
-use girih::{Arg, Device, Error, Program};
+use girih::{Arg, Device, Error, Kernel, Program};
 use girih_compiler::base::{Code, Span};
 
 /// An access, and which of its operands the launches change.
@@ -97,7 +97,7 @@ fn part(access: &str) -> Case {
 type Verdict = Option<(Code, String, Option<Span>, [u32; 3])>;
 
 /// A device's verdict on a launch, and the results.
-fn launch(case: &Case, device: Device, x: usize, sizes: [i32; 2], at: [i64; 2]) -> (Verdict, Vec<i32>) {
+fn launch(case: &Case, kernel: &Kernel<'_>, x: usize, sizes: [i32; 2], at: [i64; 2]) -> (Verdict, Vec<i32>) {
     // Memory after the part that is passed does not belong to another argument.
     let (mut xs, mut ys) = ((0..4096).collect::<Vec<i32>>(), vec![-1i32; 32]);
     let number = |n: i64| match case.bits {
@@ -114,8 +114,7 @@ fn launch(case: &Case, device: Device, x: usize, sizes: [i32; 2], at: [i64; 2]) 
         number(at[0]),
         number(at[1]),
     ];
-    let checked = options(device).check(true);
-    let verdict = match kernel(&case.program, checked).launch([1; 3], &mut args) {
+    let verdict = match kernel.launch([1; 3], &mut args) {
         Ok(_) => None,
         Err(Error::Trap(trap)) => Some((trap.code, trap.op.clone(), trap.span, trap.block)),
         Err(e) => panic!("{}: {e}", case.what),
@@ -130,6 +129,7 @@ fn compare(case: &Case) -> (usize, usize) {
         64 => i64::MAX,
         n => (1 << (n - 1)) - 1,
     };
+    let [cpu, eval] = [Device::Cpu, Device::Eval].map(|device| kernel(&case.program, options(device).check(true)));
     let indices = [-1, 0, 1, 2, 3, 7, 17, widest, -widest - 1];
     let (mut trapped, mut fine) = (0, 0);
     for sizes in [[8, 16], [7, 20], [1, 1], [0, 16], [20, 0], [-1, 16], [8, -3]] {
@@ -141,11 +141,10 @@ fn compare(case: &Case) -> (usize, usize) {
                 }
                 // And, of one view, a buffer that is too small.
                 for &x in if sizes == [7, 20] { &[400, 15][..] } else { &[400] } {
-                    let (native, eval) =
-                        (launch(case, Device::Cpu, x, sizes, [i, j]), launch(case, Device::Eval, x, sizes, [i, j]));
-                    assert_eq!(native.0, eval.0, "{}: {sizes:?} at [{i}, {j}], {x} elements", case.what);
-                    match eval.0 {
-                        None => assert_eq!(native.1, eval.1, "{}: {sizes:?} at [{i}, {j}]", case.what),
+                    let [native, exact] = [&cpu, &eval].map(|kernel| launch(case, kernel, x, sizes, [i, j]));
+                    assert_eq!(native.0, exact.0, "{}: {sizes:?} at [{i}, {j}], {x} elements", case.what);
+                    match exact.0 {
+                        None => assert_eq!(native.1, exact.1, "{}: {sizes:?} at [{i}, {j}]", case.what),
                         Some((code, ..)) => assert!(
                             [Code::IndexOutside, Code::OutOfBounds].contains(&code),
                             "{}: {code:?} at [{i}, {j}]",
