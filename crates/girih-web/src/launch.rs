@@ -6,8 +6,7 @@ use girih_compiler::base::host::Host;
 use girih_compiler::base::launch::{Assumptions, Launch};
 use girih_compiler::base::memory::{Memory, VecMemory};
 use girih_compiler::base::{Budget, Code, Diagnostic, Frames};
-use girih_compiler::cuda_tile::ir::{Elem, Func, Module, Type};
-use girih_compiler::cuda_tile::{self, verify};
+use girih_compiler::cuda_tile::{self, ir::Module};
 use girih_compiler::emit;
 use girih_compiler::explain;
 use girih_compiler::graph::eval;
@@ -15,7 +14,7 @@ use girih_compiler::kernel::sim::{self, Estimate};
 use girih_compiler::num::{DType, values};
 use girih_compiler::pipeline::{self, Front, Options, Silent};
 use girih_compiler::source::expr;
-use girih_compiler::spec::{ArgSpec, LaunchComment, input_element, launch_comments};
+use girih_compiler::spec::{ArgSpec, LaunchComment, Param, ParamKind, input_element, launch_comments, params};
 use girih_compiler::tile::target::{Capability, Target};
 use girih_page::simulation::{self, Seen, Variant};
 use serde_json::{Value, json};
@@ -191,23 +190,23 @@ impl Ready {
             return Err(Refused::said(format!("the program has no entry `{}`", entry.unwrap_or_default())));
         };
         let (mut memory, mut arrays, mut slots) = (VecMemory::new(), vec![], vec![]);
-        let params = params(func)?;
+        let params = params(func).map_err(Refused::said)?;
         for (name, _) in &args {
-            if !params.iter().any(|p| p.0 == *name) {
+            if !params.iter().any(|p| p.name == *name) {
                 return Err(Refused::said(format!("the kernel has no parameter `{name}`")));
             }
         }
         let mut left = ARGUMENTS;
-        for (at, (name, is)) in params.iter().enumerate() {
+        for (at, Param { name, kind }) in params.iter().enumerate() {
             let Some((_, spec)) = args.iter().find(|(of, _)| of == name) else {
                 return Err(Refused::said(format!(
                     "the launch gives no value for `{name}`; add `{name}={}`",
-                    example(*is)
+                    kind.example()
                 )));
             };
-            slots.push(match (spec, is) {
-                (ArgSpec::Scalar { dtype, bits }, Is::Scalar(wanted)) if dtype == wanted => *bits,
-                (ArgSpec::Fill { fill, dtype, shape, seed }, Is::Pointer(wanted)) if dtype == wanted => {
+            slots.push(match (spec, kind) {
+                (ArgSpec::Scalar { dtype, bits }, ParamKind::Scalar(wanted)) if dtype == wanted => *bits,
+                (ArgSpec::Fill { fill, dtype, shape, seed }, ParamKind::Pointer(wanted)) if dtype == wanted => {
                     if let Some(why) = fill.refusal(*dtype) {
                         return Err(Refused::said(why));
                     }
@@ -228,7 +227,7 @@ impl Ready {
                     arrays.push(Array { name: name.clone(), dtype: *dtype, shape: shape.clone(), address });
                     address
                 }
-                (ArgSpec::Same(of), Is::Pointer(_)) => match arrays.iter().find(|a| a.name == *of) {
+                (ArgSpec::Same(of), ParamKind::Pointer(_)) => match arrays.iter().find(|a| a.name == *of) {
                     Some(array) => array.address,
                     None => {
                         return Err(Refused::said(format!(
@@ -239,13 +238,13 @@ impl Ready {
                 (ArgSpec::File { .. } | ArgSpec::Pointers(_), _) => {
                     return Err(Refused::said(format!(
                         "`{name}`: a page gives no files and no tables of pointers; write `{}`",
-                        example(*is)
+                        kind.example()
                     )));
                 }
                 _ => {
                     return Err(Refused::said(format!(
                         "`{name}` does not fit its parameter; write for example `{name}={}`",
-                        example(*is)
+                        kind.example()
                     )));
                 }
             });
@@ -269,41 +268,6 @@ impl Ready {
 fn array(name: &str, elem: &str, shape: &[u64], element: &dyn Fn(u64) -> String) -> Value {
     let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
     json!({ "name": name, "type": format!("{elem}[{}]", dims.join("x")), "text": values::nested(shape, element) })
-}
-
-/// The kind of values that a parameter takes.
-#[derive(Clone, Copy)]
-enum Is {
-    Scalar(DType),
-    Pointer(DType),
-}
-
-fn example(is: Is) -> String {
-    match is {
-        Is::Scalar(dtype) => format!("{}:64", dtype.name()),
-        Is::Pointer(dtype) if dtype.is_int() => format!("rand:{}[64]", dtype.name()),
-        Is::Pointer(dtype) => format!("randn:{}[64]", dtype.name()),
-    }
-}
-
-/// The parameters by name, or by position where they have none.
-fn params(func: &Func) -> Result<Vec<(String, Is)>, Refused> {
-    let of = |(i, &value): (usize, &_)| {
-        let name = func.values.get(value).and_then(|v| v.name.clone()).unwrap_or_else(|| i.to_string());
-        match func.ty(value) {
-            Type::Tile(t) => Ok((
-                name,
-                match t.elem {
-                    Elem::Num(dtype) => Is::Scalar(dtype),
-                    Elem::Ptr(dtype) => Is::Pointer(dtype),
-                },
-            )),
-            other => {
-                Err(Refused::said(format!("parameter `{name}` is {}, which no launch can pass", verify::show(other))))
-            }
-        }
-    };
-    func.params().iter().enumerate().map(of).collect()
 }
 
 /// Keeps what a kernel prints, up to a bound.

@@ -14,6 +14,7 @@ use girih_compiler::loops::launch_facts::work;
 use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
+use girih_compiler::spec;
 use girih_compiler::tile::schedule::Writer;
 
 use crate::compile::gpu;
@@ -136,7 +137,7 @@ impl Program {
         Ok(Kernel {
             program: Held::Borrowed(self),
             name: name.to_string(),
-            params: args::params(entry)?,
+            params: spec::params(entry).map_err(Error::argument)?,
             options: Options::default(),
             versions: Default::default(),
             fits: Brief::default(),

@@ -10,8 +10,64 @@
 
 use std::path::PathBuf;
 
+use crate::cuda_tile::ir::{Elem as TileElem, Func, Type};
+use crate::cuda_tile::verify;
 use crate::graph::{self, Elem};
 use crate::num::{DType, parse_float, values};
+
+/// One parameter of an entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Without `%`.
+    pub name: String,
+    pub kind: ParamKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ParamKind {
+    Scalar(DType),
+    Pointer(DType),
+}
+
+impl ParamKind {
+    /// An argument that fits, as it is written.
+    pub fn example(self) -> String {
+        match self {
+            ParamKind::Scalar(dtype) => format!("{dtype}:64"),
+            ParamKind::Pointer(dtype) if dtype.is_int() => format!("rand:{dtype}[64]"),
+            ParamKind::Pointer(dtype) => format!("randn:{dtype}[64]"),
+        }
+    }
+}
+
+impl std::fmt::Display for ParamKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ParamKind::Scalar(d) => write!(f, "{d}"),
+            ParamKind::Pointer(d) => write!(f, "ptr<{d}>"),
+        }
+    }
+}
+
+/// The parameters of an entry, in order.
+pub fn params(entry: &Func) -> Result<Vec<Param>, String> {
+    let mut params = Vec::new();
+    for (i, &value) in entry.params().iter().enumerate() {
+        let kind = match entry.ty(value) {
+            Type::Tile(t) => match t.elem {
+                TileElem::Num(d) => ParamKind::Scalar(d),
+                TileElem::Ptr(d) => ParamKind::Pointer(d),
+            },
+            other => {
+                let (name, other) = (&entry.name, verify::show(other));
+                return Err(format!("parameter {i} of `{name}` is {other}, which no launch can pass"));
+            }
+        };
+        let name = entry.values.get(value).and_then(|v| v.name.clone()).unwrap_or_else(|| i.to_string());
+        params.push(Param { name, kind });
+    }
+    Ok(params)
+}
 
 /// A description of an argument.
 #[derive(Clone, PartialEq, Debug)]

@@ -3,58 +3,13 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use girih_compiler::base::Code;
-use girih_compiler::cuda_tile::ir::{Elem, Func, Type};
 use girih_compiler::num::DType;
+pub use girih_compiler::spec::{Param, ParamKind};
 
 use crate::error::{Error, Result};
 use crate::memory::buffer::{Buffer, Element, storage_bytes};
 use crate::memory::regions::RealMemory;
 use girih_compiler::num::values;
-
-/// One parameter of an entry.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Param {
-    /// Without `%`.
-    pub name: String,
-    pub kind: ParamKind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ParamKind {
-    Scalar(DType),
-    Pointer(DType),
-}
-
-impl std::fmt::Display for ParamKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ParamKind::Scalar(d) => write!(f, "{d}"),
-            ParamKind::Pointer(d) => write!(f, "ptr<{d}>"),
-        }
-    }
-}
-
-/// The parameters of an entry, in order.
-pub fn params(entry: &Func) -> Result<Vec<Param>> {
-    let mut params = Vec::new();
-    for (i, &value) in entry.params().iter().enumerate() {
-        let kind = match entry.ty(value) {
-            Type::Tile(t) => match t.elem {
-                Elem::Num(d) => ParamKind::Scalar(d),
-                Elem::Ptr(d) => ParamKind::Pointer(d),
-            },
-            other => {
-                let other = girih_compiler::cuda_tile::verify::show(other);
-                let message = format!("parameter {i} of `{}` is {other}, which no launch can pass", entry.name);
-                return Err(Error::Argument { code: Code::BadArgument, message });
-            }
-        };
-        let name = entry.values.get(value).and_then(|v| v.name.clone()).unwrap_or_else(|| i.to_string());
-        params.push(Param { name, kind });
-    }
-    Ok(params)
-}
 
 /// One argument of a launch.
 ///
