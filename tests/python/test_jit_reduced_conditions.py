@@ -7,7 +7,7 @@ import girih.language as tl
 import numpy as np
 import pytest
 
-TARGETS = ["sm_80", "sm_90a"]
+TARGETS = ["sm_80", "sm_90a", "sm_100a", "sm_120"]
 
 
 @girih.jit

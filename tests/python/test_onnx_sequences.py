@@ -263,7 +263,7 @@ def test_unique_elements(axis, ordered):
         agree(file, [{"x": rng.integers(-1, 2, (4, 3)).astype(dtype)} for _ in range(4)])
 
 
-OLD = [("Upsample", 7), ("Upsample", 9), ("Resize", 10)]
+OLD = [("Upsample", 7), ("Upsample", 8), ("Upsample", 9), ("Resize", 10)]
 
 
 @pytest.mark.parametrize("op, version", OLD)
@@ -272,7 +272,7 @@ def test_resizes_of_old(op, version, mode):
     x = np.random.default_rng(1).standard_normal((1, 2, 4, 6)).astype("f4")
     for scales in ([1, 1, 2, 3], [1, 1, 1.5, 2.5], [1, 1, 2, 1], *([[1, 1, 0.5, 0.6]] if op == "Resize" else [])):
         scales = np.array(scales, "f4")
-        if version == 7:
+        if version < 9:
             nodes, constants = [helper.make_node(op, ["x"], ["y"], mode=mode, scales=scales.tolist())], {}
         else:
             nodes, constants = [helper.make_node(op, ["x", "s"], ["y"], mode=mode)], {"s": scales}

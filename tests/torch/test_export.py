@@ -53,13 +53,17 @@ def test_batches_of_one_and_of_none(name):
     module.eval()
     program = torch.export.export(module, (torch.randn(2, *shape),), dynamic_shapes=({0: torch.export.Dim("b")},))
     compiled, exported = girih.torch.export(program), program.module()
+    ran = set()
     for n in (1, 0, 5):
         x = torch.randn(n, *shape)
         try:
             wanted = exported(x)
         except Exception:
             continue
+        ran.add(n)
         torch.testing.assert_close(compiled(x), wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
+    # PyTorch's own module may refuse a batch of none.
+    assert {1, 5} <= ran
 
 
 def test_results_and_arguments_are_nested_as_the_model_nests_them():
