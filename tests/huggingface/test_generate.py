@@ -12,7 +12,7 @@ from folders import PROMPT
 
 import girih.torch
 from girih.huggingface import Folder, FolderError, generate, load
-from girih.huggingface.generate import Generated, Stream
+from girih.huggingface.generate import Generated, Stream, layer_of, table
 from girih.huggingface.quantise import FewBits, quantise
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
@@ -114,6 +114,24 @@ def test_a_prompt_of_one_token_and_one_token_to_add(llama):
     wanted = folders.reference(llama, torch.float32, "a", max_new_tokens=1, do_sample=False)
     found = generate(Folder(llama), "a", max_tokens=1)
     assert (found.prompt_tokens, found.tokens, found.tokens_per_second) == (1, wanted, None)
+
+
+def test_a_profile_sums_the_kernels_of_each_layer(llama):
+    plain = generate(Folder(llama), PROMPT, max_tokens=4)
+    found = generate(Folder(llama), PROMPT, max_tokens=4, profile=True)
+    assert plain.layers is None and found.tokens == plain.tokens
+    names = [layer.name for layer in found.layers]
+    assert [n for n in names if n.startswith("model.layers.")] == ["model.layers.0", "model.layers.1"] and names[-1] == "lm_head"
+    assert all(layer.seconds > 0 and layer.kernels > 0 for layer in found.layers)
+    # Its weights are read once each.
+    assert sum(layer.bytes for layer in found.layers) > 64 * 64 * 4
+    lines = table(found.layers).splitlines()
+    assert len(lines) == len(names) + 2 and lines[1].split()[0] == names[0] and lines[-1].startswith("one token: ")
+
+
+def test_layers_are_the_numbered_parts():
+    for path, layer in {"model.layers.12.mlp.up_proj": "model.layers.12", "h.3": "h.3", "norm": "norm", "a.b": "a.b", "x1.y": "x1.y"}.items():
+        assert layer_of(path) == layer
 
 
 def test_the_text_ends_where_the_model_ends_it(llama, tmp_path):

@@ -49,6 +49,7 @@ def arguments():
     text.add_argument("--top-p", type=number(0, most=1, open_end=True), default=1.0)
     text.add_argument("--seed", type=number(0, int, most=2**63 - 1), default=0)
     text.add_argument("--json", action="store_true")
+    text.add_argument("--profile", action="store_true")
     graph = commands.add_parser("export", allow_abbrev=False)
     compared = commands.add_parser("bench", allow_abbrev=False)
     for parser in (text, graph, compared):
@@ -80,7 +81,7 @@ def write(text):
 def run_generate(args):
     done = generate(
         Folder(args.folder), args.prompt, max_tokens=args.max_tokens, temperature=args.temperature, top_p=args.top_p, seed=args.seed,
-        dtype=args.dtype, quantize=args.quantize, show=None if args.json else write,
+        dtype=args.dtype, quantize=args.quantize, show=None if args.json else write, profile=args.profile,
     )  # fmt: skip
     write(json.dumps(dataclasses.asdict(done)) + "\n" if args.json else "\n")
     say(done)

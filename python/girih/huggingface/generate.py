@@ -11,8 +11,10 @@ compiled: one graph for prompts of any length and one for a single token, over a
 
 from __future__ import annotations
 
+import collections
 import functools
 import logging
+import re
 import sys
 import time
 from dataclasses import dataclass, field
@@ -38,6 +40,7 @@ class Generated:
         seconds_to_first: from there to the first token, compilation included.
         seconds_compiling: of all compilations.
         tokens_per_second: of the tokens after the second, whose graph is compiled then; None where there are none.
+        layers: where the time of a token goes, if that was asked for.
     """
 
     prompt_tokens: int = 0
@@ -47,9 +50,27 @@ class Generated:
     seconds_to_first: float = 0.0
     seconds_compiling: float = 0.0
     tokens_per_second: float | None = None
+    layers: list[Layer] | None = None
 
 
-def generate(folder: Folder, prompt: str, *, max_tokens=128, temperature=0.0, top_p=1.0, seed=0, dtype=None, quantize=None, show=None) -> Generated:
+@dataclass
+class Layer:
+    """A layer's part of the time that one token takes.
+
+    Attributes:
+        name: its path in the model, such as "model.layers.0".
+        seconds: the time of its kernels, each the median of many runs.
+        bytes: the least number of bytes that these must move.
+        kernels: how many launches it takes.
+    """
+
+    name: str
+    seconds: float = 0.0
+    bytes: float = 0.0
+    kernels: int = 0
+
+
+def generate(folder: Folder, prompt: str, *, max_tokens=128, temperature=0.0, top_p=1.0, seed=0, dtype=None, quantize=None, show=None, profile=False) -> Generated:
     """Continues a prompt.
 
     Args:
@@ -59,6 +80,7 @@ def generate(folder: Folder, prompt: str, *, max_tokens=128, temperature=0.0, to
         dtype: "f32", "bf16" or "f16"; None for the folder's own.
         quantize: "int8" or "int4": weights of linear layers as `quantise` makes them; None leaves them as they are.
         show: is called with each piece of text once it is complete.
+        profile: after the text, measures where the time of its last token went.
     """
     import torch
 
@@ -92,13 +114,15 @@ def generate(folder: Folder, prompt: str, *, max_tokens=128, temperature=0.0, to
         sampling |= {"temperature": None, "top_p": None, "top_k": None}
     options = {"attention_mask": torch.ones_like(ids), "max_new_tokens": max_tokens, "use_cache": True, "num_beams": 1, **sampling}
     stream = Stream(tokenizer, done, show)
+    #: The graphs of the last token, with their arguments.
+    last = []
 
     def run(fixed):
         torch.manual_seed(seed)
         stream.start = stream.start or time.perf_counter()
         stream.prompted = False
         memory = {"past_key_values": cache(model, count + max_tokens)} if fixed else {}
-        with compiled(model, done, fixed):
+        with compiled(model, done, fixed, last if profile else None):
             return model.generate(ids, streamer=stream, **memory, **options)
 
     with load.refusals(folder.path, "text"), torch.no_grad():
@@ -115,7 +139,27 @@ def generate(folder: Folder, prompt: str, *, max_tokens=128, temperature=0.0, to
     times = stream.times
     if len(times) > 2:
         done.tokens_per_second = (len(times) - 2) / (times[-1] - times[1])
+    if profile:
+        done.layers = by_layer([step for graph, arguments in last for step in graph.profile(arguments)[1]])
     return done
+
+
+def by_layer(steps) -> list[Layer]:
+    """The steps of a profile summed by layers, which are numbered parts of the model and the parts beside them."""
+    layers: dict[str, Layer] = {}
+    for _kernel, operations, seconds, _flops, size, _fraction in steps:
+        # `aten.linear model.layers.0.mlp.up_proj`; a kernel of several layers belongs to the one it has most operations of.
+        paths = [path for operation in operations for path in operation.split(" ")[1:]]
+        names = collections.Counter(layer_of(path) for path in paths) or {"": 1}
+        layer = layers.setdefault(max(names, key=names.get), Layer(max(names, key=names.get)))
+        layer.seconds, layer.bytes, layer.kernels = layer.seconds + seconds, layer.bytes + size, layer.kernels + 1
+    return list(layers.values())
+
+
+def layer_of(path: str) -> str:
+    """`model.layers.0.mlp.up_proj` as `model.layers.0`, and `model.norm` as it is."""
+    numbered = re.match(r"(?:[^.]+\.)*?\d+(?=\.|$)", path)
+    return numbered[0] if numbered else path
 
 
 class Stream:
@@ -151,16 +195,17 @@ class Stream:
 
 class compiled:
     """The model's forward pass compiled while the block runs: for any number of tokens, and where the cache has a fixed size for one.
-    `done` is told how long compilations take."""
+    `done` is told how long compilations take, and `last`, unless it is None, which graphs ran for the last token."""
 
-    def __init__(self, model, done: Generated, fixed: bool):
-        self.model, self.done, self.fixed = model, done, fixed
+    def __init__(self, model, done: Generated, fixed: bool, last: list | None = None):
+        self.model, self.done, self.fixed, self.last = model, done, fixed, last
 
     def __enter__(self):
         import torch
         from torch._dynamo.callback import callback_handler
 
         import girih.torch  # noqa: F401
+        from girih.torch._compiled import Compiled
 
         # Dynamo writes at length where it breaks a graph.
         logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
@@ -171,9 +216,13 @@ class compiled:
         # transformers looks at the names of the arguments.
         @functools.wraps(forward)
         def run(input_ids=None, **rest):
+            if self.last is not None:
+                self.last.clear()
             return (token if input_ids.shape[1] == 1 else prompt)(input_ids=input_ids, **rest)
 
         self.model.forward = run
+        if self.last is not None:
+            Compiled.observer = lambda graph, arguments: self.last.append((graph, arguments))
         self.handler = callback_handler
         self.began = 0.0
         self.handler.register_start_callback(self._start)
@@ -186,6 +235,9 @@ class compiled:
         self.done.seconds_compiling += time.perf_counter() - self.began
 
     def __exit__(self, *_):
+        from girih.torch._compiled import Compiled
+
+        Compiled.observer = None
         self.handler.remove_start_callback(self._start)
         self.handler.remove_end_callback(self._end)
         del self.model.forward
@@ -228,4 +280,19 @@ def say(done: Generated) -> None:
     rate = f"{done.tokens_per_second:.1f} tokens/s" if done.tokens_per_second else "too few tokens for a rate"
     first = f"first token after {done.seconds_to_first:.2f} s"
     rest = f"loaded in {done.seconds_to_load:.2f} s, {done.seconds_compiling:.2f} s compiling"
+    if done.layers is not None:
+        print(table(done.layers), file=sys.stderr)
     print(f"{count} token{'' if count == 1 else 's'} after {done.prompt_tokens}: {rate}; {first}; {rest}", file=sys.stderr)
+
+
+def table(layers: list[Layer]) -> str:
+    """The layers as lines of text, in the order in which they run."""
+    total = sum(layer.seconds for layer in layers) or 1e-12
+    rows = [("layer", "us", "share", "MB", "GB/s", "kernels")]
+    for layer in layers:
+        rate = layer.bytes / max(layer.seconds, 1e-12) / 1e9
+        share, name = f"{100 * layer.seconds / total:.1f} %", layer.name or "(no layer)"
+        rows.append((name, f"{layer.seconds * 1e6:.1f}", share, f"{layer.bytes / 1e6:.2f}", f"{rate:.1f}", str(layer.kernels)))
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    lines = ["  ".join(w.rjust(n) if at else w.ljust(n) for at, (w, n) in enumerate(zip(row, widths))) for row in rows]
+    return "\n".join([*lines, f"one token: {total * 1e6:.1f} us in kernels"])

@@ -65,6 +65,9 @@ pub struct GenerateArgs {
     /// Print one JSON object in place of the text.
     #[arg(long)]
     pub json: bool,
+    /// Say where the time of the last token went, by layer.
+    #[arg(long)]
+    pub profile: bool,
 }
 
 fn temperature(text: &str) -> Result<f64, String> {

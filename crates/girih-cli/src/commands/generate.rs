@@ -18,7 +18,8 @@ pub fn run(args: &GenerateArgs) -> Result<(), Failure> {
     ];
     all.extend(args.dtype.as_ref().map(|dtype| flag("dtype", dtype.clone())));
     all.extend(args.quantize.as_ref().map(|kind| flag("quantize", kind.clone())));
-    all.extend(args.json.then(|| OsString::from("--json")));
+    let flags = [(args.json, "--json"), (args.profile, "--profile")];
+    all.extend(flags.iter().filter(|(given, _)| *given).map(|(_, name)| OsString::from(name)));
     all.extend(["--".into(), args.folder.clone().into_os_string()]);
     become_python("girih.huggingface", &all)
 }
