@@ -9,7 +9,7 @@ def write_whole(path, text: str) -> None:
     """Writes a file, which appears whole or not at all; anything but a regular file (a pipe, a terminal) is written directly."""
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return
     beside = path.with_name(f"{path.name}.tmp.{os.getpid()}.{threading.get_ident()}")
     try:

@@ -23,6 +23,7 @@ pub struct Param {
     pub kind: ParamKind,
 }
 
+/// The kind of values that a parameter takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ParamKind {
     Scalar(DType),
