@@ -59,6 +59,7 @@ def main():
     bring_pyodide(out / "pyodide")
     programs = [(name, (ROOT / "examples" / f"{name}.mlir").read_text()) for name in PROGRAMS]
     programs += [(name, (HERE / "programs" / f"{name}.mlir").read_text()) for name in RACES]
+    programs.append(("schedule: a product", (ROOT / "examples/schedules/product.mlir").read_text()))
     programs += [(f"Python: {file.stem}", file.read_text()) for file in sorted((HERE / "programs").glob("*.py"))]
     programs.append(("Python: softmax", lesson()))
     examples = [{"name": name, "text": text} for name, text in [*programs, *MODELS.items()]]
