@@ -134,6 +134,29 @@ def test_bools_add_as_or():
     same(f, torch.ones(4, dtype=torch.bool))
 
 
+SOURCES = {
+    "index_add": lambda x, i, s: x.index_add(-1, i, s, alpha=2),
+    "index_copy": lambda x, i, s: x.index_copy(-1, i, s),
+    "index_reduce": lambda x, i, s: x.index_reduce(-1, i, s, "prod"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_that_would_be_repeated_is_an_error(name):
+    f = SOURCES[name]
+    compiled = torch.compile(f, backend="girih")
+    x, at = torch.ones(3, 2, 5), torch.tensor([0, 3, 2])
+    # First as it should be, then with one element, or too many, along an axis that is not indexed; the sizes become symbols.
+    torch.testing.assert_close(compiled(x, at, torch.full((3, 2, 3), 2.0)), f(x, at, torch.full((3, 2, 3), 2.0)))
+    for size in ((3, 1, 3), (1, 2, 3), (3, 4, 3), (3, 1, 0)):
+        with pytest.raises(Exception):
+            f(x, at[: size[-1]], torch.ones(size))
+        with pytest.raises(Exception):
+            compiled(x, at[: size[-1]], torch.ones(size))
+    x, source = torch.ones(4, 3, 5), torch.full((4, 3, 2), 2.0)
+    torch.testing.assert_close(compiled(x, at[:2], source), f(x, at[:2], source))
+
+
 def test_a_class_outside_is_an_error():
     f = torch.compile(lambda x: F.one_hot(x, 3), backend="girih")
     for wrong in (5, 3, -1):

@@ -1,7 +1,7 @@
 //! Random graphs of primitives, with inputs for several runs.
 //!
 //! Symbols are extents or numbers. The runs of a case bind them to other values: extents to 0 and 1 too, numbers to
-//! negative ones. Some extents are 0 in all runs, and some inputs are read transposed. An operation that needs elements
+//! negative ones. Some extents are 0 in all runs, some inputs lie in another order of axes, and some weights change. An operation that needs elements
 //! (a maximum, a place) is not drawn for an axis that is empty in some run.
 //!
 //! Each float tensor has a budget: its elements are multiples of `2^-fine` below `2^big`. While `fine + big` fits the
@@ -222,7 +222,9 @@ impl Maker<'_> {
         let fixed = shape.iter().all(|d| d.as_const().is_some());
         let role = if fixed && self.rng.chance(25) { Role::Parameter } else { Role::Argument };
         let Some(mut data) = shapes.iter().map(|s| self.data(elem, s)).collect::<Option<Vec<Tensor>>>() else { return };
-        if let (Role::Parameter, Some(first)) = (role, data.first().cloned()) {
+        // Some weights are written to between runs.
+        let stays = role == Role::Parameter && self.rng.chance(50);
+        if let Some(first) = data.first().cloned().filter(|_| stays) {
             data.fill(first);
         }
         let arg = self.given(elem, shape.clone(), role, data);

@@ -242,7 +242,11 @@ fn scatter<'g>(c: &Call<'g>, source: &str) -> Result<Tensor<'g>> {
     // The source may be larger than the index.
     let updates = match src.rank()? {
         0 => src.spread(&shape),
-        r if r == rank && by_axis => src.broadcast_to(&shape),
+        // PyTorch refuses a source that would have to be repeated.
+        r if r == rank && by_axis && c.cx.same_shape(&src.shape()?, &shape) => src,
+        r if r == rank && by_axis => {
+            return Err(Refusal::new(format!("a source of shape {} does not fit the slices", src.shape_text())));
+        }
         r if r == rank => src.map("part", shape.clone(), same_place(rank)),
         r => return Err(Refusal::new(format!("a source of rank {r} does not fit a tensor of rank {rank}"))),
     };
