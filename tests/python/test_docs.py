@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests"))
-import pages  # noqa: E402
-
 FOLDER = ROOT / "docs" / "python"
 
-spec = importlib.util.spec_from_file_location("generate", FOLDER / "generate.py")
-generate = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(generate)
+
+def module(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+generate, pages = module(FOLDER / "generate.py"), module(ROOT / "tests" / "walks" / "pages.py")
 
 
 @pytest.mark.parametrize("name", generate.functions())

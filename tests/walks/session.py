@@ -6,9 +6,9 @@ import pdb
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import pages
 
+# Modules of the reader's are not to be found here.
 del sys.path[0]
 # Python's own debugger reads what `pages.said` types.
 sys.breakpointhook = lambda: pdb.Pdb(nosigint=True, readrc=False).set_trace(sys._getframe(1))

@@ -25,9 +25,9 @@ import time
 import venv
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
 import pages
+
+ROOT = Path(__file__).resolve().parents[2]
 
 SESSION = Path(__file__).resolve().parent / "session.py"
 #: No command of a page takes longer, on any machine, unless it hangs.

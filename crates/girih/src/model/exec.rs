@@ -266,11 +266,10 @@ impl Executable {
         if self.changed.swap(false, Ordering::SeqCst) {
             state.loaded = false;
         }
-        if !call.watched.is_empty() {
-            // SAFETY: parameters are as they are said to be, which is the contract's.
-            let seen = Some(unsafe { digest::of(call.watched, self.options.thread_count() as usize) });
-            state.loaded &= seen == std::mem::replace(&mut state.seen, seen);
-        }
+        // SAFETY: parameters are as they are said to be, which is the contract's.
+        let look = || unsafe { digest::of(call.watched, self.options.thread_count() as usize) };
+        let seen = (!call.watched.is_empty()).then(look);
+        state.loaded &= seen == std::mem::replace(&mut state.seen, seen);
         if !state.loaded {
             // SAFETY: as the function's own contract says.
             unsafe { self.load(&session, call, files) }?;

@@ -116,6 +116,18 @@ impl Model {
         inputs.filter_map(one).collect()
     }
 
+    /// The same of a run that is given some of its parameters: the next run may be given others.
+    pub(super) fn watched_in(&self, plan: &Plan, inputs: &[Complete<'_>]) -> Vec<(u64, usize)> {
+        let read = read_at_load(plan);
+        let given = inputs.iter().enumerate().filter_map(|(at, one)| match one {
+            Complete::Given(t) if read.contains(&at) => {
+                Some((t.buffer().as_ptr().expose_provenance() as u64, t.buffer().bytes().len()))
+            }
+            _ => None,
+        });
+        given.chain(self.watched(plan)).collect()
+    }
+
     /// The data of each input that makes its own, was not given and whose shape the model says, by name.
     ///
     /// # Errors

@@ -50,6 +50,8 @@ pub(super) struct Native {
     pub(super) binding: Arc<Binding>,
     pub(super) inputs: Vec<u64>,
     pub(super) outputs: Vec<u64>,
+    /// Parameters that may have other elements, or be others, in the next run.
+    pub(super) watched: Vec<(u64, usize)>,
 }
 
 impl<'a> Prepared<'a> {
@@ -70,6 +72,7 @@ impl<'a> Prepared<'a> {
         let outputs =
             binding.outputs.iter().map(|o| Tensor::zeroed(o.elem, &o.shape)).collect::<Result<Vec<Tensor>>>()?;
         let native = Native {
+            watched: model.watched_in(&ready.plan, &inputs),
             ready,
             binding,
             inputs: inputs.iter().map(|c| c.raw().data.expose_provenance() as u64).collect(),
@@ -92,7 +95,12 @@ impl<'a> Prepared<'a> {
             };
             return Ok(());
         };
-        let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs, watched: &[] };
+        let call = Call {
+            binding: &native.binding,
+            inputs: &native.inputs,
+            outputs: &native.outputs,
+            watched: &native.watched,
+        };
         // SAFETY: the tensors live as long as this value and were checked against the graph; outputs have memory of
         // their own.
         unsafe { native.ready.run(&call, &self.model.files, times) }
