@@ -280,9 +280,9 @@ def say(done: Generated) -> None:
     rate = f"{done.tokens_per_second:.1f} tokens/s" if done.tokens_per_second else "too few tokens for a rate"
     first = f"first token after {done.seconds_to_first:.2f} s"
     rest = f"loaded in {done.seconds_to_load:.2f} s, {done.seconds_compiling:.2f} s compiling"
+    print(f"{count} token{'' if count == 1 else 's'} after {done.prompt_tokens}: {rate}; {first}; {rest}", file=sys.stderr)
     if done.layers is not None:
         print(table(done.layers), file=sys.stderr)
-    print(f"{count} token{'' if count == 1 else 's'} after {done.prompt_tokens}: {rate}; {first}; {rest}", file=sys.stderr)
 
 
 def table(layers: list[Layer]) -> str:
