@@ -1,8 +1,8 @@
 //! Random graphs of primitives, with inputs for several runs.
 //!
 //! Symbols are extents or numbers. The runs of a case bind them to other values: extents to 0 and 1 too, numbers to
-//! negative ones. Some extents are 0 in all runs, some inputs lie in another order of axes, and some weights change. An operation that needs elements
-//! (a maximum, a place) is not drawn for an axis that is empty in some run.
+//! negative ones. Some extents are 0 in all runs, some inputs lie in another order of axes, and some weights change. An
+//! operation that needs elements (a maximum, a place) is not drawn for an axis that is empty in some run.
 //!
 //! Each float tensor has a budget: its elements are multiples of `2^-fine` below `2^big`. While `fine + big` fits the
 //! type's digits, sums are exact in every order; what exceeds it is `rough`, is compared within a bound, and is not used
