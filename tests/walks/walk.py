@@ -35,7 +35,7 @@ SECONDS = 1800
 #: How a line of the output begins if the command fails.
 FAILURES = ("error", "Traceback")
 HAS_THE_WHEEL = {"pip install .": "this reader has the wheel"}
-HAS_NO_GPU = {} if shutil.which("nvidia-smi") else {"girih run model.onnx --arg input=x.npy --device cuda": "there is no GPU"}
+HAS_NO_GPU = {} if shutil.which("nvidia-smi") else {"girih run model.onnx --arg input=x.npy --device cuda": "this machine lacks a GPU"}
 
 
 class Wrong(Exception):
@@ -88,7 +88,7 @@ class Walk:
         """Installs the newest wheel in dist/, as `make wheel` writes it."""
         wheels = sorted((ROOT / "dist").glob("girih-*.whl"), key=lambda path: path.stat().st_mtime)
         if not wheels:
-            raise Wrong("there is no wheel in dist/; `make wheel` writes one")
+            raise Wrong("dist/ holds no wheel; `make wheel` writes one")
         self.run(f"pip install {wheels[-1]}")
 
     def module(self, name):

@@ -17,7 +17,7 @@ pub struct Launcher {
     position: usize,
     classify: Py<PyAny>,
     explain: Py<PyAny>,
-    /// What was found in launches, and what warns of it.
+    /// The findings of launches, and the function that warns of them.
     found: Py<PyList>,
     warn: Py<PyAny>,
 }

@@ -355,8 +355,8 @@ impl<'p> Kernel<'p> {
         &self.program.globals
     }
 
-    /// Shows the Python that the program was traced from as the source of its compilation; places are in `text` if `is_file` says so of
-    /// their file.
+    /// Shows the Python that the program was traced from, `text`, as the source of its compilation; `is_file` recognises the names of its
+    /// file.
     pub fn add_python(&self, explained: &mut Explained, text: &str, is_file: impl Fn(&str) -> bool) {
         explained.add_python(&self.program.module, text, is_file);
     }

@@ -50,8 +50,8 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Shows the Python that a program was traced from as its source, in place of the text of the trace. Places are in it if `is_file` says so
-    /// of their file.
+    /// Shows the Python that a program was traced from as its source, in place of the text of the trace. `is_file` recognises the names
+    /// of its file.
     pub fn add_python(&mut self, module: &Module, text: &str, is_file: impl Fn(&str) -> bool) {
         let ops = module.funcs.iter().flat_map(|f| f.ops.values());
         self.places = ops.filter_map(|op| Some((SourceId(op.span.start), op.loc.place()?.clone()))).collect();
@@ -59,10 +59,12 @@ impl Explained {
         self.add_source(text, is_file);
     }
 
-    /// Puts the text that a model was written in before the stages. Places are in it if `is_file` says so of their file.
+    /// Puts the text that a model was written in before the stages. `is_file` recognises the names of its file, and is asked once for each.
     pub fn add_source(&mut self, text: &str, is_file: impl Fn(&str) -> bool) {
         let mut lines: BTreeMap<u32, Vec<SourceId>> = BTreeMap::new();
-        for (source, place) in self.places.iter().filter(|(_, place)| is_file(&place.file)) {
+        let mut known: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut is_in_it = |file| *known.entry(file).or_insert_with(|| is_file(file));
+        for (source, place) in self.places.iter().filter(|(_, place)| is_in_it(&place.file)) {
             lines.entry(place.line).or_default().push(*source);
         }
         let source =

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use girih_compiler::graph::{Elem, Fill, Input, Role};
+use girih_compiler::graph::{Elem, Fill, Role};
 use girih_compiler::loops::model::Plan;
 
 use super::load_order::read_at_load;
@@ -101,31 +101,21 @@ impl Model {
         self.hold(fitting)
     }
 
-    /// Where the parameters lie that may be written to between runs and that steps of loading read, and their bytes.
-    pub(super) fn watched(&self, plan: &Plan) -> Vec<(u64, usize)> {
-        let read = read_at_load(plan);
+    /// Where the parameters lie that steps of loading read and that the next run may find changed, and their bytes: those that `inputs`
+    /// gives to one run alone, and of the others those that somebody may write to.
+    pub(super) fn watched(&self, plan: &Plan, inputs: &[Complete<'_>]) -> Vec<(u64, usize)> {
         let held = self.given.lock();
-        let inputs = self.graph.inputs.iter().zip(&*held).enumerate().filter(|(at, _)| read.contains(at));
-        let one = |(_, (input, given)): (usize, (&Input, &Option<Given>))| match given {
-            Some(Given::Raw { address, shape, watched: true }) => {
-                let elem = inputs::value(&self.graph, input)?.elem;
+        let one = |at: usize| match (inputs.get(at), held.get(at)?) {
+            (Some(Complete::Given(t)), _) => {
+                Some((t.buffer().as_ptr().expose_provenance() as u64, t.buffer().bytes().len()))
+            }
+            (_, Some(Given::Raw { address, shape, watched: true })) => {
+                let elem = inputs::value(&self.graph, self.graph.inputs.get(at)?)?.elem;
                 Some((*address, usize::try_from(bytes_of(elem, shape)?).ok()?))
             }
             _ => None,
         };
-        inputs.filter_map(one).collect()
-    }
-
-    /// The same of a run that is given some of its parameters: the next run may be given others.
-    pub(super) fn watched_in(&self, plan: &Plan, inputs: &[Complete<'_>]) -> Vec<(u64, usize)> {
-        let read = read_at_load(plan);
-        let given = inputs.iter().enumerate().filter_map(|(at, one)| match one {
-            Complete::Given(t) if read.contains(&at) => {
-                Some((t.buffer().as_ptr().expose_provenance() as u64, t.buffer().bytes().len()))
-            }
-            _ => None,
-        });
-        given.chain(self.watched(plan)).collect()
+        read_at_load(plan).into_iter().filter_map(one).collect()
     }
 
     /// The data of each input that makes its own, was not given and whose shape the model says, by name.

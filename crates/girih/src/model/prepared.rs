@@ -72,7 +72,7 @@ impl<'a> Prepared<'a> {
         let outputs =
             binding.outputs.iter().map(|o| Tensor::zeroed(o.elem, &o.shape)).collect::<Result<Vec<Tensor>>>()?;
         let native = Native {
-            watched: model.watched_in(&ready.plan, &inputs),
+            watched: model.watched(&ready.plan, &inputs),
             ready,
             binding,
             inputs: inputs.iter().map(|c| c.raw().data.expose_provenance() as u64).collect(),

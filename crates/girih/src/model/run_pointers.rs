@@ -89,7 +89,7 @@ impl Model {
         for (k, output) in binding.outputs.iter().enumerate() {
             held.outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
         }
-        let watched = held.watched.get_or_insert_with(|| self.watched(&ready.plan));
+        let watched = held.watched.get_or_insert_with(|| self.watched(&ready.plan, &[]));
         let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs, watched };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
         unsafe { ready.run(&call, &self.files, None) }
@@ -124,7 +124,7 @@ impl Model {
         for (k, (elem, shape)) in self.output_types(&symbols)?.iter().enumerate() {
             held.outputs.push(allocate(k, *elem, shape)?.expose_provenance() as u64);
         }
-        let watched = held.watched.get_or_insert_with(|| self.watched(resident.plan().0));
+        let watched = held.watched.get_or_insert_with(|| self.watched(resident.plan().0, &[]));
         if !watched.is_empty() {
             let gpu = crate::cuda::device::Device::get()?;
             let (there, here): (Vec<_>, Vec<_>) = watched.iter().copied().partition(|(address, _)| gpu.has(*address));
