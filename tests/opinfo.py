@@ -14,10 +14,14 @@ integers change and PyTorch compiles it anew with symbols for them. Verdicts, th
 * **fallback**: they are, but PyTorch ran some operations, which are listed;
 * **mismatch**: a result differs. Integers and truth values must be equal; floats may be four times as far from the result
   in float64 as PyTorch's own, and a few roundings;
+* **accepted**: the function takes arguments that PyTorch refuses. Arguments are made wrong by changing one of a sample's:
+  an axis is of one element, one element longer or shorter, or goes, and integers have other values. Arguments that
+  `aot_eager` or inductor takes as well do not count;
 * **exception**: the compiled function raises, and PyTorch does not.
 
 A mistake that PyTorch's own `aot_eager` makes in the same way is counted as **pytorch**. Operations are run in
-subprocesses; one that takes too long, or dies, is an exception. Exit code 1 where there are mismatches or exceptions.
+subprocesses; one that takes too long, or dies, is an exception. Exit code 1 where there are faults: mismatches, accepted
+arguments, exceptions.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import itertools
 import json
 import os
 import queue
+import random
 import subprocess
 import sys
 import threading
@@ -57,7 +62,14 @@ BASES = {"linalg.eig", "linalg.eigh", "linalg.svd", "linalg.qr", "svd", "qr", "s
 # How large terms are that cancel: rounding is theirs, not the result's.
 CANCELS = {"signal.windows.nuttall": 0.5}
 
-VERDICTS = ("equal", "fallback", "mismatch", "exception", "pytorch")
+# How many wrong arguments of an operation are tried, for the type that has most samples.
+WRONG = 12
+
+# Operations that take any shape, and one that ends the process of eager mode where operands do not fit.
+ANY_SHAPE = {"resize_", "resize_as_", "empty", "empty_strided", "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"}
+
+VERDICTS = ("equal", "fallback", "mismatch", "accepted", "exception", "pytorch")
+FAULTS = ("mismatch", "accepted", "exception")
 
 
 def pairs(args):
@@ -168,6 +180,48 @@ def samples_of(op, name, dtype, count):
     return samples[::step][:count]
 
 
+def changed(value):
+    """Other values in place of an argument: tensors of other shapes, other integers."""
+    import torch
+
+    if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+        for axis, n in enumerate(value.shape):
+            if n > 1:
+                yield value.narrow(axis, 0, 1)
+            if n > 2:
+                yield value.narrow(axis, 0, n - 1)
+            if n > 0:
+                yield torch.cat([value, value.narrow(axis, 0, 1)], axis)
+        yield value[None]
+        if value.ndim:
+            yield value.reshape(-1)[:1]
+    elif type(value) is int:
+        yield from (other for other in (-7, -1, 0, 2, 100) if other != value)
+
+
+def wrong(op, samples, call, function):
+    """Samples with one argument changed that PyTorch refuses, at most `WRONG`, as (sample, what PyTorch says)."""
+    from torch.utils import _pytree as pytree
+
+    cases = []
+    for sample in samples:
+        leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+        for at, leaf in enumerate(leaves):
+            cases += [(leaves, spec, at, value) for value in changed(leaf)]
+    random.Random(op.name).shuffle(cases)
+    found = []
+    for leaves, spec, at, value in cases:
+        x, args, kwargs = pytree.tree_unflatten([*leaves[:at], value, *leaves[at + 1 :]], spec)
+        sample = type(samples[0])(x, args=args, kwargs=kwargs)
+        try:
+            call(function, sample)
+        except Exception as e:
+            found.append((sample, first_line(e)))
+        if len(found) == WRONG:
+            break
+    return found
+
+
 def judge(name, dtype, count, device):
     """The verdict on an operation, as it is written to the table."""
     import torch
@@ -217,6 +271,14 @@ def judge(name, dtype, count, device):
                 return "mismatch", f"sample {number}: {e}"
         return "equal", ""
 
+    def takes(backend, sample, **options):
+        torch._dynamo.reset()
+        try:
+            call(torch.compile(function, backend=backend, dynamic=False, **options), sample)
+        except Exception:
+            return False
+        return True
+
     girih.torch.report(clear=True)
     found["verdict"], found["why"] = attempt("girih", options={"device": device})
     report = girih.torch.report(clear=True)
@@ -229,8 +291,14 @@ def judge(name, dtype, count, device):
         theirs, _ = attempt("aot_eager")
         if theirs != "equal":
             found["verdict"] = "pytorch"
-    elif found["left"]:
+        return found
+    if found["left"]:
         found["verdict"] = "fallback"
+    for sample, why in wrong(op, samples, call, function) if dtype in SAMPLES and name not in ANY_SHAPE else ():
+        ours = takes("girih", sample, options={"device": device})
+        if ours and not takes("aot_eager", sample) and not takes("inductor", sample):
+            found["verdict"], found["why"] = "accepted", f"PyTorch says: {why}"
+            break
     return found
 
 
@@ -305,7 +373,7 @@ def table(results, dtypes):
     for (operation, reason), names in sorted(left.items(), key=lambda item: (-len(item[1]), item[0])):
         shown = ", ".join(sorted(names)[:4]) + (", ..." if len(names) > 4 else "")
         lines.append(f"{len(names):4}  {operation}: {reason}  ({shown})")
-    for verdict in ("pytorch", "mismatch", "exception"):
+    for verdict in ("pytorch", *FAULTS):
         lines += [f"{verdict.upper()} {r['name']} {r['dtype']}: {r['why']}" for r in results if r["verdict"] == verdict]
     return "\n".join(lines)
 
@@ -336,7 +404,7 @@ def main():
     def done(result):
         with lock:
             results.append(result)
-            if args.verbose or result["verdict"] in ("mismatch", "exception"):
+            if args.verbose or result["verdict"] in FAULTS:
                 why = result.get("why") or ", ".join(operation for operation, _ in result.get("left", ()))
                 print(f"[{len(results)}/{len(todo)}] {result['name']} {result['dtype']}: {result['verdict']} {why}", flush=True)
             if args.json:
@@ -357,7 +425,7 @@ def main():
         worker.join()
     results.sort(key=lambda r: todo.index((r["name"], r["dtype"])))
     print(table(results, args.dtypes.split(",")))
-    return 1 if any(r["verdict"] in ("mismatch", "exception") for r in results) else 0
+    return 1 if any(r["verdict"] in FAULTS for r in results) else 0
 
 
 if __name__ == "__main__":

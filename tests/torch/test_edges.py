@@ -157,6 +157,58 @@ def test_a_source_that_would_be_repeated_is_an_error(name):
     torch.testing.assert_close(compiled(x, at[:2], source), f(x, at[:2], source))
 
 
+# Functions with tensors of the shapes that they take; then each with other shapes, which would be broadcast.
+FITTING = {
+    "diagonal_scatter": (
+        lambda x, y: torch.diagonal_scatter(x, y, 1, -2, -1),
+        [(2, 4, 5), (2, 4)],
+        [[(2, 4, 5), (2, 1)], [(2, 4, 5), (1, 4)], [(2, 4, 5), (2, 5)], [(2, 1, 5), (2, 4)], [(2, 4, 2), (2, 4)]],
+    ),
+    "select_scatter": (
+        lambda x, y: torch.select_scatter(x, y, 1, 2),
+        [(2, 4, 5), (2, 5)],
+        [[(2, 4, 5), (1, 5)], [(2, 4, 5), (2, 1)], [(2, 4, 6), (2, 5)], [(1, 4, 5), (2, 5)]],
+    ),
+    "slice_scatter": (
+        lambda x, y: torch.slice_scatter(x, y, 1, 1, 3),
+        [(2, 4, 5), (2, 2, 5)],
+        [[(2, 4, 5), (2, 3, 5)], [(3, 4, 5), (2, 2, 5)], [(2, 4, 5), (2, 5)]],
+    ),
+    "index_add": (
+        lambda x, y: x.index_add(0, torch.zeros(1, dtype=torch.int64), y),
+        [(3,), (1,)],
+        [[(3,), ()], [(), (1,)], [(1,), ()]],
+    ),
+    "index_select": (
+        lambda x, y: x.index_select(0, y.abs().clamp(0, 0).long()),
+        [(3,), (2,)],
+        [[(3,), (1, 1)], [(3,), (1, 2)], [(), (1, 1)]],
+    ),
+    "lu_unpack": (
+        lambda x, y: torch.lu_unpack(x, y.abs().to(torch.int32).clamp(1, 3)),
+        [(2, 4, 3), (2, 3)],
+        [[(2, 4, 3), (2, 1)], [(2, 4, 3), (1, 3)], [(2, 4, 1), (2, 3)], [(2, 2, 3), (2, 3)]],
+    ),
+    "soft_margin_loss": (F.soft_margin_loss, [(4, 5), (4, 5)], [[(1, 5), (4, 5)], [(5,), (4, 5)], [(4, 1), (4, 5)]]),
+}
+
+
+@pytest.mark.parametrize("name", FITTING)
+def test_operands_that_would_be_broadcast_are_an_error(name):
+    f, right, wrong = FITTING[name]
+    for dynamic in (False, None):
+        torch._dynamo.reset()
+        compiled = torch.compile(f, backend="girih", dynamic=dynamic)
+        given = [torch.randn(shape) for shape in right]
+        torch.testing.assert_close(compiled(*given), f(*given))
+        for shapes in wrong:
+            given = [torch.randn(shape) for shape in shapes]
+            with pytest.raises(Exception):
+                f(*given)
+            with pytest.raises(Exception):
+                compiled(*given)
+
+
 def test_a_class_outside_is_an_error():
     f = torch.compile(lambda x: F.one_hot(x, 3), backend="girih")
     for wrong in (5, 3, -1):

@@ -127,6 +127,14 @@ impl<'g> Builder<'g> {
     pub fn same_shape(&self, a: &[Ix], b: &[Ix]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
     }
+    /// Refuses a tensor of another shape than `shape`: operations whose operands may not be broadcast begin with it.
+    pub fn expect_shape(&self, what: &str, x: Arg, shape: &[Ix]) -> Result<()> {
+        let given = self.shape(x);
+        if self.same_shape(&given, shape) {
+            return Ok(());
+        }
+        Err(Refusal::new(format!("{what} has shape {}, not {}", self.shape_text(&given), self.shape_text(shape))))
+    }
     /// `[s0, 2048]`, for messages.
     pub fn shape_text(&self, shape: &[Ix]) -> String {
         let parts: Vec<String> = shape.iter().map(|d| self.graph.ix_text(d)).collect();

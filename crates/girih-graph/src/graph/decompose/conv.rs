@@ -52,7 +52,11 @@ pub fn conv(b: &mut Builder<'_>, x: Arg, w: Arg, slides: &[Slide], groups: i64, 
         )));
     }
     let per_group = b.simplify(&Ix::floor_div(ws[0].clone(), g.clone()));
-    let counts: Vec<Ix> = slides.iter().zip(&xs[2..]).map(|(s, d)| b.simplify(&s.count(d, false))).collect();
+    let counts = slides.iter().zip(&xs[2..]).map(|(s, d)| s.counted(b, d, false)).collect::<Result<Vec<Ix>>>()?;
+    if counts.iter().zip(&xs[2..]).any(|(count, d)| count.is_const(0) && !d.is_const(0)) {
+        let (x, w) = (b.shape_text(&xs), b.shape_text(&ws));
+        return Err(Refusal::new(format!("the input {x}, with its padding, is smaller than the weight {w}")));
+    }
     // [n, (groups), m / groups, o.., c / groups, k..]: x has no m, w has neither n nor o.
     let grouped = usize::from(groups > 1);
     let (m_at, o_at) = (1 + grouped, 2 + grouped);
@@ -314,23 +318,21 @@ pub fn finish(b: &mut Builder<'_>, mut y: Arg, bias: Option<Arg>, narrow: Elem) 
     if let Some(bias) = bias {
         let wide = b.elem(y);
         let bias = b.convert(bias, wide)?;
-        let bias = per_channel(b, bias, b.rank(y))?;
+        let bias = per_channel(b, bias, &b.shape(y))?;
         y = b.add(y, bias)?;
     }
     b.convert(y, narrow)
 }
 
 /// See [`per_channel`].
-pub(super) fn by_channel(v: Tensor<'_>, rank: usize) -> Tensor<'_> {
-    v.cx.made(&[v], |b| per_channel(b, v.arg, rank))
+pub(super) fn by_channel<'g>(v: Tensor<'g>, shape: &[Ix]) -> Tensor<'g> {
+    v.cx.made(&[v], |b| per_channel(b, v.arg, shape))
 }
 
-/// A vector over channels as `[c, 1, ..]`, which broadcasts against a tensor of that rank.
-fn per_channel(b: &mut Builder<'_>, v: Arg, rank: usize) -> Result<Arg> {
-    if b.rank(v) != 1 {
-        return Err(Refusal::new(format!("{} is not a vector over channels", b.shape_text(&b.shape(v)))));
-    }
-    let axes: Vec<usize> = (1..rank.saturating_sub(1)).collect();
+/// A vector over the channels of `shape [n, c, ..]` as `[c, 1, ..]`.
+fn per_channel(b: &mut Builder<'_>, v: Arg, shape: &[Ix]) -> Result<Arg> {
+    b.expect_shape("a vector over channels", v, shape.get(1..2).unwrap_or_default())?;
+    let axes: Vec<usize> = (1..shape.len().saturating_sub(1)).collect();
     b.unsqueeze(v, &axes)
 }
 

@@ -324,6 +324,23 @@ impl<'g> Tensor<'g> {
     pub fn rank(self) -> Result<usize> {
         if self.arg == Arg::Absent { Err(self.cx.noted()) } else { Ok(self.cx.read(|b| b.rank(self.arg))) }
     }
+    /// The tensor, which must have that shape: see [`Builder::expect_shape`].
+    pub fn of_shape(self, what: &str, shape: &[Ix]) -> Result<Tensor<'g>> {
+        self.rank()?;
+        self.cx.read(|b| b.expect_shape(what, self.arg, shape))?;
+        Ok(self)
+    }
+    /// The tensor, which may be broadcast to the shape of `y`, but must not make it larger.
+    pub fn into_shape_of(self, y: Tensor<'g>) -> Tensor<'g> {
+        self.cx.made(&[self, y], |b| {
+            let (given, shape) = (b.shape(self.arg), b.shape(y.arg));
+            if b.same_shape(&b.broadcast_shape(&[given.clone(), shape.clone()])?, &shape) {
+                return Ok(self.arg);
+            }
+            let (given, shape) = (b.shape_text(&given), b.shape_text(&shape));
+            Err(Refusal::new(format!("a tensor of shape {given} does not fit into {shape}")))
+        })
+    }
     /// `[s0, 2048]`, for messages.
     pub fn shape_text(self) -> String {
         self.cx.read(|b| b.shape_text(&b.shape(self.arg)))

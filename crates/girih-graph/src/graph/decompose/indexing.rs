@@ -62,8 +62,12 @@ fn in_place(index: Tensor<'_>, at: usize, rank: usize) -> Result<Tensor<'_>> {
 fn embedding<'g>(c: &Call<'g>, table: bool) -> Result<Tensor<'g>> {
     let (x, index) = (c.x(0), c.x(1).placed());
     let one = || vec![Ix::Const(1)];
+    if !table {
+        expect_vector(index)?;
+    }
     if !table && x.rank()? == 0 {
         // A tensor of rank 0 is a line of one element.
+        normal_axis(c.int("dim", 0)?, 1)?;
         return Ok(x.unsqueeze(&[0]).gather(&[index.reshape(&one())], vec![Coord::Arg(1)], one()).squeeze(&[0]));
     }
     let (from, own) = (x.shape()?, index.shape()?);
@@ -80,6 +84,16 @@ fn embedding<'g>(c: &Call<'g>, table: bool) -> Result<Tensor<'g>> {
         d => Coord::Ix(ir::axis(d - 1 + own.len())),
     });
     Ok(x.gather(&[in_place(index, axis, shape.len())?], coords.collect(), shape))
+}
+
+/// Refuses what does not number whole slices: those are numbered by a vector, or by one number.
+fn expect_vector(index: Tensor<'_>) -> Result<()> {
+    match index.rank()? {
+        0 | 1 => Ok(()),
+        _ => {
+            Err(Refusal::new(format!("slices are numbered by a vector, not a tensor of shape {}", index.shape_text())))
+        }
+    }
 }
 
 /// An index that may count from the end, where it is not known not to.
@@ -228,6 +242,7 @@ fn scatter<'g>(c: &Call<'g>, source: &str) -> Result<Tensor<'g>> {
     let src = c.needed(2, source).element_of(x.elem());
     let shape = if by_axis {
         // The index numbers whole slices.
+        expect_vector(index)?;
         let mut shape = x.shape()?;
         shape[axis] = index.numel()?;
         index = in_place(index.flat(), axis, rank)?;
@@ -241,6 +256,11 @@ fn scatter<'g>(c: &Call<'g>, source: &str) -> Result<Tensor<'g>> {
     let src = c.scaled(src, "alpha");
     // The source may be larger than the index.
     let updates = match src.rank()? {
+        // One number is not a slice, nor a line of one number a number.
+        r if matches!(c.name, "aten.index_add" | "aten.index_reduce") && r != c.x(0).rank()? => {
+            let (source, x) = (src.shape_text(), c.x(0).shape_text());
+            return Err(Refusal::new(format!("a source of shape {source} does not fit a tensor of shape {x}")));
+        }
         0 => src.spread(&shape),
         // PyTorch refuses a source that would have to be repeated.
         r if r == rank && by_axis && c.cx.same_shape(&src.shape()?, &shape) => src,

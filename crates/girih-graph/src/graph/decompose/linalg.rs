@@ -29,7 +29,7 @@ rules! {
         },
         "aten.lu_unpack" => |c| {
             let (a, elem, extents) = matrix(pivoted(c)?)?;
-            unpacked(c, a, exchanged(c.x(1), &extents[0])?, elem, extents)
+            unpacked(c, a, exchanged(a, c.x(1))?, elem, extents)
         },
     }
     determinant "The product of the diagonal of U, or the sum of its logarithms, and the sign of the exchanges of rows.\n\n\
@@ -271,11 +271,13 @@ fn half<'g>(a: Tensor<'g>, [m, n]: [&Ix; 2], lower: bool, unit: bool) -> Result<
     Ok(if unit { row.equals(column).select(1.0, kept) } else { kept })
 }
 
-/// Which row each was, after the exchanges of LAPACK's pivots `[.., rounds]`: `[.., m, 1]`.
-fn exchanged<'g>(pivots: Tensor<'g>, m: &Ix) -> Result<Tensor<'g>> {
-    let (pivots, one) = (pivots.to(Elem::I64) - 1, &Ix::Const(1));
-    let mut shape = pivots.shape()?;
-    let Some(last) = shape.len().checked_sub(1) else { return Err(Refusal::new("pivots have an axis")) };
+/// Which row of the factors `[.., m, n]` each was, after the exchanges of LAPACK's pivots `[.., min(m, n)]`: `[.., m, 1]`.
+fn exchanged<'g>(factors: Tensor<'g>, pivots: Tensor<'g>) -> Result<Tensor<'g>> {
+    let mut shape = factors.shape()?;
+    let (Some(n), Some(m)) = (shape.pop(), shape.pop()) else { return Err(Refusal::new("a matrix has two axes")) };
+    shape.push(factors.cx.simplify(&Ix::min(m.clone(), n)));
+    let (pivots, m, one) = (pivots.of_shape("the tensor of pivots", &shape)?.to(Elem::I64) - 1, &m, &Ix::Const(1));
+    let last = shape.len() - 1;
     let by_round = pivots.transpose(&[last].into_iter().chain(0..last).collect::<Vec<_>>());
     let rounds = std::mem::replace(&mut shape[last], m.clone());
     shape.push(one.clone());
@@ -422,11 +424,11 @@ fn solve<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 4]> {
 
 /// `(lu, pivots, B)`
 fn lu_solve<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
-    let (a, elem, n) = square(c.x(0))?;
+    let (a, elem, _) = square(c.x(0))?;
     let left = c.flag("left", true)?;
     let turned = |x: Tensor<'g>| if left { x } else { x.transposed() };
     let x = turned(c.x(2).to(F64));
-    let from = exchanged(c.x(1), &n)?;
+    let from = exchanged(a, c.x(1))?;
     // X A = B is A^T X^T = B^T.
     let x = match c.flag("adjoint", false)? == left {
         true => solved_transposed(a, from, x)?,

@@ -26,7 +26,7 @@ rules! {
         "aten.l1_loss" => |c| pointwise(c, |x, y| Ok((x - y).abs())),
         "aten.smooth_l1_loss" => |c| pointwise(c, |x, y| bent(x, y, c.float("beta", 1.0)?, true)),
         "aten.huber_loss" => |c| pointwise(c, |x, y| bent(x, y, c.float("delta", 1.0)?, false)),
-        "aten.soft_margin_loss" => |c| pointwise(c, |x, y| Ok((-(x * y)).exp().log1p())),
+        "aten.soft_margin_loss" => |c| pointwise(c, |x, y| Ok((-(x * y.into_shape_of(x))).exp().log1p())),
         "aten.kl_div" => |c| pointwise(c, |x, y| kl_div(c, x, y)),
         "aten.binary_cross_entropy" => |c| pointwise(c, |x, y| {
             // Logarithms are cut at -100, as in PyTorch.

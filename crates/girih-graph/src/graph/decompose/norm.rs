@@ -103,11 +103,12 @@ pub fn inverse_rms<'g>(x: Tensor<'g>, axes: &[usize], eps: f64) -> (Tensor<'g>, 
     (mean, (mean + eps).rsqrt())
 }
 
-/// `y * weight + bias`, each where given, in the type of `y`.
+/// `y * weight + bias`, each where given, in the type of `y`. They may be broadcast to `y`, which has the shape of the result.
 pub fn affine<'g>(y: Tensor<'g>, weight: Option<Tensor<'g>>, bias: Option<Tensor<'g>>) -> Tensor<'g> {
     let elem = y.elem();
-    let y = weight.map_or(y, |weight| y * weight.to(elem));
-    bias.map_or(y, |bias| y + bias.to(elem))
+    let [weight, bias] = [weight, bias].map(|v| v.map(|v| v.to(elem).into_shape_of(y)));
+    let y = weight.map_or(y, |weight| y * weight);
+    bias.map_or(y, |bias| y + bias)
 }
 
 /// The operand in the type that ONNX computes the first stage in (attribute `stash_type`), never a narrower one.
@@ -132,9 +133,9 @@ fn with_channels(c: &Call<'_>) -> Result<usize> {
 
 fn batch_norm<'g>(c: &Call<'g>) -> Result<Vec<Tensor<'g>>> {
     let rank = with_channels(c)?;
-    let (narrow, x) = (c.x(0).elem(), c.x(0).wide());
+    let (narrow, x, shape) = (c.x(0).elem(), c.x(0).wide(), c.x(0).shape()?);
     let eps = c.float("epsilon", 1e-5)?;
-    let [weight, bias, mean, variance] = [1, 2, 3, 4].map(|i| by_channel(c.x(i).to(x.elem()), rank));
+    let [weight, bias, mean, variance] = [1, 2, 3, 4].map(|i| by_channel(c.x(i).to(x.elem()), &shape));
     if !c.flag("training_mode", false)? {
         let scale = weight * (variance + eps).rsqrt();
         return Ok(vec![((x - mean) * scale + bias).to(narrow)]);
@@ -201,7 +202,7 @@ fn group_norm<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         s.y.reshape(&shape)
     };
     let y = y.to(c.x(0).elem());
-    let [weight, bias] = of_channels.map(|v| by_channel(v, shape.len()));
+    let [weight, bias] = of_channels.map(|v| by_channel(v, &shape));
     Ok(affine(y, Some(weight), Some(bias)))
 }
 
@@ -271,17 +272,18 @@ fn torch_layer_norm<'g>(c: &Call<'g>) -> Result<(Tensor<'g>, Standard<'g>)> {
 }
 
 /// The weight and the bias of the channels, where given.
-fn torch_affine<'g>(c: &Call<'g>, y: Tensor<'g>, rank: usize) -> Tensor<'g> {
-    let [weight, bias] = [1, 2].map(|i| c.maybe(i).map(|v| by_channel(v, rank)));
-    affine(y, weight, bias).to(c.x(0).elem())
+fn torch_affine<'g>(c: &Call<'g>, y: Tensor<'g>) -> Result<Tensor<'g>> {
+    let shape = y.shape()?;
+    let [weight, bias] = [1, 2].map(|i| c.maybe(i).map(|v| by_channel(v, &shape)));
+    Ok(affine(y, weight, bias).to(c.x(0).elem()))
 }
 
 /// The value, and the statistics of each group.
 fn torch_group_norm<'g>(c: &Call<'g>, groups: &str) -> Result<(Tensor<'g>, Standard<'g>)> {
-    let rank = with_channels(c)?;
+    with_channels(c)?;
     let (x, eps) = (c.x(0).wide(), c.float("eps", 1e-5)?);
     let (s, _) = standardize_groups(x, c.int(groups, 1)?, eps)?;
-    Ok((torch_affine(c, s.y.reshape(&x.shape()?), rank), s))
+    Ok((torch_affine(c, s.y.reshape(&x.shape()?))?, s))
 }
 
 fn torch_instance_norm<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
@@ -290,7 +292,7 @@ fn torch_instance_norm<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         return Err(Refusal::new("instance_norm by running statistics is not supported"));
     }
     let (x, eps) = (c.x(0).wide(), c.float("eps", 1e-5)?);
-    Ok(torch_affine(c, standardize(x, &(2..rank).collect::<Vec<_>>(), eps).y, rank))
+    torch_affine(c, standardize(x, &(2..rank).collect::<Vec<_>>(), eps).y)
 }
 
 /// `(x, weight?, bias?, running_mean?, running_var?)`.
@@ -304,9 +306,9 @@ fn torch_batch_norm<'g>(c: &Call<'g>) -> Result<Vec<Tensor<'g>>> {
             .help("call model.eval(), or make the layer with track_running_stats=False"));
     }
     let eps = c.float("eps", 1e-5)?;
-    let (narrow, x) = (c.x(0).elem(), c.x(0).wide());
+    let (narrow, x, shape) = (c.x(0).elem(), c.x(0).wide(), c.x(0).shape()?);
     let wide = x.elem();
-    let [weight, bias, mean, variance] = [1, 2, 3, 4].map(|i| c.maybe(i).map(|v| by_channel(v.to(wide), rank)));
+    let [weight, bias, mean, variance] = [1, 2, 3, 4].map(|i| c.maybe(i).map(|v| by_channel(v.to(wide), &shape)));
     let mut saved = None;
     let mut updated = vec![];
     let kept = c.word("statistics");

@@ -133,11 +133,11 @@ fn pooled(c: &Call<'_>) -> Result<(Vec<Slide>, Vec<Ix>)> {
     let slides = c.cx.read(|b| onnx_slides(b, c, &extents, &kernel_shape(c)?))?;
     let ceil = c.flag("ceil_mode", false)?;
     let same = c.text("auto_pad")?.is_some_and(|a| a.starts_with("SAME"));
-    let count = |(s, d): (&Slide, &Ix)| {
-        let n = if same { Ix::ceil_div(d.clone(), Ix::Const(s.stride)) } else { s.count(d, ceil) };
-        c.cx.simplify(&n)
+    let count = |(s, d): (&Slide, &Ix)| match same {
+        true => Ok(c.cx.simplify(&Ix::ceil_div(d.clone(), Ix::Const(s.stride)))),
+        false => c.cx.read(|b| s.counted(b, d, ceil)),
     };
-    let counts = slides.iter().zip(&extents).map(count).collect();
+    let counts = slides.iter().zip(&extents).map(count).collect::<Result<_>>()?;
     Ok((slides, counts))
 }
 
@@ -201,9 +201,11 @@ fn max_unpool<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     }
     let constant = || Refusal::new("the output_shape of MaxUnpool is not constant");
     let out = c.maybe(2).map_or(Ok(pooled.clone()), |shape| shape.ints().ok_or_else(constant))?;
-    if out.len() != x.rank()? {
-        return Err(Refusal::new("the output_shape of MaxUnpool does not have the rank of its input"));
+    if out.len() != pooled.len() || !cx.same_shape(&out[..2], &pooled[..2]) {
+        let (out, x) = (cx.shape_text(&out), x.shape_text());
+        return Err(Refusal::new(format!("the output_shape {out} of MaxUnpool does not fit its input {x}")));
     }
+    let at = at.of_shape("the tensor of places", &x.shape()?)?;
     let zeros = x.like(0.0).fill(vec![cx.numel(&pooled)]);
     let many = [x.numel()?];
     let (line, at) = (x.reshape(&many), at.reshape(&many));

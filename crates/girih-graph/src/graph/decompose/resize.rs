@@ -309,7 +309,7 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     };
     let n = axes.len();
     let fits = scales.as_ref().is_none_or(|s| s.len() == n)
-        && sizes.as_ref().is_none_or(|s| s.len() == n)
+        && sizes.as_ref().is_none_or(|s| s.len() == n && !s.iter().filter_map(Ix::as_const).any(|size| size < 0))
         && roi.as_ref().is_none_or(|r| r.len() == 2 * n);
     if !fits || (scales.is_none() && sizes.is_none()) {
         return Err(Refusal::new(format!("Resize needs {n} scales or sizes, one for each axis")));

@@ -2,6 +2,7 @@
 
 use super::expr::Tensor;
 use super::types::{cast, same_place};
+use super::views::Diagonal;
 use super::{Call, normal_axis, old};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, MapSource};
@@ -236,24 +237,28 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let shape = b.shape(x);
     let rank = shape.len();
     let part = cast(b, part, b.elem(x))?;
-    let mut coords = same_place(rank);
+    let (mut replaced, mut coords) = (shape.clone(), same_place(rank));
     // Where the tensor itself is read although the last condition holds, and that condition of the part.
     let mut outside = vec![];
     let inside = match call.name {
         "aten.diagonal_scatter" => {
-            let offset = call.index("offset")?.unwrap_or(Ix::Const(0));
-            let (p, q) = (normal_axis(call.int("dim1", 0)?, rank)?, normal_axis(call.int("dim2", 1)?, rank)?);
+            let of = Diagonal::of(b, call, &shape)?;
             // The position along the diagonal, which starts below the first row or right of the first column.
-            let at = Ix::sub(ir::axis(p), Ix::max(Ix::sub(Ix::Const(0), offset.clone()), Ix::Const(0)));
-            coords = (0..rank).filter(|d| *d != p && *d != q).map(ir::axis).collect();
+            let at = Ix::sub(ir::axis(of.axes[0]), of.starts[0].clone());
+            coords = of.others(rank).map(ir::axis).collect();
             coords.push(at);
-            Cond::new(Ix::add(ir::axis(p), offset), Cmp::Eq, ir::axis(q))
+            replaced = of.others(rank).map(|d| shape[d].clone()).collect();
+            let [down, right] = of.starts;
+            replaced.push(of.length);
+            let [row, column] = of.axes.map(ir::axis);
+            Cond::new(Ix::add(row, right), Cmp::Eq, Ix::add(column, down))
         }
         "aten.select_scatter" => {
             let axis = normal_axis(call.int("dim", 0)?, rank)?;
             let at = call.index("index")?.ok_or_else(|| Refusal::new("the index is missing"))?;
             let at = position(b, &shape[axis], &at)?;
             coords.remove(axis);
+            replaced.remove(axis);
             Cond::new(ir::axis(axis), Cmp::Eq, at)
         }
         _ => {
@@ -261,6 +266,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let step = call.int("step", 1)?;
             let (start, end) = (call.index("start")?, call.index("end")?);
             let (start, count) = range(b, &shape[axis], start.as_ref(), end.as_ref(), step)?;
+            replaced[axis] = count.clone();
             let at = Ix::sub(ir::axis(axis), start.clone());
             outside.push(Cond::new(ir::axis(axis), Cmp::Lt, start.clone()));
             if step > 1 {
@@ -270,20 +276,8 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             Cond::new(ir::axis(axis), Cmp::Lt, Ix::add(start, Ix::mul(count, Ix::Const(step))))
         }
     };
-    // A part that broadcasts is read where it is.
-    let part_shape = b.shape(part);
-    if part_shape.len() != coords.len() {
-        return Err(Refusal::new(format!(
-            "a part of shape {} does not fit into {}",
-            b.shape_text(&part_shape),
-            b.shape_text(&shape)
-        )));
-    }
-    for (c, n) in coords.iter_mut().zip(&part_shape) {
-        if n.is_const(1) {
-            *c = Ix::Const(0);
-        }
-    }
+    // PyTorch refuses a part that would have to be repeated.
+    b.expect_shape("the part", part, &replaced)?;
     let itself = |conds| MapSource { arg: 1, coords: same_place(rank), when: Mask { conds, vals: vec![] } };
     let mut sources: Vec<MapSource> = outside.into_iter().map(|c| itself(vec![c])).collect();
     sources.push(MapSource { arg: 0, coords, when: Mask { conds: vec![inside], vals: vec![] } });

@@ -66,7 +66,8 @@ fn pool<'g>(c: &Call<'g>) -> Result<Vec<Tensor<'g>>> {
         .collect();
     let from = x.shape()?;
     let ceil = c.flag("ceil_mode", false)?;
-    let counts: Vec<Ix> = slides.iter().zip(&from[2..]).map(|(s, d)| c.cx.simplify(&s.count(d, ceil))).collect();
+    let count = |(s, d): (&Slide, &Ix)| c.cx.read(|b| s.counted(b, d, ceil));
+    let counts = slides.iter().zip(&from[2..]).map(count).collect::<Result<Vec<Ix>>>()?;
     let results = if c.name.contains("avg") {
         vec![match c.float_of("divisor_override")? {
             Some(divisor) => (sum_windows(x, &slides, &counts)? / divisor).to(x.elem()),

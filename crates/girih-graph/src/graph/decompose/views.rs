@@ -436,30 +436,54 @@ fn diagonal(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "aten.diag_embed" || call.name == "aten.diag" && rank == 1 {
         return embed(b, call, x);
     }
-    let offset = call.index(call.given(&["offset", "diagonal"]))?.unwrap_or(Ix::Const(0));
-    let (p, q) = (normal_axis(call.int("dim1", 0)?, rank)?, normal_axis(call.int("dim2", 1)?, rank)?);
-    if p == q {
-        return Err(Refusal::new("a diagonal needs two different axes"));
-    }
     let from = b.shape(x);
-    let (down, right) = sides(&offset);
-    let length = Ix::min(Ix::sub(from[p].clone(), down.clone()), Ix::sub(from[q].clone(), right.clone()));
-    let length = b.simplify(&Ix::max(length, Ix::Const(0)));
+    let of = Diagonal::of(b, call, &from)?;
     let mut coords = vec![Ix::Const(0); rank];
     let mut shape = vec![];
-    for d in (0..rank).filter(|d| *d != p && *d != q) {
+    for d in of.others(rank) {
         coords[d] = ir::axis(shape.len());
         shape.push(from[d].clone());
     }
-    coords[p] = Ix::add(ir::axis(shape.len()), down);
-    coords[q] = Ix::add(ir::axis(shape.len()), right);
-    shape.push(length);
+    for (axis, start) in of.axes.into_iter().zip(of.starts) {
+        coords[axis] = Ix::add(ir::axis(shape.len()), start);
+    }
+    shape.push(of.length);
     let y = b.map("diagonal", x, shape, coords);
     if call.name == "aten.trace" {
         let y = if b.elem(y).is_float() { y } else { b.convert(y, Elem::I64)? };
         return Ok(vec![b.reduce(ir::ReduceOp::Sum, y, &[0], false)?]);
     }
     Ok(vec![y])
+}
+
+/// A diagonal of two axes of a tensor.
+pub(super) struct Diagonal {
+    /// The axes of rows and of columns.
+    pub axes: [usize; 2],
+    /// The row and the column where it starts.
+    pub starts: [Ix; 2],
+    pub length: Ix,
+}
+
+impl Diagonal {
+    /// The diagonal that a call's `offset`, `dim1` and `dim2` name.
+    pub fn of(b: &Builder<'_>, call: &Call<'_>, shape: &[Ix]) -> Result<Diagonal> {
+        let offset = call.index(call.given(&["offset", "diagonal"]))?.unwrap_or(Ix::Const(0));
+        let axes = [normal_axis(call.int("dim1", 0)?, shape.len())?, normal_axis(call.int("dim2", 1)?, shape.len())?];
+        if axes[0] == axes[1] {
+            return Err(Refusal::new("a diagonal needs two different axes"));
+        }
+        let (down, right) = sides(&offset);
+        let [rows, columns] = axes.map(|axis| shape[axis].clone());
+        let length = Ix::min(Ix::sub(rows, down.clone()), Ix::sub(columns, right.clone()));
+        let length = b.simplify(&Ix::max(length, Ix::Const(0)));
+        Ok(Diagonal { axes, starts: [down, right], length })
+    }
+    /// The axes of a tensor of the rank that are not the diagonal's.
+    pub fn others(&self, rank: usize) -> impl Iterator<Item = usize> + use<> {
+        let axes = self.axes;
+        (0..rank).filter(move |d| !axes.contains(d))
+    }
 }
 
 /// How far below the first row and right of the first column a diagonal starts.

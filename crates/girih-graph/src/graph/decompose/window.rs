@@ -42,6 +42,20 @@ impl Slide {
         Ix::max(count, Ix::Const(0))
     }
 
+    /// The same, simplified. Refuses an axis that is known to be too short for a window.
+    pub fn counted(&self, b: &Builder<'_>, extent: &Ix, ceil: bool) -> Result<Ix> {
+        let padded = b.simplify(&Ix::add(Ix::add(extent.clone(), self.before.clone()), self.after.clone()));
+        // A window that ends one stride outside gives no result, which is what the formula of ONNX says.
+        let least = Ix::sub(self.reach(), Ix::Const(self.stride));
+        if b.facts().decide(&Cond::new(padded.clone(), Cmp::Lt, least)) == Some(true) {
+            let (window, padded) = (b.graph.ix_text(&b.simplify(&self.reach())), b.graph.ix_text(&padded));
+            return Err(Refusal::new(format!(
+                "a window over {window} positions does not fit an axis of {padded} with its padding"
+            )));
+        }
+        Ok(b.simplify(&self.count(extent, ceil)))
+    }
+
     /// Where window `at` begins in the tensor (negative in the padding).
     pub fn start(&self, at: Ix) -> Ix {
         Ix::sub(Ix::mul(at, Ix::Const(self.stride)), self.before.clone())
@@ -198,6 +212,19 @@ mod tests {
         assert_eq!(count(&slide(2, 2, 1, 0, 0), 5, true), Some(3));
         assert_eq!(count(&slide(1, 2, 1, 0, 1), 4, true), Some(2));
         assert_eq!(count(&slide(7, 1, 1, 0, 0), 3, false), Some(0));
+    }
+
+    /// An axis that is too short for a window is refused; one stride less gives no window, as ONNX counts them.
+    #[test]
+    fn short_axes_are_refused() {
+        let mut graph = crate::graph::Graph::default();
+        let origin = graph.add_origin("pool", "y", None);
+        let b = Builder::new(&mut graph, origin);
+        let counted = |s: &Slide, n: i64| s.counted(&b, &Ix::Const(n), false).map(|n| n.as_const());
+        assert_eq!(counted(&slide(3, 2, 1, 1, 0), 1).ok(), Some(Some(0)));
+        assert_eq!(counted(&slide(3, 1, 2, 1, 1), 3).ok(), Some(Some(1)));
+        let refusal = counted(&slide(3, 1, 2, 1, 0), 2).err().map(|r| r.message);
+        assert_eq!(refusal.as_deref(), Some("a window over 5 positions does not fit an axis of 3 with its padding"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub enum Dimension {
     Named(String),
 }
 
-fn one(info: &ValueInfo) -> Declared {
+pub(super) fn one(info: &ValueInfo) -> Declared {
     let (kind, of) = super::given::kind(info).unzip();
     let tensor = of.and_then(|k| k.tensor.as_ref());
     let dimension = |(d, dim): (usize, &_)| match super::importer::extent(dim) {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::attributes::{self, Bound};
+use super::declared::{self, Kind};
 use super::lists::{self, List, ListId};
 use super::proto::{Attribute, Dim, Function, Graph as GraphProto, Model, Node, OpsetId, ValueInfo};
 use super::strings::{self, Words};
@@ -396,6 +397,10 @@ impl<'m> Importer<'m> {
                 Some(Slot::Is(arg)) => {
                     self.compare(output, arg);
                     self.output(&output.name, arg, origin);
+                }
+                Some(Slot::List(_)) if matches!(declared::one(output).kind, Kind::Tensor | Kind::Optional) => {
+                    let text = format!("the output `{}` is a sequence, which the model does not declare", output.name);
+                    self.error(Code::BadModel, text);
                 }
                 Some(Slot::List(id)) => match self.listed(id).cloned() {
                     Some(List::Items(all)) => {

@@ -345,11 +345,11 @@ pub(super) fn rows_at<'g>(table: Tensor<'g>, at: Tensor<'g>) -> Result<Tensor<'g
 fn rotary<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let flat = c.x(0).rank()? == 3;
     let x = if flat { split_heads(c.x(0), c.int("num_heads", 0)?)? } else { c.x(0) };
-    let at = |table: Tensor<'g>| match c.maybe(3) {
-        Some(positions) => rows_at(table, positions),
-        None => Ok(table),
+    let tables = [c.x(1), c.x(2).of_shape("the sine", &c.x(1).shape()?)?];
+    let angles = match c.maybe(3) {
+        Some(positions) => [rows_at(tables[0], positions)?, rows_at(tables[1], positions)?],
+        None => tables,
     };
-    let angles = [at(c.x(1))?, at(c.x(2))?];
     let y = rotate(x, angles, c.flag("interleaved", false)?, c.int("rotary_embedding_dim", 0)?)?;
     if flat { merge_heads(y) } else { Ok(y) }
 }
@@ -364,12 +364,21 @@ pub(super) fn rotate<'g>(x: Tensor<'g>, angles: [Tensor<'g>; 2], interleaved: bo
     let dim = if dim == 0 { size } else { dim };
     let half = dim / 2;
     let table = angles[0].shape()?;
-    if dim < 2 || dim > size || dim % 2 != 0 || table.len() != 3 || !table[2].is_const(half) {
+    let fits = (2..=size).contains(&dim)
+        && dim % 2 == 0
+        && table.len() == 3
+        && table[2].is_const(half)
+        // One row of angles serves all of the batch.
+        && (table[0].is_const(1) || x.cx.same(&table[0], &shape[0]))
+        && x.cx.same(&table[1], &shape[2]);
+    if !fits {
         return Err(Refusal::new(format!(
-            "{dim} rotated features of {size} do not fit angles of shape {}",
+            "{dim} rotated features of {} do not fit angles of shape {}",
+            x.shape_text(),
             angles[0].shape_text()
         )));
     }
+    angles[1].of_shape("the sine", &table)?;
     let mut part = shape.clone();
     part[3] = Ix::Const(dim);
     // Features 2i and 2i+1 are a pair, or i and i + half.

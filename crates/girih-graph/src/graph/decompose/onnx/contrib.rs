@@ -74,8 +74,8 @@ fn simple_norm<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
 /// `(x, skip, gamma, beta?, bias?)`, or without beta, to `(y, mean, inverse, sum)`.
 fn skip_norm<'g>(c: &Call<'g>, bias: Option<Tensor<'g>>) -> Result<[Tensor<'g>; 4]> {
     let narrow = c.x(0).elem();
-    let sum = c.x(0) + c.x(1);
-    let sum = bias.map_or(sum, |bias| sum + bias);
+    let sum = c.x(0) + c.x(1).into_shape_of(c.x(0));
+    let sum = bias.map_or(sum, |bias| sum + bias.into_shape_of(sum));
     let (axes, eps) = (last_axes(c, sum)?, c.float("epsilon", 1e-12)?);
     let x = sum.wide();
     Ok(if c.name.contains("Simplified") {
@@ -89,7 +89,7 @@ fn skip_norm<'g>(c: &Call<'g>, bias: Option<Tensor<'g>>) -> Result<[Tensor<'g>; 
 
 /// The first operand and a bias, where there is one.
 fn biased<'g>(c: &Call<'g>) -> Tensor<'g> {
-    c.maybe(1).map_or(c.x(0), |bias| c.x(0) + bias)
+    c.maybe(1).map_or(c.x(0), |bias| c.x(0) + bias.into_shape_of(c.x(0)))
 }
 
 fn fused_matmul<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
@@ -157,8 +157,13 @@ fn decoder_masked<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
             let before = length.to(Elem::I64).reshape(&[]).broadcast_to(&[batch]);
             let total = extent_or_none(past_key, 2)?;
             (masking.causal, masking.offset) = (true, Offset::Batch(before));
-            let (k, v) = (split_heads(k, heads)?, split_heads(v, heads)?);
-            (append(k, Some(past_key), before, &total)?, append(v, Some(past_value), before, &total)?)
+            let [k, v] = [split_heads(k, heads)?, split_heads(v, heads)?];
+            let one = |x: Tensor<'g>| x.shape().map(|shape| shape[2].is_const(1));
+            if !one(q)? || !one(k)? || !one(v)? {
+                return Err(Refusal::new("DecoderMaskedMultiHeadAttention takes one new token"));
+            }
+            let cache = |new, past| append(new, Some(past), before, [&total, &total]);
+            (cache(k, past_key)?, cache(v, past_value)?)
         }
         _ => return Err(Refusal::new("DecoderMaskedMultiHeadAttention needs a cache and how much of it is used")),
     };
@@ -275,15 +280,19 @@ fn packed_attention<'g>(c: &Call<'g>) -> Result<Vec<Tensor<'g>>> {
 /// `(ids, segments?, words, positions, segment_words?, gamma, beta, mask?, position_ids?)` to `(y, lengths, sum)`
 fn embed_norm<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
     let ids = c.x(0);
+    let shape = ids.shape()?;
+    if shape.len() != 2 {
+        return Err(Refusal::new(format!("the numbers of words are a matrix, not {}", ids.shape_text())));
+    }
+    for (i, what) in [(1, "the tensor of segments"), (7, "the mask")] {
+        c.maybe(i).map(|x| x.of_shape(what, &shape)).transpose()?;
+    }
     let row = |table: Tensor<'g>, at: Tensor<'g>| c.other("onnx.Gather", &[table, at], &[]);
     let mut sum = row(c.x(2), ids);
     sum = sum
         + match c.maybe(8) {
             Some(at) => row(c.x(3), at),
-            None => {
-                let length = ids.shape()?.get(1).cloned().unwrap_or(Ix::Const(1));
-                c.x(3).slice(0, Ix::Const(0), 1, length)
-            }
+            None => c.x(3).slice(0, Ix::Const(0), 1, shape[1].clone()),
         };
     if let (Some(segments), Some(table)) = (c.maybe(1), c.maybe(4)) {
         sum = sum + row(table, segments);
@@ -293,7 +302,7 @@ fn embed_norm<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
     let y = affine(sum.in_wide(|x| standardize(x, &[last], eps).y), Some(c.x(5)), c.maybe(6));
     let lengths = match c.maybe(7) {
         Some(mask) => mask.sum(&[1], false),
-        None => c.cx.full(Elem::I32, 0.0, vec![ids.shape()?.first().cloned().unwrap_or(Ix::Const(1))]),
+        None => c.cx.full(Elem::I32, 0.0, shape[..1].to_vec()),
     };
     Ok([y, lengths, sum])
 }
@@ -316,18 +325,23 @@ fn group_query<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
                 .map(|(from, n)| all.slice(1, Ix::Const(from), 1, Ix::Const(n)))
         }
     };
-    let qs = q.shape()?;
+    let (qs, ks, vs) = (q.shape()?, k.shape()?, v.shape()?);
     let (batch, seq) = (qs[0].clone(), qs[2].clone());
+    if !c.cx.same(&ks[0], &batch) || !c.cx.same(&ks[2], &seq) || !c.cx.same_shape(&ks[..3], &vs[..3]) {
+        let [q, k, v] = [q, k, v].map(Tensor::shape_text);
+        return Err(Refusal::new(format!("queries {q}, keys {k} and values {v} do not fit")));
+    }
     let capacity = c.maybe(3).map_or(Ok(Ix::Const(0)), |past| extent_or_none(past, 2))?;
     let total = match c.maybe(6).and_then(Tensor::ints).and_then(|t| t.into_iter().next()) {
         // A cache as long as the longest sequence is kept; a shorter one grows.
-        Some(total) => Ix::max(capacity, total),
-        None => Ix::add(capacity, seq.clone()),
+        Some(total) => Ix::max(capacity.clone(), total),
+        None => Ix::add(capacity.clone(), seq.clone()),
     };
     let total = c.cx.simplify(&total);
     // Keys that were there before: seqlens_k counts all of them but one.
     let lengths = c.x(5).to(Elem::I64);
-    let lengths = if lengths.rank()? == 1 { lengths } else { lengths.reshape(std::slice::from_ref(&batch)) };
+    let line = std::slice::from_ref(&batch);
+    let lengths = if lengths.rank()? == 1 { lengths.of_shape("seqlens_k", line)? } else { lengths.reshape(line) };
     let before = (lengths - c.cx.index(Ix::sub(seq.clone(), Ix::Const(1)), Elem::I64, vec![])).max(0);
     if c.flag("do_rotary", false)? {
         let positions = match c.maybe(9) {
@@ -339,7 +353,8 @@ fn group_query<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
         let interleaved = c.flag("rotary_interleaved", false)?;
         (q, k) = (rotate(q, angles, interleaved, dim)?, rotate(k, angles, interleaved, dim)?);
     }
-    let (keys, values) = (append(k, c.maybe(3), before, &total)?, append(v, c.maybe(4), before, &total)?);
+    let [keys, values] = [(k, 3), (v, 4)].map(|(new, i)| append(new, c.maybe(i), before, [&capacity, &total]));
+    let (keys, values) = (keys?, values?);
     let mut masking = Masking { causal: true, offset: Offset::Batch(before), ..Masking::default() };
     masking.mask = c.maybe(10);
     masking.sink = match c.maybe(11) {
@@ -351,15 +366,23 @@ fn group_query<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
     Ok([merge_heads(attended(c, [q, keys, values], &masking)?.y)?, keys, values])
 }
 
-/// `[b, h, total, d]`: the first `before[b]` entries of the past, then the new ones, then what the past has there.
-fn append<'g>(new: Tensor<'g>, past: Option<Tensor<'g>>, before: Tensor<'g>, total: &Ix) -> Result<Tensor<'g>> {
+/// `[b, h, total, d]`: the first `before[b]` entries of the past `[b, h, capacity, d]`, then the new ones, then what the past has
+/// there.
+fn append<'g>(
+    new: Tensor<'g>,
+    past: Option<Tensor<'g>>,
+    before: Tensor<'g>,
+    [capacity, total]: [&Ix; 2],
+) -> Result<Tensor<'g>> {
     let (mut shape, cx) = (new.shape()?, new.cx);
-    let count = std::mem::replace(&mut shape[2], total.clone());
+    let count = std::mem::replace(&mut shape[2], capacity.clone());
+    let past = past.map(|past| past.of_shape("the cache", &shape)).transpose()?;
+    shape[2] = total.clone();
     let old = match past {
         Some(past) => {
             let none = vec![Ix::Const(0); 4];
             let mut more = none.clone();
-            more[2] = cx.simplify(&Ix::sub(total.clone(), extent_or_none(past, 2)?));
+            more[2] = cx.simplify(&Ix::sub(total.clone(), capacity.clone()));
             past.pad(&none, &more, past.like(0.0))
         }
         None => new.like(0.0),

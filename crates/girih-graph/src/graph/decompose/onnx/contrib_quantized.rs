@@ -145,10 +145,15 @@ fn product<'g>(
 
 /// `(a, a_scale, a_zero, b, b_scale, b_zero, c?, y_scale?, y_zero?)`
 fn quantized_gemm<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
+    for i in [0, 3] {
+        if c.x(i).rank()? != 2 {
+            return Err(Refusal::new(format!("{} is not a matrix", c.x(i).shape_text())));
+        }
+    }
     // A zero point for each column is one after transposing.
     let matrix = |i, turned| Ok(if c.flag(turned, false)? { c.x(i).swap_axes(0, 1) } else { c.x(i) });
     let sum = integers([matrix(0, "transA")?, matrix(3, "transB")?], [c.maybe(2), c.maybe(5)])?;
-    let sum = c.maybe(6).map_or(sum, |bias| sum + bias);
+    let sum = c.maybe(6).map_or(sum, |bias| sum + bias.into_shape_of(sum));
     let scale = single(c.x(1))? * single(c.x(4))?;
     let alpha = c.float("alpha", 1.0)?;
     let scale = if alpha == 1.0 { scale } else { scale * alpha };
@@ -208,7 +213,10 @@ fn matmul_nbits<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
 fn fused_conv<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let operands: Vec<Tensor<'g>> = c.args.iter().take(3).map(|x| c.cx.tensor(*x)).collect();
     let y = onnx(c, "onnx.Conv", &operands);
-    let y = c.maybe(3).map_or(y, |more| y + more);
+    let y = match c.maybe(3) {
+        Some(more) => y + more.of_shape("the tensor that is added", &y.shape()?)?,
+        None => y,
+    };
     activated(c, y, &c.floats("activation_params")?.unwrap_or_default())
 }
 

@@ -25,6 +25,8 @@ fn deform_conv<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let r = extents.len();
     let sizes = cx.read(|b| kernel_of(b, c, w.arg))?;
     let slides = cx.read(|b| onnx_slides(b, c, &extents, &sizes))?;
+    let counts = slides.iter().zip(&extents).map(|(s, d)| cx.read(|b| s.counted(b, d, false)));
+    let counts = counts.collect::<Result<Vec<Ix>>>()?;
     let wide = x.wide_elem();
     let (groups, parts) = (c.int("group", 1)?, c.int("offset_group", 1)?);
     let taps = cx.simplify(&sizes.iter().cloned().fold(Ix::Const(1), Ix::mul));
@@ -41,7 +43,9 @@ fn deform_conv<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         && ws.len() == r + 2
         && ws[1].is_const(channels / groups)
         && offsets.len() == r + 2
-        && cx.same(&offsets[1], &expected);
+        && cx.same(&offsets[0], &xs[0])
+        && cx.same(&offsets[1], &expected)
+        && cx.same_shape(&offsets[2..], &counts);
     if !fits {
         return Err(Refusal::new(format!(
             "{}, {} and offsets {} do not fit a deformable convolution",
@@ -96,6 +100,8 @@ fn deform_conv<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     }
     let mut samples = samples.ok_or_else(|| Refusal::new("a deformable convolution has no samples"))?;
     if let Some(mask) = c.maybe(4) {
+        let shape = [&xs[..1], &[cx.simplify(&Ix::mul(taps.clone(), Ix::Const(parts)))], &counts[..]].concat();
+        let mask = mask.of_shape("the mask", &shape)?;
         samples = samples * spread(mask, Ix::add(Ix::mul(part, taps), tap)).to(wide);
     }
     // [n, groups, m / groups, o.., c / groups, k..]

@@ -273,6 +273,7 @@ fn reverse_sequence(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new("its axes are the same, or its lengths are not a list"));
     }
     // Lengths along the batch's axis.
+    b.expect_shape("the list of lengths", lengths, &shape[batch..=batch])?;
     let lengths = b.convert(lengths, Elem::I64)?;
     let around: Vec<usize> = (0..rank).filter(|d| *d != batch).collect();
     let lengths = b.unsqueeze(lengths, &around)?;

@@ -154,7 +154,8 @@ fn grid_sample<'g>(c: &Call<'g>, (mode, padding): (&str, &str)) -> Result<Tensor
     let extents = cx.read(|b| spatial(b, x.arg))?;
     let r = extents.len();
     let grid_shape = grid.shape()?;
-    if grid_shape.len() != r + 2 || !grid_shape[r + 1].is_const(r as i64) {
+    let fits = grid_shape.len() == r + 2 && grid_shape[r + 1].is_const(r as i64);
+    if !fits || !cx.same(&grid_shape[0], &x.shape()?[0]) {
         return Err(Refusal::new(format!(
             "a grid of shape {} does not fit an input of shape {}",
             grid.shape_text(),
@@ -248,7 +249,8 @@ fn affine_grid<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let size = c.x(1).ints().ok_or_else(|| Refusal::new("the size of AffineGrid is not constant"))?;
     let (shape, cx) = (c.x(0).shape()?, c.cx);
     let r = size.len().saturating_sub(2);
-    if r < 1 || shape.len() != 3 || !shape[1].is_const(r as i64) || !shape[2].is_const(r as i64 + 1) {
+    let fits = r > 0 && shape.len() == 3 && shape[1].is_const(r as i64) && shape[2].is_const(r as i64 + 1);
+    if !fits || !cx.same(&shape[0], &size[0]) {
         let (maps, images) = (c.x(0).shape_text(), cx.shape_text(&size));
         return Err(Refusal::new(format!("maps of shape {maps} do not fit images of shape {images}")));
     }
@@ -343,7 +345,9 @@ fn roi_align<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let (x, cx) = (c.x(0), c.cx);
     let extents = cx.read(|b| spatial(b, x.arg))?;
     let ratio = c.int("sampling_ratio", 0)?;
-    if extents.len() != 2 || c.x(1).rank()? != 2 || c.x(2).rank()? != 1 {
+    let [regions, of] = [c.x(1).shape()?, c.x(2).shape()?];
+    let fits = extents.len() == 2 && regions.len() == 2 && regions[1].is_const(4);
+    if !fits || !cx.same_shape(&of, &regions[..1]) {
         return Err(Refusal::new("RoiAlign needs an input [n, c, h, w], regions [k, 4] and their batch indices [k]"));
     }
     let max = c.text("mode")?.unwrap_or("avg").eq_ignore_ascii_case("max");

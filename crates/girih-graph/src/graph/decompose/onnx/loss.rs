@@ -49,10 +49,13 @@ fn hardmax(x: Tensor<'_>, at: usize) -> Tensor<'_> {
 /// The loss of `log [n, c, d..]`, with `(.., labels [n, d..], weight? [c])`.
 fn loss<'g>(c: &Call<'g>, log: Tensor<'g>) -> Result<Tensor<'g>> {
     let (labels, shape) = (c.x(1), c.x(1).shape()?);
-    if log.rank()? != shape.len() + 1 {
+    let mut expected = log.shape()?;
+    let classes = if expected.len() > 1 { Some(expected.remove(1)) } else { None };
+    let Some(classes) = classes.filter(|_| c.cx.same_shape(&expected, &shape)) else {
         let (labels, scores) = (labels.shape_text(), log.shape_text());
         return Err(Refusal::new(format!("labels of shape {labels} do not fit scores of shape {scores}")));
-    }
+    };
+    let weight = c.maybe(2).map(|w| w.of_shape("the weight of classes", &[classes])).transpose()?;
     let labels = labels.to(Elem::I64);
     let ignored = c.int_of("ignore_index")?.map(|index| labels.equals(index));
     // An ignored label may lie outside the classes.
@@ -60,7 +63,7 @@ fn loss<'g>(c: &Call<'g>, log: Tensor<'g>) -> Result<Tensor<'g>> {
     let mut coords = vec![Coord::Ix(axis(0)), Coord::Arg(1)];
     coords.extend((1..shape.len()).map(|d| Coord::Ix(axis(d))));
     let mut loss = -log.gather(&[safe], coords, shape.clone());
-    let mut weight = c.maybe(2).map(|w| w.to(log.elem()).gather(&[safe], vec![Coord::Arg(1)], shape.clone()));
+    let mut weight = weight.map(|w| w.to(log.elem()).gather(&[safe], vec![Coord::Arg(1)], shape.clone()));
     if let Some(ignored) = ignored {
         weight = Some(ignored.select(0.0, weight.unwrap_or(loss.like(1.0))));
         loss = ignored.select(0.0, loss);

@@ -33,7 +33,7 @@ pub(in crate::graph::decompose) fn centred<'g>(
     let held = if x.elem().dtype.bits() <= 8 { Elem::I16 } else { Elem::I32 };
     let (rank, x) = (x.rank()?, x.to(held));
     Ok(match zero {
-        Some(zero) => x - spread(zero.to(held), rank, along)?,
+        Some(zero) => x - spread(zero.to(held), rank, along)?.into_shape_of(x),
         None => x,
     })
 }
@@ -85,9 +85,9 @@ fn spread(v: Tensor<'_>, rank: usize, along: usize) -> Result<Tensor<'_>> {
 /// `sum * scale + zero`, rounded to even and saturated to the type of `zero` (else `elem`).
 fn requantize<'g>(sum: Tensor<'g>, scale: Tensor<'g>, zero: Option<Tensor<'g>>, elem: Elem) -> Result<Tensor<'g>> {
     let elem = zero.map_or(elem, Tensor::elem);
-    let mut y = sum.to(Elem::F64) * scale.to(Elem::F64);
+    let mut y = sum.to(Elem::F64) * scale.to(Elem::F64).into_shape_of(sum);
     if let Some(zero) = zero {
-        y = y + spread(zero.to(Elem::F64), 0, 0)?;
+        y = y + spread(zero.to(Elem::F64), 0, 0)?.into_shape_of(y);
     }
     Ok(nearest_even(y).to(elem))
 }
@@ -108,7 +108,7 @@ fn qlinear_conv<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let mut sum = integer_conv(c, x, w)?;
     let rank = sum.rank()?;
     if let Some(bias) = c.maybe(8) {
-        sum = sum + spread(bias.to(Elem::I32), rank, 1)?;
+        sum = sum + spread(bias.to(Elem::I32), rank, 1)?.into_shape_of(sum);
     }
     let scale = |i| spread(c.x(i), rank, 1);
     let (sx, sw, sy) = (scale(1)?, scale(4)?, scale(6)?);

@@ -90,13 +90,30 @@ fn recurrent<'g>(c: &Call<'g>, cell: Cell) -> Result<Vec<Tensor<'g>>> {
     let direction = c.text("direction")?.unwrap_or("forward").to_string();
     let expected = if direction == "bidirectional" { 2 } else { 1 };
     let rows = Ix::Const(cell.gates() * hidden);
-    if directions != expected || !cx.same(&ws[1], &rows) || !cx.same(&rs[1], &rows) || !cx.same(&ws[2], &xs[2]) {
+    let fits = directions == expected
+        && cx.same(&rs[0], &ws[0])
+        && cx.same(&ws[1], &rows)
+        && cx.same(&rs[1], &rows)
+        && cx.same(&ws[2], &xs[2]);
+    if !fits {
         return Err(Refusal::new(format!(
             "the weights {} and {} of a {direction} layer do not fit its input {}",
             cx.shape_text(&ws),
             cx.shape_text(&rs),
             cx.shape_text(&xs)
         )));
+    }
+    let line = |n: i64| vec![Ix::Const(directions), Ix::Const(n)];
+    let state = vec![Ix::Const(directions), xs[1].clone(), Ix::Const(hidden)];
+    let shapes = [
+        (bias, "the bias", line(2 * cell.gates() * hidden)),
+        (c.maybe(4), "the list of lengths", vec![xs[1].clone()]),
+        (h0, "the initial state", state.clone()),
+        (c0, "the initial cell", state),
+        (peepholes, "the tensor of peepholes", line(3 * hidden)),
+    ];
+    for (operand, what, shape) in shapes {
+        operand.map(|x| x.of_shape(what, &shape)).transpose()?;
     }
     // Lengths that are all the whole sequence mean nothing.
     let whole = |l: &Tensor<'g>| l.ints().is_some_and(|l| l.iter().all(|n| cx.same(n, &steps)));

@@ -79,6 +79,13 @@ fn dft_last(b: &mut Builder<'_>, x: Arg, n: &Ix, inverse: bool, onesided: bool) 
         Some(2) => true,
         _ => return Err(Refusal::new(format!("a signal of shape {} has no components", b.shape_text(&shape)))),
     };
+    if onesided && complex != inverse {
+        let (from, components) = if inverse { ("half a spectrum", 2) } else { ("a real signal", 1) };
+        let text = b.shape_text(&shape);
+        return Err(Refusal::new(format!(
+            "a one-sided transform of {from} has {components} components, unlike {text}"
+        )));
+    }
     let half = Ix::add(Ix::floor_div(n.clone(), Ix::Const(2)), Ix::Const(1));
     // Half a spectrum comes in where a real signal comes out.
     let used = if inverse && onesided { half.clone() } else { n.clone() };

@@ -50,6 +50,11 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if !(1..=1 << 16).contains(&pieces) {
             return Err(Refusal::new(format!("{pieces} pieces are out of range")));
         }
+        // Before version 18, which has an attribute for their number, the pieces are of one size.
+        if !call.has("num_outputs") && extent.as_const().is_some_and(|n| n % pieces != 0) {
+            let text = b.graph.ix_text(&extent);
+            return Err(Refusal::new(format!("{pieces} pieces of one size do not add up to the extent {text}")));
+        }
         // The last ones are shorter, or empty.
         let each = b.simplify(&Ix::ceil_div(extent.clone(), Ix::Const(pieces)));
         let length = |p: i64| {
@@ -58,6 +63,10 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         };
         (0..pieces).map(length).collect()
     };
+    let results = call.int("outputs", lengths.len() as i64)?;
+    if lengths.len() as i64 > results {
+        return Err(Refusal::new(format!("{} pieces do not fit {results} results", lengths.len())));
+    }
     let total = lengths.iter().fold(Ix::Const(0), |a, n| Ix::add(a, n.clone()));
     let negative = lengths.iter().filter_map(Ix::as_const).any(|n| n < 0);
     if negative || !b.same(&total, &extent) {
@@ -228,6 +237,9 @@ fn triangle(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let (row, column) = (ir::axis(rank - 2), ir::axis(rank - 1));
     if call.name == "onnx.EyeLike" {
+        if rank > 2 {
+            return Err(Refusal::new(format!("it needs one matrix, not a tensor of rank {rank}")));
+        }
         let to = match call.int_of("dtype")? {
             Some(number) => super::types::elem_of(number)?,
             None => elem,

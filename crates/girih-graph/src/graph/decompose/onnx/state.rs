@@ -8,7 +8,7 @@ use crate::graph::decompose::expr::{Tensor, along};
 use crate::graph::decompose::window::Slide;
 use crate::graph::decompose::{Call, conv, normal_axis};
 use crate::graph::ir::axis;
-use crate::index::Ix;
+use crate::index::{Cmp, Ix};
 
 rules! {
     onnx_dropout "Nothing is dropped: the operand, and a mask of true.\n\n`y, m = dropout(x)` --> `y = x`, `m = true`\n\n\
@@ -18,7 +18,8 @@ rules! {
     swiglu "A gate times a value.\n\n`y = swiglu(a, b)` --> `y = a * sigmoid(alpha * a) * b`" {
         "onnx.SwiGLU" => |c| {
             let alpha = c.float("alpha", 1.0)?;
-            let (a, v) = (c.x(0).wide(), c.x(1).to(c.x(0).wide_elem()));
+            let v = c.x(1).of_shape("the value", &c.x(0).shape()?)?;
+            let (a, v) = (c.x(0).wide(), v.to(c.x(0).wide_elem()));
             Ok::<_, Refusal>((a * sigmoid(a * alpha) * v).to(c.x(0).elem()))
         },
     }
@@ -60,7 +61,10 @@ fn causal_conv<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
         return Err(Refusal::new("CausalConvWithState needs an input [b, c, l] and a known weight [c, 1, k]"));
     };
     let padded = match c.maybe(3) {
-        Some(past) => c.cx.concat(&[past, x], 2),
+        Some(past) => {
+            let shape = [&xs[..2], &[Ix::Const(k - 1)]].concat();
+            c.cx.concat(&[past.of_shape("the past state", &shape)?, x], 2)
+        }
         None => {
             let none = || Ix::Const(0);
             x.pad(&[none(), none(), Ix::Const(k - 1)], &[none(), none(), none()], x.like(0.0))
@@ -96,6 +100,11 @@ fn linear_attention<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
     let packed = |i: usize, heads: i64| Ok(split_heads(c.x(i), heads)?.to(wide));
     let (q, k, v) = (packed(0, heads)?, packed(1, kv_heads)?, packed(2, kv_heads)?);
     let (qs, ks, vs) = (q.shape()?, k.shape()?, v.shape()?);
+    if !cx.same_shape(&qs[..1], &ks[..1]) || !cx.same_shape(&qs[2..3], &ks[2..3]) || !cx.same_shape(&ks[..3], &vs[..3])
+    {
+        let [q, k, v] = [0, 1, 2].map(|i| c.x(i).shape_text());
+        return Err(Refusal::new(format!("queries {q}, keys {k} and values {v} do not fit")));
+    }
     let steps = qs[2].as_const().filter(|t| *t <= 256).ok_or_else(|| {
         let text = cx.ix_text(&qs[2]);
         Refusal::new(format!("LinearAttention over {text} steps: the number must be known and at most 256"))
@@ -107,12 +116,26 @@ fn linear_attention<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
         "gated_delta" => (true, true),
         other => return Err(Refusal::new(format!("update_rule is {other:?}, which ONNX does not define"))),
     };
-    let decay = if gated { Some(packed(4, kv_heads)?) } else { None };
+    // One number for each head and step, or one for each feature.
+    let each = |x: Tensor<'g>, what: &str, features: &Ix| {
+        let shape = x.shape()?;
+        let one = |i: usize| shape[i].is_const(1);
+        let heads = if one(1) { Ix::Const(1) } else { Ix::Const(kv_heads) };
+        let features = if one(3) { Ix::Const(1) } else { features.clone() };
+        x.of_shape(what, &[qs[0].clone(), heads, qs[2].clone(), features])
+    };
+    let decay = if gated { Some(each(packed(4, kv_heads)?, "the decay", &ks[3])?) } else { None };
     let one_beta = || c.x(5).shape().map(|s| s.get(2).is_some_and(|n| n.is_const(1)));
-    let beta = if delta { Some(packed(5, if one_beta()? { 1 } else { kv_heads })?) } else { None };
+    let beta = match delta {
+        true => Some(each(packed(5, if one_beta()? { 1 } else { kv_heads })?, "beta", &Ix::Const(1))?),
+        false => None,
+    };
     let scale = scale_of(q, c.float_of("scale")?.filter(|s| *s != 0.0))?;
     let state_shape = vec![qs[0].clone(), Ix::Const(kv_heads), ks[3].clone(), vs[3].clone()];
-    let mut state = c.maybe(3).map_or_else(|| cx.full(wide, 0.0, state_shape), |past| past.to(wide));
+    let mut state = match c.maybe(3) {
+        Some(past) => past.of_shape("the past state", &state_shape)?.to(wide),
+        None => cx.full(wide, 0.0, state_shape),
+    };
     // Entry `t` of [b, h, t, n], as [b, h, n, 1] or [b, h, 1, n].
     let row = |x: Tensor<'g>, t: i64| x.slice(2, Ix::Const(t), 1, Ix::Const(1));
     let column = |x: Tensor<'g>, t: i64| row(x, t).transposed();
@@ -149,10 +172,18 @@ fn tensor_scatter<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let rank = shape.len();
     let d = normal_axis(c.int("axis", -2)?, rank)?;
     let count = extent_or_none(new, d)?;
+    let mut entries = shape.clone();
+    entries[d] = count.clone();
+    new.of_shape("the tensor of new entries", &entries)?;
+    if cx.read(|b| b.holds(&count, Cmp::Gt, &shape[d])) {
+        let (new, past) = (new.shape_text(), past.shape_text());
+        return Err(Refusal::new(format!("new entries {new} do not fit into a cache {past}")));
+    }
     let mut line = vec![Ix::Const(1); rank];
     line[d] = shape[d].clone();
     let mut i = cx.index(axis(d), Elem::I64, line);
     if let Some(at) = c.maybe(2) {
+        let at = at.of_shape("the list of places", &shape[..1])?;
         i = i - at.to(Elem::I64).unsqueeze(&(1..rank).collect::<Vec<_>>());
     }
     match c.text("mode")?.unwrap_or("linear") {
