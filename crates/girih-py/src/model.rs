@@ -22,7 +22,7 @@ use crate::{host, tools};
 /// The names of the ATen operations that have a decomposition, as `aten.linear`.
 #[pyfunction]
 pub fn torch_operations() -> Vec<&'static str> {
-    let handles = decompose::RULES.iter().flat_map(|rules| rules.iter()).flat_map(|rule| rule.handles.iter());
+    let handles = decompose::all().flat_map(|rule| rule.handles.iter());
     handles.copied().filter(|name| name.starts_with("aten.")).collect()
 }
 

@@ -57,6 +57,14 @@ fn choose(b: &mut Browser, list: &str, value: &str) {
     ));
 }
 
+/// 6.3 MB of the module are 1.5 MB with Brotli.
+#[test]
+fn in_a_browser_the_module_is_small() {
+    let Some(folder) = std::env::var_os("GIRIH_PLAYGROUND") else { return };
+    let size = std::fs::metadata(std::path::Path::new(&folder).join("girih.wasm")).unwrap().len();
+    assert!(size < 6_300_000, "the module has {size} bytes: a crate that the page does not need has come in");
+}
+
 #[test]
 fn in_a_browser_a_text_is_compiled_as_it_is_typed() {
     let lab = Lab::new("playground");

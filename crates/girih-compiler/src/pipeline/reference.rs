@@ -65,7 +65,7 @@ fn without_number(name: &str) -> &str {
 /// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and of Tile IR
 /// (`t`); of the last, first the rules of the CPU and then the additional rules of other targets.
 pub fn descriptions() -> Vec<Description> {
-    let decompositions = decompose::RULES.iter().flat_map(|list| list.iter());
+    let decompositions = decompose::all();
     let decompositions = decompositions.map(|rule| Description {
         name: format!("o:{}", rule.name),
         handles: rule.handles,

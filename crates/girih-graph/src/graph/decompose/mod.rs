@@ -3,7 +3,7 @@
 //! A rule is a function over types and attributes. It serves three purposes: it lowers Torch IR to Tensor IR, it infers
 //! the types of a source operation when a front end appends one, and it says why operands do not fit. One file each
 //! subject, whose table `rules!` (`rules.rs`) has a row for each meaning; the functions are expressions over tensors
-//! (`expr.rs`). [`RULES`] is the list that `girih rules` prints.
+//! (`expr.rs`). [`all`] are those that `girih rules` prints.
 
 #[macro_use]
 mod rules;
@@ -71,67 +71,86 @@ pub struct Row {
     pub run: fn(&Call<'_>) -> Result<Vec<Arg>>,
 }
 
-/// Every decomposition.
-pub const RULES: &[&[Decomposition]] = &[
+/// Decompositions for the functions of [expressions](crate::source::expr), which models have too.
+const OF_EXPRESSIONS: &[&[Decomposition]] = &[
     activations::RULES,
     arithmetic::RULES,
-    bits::RULES,
     slices::RULES,
     products::RULES,
     reductions::RULES,
     softmax::RULES,
     unary::RULES,
-    special::RULES,
-    linalg::RULES,
-    polynomials::RULES,
     views::RULES,
     creation::RULES,
     indexing::RULES,
     scans::RULES,
-    search::RULES,
     torch_attention::RULES,
     torch_conv::RULES,
     torch_pool::RULES,
-    torch_backward::RULES,
     torch_resize::RULES,
-    torch_rnn::RULES,
     losses::RULES,
     einsum::RULES,
-    conv::RULES,
     norm::RULES,
-    onnx::elementwise::RULES,
-    onnx::gather::RULES,
-    onnx::slices::RULES,
-    onnx::products::RULES,
-    onnx::quantize::RULES,
-    onnx::reduce::RULES,
-    onnx::shape::RULES,
-    onnx::types::RULES,
-    onnx::attention::RULES,
-    onnx::grid::RULES,
-    onnx::rnn::RULES,
-    onnx::state::RULES,
-    onnx::trees::RULES,
-    onnx::ml::RULES,
-    onnx::svm::RULES,
-    onnx::signal::RULES,
-    onnx::refused::RULES,
-    onnx::chosen::RULES,
-    onnx::quantized_products::RULES,
-    onnx::image::RULES,
-    onnx::deform::RULES,
-    onnx::contrib::RULES,
-    onnx::contrib_quantized::RULES,
-    onnx::loss::RULES,
-    onnx::training::RULES,
-    onnx::ngrams::RULES,
-    pool::RULES,
-    resize::RULES,
 ];
+
+/// Decompositions for operations that only files of models and graphs of PyTorch have. Without the feature `models` these
+/// operations are unknown.
+const OF_MODELS: &[&[Decomposition]] = if cfg!(feature = "models") {
+    &[
+        bits::RULES,
+        special::RULES,
+        linalg::RULES,
+        polynomials::RULES,
+        search::RULES,
+        torch_backward::RULES,
+        torch_rnn::RULES,
+        conv::RULES,
+        onnx::elementwise::RULES,
+        onnx::gather::RULES,
+        onnx::slices::RULES,
+        onnx::products::RULES,
+        onnx::quantize::RULES,
+        onnx::reduce::RULES,
+        onnx::shape::RULES,
+        onnx::types::RULES,
+        onnx::attention::RULES,
+        onnx::grid::RULES,
+        onnx::rnn::RULES,
+        onnx::state::RULES,
+        onnx::trees::RULES,
+        onnx::ml::RULES,
+        onnx::svm::RULES,
+        onnx::signal::RULES,
+        onnx::refused::RULES,
+        onnx::chosen::RULES,
+        onnx::quantized_products::RULES,
+        onnx::image::RULES,
+        onnx::deform::RULES,
+        onnx::contrib::RULES,
+        onnx::contrib_quantized::RULES,
+        onnx::loss::RULES,
+        onnx::training::RULES,
+        onnx::ngrams::RULES,
+        pool::RULES,
+        resize::RULES,
+    ]
+} else {
+    &[]
+};
+
+/// Every decomposition.
+pub fn all() -> impl Iterator<Item = &'static Decomposition> {
+    of_expressions().chain(OF_MODELS.iter().flat_map(|list| list.iter()))
+}
+
+/// Those that do not need the feature `models`.
+pub fn of_expressions() -> impl Iterator<Item = &'static Decomposition> {
+    OF_EXPRESSIONS.iter().flat_map(|list| list.iter())
+}
 
 /// The rule for a source operation.
 pub fn rule(name: &str) -> Option<&'static Decomposition> {
-    RULES.iter().flat_map(|list| list.iter()).find(|r| r.handles.contains(&name))
+    all().find(|r| r.handles.contains(&name))
 }
 
 impl Decomposition {
