@@ -502,7 +502,7 @@ impl Model {
 
     /// The page of the compilation, with this title.
     fn page(&self, py: Python<'_>, title: &str) -> PyResult<String> {
-        let explained = py.detach(|| self.model.explain()).map_err(|e| raised(py, e))?;
+        let explained = py.detach(|| self.model.explain_with_assembly()).map_err(|e| raised(py, e))?;
         Ok(girih_page::explain::page(title, &explained, None))
     }
 

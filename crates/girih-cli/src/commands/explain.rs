@@ -78,12 +78,12 @@ fn explained(args: &ExplainArgs) -> Result<(Explained, Option<Profile>), Failure
         _ if args.profile => Err(Failure::usage("--profile works with models only, not with tile programs")),
         (None, Some(file)) if by_hand::is_one(file) => {
             let (source, kernel) = by_hand::read(file)?;
-            Ok((kernel.with_options(options).explain().map_err(Failure::within(&source))?, None))
+            Ok((kernel.with_options(options).explain_with_assembly().map_err(Failure::within(&source))?, None))
         }
         (None, file) => {
             let (source, program) = source::chosen(&args.kernel)?;
             let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
-            let mut explained = kernel.explain().map_err(Failure::within(&source))?;
+            let mut explained = kernel.explain_with_assembly().map_err(Failure::within(&source))?;
             // The lines of the user's are those of the script.
             if let Some((script, _)) = file.as_deref().and_then(scripts::kernel_of)
                 && let Ok(text) = std::fs::read_to_string(script)
@@ -107,7 +107,7 @@ fn of_model(
     let within = Failure::within(&source);
     let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
     let model = given.open(&mut arguments, options)?;
-    let mut explained = model.explain().map_err(&within)?;
+    let mut explained = model.explain_with_assembly().map_err(&within)?;
     if let Given::Expression(text) = given {
         explained.add_source(text, |file| file == girih_compiler::source::expr::PLACE);
     }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use lab::browser::Browser;
-use lab::{ADD, GATE, Lab, Running, err, expect, out, until};
+use lab::{ADD, GATE, Lab, Running, err, expect, finish, out, until};
 use serde_json::Value;
 
 /// The data of a page.
@@ -199,6 +199,32 @@ fn kernel_ir_by_hand_is_explained() {
     let number = number_of(stage(&data, "kernel"), "store x");
     let lines = lines_of(stage(&data, "cuda"), &number);
     assert!(lines.len() == 1 && lines[0].contains("x["), "{lines:?}");
+}
+
+#[test]
+fn the_assembly_is_the_last_stage() {
+    let lab = Lab::new("explain-assembly");
+    let add = lab.file("add.mlir", ADD);
+    for given in [vec![add.as_str()], vec!["-c", "torch.randn(64) + 1"]] {
+        let data = data(&page(&lab, &given));
+        let last = data["stages"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["name"], "assembly");
+        let sum = number_of(stage(&data, "source"), if given.len() == 1 { "%z = addf" } else { "+" });
+        let lines = lines_of(last, &sum);
+        assert!(lines.iter().any(|l| l.contains("add")), "{lines:?}");
+        assert_eq!(last["kernels"].as_array().unwrap().len(), 1, "{}", last["kernels"]);
+    }
+    // Without a compiler it says so, and a GPU's is left out without its tools.
+    let path = lab.path("none.html");
+    expect(&finish(lab.command(&["explain", &add, "--html", &path]).env("GIRIH_CC", "/nowhere/cc")), 0, "");
+    let data = data(&std::fs::read_to_string(path).unwrap());
+    let text = stage(&data, "assembly")["text"].as_str().unwrap();
+    assert!(text.starts_with("// ") && text.contains("/nowhere/cc"), "{text}");
+    let path = lab.path("gpu.html");
+    let mut command = lab.command(&["explain", &add, "--target", "sm_80", "--html", &path]);
+    expect(&finish(command.env("GIRIH_CUDA_LIBS", "/nowhere")), 0, "");
+    let data = self::data(&std::fs::read_to_string(path).unwrap());
+    assert_eq!(data["stages"].as_array().unwrap().last().unwrap()["name"], "cuda");
 }
 
 #[test]

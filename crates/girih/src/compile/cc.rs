@@ -147,6 +147,15 @@ impl Candidate {
         self.command.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
+    /// The output of a program that reads a file.
+    pub fn output(&self, arguments: &[&str], input: &Path) -> Result<String> {
+        let output = self.run(self.start().args(arguments).arg(input), None)?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(self.failed(&arguments.join(" "), &output, None)),
+        }
+    }
+
     /// Asks for the version and tries the flags. `notes` keeps the answer in a file, so that a later process need not
     /// ask: starting a compiler costs more than a cached kernel.
     pub fn probe(self, notes: Option<&Path>) -> Result<Compiler> {
@@ -308,6 +317,11 @@ impl Compiler {
     /// Compiles it into an object for the linker.
     pub fn compile_object(&self, source: &Path, object: &Path) -> Result<()> {
         self.make(&["-c"], source, object, &[])
+    }
+
+    /// The same, with the lines of the source that instructions are made from.
+    pub fn compile_with_lines(&self, source: &Path, object: &Path) -> Result<()> {
+        self.make(&["-g1", "-c"], source, object, &[])
     }
 
     fn make(&self, kind: &[&str], source: &Path, object: &Path, after: &[&str]) -> Result<()> {

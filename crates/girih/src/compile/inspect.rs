@@ -4,6 +4,7 @@ use girih_compiler::explain::{Explained, StageText};
 use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::pipeline::{Observer, Stage};
 
+use super::assembly;
 use crate::error::Result;
 use crate::options::Options;
 
@@ -37,6 +38,16 @@ pub trait Inspect {
     /// # Errors
     /// Diagnostics of the compilation.
     fn explain(&self) -> Result<Explained>;
+
+    /// The same, and the machine code of the source as the last stage.
+    ///
+    /// # Errors
+    /// Diagnostics of the compilation. A compiler that is missing is a note in place of its code.
+    fn explain_with_assembly(&self) -> Result<Explained> {
+        let mut explained = self.explain()?;
+        assembly::add(&mut explained, self.options());
+        Ok(explained)
+    }
 
     /// The source text, or for a model its operations, with the source of each line; `None` for handwritten Kernel IR.
     fn written(&self) -> Option<StageText>;

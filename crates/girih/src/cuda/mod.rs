@@ -116,6 +116,15 @@ impl Toolchain {
         self.nvrtc.compile(&unit.text, target)
     }
 
+    /// The machine code of a source as `nvdisasm` prints it, with the line that instructions were compiled from before them.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without `nvdisasm`; [`Error::Rejected`].
+    pub fn listing(&self, source: &str, target: &str) -> Result<String> {
+        let object = self.nvrtc.compile_by(source, target, &["--generate-line-info"])?;
+        sass::listing(&self.places, &object.cubin)
+    }
+
     /// # Errors
     /// [`Error::Missing`] without `nvdisasm`.
     pub fn sass(&self, object: &Object) -> Result<Sass> {

@@ -110,10 +110,15 @@ impl Nvrtc {
     /// # Errors
     /// [`Error::Rejected`] with the log; [`Error::Failed`] where the library itself does.
     pub fn compile(&self, source: &str, target: &str) -> Result<Object> {
+        self.compile_by(source, target, &[])
+    }
+
+    /// The same, with more options.
+    pub fn compile_by(&self, source: &str, target: &str, more: &[&str]) -> Result<Object> {
         let text = |s: &str| CString::new(s).map_err(|_| self.failed("there is a zero byte in what it is given"));
         let (source, file) = (text(source)?, text(FILE)?);
         let mut options = vec![text(&format!("--gpu-architecture={target}"))?];
-        for flag in OPTIONS.into_iter().chain(FLAGS) {
+        for flag in OPTIONS.into_iter().chain(FLAGS).chain(more.iter().copied()) {
             options.push(text(flag)?);
         }
         let options: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();

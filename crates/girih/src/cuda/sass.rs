@@ -58,13 +58,27 @@ impl Instruction {
 /// # Errors
 /// [`Error::Missing`] without `nvdisasm`; [`Error::Failed`] with its output.
 pub(super) fn disassemble(places: &Places, cubin: &[u8]) -> Result<Sass> {
+    let [text, functions] = texts(places, cubin, [&["-c"], &["-c", "-json"]])?;
+    Ok(Sass { text, functions: self::functions(&functions)? })
+}
+
+/// The text with the lines of the source, of a cubin that has them.
+pub(super) fn listing(places: &Places, cubin: &[u8]) -> Result<String> {
+    let [text] = texts(places, cubin, [&["-c", "-g"]])?;
+    Ok(text)
+}
+
+/// The output of the disassembler for each list of arguments.
+fn texts<const N: usize>(places: &Places, cubin: &[u8], arguments: [&[&str]; N]) -> Result<[String; N]> {
     let program = find(places)?;
     let scratch = Scratch::new().map_err(|e| failed(&format!("no folder for its input: {e}")))?;
     let file = scratch.path().join("girih.cubin");
     std::fs::write(&file, cubin).map_err(|e| failed(&format!("its input cannot be written: {e}")))?;
-    let text = run(&program, &["-c"], &file)?;
-    let functions = functions(&run(&program, &["-c", "-json"], &file)?)?;
-    Ok(Sass { text, functions })
+    let mut texts = [const { String::new() }; N];
+    for (text, arguments) in texts.iter_mut().zip(arguments) {
+        *text = run(&program, arguments, &file)?;
+    }
+    Ok(texts)
 }
 
 fn find(places: &Places) -> Result<PathBuf> {
