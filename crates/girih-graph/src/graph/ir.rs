@@ -327,12 +327,21 @@ impl Node {
 #[derive(Clone, PartialEq, Debug)]
 pub enum ConstData {
     Bytes(Bytes),
-    /// A range of another file, relative to the model's folder.
+    /// A part of another file, relative to the model's folder; `len` is the number of bytes as they are here.
     External {
         file: String,
-        offset: u64,
+        part: Part,
         len: u64,
     },
+}
+
+/// Where elements are in a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// From this byte on, as in memory.
+    Offset(u64),
+    /// The tensor of this name in a file of weights. Its elements become those of the constant's type.
+    Tensor(String),
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -33,5 +33,5 @@ pub use build::{Builder, Refusal};
 pub use elem::Elem;
 pub use ir::{
     Arg, Attr, Attrs, ConstData, ConstId, Constant, Coord, Fill, Graph, Input, MAX_EXTENT, MapSource, Node, NodeId, Op,
-    Origin, OriginId, Output, ReduceOp, Repeat, Role, ScanOp, ScatterOp, SymId, Symbol, Value, ValueId,
+    Origin, OriginId, Output, Part, ReduceOp, Repeat, Role, ScanOp, ScatterOp, SymId, Symbol, Value, ValueId,
 };

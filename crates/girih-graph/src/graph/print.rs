@@ -54,8 +54,8 @@ use bytes::Bytes;
 use super::Elem;
 use super::build::constant_bits;
 use super::ir::{
-    Arg, Attr, ConstData, Constant, Coord, Fill, Graph, Node, Op, OriginId, ReduceOp, Role, ScanOp, ScatterOp, Symbol,
-    ValueId,
+    Arg, Attr, ConstData, Constant, Coord, Fill, Graph, Node, Op, OriginId, Part, ReduceOp, Role, ScanOp, ScatterOp,
+    Symbol, ValueId,
 };
 use super::names::{Names, is_name};
 use crate::base::IdMap;
@@ -472,8 +472,12 @@ impl Printer<'_> {
                 let all: Vec<String> = bits.iter().map(|b| number(c.elem, *b)).collect();
                 format!("constant [{}]", all.join(", "))
             }
-            (ConstData::External { file, offset, len }, _) => {
-                format!("constant external({}, {}, {offset}, {len})", quote(&c.name), quote(file))
+            (ConstData::External { file, part, len }, _) => {
+                let part = match part {
+                    Part::Offset(at) => at.to_string(),
+                    Part::Tensor(name) => quote(name).to_string(),
+                };
+                format!("constant external({}, {}, {part}, {len})", quote(&c.name), quote(file))
             }
             _ => format!("constant data({})", quote(self.data.get(id).map_or("", |n| n))),
         }

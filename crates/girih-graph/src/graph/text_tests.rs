@@ -19,6 +19,9 @@ const ALL: &str = include_str!("testdata/all.torch");
 fn every_construct_reads_back() {
     let parsed = parse(ALL, &no_data).unwrap();
     assert_eq!(print(&parsed.graph, parsed.dialect), ALL);
+    let named = ALL.replace("128, 400", r#""blk.0 \"q\"", 400"#);
+    let other = parse(&named, &no_data).unwrap();
+    assert_eq!(print(&other.graph, other.dialect), named);
     let g = &parsed.graph;
     // Each node stands on a line of its own, which begins with its first result.
     for (at, node) in g.nodes.values().enumerate() {

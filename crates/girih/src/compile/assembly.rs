@@ -1,6 +1,6 @@
 //! The machine code of an explained compilation: its last stage.
 //!
-//! In: the stages, the last of which is C or CUDA with the operations of its lines. Out: one stage more, whose instructions are
+//! In: the stages; the last one is C or CUDA, with the operations of its lines. Out: one stage more, whose instructions are
 //! linked with the operations of the line that they were compiled from:
 //!
 //! ```text

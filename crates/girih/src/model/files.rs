@@ -4,17 +4,21 @@
 //! anything else that reads there the system ends the process, as for any mapped file.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use girih_compiler::base::words::did_you_mean;
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::graph::{ConstData, Graph};
+use girih_compiler::graph::{ConstData, Elem, Graph, Part};
 use memmap2::{Mmap, UncheckedAdvice};
 
+use super::decode::decoded;
 use super::tensor::bytes_of;
+use super::weights::Weights;
 use crate::error::{Error, Result};
 use crate::system::files::open_named;
 
@@ -30,6 +34,58 @@ impl AsRef<[u8]> for Shared {
 #[derive(Clone, Default)]
 pub struct Files {
     maps: Vec<Arc<Mmap>>,
+}
+
+/// A file that constants lie in.
+struct Opened {
+    path: PathBuf,
+    bytes: Bytes,
+    /// Its tensors, once one of them was asked for by its name.
+    weights: Option<std::result::Result<Weights, String>>,
+}
+
+impl Opened {
+    /// Bytes of the file as they are.
+    fn range(&self, offset: u64, len: u64) -> std::result::Result<Bytes, String> {
+        let end = offset.checked_add(len);
+        match (usize::try_from(offset), end.and_then(|e| usize::try_from(e).ok())) {
+            (Ok(start), Some(end)) if end <= self.bytes.len() => Ok(self.bytes.slice(start..end)),
+            _ => Err(format!(
+                "bytes {offset} to {} of {} are needed, but it holds {}",
+                end.map_or("the end of time".into(), |e| e.to_string()),
+                self.path.display(),
+                self.bytes.len()
+            )),
+        }
+    }
+
+    /// A tensor of a file of weights, in place where its elements are of that type.
+    fn tensor(&mut self, name: &str, elem: Elem, shape: &[u64]) -> std::result::Result<Bytes, String> {
+        let path = self.path.clone();
+        let file = path.display();
+        let Some(format) = Weights::format_of(&self.path) else {
+            return Err(format!("{file} is not a file of weights; .safetensors and .gguf are"));
+        };
+        let read = || Weights::read(&self.path, format).map_err(|e| e.to_string());
+        let weights = self.weights.get_or_insert_with(read).as_ref().map_err(String::clone)?;
+        let Some(tensor) = weights.tensors.iter().find(|t| t.name == name) else {
+            let names = weights.tensors.iter().map(|t| t.name.as_str());
+            let near = did_you_mean(name, names).map_or(String::new(), |near| format!("; {near}"));
+            return Err(format!("{file} has no tensor `{name}`{near}"));
+        };
+        if tensor.shape != shape {
+            return Err(format!("the tensor `{name}` of {file} has the shape {:?}, not {shape:?}", tensor.shape));
+        }
+        let (kind, from, len) = (tensor.kind.clone(), tensor.from, tensor.bytes);
+        let bytes = self.range(from, len)?;
+        if kind == elem.to_string().to_ascii_uppercase() {
+            return Ok(bytes);
+        }
+        let decoded = decoded(&kind, &bytes, elem);
+        decoded
+            .map(Bytes::from)
+            .ok_or_else(|| format!("elements {kind} of the tensor `{name}` of {file} cannot be read as {elem}"))
+    }
 }
 
 impl Files {
@@ -68,13 +124,17 @@ impl Files {
     /// is wrong is reported together.
     pub fn resolve(&mut self, graph: &mut Graph, folder: Option<&Path>) -> Result<()> {
         let mut errors = vec![];
-        let mut open: BTreeMap<PathBuf, std::result::Result<Bytes, String>> = BTreeMap::new();
+        let mut open = BTreeMap::new();
         let ids: Vec<_> = graph.constants.keys().collect();
         for id in ids {
             let constant = &mut graph.constants[id];
             let need = bytes_of(constant.elem, &constant.shape);
-            if let ConstData::External { file, offset, len } = &constant.data {
-                match self.external(&mut open, folder, file, *offset, *len) {
+            if let ConstData::External { file, part, len } = &constant.data {
+                let found = self.external(&mut open, folder, file).and_then(|file| match part {
+                    Part::Offset(offset) => file.range(*offset, *len),
+                    Part::Tensor(name) => file.tensor(name, constant.elem, &constant.shape),
+                });
+                match found {
                     Ok(bytes) => constant.data = ConstData::Bytes(bytes),
                     Err(message) => {
                         let name = &constant.name;
@@ -95,14 +155,12 @@ impl Files {
         if errors.is_empty() { Ok(()) } else { Err(Error::Program(errors)) }
     }
 
-    fn external(
+    fn external<'o>(
         &mut self,
-        open: &mut BTreeMap<PathBuf, std::result::Result<Bytes, String>>,
+        open: &'o mut BTreeMap<PathBuf, Opened>,
         folder: Option<&Path>,
         file: &str,
-        offset: u64,
-        len: u64,
-    ) -> std::result::Result<Bytes, String> {
+    ) -> std::result::Result<&'o mut Opened, String> {
         let name = Path::new(file);
         let inside = name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
         if file.is_empty() || !inside {
@@ -112,31 +170,22 @@ impl Files {
             return Err(format!("it is in the file `{file}`, but the model was given without a folder"));
         };
         let path = folder.join(name);
-        if !open.contains_key(&path) {
-            // The model names this file: a pipe would be waited for, and a device may have no end.
-            let mapped = match open_named(&path) {
+        match open.entry(path) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => {
+                let path = new.key();
+                // The model names this file: a pipe would be waited for, and a device may have no end.
+                let opened =
+                    open_named(path).map_err(|e| format!("its file {} cannot be read: {e}", path.display()))?;
                 // A link may lead elsewhere.
-                Ok(_) if !within(folder, &path) => Err(format!("its file `{file}` leads out of the model's folder")),
-                Ok(opened) => self
-                    .map(opened)
-                    .map(|m| m.0)
-                    .map_err(|e| format!("its file {} cannot be mapped: {e}", path.display())),
-                Err(e) => Err(format!("its file {} cannot be read: {e}", path.display())),
-            };
-            open.insert(path.clone(), mapped);
-        }
-        let Some(Ok(bytes)) = open.get(&path) else {
-            return Err(open.remove(&path).and_then(|r| r.err()).unwrap_or_default());
-        };
-        let end = offset.checked_add(len);
-        match (usize::try_from(offset), end.and_then(|e| usize::try_from(e).ok())) {
-            (Ok(start), Some(end)) if end <= bytes.len() => Ok(bytes.slice(start..end)),
-            _ => Err(format!(
-                "bytes {offset} to {} of {} are needed, but it holds {}",
-                end.map_or("the end of time".into(), |e| e.to_string()),
-                path.display(),
-                bytes.len()
-            )),
+                if !within(folder, path) {
+                    return Err(format!("its file `{file}` leads out of the model's folder"));
+                }
+                let mapped = self.map(opened);
+                let (bytes, _) = mapped.map_err(|e| format!("its file {} cannot be mapped: {e}", path.display()))?;
+                let opened = Opened { path: path.clone(), bytes, weights: None };
+                Ok(new.insert(opened))
+            }
         }
     }
 

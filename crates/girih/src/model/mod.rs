@@ -16,6 +16,7 @@ mod binding;
 mod cuda;
 #[doc(hidden)]
 pub mod digest;
+mod decode;
 mod exec;
 pub(crate) mod extent;
 mod files;

@@ -41,6 +41,8 @@ pub struct Weight {
     /// As the format calls it: `BF16`, `Q4_K`.
     pub kind: String,
     pub shape: Vec<u64>,
+    /// The first of its bytes in the file, and their number.
+    pub from: u64,
     pub bytes: u64,
 }
 
@@ -170,15 +172,15 @@ fn safetensors(header: &mut Header, length: u64) -> std::result::Result<Weights,
         let found = || {
             let kind = told.get("dtype")?.as_str()?.to_string();
             let [from, to] = numbers("data_offsets")?[..] else { return None };
-            Some((kind, numbers("shape")?, to.checked_sub(from)?, to))
+            Some((kind, numbers("shape")?, from, to.checked_sub(from)?, to))
         };
-        let Some((kind, shape, bytes, to)) = found() else {
+        let Some((kind, shape, from, bytes, to)) = found() else {
             return Err(format!("it does not say where the tensor `{name}` lies"));
         };
         if to.checked_add(8 + count).is_none_or(|end| end > length) {
             return Err(format!("it is cut short: the tensor `{name}` ends behind its end"));
         }
-        tensors.push(Weight { name, kind, shape, bytes });
+        tensors.push(Weight { name, kind, shape, from: 8 + count + from, bytes });
     }
     Ok(Weights { format: Format::Safetensors, architecture: None, tensors })
 }
@@ -226,12 +228,13 @@ fn gguf(header: &mut Header, length: u64) -> std::result::Result<Weights, String
         };
         end = end.max(to);
         shape.reverse();
-        tensors.push(Weight { name, kind: kind.to_string(), shape, bytes });
+        tensors.push(Weight { name, kind: kind.to_string(), shape, from: offset, bytes });
     }
     let begin = (length - header.left).next_multiple_of(alignment);
     if begin.checked_add(end).is_none_or(|end| end > length) {
         return Err("it is cut short: its tensors end behind its end".into());
     }
+    tensors.iter_mut().for_each(|t| t.from += begin);
     Ok(Weights { format: Format::Gguf, architecture, tensors })
 }
 
@@ -311,7 +314,16 @@ mod tests {
             r#"{"__metadata__": {"a": "b"}, "w": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}}"#;
         let file = [text(header), vec![0; 12]].concat();
         let found = read("b.safetensors", &file).unwrap();
-        assert_eq!(found.tensors, [Weight { name: "w".into(), kind: "BF16".into(), shape: vec![2, 3], bytes: 12 }]);
+        assert_eq!(
+            found.tensors,
+            [Weight {
+                name: "w".into(),
+                kind: "BF16".into(),
+                shape: vec![2, 3],
+                from: 8 + header.len() as u64,
+                bytes: 12
+            }]
+        );
         assert!(read("c.safetensors", &file[..file.len() - 1]).unwrap_err().contains("cut short: the tensor `w`"));
         assert!(read("d.safetensors", &[255; 16]).unwrap_err().contains("its header has"));
         assert!(read("e.safetensors", &text("[]")).unwrap_err().contains("not a JSON object"));

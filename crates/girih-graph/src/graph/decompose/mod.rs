@@ -143,7 +143,7 @@ pub fn all() -> impl Iterator<Item = &'static Decomposition> {
     of_expressions().chain(OF_MODELS.iter().flat_map(|list| list.iter()))
 }
 
-/// Those that do not need the feature `models`.
+/// The decompositions that do not need the feature `models`.
 pub fn of_expressions() -> impl Iterator<Item = &'static Decomposition> {
     OF_EXPRESSIONS.iter().flat_map(|list| list.iter())
 }

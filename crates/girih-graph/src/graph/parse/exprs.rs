@@ -8,7 +8,7 @@ use crate::base::Span;
 use crate::base::lines::Tok;
 use crate::graph::Elem;
 use crate::graph::ir::{
-    Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, ReduceOp, Repeat, ScanOp, ScatterOp,
+    Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, Part, ReduceOp, Repeat, ScanOp, ScatterOp,
 };
 use crate::graph::print::{FOLDS, MOST_INLINE, SCANS, SCATTERS, context};
 use crate::index::Mask;
@@ -268,11 +268,15 @@ impl<'a> Parser<'_, 'a> {
             self.c.punct(",")?;
             let file = self.c.string()?;
             self.c.punct(",")?;
-            let offset = self.bytes()?;
+            let part = if matches!(self.c.tok(), Tok::Str(_)) {
+                Part::Tensor(self.c.string()?)
+            } else {
+                Part::Offset(self.bytes()?)
+            };
             self.c.punct(",")?;
             let len = self.bytes()?;
             self.c.punct(")")?;
-            return Ok(of(name, ConstData::External { file, offset, len }));
+            return Ok(of(name, ConstData::External { file, part, len }));
         }
         self.c.punct("[")?;
         let mut bits = vec![];

@@ -11,7 +11,7 @@ use super::proto::Tensor;
 use super::strings::{self, Words};
 use crate::base::{Code, Diagnostic};
 use crate::graph::decompose::onnx::dtype::{Field, data_type, elem};
-use crate::graph::{ConstData, Constant, Elem};
+use crate::graph::{ConstData, Constant, Elem, Part};
 
 /// Why a tensor is not read.
 pub(super) enum Trouble {
@@ -142,5 +142,5 @@ fn external(t: &Tensor, name: &str, len: u64) -> Result<ConstData, Trouble> {
     if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
         return Err(bad(name, "ends beyond any file"));
     }
-    Ok(ConstData::External { file: file.into(), offset, len })
+    Ok(ConstData::External { file: file.into(), part: Part::Offset(offset), len })
 }

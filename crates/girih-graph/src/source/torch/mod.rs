@@ -23,7 +23,8 @@
 //!   symbolic integer `{"ix": EXTENT}` (an i64, or as `"dtype": D` says), or `null` for an optional one left out.
 //! * An **attribute** is `null`, a bool, an integer, a float (with a point or an exponent, or `{"float": "inf"}`, `"-inf"`,
 //!   `"nan"`), a string, `{"dtype": D}`, `{"ix": EXTENT}`, or a list of these.
-//! * A **constant** has its elements in row-major order, or names the file that holds them, as in memory, from `offset` on. The file is
+//! * A **constant** has its elements in row-major order, or names the file that holds them: as in memory, from `offset` on, or as the
+//!   `tensor` of that name in a file of safetensors or GGUF, whose elements become those of `dtype`. The file is
 //!   within the folder that the caller says.
 //! * An argument with `"fill": "normal"` or `["integers", LO, HI]` (`HI` excluded) makes random data where none is given.
 //! * **dtypes** are those of printed graphs: `f32`, `bf16`, `i64`, `u8`, `bool`, ...
@@ -47,7 +48,7 @@ use crate::base::location::Location;
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Attr, Attrs, Fill, Output, Role, Symbol};
-use crate::graph::{Builder, ConstData, Constant, Elem, Graph, OriginId, SymId};
+use crate::graph::{Builder, ConstData, Constant, Elem, Graph, OriginId, Part, SymId};
 use crate::index::{Cmp, Cond, Ix};
 use read::{At, Known};
 
@@ -293,10 +294,13 @@ fn external(at: &At<'_>, elem: Elem, shape: &[u64]) -> Read<ConstData> {
         return Err(at.bad(format!("a file cannot hold elements of {elem}")));
     }
     let file = at.text("file")?.to_owned();
-    let offset = u64::try_from(at.integer("offset")?).map_err(|_| at.bad("`offset` is negative"))?;
+    let part = match at.get("tensor") {
+        Some(_) => Part::Tensor(at.text("tensor")?.to_owned()),
+        None => Part::Offset(u64::try_from(at.integer("offset")?).map_err(|_| at.bad("`offset` is negative"))?),
+    };
     let len = shape.iter().try_fold(elem.dtype.bytes(), |n, d| n.checked_mul(*d));
     let len = len.ok_or_else(|| at.bad("its shape has too many elements"))?;
-    Ok(ConstData::External { file, offset, len })
+    Ok(ConstData::External { file, part, len })
 }
 
 /// The random data that an argument makes.

@@ -52,11 +52,13 @@ fn constants_lie_in_files_and_arguments_make_their_data() {
     let constant = |rest: &str| changed(from, rest);
     let graph = import(&constant(r#""dtype": "bf16", "shape": [3, 5], "file": "w.bin", "offset": 40"#)).unwrap();
     // 3 * 5 elements of two bytes.
-    let wanted = crate::graph::ConstData::External { file: "w.bin".into(), offset: 40, len: 30 };
+    let wanted =
+        crate::graph::ConstData::External { file: "w.bin".into(), part: crate::graph::Part::Offset(40), len: 30 };
     assert_eq!(graph.constants.values().next().unwrap().data, wanted);
     for (rest, message) in [
         (r#""dtype": "f32", "shape": [2], "file": 7, "offset": 0"#, "`file` is missing or not a string"),
         (r#""dtype": "f32", "shape": [2], "file": "w""#, "`offset` is missing"),
+        (r#""dtype": "f32", "shape": [2], "file": "w", "tensor": 7"#, "`tensor` is missing or not a string"),
         (r#""dtype": "f32", "shape": [2], "file": "w", "offset": -1"#, "`offset` is negative"),
         (r#""dtype": "bool", "shape": [2], "file": "w", "offset": 0"#, "a file cannot hold elements of bool"),
     ] {
