@@ -64,9 +64,11 @@ pub fn views(explained: &Explained, times: Option<&Times>) -> String {
              before\">◀</button> <span id=\"position\"></span> <button id=\"forth\" title=\"The next rule\">▶</button></span></div><ol \
              role=\"listbox\"></ol></div><div class=\"step\"></div></main>\n".to_string();
     if let Some(drawing) = &explained.drawing {
-        body += "<main id=\"graph\" hidden><div class=\"canvas\">";
+        body += "<main id=\"graph\" hidden><div class=\"drawing\"><div class=\"zoom\"><button data-zoom=\"out\" title=\"Smaller \
+                 (-)\">−</button><button data-zoom=\"fit\" title=\"All of it (0)\">fit</button><button data-zoom=\"in\" title=\"Larger \
+                 (+)\">+</button></div><div class=\"canvas\">";
         body += &graph(drawing);
-        body += "</div><div class=\"kernels\">";
+        body += "</div></div><div class=\"kernels\">";
         body += &kernels(drawing, times);
         body += "</div></main>\n";
     }

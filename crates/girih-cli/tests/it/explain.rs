@@ -341,7 +341,7 @@ fn in_a_browser_a_line_lights_up_its_counterparts() {
 #[test]
 fn in_a_browser_the_graph_chooses_lines_and_kernels() {
     let lab = Lab::new("explain-graph");
-    let model = "torch.nn.functional.silu(torch.nn.Linear(64, 32)(torch.softmax(torch.randn(8, 64), -1)))";
+    let model = "torch.nn.functional.silu(torch.nn.Linear(64, 32)(torch.softmax(torch.tanh(torch.sin(torch.tanh(torch.randn(8, 64)))), -1)))";
     page(&lab, &["-c", model, "--profile"]);
     let Some(mut b) = Browser::open_file(&lab, &lab.path("page.html")) else { return };
     b.click("document.querySelector('[data-view=graph]')");
@@ -355,6 +355,24 @@ fn in_a_browser_the_graph_chooses_lines_and_kernels() {
     assert!(kernels.iter().all(|k| k[0] == k[1]) && kernels.iter().any(|k| k[1] == true), "{kernels:?}");
     assert!(kernels.iter().any(|k| k[1] == false), "{kernels:?}");
     b.picture("explain-graph");
+    // It grows around the pointer, moves with it, and shrinks until all of it is there.
+    let width = "document.querySelector('.graph').getBoundingClientRect().width";
+    let natural = b.number(width);
+    let wheel = "(() => { const c = document.querySelector('.canvas'), n = document.querySelectorAll('.graph .node')[1], r = n.getBoundingClientRect(); \
+                 c.dispatchEvent(new WheelEvent('wheel', { deltaY: -500, ctrlKey: true, clientX: r.x + r.width / 2, clientY: r.y + r.height / 2, \
+                 bubbles: true, cancelable: true })); const s = n.getBoundingClientRect(), box = c.getBoundingClientRect(); \
+                 return s.x + s.width / 2 > box.x && s.y + s.height / 2 > box.y && s.x + s.width / 2 < box.right && s.y + s.height / 2 < box.bottom; })()";
+    assert_eq!(b.eval(wheel), true, "the node under the pointer is still in sight");
+    assert!(b.number(width) > natural * 3.0);
+    let drag = "(() => { const c = document.querySelector('.canvas'), at = c.scrollTop, p = (t, o) => \
+                new PointerEvent(t, { bubbles: true, button: 0, ...o }); c.dispatchEvent(p('pointerdown', { clientX: 300, clientY: 300 })); \
+                document.dispatchEvent(p('pointermove', { clientX: 300, clientY: 260 })); document.dispatchEvent(p('pointerup', {})); \
+                return c.scrollTop - at; })()";
+    assert_eq!(b.number(drag), 40.0);
+    b.click("document.querySelector('[data-zoom=fit]')");
+    b.until("document.querySelector('.canvas').scrollHeight <= document.querySelector('.canvas').clientHeight + 1");
+    b.click("document.querySelector('[data-zoom=in]')");
+    assert!(b.number(width) <= natural * 1.26);
     // An operation leads to the kernel of the run that computes it, not to that which packs its weights.
     b.click("[...document.querySelectorAll('.graph .node')].find(n => n.textContent.startsWith('aten.linear'))");
     b.click("document.querySelector('[data-view=stages]')");

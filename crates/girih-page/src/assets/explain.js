@@ -184,6 +184,48 @@ function Explorer(root, data, kept) {
     node.addEventListener("click", choose);
     node.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
   }
+  const canvas = root.querySelector(".canvas"), drawn = canvas && canvas.querySelector("svg");
+  if (drawn) {
+    const { width, height } = drawn.viewBox.baseVal;
+    let scale = 1;
+    // What lies at a point of the window stays there.
+    const zoom = (to, x, y) => {
+      scale = Math.min(4, Math.max(.02, to));
+      const before = drawn.getBoundingClientRect();
+      drawn.setAttribute("width", width * scale);
+      drawn.setAttribute("height", height * scale);
+      const after = drawn.getBoundingClientRect();
+      canvas.scrollLeft += after.left + (x - before.left) / before.width * after.width - x;
+      canvas.scrollTop += after.top + (y - before.top) / before.height * after.height - y;
+    };
+    const step = (how) => {
+      const box = canvas.getBoundingClientRect();
+      const fit = Math.min(1, canvas.clientWidth / width, canvas.clientHeight / height);
+      const to = { in: scale * 1.25, out: scale / 1.25, fit }[how];
+      if (to) zoom(to, box.left + box.width / 2, box.top + box.height / 2);
+    };
+    for (const button of root.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => step(button.dataset.zoom));
+    canvas.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      zoom(scale * Math.exp(-event.deltaY / 400), event.clientX, event.clientY);
+    }, { passive: false });
+    // The pointer, held down beside the nodes, moves it.
+    let held = null;
+    canvas.addEventListener("pointerdown", (event) => {
+      if (event.button === 0 && !event.target.closest(".node")) held = [event.clientX + canvas.scrollLeft, event.clientY + canvas.scrollTop];
+      canvas.classList.toggle("held", held !== null);
+    });
+    const signal = live.signal;
+    document.addEventListener("pointermove", (event) => {
+      if (held) { canvas.scrollLeft = held[0] - event.clientX; canvas.scrollTop = held[1] - event.clientY; }
+    }, { signal });
+    document.addEventListener("pointerup", () => { held = null; canvas.classList.remove("held"); }, { signal });
+    document.addEventListener("keydown", (event) => {
+      if ($("#graph").hidden || ["INPUT", "TEXTAREA", "SELECT"].includes(event.target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
+      step({ "+": "in", "=": "in", "-": "out", "0": "fit" }[event.key]);
+    }, { signal });
+  }
   for (const row of root.querySelectorAll("tr[data-kernel]")) {
     row.addEventListener("click", () => {
       const kernel = data.kernels[Number(row.dataset.kernel)];
