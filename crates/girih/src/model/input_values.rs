@@ -105,7 +105,7 @@ impl Model {
     /// gives to one run alone, and of the others those that somebody may write to.
     pub(super) fn watched(&self, plan: &Plan, inputs: &[Complete<'_>]) -> Vec<(u64, usize)> {
         let held = self.given.lock();
-        let one = |at: usize| match (inputs.get(at), held.get(at)?) {
+        let one = |at: usize| match (inputs.get(at), held.get(at).and_then(Option::as_ref)) {
             (Some(Complete::Given(t)), _) => {
                 Some((t.buffer().as_ptr().expose_provenance() as u64, t.buffer().bytes().len()))
             }

@@ -202,6 +202,10 @@ fn parameters_given_to_a_run_are_those_of_that_run() {
     let model = chain();
     let out = |arrays: &[(&str, &Tensor)]| model.run(arrays).unwrap()[0].1.buffer().to_vec::<f32>().unwrap();
     let x = tensor(&[7.0; 4]);
+    // First while none is bound.
+    for w in [1.0, 2.0, 1.0] {
+        assert_eq!(out(&[("x", &x), ("w", &tensor(&[w; 4]))]), [7.0 + 6.0 * w; 4]);
+    }
     model.bind_parameters(vec![("w", tensor(&[0.5; 4]))]).unwrap();
     for w in [1.0, 2.0, 1.0] {
         assert_eq!(out(&[("x", &x), ("w", &tensor(&[w; 4]))]), [7.0 + 6.0 * w; 4]);
