@@ -164,7 +164,7 @@ onnx: .venv/ready
 # Operators of com.microsoft beside ONNX Runtime, and operands that do not fit, which both refuse.
 contrib: build .venv/ready
 	.venv/bin/python tests/contrib.py $(GIRIH)
-	.venv/bin/python tests/onnx_refused.py --most 2
+	.venv/bin/python tests/onnx_refused.py --most 2 --every 3
 	.venv/bin/python tests/loops.py $(GIRIH) --device eval --seeds 6 --lengths 1,7,64,1000
 	.venv/bin/python tests/loops.py $(GIRIH) --device sim --seeds 1 --lengths 5
 	.venv/bin/python tests/loops.py $(GIRIH) --seeds 1 --lengths 7,1000

@@ -1,6 +1,6 @@
 """Operands that do not fit: what ONNX Runtime refuses, Girih must refuse.
 
-    .venv/bin/python tests/onnx_refused.py [--filter WORD] [--most N] [-v]
+    .venv/bin/python tests/onnx_refused.py [--filter WORD] [--most N] [--every N] [-v]
 
 In: the models of one node among ONNX's own tests, and those of `contrib.py`. One operand at a time is changed: an axis has one
 element, one more or one less, the tensor has an axis more, or is one number, and integers are other ones. Out: a line for each
@@ -8,6 +8,7 @@ changed model that ONNX Runtime refuses and Girih runs, unless `TAKEN` says why.
 """
 
 import argparse
+import itertools
 import os
 import random
 import re
@@ -111,6 +112,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--filter", default="")
     parser.add_argument("--most", type=int, default=4, help="changes of a model that are tried, of those that ONNX Runtime refuses")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th model")
     parser.add_argument("-v", action="store_true", help="list also what may be taken")
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -121,7 +123,7 @@ def main():
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     onnxruntime.set_default_logger_severity(4)
     start, tried, taken, wrong = time.time(), 0, 0, 0
-    for name, model, arrays in models():
+    for name, model, arrays in itertools.islice(models(), 0, None, args.every):
         op = model.graph.node[0].op_type
         if args.filter not in f"{name} {op}":
             continue
