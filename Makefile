@@ -148,7 +148,7 @@ random: build
 	cargo build --release --quiet $(OURS) -p girih-random
 	target/release/girih-random --count 200
 	target/release/girih-random --count 60 --seed 20560 --parts 4
-	target/release/girih-random --graphs --count 700
+	target/release/girih-random --graphs --count 1500
 
 # Small inputs that ask for more memory, time or stack than there is.
 hostile: build .venv/ready

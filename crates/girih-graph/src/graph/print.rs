@@ -32,6 +32,7 @@
 //!          | "constant" "[" const,* "]"                      row-major
 //!          | "constant" "data" "(" STRING ")"                elements kept apart, by name
 //!          | "constant" "external" "(" STRING "," STRING "," INT "," INT ")"    name, file, offset and length in bytes
+//!          | "constant" "external" "(" STRING "," STRING "," STRING "," INT ")" name, file of weights, its tensor, length in bytes here
 //!          | OPNAME arg,* ("with" (NAME "=" attr),+)?        an operation of the model (Torch IR only)
 //! source  := (NAME "[" ix,* "]" | const) ("where" ix CMP ix ("and" ix CMP ix)*)?
 //! place   := ix | NAME                                       NAME: a tensor of indices
