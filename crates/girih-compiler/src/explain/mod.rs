@@ -50,8 +50,8 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Shows the Python that a program was traced from as its source, in place of the text of the trace. `is_file` recognises the names
-    /// of its file.
+    /// Shows the Python script that a program was traced from as its source, in place of the text of the trace. `is_file` returns true
+    /// for a path that leads to this script.
     pub fn add_python(&mut self, module: &Module, text: &str, is_file: impl Fn(&str) -> bool) {
         let ops = module.funcs.iter().flat_map(|f| f.ops.values());
         self.places = ops.filter_map(|op| Some((SourceId(op.span.start), op.loc.place()?.clone()))).collect();
@@ -59,7 +59,7 @@ impl Explained {
         self.add_source(text, is_file);
     }
 
-    /// Puts the text that a model was written in before the stages. `is_file` recognises the names of its file, and is asked once for each.
+    /// Puts the text that a model was written in before the stages. `is_file` returns true for a path to its file, and is called once for each path.
     pub fn add_source(&mut self, text: &str, is_file: impl Fn(&str) -> bool) {
         let mut lines: BTreeMap<u32, Vec<SourceId>> = BTreeMap::new();
         let mut known: BTreeMap<&str, bool> = BTreeMap::new();

@@ -35,9 +35,11 @@ pub(super) fn add(explained: &mut Explained, options: &Options) {
         return;
     }
     let listing = match source.text.len() {
-        n if n > MOST_BYTES => {
-            Err(Error::argument(format!("the source has {} KB, which take long to compile", n >> 10)))
-        }
+        n if n > MOST_BYTES => Err(Error::argument(format!(
+            "the source has {} KB; the assembly of up to {} KB is shown",
+            n >> 10,
+            MOST_BYTES >> 10
+        ))),
         _ if gpu => of_gpu(source, &explained.target),
         _ => of_processor(source, options),
     };

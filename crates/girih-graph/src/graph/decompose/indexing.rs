@@ -86,13 +86,14 @@ fn embedding<'g>(c: &Call<'g>, table: bool) -> Result<Tensor<'g>> {
     Ok(x.gather(&[in_place(index, axis, shape.len())?], coords.collect(), shape))
 }
 
-/// Refuses what does not number whole slices: those are numbered by a vector, or by one number.
+/// Refuses an index of rank 2 or more: whole slices are chosen by a vector or a scalar.
 fn expect_vector(index: Tensor<'_>) -> Result<()> {
     match index.rank()? {
         0 | 1 => Ok(()),
-        _ => {
-            Err(Refusal::new(format!("slices are numbered by a vector, not a tensor of shape {}", index.shape_text())))
-        }
+        _ => Err(Refusal::new(format!(
+            "slices are chosen by a vector of indices, not by a tensor of shape {}",
+            index.shape_text()
+        ))),
     }
 }
 
@@ -256,7 +257,7 @@ fn scatter<'g>(c: &Call<'g>, source: &str) -> Result<Tensor<'g>> {
     let src = c.scaled(src, "alpha");
     // The source may be larger than the index.
     let updates = match src.rank()? {
-        // One number is not a slice, nor a line of one number a number.
+        // A scalar is not a slice, and a vector of one element is not a scalar.
         r if matches!(c.name, "aten.index_add" | "aten.index_reduce") && r != c.x(0).rank()? => {
             let (source, x) = (src.shape_text(), c.x(0).shape_text());
             return Err(Refusal::new(format!("a source of shape {source} does not fit a tensor of shape {x}")));

@@ -88,13 +88,14 @@ fn group_of([q, k, v]: [Tensor<'_>; 3]) -> Result<i64> {
     match (fits, qs.get(1).and_then(Ix::as_const), ks.get(1).and_then(Ix::as_const)) {
         (true, Some(h), Some(g)) if g > 0 && h % g == 0 => Ok(h / g),
         (true, _, _) if cx.same(&qs[1], &ks[1]) => Ok(1),
-        _ => Err(Refusal::new(format!(
-            "queries {}, keys {} and values {} do not fit",
-            q.shape_text(),
-            k.shape_text(),
-            v.shape_text()
-        ))),
+        _ => Err(misfits([q, k, v])),
     }
+}
+
+/// The refusal of queries, keys and values whose shapes do not fit each other.
+pub(super) fn misfits(all: [Tensor<'_>; 3]) -> Refusal {
+    let [q, k, v] = all.map(Tensor::shape_text);
+    Refusal::new(format!("queries {q}, keys {k} and values {v} do not fit"))
 }
 
 /// `q . k * scale`, `[b, h, s, t]` in `wide`.
@@ -345,7 +346,7 @@ pub(super) fn rows_at<'g>(table: Tensor<'g>, at: Tensor<'g>) -> Result<Tensor<'g
 fn rotary<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
     let flat = c.x(0).rank()? == 3;
     let x = if flat { split_heads(c.x(0), c.int("num_heads", 0)?)? } else { c.x(0) };
-    let tables = [c.x(1), c.x(2).of_shape("the sine", &c.x(1).shape()?)?];
+    let tables = [c.x(1), c.x(2).of_shape("the table of sines", &c.x(1).shape()?)?];
     let angles = match c.maybe(3) {
         Some(positions) => [rows_at(tables[0], positions)?, rows_at(tables[1], positions)?],
         None => tables,
@@ -378,7 +379,7 @@ pub(super) fn rotate<'g>(x: Tensor<'g>, angles: [Tensor<'g>; 2], interleaved: bo
             angles[0].shape_text()
         )));
     }
-    angles[1].of_shape("the sine", &table)?;
+    angles[1].of_shape("the table of sines", &table)?;
     let mut part = shape.clone();
     part[3] = Ix::Const(dim);
     // Features 2i and 2i+1 are a pair, or i and i + half.

@@ -1,7 +1,7 @@
 //! Operators of the domain `com.microsoft` that exported transformers hold.
 
 use super::attention::{
-    Attended, Masking, Offset, attend, extent_or_none, merge_heads, rotate, rows_at, scale_of, split_heads,
+    Attended, Masking, Offset, attend, extent_or_none, merge_heads, misfits, rotate, rows_at, scale_of, split_heads,
 };
 use crate::graph::Elem;
 use crate::graph::build::{Refusal, Result};
@@ -282,7 +282,7 @@ fn embed_norm<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
     let ids = c.x(0);
     let shape = ids.shape()?;
     if shape.len() != 2 {
-        return Err(Refusal::new(format!("the numbers of words are a matrix, not {}", ids.shape_text())));
+        return Err(Refusal::new(format!("the ids of words are a matrix [batch, length], not {}", ids.shape_text())));
     }
     for (i, what) in [(1, "the tensor of segments"), (7, "the mask")] {
         c.maybe(i).map(|x| x.of_shape(what, &shape)).transpose()?;
@@ -328,8 +328,7 @@ fn group_query<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 3]> {
     let (qs, ks, vs) = (q.shape()?, k.shape()?, v.shape()?);
     let (batch, seq) = (qs[0].clone(), qs[2].clone());
     if !c.cx.same(&ks[0], &batch) || !c.cx.same(&ks[2], &seq) || !c.cx.same_shape(&ks[..3], &vs[..3]) {
-        let [q, k, v] = [q, k, v].map(Tensor::shape_text);
-        return Err(Refusal::new(format!("queries {q}, keys {k} and values {v} do not fit")));
+        return Err(misfits([q, k, v]));
     }
     let capacity = c.maybe(3).map_or(Ok(Ix::Const(0)), |past| extent_or_none(past, 2))?;
     let total = match c.maybe(6).and_then(Tensor::ints).and_then(|t| t.into_iter().next()) {

@@ -1,6 +1,6 @@
 //! ONNX's operations on sequences with a state that a model carries from run to run, and dropout.
 
-use super::attention::{extent_or_none, merge_heads, scale_of, split_heads};
+use super::attention::{extent_or_none, merge_heads, misfits, scale_of, split_heads};
 use crate::graph::Elem;
 use crate::graph::build::{Refusal, Result};
 use crate::graph::decompose::activations::sigmoid;
@@ -102,8 +102,7 @@ fn linear_attention<'g>(c: &Call<'g>) -> Result<[Tensor<'g>; 2]> {
     let (qs, ks, vs) = (q.shape()?, k.shape()?, v.shape()?);
     if !cx.same_shape(&qs[..1], &ks[..1]) || !cx.same_shape(&qs[2..3], &ks[2..3]) || !cx.same_shape(&ks[..3], &vs[..3])
     {
-        let [q, k, v] = [0, 1, 2].map(|i| c.x(i).shape_text());
-        return Err(Refusal::new(format!("queries {q}, keys {k} and values {v} do not fit")));
+        return Err(misfits([0, 1, 2].map(|i| c.x(i))));
     }
     let steps = qs[2].as_const().filter(|t| *t <= 256).ok_or_else(|| {
         let text = cx.ix_text(&qs[2]);
