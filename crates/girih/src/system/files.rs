@@ -109,12 +109,13 @@ impl Memory {
         use std::os::fd::{AsRawFd, FromRawFd};
         static COUNT: AtomicU64 = AtomicU64::new(0);
         // SAFETY: the name ends in a zero; the number that comes back is nobody else's.
+        // The call has a wrapper since glibc 2.27; libraries for older ones cannot be linked with it.
         let mut file = unsafe {
-            let fd = libc::memfd_create(c"girih".as_ptr(), libc::MFD_CLOEXEC);
+            let fd = libc::syscall(libc::SYS_memfd_create, c"girih".as_ptr(), libc::MFD_CLOEXEC);
             if fd < 0 {
                 return Err(io::Error::last_os_error());
             }
-            File::from_raw_fd(fd)
+            File::from_raw_fd(fd as i32)
         };
         file.write_all(bytes)?;
         // Descriptors are used again, but the loader knows objects by their names: each has a spelling of its own.
