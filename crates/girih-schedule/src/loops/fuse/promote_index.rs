@@ -11,7 +11,7 @@ use super::differing::{Contents, Differing};
 use super::ranges::{Range, interval, range, signed_range};
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
-use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
+use crate::index::{AxisId, Cmp, Cond, Facts, Ix, Mask, ValId};
 use crate::loops::ir::{BufId, Kernel, LoopKind, Mem, Obligation, Opnd, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::literal::sign_extend;
@@ -31,7 +31,8 @@ p = ptradd A, o
 x = load p[0] where m
 ```
 
-Proofs use the ranges of axes, of block ids (below 2^24) and of the types. Where they do not suffice and the kernel is
+Proofs use the ranges of axes, of block ids (below 2^24) and of the types, and powers of two that divide values: `x*64 + j`
+does not wrap for a `j` below 64, whatever `x`. Where they do not suffice and the kernel is
 compiled for launches that do not wrap, what is missing becomes an obligation that the launch tests, where an address or a
 condition depends on it. Values loaded from memory stay values; one that is the same along a loop may be a term of a sum whose
 other terms go on along it, `row + k`, so that neighbours are seen.",
@@ -53,6 +54,7 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
         duties: Duties::of(&kernel.obligations),
         addressed: addressed::values(&body),
         proves: false,
+        facts: kernel.facts(),
         kernel,
     };
     p.list(&mut body);
@@ -95,6 +97,8 @@ struct Promote {
     addressed: FxHashSet<ValId>,
     /// The current value is not one of `addressed`: the launch gets no obligation for it.
     proves: bool,
+    /// The powers of two that divide values.
+    facts: Facts,
     kernel: Kernel,
 }
 
@@ -148,7 +152,7 @@ impl Promote {
     /// Returns true if the expression lies in `lo..=hi`: provably, or because the launch will check it.
     fn within(&mut self, ix: &Ix, (lo, hi): Range) -> bool {
         let (least, most) = self.range(ix);
-        if lo <= least && most <= hi {
+        if lo <= least && most <= hi || self.fits_behind_a_multiple(ix, (lo, hi)) {
             return true;
         }
         if let Some(spelled) = self.contents.spelled(ix) {
@@ -175,6 +179,31 @@ impl Promote {
         let duty = Obligation { ix: ix.clone(), axes, lo: clamp(lo), hi: clamp(hi) };
         self.duties.add(duty);
         true
+    }
+
+    /// Returns true for a multiple of a power of two and less than that power, `x*64 + j`: the greatest multiple has room for it.
+    fn fits_behind_a_multiple(&self, ix: &Ix, (lo, hi): Range) -> bool {
+        let Ix::Add(a, b) = ix else { return false };
+        [(a, b), (b, a)].into_iter().any(|(multiple, rest)| {
+            let by = i128::from(self.facts.divisor(multiple));
+            let (first, last) = self.range(multiple);
+            let (least, most) = self.range(rest);
+            lo <= first && last <= hi && (hi + 1) % by == 0 && 0 <= least && most < by
+        })
+    }
+
+    /// A power of two that divides an integer: one that wraps, as its width is a power of two, keeps it.
+    fn divisor(&self, op: ScalarOp, args: &[Opnd]) -> Option<u64> {
+        let of = |at: usize| Some(self.facts.divisor(&self.int(*args.get(at)?)?));
+        match op {
+            ScalarOp::AddI | ScalarOp::SubI => Some(of(0)?.min(of(1)?)),
+            ScalarOp::MulI => Some(of(0)?.saturating_mul(of(1)?)),
+            ScalarOp::Shl => {
+                let by = self.int(*args.get(1)?)?.as_const().filter(|by| (0..31).contains(by))?;
+                Some(of(0)?.saturating_mul(1 << by))
+            }
+            _ => None,
+        }
     }
 
     /// Returns true if some element of the first block leaves `lo..=hi` in every launch, so that an obligation would
@@ -284,6 +313,9 @@ impl Promote {
                     self.proves = !self.addressed.contains(dst);
                     let known = self.form(*dst, *op, args);
                     self.proves = false;
+                    if let (None, Some(by)) = (&known, self.divisor(*op, args)) {
+                        self.facts.val_divisors.insert(*dst, by);
+                    }
                     self.know(*dst, known);
                 }
                 Stmt::Index { dst, ix } => {
@@ -582,5 +614,46 @@ impl Promote {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::parse::parse;
+    use crate::loops::print::{Dialect, print};
+
+    /// The load of a place in a row whose tile was found in memory.
+    fn load(place: &str) -> String {
+        let text = format!(
+            "loop kernel k(T: ptr i32, A: ptr f32, O: ptr f32):
+  t: i32 = load T[0]
+  for j in 0..64: free
+    i: i32 = index j
+    {place}
+    x: f32 = load A[q]
+    store O[j] = x
+"
+        );
+        let (kernel, _) = parse(&text).unwrap();
+        let assume = Assumptions { no_wrap: true, no_alias: true };
+        let out = (RULE.run)(&kernel, &assume, &mut Log::default()).unwrap_or(kernel);
+        let text = print(&out, Dialect::Loop);
+        let load = text.lines().find(|l| l.contains("load A")).expect("the load stays");
+        load.rsplit("= ").next().unwrap_or("").trim().to_string()
+    }
+
+    #[test]
+    fn a_tile_that_no_launch_knows_has_room_for_its_places() {
+        assert_eq!(load("p: i32 = t * 64\n    q: i32 = p + i"), "load A[p + j]");
+        assert_eq!(load("p: i32 = t << 6\n    q: i32 = i + p"), "load A[j + p]");
+        assert_eq!(
+            load("s: i32 = t * 48\n    r: i32 = s * 4\n    p: i32 = r + 256\n    q: i32 = p + i"),
+            "load A[p + j]"
+        );
+        // The 33rd place of the last tile of 32 may be beyond 32 bits, and so may the place before the first.
+        assert_eq!(load("p: i32 = t * 32\n    q: i32 = p + i"), "load A[q]");
+        assert_eq!(load("p: i32 = t * 64\n    r: i32 = i + 1\n    q: i32 = p + r"), "load A[q]");
+        assert_eq!(load("p: i32 = t * 64\n    r: i32 = i - 1\n    q: i32 = p + r"), "load A[q]");
     }
 }
