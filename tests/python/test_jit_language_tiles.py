@@ -239,6 +239,32 @@ def test_a_nan_is_never_the_extreme(device):
 
 
 @girih.jit
+def folded(x, out, n, B: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr):
+    i = tl.arange(0, B)
+    inside = i < n
+    tl.store(out, tl.sum(tl.load(x + i, mask=inside, other=0) * 3, 0))
+    tl.store(out + 1, tl.max(tl.load(x + i, mask=inside, other=LOW), 0))
+    tl.store(out + 2, tl.min(tl.load(x + i, mask=inside, other=HIGH), 0))
+    first = tl.load(x + i, mask=inside, other=LOW)
+    tl.store(out + 3, tl.argmax(first, 0))
+    best, at = tl.max(first, 0, return_indices=True)
+    tl.store(out + 4, best)
+    tl.store(out + 5, at)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64], ids=name)
+def test_rows_of_every_length(dtype):
+    """Whatever whole vectors, and groups of them, leave over."""
+    low, high = (0, 9) if np.dtype(dtype).kind == "u" else (-9, 9)
+    for n in [*range(1, 70), 97, 127, 128, 129, 255, 256]:
+        x = values(dtype, n, n)
+        expected = [x.sum(dtype=np.int64) * 3, x.max(), x.min(), x.argmax(), x.max(), x.argmax()]
+        out = np.full(6, 77, wide(dtype))
+        folded[1](x, out, n, B=256, LOW=low, HIGH=high, device="cpu")
+        assert out.tolist() == [int(e) for e in expected], n
+
+
+@girih.jit
 def larger(a, b):
     return tl.maximum(a, b)
 

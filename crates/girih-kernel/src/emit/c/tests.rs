@@ -48,14 +48,19 @@ int32_t girih_0(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) 
       f32x16 t = sum_part + x;
       sum_part = t;
     }
+    if ((i64)n - split > 0) {
+      f32x16 before = sum_part;
+      f32x16 x_2 = load_some_f32x16(&X[bx * (i64)n + split], 0, (i64)n - split, splat_f32_x16(0.0f));
+      f32x16 t_2 = sum_part + x_2;
+      sum_part = t_2;
+      i32x16 lane_ = splat_i32_x16(0 - ((i64)n - split)) + (i32x16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+      i1x16 on = lane_ < splat_i32_x16(0);
+      f32x16 kept = select_f32_x16(on, sum_part, before);
+      sum_part = kept;
+    }
     f32 sum_all = reduce_addf_f32x16(sum_part);
     f32 sum_sum = sum + sum_all;
     sum = sum_sum;
-    for (i64 j_2 = split; j_2 < (i64)n; j_2++) {
-      f32 x_2 = X[bx * (i64)n + j_2];
-      f32 t_2 = sum + x_2;
-      sum = t_2;
-    }
     Y[bx] = sum;
   }
   return 0;

@@ -5,10 +5,11 @@
 //! vectors and inserts its result. A masked access first asks whether every lane is on, which decides nearly always.
 
 use super::scalar::zero;
-use super::{Loc, Lower, Res, Storage, Vector, ty};
+use super::{Loc, Lower, Nest, Res, Storage, Vector, ty};
 use crate::index::{Facts, Poly};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::edit;
 use rustc_hash::FxHashMap;
@@ -798,59 +799,142 @@ impl Lower<'_> {
             _ => vec![],
         };
         let multiple = Facts::new().divisor(&f.lo).min(lanes.into());
-        self.vector = Some(Vector { axis: f.axis, lanes, first: None, multiple });
-        self.splats = Some(FxHashMap::default());
-        let body = self.inner(|s| {
-            for (w, partial) in partials.iter().enumerate() {
-                let base = k::Ix::add(k::Ix::Axis(axis), k::Ix::Const(w as i64 * lanes as i64));
-                let saved: Vec<_> =
-                    partial.iter().map(|(&acc, &var)| (acc, s.storage.insert(acc, Storage::Var(var)))).collect();
-                let done = s.at_axis(f.axis, base, nest.clone(), |s| {
-                    if !by_lane {
-                        return s.run(&f.body);
-                    }
-                    let all = l::Stmt::If {
-                        cond: l::Opnd::Const { dtype: DType::I1, bits: 1 },
-                        then: f.body.clone(),
-                        els: vec![],
-                    };
-                    s.lane_loop(&all, None)
-                });
-                for (acc, old) in saved {
-                    if let Some(old) = old {
-                        s.storage.insert(acc, old);
-                    }
-                }
-                done?;
-            }
-            Ok(())
-        });
-        self.vector = None;
-        self.splats = None;
-        let body = body?;
+        let vector = Vector { axis: f.axis, lanes, first: None, multiple };
         if lo != split {
+            let body = self.in_lanes(vector, |s| {
+                for (w, partial) in partials.iter().enumerate() {
+                    let base = k::Ix::add(k::Ix::Axis(axis), k::Ix::Const(w as i64 * lanes as i64));
+                    s.one_vector(f, partial, base, nest.clone(), by_lane)?;
+                }
+                Ok(())
+            })?;
             let step = k::Ix::Const(group);
-            self.push(k::Stmt::For { axis, lo, hi: split.clone(), step, unroll: 0, body });
+            self.push(k::Stmt::For { axis, lo: lo.clone(), hi: split.clone(), step, unroll: 0, body });
         }
-        self.combine(f, &partials)?;
         // Lanes that are off move and compute nothing, if the body can run without them.
-        let left = k::Ix::sub(hi.clone(), split.clone());
         let in_part =
-            accs.is_empty() && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, 1, &f.body);
-        if !in_part || matches!(left, k::Ix::Const(..=1)) {
+            !by_lane && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, 1, &f.body);
+        if !in_part || matches!(k::Ix::sub(hi.clone(), split.clone()), k::Ix::Const(..=1)) {
+            self.combine(f, &partials)?;
             return self.scalar_loop(f, split, hi);
         }
-        let nest = vec![];
-        self.vector = Some(Vector { axis: f.axis, lanes, first: None, multiple });
+        let [first, ..] = &partials[..] else { return Err("a vector loop has no accumulators".to_string()) };
+        let split = match ways {
+            1 => split,
+            _ => self.further_vectors(f, vector, (split, &hi), first)?,
+        };
+        let left = k::Ix::sub(hi, split.clone());
+        if left != k::Ix::Const(0) {
+            let rest = self.in_lanes(vector, |s| {
+                let before = s.copies(first);
+                s.on = Some(left.clone());
+                let done = s.one_vector(f, first, split, vec![], false);
+                s.on = None;
+                done?;
+                s.keep_lanes_from(&left, before);
+                Ok(())
+            })?;
+            let on = k::Cond { lhs: left, cmp: l::Cmp::Gt, rhs: k::Ix::Const(0) };
+            self.push(k::Stmt::If { mask: k::Mask { conds: vec![on], vals: vec![] }, then: rest, els: vec![] });
+        }
+        self.combine(f, &partials)
+    }
+
+    /// The statements of a body that runs in lanes.
+    fn in_lanes(&mut self, vector: Vector, body: impl FnOnce(&mut Self) -> Res<()>) -> Res<Vec<k::Stmt>> {
+        self.vector = Some(vector);
         self.splats = Some(FxHashMap::default());
-        self.on = Some(left.clone());
-        let rest = self.inner(|s| s.at_axis(f.axis, split.clone(), nest, |s| s.run(&f.body)));
-        self.on = None;
+        let body = self.inner(body);
         self.vector = None;
         self.splats = None;
-        let mask = k::Mask { conds: vec![k::Cond { lhs: left, cmp: l::Cmp::Gt, rhs: k::Ix::Const(0) }], vals: vec![] };
-        self.push(k::Stmt::If { mask, then: rest?, els: vec![] });
-        Ok(())
+        body
+    }
+
+    /// The body for the lanes from `base` on; what it folds goes to these accumulators.
+    fn one_vector(
+        &mut self,
+        f: &l::For,
+        accs: &FxHashMap<l::BufId, k::ValId>,
+        base: k::Ix,
+        nest: Nest,
+        by_lane: bool,
+    ) -> Res<()> {
+        let saved: Vec<_> =
+            accs.iter().map(|(&acc, &var)| (acc, self.storage.insert(acc, Storage::Var(var)))).collect();
+        let done = self.at_axis(f.axis, base, nest, |s| {
+            if !by_lane {
+                return s.run(&f.body);
+            }
+            let on = l::Opnd::Const { dtype: DType::I1, bits: 1 };
+            s.lane_loop(&l::Stmt::If { cond: on, then: f.body.clone(), els: vec![] }, None)
+        });
+        for (acc, old) in saved {
+            if let Some(old) = old {
+                self.storage.insert(acc, old);
+            }
+        }
+        done
+    }
+
+    /// The whole vectors that groups of several leave over, one at a time. Returns where they end.
+    fn further_vectors(
+        &mut self,
+        f: &l::For,
+        vector: Vector,
+        (lo, hi): (k::Ix, &k::Ix),
+        accs: &FxHashMap<l::BufId, k::ValId>,
+    ) -> Res<k::Ix> {
+        let step = k::Ix::Const(vector.lanes.into());
+        let count = k::Ix::max(k::Ix::sub(hi.clone(), lo.clone()), k::Ix::Const(0));
+        let end = k::Ix::add(lo.clone(), k::Ix::mul(k::Ix::floor_div(count, step.clone()), step.clone()));
+        if end == lo {
+            return Ok(lo);
+        }
+        let end = match end {
+            k::Ix::Const(_) => end,
+            ix => {
+                let dst = self.value("split", k::Ty::num(DType::I64, 1));
+                self.push(k::Stmt::Index { dst, ix });
+                k::Ix::Val { val: dst, zext: false }
+            }
+        };
+        let axis = self.axis_of(f.axis);
+        let body = self.in_lanes(vector, |s| s.one_vector(f, accs, k::Ix::Axis(axis), vec![], false))?;
+        self.push(k::Stmt::For { axis, lo, hi: end.clone(), step, unroll: 0, body });
+        Ok(end)
+    }
+
+    /// What accumulators hold: the variable of each, and its value now.
+    fn copies(&mut self, accs: &FxHashMap<l::BufId, k::ValId>) -> Vec<(k::ValId, k::ValId)> {
+        let mut vars: Vec<k::ValId> = accs.values().copied().collect();
+        vars.sort();
+        let copy = |var: k::ValId| {
+            let t = self.out.vals[var].ty;
+            let dst = self.value("before", t);
+            self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });
+            (var, dst)
+        };
+        vars.into_iter().map(copy).collect()
+    }
+
+    /// Gives the lanes from `first` on what their variables held before.
+    fn keep_lanes_from(&mut self, first: &k::Ix, before: Vec<(k::ValId, k::ValId)>) {
+        if before.is_empty() {
+            return;
+        }
+        let ramp = self.value("lane", k::Ty::num(DType::I32, self.lanes()));
+        self.push(k::Stmt::Ramp { dst: ramp, base: k::Ix::sub(k::Ix::Const(0), first.clone()), step: k::Ix::Const(1) });
+        let on = self.value("on", k::Ty::num(DType::I1, self.lanes()));
+        let op = ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed };
+        let int = l::Ty::Num(DType::I32);
+        self.push(k::Stmt::Let { dst: on, op, ty: int, args: vec![k::Opnd::Val(ramp), zero(int)] });
+        for (var, old) in before {
+            let t = self.out.vals[var].ty;
+            let dst = self.value("kept", t);
+            let args = [on, var, old].map(k::Opnd::Val).to_vec();
+            self.push(k::Stmt::Let { dst, op: ScalarOp::Select, ty: t.elem, args });
+            self.push(k::Stmt::Set { var, value: k::Opnd::Val(dst) });
+        }
     }
 
     /// Returns true if the statements can run for many lanes at a time: they have no storage of their own beyond

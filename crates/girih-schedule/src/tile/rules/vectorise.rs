@@ -82,8 +82,9 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> 
     let trip = edit::most_trips(f).map(|t| t.min(1 << 20) as u32);
     // A last step with some lanes masked off is not slower than a whole one.
     let can_be_off = |least| edit::can_be_off(kernel, least, &f.body);
-    let off = f.kind == LoopKind::Free && ctx.target.vector.masks.is_some_and(can_be_off);
-    let fits = |t: u32| if off && ctx.knobs.lanes.is_none() { t.next_power_of_two() } else { prev_power(t) };
+    let off = ctx.target.vector.masks.is_some_and(can_be_off);
+    let free = f.kind == LoopKind::Free;
+    let fits = |t: u32| if off && free && ctx.knobs.lanes.is_none() { t.next_power_of_two() } else { prev_power(t) };
     let lanes = trip.map_or(lanes, |t| lanes.min(fits(t)));
     if lanes < 2 || trip.is_some_and(|t| t < 4) {
         return Err("too few iterations to fill a vector".to_string());
@@ -91,18 +92,20 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> 
     let ways = f.combine.as_ref().map_or(1, |combine| {
         // Half of the registers hold accumulators, of all that the loop folds.
         let most = (ctx.target.vector.registers / 2 / combine.accs.len().max(1) as u32).max(1);
-        ways_of(trip, lanes, prev_power(ctx.knobs.ways.min(most)))
+        ways_of(trip, lanes, prev_power(ctx.knobs.ways.min(most)), off)
     });
     Ok((lanes, ways))
 }
 
-/// How many vectors a reduction adds to in turn. The elements that whole groups of vectors leave over are added one by one, so a
-/// short row takes few vectors, which leave few elements over.
-fn ways_of(trip: Option<u32>, lanes: u32, most: u32) -> u32 {
+/// How many vectors a reduction adds to in turn. What whole groups of vectors leave over is added vector by vector where lanes can
+/// be off, and element by element elsewhere, so a short row takes few vectors, which leave little over.
+fn ways_of(trip: Option<u32>, lanes: u32, most: u32, off: bool) -> u32 {
     let Some(trip) = trip else { return most };
     let cycles = |ways: u32| {
         let group = lanes * ways;
-        trip / group * ways.max(LATENCY) + LATENCY * (ways.ilog2() + trip % group)
+        let left = trip % group;
+        let left = if off { left.div_ceil(lanes) } else { left };
+        trip / group * ways.max(LATENCY) + LATENCY * (ways.ilog2() + left)
     };
     let powers = (0..=most.ilog2()).map(|bits| 1 << bits).filter(|ways| ways * lanes <= trip);
     powers.rev().min_by_key(|ways| cycles(*ways)).unwrap_or(1)
@@ -202,10 +205,13 @@ mod tests {
 
     #[test]
     fn short_rows_leave_little_over() {
-        let ways = |trip| super::ways_of(Some(trip), 16, 4);
+        let ways = |trip| super::ways_of(Some(trip), 16, 4, false);
         assert_eq!([ways(4096), ways(64), ways(128), ways(197)], [4; 4]);
         assert_eq!([ways(49), ways(16), ways(33)], [1, 1, 2]);
-        assert_eq!(super::ways_of(None, 16, 4), 4);
+        assert_eq!(super::ways_of(None, 16, 4, false), 4);
+        // Where lanes can be off, 40 elements that four vectors leave over are three vectors more.
+        let ways = |trip| super::ways_of(Some(trip), 16, 4, true);
+        assert_eq!([ways(1000), ways(197), ways(112), ways(33), ways(17)], [4, 4, 2, 2, 1]);
     }
 
     #[test]
