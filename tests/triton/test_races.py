@@ -31,11 +31,7 @@ def test_both_lines_are_named(kernel, monkeypatch):
     assert lines_of(str(raised.value)) == sorted(set(marked(kernel))), str(raised.value)
 
 
-# The evaluator does not compare an atomic access with a plain one before it.
-PLAIN = [kernel for kernel in races.ALL if kernel is not races.initialised]
-
-
-@pytest.mark.parametrize("kernel", PLAIN, ids=lambda k: k.fn.__name__)
+@pytest.mark.parametrize("kernel", races.ALL, ids=lambda k: k.fn.__name__)
 def test_the_evaluator_warns_at_the_line_that_launched(kernel, monkeypatch):
     monkeypatch.setenv("GIRIH_DEVICE", "eval")
     kernel.device_caches.clear()

@@ -14,13 +14,14 @@ use crate::num::op::{Rounding, ScalarOp, Signedness};
 use crate::num::{DType, eval};
 
 /// An access in progress: its number within the block, its record in the shadow, and the token it waits for.
+#[derive(Clone)]
 struct Started {
     number: u32,
     record: Option<u32>,
     token: Rc<Token>,
     has_token: bool,
-    /// Weak accesses are watched; ordered ones synchronise.
-    weak: bool,
+    /// An atomic, or a load or store with an order.
+    strong: bool,
 }
 
 impl<'a> Machine<'a> {
@@ -161,7 +162,10 @@ impl<'a> Machine<'a> {
             (Some(m), None) => Some(m),
             _ => return Err(self.malformed(cx)),
         };
-        let started = Started { weak: false, ..self.begin(block, cx, token)? };
+        let started = Started { strong: true, ..self.begin(block, cx, token)? };
+        // An exchange that does not take place only reads.
+        let failed = compare.as_ref().and_then(|_| self.shadow.begin(cx.linear, started.number, cx.here));
+        let failed = Started { record: failed, ..started.clone() };
         if matches!(op.ordering(), MemoryOrdering::Acquire | MemoryOrdering::AcqRel) {
             self.acquire(cx);
         }
@@ -199,7 +203,7 @@ impl<'a> Machine<'a> {
                 {
                     return Err(self.fault(cx, &shape, one, size, "updates"));
                 }
-                self.shadow.forget(one.addr, size as u64);
+                self.watch(if new.is_some() { &started } else { &failed }, one, size, new.is_some());
                 old[i] = was;
                 if !poison.is_empty() {
                     poison[i] = 0;
@@ -333,21 +337,19 @@ impl<'a> Machine<'a> {
         let number = block.accesses;
         block.accesses = number.saturating_add(1);
         let record = self.shadow.begin(cx.linear, number, cx.here);
-        Ok(Started { number, record, token, has_token, weak: cx.op.ordering() == MemoryOrdering::Weak })
+        Ok(Started { number, record, token, has_token, strong: cx.op.ordering() != MemoryOrdering::Weak })
     }
 
     fn end(&self, s: Started) -> Val {
         Val::Token(if s.record.is_some() { Rc::new(s.token.with(s.number)) } else { s.token })
     }
 
+    /// Looks for races of an access.
     fn watch(&mut self, s: &Started, run: Run, size: usize, write: bool) {
-        let len = (run.count * size) as u64;
-        match s.record {
-            Some(record) if s.weak => {
-                let token = s.has_token.then_some(&*s.token);
-                self.shadow.touch(Access { record, token, write }, run.addr, len);
-            }
-            _ => self.shadow.forget(run.addr, len),
+        if let Some(record) = s.record {
+            let token = s.has_token.then_some(&*s.token);
+            let access = Access { record, token, write, strong: s.strong };
+            self.shadow.touch(access, run.addr, (run.count * size) as u64);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Races and missing token paths, found with a shadow of memory.
 //!
-//! Every byte touched by a weak access remembers its last writer and two of its last readers from different blocks. A
-//! conflicting access by another block with no release-to-acquire chain between the two is a race; a conflicting access
-//! by the same block with no token path is unordered on a GPU. The shadow is bounded, and time is one counter over the
+//! Every byte that is touched remembers the last weak access that wrote it, and two of the last others, from different blocks:
+//! those that read it, and strong ones, such as atomics. A conflicting access by another block with no release-to-acquire chain
+//! between the two is a race, unless both are strong; a conflicting access by the same block with no token path is unordered on a
+//! GPU. The shadow is bounded, and time is one counter over the
 //! whole run: a chain is taken to exist when the first block releases after its access and the second acquires after
 //! that release. A reported race is therefore real for this run's order; a race that is not reported is not ruled out.
 
@@ -18,11 +19,11 @@ const PAGES: usize = 2048;
 /// The most accesses recorded.
 const RECORDS: usize = 1 << 22;
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq)]
 struct Cell {
     writer: u32,
-    reader: u32,
-    /// A reader from another block than that of `reader`.
+    user: u32,
+    /// A user from another block than that of `user`.
     other: u32,
 }
 
@@ -33,6 +34,8 @@ struct Record {
     number: u32,
     op: Origin,
     time: u32,
+    write: bool,
+    strong: bool,
 }
 
 /// Two conflicting accesses: the earlier one's operation, the later one's, and whether the blocks differ.
@@ -45,12 +48,14 @@ pub struct Conflict {
     pub writes: bool,
 }
 
-/// A weak access that is being performed.
+/// An access that is being performed.
 #[derive(Clone, Copy)]
 pub struct Access<'a> {
     pub record: u32,
     pub token: Option<&'a Token>,
     pub write: bool,
+    /// An atomic, or a load or store with an order.
+    pub strong: bool,
 }
 
 #[derive(Default)]
@@ -67,7 +72,7 @@ pub struct Shadow {
 
 impl Shadow {
     pub fn new(on: bool) -> Shadow {
-        let none = Record { block: u64::MAX, number: 0, op: 0, time: 0 };
+        let none = Record { block: u64::MAX, number: 0, op: 0, time: 0, write: false, strong: false };
         Shadow { off: !on, records: vec![none], ..Shadow::default() }
     }
 
@@ -81,7 +86,7 @@ impl Shadow {
             return None;
         }
         self.time += 1;
-        self.records.push(Record { block, number, op, time: self.time });
+        self.records.push(Record { block, number, op, time: self.time, write: false, strong: false });
         Some(self.records.len() as u32 - 1)
     }
 
@@ -99,7 +104,7 @@ impl Shadow {
         }
     }
 
-    /// Forgets the history of bytes: they were accessed atomically, or now belong to another owner.
+    /// Forgets the history of bytes that now belong to another owner.
     pub fn forget(&mut self, addr: u64, len: u64) {
         if self.off || self.pages.is_empty() {
             return;
@@ -126,9 +131,11 @@ impl Shadow {
         }
     }
 
-    /// Checks and records a weak access to `len` bytes.
+    /// Checks and records an access to `len` bytes.
     pub fn touch(&mut self, access: Access, addr: u64, len: u64) {
-        let me = self.records[access.record as usize];
+        let Some(me) = self.records.get_mut(access.record as usize) else { return };
+        (me.write, me.strong) = (access.write, access.strong);
+        let me = *me;
         let mut at = addr;
         let end = addr.saturating_add(len);
         while at < end {
@@ -147,29 +154,29 @@ impl Shadow {
             let cells = &mut cells[from..from + (stop - at) as usize];
             for cell in cells {
                 // Neighbouring bytes mostly share their history, which is judged once.
-                if (cell.writer, cell.reader, cell.other) != (last.writer, last.reader, last.other) {
+                if *cell != last {
                     last = *cell;
                     let sync = Sync { releases: &self.releases, acquired: &self.acquired };
-                    let mut judge = |earlier: u32, earlier_writes: bool| {
-                        if earlier != 0 && earlier != access.record && (earlier_writes || access.write) {
-                            let e = self.records[earlier as usize];
-                            if let Some(across_blocks) = sync.conflict(&e, &me, access.token) {
-                                let writes = earlier_writes && access.write;
-                                self.found.insert(Conflict { first: e.op, second: me.op, across_blocks, writes });
-                            }
+                    for earlier in [cell.writer, cell.user, cell.other] {
+                        let e = self.records[earlier as usize];
+                        let conflict = (e.write || me.write) && !(e.strong && me.strong);
+                        if earlier != 0
+                            && earlier != access.record
+                            && conflict
+                            && let Some(across_blocks) = sync.unordered(&e, &me, access.token)
+                        {
+                            let writes = e.write && me.write;
+                            self.found.insert(Conflict { first: e.op, second: me.op, across_blocks, writes });
                         }
-                    };
-                    judge(cell.writer, true);
-                    judge(cell.reader, false);
-                    judge(cell.other, false);
-                }
-                if access.write {
-                    *cell = Cell { writer: access.record, reader: 0, other: 0 };
-                } else {
-                    if cell.reader != 0 && self.records[cell.reader as usize].block != me.block {
-                        cell.other = cell.reader;
                     }
-                    cell.reader = access.record;
+                }
+                if me.write && !me.strong {
+                    *cell = Cell { writer: access.record, user: 0, other: 0 };
+                } else {
+                    if cell.user != 0 && self.records[cell.user as usize].block != me.block {
+                        cell.other = cell.user;
+                    }
+                    cell.user = access.record;
                 }
             }
             at = stop;
@@ -184,7 +191,7 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     /// `Some(across blocks)` when nothing orders `earlier` before `later`.
-    fn conflict(&self, earlier: &Record, later: &Record, token: Option<&Token>) -> Option<bool> {
+    fn unordered(&self, earlier: &Record, later: &Record, token: Option<&Token>) -> Option<bool> {
         if earlier.block == later.block {
             let ordered = token.is_some_and(|t| t.covers(earlier.number));
             return (!ordered).then_some(false);
@@ -219,7 +226,7 @@ mod tests {
         let mut shadow = Shadow::new(true);
         for block in 0..2 {
             let record = shadow.begin(block, 0, 0).unwrap();
-            shadow.touch(Access { record, token: None, write: true }, addr, 1);
+            shadow.touch(Access { record, token: None, write: true, strong: false }, addr, 1);
             shadow.forget(from, len);
         }
         shadow.conflicts().next().is_some()

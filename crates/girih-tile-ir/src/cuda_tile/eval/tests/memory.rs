@@ -370,6 +370,48 @@ fn races_between_blocks_are_reported() {
 }
 
 #[test]
+fn strong_accesses_race_with_weak_ones_only() {
+    // An access, whether it writes, and whether it is strong.
+    let accesses = [
+        ("%v, %t = load_ptr_tko weak %p : tile<ptr<i32>> -> tile<i32>, token", false, false),
+        ("%t = store_ptr_tko weak %p, %two : tile<ptr<i32>>, tile<i32> -> token", true, false),
+        ("%v, %t = load_ptr_tko relaxed device %p : tile<ptr<i32>> -> tile<i32>, token", false, true),
+        ("%t = store_ptr_tko relaxed device %p, %two : tile<ptr<i32>>, tile<i32> -> token", true, true),
+        (
+            "%v, %t = atomic_rmw_tko relaxed device %p, add, %two : tile<ptr<i32>>, tile<i32> -> tile<i32>, token",
+            true,
+            true,
+        ),
+        // What it compares with is nowhere in memory.
+        (
+            "%v, %t = atomic_cas_tko relaxed device %p, %never, %two : tile<ptr<i32>>, tile<i32> -> tile<i32>, token",
+            false,
+            true,
+        ),
+    ];
+    for (one, writes, strong) in accesses {
+        for (other, other_writes, other_strong) in accesses {
+            let text = format!(
+                "cuda_tile.module @m {{ entry @k(%p: tile<ptr<i32>>) {{
+                  %x, %y, %z = get_tile_block_id : tile<i32>
+                  %two = constant <i32: 2> : tile<i32>
+                  %never = constant <i32: 99> : tile<i32>
+                  %zero = constant <i32: 0> : tile<i32>
+                  %first = cmpi equal %x, %zero, signed : tile<i32> -> tile<i1>
+                  if %first {{ {one} }} else {{ {other} }}
+                  return }} }}"
+            );
+            let races = (writes || other_writes) && !(strong && other_strong);
+            for seed in 0..3 {
+                let out = launch(&text, [2, 1, 1], seed, vec![Arg::Buffer(i32s(&[0]))]);
+                let found: Vec<Code> = out.result.unwrap().warnings.iter().map(|w| w.code).collect();
+                assert_eq!(found, if races { vec![Code::DataRace] } else { vec![] }, "{one} and {other}");
+            }
+        }
+    }
+}
+
+#[test]
 fn overlapping_accesses_need_a_token_path() {
     let text = |token: &str| {
         format!(
