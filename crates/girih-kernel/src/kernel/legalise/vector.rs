@@ -834,8 +834,14 @@ impl Lower<'_> {
                 s.keep_lanes_from(&left, before);
                 Ok(())
             })?;
-            let on = k::Cond { lhs: left, cmp: l::Cmp::Gt, rhs: k::Ix::Const(0) };
-            self.push(k::Stmt::If { mask: k::Mask { conds: vec![on], vals: vec![] }, then: rest, els: vec![] });
+            match left {
+                k::Ix::Const(_) => rest.into_iter().for_each(|s| self.push(s)),
+                lhs => {
+                    let some = k::Cond { lhs, cmp: l::Cmp::Gt, rhs: k::Ix::Const(0) };
+                    let mask = k::Mask { conds: vec![some], vals: vec![] };
+                    self.push(k::Stmt::If { mask, then: rest, els: vec![] });
+                }
+            }
         }
         self.combine(f, &partials)
     }
