@@ -254,7 +254,7 @@ def folded(x, out, n, B: tl.constexpr, LOW: tl.constexpr, HIGH: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.float32, np.float64], ids=name)
 def test_rows_of_every_length(dtype):
-    """Whatever whole vectors, and groups of them, leave over."""
+    """Whole vectors, and groups of them, leave some elements over."""
     low, high = (0, 9) if np.dtype(dtype).kind == "u" else (-9, 9)
     for n in [*range(1, 70), 97, 127, 128, 129, 255, 256]:
         x = values(dtype, n, n)

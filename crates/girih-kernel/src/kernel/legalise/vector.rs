@@ -856,7 +856,7 @@ impl Lower<'_> {
         body
     }
 
-    /// The body for the lanes from `base` on; what it folds goes to these accumulators.
+    /// The body for the lanes from `base` on, which folds into these accumulators.
     fn one_vector(
         &mut self,
         f: &l::For,
@@ -910,7 +910,7 @@ impl Lower<'_> {
         Ok(end)
     }
 
-    /// What accumulators hold: the variable of each, and its value now.
+    /// The variable of each accumulator, and its value now.
     fn copies(&mut self, accs: &FxHashMap<l::BufId, k::ValId>) -> Vec<(k::ValId, k::ValId)> {
         let mut vars: Vec<k::ValId> = accs.values().copied().collect();
         vars.sort();

@@ -97,8 +97,8 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For) -> Result<(u32, u32), String> 
     Ok((lanes, ways))
 }
 
-/// How many vectors a reduction adds to in turn. What whole groups of vectors leave over is added vector by vector where lanes can
-/// be off, and element by element elsewhere, so a short row takes few vectors, which leave little over.
+/// How many vectors a reduction adds to in turn. The elements that whole groups of vectors leave over are added vector by vector where
+/// lanes can be off, and one by one elsewhere, so a short row takes few vectors, which leave few elements over.
 fn ways_of(trip: Option<u32>, lanes: u32, most: u32, off: bool) -> u32 {
     let Some(trip) = trip else { return most };
     let cycles = |ways: u32| {

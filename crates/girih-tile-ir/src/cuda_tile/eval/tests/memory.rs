@@ -382,7 +382,7 @@ fn strong_accesses_race_with_weak_ones_only() {
             true,
             true,
         ),
-        // What it compares with is nowhere in memory.
+        // It compares with a number that is nowhere in memory.
         (
             "%v, %t = atomic_cas_tko relaxed device %p, %never, %two : tile<ptr<i32>>, tile<i32> -> tile<i32>, token",
             false,
