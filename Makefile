@@ -8,7 +8,7 @@ OURS := -p girih -p girih-cli -p girih-base -p girih-tile-ir -p girih-graph -p g
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: playground build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules test-torch test-huggingface walks opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
+.PHONY: playground build test quick readme lint unit dialect browser operations operations-part numeric gpu gpu-coverage gpu-coverage-part gpu-schedules replay torch-schedules simulated random hostile onnx contrib onnx-native models model-memory libraries real-models bytecode cuda oclgrind aarch64 python cutile cutile-part triton triton-part triton-libraries triton-schedules triton-versions test-torch test-huggingface walks opinfo test-tune peers wheel test-wheel package bench-lsp test-torchrun site bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -275,12 +275,23 @@ triton: python
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
 	.venv/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries
 
-# Libraries of Triton kernels, in an environment of their own, beside PyTorch in float64. It takes some fifteen minutes.
+# Libraries of Triton kernels, in an environment of their own, beside PyTorch in float64.
 triton-libraries: python
 	.venv/bin/python -m venv --system-site-packages .venv-libraries
 	$(abspath .venv/bin/python) -c 'import site; print(site.getsitepackages()[0])' > "$$(.venv-libraries/bin/python -c 'import site; print(site.getsitepackages()[0])')/girih.pth"
 	.venv-libraries/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-triton-libraries.txt
 	.venv-libraries/bin/python -m pytest -q -p girih.triton tests/triton/libraries
+
+# Older versions of Triton, each in an environment of its own.
+TRITON_VERSIONS ?= 3.5.1 3.6.0
+triton-versions: python
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
+	for version in $(TRITON_VERSIONS); do \
+		.venv/bin/python -m venv .venv-triton-$$version || exit 1; \
+		$(abspath .venv/bin/python) -c 'import site; print(site.getsitepackages()[0])' > "$$(.venv-triton-$$version/bin/python -c 'import site; print(site.getsitepackages()[0])')/girih.pth"; \
+		.venv-triton-$$version/bin/python -m pip install --quiet --disable-pip-version-check --no-deps triton==$$version || exit 1; \
+		.venv-triton-$$version/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries --ignore tests/triton/test_inductor.py || exit 1; \
+	done
 
 # The tutorials on the simulator of two GPUs under eight schedules of their threads.
 triton-schedules: python

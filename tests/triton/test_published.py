@@ -125,7 +125,7 @@ def look_back(x, y, state, n, BLOCK: tl.constexpr):
     mine = tl.atomic_add(state, 1)
     i = mine * BLOCK + tl.arange(0, BLOCK)
     part = tl.load(x + i, mask=i < n, other=0)
-    before = tl.to_tensor(0)
+    before = tl.full((), 0, tl.int32)
     if mine > 0:
         while tl.atomic_add(state + 1 + mine, 0, sem="acquire") == 0:
             pass

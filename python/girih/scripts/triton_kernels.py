@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -57,10 +58,11 @@ class TritonKernel:
         while True:
             node = getattr(error, "node", None)
             if hasattr(node, "lineno") and function is not None:
-                line = function.def_file_line_number - 1 + node.lineno
+                first, indent = _definition(function.fn)
+                line = first - 1 + node.lineno
                 end = (node.end_col_offset or 0) if node.end_lineno == node.lineno else 0
-                indent = function.def_file_col_number - 1
-                place = Place(function.file_name, line, node.col_offset + indent, end + indent if end else 0, function.fn.__name__, place)
+                file = function.fn.__code__.co_filename
+                place = Place(file, line, node.col_offset + indent, end + indent if end else 0, function.fn.__name__, place)
             reason = getattr(error, "error_message", None) or reason
             if type(error).__name__ == "CompileTimeAssertionFailure":
                 reason = f"{STATIC_ASSERTION}: {reason}"
@@ -79,6 +81,15 @@ class TritonKernel:
                 if isinstance(value, runtime.JITFunction) and value.src == text:
                     return value
         return None
+
+
+def _definition(fn: Any) -> tuple[int, int]:
+    """The line of a function's `def` behind its decorators, from which Triton counts, and its indentation."""
+    lines, first = inspect.getsourcelines(fn)
+    for at, line in enumerate(lines):
+        if (text := line.lstrip()).startswith("def "):
+            return first + at, len(line) - len(text)
+    return first, 0
 
 
 def given(look: tuple) -> Given:
