@@ -282,8 +282,9 @@ impl Stmt {
 ///
 /// Placed as `Vector { lanes: L }` with `ways: W`, it computes, for trip count n starting at `lo`: L*W partial
 /// accumulators, each starting at `identity`; iteration i goes to partial (i - lo) mod (L*W), in ascending order, for all i in whole
-/// groups of L*W; the partials are combined by halving (`p[j] = op(p[j], p[j + half])` for half = L*W/2, ..., 1); the
-/// result is `op(acc, p[0])`; the remaining iterations then fold one by one. That is the fixed tree; `eval` computes the same.
+/// groups of L*W, and the iterations left over, from `split` on, to partial (i - split) mod L; then the partials are combined by
+/// halving (`p[j] = op(p[j], p[j + half])` for half = L*W/2, ..., 1); the result is `op(acc, p[0])`. That is the fixed tree; `eval`
+/// computes the same.
 ///
 /// Placed as `Thread` with `ways: T`, the threads of a block: T partial accumulators, and iteration i goes to partial
 /// (i - lo) mod T for all i, including the last, unfinished round; then as above.

@@ -814,11 +814,14 @@ impl Lower<'_> {
         // Lanes that are off move and compute nothing, if the body can run without them.
         let in_part =
             !by_lane && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, 1, &f.body);
-        if !in_part || matches!(k::Ix::sub(hi.clone(), split.clone()), k::Ix::Const(..=1)) {
-            self.combine(f, &partials)?;
-            return self.scalar_loop(f, split, hi);
-        }
         let [first, ..] = &partials[..] else { return Err("a vector loop has no accumulators".to_string()) };
+        if !in_part || matches!(k::Ix::sub(hi.clone(), split.clone()), k::Ix::Const(..=1)) {
+            match first.is_empty() {
+                true => self.scalar_loop(f, split, hi)?,
+                false => self.lane_after_lane(f, lanes, split, hi, first)?,
+            }
+            return self.combine(f, &partials);
+        }
         let split = match ways {
             1 => split,
             _ => self.further_vectors(f, vector, (split, &hi), first)?,
@@ -908,6 +911,42 @@ impl Lower<'_> {
         let body = self.in_lanes(vector, |s| s.one_vector(f, accs, k::Ix::Axis(axis), vec![], false))?;
         self.push(k::Stmt::For { axis, lo, hi: end.clone(), step, unroll: 0, body });
         Ok(end)
+    }
+
+    /// The iterations left over one by one, each on a lane of the accumulators, where their body cannot run in part of the lanes.
+    fn lane_after_lane(
+        &mut self,
+        f: &l::For,
+        lanes: u32,
+        lo: k::Ix,
+        hi: k::Ix,
+        accs: &FxHashMap<l::BufId, k::ValId>,
+    ) -> Res<()> {
+        if matches!(k::Ix::sub(hi.clone(), lo.clone()), k::Ix::Const(..=0)) {
+            return Ok(());
+        }
+        let axis = self.axis_of(f.axis);
+        let lane = k::Ix::modulo(k::Ix::sub(k::Ix::Axis(axis), lo.clone()), k::Ix::Const(lanes.into()));
+        let mut vectors: Vec<(l::BufId, k::ValId)> = accs.iter().map(|(&acc, &vector)| (acc, vector)).collect();
+        vectors.sort();
+        let body = self.inner(|s| {
+            let mut scalars = FxHashMap::default();
+            for &(acc, vector) in &vectors {
+                let t = k::Ty { lanes: 1, ..s.out.vals[vector].ty };
+                let (dst, var) = (s.value("own", t), s.value("own", t));
+                s.push(k::Stmt::Lane { dst, vector, lane: lane.clone() });
+                s.push(k::Stmt::Var { var, init: k::Opnd::Val(dst) });
+                scalars.insert(acc, var);
+            }
+            s.one_vector(f, &scalars, k::Ix::Axis(axis), vec![], false)?;
+            for (acc, vector) in vectors {
+                let value = k::Opnd::Val(scalars[&acc]);
+                s.push(k::Stmt::SetLane { vector, lane: lane.clone(), value });
+            }
+            Ok(())
+        })?;
+        self.push(k::Stmt::For { axis, lo, hi, step: k::Ix::Const(1), unroll: 0, body });
+        Ok(())
     }
 
     /// The variable of each accumulator, and its value now.

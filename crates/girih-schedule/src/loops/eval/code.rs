@@ -143,8 +143,8 @@ pub(super) struct Fold {
     pub op: ScalarOp,
     pub identity: u64,
     pub parts: u64,
-    /// No iteration is left over: each one goes to a partial accumulator.
-    pub all: bool,
+    /// Iterations that whole groups of `parts` leave over take turns on this number of them.
+    pub lanes: u64,
     /// Where the loop started, and the first iteration that is left over.
     pub start: Slot,
     pub split: Slot,
@@ -396,10 +396,6 @@ impl Compiler<'_> {
     }
 
     fn fold(&mut self, counter: Counter, combine: &Combine, place: Place) -> Res<u32> {
-        let (lanes, all) = match place {
-            Place::Vector { lanes } => (lanes, false),
-            _ => (1, true),
-        };
         let CombineOp::Scalar { op, identity } = combine.op;
         let mut accs = Vec::new();
         for acc in &combine.accs {
@@ -410,7 +406,11 @@ impl Compiler<'_> {
             }
             accs.push((id, b.ty.held()));
         }
-        let parts = lanes as u64 * combine.ways as u64;
+        let ways = u64::from(combine.ways);
+        let (parts, lanes) = match place {
+            Place::Vector { lanes } => (u64::from(lanes) * ways, u64::from(lanes)),
+            _ => (ways, ways),
+        };
         if !parts.is_power_of_two() || parts > 1 << 20 {
             return Err("the partial accumulators of a reduction are a power of two".to_string());
         }
@@ -418,7 +418,7 @@ impl Compiler<'_> {
             return Err("a reduction combines by a binary operation".to_string());
         }
         let (start, split) = (self.hidden(), self.hidden());
-        self.folds.push(Fold { counter, accs: accs.into(), op, identity, parts, all, start, split });
+        self.folds.push(Fold { counter, accs: accs.into(), op, identity, parts, lanes, start, split });
         Ok(self.folds.len() as u32 - 1)
     }
 

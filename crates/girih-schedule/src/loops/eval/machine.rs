@@ -2,7 +2,7 @@
 
 use super::access;
 use super::blocks::{self, Blocks, Pause, SLICE};
-use super::code::{Element, Inst, MemCode, Program, Shown};
+use super::code::{Element, Fold, Inst, MemCode, Program, Shown};
 use crate::base::budget::TooMuch;
 use crate::base::host::Host;
 use crate::base::launch::{Launch, Trap};
@@ -348,7 +348,7 @@ impl Machine<'_> {
         let (lo, hi) = (s[fold.counter.axis as usize] as i64, s[fold.counter.end as usize] as i64);
         let trips = hi.saturating_sub(lo).max(0) as u64;
         s[fold.start as usize] = lo as u64;
-        let grouped = if fold.all { trips } else { trips / fold.parts * fold.parts };
+        let grouped = trips / fold.parts * fold.parts;
         s[fold.split as usize] = lo.wrapping_add(grouped as i64) as u64;
         let p = &mut block.folds[f];
         p.parts.clear();
@@ -369,29 +369,31 @@ impl Machine<'_> {
         from + self.program.code[from..].iter().position(is_end).unwrap_or(0)
     }
 
+    /// The partial accumulator of an iteration.
+    fn part(&self, block: &Block, fold: &Fold) -> usize {
+        let [i, start, split] = [fold.counter.axis, fold.start, fold.split].map(|slot| block.slots[slot as usize]);
+        let part = match (i as i64) < split as i64 {
+            true => i.wrapping_sub(start) % fold.parts,
+            false => i.wrapping_sub(split) % fold.lanes,
+        };
+        part as usize
+    }
+
     fn fold_in(&self, block: &mut Block, f: usize) {
         let fold = &self.program.folds[f];
-        let i = block.slots[fold.counter.axis as usize] as i64;
-        if i >= block.slots[fold.split as usize] as i64 {
-            return self.fold_combine(block, f);
-        }
-        let part = (i.wrapping_sub(block.slots[fold.start as usize] as i64)) as u64 % fold.parts;
+        let part = self.part(block, fold);
         for (n, (acc, _)) in fold.accs.iter().enumerate() {
-            let value = block.folds[f].parts[n * fold.parts as usize + part as usize];
+            let value = block.folds[f].parts[n * fold.parts as usize + part];
             set(&mut block.bufs[*acc as usize], value);
         }
     }
 
     fn fold_out(&self, block: &mut Block, f: usize) {
         let fold = &self.program.folds[f];
-        let i = block.slots[fold.counter.axis as usize] as i64;
-        if i >= block.slots[fold.split as usize] as i64 {
-            return;
-        }
-        let part = (i.wrapping_sub(block.slots[fold.start as usize] as i64)) as u64 % fold.parts;
+        let part = self.part(block, fold);
         for (n, (acc, _)) in fold.accs.iter().enumerate() {
             let value = block.bufs[*acc as usize].first().copied().unwrap_or(0);
-            block.folds[f].parts[n * fold.parts as usize + part as usize] = value;
+            block.folds[f].parts[n * fold.parts as usize + part] = value;
         }
     }
 
