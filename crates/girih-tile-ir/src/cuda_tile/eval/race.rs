@@ -1,11 +1,11 @@
 //! Races and missing token paths, found with a shadow of memory.
 //!
-//! Every byte that is touched remembers the last weak access that wrote it, and two of the last others, from different blocks:
-//! those that read it, and strong ones, such as atomics. A conflicting access by another block with no release-to-acquire chain
-//! between the two is a race, unless both are strong; a conflicting access by the same block with no token path is unordered on a
-//! GPU. The shadow is bounded, and time is one counter over the
-//! whole run: a chain is taken to exist when the first block releases after its access and the second acquires after
-//! that release. A reported race is therefore real for this run's order; a race that is not reported is not ruled out.
+//! Each byte remembers the last weak access that wrote it, and its last two other accesses by different blocks: weak reads, and
+//! strong accesses such as atomics. Two accesses conflict if one of them writes, unless both are strong. A conflict between blocks
+//! without a release-to-acquire chain is a race; a conflict within a block without a token path is unordered on a GPU. The shadow
+//! is bounded, and time is one counter over the whole run: a chain is taken to exist when the first block releases after its
+//! access and the second acquires after that release. A reported race is therefore real for this run's order; a race that is not
+//! reported is not ruled out.
 
 use std::collections::BTreeSet;
 
