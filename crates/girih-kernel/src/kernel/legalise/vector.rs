@@ -758,21 +758,7 @@ impl Lower<'_> {
         }
         let ways = f.combine.as_ref().map_or(1, |c| c.ways.max(1));
         let group = lanes as i64 * ways as i64;
-        let count = k::Ix::sub(hi.clone(), lo.clone());
-        let whole = k::Ix::mul(k::Ix::floor_div(count.clone(), k::Ix::Const(group)), k::Ix::Const(group));
-        let split = match (&whole, &lo) {
-            (k::Ix::Const(n), k::Ix::Const(lo)) => k::Ix::Const(lo.saturating_add(*n.max(&0))),
-            _ => {
-                // An empty range may have a count below zero.
-                let whole = match Facts::new().range(&count).lo >= 0 {
-                    true => whole,
-                    false => k::Ix::Max(Box::new(whole), Box::new(k::Ix::Const(0))),
-                };
-                let dst = self.value("split", k::Ty::num(DType::I64, 1));
-                self.push(k::Stmt::Index { dst, ix: k::Ix::add(lo.clone(), whole) });
-                k::Ix::Val { val: dst, zext: false }
-            }
-        };
+        let split = self.end_of_groups(&lo, &hi, group);
 
         // Partial accumulators, one vector for each way.
         let mut partials: Vec<FxHashMap<l::BufId, k::ValId>> = vec![FxHashMap::default(); ways as usize];
@@ -849,6 +835,23 @@ impl Lower<'_> {
         self.combine(f, &partials)
     }
 
+    /// The end of the whole groups of `group` iterations from `lo` on.
+    fn end_of_groups(&mut self, lo: &k::Ix, hi: &k::Ix, group: i64) -> k::Ix {
+        let count = k::Ix::sub(hi.clone(), lo.clone());
+        let whole = k::Ix::mul(k::Ix::floor_div(count.clone(), k::Ix::Const(group)), k::Ix::Const(group));
+        if let (k::Ix::Const(n), k::Ix::Const(lo)) = (&whole, lo) {
+            return k::Ix::Const(lo.saturating_add(*n.max(&0)));
+        }
+        // An empty range may have a count below zero.
+        let whole = match Facts::new().range(&count).lo >= 0 {
+            true => whole,
+            false => k::Ix::Max(Box::new(whole), Box::new(k::Ix::Const(0))),
+        };
+        let dst = self.value("split", k::Ty::num(DType::I64, 1));
+        self.push(k::Stmt::Index { dst, ix: k::Ix::add(lo.clone(), whole) });
+        k::Ix::Val { val: dst, zext: false }
+    }
+
     /// The statements of a body that runs in lanes.
     fn in_lanes(&mut self, vector: Vector, body: impl FnOnce(&mut Self) -> Res<()>) -> Res<Vec<k::Stmt>> {
         self.vector = Some(vector);
@@ -894,19 +897,10 @@ impl Lower<'_> {
         accs: &FxHashMap<l::BufId, k::ValId>,
     ) -> Res<k::Ix> {
         let step = k::Ix::Const(vector.lanes.into());
-        let count = k::Ix::max(k::Ix::sub(hi.clone(), lo.clone()), k::Ix::Const(0));
-        let end = k::Ix::add(lo.clone(), k::Ix::mul(k::Ix::floor_div(count, step.clone()), step.clone()));
+        let end = self.end_of_groups(&lo, hi, vector.lanes.into());
         if end == lo {
             return Ok(lo);
         }
-        let end = match end {
-            k::Ix::Const(_) => end,
-            ix => {
-                let dst = self.value("split", k::Ty::num(DType::I64, 1));
-                self.push(k::Stmt::Index { dst, ix });
-                k::Ix::Val { val: dst, zext: false }
-            }
-        };
         let axis = self.axis_of(f.axis);
         let body = self.in_lanes(vector, |s| s.one_vector(f, accs, k::Ix::Axis(axis), vec![], false))?;
         self.push(k::Stmt::For { axis, lo, hi: end.clone(), step, unroll: 0, body });
