@@ -7,11 +7,13 @@
 //! ```
 //!
 //! Blocks: legal for the outermost free loop of an open kernel, whose nests do not need what another one stores. Threads: for a
-//! reduction that may be reassociated, of loads and arithmetic.
+//! reduction that may be reassociated, of loads and arithmetic; for all free loops of a block, [`spread`].
+
+pub mod spread;
 
 use std::collections::BTreeSet;
 
-use super::line::{LoopRef, change};
+use super::line::{LoopRef, change, look};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
@@ -24,11 +26,16 @@ pub enum To {
     Block(u8),
     /// A free loop: each iteration is a thread.
     Threads,
-    /// A reduction: so many threads share it.
+    /// Reductions: so many threads share each; or all nests of free loops, and with them all that a block does.
     Shared(u32),
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> Result<(), String> {
+    if let To::Shared(threads) = to
+        && !some_reduce(kernel, loops)
+    {
+        return spread::apply(kernel, ctx, loops, threads);
+    }
     let outermost: Vec<AxisId> = around_blocks(&kernel.body);
     let apart = nests_apart(kernel);
     let (open, most) = (kernel.open, u64::from(ctx.target.axes.threads));
@@ -42,7 +49,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
         To::Block(_) if !outermost.contains(&f.axis) => Err("a loop stands around it that is none over blocks".into()),
         To::Block(_) => apart.clone(),
         To::Threads => can_be_threads(f, most, &alone),
-        To::Shared(n) if f.kind != LoopKind::Reduce => Err(format!("it is no reduction that {n} threads could share")),
+        To::Shared(_) if f.kind != LoopKind::Reduce => Err("reductions and free loops take lines of their own".into()),
         To::Shared(n) if !n.is_power_of_two() || n < ctx.target.axes.lanes || n > ctx.target.axes.threads => Err(
             format!("{n} threads are no power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
         ),
@@ -58,6 +65,15 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
             }
         }
     })
+}
+
+fn some_reduce(kernel: &Kernel, loops: &[LoopRef]) -> bool {
+    let mut found = false;
+    look(kernel, &mut |at, f| {
+        found |= f.kind == LoopKind::Reduce && loops.contains(&at);
+        true
+    });
+    found
 }
 
 /// The axes of loops that are all that a block does.

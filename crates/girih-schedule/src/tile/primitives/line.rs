@@ -284,32 +284,60 @@ pub type Rewrite<'a> = &'a mut dyn FnMut(&mut Kernel, &For) -> Result<Vec<Stmt>,
 
 /// Replaces a loop by the statements that `f` makes of it.
 pub fn replace(kernel: &mut Kernel, at: LoopRef, f: Rewrite<'_>) -> Result<(), String> {
-    let mut seen = vec![0u32; kernel.axes.len()];
+    replace_each(kernel, &[at], f)
+}
+
+/// Replaces each of some loops, none of which holds another, by the statements that `f` makes of it.
+pub fn replace_each(kernel: &mut Kernel, loops: &[LoopRef], f: Rewrite<'_>) -> Result<(), String> {
+    let (mut seen, mut found) = (vec![0u32; kernel.axes.len()], 0);
     let mut body = std::mem::take(&mut kernel.body);
-    let done = replace_in(&mut body, at, &mut seen, kernel, f);
+    let done = replace_in(&mut body, loops, &mut seen, &mut found, kernel, f);
     kernel.body = body;
-    done.unwrap_or_else(|| Err("the loop stands there no more".into()))
+    done?;
+    if found < loops.len() { Err("the loop stands there no more".into()) } else { Ok(()) }
 }
 
 fn replace_in(
     body: &mut Vec<Stmt>,
-    at: LoopRef,
+    loops: &[LoopRef],
     seen: &mut [u32],
+    found: &mut usize,
     kernel: &mut Kernel,
     f: Rewrite<'_>,
-) -> Option<Result<(), String>> {
-    for n in 0..body.len() {
-        if let Stmt::For(l) = &body[n]
-            && next(seen, l.axis) == at
-        {
-            let made = f(kernel, l);
-            return Some(made.map(|made| drop(body.splice(n..=n, made))));
+) -> Result<(), String> {
+    let mut n = 0;
+    while let Some(s) = body.get_mut(n) {
+        if *found == loops.len() {
+            break;
         }
-        for inner in walk::bodies_mut(&mut body[n]) {
-            if let Some(done) = replace_in(inner, at, seen, kernel, f) {
-                return Some(done);
+        let made = match s {
+            Stmt::For(l) if loops.contains(&next(seen, l.axis)) => Some(f(kernel, l)?),
+            _ => None,
+        };
+        // Loops inside of one count, also where it is replaced.
+        match made {
+            None => {
+                for inner in walk::bodies_mut(s) {
+                    replace_in(inner, loops, seen, found, kernel, f)?;
+                }
+                n += 1;
+            }
+            Some(made) => {
+                walk::bodies(s).into_iter().for_each(|inner| count(inner, seen));
+                *found += 1;
+                let len = made.len();
+                body.splice(n..=n, made);
+                n += len;
             }
         }
     }
-    None
+    Ok(())
+}
+
+fn count(body: &[Stmt], seen: &mut [u32]) {
+    walk::visit(body, &mut |s| {
+        if let Stmt::For(l) = s {
+            next(seen, l.axis);
+        }
+    });
 }

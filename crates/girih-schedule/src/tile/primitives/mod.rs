@@ -18,6 +18,7 @@ pub mod keep;
 pub mod line;
 pub mod peel;
 pub mod pipeline;
+pub mod prefetch;
 pub mod privatise;
 pub mod reorder;
 pub mod retype;
@@ -70,6 +71,7 @@ pub enum Step {
     Persist { at: LoopRef, blocks: u32 },
     Pipeline { at: LoopRef, depth: u32, roles: bool, overlap: bool },
     StageRead { at: LoopRef, side: Side, how: How },
+    Prefetch { at: LoopRef, ahead: u32 },
     Keep { buf: BufId, slots: u32 },
     Retype { buf: BufId, to: DType },
     Fill { bufs: Vec<BufId>, by: Engine },
@@ -93,7 +95,8 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "bind",
         form: "LOOP, .. to block.x | block.y | block.z | thread | thread N",
-        doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block, or gives a reduction to N threads.",
+        doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block. N threads share reductions; or all free \
+              loops that a block comes by, element by element, and the first of them does what is done once.",
     },
     Primitive {
         word: "cluster",
@@ -151,6 +154,11 @@ pub const ALL: &[Primitive] = &[
         word: "pipeline",
         form: "LOOP by N roles? overlap?",
         doc: "Fills the stages of a loop ahead, into N slots; by a warp of its own (`roles`), beside products that overlap.",
+    },
+    Primitive {
+        word: "prefetch",
+        form: "LOOP by N",
+        doc: "Asks for the memory that an iteration reads N iterations before, where it lies further apart than a processor foresees.",
     },
     Primitive {
         word: "privatise",
@@ -223,7 +231,8 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "vector",
         form: "LOOP, .. by LANES (x WAYS)?",
-        doc: "Runs so many iterations of an innermost loop at a time in vector registers; a reduction keeps WAYS of them.",
+        doc: "Runs so many iterations of an innermost loop at a time in vector registers; a reduction keeps WAYS of them. On a GPU a thread \
+              moves LANES elements of an unrolled loop, or of a reduction that threads share, at a time.",
     },
 ];
 
@@ -276,6 +285,7 @@ impl Step {
                 Line { by: by.map(String::from).collect(), ..Line::new("stage_read", one(at), &[], &[]) }
             }
             Step::Tile { at, m, n, k } => Line::new("tile", one(at), &[m, &"x", n, &"x", k], &[]),
+            Step::Prefetch { at, ahead } => Line::new("prefetch", one(at), &[ahead], &[]),
             Step::Keep { buf, slots } => Line::new("keep", buffer(buf), &[slots], &[]),
             Step::Retype { buf, to } => Line::new("retype", buffer(buf), &[&to.name()], &[]).with("to"),
             Step::Fill { bufs, by } => {
@@ -319,11 +329,11 @@ impl Step {
                 Step::Vector { loops, lanes, ways }
             }
             "bind" => {
-                let loops = scope.loops(line)?;
+                // What threads share of a block may be no loop.
+                let shared = line.by.first().is_some_and(|w| w == "thread") && line.by.len() > 1;
+                let loops = if line.targets.is_empty() && shared { vec![] } else { scope.loops(line)? };
                 let to = match line.by.first().map(String::as_str) {
-                    Some("thread") if line.by.len() > 1 => {
-                        bind::To::Shared(line.number(1, "a number of threads", 1)?)
-                    }
+                    Some("thread") if shared => bind::To::Shared(line.number(1, "a number of threads", 1)?),
                     Some("thread") => bind::To::Threads,
                     Some(to) if DIMS.contains(&to) => {
                         bind::To::Block(DIMS.iter().position(|d| *d == to).unwrap_or(0) as u8)
@@ -386,6 +396,9 @@ impl Step {
                 let [m, n, k] = [(0, "rows"), (2, "columns"), (4, "terms")].map(|(at, what)| line.number(at, what, 1));
                 Step::Tile { at: scope.loop_of(line)?, m: m?, n: n?, k: k? }
             }
+            "prefetch" => {
+                Step::Prefetch { at: scope.loop_of(line)?, ahead: number("how many iterations ahead it asks", 1)? }
+            }
             "keep" => Step::Keep { buf: scope.buffer(line)?, slots: number("how many copies stay", 2)? },
             "retype" => {
                 let [name] = &line.by[..] else { return Err("expected `to` and a type".into()) };
@@ -416,7 +429,7 @@ impl Step {
         let from = kernel.axes.len();
         match self {
             Step::Unroll { loops } => unroll::apply(kernel, loops)?,
-            Step::Vector { loops, lanes, ways } => vector::apply(kernel, loops, *lanes, *ways)?,
+            Step::Vector { loops, lanes, ways } => vector::apply(kernel, ctx, loops, *lanes, *ways)?,
             Step::Bind { loops, to } => bind::apply(kernel, ctx, loops, *to)?,
             Step::Fuse { loops, name } => fuse::apply(kernel, loops, name)?,
             Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
@@ -437,6 +450,7 @@ impl Step {
             }
             Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
             Step::Tile { at, m, n, k } => tile::apply(kernel, *at, [*m, *n, *k])?,
+            Step::Prefetch { at, ahead } => prefetch::apply(kernel, ctx, *at, *ahead)?,
             Step::Keep { buf, slots } => keep::apply(kernel, ctx, *buf, *slots)?,
             Step::Retype { buf, to } => retype::apply(kernel, *buf, *to)?,
             Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,

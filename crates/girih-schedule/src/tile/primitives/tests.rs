@@ -14,6 +14,9 @@ const SUMS: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for i in 0..3
 const ROWS: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for i in 0..4: free\n    t: f32 = load x[i]\n    \
                     for j in 0..50: free\n      store y[i*50 + j] = t\n";
 
+const TURNED: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for i in 0..8: free\n    for j in 0..8: free\n      \
+                      a: f32 = load x[j*8 + i]\n      store y[i*8 + j] = a\n";
+
 fn one(before: &str, line: &str, ctx: &Context) -> Result<Kernel, String> {
     let mut k = kernel(before);
     let line = Line::parse(line).unwrap()?;
@@ -64,10 +67,35 @@ tile kernel k(x: ptr f32, y: ptr f32) open:
 }
 
 #[test]
+fn threads_share_a_block() {
+    let wide = &["split j by 4 -> j1, j2", "unroll j2", "bind i to block.x", "bind j1 to thread 32", "vector j2 by 4"];
+    let made = steps(ADD, wide, &gpu(&[]), &[60, 60]);
+    assert!(made.contains("for t in 0..5: free thread\n      local a_w: f32[4]\n"), "{made}");
+    assert!(made.contains("free vector(4)\n        a: f32 = load x[i*20 + t*4 + j2]\n"), "{made}");
+    // A tile that threads share, and a sum that each of them computes.
+    let tile = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for b in 0..3: free block(x)\n    local t: f32[20]\n    \
+                for i in 0..20: free\n      v: f32 = load x[b*20 + i]\n      t[i] = v\n    for j in 0..20: free\n      \
+                w: f32 = t[19 - j]\n      store y[b*20 + j] = w\n";
+    let made = steps(tile, &["bind i, j to thread 8"], &gpu(&[]), &[60, 60]);
+    assert!(made.contains("local t: f32[20] shared"), "{made}");
+    let counts = "loop kernel k(x: ptr f32, y: ptr f32):\n  v: f32 = load x[0] acquire\n  store y[0] = v\n";
+    let made = steps(counts, &["bind to thread 32"], &gpu(&[]), &[1, 1]);
+    assert!(made.contains("local once: f32[1] shared"), "{made}");
+}
+
+#[test]
 fn loops_are_cut_and_placed() {
     let cpu = context();
     let made = steps(ADD, &["split j by 8 -> j1, j2", "vector j2 by 8"], &cpu, &[60, 60]);
     assert!(made.contains("for j2 in 0..min(8, 20 - j1*8): free vector(8)"), "{made}");
+    let far = ADD.replace("i*20", "i*4096").replace("0..20", "0..32").replace("0..3", "0..12");
+    let made = steps(&far, &["prefetch i by 2"], &cpu, &[49152, 49152]);
+    assert!(
+        made.contains("for i in 0..12: free\n    prefetch x[(i + 2)*4096]\n    prefetch x[(i + 2)*4096 + 16]\n"),
+        "{made}"
+    );
+    let made = steps(TURNED, &["vector i, j by 8"], &cpu, &[64, 64]);
+    assert!(made.contains("for i in 0..8: free vector(8)\n    for j in 0..8: free vector(8)"), "{made}");
     let made = steps(ADD, &["split i by 3 -> io, ii", "unroll ii"], &cpu, &[60, 60]);
     assert!(made.contains("for io in 0..1: free\n    for ii in 0..3: free unroll"), "{made}");
     let made = steps(ADD, &["reorder j, i"], &cpu, &[60, 60]);
@@ -372,6 +400,9 @@ fn what_is_not_legal_is_refused_with_a_reason() {
     let other = OWN.replace("v[i, 19 - k]", "v[2 - i, k]");
     let triangle = ADD.replace("0..20", "0..i");
     let graphics = gpu(&[]);
+    let nothing =
+        ADD.replace("for j in 0..20: free", "for j in 0..20: free thread").replace("0..3: free", "0..3: serial");
+    let short = ADD.replace("for j in 0..20: free", "for j in 0..2: free unroll");
     let early = SHARED_BY_TWO.replace("  local acc", "  f: f32 = load x[i]\n  store y[i] = f\n  local acc");
     let skipped =
         SHARED_BY_TWO.replace("    stage p", "    skip: i1 = test turn < i\n    if skip:\n      continue\n    stage p");
@@ -392,7 +423,26 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (ADD, "vector i by 4", &cpu, "it runs in order, is placed already, or holds other loops"),
         (ADD, "bind j to block.x", &cpu, "a loop stands around it that is none over blocks"),
         (ADD, "bind j to block.w", &cpu, "unknown place `block.w`; did you mean `block.x`?"),
-        (ADD, "bind i to thread 64", &cpu, "it is no reduction that 64 threads could share"),
+        (ADD, "bind i to thread 64", &cpu, "cpu runs a block on one thread"),
+        (ADD, "bind i to thread 0", &graphics, "expected a number of threads"),
+        (ADD, "bind i to thread 2048", &graphics, "a block has 1 to 1024 threads, not 2048"),
+        (ADD, "bind j to thread 64", &graphics, "a loop is not free, is placed, or stands in another free loop"),
+        (ADD, "bind to thread 64", &graphics, "the threads come by the free loop `i`, too: name it"),
+        (&nothing, "bind to thread 64", &graphics, "the threads share all that a block does"),
+        (SUMS, "bind i, k to thread 64", &graphics, "reductions and free loops take lines of their own"),
+        (ADD, "vector j by 4", &graphics, "it is not unrolled, and no reduction that threads share"),
+        (ADD, "vector j by 4 x 2", &graphics, "a thread has no vector registers for accumulators"),
+        (&short, "vector j by 4", &graphics, "nothing in it moves 4 elements at once"),
+        (
+            ADD,
+            "vector i, j by 4",
+            &cpu,
+            "what it moves is not read along the outer loop and written along the inner one",
+        ),
+        (ADD, "prefetch i by 2", &cpu, "it reads no pieces of memory that lie far apart and are known beforehand"),
+        (ADD, "prefetch i by 2", &graphics, "sm_90a has no caches that are asked"),
+        (TURNED, "vector i, j by 16", &cpu, "its loops do not run over whole squares of 16 lanes"),
+        (TURNED, "vector i by 8", &cpu, "it runs in order, is placed already, or holds other loops"),
         (ADD, "bind i to thread", &cpu, "a block at most"),
         (SUMS, "bind i to thread", &cpu, "a block at most"),
         (ADD, "fuse j, i -> n", &cpu, "they are not free loops that stand in each other and in that order"),

@@ -6,23 +6,48 @@
 //!   store c[j] = %x                                  store c[j] = %x
 //! ```
 //!
-//! Legal for straight arithmetic that stores to neighbouring elements; of a reduction, where it may be reassociated.
+//! Legal for straight arithmetic that stores to neighbouring elements; of a reduction, where it may be reassociated. Of two
+//! loops that stand in each other, where the one turns into the other: [`square`]. On a GPU a thread moves so many elements at a
+//! time: [`accesses`].
 
+pub mod accesses;
+pub mod square;
+
+use super::Names;
 use super::line::{LoopRef, change};
 use std::collections::BTreeSet;
 
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
 use crate::num::ScalarOp;
+use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit;
+use crate::tile::target::Capability;
 
 /// A reduction keeps `ways` vectors of accumulators.
-pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], lanes: u32, ways: u32) -> Result<(), String> {
+pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], lanes: u32, ways: u32) -> Result<(), String> {
     if !lanes.is_power_of_two() || !ways.is_power_of_two() || !(2..=64).contains(&lanes) || ways > 16 {
         return Err(format!("{lanes} x {ways} are no powers of two from 2 to 64 and from 1 to 16"));
     }
-    change(kernel, loops, &mut |kernel, f| legal(kernel, f), &mut |f| {
+    if ctx.target.has(Capability::Threads) {
+        return match ways {
+            1 => accesses::apply(kernel, ctx, loops, lanes),
+            _ => Err("a thread has no vector registers for accumulators".into()),
+        };
+    }
+    let names = Names::of(kernel);
+    let named = |f: &For| names.name(f).is_some_and(|at| loops.contains(&at));
+    let mut within: Vec<*const For> = vec![];
+    let check = &mut |kernel: &Kernel, f: &For| match &f.body[..] {
+        [Stmt::For(inner)] if named(inner) => {
+            within.push(&raw const **inner);
+            square::legal(kernel, ctx, f, inner, lanes)
+        }
+        _ if within.contains(&std::ptr::from_ref(f)) => Ok(()),
+        _ => legal(kernel, f),
+    };
+    change(kernel, loops, check, &mut |f| {
         f.place = Place::Vector { lanes };
         if let Some(combine) = &mut f.combine {
             combine.ways = ways;

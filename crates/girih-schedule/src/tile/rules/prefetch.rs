@@ -1,14 +1,11 @@
 //! `prefetch`
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, refs};
 use crate::tile::Context;
-use crate::tile::affine;
-use crate::tile::edit::{self, Visit, most_trips};
-use crate::tile::heuristics::prefetch::{AHEAD, FORESEEN, LONGEST, ROUNDS};
+use crate::tile::edit::most_trips;
+use crate::tile::heuristics::prefetch::{AHEAD, ROUNDS};
+use crate::tile::primitives::{self, Step, prefetch};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -41,204 +38,45 @@ than 2 KiB apart; loops whose iterations are few, or read no more than a core's 
     run,
 };
 
-/// Bytes that the processor brings at once.
-const LINE: u64 = 64;
-
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let far = far_pieces(p, ctx, log);
-    let on = rows_that_go_on(far.as_ref().unwrap_or(p), ctx, log);
-    on.or(far)
+    primitives::run(p, ctx, log, policy)
 }
 
-fn far_pieces(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        let asked = pieces(f, ctx.target.cache(1));
-        if asked.is_empty() {
-            return Visit::Into;
-        }
-        let site = axis_site(kernel, f.axis);
-        if !ctx.knobs.prefetch {
-            log.skipped(site, "knob off");
-            return Visit::Leave;
-        }
-        log.applied(site);
-        let mut new = f.clone();
-        new.body.splice(0..0, asked);
-        Visit::Replace(vec![Stmt::For(new)])
-    })
-}
-
-/// Prefetches the pieces of rows that a stage reads where a table says, if the next iteration of a serial loop around goes on in each row.
-fn rows_that_go_on(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut out = p.clone();
-    let mut body = std::mem::take(&mut out.body);
-    let mut sites = vec![];
-    walk::visit_mut(&mut body, &mut |s| {
-        let Stmt::For(steps) = s else { return };
-        if steps.kind != LoopKind::Serial {
-            return;
-        }
-        let stages =
-            steps.body.iter_mut().filter_map(|s| if let Stmt::Stage { body, .. } = s { Some(body) } else { None });
-        for s in stages.flatten() {
-            let Stmt::For(rows) = s else { continue };
-            let next = next_pieces(&mut out, steps.axis, rows);
-            if !next.is_empty() {
-                sites.push(axis_site(&out, rows.axis));
-                rows.body.splice(0..0, next);
-            }
-        }
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let (mut steps, mut sites) = (vec![], vec![]);
+    primitives::look(p, &mut |at, f| {
+        let Some(ahead) = far_ahead(f, ctx.target.cache(1)) else { return true };
+        sites.push(f.axis);
+        steps.push(Step::Prefetch { at, ahead });
+        false
     });
-    if sites.is_empty() {
-        return None;
-    }
-    for site in sites {
+    // Rows of tables, in loops that ask for nothing yet.
+    primitives::look(p, &mut |at, f| {
+        let asking = match steps.iter().any(|s| matches!(s, Step::Prefetch { at: other, .. } if *other == at)) {
+            true => vec![],
+            false => prefetch::ask_in_rows(&mut Kernel { body: vec![], ..p.clone() }, &mut f.clone(), 1),
+        };
+        if !asking.is_empty() {
+            sites.extend(asking);
+            steps.push(Step::Prefetch { at, ahead: 1 });
+        }
+        true
+    });
+    for axis in sites {
         match ctx.knobs.prefetch {
-            true => log.applied(site),
-            false => log.skipped(site, "knob off"),
+            true => log.applied(axis_site(p, axis)),
+            false => log.skipped(axis_site(p, axis), "knob off"),
         }
     }
-    out.body = body;
-    ctx.knobs.prefetch.then_some(out)
+    if ctx.knobs.prefetch { steps } else { vec![] }
 }
 
-/// The prefetches of what each iteration of `rows` reads in the next iteration of the loop over `step`, behind the entries of the tables
-/// that they need.
-fn next_pieces(kernel: &mut Kernel, step: AxisId, rows: &For) -> Vec<Stmt> {
-    let (mut asked, mut found): (Vec<Stmt>, Vec<Read<'_>>) = (vec![], vec![]);
-    if rows.place != Place::None || matches!(rows.body.first(), Some(Stmt::Read { .. } | Stmt::Prefetch { .. })) {
-        return vec![];
-    }
-    loads(&rows.body, &mut vec![], &mut found);
-    let (own, mut done) = (refs(&rows.body).vals_defined, vec![]);
-    for (mem, inner) in &found {
-        let bytes = mem.elem.bytes();
-        let goes_on = mem.index.linear(step).and_then(|(by, _)| u64::try_from(by.as_const()?).ok());
-        let piece = piece(&mem.index, inner).filter(|n| Some(*n) == goes_on).map(|n| n * bytes);
-        let Some(piece) = piece.filter(|n| (LINE..=LONGEST).contains(n) && !done.contains(mem)) else { continue };
-        let Some(entries) = entries(kernel, rows, &mem.index, &own, inner) else { continue };
-        done.push(mem);
-        let start = mem.index.subst_axes(&mut |a| {
-            let first = inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0));
-            if a == step { Some(Ix::Axis(a) + Ix::Const(1)) } else { first }
-        });
-        let start = start.subst_vals(&mut |v, zext| {
-            entries.iter().find(|(of, ..)| *of == v).map(|(_, val, _)| Ix::Val { val: *val, zext })
-        });
-        asked.extend(entries.into_iter().map(|(.., read)| read));
-        for line in 0..piece.div_ceil(LINE) {
-            let index = Ix::add(start.clone(), Ix::Const((line * LINE / bytes) as i64));
-            asked.push(Stmt::Prefetch { mem: Mem { index, ..(*mem).clone() } });
-        }
-    }
-    asked
-}
-
-/// A value of a body, its copy, and the read that makes the copy.
-type Entry = (ValId, ValId, Stmt);
-
-/// Copies of the entries of tables that an index mentions; `None` if it mentions none, or another value of the body.
-fn entries(
-    kernel: &mut Kernel,
-    rows: &For,
-    index: &Ix,
-    own: &BTreeSet<ValId>,
-    inner: &[(AxisId, u64)],
-) -> Option<Vec<Entry>> {
-    let wanted: Vec<ValId> = index.vals().into_iter().filter(|v| own.contains(v)).collect();
-    let mut reads = BTreeMap::new();
-    walk::visit(&rows.body, &mut |s| {
-        if let Stmt::Read { dst, buf, idx } = s
-            && !idx.iter().any(|ix| !ix.vals().is_empty() || inner.iter().any(|(a, _)| ix.has_axis(*a)))
-        {
-            reads.insert(*dst, (*buf, idx.clone()));
-        }
-    });
-    let entry = |v: &ValId| {
-        let (buf, idx) = reads.get(v).cloned()?;
-        let val = kernel.vals.push(kernel.vals[*v].clone());
-        Some((*v, val, Stmt::Read { dst: val, buf, idx }))
-    };
-    let found: Option<Vec<Entry>> = wanted.iter().map(entry).collect();
-    found.filter(|found| !found.is_empty())
-}
-
-/// The prefetches of each iteration of a loop.
-fn pieces(f: &For, cache: u64) -> Vec<Stmt> {
-    // A loop that prefetches already gets no more prefetches.
-    if matches!(f.body.first(), Some(Stmt::Prefetch { .. })) {
-        return vec![];
-    }
-    let Some(trips) = most_trips(f).filter(|_| f.place == Place::None) else { return vec![] };
-    let varying = refs(&f.body).vals_defined;
-    let (mut asked, mut found): (Vec<Stmt>, Vec<Read<'_>>) = (vec![], vec![]);
-    loads(&f.body, &mut vec![], &mut found);
-    for (mem, inner) in &found {
-        let bytes = mem.elem.bytes();
-        let Some(stride) = affine::coef(&mem.index, f.axis, &varying) else { continue };
-        // A stride that only the launch knows may be far.
-        let far = stride.as_const().is_none_or(|n| {
-            let apart = n.unsigned_abs().saturating_mul(bytes);
-            apart > FORESEEN && apart.saturating_mul(trips) > 2 * cache
-        });
-        let Some(piece) = piece(&mem.index, inner).map(|n| n * bytes) else { continue };
-        let ahead = (AHEAD / piece.max(1)).clamp(4, 32);
-        if !far || !(LINE..=LONGEST).contains(&piece) || trips < ROUNDS * ahead {
-            continue;
-        }
-        let start = mem.index.subst_axes(&mut |a| {
-            let first = inner.iter().any(|(axis, _)| *axis == a).then_some(Ix::Const(0));
-            if a == f.axis { Some(Ix::Axis(a) + Ix::Const(ahead as i64)) } else { first }
-        });
-        for line in 0..piece.div_ceil(LINE) {
-            let index = Ix::add(start.clone(), Ix::Const((line * LINE / bytes) as i64));
-            let one = Stmt::Prefetch { mem: Mem { index, ..(*mem).clone() } };
-            if !asked.contains(&one) {
-                asked.push(one);
-            }
-        }
-    }
-    asked
-}
-
-/// A load of whole bytes, and the loops around it with their iterations.
-type Read<'a> = (&'a Mem, Vec<(AxisId, u64)>);
-
-/// The loads in a body, but for those in loops whose iterations are not known.
-fn loads<'a>(body: &'a [Stmt], inner: &mut Vec<(AxisId, u64)>, out: &mut Vec<Read<'a>>) {
-    for s in body {
-        match s {
-            Stmt::Load { mem, order: Order::Weak, .. } if mem.elem.bits() >= 8 => out.push((mem, inner.clone())),
-            Stmt::For(l) => {
-                let Some(trips) = most_trips(l) else { continue };
-                inner.push((l.axis, trips));
-                loads(&l.body, inner, out);
-                inner.pop();
-            }
-            _ => {}
-        }
-    }
-}
-
-/// How many elements side by side the inner loops read, where these are all.
-fn piece(index: &Ix, inner: &[(AxisId, u64)]) -> Option<u64> {
-    let mut steps = BTreeMap::<u64, u64>::new();
-    for (axis, trips) in inner {
-        match index.linear(*axis)?.0.as_const()? {
-            0 => {}
-            step @ 1.. => *steps.entry(step as u64).or_insert(1) *= trips,
-            _ => return None,
-        }
-    }
-    let mut wide = 1u64;
-    for (step, trips) in steps {
-        if step > wide {
-            return None;
-        }
-        wide = wide.max(step.checked_mul(trips.checked_sub(1)?)?.checked_add(wide)?);
-    }
-    Some(wide)
+/// How many iterations ahead a loop asks for what it reads, if that is worth it.
+fn far_ahead(f: &For, cache: u64) -> Option<u32> {
+    let trips = most_trips(f)?;
+    let ahead = |bytes: u64| (AHEAD / bytes.max(1)).clamp(4, 32);
+    let each = prefetch::far_pieces(f, cache).into_iter().map(|piece| ahead(piece.bytes));
+    each.filter(|n| trips >= ROUNDS * n).max().and_then(|n| u32::try_from(n).ok())
 }
 
 #[cfg(test)]

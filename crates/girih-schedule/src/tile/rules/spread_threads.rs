@@ -1,15 +1,12 @@
 //! `spread_threads`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
-use crate::tile::Context;
-use crate::tile::edit;
-use crate::tile::rules::site_of;
-use crate::tile::tile_nest::check_bounds;
-use crate::tile::wide;
-use rustc_hash::FxHashSet;
+use crate::tile::primitives::bind::{To, spread};
+use crate::tile::primitives::{Script, Step};
+use crate::tile::rules::site_of_loop;
+use crate::tile::{Context, edit};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "spread_threads",
@@ -41,20 +38,13 @@ Refuses nothing; says which nests it spreads.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let body = std::mem::take(&mut kernel.body);
-    let facts = kernel.facts();
-    let mut used = FxHashSet::default();
-    walk::visit(&body, &mut |s| {
-        walk::each_use(s, &mut |v| {
-            used.insert(v);
-        })
-    });
-    let mut spread = Spread { ctx, threads: threads(p, ctx), facts, kernel, used, log, changed: false };
-    let body = spread.body(body);
-    let Spread { mut kernel, changed, .. } = spread;
-    kernel.body = body;
-    changed.then_some(kernel)
+    let (loops, sites): (_, Vec<String>) = spread::nests(p).into_iter().map(|(at, f)| (at, site_of_loop(p, f))).unzip();
+    let threads = u32::try_from(threads(p, ctx)).ok()?;
+    let mut script = Script::new(p, ctx, log);
+    // It refuses where nothing is left to be shared.
+    script.attempt(|script| script.step(Step::Bind { loops, to: To::Shared(threads) })).ok()?;
+    sites.into_iter().for_each(|site| script.log.applied(site));
+    script.done()
 }
 
 /// Threads of a block: as many as another rule chose already, or whole warps that its largest nest can use.
@@ -73,130 +63,6 @@ pub(in crate::tile) fn threads(p: &Kernel, ctx: &Context) -> i64 {
     });
     let useful = most.min(ctx.knobs.threads).next_multiple_of(ctx.target.axes.lanes);
     chosen.unwrap_or(useful.into())
-}
-
-struct Spread<'a> {
-    ctx: &'a Context,
-    threads: i64,
-    facts: Facts,
-    kernel: Kernel,
-    /// Values that some statement reads.
-    used: FxHashSet<ValId>,
-    log: &'a mut Log,
-    changed: bool,
-}
-
-impl Spread<'_> {
-    /// Statements that every thread of the block comes by.
-    fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
-        let mut out = Vec::with_capacity(body.len());
-        for s in body {
-            self.stmt(s, &mut out);
-        }
-        out
-    }
-
-    fn stmt(&mut self, mut s: Stmt, out: &mut Vec<Stmt>) {
-        match &s {
-            Stmt::For(f) if f.place == Place::Thread => out.push(s),
-            // One thread begins it.
-            Stmt::Stage { filled: Filled::Tma, .. } => out.push(s),
-            Stmt::For(f) if f.place == Place::TmaStore => out.push(s),
-            Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
-                self.changed = true;
-                self.log.applied(site_of(&self.kernel, &s));
-                let made = self.nest(f);
-                out.push(made);
-            }
-            Stmt::For(_) | Stmt::Loop { .. } | Stmt::If { .. } | Stmt::Stage { .. } => {
-                for b in walk::bodies_mut(&mut s) {
-                    let inner = std::mem::take(b);
-                    *b = self.body(inner);
-                }
-                out.push(s);
-            }
-            Stmt::Local { buf } => {
-                let b = &mut self.kernel.bufs[*buf];
-                if !b.shape.is_empty() && b.space == Space::Scratch {
-                    b.space = Space::Shared;
-                    self.changed = true;
-                }
-                out.push(s);
-            }
-            Stmt::Load { order: Order::Weak, .. } => out.push(s),
-            Stmt::Write { buf, .. } if self.kernel.bufs[*buf].shape.is_empty() => out.push(s),
-            Stmt::Load { dst, .. } | Stmt::Rmw { dst, .. } | Stmt::Cas { dst, .. } if self.used.contains(dst) => {
-                let dst = *dst;
-                self.passed_on(s, dst, out);
-            }
-            Stmt::Load { .. }
-            | Stmt::Rmw { .. }
-            | Stmt::Cas { .. }
-            | Stmt::Store { .. }
-            | Stmt::Write { .. }
-            | Stmt::Print { .. }
-            | Stmt::Assert { .. } => {
-                let once = self.once(vec![s]);
-                out.push(once);
-            }
-            _ => out.push(s),
-        }
-    }
-
-    /// Done by the first thread.
-    fn once(&mut self, body: Vec<Stmt>) -> Stmt {
-        self.changed = true;
-        let t = self.kernel.axes.push(Axis { name: "t".into(), from: None });
-        edit::loop_with(t, Ix::Const(1), body, |f| f.place = Place::Thread)
-    }
-
-    /// Done by the first thread, and what it got read by all.
-    fn passed_on(&mut self, mut s: Stmt, dst: ValId, out: &mut Vec<Stmt>) {
-        let Val { ty, name } = self.kernel.vals[dst].clone();
-        let own = self.kernel.vals.push(Val { ty, name });
-        walk::parts_mut(&mut s, &mut |part| {
-            if let walk::PartMut::DefVal(v) = part {
-                *v = own;
-            }
-        });
-        let buf = self.kernel.bufs.push(Buf { space: Space::Shared, ..Buf::new("once", ty, vec![1]) });
-        let idx = vec![Ix::Const(0)];
-        let keep = Stmt::Write { buf, idx: idx.clone(), value: Opnd::Val(own) };
-        let once = self.once(vec![s, keep]);
-        out.extend([Stmt::Local { buf }, once, Stmt::Read { dst, buf, idx }]);
-    }
-
-    /// A nest of free loops, element by element.
-    fn nest(&mut self, f: &For) -> Stmt {
-        let mut chain = edit::free_chain(f);
-        if check_bounds(&chain).is_err() {
-            chain.truncate(1);
-        }
-        let mut facts = self.facts.clone();
-        // What one access takes goes to one thread, where every thread still has something to do.
-        let enough = |n: Option<i64>| n.is_some_and(|n| n >= self.threads);
-        let numbered = wide::numbered(&mut self.kernel, self.ctx, &chain, &facts, &enough);
-        let Some((numbered, body)) = numbered else { return Stmt::For(Box::new(f.clone())) };
-        let total = &numbered.total;
-        let threads = total.as_const().map_or(self.threads, |n| n.clamp(1, self.threads));
-        let t = self.kernel.axes.push(Axis { name: "t".into(), from: None });
-        facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
-        let rounds = simplify(&Ix::ceil_div(total.clone(), Ix::Const(threads)), &facts);
-        let several = !rounds.is_const(1);
-        let e = several.then(|| self.kernel.axes.push(Axis { name: "e".into(), from: None }));
-        let own = match e {
-            Some(e) => {
-                facts.set_axis(e, &Ix::Const(0), &rounds);
-                Ix::add(Ix::mul(Ix::Axis(e), Ix::Const(threads)), Ix::Axis(t))
-            }
-            None => Ix::Axis(t),
-        };
-        let mut body = numbered.body(&mut self.kernel, body, &own, threads, &facts);
-        if let Some(e) = e {
-            body = vec![edit::free_loop(e, rounds, body)];
-        }
-        edit::loop_with(t, Ix::Const(threads), body, |f| f.place = Place::Thread)
-    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,14 @@
 //! `transpose`
 
-use std::collections::BTreeMap;
-
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::refs;
 use crate::tile::Context;
-use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
-use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::edit::const_trip;
 use crate::tile::heuristics::named;
 use crate::tile::heuristics::transpose::{MOST, MOST_SQUARES};
+use crate::tile::primitives::vector::square;
+use crate::tile::primitives::{self, LoopRef, Names, Script, Step};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -35,104 +33,64 @@ an access is masked or ordered, and where something is computed on the way.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(outer) = s else { return Visit::Into };
-        let [Stmt::For(inner)] = &outer.body[..] else { return Visit::Into };
-        if !turns(kernel, outer, inner) {
-            return Visit::Into;
+    let mut squares = vec![];
+    let names = Names::of(p);
+    primitives::look(p, &mut |at, outer| {
+        let [Stmt::For(inner)] = &outer.body[..] else { return true };
+        if !square::turns(p, outer, inner) {
+            return true;
         }
-        let site = axis_site(kernel, outer.axis);
-        match lanes_of(kernel, ctx, outer, inner) {
-            Ok(lanes) => {
+        let site = axis_site(p, outer.axis);
+        match (lanes_of(p, ctx, outer, inner), names.name(inner)) {
+            (Ok(lanes), Some(within)) => {
                 log.applied(site);
-                Visit::Replace(vec![squares(kernel, outer, inner, lanes)])
+                squares.push((at, within, lanes));
             }
-            Err(why) => {
-                log.skipped(site, why);
-                Visit::Leave
-            }
+            (Err(why), _) => log.skipped(site, why),
+            _ => {}
         }
-    })
-}
-
-/// True if a pair of loops reads along the outer axis, far apart along the inner one, and writes along the inner one.
-fn turns(kernel: &Kernel, outer: &For, inner: &For) -> bool {
-    let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
-    let (Some(load), Some(store)) = (inner.body.first(), inner.body.last()) else { return false };
-    let varying = refs(&inner.body).vals_defined;
-    let along = |s: &Stmt, axis: AxisId| match s {
-        Stmt::Load { mem, .. } | Stmt::Store { mem, .. } => affine::stride(&mem.index, axis, &varying),
-        Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } => match kernel.bufs.get(*buf) {
-            Some(b) => affine::buf_stride(b, idx, axis, &varying),
-            None => Stride::Irregular,
-        },
-        _ => Stride::Irregular,
-    };
-    let (t, s) = (outer.axis, inner.axis);
-    let reads = matches!(load, Stmt::Load { .. } | Stmt::Read { .. });
-    let writes = matches!(store, Stmt::Store { .. } | Stmt::Write { .. });
-    let read_along_t = along(load, t) == Stride::Unit && along(load, s) == Stride::Far;
-    let written_along_s = along(store, s) == Stride::Unit && along(store, t) == Stride::Far;
-    open(outer) && open(inner) && reads && writes && read_along_t && written_along_s
+        false
+    });
+    let mut script = Script::new(p, ctx, log);
+    // Loops behind one keep their names where it is replaced, and not the other way round.
+    for (outer, inner, lanes) in squares.into_iter().rev() {
+        if let Err(why) = script.attempt(|script| as_vectors(script, outer, inner, lanes)) {
+            script.log.skipped("a step", why);
+        }
+    }
+    script.done()
 }
 
 /// The pair of loops as vectors, square by square where there are many.
-fn squares(kernel: &mut Kernel, outer: &For, inner: &For, lanes: u32) -> Stmt {
-    let place = Place::Vector { lanes };
-    let pair = |outer: For, inner: For| {
-        let inner = Stmt::For(Box::new(For { place, ..inner }));
-        Stmt::For(Box::new(For { place, body: vec![inner], ..outer }))
-    };
-    let side = |f: &For| const_trip(f).unwrap_or(0) / u64::from(lanes);
-    let (t, s) = (side(outer), side(inner));
-    if t * s <= MOST_SQUARES {
-        return pair(outer.clone(), inner.clone());
+fn as_vectors(script: &mut Script<'_>, outer: LoopRef, inner: LoopRef, lanes: u32) -> Result<(), String> {
+    let side = |at| script.find(at).and_then(|f| const_trip(&f)).unwrap_or(0) / u64::from(lanes);
+    if side(outer) * side(inner) <= MOST_SQUARES {
+        script.step(Step::Vector { loops: vec![outer, inner], lanes, ways: 1 })?;
+        return Ok(());
     }
-    let [t1, t2] = ["1", "2"].map(|d| edit::new_axis(kernel, outer.axis, d));
-    let [s1, s2] = ["1", "2"].map(|d| edit::new_axis(kernel, inner.axis, d));
-    let at = |of: AxisId, within: AxisId| Ix::Axis(of) * Ix::Const(lanes.into()) + Ix::Axis(within);
-    let by = BTreeMap::from([(outer.axis, at(t1, t2)), (inner.axis, at(s1, s2))]);
-    let body = edit::place_axes(&inner.body, &by, &BTreeMap::new());
-    let part = |axis, f: &For| For { axis, hi: Ix::Const(lanes.into()), ..f.clone() };
-    let square = pair(part(t2, outer), For { body, ..part(s2, inner) });
-    edit::free_loop(t1, Ix::Const(t as i64), vec![edit::free_loop(s1, Ix::Const(s as i64), vec![square])])
+    let mut cut = |at: LoopRef| {
+        let name = script.kernel.axes[at.axis].name.clone();
+        let names = ["1", "2"].map(|n| format!("{name}{n}"));
+        script.step(Step::Split { at, size: lanes, names, guard: false })
+    };
+    let (t, s) = (cut(outer)?, cut(inner)?);
+    let ([t1, t2], [s1, s2]) = (
+        t[..].try_into().map_err(|_| "a split makes two loops")?,
+        s[..].try_into().map_err(|_| "a split makes two loops")?,
+    );
+    script.step(Step::Reorder { loops: vec![t1, s1, t2, s2] })?;
+    script.step(Step::Vector { loops: vec![t2, s2], lanes, ways: 1 })?;
+    Ok(())
 }
 
+/// How many lanes the squares of a pair of loops have.
 fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<u32, String> {
-    let say = |why: &str| Err(why.to_string());
     if !ctx.knobs.transpose || !ctx.knobs.vectorise {
-        return say("knob off");
+        return Err("knob off".into());
     }
-    let [load, store] = &inner.body[..] else { return say("something is computed on the way") };
-    let (dst, value) = match (load, store) {
-        (Stmt::Load { dst, .. } | Stmt::Read { dst, .. }, Stmt::Store { value, .. } | Stmt::Write { value, .. }) => {
-            (*dst, *value)
-        }
-        _ => return say("something is computed on the way"),
-    };
-    if value != Opnd::Val(dst) {
-        return say("it writes something other than it reads");
-    }
-    for s in [load, store] {
-        match s {
-            Stmt::Load { mask, order, .. } | Stmt::Store { mask, order, .. }
-                if !mask.is_always() || *order != Order::Weak =>
-            {
-                return say("an access is masked or ordered");
-            }
-            Stmt::Read { buf, .. } if matches!(store, Stmt::Write { buf: to, .. } if to == buf) => {
-                return say("it reads the buffer that it writes");
-            }
-            _ => {}
-        }
-    }
-    let Some(Ty::Num(dtype)) = kernel.vals.get(dst).map(|v| v.ty) else { return say("it moves addresses") };
-    // 4-bit elements have no vectors in memory, and those of one bit are masks.
-    if dtype.bits() < 8 {
-        return say("an element takes less than a byte of memory");
-    }
+    let dtype = square::moved(kernel, inner)?;
     let (Some(t), Some(s)) = (const_trip(outer), const_trip(inner)) else {
-        return say("its loops have no constant trip counts");
+        return Err("its loops have no constant trip counts".into());
     };
     if t > MOST || s > MOST {
         return Err(format!("{t} x {s} elements are more than a block of {}", named!(MOST)));

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::primitives::vector::accesses;
+use crate::tile::primitives::{self, LoopRef, Step};
 use crate::tile::rules::axis_site;
-use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "wide_access",
@@ -34,123 +33,19 @@ may hold for only some of their elements.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        let straight = f.body.iter().all(|s| walk::bodies(s).is_empty());
-        if (f.kind, f.place, straight) == (LoopKind::Reduce, Place::Thread, true) {
-            let Some(folded) = in_groups(kernel, ctx, f) else { return Visit::Leave };
-            log.applied(axis_site(kernel, f.axis));
-            return Visit::Replace(vec![folded]);
-        }
-        let lanes = const_trip(f).filter(|n| [2, 4, 8, 16].contains(n));
-        let (LoopKind::Free | LoopKind::Reduce, Place::Unroll, true, Some(lanes)) = (f.kind, f.place, straight, lanes)
-        else {
-            return Visit::Into;
-        };
-        let wide: Vec<bool> = at_once(kernel, ctx, f, lanes).into_iter().map(|n| n == lanes).collect();
-        if !wide.contains(&true) {
-            return Visit::Leave;
-        }
-        log.applied(axis_site(kernel, f.axis));
-        Visit::Replace(widen(kernel, f, lanes, &wide))
-    })
+    primitives::run(p, ctx, log, policy)
 }
 
-/// How many of `extent` elements along the loop each of its statements moves at once; 1 for what moves none.
-fn at_once(kernel: &Kernel, ctx: &Context, f: &For, extent: u64) -> Vec<u64> {
-    let varying = walk::refs(&f.body).vals_defined;
-    let walk::Effects { bufs_read: read, bufs_written: written, .. } = walk::effects(&f.body);
-    let of = |s: &Stmt| match s {
-        Stmt::Write { buf, .. } if !read.contains(buf) => wide::shared_lanes(kernel, ctx, s, f.axis, extent),
-        Stmt::Read { buf, .. } if !written.contains(buf) => wide::shared_lanes(kernel, ctx, s, f.axis, extent),
-        Stmt::Write { .. } | Stmt::Read { .. } => 1,
-        _ => wide::lanes(kernel, ctx, s, f.axis, extent, &varying),
-    };
-    f.body.iter().map(of).collect()
-}
-
-/// A fold that the threads share in groups of neighbours. A group has no more elements than every wide load takes at once, and
-/// is small enough that each thread has one.
-fn in_groups(kernel: &mut Kernel, ctx: &Context, f: &For) -> Option<Stmt> {
-    let extent = const_trip(f).filter(|_| f.lo.is_const(0))?;
-    let ways = u64::from(f.combine.as_ref()?.ways);
-    let each = at_once(kernel, ctx, f, extent);
-    let most = each.iter().copied().filter(|n| *n > 1).min()?;
-    let lanes =
-        std::iter::successors(Some(most), |n| Some(n / 2)).take_while(|n| *n > 1).find(|n| extent / n >= ways)?;
-    let wide: Vec<bool> = each.iter().map(|n| *n >= lanes).collect();
-    let mut lane = f.axis;
-    let group = wide::in_groups(kernel, f, lanes, |axis, body| {
-        lane = axis;
-        body
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
+    let mut steps: BTreeMap<u32, Vec<LoopRef>> = BTreeMap::new();
+    primitives::look(p, &mut |at, f| {
+        if let Some(lanes) = accesses::widest(p, ctx, f) {
+            log.applied(axis_site(p, f.axis));
+            steps.entry(lanes).or_default().push(at);
+        }
+        true
     });
-    let inner = For {
-        axis: lane,
-        lo: Ix::Const(0),
-        hi: Ix::Const(lanes as i64),
-        place: Place::Unroll,
-        combine: None,
-        body: group.body.clone(),
-        ..f.clone()
-    };
-    let body = widen(kernel, &inner, lanes, &wide);
-    Some(Stmt::For(Box::new(For { body, ..group })))
-}
-
-/// The loop with its wide accesses before and after it.
-fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
-    let (mut before, mut body, mut after) = (vec![], vec![], vec![]);
-    for (s, wide) in f.body.iter().zip(wide) {
-        let value = match s {
-            _ if !wide => {
-                body.push(s.clone());
-                continue;
-            }
-            Stmt::Store { value: Opnd::Const { .. }, .. } | Stmt::Write { value: Opnd::Const { .. }, .. } => {
-                after.push(moved(kernel, f, lanes, |_| vec![s.clone()]));
-                continue;
-            }
-            Stmt::Load { dst: value, .. }
-            | Stmt::Read { dst: value, .. }
-            | Stmt::Write { value: Opnd::Val(value), .. }
-            | Stmt::Store { value: Opnd::Val(value), .. } => *value,
-            _ => continue,
-        };
-        let Val { ty, name } = kernel.vals[value].clone();
-        let buf = kernel.bufs.push(Buf::new(format!("{name}_w"), ty, vec![lanes]));
-        let other = kernel.vals.push(Val { ty, name });
-        before.push(Stmt::Local { buf });
-        let at = vec![Ix::Axis(f.axis)];
-        let mut access = s.clone();
-        if let Stmt::Write { idx, .. } = &mut access {
-            let facts = kernel.facts();
-            idx.iter_mut().for_each(|ix| *ix = wide::of_group(ix, f.axis, lanes, &facts));
-        }
-        walk::parts_mut(&mut access, &mut |part| match part {
-            walk::PartMut::DefVal(v) if *v == value => *v = other,
-            walk::PartMut::Opnd(o) if *o == Opnd::Val(value) => *o = Opnd::Val(other),
-            _ => {}
-        });
-        if matches!(s, Stmt::Load { .. } | Stmt::Read { .. }) {
-            let keep = |at| Stmt::Write { buf, idx: at, value: Opnd::Val(other) };
-            before.push(moved(kernel, f, lanes, |at| vec![access, keep(at)]));
-            body.push(Stmt::Read { dst: value, buf, idx: at });
-        } else {
-            body.push(Stmt::Write { buf, idx: at, value: Opnd::Val(value) });
-            let read = |at| Stmt::Read { dst: other, buf, idx: at };
-            after.push(moved(kernel, f, lanes, |at| vec![read(at), access]));
-        }
-    }
-    before.push(Stmt::For(Box::new(For { body, ..f.clone() })));
-    before.extend(after);
-    before
-}
-
-/// Statements that move all elements at once.
-fn moved(kernel: &mut Kernel, f: &For, lanes: u64, body: impl FnOnce(Vec<Ix>) -> Vec<Stmt>) -> Stmt {
-    let axis = edit::new_axis(kernel, f.axis, "");
-    let by = BTreeMap::from([(f.axis, Ix::Axis(axis))]);
-    wide::at_once(axis, lanes, edit::place_axes(&body(vec![Ix::Axis(f.axis)]), &by, &BTreeMap::new()))
+    steps.into_iter().map(|(lanes, loops)| Step::Vector { loops, lanes, ways: 1 }).collect()
 }
 
 #[cfg(test)]
@@ -234,5 +129,18 @@ mod tests {
         let gather = SCALE.replace("store y[bx*512 + t*4 + v]", "i: i32 = i32(b)\n      store y[i*4 + v]");
         let (out, _) = apply("wide_access", &kernel(&gather), &gpu(&[]));
         assert!(text(&out).contains("store y[i*4 + v_1] = b"), "{}", text(&out));
+    }
+
+    #[test]
+    fn an_access_does_not_pass_another_of_the_same_memory() {
+        for (first, then) in
+            [("store y[bx*512 + t*4 + v] = 1.0", "load y"), ("store x[bx*512 + t*4 + v] = 1.0", "load x")]
+        {
+            let order = SCALE.replace("      a: f32 = load x", &format!("      {first}\n      a: f32 = {then}"));
+            let order = order.replace("store y[bx*512 + t*4 + v] = b", "store y[t*3 + v*5] = b");
+            let (out, _) = apply("wide_access", &kernel(&order), &gpu(&[]));
+            let (store, load) = (text(&out).find("= 1.0").unwrap(), text(&out).find(then).unwrap());
+            assert!(store < load, "{}", text(&out));
+        }
     }
 }
