@@ -211,7 +211,7 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "tile",
         form: "LOOP by M x N x K",
-        doc: "Runs the sum over a loop in blocks of M rows, N columns and K terms.",
+        doc: "Runs the sum over a loop in blocks of M rows, N columns and K terms; of a kernel without a grid they are its blocks.",
     },
     Primitive {
         word: "trim",
@@ -449,7 +449,7 @@ impl Step {
                 pipeline::apply(kernel, ctx, *at, *depth, *roles, *overlap)?;
             }
             Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
-            Step::Tile { at, m, n, k } => tile::apply(kernel, *at, [*m, *n, *k])?,
+            Step::Tile { at, m, n, k } => tile::apply(kernel, ctx, *at, [*m, *n, *k])?,
             Step::Prefetch { at, ahead } => prefetch::apply(kernel, ctx, *at, *ahead)?,
             Step::Keep { buf, slots } => keep::apply(kernel, ctx, *buf, *slots)?,
             Step::Retype { buf, to } => retype::apply(kernel, *buf, *to)?,

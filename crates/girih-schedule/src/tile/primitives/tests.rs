@@ -307,6 +307,29 @@ fn products_are_staged_and_given_to_units() {
     }
 }
 
+const OPEN: &str = "loop kernel k(x: ptr f32, w: ptr f32, y: ptr f32) open:\n  for i in 0..5: free\n    for j in 0..7: free\n      \
+                    local acc: f32\n      acc = 0.0\n      for k in 0..9: reduce contraction m=i n=j k=k a=a b=c acc=acc\n        \
+                    a: f32 = load x[i*9 + k]\n        c: f32 = load w[j*9 + k]\n        old: f32 = acc\n        \
+                    new: f32 = fma(a, c, old)\n        acc = new\n      s: f32 = acc\n      store y[i*7 + j] = s\n";
+
+#[test]
+fn products_without_a_grid_are_cut_into_its_blocks() {
+    for (m, n, k) in [(5, 7, 9), (2, 4, 3), (3, 8, 4), (8, 1, 16), (1, 7, 1)] {
+        let made = steps(OPEN, &[&format!("tile k by {m} x {n} x {k}")], &context(), &[45, 63, 35]);
+        assert!(made.contains(&format!("local acc: f32[{m}, {n}]")), "{made}");
+    }
+    for (line, why) in [
+        ("tile k by 2 x 0 x 4", "expected columns, a whole number from 1 on, found `0`"),
+        (
+            "tile k by 4000000000 x 4000000000 x 4",
+            "a tile would have 18446744073709551615 bytes; 268435456 are the most",
+        ),
+        ("tile i by 2 x 2 x 2", "it is not the loop over the terms of a contraction"),
+    ] {
+        assert_eq!(one(OPEN, line, &context()).map(|k| text(&k)).unwrap_err(), why);
+    }
+}
+
 const HALVES: &str = r#"tile kernel k(A: ptr f16, B: ptr f16, C: ptr f32):
   local t: f32[32, 16]
   for i3 in 0..32: free

@@ -9,19 +9,29 @@
 //!                                                            acc[i, jo*256 + j] <- a[i, ko*256 + kk] * b[...]
 //! ```
 //!
-//! Legal where blocks divide the extents. The stretches of terms run one after another, so each sum keeps its order.
+//! Legal where blocks divide the extents. The stretches of terms run one after another, so each sum keeps its order. Of a kernel
+//! without a grid, tiles are its blocks: [`open`].
+
+pub mod open;
 
 use std::collections::BTreeMap;
 
-use super::line::{LoopRef, replace};
+use super::line::{LoopRef, look, replace};
 use crate::loops::ir::*;
+use crate::tile::Context;
 use crate::tile::contraction::{Nest, nest_around, nest_of};
 use crate::tile::edit::{self, loop_with, new_axis};
+use crate::tile::tile_nest::OpenNest;
 
-pub fn apply(kernel: &mut Kernel, sum: LoopRef, block: [u32; 3]) -> Result<(), String> {
+pub fn apply(kernel: &mut Kernel, ctx: &Context, sum: LoopRef, block: [u32; 3]) -> Result<(), String> {
     let seen = kernel.clone();
+    let block = block.map(u64::from);
+    if let Some((at, nest)) = open_nest(&seen, sum) {
+        kernel.body[at] = open::cut(kernel, ctx, &nest?, block)?;
+        return Ok(());
+    }
     let (over, nest) = nest_around(&seen, sum)?;
-    let (all, block) = ([nest.m, nest.n, nest.k], block.map(u64::from));
+    let all = [nest.m, nest.n, nest.k];
     if block == all {
         return Err("one block has all of it".into());
     }
@@ -34,6 +44,26 @@ pub fn apply(kernel: &mut Kernel, sum: LoopRef, block: [u32; 3]) -> Result<(), S
         let nest = nest_of(f).ok_or("it is not a contraction")??;
         Ok(vec![cut(kernel, &nest, block)])
     })
+}
+
+/// The statement of a kernel without a grid that has a sum, as a nest.
+fn open_nest(kernel: &Kernel, sum: LoopRef) -> Option<(usize, Result<OpenNest<'_>, String>)> {
+    if !kernel.open {
+        return None;
+    }
+    let (mut at, mut found) = (0, None);
+    look(kernel, &mut |own, f| {
+        if found.is_none() {
+            let top = |s: &Stmt| matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f));
+            at = kernel.body.iter().position(top).unwrap_or(at);
+            found = (own == sum).then_some(f);
+        }
+        found.is_none()
+    });
+    let found = found?;
+    let over = |nest: &OpenNest<'_>| nest.sums.iter().flat_map(|s| &s.loops).any(|l| std::ptr::eq(*l, found));
+    let nest = OpenNest::of(&kernel.body[at])?;
+    nest.as_ref().map_or(found.contraction.is_some(), over).then_some((at, nest))
 }
 
 fn cut(kernel: &mut Kernel, nest: &Nest, [mc, nc, kc]: [u64; 3]) -> Stmt {

@@ -1,9 +1,9 @@
 //! `tileify`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, simplify};
+use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::affine;
@@ -14,6 +14,8 @@ use crate::tile::edit;
 use crate::tile::heuristics::blocking::MOST_ROWS;
 use crate::tile::heuristics::tileify::{GUESS, LEAST_STRETCH, MOST_STRETCH};
 use crate::tile::matrix;
+use crate::tile::primitives::tile::open::Sides;
+use crate::tile::primitives::{Names, Script, Step};
 use crate::tile::rules::site_of;
 use crate::tile::target::Capability;
 use crate::tile::tile_nest::*;
@@ -46,207 +48,90 @@ Refuses nests that hold other loops than those of the sum, such as a reduction t
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    cut_nests(p, log, &mut |kernel, s| {
-        let nest = OpenNest::of(s)?;
-        let mut site = site_of(kernel, s);
-        let made = nest.and_then(|nest| {
-            let tiling = Tiling::new(kernel, ctx, &nest)?;
-            if let Some(cost) = tiling.cost(ctx, &nest) {
-                site += &format!(": {cost}");
-            }
-            tiling.build(&nest)
-        });
-        Some((site, made))
-    })
+    if !p.open {
+        return None;
+    }
+    let mut script = Script::new(p, ctx, log);
+    for at in 0..p.body.len() {
+        let Some((site, chosen)) = choose(&script.kernel, ctx, at) else { continue };
+        let done = chosen.and_then(|(step, cost)| script.attempt(|script| script.step(step)).map(|_| cost));
+        match done {
+            Ok(cost) => script.log.applied(site + &cost.map_or(String::new(), |cost| format!(": {cost}"))),
+            Err(why) => script.log.skipped(site, why),
+        }
+    }
+    script.done()
 }
 
-/// A nest that is being cut.
-struct Tiling<'a> {
-    b: Build<'a>,
-    cuts: Cuts,
+/// How a statement of a kernel is cut, and what that costs; `None` where it is no contraction.
+fn choose(kernel: &Kernel, ctx: &Context, at: usize) -> Option<(String, Result<(Step, Option<String>), String>)> {
+    let s = &kernel.body[at];
+    let nest = OpenNest::of(s)?;
+    let chosen = nest.and_then(|nest| {
+        let (blocks, cost) = blocks(kernel, ctx, &nest)?;
+        let sum = nest.sums.first().and_then(|sum| sum.loops.first()).ok_or("its sum is not in this nest")?;
+        let at = Names::of(kernel).name(sum).ok_or("its sum has no name")?;
+        let [m, n, k] = [blocks.bm, blocks.bn, blocks.bk].map(|n| u32::try_from(n).map_err(|_| "a tile is too large"));
+        Ok((Step::Tile { at, m: m?, n: n?, k: k? }, cost))
+    });
+    Some((site_of(kernel, s), chosen))
 }
 
-/// Where it is cut.
-struct Cuts {
-    m: Side,
-    n: Side,
-    k: Side,
-    batch: Side,
-    outer: Outer,
+/// The tiles of a nest.
+fn blocks(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<(Blocks, Option<String>), String> {
+    let mut facts = kernel.facts();
+    let sides = Sides::of(nest, &facts)?;
+    let Sides { m, n, k, batch } = &sides;
+    let first = nest.sums.first().ok_or("its sum is not in this nest")?;
+    let acc = num_type(kernel, first.roles.acc).ok_or("its accumulator holds addresses")?;
+    // Whether all right operands lie in panels: along the columns as one axis.
+    let column = edit::new_axis(&mut Kernel { body: vec![], ..kernel.clone() }, first.roles.k[0], "");
+    facts.set_axis(column, &Ix::Const(0), &n.extent);
+    let mut by = BTreeMap::new();
+    n.split(&Ix::Axis(column), &mut by);
+    let width = panel_width(&ctx.target, acc) as i64;
+    let panels = |s: &Sum<'_>| match slice(&s.inside, &[s.roles.b])[..] {
+        [Stmt::Load { mem, .. }] => {
+            let ix = simplify(&mem.index.subst_axes(&mut |a| by.get(&a).cloned()), &facts);
+            affine::panels(&ix, column) == Some(width)
+        }
+        _ => false,
+    };
+    let in_panels = nest.sums.iter().all(panels);
+    let extents = Extents {
+        batch: batch.known().unwrap_or(1),
+        m: m.known(),
+        n: n.known().unwrap_or(GUESS),
+        k: k.known().unwrap_or(GUESS),
+    };
+    let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
+    let mut blocks = blocks_of(ctx, extents, Types { operand, acc }, in_panels);
+    if !ctx.target.has(Capability::Threads) {
+        blocks.bk = whole_windows(k).unwrap_or(blocks.bk);
+        blocks.bm = whole_rows(m, blocks.bm).unwrap_or(blocks.bm);
+    }
+    let cost = cost(kernel, ctx, nest, &sides, blocks);
+    Ok((blocks, cost))
 }
 
-impl Cuts {
-    /// The old axes, given positions in a tile and along a stretch of the sum.
-    fn frame(&self, facts: &Facts, i: Option<AxisId>, j: Option<AxisId>, kk: Option<(&Side, AxisId)>) -> Frame {
-        let outer = &self.outer;
-        let mut sides = vec![(&self.batch, outer.block(2))];
-        sides.extend(i.map(|i| (&self.m, self.m.at(outer.block(0), i))));
-        sides.extend(j.map(|j| (&self.n, self.n.at(outer.block(1), j))));
-        sides.extend(kk.map(|(k, kk)| (k, k.at(outer.stretch(), kk))));
-        Frame::new(facts, &sides)
-    }
-}
-
-impl<'a> Tiling<'a> {
-    fn new(kernel: &'a mut Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<Tiling<'a>, String> {
-        let mut facts = kernel.facts();
-        let first = nest.sums.first().ok_or("its sum is not in this nest")?;
-        let roles = first.roles;
-        check_bounds(&nest.free)?;
-        check_bounds(&first.loops)?;
-        let mut m = Side::of(&roles.m, &nest.free, &facts);
-        let mut n = Side::of(&roles.n, &nest.free, &facts);
-        let mut k = Side::of(&roles.k, &first.loops, &facts);
-        let role = |a: &AxisId| roles.m.contains(a) || roles.n.contains(a);
-        let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !role(a)).collect();
-        let batch = Side::of(&batch, &nest.free, &facts);
-        let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
-        // Whether all right operands lie in panels: along the columns as one axis.
-        let column = edit::new_axis(kernel, roles.n.last().copied().unwrap_or(roles.k[0]), "");
-        facts.set_axis(column, &Ix::Const(0), &n.extent);
-        let mut by = BTreeMap::new();
-        n.split(&Ix::Axis(column), &mut by);
-        let width = panel_width(&ctx.target, acc) as i64;
-        let panels = |s: &Sum<'_>| match slice(&s.inside, &[s.roles.b])[..] {
-            [Stmt::Load { mem, .. }] => {
-                let ix = simplify(&mem.index.subst_axes(&mut |a| by.get(&a).cloned()), &facts);
-                affine::panels(&ix, column) == Some(width)
-            }
-            _ => false,
-        };
-        let in_panels = nest.sums.iter().all(panels);
-        let extents = Extents {
-            batch: batch.known().unwrap_or(1),
-            m: m.known(),
-            n: n.known().unwrap_or(GUESS),
-            k: k.known().unwrap_or(GUESS),
-        };
-        let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
-        let blocks = blocks_of(ctx, extents, Types { operand, acc }, in_panels);
-        (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
-        if !ctx.target.has(Capability::Threads) {
-            k.block = whole_windows(&k).unwrap_or(k.block);
-            m.block = whole_rows(&m).unwrap_or(m.block);
-        }
-        let like = |side: &Side| side.axes.first().map_or(AxisId(0), |a| a.0);
-        let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
-        let x = edit::new_axis(kernel, like_m, "b");
-        let y = edit::new_axis(kernel, like_n, "b");
-        let z = match batch.axes[..] {
-            [(one, _)] => edit::new_axis(kernel, one, ""),
-            _ => kernel.axes.push(Axis { name: "batch".into(), from: None }),
-        };
-        let stretch = edit::new_axis(kernel, like_k, "t");
-        let grid = [(x, m.blocks(&facts)), (y, n.blocks(&facts)), (z, batch.extent.clone())];
-        let outer = Outer { grid, stretch, stretches: k.blocks(&facts) };
-        outer.enter(&mut facts);
-        Ok(Tiling {
-            b: Build { kernel, facts, narrow: ctx.target.has(Capability::Threads) },
-            cuts: Cuts { m, n, k, batch, outer },
-        })
-    }
-
-    /// What the tiles cost a GPU; `None` where extents or the machine's numbers are not known.
-    fn cost(&self, ctx: &Context, nest: &OpenNest<'_>) -> Option<String> {
-        let Cuts { m, n, k, batch, .. } = &self.cuts;
-        let tile = Blocks { bm: m.block, bn: n.block, bk: k.block };
-        let sum = nest.sums.first()?;
-        let operand = matrix::multiplied(ctx, sum.operand(self.b.kernel)?);
-        let acc = num_type(self.b.kernel, sum.roles.acc)?;
-        let sums = nest.sums.len() as u64;
-        let product = Product {
-            batch: batch.known()?,
-            m: m.known()?,
-            n: n.known()?,
-            k: k.known()?.saturating_mul(sums),
-            operand,
-            acc,
-        };
-        let cost = Cost::of(&ctx.target, &product, tile)?;
-        let Blocks { bm, bn, bk } = tile;
-        Some(format!("{bm} x {bn} x {bk}: {cost}"))
-    }
-
-    fn build(mut self, nest: &OpenNest<'_>) -> Result<Stmt, String> {
-        let (bm, bn) = (self.cuts.m.block, self.cuts.n.block);
-        let mut tiles: BTreeMap<BufId, BufId> = BTreeMap::new();
-        let mut body = vec![];
-        // The machinery of the sums: their accumulators and what these start from.
-        let is_of_sum = |s: &Stmt| match s {
-            Stmt::Local { buf } | Stmt::Write { buf, .. } => nest.sums.iter().any(|sum| sum.roles.acc == *buf),
-            _ => false,
-        };
-        let around: Vec<&Stmt> = nest.around.iter().copied().filter(|s| !is_of_sum(s)).collect();
-        if around.iter().any(|s| matches!(s, Stmt::Local { .. } | Stmt::Write { .. })) {
-            return Err("it keeps values of its own".to_string());
-        }
-        for sum in &nest.sums {
-            let acc = sum.roles.acc;
-            let start = nest.around.iter().find_map(|s| match s {
-                Stmt::Write { buf, value, .. } if *buf == acc => Some(*value),
-                _ => None,
-            });
-            let old = self.b.kernel.bufs.get(acc).cloned().ok_or("it has no accumulator")?;
-            let tile = self.b.kernel.bufs.push(Buf { shape: vec![bm, bn], ..old });
-            tiles.insert(acc, tile);
-            let (i, j) = (self.b.axis("i", bm), self.b.axis("j", bn));
-            let value = start.ok_or("its sum starts from nothing")?;
-            let init = Stmt::Write { buf: tile, idx: vec![Ix::Axis(i), Ix::Axis(j)], value };
-            body.push(Stmt::Local { buf: tile });
-            body.push(loops(&[(i, bm), (j, bn)], vec![init]));
-        }
-        let (mut inner, mut asserted) = (vec![], BTreeSet::new());
-        for sum in &nest.sums {
-            let tile = tiles.get(&sum.roles.acc).copied().ok_or("it has no accumulator")?;
-            self.contraction(sum, &around, tile, &mut asserted, &mut inner)?;
-        }
-        body.extend(self.cuts.outer.in_stretches(inner));
-        // What follows the sums: all that is stored, and the assertions that no operand took along.
-        let (i, j) = (self.b.axis("i", bm), self.b.axis("j", bn));
-        let ends = |s: &Stmt| !edit::is_pure(s) && !asserted.contains(&std::ptr::from_ref(s));
-        let used: Vec<ValId> = around.iter().filter(|s| ends(s)).flat_map(|s| reads(s)).collect();
-        let needed = slice(&around, &used);
-        let keep = |s: &Stmt| ends(s) || needed.iter().any(|n| std::ptr::eq(*n, s));
-        let mut rest: Vec<Stmt> = around.iter().filter(|s| keep(s)).map(|s| (*s).clone()).collect();
-        let at = vec![Ix::Axis(i), Ix::Axis(j)];
-        to_tiles(&mut rest, &tiles.iter().map(|(old, tile)| (*old, (*tile, at.clone()))).collect());
-        let rest = self.cuts.frame(&self.b.facts, Some(i), Some(j), None).copy(self.b.kernel, &rest);
-        body.push(nested(&[(i, bm), (j, bn)], rest));
-        self.cuts.outer.in_blocks(body)
-    }
-
-    /// One contribution to a tile, with operands that are more than a load computed into buffers first.
-    fn contraction(
-        &mut self,
-        sum: &Sum<'_>,
-        around: &[&Stmt],
-        tile: BufId,
-        asserted: &mut BTreeSet<*const Stmt>,
-        out: &mut Vec<Stmt>,
-    ) -> Result<(), String> {
-        let Cuts { m, n, k, .. } = &self.cuts;
-        let (bm, bn, bk) = (m.block, n.block, k.block);
-        let (i, j, kk) = (self.b.axis("i", bm), self.b.axis("j", bn), self.b.axis("kk", bk));
-        // Each sum has loops of its own, as long as the others'.
-        let own_k = Side { block: bk, ..Side::of(&sum.roles.k, &sum.loops, &self.b.facts) };
-        let found = operands_of(around, sum, m, n)?;
-        asserted.extend(found.iter().flatten().map(|s| std::ptr::from_ref(*s)));
-        let mut operands = vec![];
-        let each = [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)];
-        for ((value, role, left), stmts) in each.into_iter().zip(&found) {
-            let own = if left { (i, bm) } else { (j, bn) };
-            let cuts = &self.cuts;
-            let frame = |b: &Build<'_>, p: AxisId, q: AxisId| match left {
-                true => cuts.frame(&b.facts, Some(p), None, Some((&own_k, q))),
-                false => cuts.frame(&b.facts, None, Some(p), Some((&own_k, q))),
-            };
-            operands.push(self.b.operand(stmts, value, Some(role), left, own, (kk, bk), &frame, out)?);
-        }
-        let [a, b] = &operands[..] else { return Err("it does not have two operands".to_string()) };
-        let multiply = self.b.multiply(sum, a, b, tile, &[Ix::Axis(i), Ix::Axis(j)])?;
-        out.push(self.b.contraction(tile, [(i, bm), (j, bn), (kk, bk)], a, b, multiply));
-        Ok(())
-    }
+/// What tiles cost a GPU; `None` where extents or the machine's numbers are not known.
+fn cost(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, sides: &Sides, tile: Blocks) -> Option<String> {
+    let Sides { m, n, k, batch } = sides;
+    let sum = nest.sums.first()?;
+    let operand = matrix::multiplied(ctx, sum.operand(kernel)?);
+    let acc = num_type(kernel, sum.roles.acc)?;
+    let sums = nest.sums.len() as u64;
+    let product = Product {
+        batch: batch.known()?,
+        m: m.known()?,
+        n: n.known()?,
+        k: k.known()?.saturating_mul(sums),
+        operand,
+        acc,
+    };
+    let cost = Cost::of(&ctx.target, &product, tile)?;
+    let Blocks { bm, bn, bk } = tile;
+    Some(format!("{bm} x {bn} x {bk}: {cost}"))
 }
 
 /// A stretch of a sum over several axes that goes through the inner ones as a whole, so that its elements are loops around each other
@@ -259,8 +144,8 @@ fn whole_windows(k: &Side) -> Option<u64> {
 }
 
 /// Rows of a block where they are counted by several axes and would end somewhere within an inner one.
-fn whole_rows(m: &Side) -> Option<u64> {
-    let mut left = m.block;
+fn whole_rows(m: &Side, rows: u64) -> Option<u64> {
+    let mut left = rows;
     for (_, extent) in m.axes.iter().rev() {
         let extent = u64::try_from(extent.as_const()?).ok().filter(|n| *n > 0)?;
         if !left.is_multiple_of(extent) {
