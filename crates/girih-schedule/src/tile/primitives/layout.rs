@@ -1,13 +1,16 @@
-//! `pad` and `swizzle`: where the elements of a buffer in shared memory lie.
+//! `box`, `pad` and `swizzle`: where the elements of a buffer in shared memory lie.
 //!
 //! ```text
 //! local s: f32[32, 32] shared              -->     local s: f32[32, 33] shared
 //! stage b_s: f32[128, 32] shared tensor    -->     stage b_s: f32[128, 32] shared swizzle(128) tensor
+//! stage b_s: f16[64, 128] shared tensor    -->     stage b_s: f16[2, 64, 64] shared tensor
+//! ... b_s[kk, x]                                   ... b_s[x//64, kk, x%64]
 //! ```
 //!
-//! Subscripts stay as they are. What TMA fills can be swizzled, and all else padded.
+//! What TMA fills can be swizzled, and all else padded; subscripts stay as they are. Rows that are longer than a swizzle takes are
+//! cut into boxes, which lie one behind the other.
 
-use crate::index::Facts;
+use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::boxes::BoxCopy;
@@ -70,4 +73,47 @@ pub fn pad(kernel: &mut Kernel, ctx: &Context, buf: BufId, elements: u32) -> Res
         *last += u64::from(elements);
     }
     Ok(())
+}
+
+/// Cuts the rows of a buffer that TMA fills into boxes of so many columns.
+pub fn in_boxes(kernel: &mut Kernel, buf: BufId, columns: u32) -> Result<(), String> {
+    if !boxes::filled(kernel).contains(&buf) {
+        return Err("TMA does not fill it".into());
+    }
+    let part = u64::from(columns);
+    let b = &kernel.bufs[buf];
+    let [rows, cols] = b.shape[..] else { return Err("it has no rows of columns".into()) };
+    if b.swizzle != 0 || cols <= part || !cols.is_multiple_of(part.max(1)) {
+        return Err(format!("its rows of {cols} elements are swizzled, or not whole boxes of {part}"));
+    }
+    let mut facts = kernel.facts();
+    walk::visit(&kernel.body, &mut |s| {
+        if let Stmt::For(f) = s {
+            facts.set_axis(f.axis, &f.lo, &f.hi);
+        }
+    });
+    let before = kernel.clone();
+    kernel.bufs[buf].shape = vec![cols / part, rows, part];
+    let mut body = std::mem::take(&mut kernel.body);
+    let mut done = Ok(());
+    walk::visit_mut(&mut body, &mut |s| match s {
+        Stmt::Stage { buf: of, body, .. } if *of == buf => {
+            // All that is to be known is in the masks.
+            match BoxCopy::of(&before, &Facts::new(), body) {
+                Ok(copy) => *body = copy.split(kernel, part).body(kernel),
+                Err(why) => done = Err(why),
+            }
+        }
+        Stmt::Read { buf: of, idx, .. } if *of == buf => {
+            if let [row, col] = &idx[..] {
+                let by = Ix::Const(part as i64);
+                let of = |ix: Ix| simplify(&ix, &facts);
+                *idx = vec![of(Ix::floor_div(col.clone(), by.clone())), row.clone(), of(Ix::modulo(col.clone(), by))];
+            }
+        }
+        Stmt::Print { args, .. } if args.contains(&PrintArg::Buf(buf)) => done = Err("it is printed as it lies".into()),
+        _ => {}
+    });
+    kernel.body = body;
+    done
 }

@@ -78,6 +78,7 @@ pub enum Step {
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
     StageWrite { bufs: Vec<BufId> },
     Tile { at: LoopRef, m: u32, n: u32, k: u32 },
+    Box { buf: BufId, columns: u32 },
     Swizzle { buf: BufId, bytes: u32 },
     Pad { buf: BufId, elements: u32 },
 }
@@ -97,6 +98,12 @@ pub const ALL: &[Primitive] = &[
         form: "LOOP, .. to block.x | block.y | block.z | thread | thread N",
         doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block. N threads share reductions; or all free \
               loops that a block comes by, element by element, and the first of them does what is done once.",
+    },
+    Primitive {
+        word: "box",
+        form: "BUFFER by N",
+        doc: "Cuts the rows of a buffer that TMA fills into boxes of N columns, which lie one behind the other: a swizzle takes rows of at most \
+              128 bytes.",
     },
     Primitive {
         word: "cluster",
@@ -297,6 +304,7 @@ impl Step {
             Step::StageWrite { bufs } => {
                 Line::new("stage_write", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[], &[])
             }
+            Step::Box { buf, columns } => Line::new("box", buffer(buf), &[columns], &[]),
             Step::Swizzle { buf, bytes } => Line::new("swizzle", buffer(buf), &[bytes], &[]),
             Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
         }
@@ -414,6 +422,7 @@ impl Step {
             }
             "tensorize" => Step::Tensorize { loops: scope.loops(line)?, unit: Unit::read(&line.by)? },
             "stage_write" => Step::StageWrite { bufs: scope.buffers(line)? },
+            "box" => Step::Box { buf: scope.buffer(line)?, columns: number("how many columns a box has", 1)? },
             "swizzle" => Step::Swizzle { buf: scope.buffer(line)?, bytes: number("the bytes of a row", 32)? },
             "pad" => Step::Pad { buf: scope.buffer(line)?, elements: number("how many elements longer a row is", 1)? },
             other => {
@@ -456,6 +465,7 @@ impl Step {
             Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
             Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,
             Step::StageWrite { bufs } => stage_write::apply(kernel, bufs)?,
+            Step::Box { buf, columns } => layout::in_boxes(kernel, *buf, *columns)?,
             Step::Swizzle { buf, bytes } => layout::swizzle(kernel, *buf, *bytes)?,
             Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,
         }

@@ -481,6 +481,7 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (ADD, "pipeline i by 65", &cpu, "a pipeline has from 1 to 64 slots, not 65"),
         (SUMS, "pad s by 1", &cpu, "it has no rows in shared memory"),
         (SUMS, "swizzle s by 128", &cpu, "TMA does not fill it"),
+        (SUMS, "box s by 8", &cpu, "TMA does not fill it"),
         (SUMS, "fill s by async", &cpu, "has no copies that go on by themselves"),
         (SUMS, "fill s by tma", &cpu, "has no copies of boxes"),
         (SUMS, "fill s by tam", &cpu, "unexpected `tam`; expected async or tma"),

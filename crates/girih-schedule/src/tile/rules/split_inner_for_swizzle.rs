@@ -1,11 +1,9 @@
 //! `split_inner_for_swizzle`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
-use crate::loops::walk;
-use crate::tile::boxes::{self, BoxCopy};
-use crate::tile::{Context, conflicts};
+use crate::tile::primitives::{Script, Step, layout};
+use crate::tile::{Context, boxes, conflicts};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "split_inner_for_swizzle",
@@ -29,31 +27,32 @@ Refuses rows that are not longer, and buffers whose accesses would not take fewe
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let mut changed = false;
+    let mut script = Script::new(p, ctx, log);
     for buf in boxes::filled(p) {
         let name = &p.bufs[buf].name;
-        match split(&kernel, ctx, buf) {
-            Ok(Some(new)) => {
-                let [parts, _, cols] = new.bufs[buf].shape[..] else { continue };
-                log.applied(format!("{name}: {parts} boxes of {cols} columns"));
-                (kernel, changed) = (new, true);
+        match choose(&script.kernel, ctx, buf) {
+            Ok(Some(step)) => {
+                if let Err(why) = script.attempt(|script| script.step(step)) {
+                    script.log.skipped(name, why);
+                } else if let [parts, _, cols] = script.kernel.bufs[buf].shape[..] {
+                    script.log.applied(format!("{name}: {parts} boxes of {cols} columns"));
+                }
             }
             Ok(None) => {}
-            Err(why) => log.skipped(name, why),
+            Err(why) => script.log.skipped(name, why),
         }
     }
-    changed.then_some(kernel)
+    script.done()
 }
 
 /// Bytes of the longest row whose pieces are exchanged.
 const ROW: u64 = 128;
 
-/// The kernel with the rows of a buffer split; `None` where they are good as they are.
-fn split(p: &Kernel, ctx: &Context, buf: BufId) -> Result<Option<Kernel>, String> {
+/// How the rows of a buffer are cut; `None` where they are good as they are.
+fn choose(p: &Kernel, ctx: &Context, buf: BufId) -> Result<Option<Step>, String> {
     let b = &p.bufs[buf];
     let part = ROW / b.element_bytes().max(1);
-    let [rows, cols] = b.shape[..] else { return Ok(None) };
+    let [_, cols] = b.shape[..] else { return Ok(None) };
     let accesses = |k: &Kernel| conflicts::accesses(k).remove(&buf).unwrap_or_default();
     let (now, least) = conflicts::passes(&accesses(p), b);
     if now == least || cols <= part || !cols.is_multiple_of(part) {
@@ -62,42 +61,15 @@ fn split(p: &Kernel, ctx: &Context, buf: BufId) -> Result<Option<Kernel>, String
     if !ctx.knobs.swizzle {
         return Err("knob off".to_string());
     }
-    let mut new = Kernel { body: vec![], ..p.clone() };
-    new.bufs[buf].shape = vec![cols / part, rows, part];
-    let mut facts = p.facts();
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::For(f) = s {
-            facts.set_axis(f.axis, &f.lo, &f.hi);
-        }
-    });
-    let mut body = p.body.clone();
-    let mut filled = Ok(());
-    walk::visit_mut(&mut body, &mut |s| match s {
-        Stmt::Stage { buf: of, body, .. } if *of == buf => {
-            // All that is to be known is in the masks.
-            match BoxCopy::of(p, &Facts::new(), body) {
-                Ok(copy) => *body = copy.split(&mut new, part).body(&mut new),
-                Err(why) => filled = Err(why),
-            }
-        }
-        Stmt::Read { buf: of, idx, .. } if *of == buf => {
-            if let [row, col] = &idx[..] {
-                let by = Ix::Const(part as i64);
-                let of = |ix: Ix| simplify(&ix, &facts);
-                let split = [of(Ix::floor_div(col.clone(), by.clone())), row.clone(), of(Ix::modulo(col.clone(), by))];
-                *idx = split.to_vec();
-            }
-        }
-        _ => {}
-    });
-    filled?;
-    new.body = body;
-    let with = Buf { swizzle: ROW as u32, ..new.bufs[buf].clone() };
-    let (passes, _) = conflicts::passes(&accesses(&new), &with);
+    let columns = part as u32;
+    let mut then = p.clone();
+    layout::in_boxes(&mut then, buf, columns)?;
+    let with = Buf { swizzle: ROW as u32, ..then.bufs[buf].clone() };
+    let (passes, _) = conflicts::passes(&accesses(&then), &with);
     if passes >= now {
         return Err(format!("no swizzle takes fewer than {now} passes then"));
     }
-    Ok(Some(new))
+    Ok(Some(Step::Box { buf, columns }))
 }
 
 #[cfg(test)]
