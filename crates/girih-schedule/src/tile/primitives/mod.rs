@@ -16,12 +16,14 @@ pub mod hoist;
 pub mod layout;
 pub mod keep;
 pub mod line;
+pub mod own;
 pub mod peel;
 pub mod pipeline;
 pub mod prefetch;
 pub mod privatise;
 pub mod reorder;
 pub mod retype;
+pub mod reverse;
 pub mod rfactor;
 pub mod serial;
 pub mod sink;
@@ -73,6 +75,8 @@ pub enum Step {
     StageRead { at: LoopRef, side: Side, how: How },
     Prefetch { at: LoopRef, ahead: u32 },
     Keep { buf: BufId, slots: u32 },
+    Own { bufs: Vec<BufId>, threads: u32, rolled: bool },
+    Reverse { loops: Vec<LoopRef> },
     Retype { buf: BufId, to: DType },
     Fill { bufs: Vec<BufId>, by: Engine },
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
@@ -143,6 +147,12 @@ pub const ALL: &[Primitive] = &[
               same.",
     },
     Primitive {
+        word: "own",
+        form: "BUFFER, .. by THREADS rolled?",
+        doc: "Gives each thread of a block some elements of tiles for itself, in registers, where no thread needs those of another; `rolled`: \
+              in its own memory, and the nests stay loops.",
+    },
+    Primitive {
         word: "pad",
         form: "BUFFER by N",
         doc: "Makes each row of a buffer in shared memory N elements longer.",
@@ -177,6 +187,7 @@ pub const ALL: &[Primitive] = &[
         form: "LOOP, ..",
         doc: "Puts free loops that stand in each other into another order, outermost first.",
     },
+    Primitive { word: "reverse", form: "LOOP, ..", doc: "Runs free loops from their other end." },
     Primitive { word: "serial", form: "LOOP, ..", doc: "Runs the iterations of free loops one after the other." },
     Primitive {
         word: "retype",
@@ -294,6 +305,11 @@ impl Step {
             Step::Tile { at, m, n, k } => Line::new("tile", one(at), &[m, &"x", n, &"x", k], &[]),
             Step::Prefetch { at, ahead } => Line::new("prefetch", one(at), &[ahead], &[]),
             Step::Keep { buf, slots } => Line::new("keep", buffer(buf), &[slots], &[]),
+            Step::Own { bufs, threads, rolled } => {
+                let names = bufs.iter().map(|b| scope.buffer_name(*b)).collect();
+                Line::new("own", names, &[threads, &flag(*rolled, "rolled")], &[])
+            }
+            Step::Reverse { loops } => Line::new("reverse", scope.names_of(loops), &[], &[]),
             Step::Retype { buf, to } => Line::new("retype", buffer(buf), &[&to.name()], &[]).with("to"),
             Step::Fill { bufs, by } => {
                 Line::new("fill", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[&by.name()], &[])
@@ -408,6 +424,12 @@ impl Step {
                 Step::Prefetch { at: scope.loop_of(line)?, ahead: number("how many iterations ahead it asks", 1)? }
             }
             "keep" => Step::Keep { buf: scope.buffer(line)?, slots: number("how many copies stay", 2)? },
+            "own" => {
+                let threads = line.number(0, "a number of threads", 1)?;
+                let [rolled] = line.flags(1, ["rolled"])?;
+                Step::Own { bufs: scope.buffers(line)?, threads, rolled }
+            }
+            "reverse" => Step::Reverse { loops: scope.loops(line)? },
             "retype" => {
                 let [name] = &line.by[..] else { return Err("expected `to` and a type".into()) };
                 let all = || DType::ALL.into_iter().map(DType::name);
@@ -461,6 +483,8 @@ impl Step {
             Step::Tile { at, m, n, k } => tile::apply(kernel, ctx, *at, [*m, *n, *k])?,
             Step::Prefetch { at, ahead } => prefetch::apply(kernel, ctx, *at, *ahead)?,
             Step::Keep { buf, slots } => keep::apply(kernel, ctx, *buf, *slots)?,
+            Step::Own { bufs, threads, rolled } => own::apply(kernel, ctx, bufs, *threads, *rolled)?,
+            Step::Reverse { loops } => reverse::apply(kernel, loops)?,
             Step::Retype { buf, to } => retype::apply(kernel, *buf, *to)?,
             Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
             Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,

@@ -78,6 +78,19 @@ fn threads_share_a_block() {
                 w: f32 = t[19 - j]\n      store y[b*20 + j] = w\n";
     let made = steps(tile, &["bind i, j to thread 8"], &gpu(&[]), &[60, 60]);
     assert!(made.contains("local t: f32[20] shared"), "{made}");
+    let kept = steps(&tile.replace("t[19 - j]", "t[j]"), &["own t by 8"], &gpu(&[]), &[60, 60]);
+    assert!(kept.contains("local t: f32[8, "), "{kept}");
+    let kept = steps(tile, &["reverse j", "own t by 16 rolled"], &gpu(&[]), &[60, 60]);
+    assert!(kept.contains("local t: f32[16, 2] private"), "{kept}");
+    for (line, why) in [
+        ("own t by 16", "a nest needs its elements in another order"),
+        ("own t by 16 roled", "unexpected `roled`; did you mean `rolled`?"),
+        ("own t by 4096", "a block has 1 to 1024 threads, not 4096"),
+        ("own u by 16", "unknown buffer `u`; the buffers are t"),
+    ] {
+        let said = one(tile, line, &gpu(&[])).map(|k| text(&k)).unwrap_err();
+        assert!(said.contains(why), "{line}: {said}");
+    }
     let counts = "loop kernel k(x: ptr f32, y: ptr f32):\n  v: f32 = load x[0] acquire\n  store y[0] = v\n";
     let made = steps(counts, &["bind to thread 32"], &gpu(&[]), &[1, 1]);
     assert!(made.contains("local once: f32[1] shared"), "{made}");
@@ -481,6 +494,10 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (ADD, "pipeline i by 65", &cpu, "a pipeline has from 1 to 64 slots, not 65"),
         (SUMS, "pad s by 1", &cpu, "it has no rows in shared memory"),
         (SUMS, "swizzle s by 128", &cpu, "TMA does not fill it"),
+        (SUMS, "own s by 8", &graphics, "it is no tile of the block's own"),
+        (SUMS, "own s by 8", &cpu, "cpu runs a block on one thread"),
+        (SUMS, "reverse k", &cpu, "it is not free, or is placed already"),
+        (&triangle, "reverse j", &cpu, "the bounds of its loops depend on each other"),
         (SUMS, "box s by 8", &cpu, "TMA does not fill it"),
         (SUMS, "fill s by async", &cpu, "has no copies that go on by themselves"),
         (SUMS, "fill s by tma", &cpu, "has no copies of boxes"),

@@ -1,0 +1,32 @@
+//! `reverse`: free loops run from their other end.
+//!
+//! ```text
+//! for i in 0..1024: free                           for i in 0..1024: free
+//!   y[i] = t[1023 - i]                     -->       y[1023 - i] = t[i]
+//! ```
+//!
+//! Legal for free loops that count from 0 to an end that no loop around them changes.
+
+use super::line::{LoopRef, replace};
+use crate::index::simplify;
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::tile_nest::check_bounds;
+
+pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
+    let facts = kernel.facts();
+    for at in loops {
+        replace(kernel, *at, &mut |_, f| {
+            if f.kind != LoopKind::Free || f.place != Place::None {
+                return Err("it is not free, or is placed already".into());
+            }
+            check_bounds(&[f])?;
+            let mut out = f.clone();
+            let place = Ix::sub(f.hi.clone(), Ix::add(Ix::Axis(f.axis), Ix::Const(1)));
+            walk::subst_axes(&mut out.body, &mut |axis| (axis == f.axis).then(|| place.clone()));
+            walk::map_ixs(&mut out.body, &mut |ix| *ix = simplify(ix, &facts));
+            Ok(vec![Stmt::For(Box::new(out))])
+        })?;
+    }
+    Ok(())
+}
