@@ -336,6 +336,31 @@ fn rewrite_body(
     out
 }
 
+/// What blocks do: the statements inside of the loops over blocks, or all where there is none.
+pub fn block_bodies(body: &[Stmt]) -> Vec<&[Stmt]> {
+    let inner: Vec<&[Stmt]> = body.iter().filter_map(over_blocks).map(|f| &f.body[..]).collect();
+    if inner.is_empty() { vec![body] } else { inner.into_iter().flat_map(block_bodies).collect() }
+}
+
+/// The same, to be changed.
+pub fn block_bodies_mut(body: &mut Vec<Stmt>) -> Vec<&mut Vec<Stmt>> {
+    if !body.iter().any(|s| over_blocks(s).is_some()) {
+        return vec![body];
+    }
+    let inner = body.iter_mut().filter_map(|s| match s {
+        Stmt::For(f) if matches!(f.place, Place::Block { .. }) => Some(&mut f.body),
+        _ => None,
+    });
+    inner.flat_map(block_bodies_mut).collect()
+}
+
+fn over_blocks(s: &Stmt) -> Option<&For> {
+    match s {
+        Stmt::For(f) if matches!(f.place, Place::Block { .. }) => Some(f),
+        _ => None,
+    }
+}
+
 /// Makes other statements of what a block does, if it likes to; given are the kernel without its body and what is known of the
 /// axes of the blocks.
 pub type OfBlock<'a> = dyn FnMut(&mut Kernel, &Facts, &[Stmt]) -> Option<Vec<Stmt>> + 'a;

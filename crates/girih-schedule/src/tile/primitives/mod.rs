@@ -29,6 +29,7 @@ pub mod serial;
 pub mod sink;
 pub mod split;
 pub mod stage_read;
+pub mod stage_row;
 pub mod stage_write;
 pub mod tensorize;
 pub mod tile;
@@ -74,6 +75,7 @@ pub enum Step {
     Pipeline { at: LoopRef, depth: u32, roles: bool, overlap: bool },
     StageRead { at: LoopRef, side: Side, how: How },
     Prefetch { at: LoopRef, ahead: u32 },
+    StageRow { loops: Vec<LoopRef> },
     Keep { buf: BufId, slots: u32 },
     Own { bufs: Vec<BufId>, threads: u32, rolled: bool },
     Reverse { loops: Vec<LoopRef> },
@@ -211,6 +213,11 @@ pub const ALL: &[Primitive] = &[
               overlap; for the threads of a block into memory that they share.",
     },
     Primitive {
+        word: "stage_row",
+        form: "LOOP, ..",
+        doc: "Loads a row that several loops of a block go through once, into a tile.",
+    },
+    Primitive {
         word: "stage_write",
         form: "BUFFER, ..",
         doc: "Starts the sums of register tiles in registers, and does there what follows them: the accumulator leaves memory.",
@@ -304,6 +311,7 @@ impl Step {
             }
             Step::Tile { at, m, n, k } => Line::new("tile", one(at), &[m, &"x", n, &"x", k], &[]),
             Step::Prefetch { at, ahead } => Line::new("prefetch", one(at), &[ahead], &[]),
+            Step::StageRow { loops } => Line::new("stage_row", scope.names_of(loops), &[], &[]),
             Step::Keep { buf, slots } => Line::new("keep", buffer(buf), &[slots], &[]),
             Step::Own { bufs, threads, rolled } => {
                 let names = bufs.iter().map(|b| scope.buffer_name(*b)).collect();
@@ -423,6 +431,7 @@ impl Step {
             "prefetch" => {
                 Step::Prefetch { at: scope.loop_of(line)?, ahead: number("how many iterations ahead it asks", 1)? }
             }
+            "stage_row" => Step::StageRow { loops: scope.loops(line)? },
             "keep" => Step::Keep { buf: scope.buffer(line)?, slots: number("how many copies stay", 2)? },
             "own" => {
                 let threads = line.number(0, "a number of threads", 1)?;
@@ -482,6 +491,7 @@ impl Step {
             Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
             Step::Tile { at, m, n, k } => tile::apply(kernel, ctx, *at, [*m, *n, *k])?,
             Step::Prefetch { at, ahead } => prefetch::apply(kernel, ctx, *at, *ahead)?,
+            Step::StageRow { loops } => stage_row::apply(kernel, loops)?,
             Step::Keep { buf, slots } => keep::apply(kernel, ctx, *buf, *slots)?,
             Step::Own { bufs, threads, rolled } => own::apply(kernel, ctx, bufs, *threads, *rolled)?,
             Step::Reverse { loops } => reverse::apply(kernel, loops)?,

@@ -91,6 +91,25 @@ fn threads_share_a_block() {
         let said = one(tile, line, &gpu(&[])).map(|k| text(&k)).unwrap_err();
         assert!(said.contains(why), "{line}: {said}");
     }
+    let twice = tile.replace(
+        "      w: f32 = t[19 - j]\n",
+        "      u: f32 = t[19 - j]\n      v_1: f32 = load x[b*20 + j]\n      w: f32 = u + v_1\n",
+    );
+    let made = steps(&twice, &["stage_row i, j"], &gpu(&[]), &[60, 60]);
+    assert!(made.matches("load x[").count() == 1 && made.contains("local x_k: f32[20]"), "{made}");
+    for (text, line, why) in [
+        (tile, "stage_row i, j", "no row is read by several of them"),
+        (&twice, "stage_row b", "it is no loop of what a block does"),
+        (&twice.replace(") open:", "):"), "stage_row i, j", "other arrays of a program may share memory with it"),
+        (&twice.replace("store y", "store x"), "stage_row i, j", "the kernel stores to its array"),
+        (
+            &twice.replace("j in 0..20", "j in 0..19"),
+            "stage_row i, j",
+            "its length is not known, or not the same everywhere",
+        ),
+    ] {
+        assert_eq!(one(text, line, &gpu(&[])).map(|_| ()), Err(why.to_string()), "{line}\n{text}");
+    }
     let counts = "loop kernel k(x: ptr f32, y: ptr f32):\n  v: f32 = load x[0] acquire\n  store y[0] = v\n";
     let made = steps(counts, &["bind to thread 32"], &gpu(&[]), &[1, 1]);
     assert!(made.contains("local once: f32[1] shared"), "{made}");

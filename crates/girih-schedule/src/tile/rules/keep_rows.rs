@@ -1,13 +1,11 @@
 //! `keep_rows`
 
-use std::collections::BTreeSet;
-
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, effects, refs};
-use crate::tile::Context;
-use crate::tile::edit::{self, const_trip};
+use crate::tile::primitives::stage_row::{self, Rows, pass};
+use crate::tile::primitives::{self, Names, Step};
 use crate::tile::target::MemoryKind;
+use crate::tile::{Context, edit};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "keep_rows",
@@ -36,138 +34,42 @@ Refuses rows of unknown length, rows that leave no room in shared memory for a s
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     if !p.open {
-        return None;
+        return vec![];
     }
-    let stored = effects(&p.body).stores;
-    edit::rewrite_blocks(p, &mut |kernel, _, body| keep(kernel, ctx, body, &stored, log))
-}
-
-/// A loop that goes through a row: all threads fold it together, or do something with each element.
-fn pass(s: &Stmt) -> Option<&For> {
-    let Stmt::For(f) = s else { return None };
-    let straight = f.body.iter().all(|s| walk::bodies(s).is_empty());
-    let counts = f.lo.is_const(0) && f.step.is_const(1) && straight;
-    let folds = f.kind == LoopKind::Reduce && f.place == Place::Thread && f.combine.is_some();
-    let each = f.kind == LoopKind::Free && f.place == Place::None;
-    (counts && (folds || each)).then_some(f)
-}
-
-/// The row that a pass reads: a load in which the axis of every pass has one name, so that it is equal for all passes over the row.
-#[derive(Clone, PartialEq)]
-struct Row {
-    mem: Mem,
-    mask: Mask,
-    other: Option<Opnd>,
-}
-
-/// Stands for the axis of whatever pass reads a row; no axis of a kernel has this number.
-const ANY: AxisId = AxisId(u32::MAX);
-
-impl Row {
-    /// The row, and the operation that reads it.
-    fn of(f: &For, s: &Stmt) -> Option<(Row, SiteId)> {
-        let Stmt::Load { mem, mask, other, order: Order::Weak, site, .. } = s else { return None };
-        let own = refs(&f.body).vals_defined;
-        if !walk::refs_of(s).vals_used.is_disjoint(&own) || !mem.index.has_axis(f.axis) {
-            return None;
-        }
-        let mut any = |leaf: &Ix| (*leaf == Ix::Axis(f.axis)).then_some(Ix::Axis(ANY));
-        let index = mem.index.replace_leaves(&mut any);
-        let mask = mask.replace_leaves(&mut any);
-        Some((Row { mem: Mem { index, ..mem.clone() }, mask, other: *other }, *site))
-    }
-}
-
-impl Row {
-    /// A buffer for all of it, and the loop that loads it.
-    fn tile(&self, kernel: &mut Kernel, extent: u64, site: SiteId) -> (BufId, [Stmt; 2]) {
-        let name = kernel.params.iter().find(|p| p.val == self.mem.base).map_or("row", |p| p.name.as_str());
-        let (name, ty) = (name.to_string(), Ty::Num(self.mem.elem));
-        let buf = kernel.bufs.push(Buf::new(format!("{name}_k"), ty, vec![extent]));
-        let dst = kernel.vals.push(Val { ty, name });
-        let axis = kernel.axes.push(Axis { name: "i".into(), from: None });
-        let mut at = |leaf: &Ix| (*leaf == Ix::Axis(ANY)).then_some(Ix::Axis(axis));
-        let mem = Mem { index: self.mem.index.replace_leaves(&mut at), ..self.mem.clone() };
-        let mask = self.mask.replace_leaves(&mut at);
-        let load = Stmt::Load { dst, mem, mask, other: self.other, order: Order::Weak, site };
-        let write = Stmt::Write { buf, idx: vec![Ix::Axis(axis)], value: Opnd::Val(dst) };
-        (buf, [Stmt::Local { buf }, edit::free_loop(axis, Ix::Const(extent as i64), vec![load, write])])
-    }
-}
-
-/// The statements of a block with the rows kept that they read more than once.
-fn keep(
-    kernel: &mut Kernel,
-    ctx: &Context,
-    body: &[Stmt],
-    stored: &BTreeSet<ValId>,
-    log: &mut Log,
-) -> Option<Vec<Stmt>> {
-    let passes: Vec<(usize, &For)> = body.iter().enumerate().filter_map(|(at, s)| Some((at, pass(s)?))).collect();
-    passes.iter().find(|(_, f)| f.combine.is_some())?;
-    // Each row, and the passes that read it.
-    let mut rows: Vec<(Row, SiteId, Vec<usize>)> = vec![];
-    for (at, f) in &passes {
-        for (row, site) in f.body.iter().filter_map(|s| Row::of(f, s)) {
-            match rows.iter_mut().find(|(r, ..)| *r == row) {
-                Some((.., readers)) if readers.contains(at) => {}
-                Some((.., readers)) => readers.push(*at),
-                None => rows.push((row, site, vec![*at])),
+    let names = Names::of(p);
+    let mut steps = vec![];
+    for body in edit::block_bodies(&p.body) {
+        let passes: Vec<usize> = (0..body.len()).filter(|at| pass(&body[*at]).is_some()).collect();
+        let folds = passes.iter().any(|at| pass(&body[*at]).is_some_and(|f| f.combine.is_some()));
+        let readers = stage_row::readers(body, &passes);
+        let loops: Vec<&For> = readers.iter().filter_map(|at| pass(&body[*at])).collect();
+        let Some(first) = loops.first().filter(|_| folds) else { continue };
+        let site = p.axes.get(first.axis).map_or(String::new(), |a| format!("row along {}", a.name));
+        match Rows::of(p, body, &readers).and_then(|rows| fits(ctx, &rows)) {
+            Ok(bytes) => {
+                log.applied(format!("{site}: {bytes} bytes"));
+                steps.push(Step::StageRow { loops: loops.into_iter().filter_map(|f| names.name(f)).collect() });
             }
+            Err(why) => log.skipped(site, why),
         }
     }
-    rows.retain(|(.., readers)| readers.len() > 1);
-    let (.., readers) = rows.first()?;
-    let extents: BTreeSet<Option<u64>> =
-        rows.iter().flat_map(|(.., readers)| readers).filter_map(|at| pass(&body[*at])).map(const_trip).collect();
-    let first = *readers.iter().min()?;
-    let site = kernel.axes.get(pass(&body[first])?.axis).map_or(String::new(), |a| format!("row along {}", a.name));
-    let extent = match extents.into_iter().collect::<Vec<_>>()[..] {
-        [Some(extent)] if extent > 0 => extent,
-        _ => {
-            log.skipped(site, "its length is not known, or not the same everywhere");
-            return None;
-        }
-    };
-    if rows.iter().any(|(row, ..)| stored.contains(&row.mem.base)) {
-        log.skipped(site, "the kernel stores to its array");
-        return None;
-    }
-    let bytes: u64 = rows.iter().map(|(row, ..)| row.mem.elem.bytes().saturating_mul(extent)).sum();
+    steps
+}
+
+/// The bytes of rows that leave room for a second block.
+fn fits(ctx: &Context, rows: &Rows) -> Result<u64, String> {
+    let (bytes, extent) = (rows.bytes(), rows.extent());
     let room = ctx.target.bytes_of(MemoryKind::Shared) / 2;
-    if !ctx.knobs.keep_rows || bytes > room {
-        let long = format!("{extent} elements take {bytes} bytes of shared memory, more than {room}");
-        log.skipped(site, if ctx.knobs.keep_rows { long } else { "knob off".into() });
-        return None;
+    match () {
+        _ if !ctx.knobs.keep_rows => Err("knob off".into()),
+        _ if bytes > room => Err(format!("{extent} elements take {bytes} bytes of shared memory, more than {room}")),
+        _ => Ok(bytes),
     }
-    log.applied(format!("{site}: {bytes} bytes"));
-    let mut kept = vec![];
-    let mut out = vec![];
-    for (at, s) in body.iter().enumerate() {
-        if at == first {
-            for (row, site, _) in &rows {
-                let (buf, made) = row.tile(kernel, extent, *site);
-                out.extend(made);
-                kept.push((row, buf));
-            }
-        }
-        out.push(match pass(s) {
-            Some(f) => {
-                let body = f.body.iter().map(|s| read(f, s, &kept).unwrap_or_else(|| s.clone())).collect();
-                Stmt::For(Box::new(For { body, ..f.clone() }))
-            }
-            None => s.clone(),
-        });
-    }
-    Some(out)
-}
-
-/// The read of a kept row that a load of a pass becomes.
-fn read(f: &For, s: &Stmt, kept: &[(&Row, BufId)]) -> Option<Stmt> {
-    let (row, _) = Row::of(f, s)?;
-    let (_, buf) = kept.iter().find(|(r, _)| **r == row)?;
-    Some(Stmt::Read { dst: walk::def(s)?, buf: *buf, idx: vec![Ix::Axis(f.axis)] })
 }
 
 #[cfg(test)]
