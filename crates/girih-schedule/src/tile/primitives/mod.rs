@@ -10,9 +10,11 @@
 
 pub mod bind;
 pub mod blocks;
+pub mod distribute;
 pub mod fill;
 pub mod fuse;
 pub mod hoist;
+pub mod jam;
 pub mod layout;
 pub mod keep;
 pub mod line;
@@ -34,6 +36,7 @@ pub mod stage_write;
 pub mod tensorize;
 pub mod tile;
 pub mod trim;
+pub mod turn;
 pub mod unroll;
 pub mod unswitch;
 pub mod vector;
@@ -61,6 +64,10 @@ pub enum Step {
     Fuse { loops: Vec<LoopRef>, name: String },
     Reorder { loops: Vec<LoopRef> },
     Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
+    Rfactor { at: LoopRef, size: u32, names: [String; 2] },
+    Turn { loops: Vec<LoopRef>, size: u32 },
+    Distribute { at: LoopRef },
+    Jam { at: LoopRef, together: u32 },
     Serial { loops: Vec<LoopRef> },
     Privatise { loops: Vec<LoopRef> },
     Sink { at: LoopRef },
@@ -117,6 +124,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Makes N blocks that are neighbours along a loop a cluster: what they read alike is read once.",
     },
     Primitive {
+        word: "distribute",
+        form: "LOOP",
+        doc: "Puts a free loop into the loops that stand in its body; what an iteration keeps becomes an array with an element for each.",
+    },
+    Primitive {
         word: "enclose",
         form: "LOOP, .. -> NAME",
         doc: "Makes outermost loops, or all that an open kernel does, the work of one block.",
@@ -141,6 +153,11 @@ pub const ALL: &[Primitive] = &[
         form: "LOOP",
         doc: "Runs statements that are the same for all iterations of a loop once, before it: its first ones, or else those of the loop at its \
               end, whose values are kept; of a serial loop, its stages.",
+    },
+    Primitive {
+        word: "jam",
+        form: "LOOP by N",
+        doc: "Takes N iterations of a loop together in each iteration of the free loop inside.",
     },
     Primitive {
         word: "keep",
@@ -197,6 +214,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Holds the numbers of a buffer as a type that has all of them.",
     },
     Primitive {
+        word: "rfactor",
+        form: "LOOP by N -> OUTER, INNER",
+        doc: "Folds a reduction that may be reassociated in stretches of N iterations, each into a result of its own.",
+    },
+    Primitive {
         word: "sink",
         form: "LOOP",
         doc: "Does what stands before a loop in the body of another inside the loop, for each of its iterations.",
@@ -244,6 +266,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Ends loops that fill a buffer where nothing of it is read any more.",
     },
     Primitive {
+        word: "turn",
+        form: "LOOP, LOOP by N",
+        doc: "Runs two free loops in blocks of N x N: what is loaded along the first goes through a buffer, all else runs along the second.",
+    },
+    Primitive {
         word: "unroll",
         form: "LOOP, ..",
         doc: "Writes out the copies of a loop's body, and of the loops in it.",
@@ -289,6 +316,12 @@ impl Step {
             Step::Split { at, size, names: [outer, inner], guard } => {
                 Line::new("split", one(at), &[size, &flag(*guard, "guard")], &[outer, inner])
             }
+            Step::Rfactor { at, size, names: [outer, inner] } => {
+                Line::new("rfactor", one(at), &[size], &[outer, inner])
+            }
+            Step::Turn { loops, size } => Line::new("turn", scope.names_of(loops), &[size], &[]),
+            Step::Distribute { at } => Line::new("distribute", one(at), &[], &[]),
+            Step::Jam { at, together } => Line::new("jam", one(at), &[together], &[]),
             Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
             Step::Serial { loops } => Line::new("serial", scope.names_of(loops), &[], &[]),
             Step::Privatise { loops } => Line::new("privatise", scope.names_of(loops), &[], &[]),
@@ -389,6 +422,13 @@ impl Step {
                 let [guard] = line.flags(1, ["guard"])?;
                 Step::Split { at, size, names, guard }
             }
+            "rfactor" => {
+                let names = line.made::<2>("the names of the two loops that it makes")?.map(String::from);
+                Step::Rfactor { at: scope.loop_of(line)?, size: number("how many iterations a stretch has", 1)?, names }
+            }
+            "turn" => Step::Turn { loops: scope.loops(line)?, size: number("how long the side of a block is", 2)? },
+            "distribute" => Step::Distribute { at: scope.loop_of(line)? },
+            "jam" => Step::Jam { at: scope.loop_of(line)?, together: number("how many iterations go together", 2)? },
             "reorder" => Step::Reorder { loops: scope.loops(line)? },
             "serial" => Step::Serial { loops: scope.loops(line)? },
             "privatise" => Step::Privatise { loops: scope.loops(line)? },
@@ -473,6 +513,10 @@ impl Step {
             Step::Bind { loops, to } => bind::apply(kernel, ctx, loops, *to)?,
             Step::Fuse { loops, name } => fuse::apply(kernel, loops, name)?,
             Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
+            Step::Rfactor { at, size, names } => rfactor::apply(kernel, *at, *size, names)?,
+            Step::Turn { loops, size } => turn::apply(kernel, loops, *size)?,
+            Step::Distribute { at } => distribute::apply(kernel, *at)?,
+            Step::Jam { at, together } => jam::apply(kernel, *at, *together)?,
             Step::Reorder { loops } => reorder::apply(kernel, loops)?,
             Step::Serial { loops } => serial::apply(kernel, loops)?,
             Step::Privatise { loops } => privatise::apply(kernel, loops)?,

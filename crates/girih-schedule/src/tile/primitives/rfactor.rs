@@ -19,9 +19,43 @@
 
 use std::collections::BTreeMap;
 
+use super::line::{LoopRef, replace};
+use super::split::Pieces;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
+
+/// Folds a reduction in stretches of so many iterations, each into a result of its own, which is then added to those before.
+pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -> Result<(), String> {
+    let facts = kernel.facts();
+    replace(kernel, at, &mut |kernel, f| {
+        let sum = Fold::of(kernel, f)?;
+        let counts = f.lo.is_const(0) && f.step.is_const(1) && f.contraction.is_none();
+        if f.kind != LoopKind::Reduce || f.place != Place::None || !counts {
+            return Err("it is placed already, a product, or does not count from 0".into());
+        }
+        let name = format!("{}_part", kernel.bufs[sum.acc].name);
+        let part = kernel.bufs.push(Buf::new(name, Ty::Num(sum.dtype), vec![]));
+        let axes = [&names[0], &names[1]].map(|name| {
+            let from = kernel.axes[f.axis].from.clone();
+            let fresh = kernel.axes.push(Axis { name: name.clone(), from });
+            kernel.sources.axes.copy(f.axis, fresh);
+            fresh
+        });
+        let pieces = Pieces::of(f, size.into());
+        let at = pieces.at(axes[0], axes[1]);
+        let [over, one] = pieces.loops(f, axes, &facts);
+        let mut body = f.body.clone();
+        walk::subst_axes(&mut body, &mut |a| (a == f.axis).then(|| at.clone()));
+        let renaming = walk::Renaming { bufs: BTreeMap::from([(sum.acc, part)]), ..Default::default() };
+        let mut inner = vec![Stmt::For(Box::new(For { body, ..one }))];
+        renaming.apply(&mut inner);
+        let clear = Stmt::Write { buf: part, idx: vec![], value: sum.neutral() };
+        let add = sum.add_part(kernel, vec![], Parts::Buffer { buf: part, idx: vec![] });
+        let body = [Stmt::Local { buf: part }, clear].into_iter().chain(inner).chain(add).collect();
+        Ok(vec![Stmt::For(Box::new(For { combine: None, body, ..over }))])
+    })
+}
 
 /// What a loop folds into one accumulator.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -32,8 +32,9 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
     if !kernel.open {
         return Err("other arrays of a program may share memory with it".into());
     }
-    let rows = Rows::of(kernel, body, &places)?;
-    let mut made = rows.staged(kernel, &body.to_vec(), places[0]);
+    let body = body.to_vec();
+    let rows = Rows::of(kernel, &body, &places)?;
+    let mut made = rows.staged(kernel, &body, places[0]);
     if let Some(body) = edit::block_bodies_mut(&mut kernel.body).into_iter().nth(block) {
         std::mem::swap(body, &mut made);
     }

@@ -339,6 +339,50 @@ fn products_are_staged_and_given_to_units() {
     }
 }
 
+/// Sums of columns that are subtracted from their elements.
+const COLUMNS: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for j in 0..20: free\n    local s: f32\n    s = 0.0\n    \
+                       for k in 0..48: reduce combine add(s) from 0.0\n      v: f32 = load x[k*20 + j]\n      a: f32 = s\n      \
+                       b: f32 = a + v\n      s = b\n    t: f32 = s\n    for i in 0..48: free\n      w: f32 = load x[i*20 + j]\n      \
+                       d: f32 = w - t\n      store y[i*20 + j] = d\n";
+
+#[test]
+fn columns_become_rows() {
+    let cpu = context();
+    let distributed = steps(COLUMNS, &["distribute j"], &cpu, &[960, 960]);
+    for part in ["local s: f32[20]", "local t_of: f32[20]", "for k in 0..48: reduce\n    for j_1 in 0..20: free"] {
+        assert!(distributed.contains(part), "{part}\n{distributed}");
+    }
+    let jammed = steps(COLUMNS, &["distribute j", "jam k by 4"], &cpu, &[960, 960]);
+    assert!(jammed.contains("for k4 in 0..12: reduce"), "{jammed}");
+    // Small integers: sums in another order are the same.
+    let lines = ["rfactor k by 10 -> ko, ki", "distribute j", "reorder i, j_5"];
+    let rows = steps(COLUMNS, &lines, &cpu, &[960, 960]);
+    assert!(rows.contains("for ko in 0..5: reduce") && rows.contains("for i in 0..48: free\n    for j_5"), "{rows}");
+    for (m, n) in [(8, 8), (40, 16), (33, 50)] {
+        let turned = TURNED.replace("i in 0..8", &format!("i in 0..{m}")).replace("j in 0..8", &format!("j in 0..{n}"));
+        let turned = turned.replace("j*8", &format!("j*{m}")).replace("i*8", &format!("i*{n}"));
+        let made = steps(&turned, &["turn i, j by 16"], &cpu, &[m * n, m * n]);
+        assert!(made.contains("local block: f32[16, 16]"), "{made}");
+    }
+    let ends = COLUMNS.replace("k in 0..48", "k in 0..j");
+    let counts = COLUMNS.replace("combine add(s) from 0.0", "");
+    for (text, line, why) in [
+        (&*ends, "distribute j", "the bounds of its loops depend on each other"),
+        (ADD, "distribute j", "no loop stands in it"),
+        (&distributed, "jam k by 5", "5 of 48 iterations cannot be taken together"),
+        (COLUMNS, "jam k by 4", "it holds more than a free loop, or is placed already"),
+        (&counts, "rfactor k by 4 -> a, b", "the order of its reduction is fixed"),
+        (COLUMNS, "rfactor i by 4 -> a, b", "the order of its reduction is fixed"),
+        (COLUMNS, "turn j, i by 16", "they are not free loops that stand in each other with nothing between them"),
+        (ADD, "turn j by 16", "it takes two loops: the one that loads go along, and the other"),
+        (ADD, "turn i, j by 1", "expected how long the side of a block is, a whole number from 2 on, found `1`"),
+        (ADD, "turn i, j by 16", "nothing is loaded along the first loop"),
+        (TURNED, "turn i, i by 16", "its loops do not start at 0"),
+    ] {
+        assert_eq!(one(text, line, &cpu).map(|_| ()), Err(why.to_string()), "{line}\n{text}");
+    }
+}
+
 const OPEN: &str = "loop kernel k(x: ptr f32, w: ptr f32, y: ptr f32) open:\n  for i in 0..5: free\n    for j in 0..7: free\n      \
                     local acc: f32\n      acc = 0.0\n      for k in 0..9: reduce contraction m=i n=j k=k a=a b=c acc=acc\n        \
                     a: f32 = load x[i*9 + k]\n        c: f32 = load w[j*9 + k]\n        old: f32 = acc\n        \

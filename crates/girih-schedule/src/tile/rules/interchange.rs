@@ -1,14 +1,14 @@
 //! `interchange`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::edit::{self, Visit, at_most, new_axis};
-use crate::tile::primitives::split::Pieces;
+use crate::tile::edit::{self, at_most};
+use crate::tile::primitives::{self, LoopRef, Script, Step, turn};
 use crate::tile::rules::axis_site;
 use crate::tile::rules::split_digits::digits_tested;
 
@@ -66,34 +66,49 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         log.skipped("kernel", "knob off");
         return None;
     }
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        if f.kind != LoopKind::Free || f.place != Place::None {
-            return Visit::Into;
-        }
-        let chain = edit::free_chain(f);
-        let innermost = &chain[chain.len() - 1];
-        let columns = innermost.body.iter().any(|s| !walk::bodies(s).is_empty());
-        let result = if !columns {
-            reorder(kernel, &chain)
-        } else if chain.len() == 1 {
-            columns::fold_rows(kernel, f)
-        } else {
-            return Visit::Into;
+    let mut script = Script::new(p, ctx, log);
+    // Loops that are as they should be, by their axes.
+    let mut done = BTreeSet::new();
+    while let Some(at) = next(&script.kernel, &done) {
+        done.insert(at.axis);
+        let Some(f) = script.find(at) else { continue };
+        let chain = edit::free_chain(&f);
+        let axes: Vec<AxisId> = chain.iter().map(|f| f.axis).collect();
+        let columns = chain.last().is_some_and(|f| f.body.iter().any(|s| !walk::bodies(s).is_empty()));
+        let from = script.kernel.axes.len();
+        let result = match (columns, chain.len()) {
+            (false, _) => reorder(&mut script, &chain, at),
+            (true, 1) => script.attempt(|script| columns::fold_rows(script, at)),
+            _ => continue,
         };
-        let site = axis_site(kernel, f.axis);
+        let site = axis_site(&script.kernel, at.axis);
         match result {
-            Ok(Some(new)) => {
-                log.applied(site);
-                if columns { Visit::Again(new) } else { Visit::Replace(new) }
+            // The loops that came of columns are looked at in their turn.
+            Ok(true) if columns => {
+                done.remove(&at.axis);
+                script.log.applied(site);
             }
-            Ok(None) => Visit::Into,
-            Err(why) => {
-                log.skipped(site, why);
-                Visit::Into
+            Ok(true) => {
+                done.extend(axes.into_iter().chain(script.kernel.axes.keys().skip(from)));
+                script.log.applied(site);
             }
+            Ok(false) => {}
+            Err(why) => script.log.skipped(site, why),
         }
-    })
+    }
+    script.done()
+}
+
+/// The first free loop that was not looked at.
+fn next(kernel: &Kernel, done: &BTreeSet<AxisId>) -> Option<LoopRef> {
+    let mut found = None;
+    primitives::look(kernel, &mut |at, f| {
+        if f.kind == LoopKind::Free && f.place == Place::None && !done.contains(&f.axis) {
+            found.get_or_insert(at);
+        }
+        found.is_none()
+    });
+    found
 }
 
 /// How the accesses of straight-line statements go along an axis.
@@ -144,18 +159,19 @@ pub(super) fn runs_across(kernel: &Kernel, around: &[&For], f: &For) -> Option<u
     (big(f) && big(around[t])).then_some(t)
 }
 
-/// `Ok(None)`: it is fine as it is.
-fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Vec<Stmt>>, &'static str> {
-    let [.., last] = chain else { return Ok(None) };
+/// Gives a nest the axis along which it stores innermost, or cuts it into blocks; false where it is fine as it is.
+fn reorder(script: &mut Script<'_>, chain: &[&For], at: LoopRef) -> Result<bool, String> {
+    let [.., last] = chain else { return Ok(false) };
     if chain.len() < 2 {
-        return Ok(None);
+        return Ok(false);
     }
+    let kernel = &script.kernel;
     let varying = refs(&last.body).vals_defined;
     let all: Vec<Strides> =
         chain.iter().map(|f| strides(kernel, &last.body, f.axis, &varying, &BTreeSet::new())).collect();
     // The first store decides; of several axes along which it runs, the innermost.
     let along = |at: &usize| all[*at].stores.first() == Some(&Stride::Unit) && at_most(&chain[*at].hi) != Some(1);
-    let Some(s) = (0..all.len()).rev().find(along) else { return Ok(None) };
+    let Some(s) = (0..all.len()).rev().find(along) else { return Ok(false) };
     let far = |x: &Strides, at: usize| matches!(x.loads[at], Stride::Far | Stride::Irregular);
     let conflict = (0..all[s].loads.len())
         .filter(|&at| far(&all[s], at))
@@ -163,165 +179,30 @@ fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Vec<Stmt>>, &'s
     let big = |f: &For| at_most(&f.hi).is_none_or(|n| n > BLOCK);
     let block = conflict.filter(|&t| big(chain[t]) && big(chain[s]));
     if s + 1 == chain.len() && block.is_none() {
-        return Ok(None);
+        return Ok(false);
     }
     if digits_tested(&last.body, chain[s].axis).is_some_and(|axes| !axes.contains(&last.axis)) {
-        return Err("its elements are tested one by one along the axis that it stores along");
+        return Err("its elements are tested one by one along the axis that it stores along".into());
     }
-    if last.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Store { .. })) {
-        return Err("it holds more than loads, arithmetic and stores");
-    }
-    let axes: BTreeSet<AxisId> = chain.iter().map(|f| f.axis).collect();
-    if chain.iter().any(|f| f.lo.axes().iter().chain(&f.hi.axes()).any(|a| axes.contains(a))) {
-        return Err("the bounds of its loops depend on each other");
-    }
-    let mut order: Vec<For> = chain.iter().map(|f| For { body: vec![], ..(*f).clone() }).collect();
-    let Some(t) = block else {
-        let inner = order.remove(s);
-        order.push(inner);
-        return Ok(Some(nest(order, last.body.clone())));
+    turn::legal(chain)?;
+    let mut names: Vec<LoopRef> = vec![];
+    primitives::look(kernel, &mut |own, f| {
+        let next = chain.get(names.len()).is_some_and(|next| next.axis == f.axis);
+        if own == at || !names.is_empty() && next {
+            names.push(own);
+        }
+        names.len() < chain.len()
+    });
+    let step = match block {
+        Some(t) => Step::Turn { loops: vec![names[t], names[s]], size: BLOCK as u32 },
+        None => {
+            let mut loops = names.clone();
+            let inner = loops.remove(s);
+            loops.push(inner);
+            Step::Reorder { loops }
+        }
     };
-    if [s, t].iter().any(|&x| !chain[x].lo.is_const(0)) {
-        return Err("its loops do not start at 0");
-    }
-    let mut at = 0;
-    order.retain(|_| {
-        at += 1;
-        at - 1 != s && at - 1 != t
-    });
-    let mut body = vec![];
-    for of_t in 0..Cut::parts(chain[t]) {
-        for of_s in 0..Cut::parts(chain[s]) {
-            let own = if body.is_empty() { last.body.clone() } else { walk::clone_fresh(kernel, &last.body) };
-            let (of_t, of_s) = (Cut::new(kernel, chain[t], of_t), Cut::new(kernel, chain[s], of_s));
-            let outer = [&of_t, &of_s].into_iter().filter_map(|cut| cut.outer.clone());
-            let block = through_block(kernel, &own, &of_t, &of_s);
-            body.extend(nest(outer.collect(), block));
-        }
-    }
-    Ok(Some(nest(order, body)))
-}
-
-/// A loop cut into blocks, or a part of one: what whole blocks leave over is a block of its own, where that is known.
-struct Cut {
-    axis: AxisId,
-    /// The loop over the blocks; none over one.
-    outer: Option<For>,
-    inner: For,
-    /// Where the first block starts.
-    first: i64,
-    pieces: Pieces,
-}
-
-impl Cut {
-    /// How many parts a loop has.
-    fn parts(f: &For) -> usize {
-        let rest = Pieces::of(f, BLOCK).rest();
-        if rest.is_some_and(|(first, _)| first > 0) { 2 } else { 1 }
-    }
-
-    fn new(kernel: &mut Kernel, f: &For, part: usize) -> Cut {
-        let inner = new_axis(kernel, f.axis, "2");
-        let pieces = Pieces::of(f, BLOCK);
-        if let Some((first, rest)) = pieces.rest().filter(|_| part > 0) {
-            let inner = For { axis: inner, hi: Ix::Const(rest), body: vec![], ..f.clone() };
-            return Cut { axis: f.axis, outer: None, inner, first, pieces };
-        }
-        let outer = new_axis(kernel, f.axis, "1");
-        let pieces = if Cut::parts(f) > 1 { pieces.whole().unwrap_or(pieces) } else { pieces };
-        let [outer, inner] = pieces.loops(f, [outer, inner], &kernel.facts());
-        Cut { axis: f.axis, outer: Some(outer), inner, first: 0, pieces }
-    }
-
-    /// The position that the loop's axis stood for, at an offset in the block.
-    fn position(&self, offset: AxisId) -> Ix {
-        match &self.outer {
-            Some(outer) => self.pieces.at(outer.axis, offset),
-            None => Ix::add(Ix::Const(self.first), Ix::Axis(offset)),
-        }
-    }
-}
-
-/// One block: what is loaded along `t` goes, converted, through a local buffer; the rest then runs along `s`.
-fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut) -> Vec<Stmt> {
-    let varying = refs(body).vals_defined;
-    let mut out = Vec::new();
-    let mut left = body.to_vec();
-    for load in body {
-        let along = |axis| match load {
-            Stmt::Load { mem, .. } => affine::stride(&mem.index, axis, &varying),
-            Stmt::Read { buf, idx, .. } => affine::buf_stride(&kernel.bufs[*buf], idx, axis, &varying),
-            _ => Stride::Same,
-        };
-        if along(t.axis) != Stride::Unit || along(s.axis) == Stride::Same {
-            continue;
-        }
-        let mut fixed = true;
-        walk::each_use(load, &mut |v| fixed &= !varying.contains(&v));
-        let Some(mut value) = walk::def(load).filter(|_| fixed) else { continue };
-        // Conversions of the element come along.
-        let mut moved = vec![load.clone()];
-        while let Some(next) = sole_conversion(&left, value) {
-            value = walk::def(&next).unwrap_or(value);
-            moved.push(next);
-        }
-        let ty = kernel.vals[value].ty;
-        let shape = vec![BLOCK as u64, BLOCK as u64];
-        let buf = kernel.bufs.push(Buf::new("block", ty, shape.clone()));
-        let Some(at) = left.iter().position(|x| moved.last() == Some(x)) else { continue };
-        // What is only moved is turned where it goes; what more is computed of, before.
-        let turned = (left.len() > moved.len() + 1).then(|| kernel.bufs.push(Buf::new("turned", ty, shape)));
-        let (of_s, of_t) = (Ix::Axis(s.inner.axis), Ix::Axis(t.inner.axis));
-        left[at] = match turned {
-            Some(turned) => Stmt::Read { dst: value, buf: turned, idx: vec![of_t, of_s] },
-            None => Stmt::Read { dst: value, buf, idx: vec![of_s, of_t] },
-        };
-        left.retain(|x| !moved.contains(x));
-
-        let [s2, t2] = [s.inner.axis, t.inner.axis].map(|a| new_axis(kernel, a, ""));
-        let by = BTreeMap::from([(s.axis, s.position(s2)), (t.axis, t.position(t2))]);
-        let renaming = walk::Renaming::fresh(kernel, &moved);
-        let mut fill = edit::place_axes(&moved, &by, &BTreeMap::new());
-        renaming.apply(&mut fill);
-        let value = Opnd::Val(renaming.vals.get(&value).copied().unwrap_or(value));
-        fill.push(Stmt::Write { buf, idx: vec![Ix::Axis(s2), Ix::Axis(t2)], value });
-        out.push(Stmt::Local { buf });
-        out.extend(nest(vec![For { axis: s2, ..s.inner.clone() }, For { axis: t2, ..t.inner.clone() }], fill));
-        if let Some(turned) = turned {
-            let [s3, t3] = [s.inner.axis, t.inner.axis].map(|a| new_axis(kernel, a, ""));
-            let dst = kernel.vals.push(Val { ty, name: kernel.bufs[buf].name.clone() });
-            let turn = vec![
-                Stmt::Read { dst, buf, idx: vec![Ix::Axis(s3), Ix::Axis(t3)] },
-                Stmt::Write { buf: turned, idx: vec![Ix::Axis(t3), Ix::Axis(s3)], value: Opnd::Val(dst) },
-            ];
-            out.push(Stmt::Local { buf: turned });
-            out.extend(nest(vec![For { axis: t3, ..t.inner.clone() }, For { axis: s3, ..s.inner.clone() }], turn));
-        }
-    }
-    let by = BTreeMap::from([(s.axis, s.position(s.inner.axis)), (t.axis, t.position(t.inner.axis))]);
-    let body = edit::place_axes(&left, &by, &BTreeMap::new());
-    out.extend(nest(vec![t.inner.clone(), s.inner.clone()], body));
-    out
-}
-
-/// The only statement that uses a value, when it is an operation of nothing else.
-fn sole_conversion(body: &[Stmt], value: ValId) -> Option<Stmt> {
-    let mut users = body.iter().filter(|s| {
-        let mut uses = false;
-        walk::each_use(s, &mut |v| uses |= v == value);
-        uses
-    });
-    let only = users.next()?;
-    let alone = matches!(only, Stmt::Let { args, .. } if args[..] == [Opnd::Val(value)]);
-    (alone && users.next().is_none()).then(|| only.clone())
-}
-
-fn nest(loops: Vec<For>, mut body: Vec<Stmt>) -> Vec<Stmt> {
-    for mut f in loops.into_iter().rev() {
-        f.body = body;
-        body = vec![Stmt::For(Box::new(f))];
-    }
-    body
+    script.attempt(|script| script.step(step)).map(|_| true)
 }
 
 #[cfg(test)]

@@ -63,8 +63,11 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     script.done()
 }
 
+/// A step, and what it costs a GPU.
+type Chosen = (Step, Option<String>);
+
 /// How a statement of a kernel is cut, and what that costs; `None` where it is no contraction.
-fn choose(kernel: &Kernel, ctx: &Context, at: usize) -> Option<(String, Result<(Step, Option<String>), String>)> {
+fn choose(kernel: &Kernel, ctx: &Context, at: usize) -> Option<(String, Result<Chosen, String>)> {
     let s = &kernel.body[at];
     let nest = OpenNest::of(s)?;
     let chosen = nest.and_then(|nest| {
