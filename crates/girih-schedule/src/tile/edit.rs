@@ -336,7 +336,7 @@ fn rewrite_body(
     out
 }
 
-/// What blocks do: the statements inside of the loops over blocks, or all where there is none.
+/// The statements inside of the loops over blocks, or all statements if no such loop stands there.
 pub fn block_bodies(body: &[Stmt]) -> Vec<&[Stmt]> {
     let inner: Vec<&[Stmt]> = body.iter().filter_map(over_blocks).map(|f| &f.body[..]).collect();
     if inner.is_empty() { vec![body] } else { inner.into_iter().flat_map(block_bodies).collect() }

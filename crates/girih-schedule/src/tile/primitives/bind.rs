@@ -19,14 +19,14 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
 
-/// What a loop becomes.
+/// The place of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum To {
     /// A free loop: each iteration is a block, along a dimension of the grid.
     Block(u8),
     /// A free loop: each iteration is a thread.
     Threads,
-    /// Reductions: so many threads share each; or all nests of free loops, and with them all that a block does.
+    /// Reductions that this number of threads share; or all nests of free loops, and with them all that a block does.
     Shared(u32),
 }
 

@@ -8,7 +8,7 @@
 //!                                                    s[j] <- x[i8*8 + 7, j] + a
 //! ```
 //!
-//! What one iteration leaves for the next of an element is not written and read again. Legal where the number divides the iterations,
+//! An element that one iteration leaves for the next stays in a register. Legal where the number divides the iterations,
 //! and statements read once and then write the same element of a buffer in all of them, or only read it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +71,7 @@ pub fn kept_once(body: &[Stmt], fold: AxisId) -> Option<BTreeSet<BufId>> {
 fn jammed(kernel: &mut Kernel, fold: &For, columns: &For, together: i64, kept: &BTreeSet<BufId>) -> Stmt {
     let group = new_axis(kernel, fold.axis, &together.to_string());
     let mut body = vec![];
-    // What the row before left of each buffer.
+    // The value that the row before left of each buffer.
     let mut left: BTreeMap<BufId, Opnd> = BTreeMap::new();
     for row in 0..together {
         let renaming = walk::Renaming::fresh(kernel, &columns.body);
@@ -98,7 +98,7 @@ fn jammed(kernel: &mut Kernel, fold: &For, columns: &For, together: i64, kept: &
         }
         walk::subst_vals(&mut body, &mut |v| known.get(&v).copied());
     }
-    // What all columns have alike is loaded before them.
+    // Values that all columns have alike are loaded before them.
     let alike = edit::invariant(&body, columns.axis, &BTreeSet::new(), &refs(&body).bufs_read);
     let mut alike = alike.into_iter();
     let (before, body): (Vec<Stmt>, Vec<Stmt>) = body.into_iter().partition(|_| alike.next() == Some(true));

@@ -7,7 +7,7 @@
 //! ... b_s[kk, x]                                   ... b_s[x//64, kk, x%64]
 //! ```
 //!
-//! What TMA fills can be swizzled, and all else padded; subscripts stay as they are. Rows that are longer than a swizzle takes are
+//! Buffers that TMA fills can be swizzled, and all others padded; subscripts stay as they are. Rows that are longer than a swizzle takes are
 //! cut into boxes, which lie one behind the other.
 
 use crate::index::{Facts, simplify};
@@ -75,7 +75,7 @@ pub fn pad(kernel: &mut Kernel, ctx: &Context, buf: BufId, elements: u32) -> Res
     Ok(())
 }
 
-/// Cuts the rows of a buffer that TMA fills into boxes of so many columns.
+/// Cuts the rows of a buffer that TMA fills into boxes of `columns` columns.
 pub fn in_boxes(kernel: &mut Kernel, buf: BufId, columns: u32) -> Result<(), String> {
     if !boxes::filled(kernel).contains(&buf) {
         return Err("TMA does not fill it".into());

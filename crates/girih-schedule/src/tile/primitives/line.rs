@@ -287,7 +287,7 @@ pub fn replace(kernel: &mut Kernel, at: LoopRef, f: Rewrite<'_>) -> Result<(), S
     replace_each(kernel, &[at], f)
 }
 
-/// Replaces each of some loops, none of which holds another, by the statements that `f` makes of it.
+/// Replaces each of some loops, which do not hold one another, by the statements that `f` makes of it.
 pub fn replace_each(kernel: &mut Kernel, loops: &[LoopRef], f: Rewrite<'_>) -> Result<(), String> {
     let (mut seen, mut found) = (vec![0u32; kernel.axes.len()], 0);
     let mut body = std::mem::take(&mut kernel.body);

@@ -394,7 +394,7 @@ impl Step {
                 Step::Vector { loops, lanes, ways }
             }
             "bind" => {
-                // What threads share of a block may be no loop.
+                // A block that threads share may have no loop.
                 let shared = line.by.first().is_some_and(|w| w == "thread") && line.by.len() > 1;
                 let loops = if line.targets.is_empty() && shared { vec![] } else { scope.loops(line)? };
                 let to = match line.by.first().map(String::as_str) {

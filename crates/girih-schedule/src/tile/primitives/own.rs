@@ -47,7 +47,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId], threads: u32, r
         match tiles.remove(buf) {
             Some(Ok(()) | Err(Why::Registers(_))) => {}
             Some(Err(Why::Shared(why))) => return Err(why),
-            None => return Err("it is no tile of the block's own".into()),
+            None => return Err("it is not a tile of the block's own".into()),
         }
     }
     let mut shares = shares(&p, ctx, threads, &nests, &bufs.iter().copied().collect());

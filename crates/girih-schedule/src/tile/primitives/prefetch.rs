@@ -9,7 +9,7 @@
 //!                                                      ..
 //! ```
 //!
-//! It asks for whole pieces, of the lengths that are worth it, which lie further apart than a processor foresees. Of a serial loop
+//! It asks for whole pieces, of the lengths that are worth it, which lie further apart than a processor foresees. In a serial loop
 //! whose stages read rows that a table gives, each row asks for its piece of a later step. Legal everywhere: memory that is asked
 //! for need not exist.
 

@@ -25,7 +25,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 
-/// Folds a reduction in stretches of so many iterations, each into a result of its own, which is then added to those before.
+/// Folds a reduction in stretches of `size` iterations, each into a result of its own, which is then added to those before.
 pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -> Result<(), String> {
     let facts = kernel.facts();
     replace(kernel, at, &mut |kernel, f| {

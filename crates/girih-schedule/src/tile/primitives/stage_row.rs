@@ -23,7 +23,7 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
     let names = Names::of(kernel);
     let named = |s: &Stmt| matches!(s, Stmt::For(f) if names.name(f).is_some_and(|at| loops.contains(&at)));
     let blocks = edit::block_bodies(&kernel.body);
-    let block = blocks.iter().position(|body| body.iter().any(named)).ok_or("it is no loop of what a block does")?;
+    let block = blocks.iter().position(|body| body.iter().any(named)).ok_or("it does not stand in a block")?;
     let body = blocks[block];
     let places: Vec<usize> = (0..body.len()).filter(|at| named(&body[*at])).collect();
     if places.len() < loops.len() {
@@ -102,7 +102,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Those of passes at some places of a block's body.
+    /// The rows that passes at some places of a block's body read.
     pub fn of(kernel: &Kernel, body: &[Stmt], places: &[usize]) -> Result<Rows, String> {
         let rows = read_twice(body, places);
         let readers = rows.iter().flat_map(|(.., readers)| readers).filter_map(|at| pass(&body[*at]));

@@ -99,7 +99,7 @@ fn threads_share_a_block() {
     assert!(made.matches("load x[").count() == 1 && made.contains("local x_k: f32[20]"), "{made}");
     for (text, line, why) in [
         (tile, "stage_row i, j", "no row is read by several of them"),
-        (&twice, "stage_row b", "it is no loop of what a block does"),
+        (&twice, "stage_row b", "it does not stand in a block"),
         (&twice.replace(") open:", "):"), "stage_row i, j", "other arrays of a program may share memory with it"),
         (&twice.replace("store y", "store x"), "stage_row i, j", "the kernel stores to its array"),
         (
@@ -557,7 +557,7 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (ADD, "pipeline i by 65", &cpu, "a pipeline has from 1 to 64 slots, not 65"),
         (SUMS, "pad s by 1", &cpu, "it has no rows in shared memory"),
         (SUMS, "swizzle s by 128", &cpu, "TMA does not fill it"),
-        (SUMS, "own s by 8", &graphics, "it is no tile of the block's own"),
+        (SUMS, "own s by 8", &graphics, "it is not a tile of the block's own"),
         (SUMS, "own s by 8", &cpu, "cpu runs a block on one thread"),
         (SUMS, "reverse k", &cpu, "it is not free, or is placed already"),
         (&triangle, "reverse j", &cpu, "the bounds of its loops depend on each other"),

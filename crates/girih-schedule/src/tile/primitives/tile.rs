@@ -9,7 +9,7 @@
 //!                                                            acc[i, jo*256 + j] <- a[i, ko*256 + kk] * b[...]
 //! ```
 //!
-//! Legal where blocks divide the extents. The stretches of terms run one after another, so each sum keeps its order. Of a kernel
+//! Legal where blocks divide the extents. The stretches of terms run one after another, so each sum keeps its order. In a kernel
 //! without a grid, tiles are its blocks: [`open`].
 
 pub mod open;

@@ -12,8 +12,8 @@
 //!                                                          store Y[(i1*16 + i2)*N + (j1*16 + j2)] = block[j2, i2]
 //! ```
 //!
-//! What is loaded along the first loop goes, converted, through a local buffer; the rest runs along the second one. What whole blocks
-//! leave over has smaller ones. Legal for free loops that stand in each other with nothing between them, do not bound each other, and
+//! What is loaded along the first loop goes, converted, through a local buffer; the rest runs along the second one. Iterations that whole blocks
+//! leave over have smaller ones. Legal for free loops that stand in each other with nothing between them, do not bound each other, and
 //! hold loads, arithmetic and stores.
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ fn turned(kernel: &mut Kernel, chain: &[&For], t: usize, s: usize, size: i64) ->
     Ok(nest(others, body))
 }
 
-/// Whether perfectly nested loops may run in another order.
+/// Checks that perfectly nested loops may run in another order.
 pub fn legal(chain: &[&For]) -> Result<(), &'static str> {
     let body = chain.last().map_or(&[][..], |f| &f.body);
     if body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Store { .. })) {
@@ -153,7 +153,7 @@ fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut, size: i64
         let shape = vec![size as u64, size as u64];
         let buf = kernel.bufs.push(Buf::new("block", ty, shape.clone()));
         let Some(at) = left.iter().position(|x| moved.last() == Some(x)) else { continue };
-        // What is only moved is turned where it goes; what more is computed of, before.
+        // A value that is only moved is turned where it goes; one that more is computed of, before.
         let turned = (left.len() > moved.len() + 1).then(|| kernel.bufs.push(Buf::new("turned", ty, shape)));
         let (of_s, of_t) = (Ix::Axis(s.inner.axis), Ix::Axis(t.inner.axis));
         left[at] = match turned {

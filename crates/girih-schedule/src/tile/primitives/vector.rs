@@ -1,4 +1,4 @@
-//! `vector`: so many iterations of an innermost loop at a time, in vector registers.
+//! `vector`: several iterations of an innermost loop at a time, in vector registers.
 //!
 //! ```text
 //! for j in 0..n: free                              for j in 0..n: free vector(16)
@@ -6,8 +6,8 @@
 //!   store c[j] = %x                                  store c[j] = %x
 //! ```
 //!
-//! Legal for straight arithmetic that stores to neighbouring elements; of a reduction, where it may be reassociated. Of two
-//! loops that stand in each other, where the one turns into the other: [`square`]. On a GPU a thread moves so many elements at a
+//! Legal for straight arithmetic that stores to neighbouring elements; of a reduction, where it may be reassociated. Two loops
+//! that stand in each other and turn what they move: [`square`]. On a GPU a thread moves several elements at a
 //! time: [`accesses`].
 
 pub mod accesses;
@@ -55,7 +55,7 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], lanes: u32, 
     })
 }
 
-/// Whether the iterations of a loop can run several at once.
+/// Checks that the iterations of a loop can run several at once.
 pub fn legal(kernel: &Kernel, f: &For) -> Result<(), String> {
     if f.kind == LoopKind::Serial || f.place != Place::None || f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return Err("it runs in order, is placed already, or holds other loops".to_string());
@@ -84,7 +84,7 @@ pub fn legal(kernel: &Kernel, f: &For) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a statement can run for several iterations at once.
+/// Checks that a statement can run for several iterations at once.
 fn check(
     kernel: &Kernel,
     f: &For,

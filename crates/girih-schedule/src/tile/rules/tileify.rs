@@ -66,7 +66,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 /// A step, and what it costs a GPU.
 type Chosen = (Step, Option<String>);
 
-/// How a statement of a kernel is cut, and what that costs; `None` where it is no contraction.
+/// How a statement of a kernel is cut, and what that costs; `None` where it has no contraction.
 fn choose(kernel: &Kernel, ctx: &Context, at: usize) -> Option<(String, Result<Chosen, String>)> {
     let s = &kernel.body[at];
     let nest = OpenNest::of(s)?;
@@ -87,7 +87,7 @@ fn blocks(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<(Blocks
     let Sides { m, n, k, batch } = &sides;
     let first = nest.sums.first().ok_or("its sum is not in this nest")?;
     let acc = num_type(kernel, first.roles.acc).ok_or("its accumulator holds addresses")?;
-    // Whether all right operands lie in panels: along the columns as one axis.
+    // All right operands may lie in panels: along the columns as one axis.
     let column = edit::new_axis(&mut Kernel { body: vec![], ..kernel.clone() }, first.roles.k[0], "");
     facts.set_axis(column, &Ix::Const(0), &n.extent);
     let mut by = BTreeMap::new();
@@ -117,7 +117,7 @@ fn blocks(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<(Blocks
     Ok((blocks, cost))
 }
 
-/// What tiles cost a GPU; `None` where extents or the machine's numbers are not known.
+/// The cost of tiles on a GPU; `None` where extents or the machine's numbers are not known.
 fn cost(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, sides: &Sides, tile: Blocks) -> Option<String> {
     let Sides { m, n, k, batch } = sides;
     let sum = nest.sums.first()?;

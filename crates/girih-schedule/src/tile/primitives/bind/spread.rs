@@ -171,7 +171,7 @@ impl Spread<'_> {
             chain.truncate(1);
         }
         let mut facts = self.facts.clone();
-        // What one access takes goes to one thread, where every thread still has something to do.
+        // The elements of one access go to one thread, where every thread still has something to do.
         let enough = |n: Option<i64>| n.is_some_and(|n| n >= self.threads);
         let numbered = wide::numbered(self.kernel, self.ctx, &chain, &facts, &enough);
         let Some((numbered, body)) = numbered else { return Stmt::For(Box::new(f.clone())) };

@@ -53,7 +53,7 @@ impl Sides {
     }
 }
 
-/// Cuts a nest into tiles of so many rows, columns and terms.
+/// Cuts a nest into tiles of `block` rows, columns and terms.
 pub fn cut(kernel: &mut Kernel, ctx: &Context, nest: &OpenNest<'_>, block: [u64; 3]) -> Result<Stmt, String> {
     let facts = kernel.facts();
     let Sides { mut m, mut n, mut k, batch } = Sides::of(nest, &facts)?;
@@ -148,7 +148,7 @@ impl<'a> Tiling<'a> {
             self.contraction(sum, &around, tile, &mut asserted, &mut inner)?;
         }
         body.extend(self.cuts.outer.in_stretches(inner));
-        // What follows the sums: all that is stored, and the assertions that no operand took along.
+        // The statements behind the sums: all that is stored, and the assertions that no operand took along.
         let (i, j) = (self.b.axis("i", bm), self.b.axis("j", bn));
         let ends = |s: &Stmt| !edit::is_pure(s) && !asserted.contains(&std::ptr::from_ref(s));
         let used: Vec<ValId> = around.iter().filter(|s| ends(s)).flat_map(|s| reads(s)).collect();

@@ -1,4 +1,4 @@
-//! `vector` on GPUs: a thread accesses so many elements at a time.
+//! `vector` on GPUs: a thread accesses `lanes` elements at a time.
 //!
 //! ```text
 //! for v in 0..4: free unroll                       local x_w: f32[4]      for v in 0..4: free vector(4)
@@ -72,8 +72,8 @@ fn moved_at_once(kernel: &Kernel, ctx: &Context, f: &For) -> Option<Vec<u64>> {
     Some((0..f.body.len()).map(|at| if passes_another(&f.body, at) { 1 } else { of(&f.body[at]) }).collect())
 }
 
-/// Whether a load that goes before all other statements, or a store that goes behind them, would pass a store of the same memory,
-/// or a load the store.
+/// Returns true if a load that goes before all other statements, or a store that goes behind them, would pass another access of the
+/// same memory.
 fn passes_another(body: &[Stmt], at: usize) -> bool {
     let stores = |s: &Stmt, base| matches!(s, Stmt::Store { mem, .. } if mem.base == base);
     let loads = |s: &Stmt, base| matches!(s, Stmt::Load { mem, .. } if mem.base == base);

@@ -38,7 +38,7 @@ pub fn turns(kernel: &Kernel, outer: &For, inner: &For) -> bool {
     open(outer) && open(inner) && reads && writes && read_along_t && written_along_s
 }
 
-/// Whether a pair of loops can run in squares of so many lanes.
+/// Checks that a pair of loops can run in squares of `lanes` lanes.
 pub fn legal(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For, lanes: u32) -> Result<(), String> {
     if !turns(kernel, outer, inner) {
         return Err("what it moves is not read along the outer loop and written along the inner one".into());

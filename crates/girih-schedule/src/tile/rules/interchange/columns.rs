@@ -151,7 +151,7 @@ pub(super) fn fold_rows(script: &mut Script<'_>, at: LoopRef) -> Result<bool, St
     Ok(true)
 }
 
-/// Rows that are folded together, so that what is kept of a column is read and written once for them; the first number that
+/// Rows that are folded together, so that the values kept of a column are read and written once for them; the first number that
 /// divides all. Memory is read from as many places at a time: with eight a core takes a fifth more of it than with four.
 const TOGETHER: [u64; 2] = [8, 4];
 
@@ -162,7 +162,7 @@ fn together(fold: &For) -> Option<u32> {
     TOGETHER.into_iter().find(|t| trip > *t && trip % t == 0).map(|t| t as u32)
 }
 
-/// Whether a fold is a sum of floats, of more terms than should go in one chain.
+/// Returns true for a sum of floats of more terms than should go in one chain.
 fn is_chain(kernel: &Kernel, fold: &For) -> bool {
     let sum = Fold::of(kernel, fold).is_ok_and(|sum| matches!(sum.op, ScalarOp::AddF { .. }));
     sum && fold.lo.is_const(0) && fold.step.is_const(1) && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN)
