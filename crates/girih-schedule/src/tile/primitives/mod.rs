@@ -10,6 +10,7 @@
 
 pub mod bind;
 pub mod blocks;
+pub mod digits;
 pub mod distribute;
 pub mod fill;
 pub mod fuse;
@@ -66,6 +67,7 @@ pub enum Step {
     Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
     Rfactor { at: LoopRef, size: u32, names: [String; 2] },
     Turn { loops: Vec<LoopRef>, size: u32 },
+    Digits { at: LoopRef, counts: Vec<u32>, names: Vec<String>, unroll: bool },
     Distribute { at: LoopRef },
     Jam { at: LoopRef, together: u32 },
     Serial { loops: Vec<LoopRef> },
@@ -122,6 +124,11 @@ pub const ALL: &[Primitive] = &[
         word: "cluster",
         form: "LOOP by N",
         doc: "Makes N blocks that are neighbours along a loop a cluster: what they read alike is read once.",
+    },
+    Primitive {
+        word: "digits",
+        form: "LOOP by N x N .. unroll? -> SLOWEST, ..",
+        doc: "Makes a loop for each thing that a loop counts at once; the slowest comes first, and N are the counts of the others.",
     },
     Primitive {
         word: "distribute",
@@ -320,6 +327,12 @@ impl Step {
                 Line::new("rfactor", one(at), &[size], &[outer, inner])
             }
             Step::Turn { loops, size } => Line::new("turn", scope.names_of(loops), &[size], &[]),
+            Step::Digits { at, counts, names, unroll } => {
+                let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
+                let by = counts.join(" x ") + if *unroll { " unroll" } else { "" };
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                Line::new("digits", one(at), &[&by], &names)
+            }
             Step::Distribute { at } => Line::new("distribute", one(at), &[], &[]),
             Step::Jam { at, together } => Line::new("jam", one(at), &[together], &[]),
             Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
@@ -427,6 +440,21 @@ impl Step {
                 Step::Rfactor { at: scope.loop_of(line)?, size: number("how many iterations a stretch has", 1)?, names }
             }
             "turn" => Step::Turn { loops: scope.loops(line)?, size: number("how long the side of a block is", 2)? },
+            "digits" => {
+                let unroll = line.by.last().is_some_and(|w| w == "unroll");
+                let words = line.by.len() - usize::from(unroll);
+                let mut counts = vec![];
+                for at in 0..words {
+                    match at % 2 {
+                        0 => counts.push(line.number(at, "a count", 2)?),
+                        _ => word(&["x"], at)?,
+                    }
+                }
+                if counts.len() + 1 != line.made.len() || counts.is_empty() {
+                    return Err("expected `by` and counts, and `->` and a name more than there are counts".into());
+                }
+                Step::Digits { at: scope.loop_of(line)?, counts, names: line.made.clone(), unroll }
+            }
             "distribute" => Step::Distribute { at: scope.loop_of(line)? },
             "jam" => Step::Jam { at: scope.loop_of(line)?, together: number("how many iterations go together", 2)? },
             "reorder" => Step::Reorder { loops: scope.loops(line)? },
@@ -515,6 +543,7 @@ impl Step {
             Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
             Step::Rfactor { at, size, names } => rfactor::apply(kernel, *at, *size, names)?,
             Step::Turn { loops, size } => turn::apply(kernel, loops, *size)?,
+            Step::Digits { at, counts, names, unroll } => digits::apply(kernel, *at, counts, names, *unroll)?,
             Step::Distribute { at } => distribute::apply(kernel, *at)?,
             Step::Jam { at, together } => jam::apply(kernel, *at, *together)?,
             Step::Reorder { loops } => reorder::apply(kernel, loops)?,

@@ -364,11 +364,26 @@ fn columns_become_rows() {
         let made = steps(&turned, &["turn i, j by 16"], &cpu, &[m * n, m * n]);
         assert!(made.contains("local block: f32[16, 16]"), "{made}");
     }
+    let counted = ADD.replace("i*20 + j]", "i*20 + j//4*4 + j%4]").replace("load x[", "load x[0*");
+    let made = steps(&counted, &["digits j by 5 x 2 -> a, c, d"], &cpu, &[60, 60]);
+    assert!(made.contains("for a in 0..2: free\n      for c in 0..5: free\n        for d in 0..2: free"), "{made}");
+    let summed = COLUMNS.replace("reduce combine add(s) from 0.0", "reduce");
+    let made = steps(&summed, &["digits k by 4 unroll -> k1, k2"], &cpu, &[960, 960]);
+    assert!(made.contains("for k1 in 0..12: reduce\n      for k2 in 0..4: reduce unroll"), "{made}");
     let ends = COLUMNS.replace("k in 0..48", "k in 0..j");
     let counts = COLUMNS.replace("combine add(s) from 0.0", "");
     for (text, line, why) in [
         (&*ends, "distribute j", "the bounds of its loops depend on each other"),
         (ADD, "distribute j", "no loop stands in it"),
+        (ADD, "digits j by 3 -> a, c", "3 does not divide its 20 iterations"),
+        (ADD, "digits j by 2 x 2 -> a, c", "expected `by` and counts, and `->` and a name more than there are counts"),
+        (ADD, "digits j by 2 y 2 -> a, c, d", "unexpected `y`; expected x"),
+        (PRODUCT, "digits i by 2 -> a, c", "it counts rows, columns or terms of a product"),
+        (
+            COLUMNS,
+            "digits k by 2 -> a, c",
+            "it is not free or a reduction in a fixed order, is placed already, or does not count from 0",
+        ),
         (&distributed, "jam k by 5", "5 of 48 iterations cannot be taken together"),
         (COLUMNS, "jam k by 4", "it holds more than a free loop, or is placed already"),
         (&counts, "rfactor k by 4 -> a, b", "the order of its reduction is fixed"),

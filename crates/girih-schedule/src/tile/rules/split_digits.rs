@@ -1,14 +1,15 @@
 //! `split_digits`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
-use crate::tile::edit::{self, Visit, const_trip, new_axis};
+use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::split_digits::{MOST_UNROLLED, WORTHWHILE};
+use crate::tile::primitives::{self, LoopRef, Script, Step, digits};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -49,41 +50,114 @@ of such kinds, and divisors that do not divide the next one, or the length.
     run,
 };
 
-fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        let outer = f.body.iter().any(|s| !walk::bodies(s).is_empty());
-        let conditional = || f.kind == LoopKind::Free && digits_tested(&f.body, f.axis).is_some();
-        // A fold in a fixed order keeps it.
-        let ordered = f.kind == LoopKind::Reduce && f.combine.is_none();
-        if !(ordered || f.kind == LoopKind::Free) || f.place != Place::None || has_role(f) {
-            return Visit::Into;
-        }
-        let radices = radices(&f.body, f.axis);
-        // The fastest digit of an innermost loop has to be worth a loop of vectors.
-        let fastest = radices.first().copied().unwrap_or(0);
-        let splits = outer || fastest >= WORTHWHILE && conditional() || few_in_turn(f, &radices);
-        if radices.is_empty() || !splits {
-            return Visit::Into;
-        }
-        let site = axis_site(kernel, f.axis);
-        let known = const_trip(f).and_then(|n| i64::try_from(n).ok());
-        let made = match known {
-            Some(n) => split(kernel, f, n),
-            None if few_in_turn(f, &radices) => split_fastest(kernel, f, &radices),
-            None => Err("its length is not a constant"),
-        };
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut script = Script::new(p, ctx, log);
+    // Loops that are as they should be, by name: a loop that is split is not there any more.
+    let mut done: Vec<LoopRef> = vec![];
+    while let Some((at, f)) = next(&script.kernel, &done) {
+        let site = axis_site(&script.kernel, f.axis);
+        let made = digits(&script.kernel, &f).and_then(|counts| script.attempt(|script| split(script, at, &f, counts)));
         match made {
-            Ok(new) => {
-                log.applied(site);
-                Visit::Again(vec![new])
+            Ok(()) => {
+                done.retain(|d| d.axis != at.axis);
+                script.log.applied(site);
             }
             Err(why) => {
-                log.skipped(site, why);
-                Visit::Into
+                done.push(at);
+                script.log.skipped(site, why);
             }
         }
-    })
+    }
+    script.done()
+}
+
+/// The first loop that counts several things and was not looked at.
+fn next(kernel: &Kernel, done: &[LoopRef]) -> Option<(LoopRef, For)> {
+    let mut found = None;
+    primitives::look(kernel, &mut |at, f| {
+        if found.is_none() && !done.contains(&at) && wants(f) {
+            found = Some((at, f.clone()));
+        }
+        found.is_none()
+    });
+    found
+}
+
+/// Returns true for a loop whose digits should be loops of their own.
+fn wants(f: &For) -> bool {
+    let outer = f.body.iter().any(|s| !walk::bodies(s).is_empty());
+    let conditional = || f.kind == LoopKind::Free && digits_tested(&f.body, f.axis).is_some();
+    // A fold in a fixed order keeps it.
+    let ordered = f.kind == LoopKind::Reduce && f.combine.is_none();
+    if !(ordered || f.kind == LoopKind::Free) || f.place != Place::None || digits::has_role(f) {
+        return false;
+    }
+    let radices = radices(&f.body, f.axis);
+    // The fastest digit of an innermost loop has to be worth a loop of vectors.
+    let fastest = radices.first().copied().unwrap_or(0);
+    !radices.is_empty() && (outer || fastest >= WORTHWHILE && conditional() || few_in_turn(f, &radices))
+}
+
+/// How many of each digit there are but the slowest one, which comes first.
+fn digits(kernel: &Kernel, f: &For) -> Result<Vec<i64>, String> {
+    let Some(n) = const_trip(f).and_then(|n| i64::try_from(n).ok()) else {
+        // The fastest digit alone, of a loop whose length is not known but a multiple of it.
+        let radices = radices(&f.body, f.axis);
+        let count = radices.first().copied().unwrap_or(1);
+        let whole = f.lo.is_const(0) && f.step == Ix::Const(1);
+        let fits = whole && kernel.facts().divisor(&f.hi).is_multiple_of(count as u64);
+        return if few_in_turn(f, &radices) && fits {
+            Ok(vec![count])
+        } else {
+            Err("its length is not a constant".into())
+        };
+    };
+    let all = digits_of(&f.body, f.axis, n)?;
+    if all.len() < 2 {
+        return Err("all its iterations have one quotient".into());
+    }
+    Ok(all.iter().rev().skip(1).map(|d| d.count).collect())
+}
+
+fn split(script: &mut Script<'_>, at: LoopRef, f: &For, counts: Vec<i64>) -> Result<(), String> {
+    let known = const_trip(f).is_some();
+    // The few terms of a fold that keeps its order stand one after the other.
+    let unroll = f.kind == LoopKind::Reduce && counts.last().is_some_and(|n| *n <= MOST_UNROLLED);
+    let name = script.kernel.axes[f.axis].name.clone();
+    let names = (1..=counts.len() + 1).map(|n| format!("{name}{n}")).collect();
+    let counts: Result<Vec<u32>, _> = counts.into_iter().map(u32::try_from).collect();
+    let counts = counts.map_err(|_| "it has too many digits")?;
+    let loops = script.step(Step::Digits { at, counts, names, unroll })?;
+    // Where the loop inside tests its elements one by one, digits that the conditions do not mention go inside of it.
+    let Some(slowest) = script.find(loops[0]).filter(|f| f.kind == LoopKind::Free && known) else { return Ok(()) };
+    let chain = edit::free_chain(&slowest);
+    let Some((inner, between)) = chain.get(loops.len()..).and_then(|c| c.split_last()) else { return Ok(()) };
+    let Some(tested) = digits_tested(&inner.body, inner.axis) else { return Ok(()) };
+    let inside = |at: &&LoopRef| {
+        let many = script.find(**at).and_then(|f| const_trip(&f)).is_some_and(|n| n as i64 >= WORTHWHILE);
+        many && !tested.contains(&at.axis)
+    };
+    let (within, outside): (Vec<&LoopRef>, Vec<&LoopRef>) = loops.iter().partition(inside);
+    if within.is_empty() {
+        return Ok(());
+    }
+    let between: Vec<AxisId> = between.iter().chain([inner]).map(|f| f.axis).collect();
+    let between = names_behind(&script.kernel, loops[0], &between);
+    let loops = outside.into_iter().chain(&between).chain(within).copied().collect();
+    script.step(Step::Reorder { loops }).map(|_| ())
+}
+
+/// The names of loops with these axes that stand in each other in a loop.
+fn names_behind(kernel: &Kernel, at: LoopRef, axes: &[AxisId]) -> Vec<LoopRef> {
+    let (mut within, mut out) = (false, vec![]);
+    primitives::look(kernel, &mut |own, f| {
+        within |= own == at;
+        if within && axes.get(out.len()) == Some(&f.axis) {
+            out.push(own);
+        }
+        out.len() < axes.len()
+    });
+    out
 }
 
 /// True if an innermost loop makes elements of a few kinds in turn, side by side: then the loop of each kind can be a vector.
@@ -99,19 +173,6 @@ fn few_in_turn(f: &For, radices: &BTreeSet<i64>) -> bool {
     });
     let follow = |ix: &Ix| affine::stride(ix, f.axis, &varying) == Stride::Unit;
     f.kind == LoopKind::Free && kinds && many && stores.next().is_some_and(follow) && stores.all(follow)
-}
-
-/// True if the loop counts rows, columns or terms of a product.
-fn has_role(f: &For) -> bool {
-    let mut found = f.contraction.is_some();
-    walk::visit(&f.body, &mut |s| {
-        if let Stmt::For(inner) = s
-            && let Some(c) = &inner.contraction
-        {
-            found |= [&c.m, &c.n, &c.k].into_iter().flatten().any(|a| *a == f.axis);
-        }
-    });
-    found
 }
 
 /// The divisors by which expressions divide an axis.
@@ -174,75 +235,6 @@ pub(crate) fn digits_of(body: &[Stmt], axis: AxisId, n: i64) -> Result<Vec<Digit
         at = r;
     }
     Ok(out)
-}
-
-fn split(kernel: &mut Kernel, f: &For, n: i64) -> Result<Stmt, &'static str> {
-    let counts = digits_of(&f.body, f.axis, n)?;
-    if counts.len() < 2 {
-        return Err("all its iterations have one quotient");
-    }
-    let (mut position, mut extents, mut loops): (_, _, Vec<(AxisId, i64)>) = (Ix::Const(0), BTreeMap::new(), vec![]);
-    for (i, Digit { count, weight }) in counts.iter().rev().enumerate() {
-        let axis = new_axis(kernel, f.axis, &(i + 1).to_string());
-        position = Ix::add(position, Ix::mul(Ix::Axis(axis), Ix::Const(*weight)));
-        extents.insert(axis, *count);
-        loops.push((axis, *count));
-    }
-    let by = BTreeMap::from([(f.axis, position)]);
-    let mut body = edit::place_axes(&f.body, &by, &extents);
-    // The few terms of a fold that keeps its order stand one after the other.
-    let unrolled = |axis: AxisId, count: i64| {
-        let fastest = loops.last().is_some_and(|(last, _)| *last == axis);
-        f.kind == LoopKind::Reduce && fastest && count <= MOST_UNROLLED
-    };
-    let place: BTreeMap<AxisId, Place> =
-        loops.iter().filter(|(a, n)| unrolled(*a, *n)).map(|(a, _)| (*a, Place::Unroll)).collect();
-    let around = |loops: Vec<(AxisId, i64)>, mut body: Vec<Stmt>| {
-        for (axis, count) in loops.into_iter().rev() {
-            let place = place.get(&axis).copied().unwrap_or(f.place);
-            body = vec![Stmt::For(Box::new(For { axis, hi: Ix::Const(count), body, place, ..f.clone() }))];
-        }
-        body
-    };
-    if f.kind == LoopKind::Free
-        && let Some(inner) = innermost(&mut body)
-        && let Some(tested) = tested_one_by_one(inner)
-    {
-        let inside = |(axis, count): &(AxisId, i64)| *count >= WORTHWHILE && !tested.contains(axis);
-        let (within, outside) = loops.into_iter().partition(inside);
-        inner.body = around(within, std::mem::take(&mut inner.body));
-        loops = outside;
-    }
-    around(loops, body).pop().ok_or("it is empty")
-}
-
-/// The fastest digit alone, of a loop whose length is not known but a multiple of it.
-fn split_fastest(kernel: &mut Kernel, f: &For, radices: &BTreeSet<i64>) -> Result<Stmt, &'static str> {
-    let count = radices.first().copied().unwrap_or(1);
-    let whole = f.lo.is_const(0) && f.step == Ix::Const(1);
-    if !whole || !kernel.facts().divisor(&f.hi).is_multiple_of(count as u64) {
-        return Err("its length is not a constant");
-    }
-    let (turns, kinds) = (new_axis(kernel, f.axis, "1"), new_axis(kernel, f.axis, "2"));
-    let position = Ix::add(Ix::mul(Ix::Axis(turns), Ix::Const(count)), Ix::Axis(kinds));
-    let body = edit::place_axes(&f.body, &BTreeMap::from([(f.axis, position)]), &BTreeMap::from([(kinds, count)]));
-    let inner = Stmt::For(Box::new(For { axis: kinds, hi: Ix::Const(count), body, ..f.clone() }));
-    let hi = Ix::floor_div(f.hi.clone(), Ix::Const(count));
-    Ok(Stmt::For(Box::new(For { axis: turns, hi, body: vec![inner], ..f.clone() })))
-}
-
-/// The innermost of free loops that each contain nothing but the next.
-fn innermost(body: &mut [Stmt]) -> Option<&mut For> {
-    let [Stmt::For(f)] = body else { return None };
-    match f.body[..] {
-        [Stmt::For(_)] if f.kind == LoopKind::Free => innermost(&mut f.body),
-        _ => Some(f),
-    }
-}
-
-/// Where an innermost free loop copies under conditions on quotients or remainders of its own axis: the axes that they mention.
-fn tested_one_by_one(f: &For) -> Option<BTreeSet<AxisId>> {
-    (f.kind == LoopKind::Free).then(|| digits_tested(&f.body, f.axis)).flatten()
 }
 
 /// Where statements copy an element, or a few that become one, under conditions on quotients or remainders of an axis: the axes
