@@ -1,4 +1,4 @@
-//! `fuse`: perfectly nested free loops become one, whose iterations have one number.
+//! `fuse`: perfectly nested free loops, or serial ones, become one, whose iterations have one number.
 //!
 //! ```text
 //! for i in 0..512: free                            for b in 0..1835008: free
@@ -27,8 +27,11 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], name: &str) -> Result<(), S
     replace(kernel, *first, &mut |kernel, f| {
         let chain = chain_of(f, loops)?;
         let body = chain.last().map_or(vec![], |f| f.body.clone());
-        let (f, _) = numbered(kernel, name, &chain, body);
-        Ok(vec![f])
+        let (mut made, _) = numbered(kernel, name, &chain, body);
+        if let Stmt::For(made) = &mut made {
+            made.kind = f.kind;
+        }
+        Ok(vec![made])
     })
 }
 
@@ -44,14 +47,18 @@ pub fn numbered(kernel: &mut Kernel, name: &str, chain: &[&For], mut body: Vec<S
 
 /// The loops from one inwards that a step names.
 fn chain_of<'a>(f: &'a For, loops: &[LoopRef]) -> Result<Vec<&'a For>, String> {
-    let chain = edit::free_chain(f);
-    let named = chain.iter().map(|f| f.axis).take(loops.len()).eq(loops.iter().map(|at| at.axis));
-    if f.kind != LoopKind::Free || f.place != Place::None || !named {
-        return Err(
-            "they are not free loops that stand in each other and in that order, with nothing between them".into()
-        );
+    let mut chain = vec![f];
+    while let [Stmt::For(inner)] = &chain[chain.len() - 1].body[..] {
+        if inner.kind != f.kind || inner.place != Place::None {
+            break;
+        }
+        chain.push(inner);
     }
-    let chain = chain[..loops.len()].to_vec();
+    let named = chain.iter().map(|f| f.axis).take(loops.len()).eq(loops.iter().map(|at| at.axis));
+    if !matches!(f.kind, LoopKind::Free | LoopKind::Serial) || f.place != Place::None || !named {
+        return Err("they are not free loops, or serial ones, that stand in each other and in that order, with nothing between them".into());
+    }
+    chain.truncate(loops.len());
     check_bounds(&chain)?;
     Ok(chain)
 }

@@ -38,6 +38,7 @@ pub mod tensorize;
 pub mod tile;
 pub mod trim;
 pub mod turn;
+pub mod unbatch;
 pub mod unroll;
 pub mod unswitch;
 pub mod vector;
@@ -93,6 +94,7 @@ pub enum Step {
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
     StageWrite { bufs: Vec<BufId> },
     Tile { at: LoopRef, m: u32, n: u32, k: u32 },
+    Unbatch { buf: BufId },
     Box { buf: BufId, columns: u32 },
     Swizzle { buf: BufId, bytes: u32 },
     Pad { buf: BufId, elements: u32 },
@@ -148,7 +150,7 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "fuse",
         form: "LOOP, .. -> NAME",
-        doc: "Makes free loops that stand in each other one loop over the numbers of their iterations.",
+        doc: "Makes free or serial loops that stand in each other one loop over the numbers of their iterations.",
     },
     Primitive {
         word: "group",
@@ -278,6 +280,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Runs two free loops in blocks of N x N: what is loaded along the first goes through a buffer, all else runs along the second.",
     },
     Primitive {
+        word: "unbatch",
+        form: "BUFFER",
+        doc: "Makes a buffer for each matrix of a buffer that has several, and writes out the loops over them.",
+    },
+    Primitive {
         word: "unroll",
         form: "LOOP, ..",
         doc: "Writes out the copies of a loop's body, and of the loops in it.",
@@ -374,6 +381,7 @@ impl Step {
             Step::StageWrite { bufs } => {
                 Line::new("stage_write", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[], &[])
             }
+            Step::Unbatch { buf } => Line::new("unbatch", buffer(buf), &[], &[]),
             Step::Box { buf, columns } => Line::new("box", buffer(buf), &[columns], &[]),
             Step::Swizzle { buf, bytes } => Line::new("swizzle", buffer(buf), &[bytes], &[]),
             Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
@@ -521,6 +529,7 @@ impl Step {
             }
             "tensorize" => Step::Tensorize { loops: scope.loops(line)?, unit: Unit::read(&line.by)? },
             "stage_write" => Step::StageWrite { bufs: scope.buffers(line)? },
+            "unbatch" => Step::Unbatch { buf: scope.buffer(line)? },
             "box" => Step::Box { buf: scope.buffer(line)?, columns: number("how many columns a box has", 1)? },
             "swizzle" => Step::Swizzle { buf: scope.buffer(line)?, bytes: number("the bytes of a row", 32)? },
             "pad" => Step::Pad { buf: scope.buffer(line)?, elements: number("how many elements longer a row is", 1)? },
@@ -572,6 +581,7 @@ impl Step {
             Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
             Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,
             Step::StageWrite { bufs } => stage_write::apply(kernel, bufs)?,
+            Step::Unbatch { buf } => unbatch::apply(kernel, *buf)?,
             Step::Box { buf, columns } => layout::in_boxes(kernel, *buf, *columns)?,
             Step::Swizzle { buf, bytes } => layout::swizzle(kernel, *buf, *bytes)?,
             Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,

@@ -365,6 +365,9 @@ fn columns_become_rows() {
         assert!(made.contains("local block: f32[16, 16]"), "{made}");
     }
     let counted = ADD.replace("i*20 + j]", "i*20 + j//4*4 + j%4]").replace("load x[", "load x[0*");
+    let turns = ADD.replace("i in 0..3: free", "i in 0..3: serial").replace("j in 0..20: free", "j in 0..20: serial");
+    let made = steps(&turns, &["fuse i, j -> n"], &cpu, &[60, 60]);
+    assert!(made.contains("for n in 0..60: serial"), "{made}");
     let made = steps(&counted, &["digits j by 5 x 2 -> a, c, d"], &cpu, &[60, 60]);
     assert!(made.contains("for a in 0..2: free\n      for c in 0..5: free\n        for d in 0..2: free"), "{made}");
     let summed = COLUMNS.replace("reduce combine add(s) from 0.0", "reduce");
@@ -559,7 +562,12 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (TURNED, "vector i by 8", &cpu, "it runs in order, is placed already, or holds other loops"),
         (ADD, "bind i to thread", &cpu, "a block at most"),
         (SUMS, "bind i to thread", &cpu, "a block at most"),
-        (ADD, "fuse j, i -> n", &cpu, "they are not free loops that stand in each other and in that order"),
+        (
+            ADD,
+            "fuse j, i -> n",
+            &cpu,
+            "they are not free loops, or serial ones, that stand in each other and in that order",
+        ),
         (SUMS, "reorder i, k", &cpu, "they are not free loops that stand in each other"),
         (&triangle, "reorder j, i", &cpu, "a loop ends where one says that would stand in it"),
         (ADD, "sink j", &cpu, "nothing stands before it"),
@@ -576,6 +584,7 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (SUMS, "own s by 8", &cpu, "cpu runs a block on one thread"),
         (SUMS, "reverse k", &cpu, "it is not free, or is placed already"),
         (&triangle, "reverse j", &cpu, "the bounds of its loops depend on each other"),
+        (SUMS, "unbatch s", &cpu, "it is not a buffer of a program that has several matrices"),
         (SUMS, "box s by 8", &cpu, "TMA does not fill it"),
         (SUMS, "fill s by async", &cpu, "has no copies that go on by themselves"),
         (SUMS, "fill s by tma", &cpu, "has no copies of boxes"),

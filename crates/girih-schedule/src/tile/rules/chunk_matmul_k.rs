@@ -1,17 +1,15 @@
 //! `chunk_matmul_k`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::contraction::{Nest, nest_at};
-use crate::tile::edit::{self, Visit, new_axis};
+use crate::tile::contraction::{self, Found, Nest};
 use crate::tile::heuristics::chunk_matmul_k::SHORTEST;
 use crate::tile::heuristics::named;
-use crate::tile::rules::site_of;
+use crate::tile::primitives::{self, LoopRef, Script, Step};
 use crate::tile::target::MemoryKind;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -40,26 +38,41 @@ stretch of four elements or more that fits.
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let within = among_others(&p.body);
-    edit::rewrite(p, &mut |kernel, s| {
-        let around = match s {
-            Stmt::For(f) if f.kind == LoopKind::Serial && f.place == Place::None => Some(&**f),
-            _ => None,
-        };
-        let inner = around.map_or(s, |f| f.body.first().unwrap_or(s));
-        let alone = around.is_none_or(|f| f.body.len() == 1 && f.lo.is_const(0) && f.step.is_const(1));
-        let (true, Some(Ok(nest))) = (alone, nest_at(inner)) else { return Visit::Into };
-        let site = site_of(kernel, inner);
-        match stretch(kernel, ctx, &nest, within.contains(&nest.roles.k)) {
-            Err(why) => {
-                log.skipped(site, why);
-                Visit::Leave
-            }
-            Ok(length) => {
-                log.applied(format!("{site}: stretches of {length}"));
-                Visit::Replace(vec![cut(kernel, &nest, around, length)])
-            }
+    let mut script = Script::new(p, ctx, log);
+    for Found { site, nest, .. } in contraction::nests(p) {
+        let Ok((sum, nest)) = nest else { continue };
+        let chosen = stretch(p, ctx, &nest, within.contains(&nest.roles.k));
+        let step = |length: u64| Step::Tile { at: sum, m: nest.m as u32, n: nest.n as u32, k: length as u32 };
+        let around = serial_around(p, nest.free[0]);
+        let done =
+            chosen.and_then(|length| script.attempt(|script| cut(script, step(length), around)).map(|()| length));
+        match done {
+            Ok(length) => script.log.applied(format!("{site}: stretches of {length}")),
+            Err(why) => script.log.skipped(site, why),
         }
-    })
+    }
+    script.done()
+}
+
+/// A loop over stretches, which is one with a serial loop that holds nothing else.
+fn cut(script: &mut Script<'_>, step: Step, around: Option<LoopRef>) -> Result<(), String> {
+    let made = script.step(step)?;
+    let (Some(outer), [inner]) = (around, &made[..]) else { return Ok(()) };
+    let name = format!("{}c", script.kernel.axes[outer.axis].name);
+    script.step(Step::Fuse { loops: vec![outer, *inner], name }).map(|_| ())
+}
+
+/// The serial loop around a nest, if it holds nothing else.
+fn serial_around(p: &Kernel, nest: &For) -> Option<LoopRef> {
+    let mut found = None;
+    primitives::look(p, &mut |at, f| {
+        let alone = matches!(&f.body[..], [Stmt::For(l)] if std::ptr::eq(&**l, nest));
+        if alone && f.kind == LoopKind::Serial && f.place == Place::None && f.lo.is_const(0) && f.step.is_const(1) {
+            found = Some(at);
+        }
+        found.is_none()
+    });
+    found
 }
 
 /// The axes of sums that stand in a serial loop with other things: a loop over stretches would stand within that one, and only
@@ -109,33 +122,6 @@ fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest, within: bool) -> Result<
     found.ok_or_else(|| format!("no stretch of {} elements or more divides {} and fits", named!(SHORTEST), nest.k))
 }
 
-/// The nest over one stretch, in a loop over all of them.
-fn cut(kernel: &mut Kernel, nest: &Nest, around: Option<&For>, length: u64) -> Stmt {
-    let k = nest.roles.k;
-    let of_stretch = |stretch: Ix| Ix::add(Ix::mul(stretch, Ix::Const(length as i64)), Ix::Axis(k));
-    let all = new_axis(kernel, around.map_or(k, |f| f.axis), "c");
-    let many = Ix::Const((nest.k / length) as i64);
-    let (by, hi) = match around {
-        Some(f) => {
-            let outer = (f.axis, Ix::floor_div(Ix::Axis(all), many.clone()));
-            let inner = (k, of_stretch(Ix::modulo(Ix::Axis(all), many.clone())));
-            (BTreeMap::from([outer, inner]), Ix::mul(f.hi.clone(), many))
-        }
-        None => (BTreeMap::from([(k, of_stretch(Ix::Axis(all)))]), many),
-    };
-    let mut facts: Facts = kernel.facts();
-    let (hi, end) = (simplify(&hi, &facts), Ix::Const(length as i64));
-    facts.set_axis(all, &Ix::Const(0), &hi);
-    facts.set_axis(k, &Ix::Const(0), &end);
-    for f in &nest.free {
-        facts.set_axis(f.axis, &f.lo, &f.hi);
-    }
-    let mut body = edit::place_axes(&nest.reduce.body, &by, &BTreeMap::new());
-    walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
-    let reduce = Stmt::For(Box::new(For { hi: end, body, ..nest.reduce.clone() }));
-    edit::loop_with(all, hi, vec![nest.around(reduce)], |f| f.kind = LoopKind::Serial)
-}
-
 #[cfg(test)]
 mod tests {
     use crate::tile::tests::{GEMM, apply, gpu, kernel, refusals, text};
@@ -166,8 +152,8 @@ mod tests {
         let (out, log) = apply("chunk_matmul_k", &kernel(whole), &gpu(&[]));
         assert_eq!(log.applied, ["contraction into acc: stretches of 32"]);
         let made = text(&out);
-        assert!(made.contains("  for kkc in 0..32: serial\n    for i in 0..128: free\n"), "{made}");
-        assert!(made.contains("load A[i*1024 + kkc*32 + kk]"), "{made}");
+        assert!(made.contains("  for kko in 0..32: serial\n    for i in 0..128: free\n"), "{made}");
+        assert!(made.contains("load A[i*1024 + (kko*32 + kk)]"), "{made}");
         let odd = whole.replace("1024", "1023");
         let why = ["contraction into acc: no stretch of 4 (SHORTEST) elements or more divides 1023 and fits"];
         assert_eq!(refusals("chunk_matmul_k", &odd, &gpu(&[])), why);
