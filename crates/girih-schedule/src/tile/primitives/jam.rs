@@ -9,7 +9,10 @@
 //! ```
 //!
 //! An element that one iteration leaves for the next stays in a register. Legal where the number divides the iterations,
-//! and statements read once and then write the same element of a buffer in all of them, or only read it.
+//! and statements read once and then write the same element of a buffer in all of them, or only read it. Rows that fold something are
+//! folded at the same time: [`rows`].
+
+pub mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,11 +24,16 @@ use crate::tile::edit::{self, const_trip, new_axis};
 pub fn apply(kernel: &mut Kernel, at: LoopRef, together: u32) -> Result<(), String> {
     let together = i64::from(together);
     replace(kernel, at, &mut |kernel, f| {
-        let columns = legal(f)?;
-        let trip = const_trip(f).map_or(0, |n| n as i64);
+        let counts = f.lo.is_const(0) && f.step.is_const(1);
+        let trip = const_trip(f).filter(|_| counts).map_or(0, |n| n as i64);
         if !(2..=64).contains(&together) || trip % together != 0 || trip == 0 {
             return Err(format!("{together} of {trip} iterations cannot be taken together"));
         }
+        if let Some(fold) = rows::fold_of(f).filter(|_| f.kind == LoopKind::Free) {
+            rows::legal(f, fold)?;
+            return Ok(vec![Stmt::For(Box::new(rows::jammed(kernel, f, fold, together as u64)))]);
+        }
+        let columns = legal(f)?;
         let kept = kept_once(&columns.body, f.axis)
             .ok_or("an iteration needs more of the one before than an element of each buffer")?;
         Ok(vec![jammed(kernel, f, columns, together, &kept)])

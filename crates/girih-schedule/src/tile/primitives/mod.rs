@@ -166,7 +166,7 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "jam",
         form: "LOOP by N",
-        doc: "Takes N iterations of a loop together in each iteration of the free loop inside.",
+        doc: "Takes N iterations of a loop together in each iteration of the free loop inside; or folds N rows at the same time.",
     },
     Primitive {
         word: "keep",

@@ -354,6 +354,8 @@ fn columns_become_rows() {
     }
     let jammed = steps(COLUMNS, &["distribute j", "jam k by 4"], &cpu, &[960, 960]);
     assert!(jammed.contains("for k4 in 0..12: reduce"), "{jammed}");
+    let rows = steps(SUMS, &["jam i by 3"], &cpu, &[210, 3]);
+    assert!(rows.contains("for i3 in 0..1: free") && rows.contains("combine add(s, s_1, s_2)"), "{rows}");
     // Small integers: sums in another order are the same.
     let lines = ["rfactor k by 10 -> ko, ki", "distribute j", "reorder i, j_5"];
     let rows = steps(COLUMNS, &lines, &cpu, &[960, 960]);

@@ -1,14 +1,14 @@
 //! `unroll_and_jam`
 
-use std::collections::BTreeSet;
-
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, refs};
+use crate::loops::walk::refs;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::edit::{self, Visit, const_trip, new_axis};
+use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::unroll_and_jam::{LEAST_GROUPS, LONG, MOST_STATEMENTS, SELDOM};
+use crate::tile::primitives::jam::rows;
+use crate::tile::primitives::{self, Names, Step};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -47,79 +47,58 @@ few, or of which four would not come out even; and whatever holds more than one 
 /// it takes of memory from eight places at a time, and what they share would be brought back to the nearest cache for each.
 const TOGETHER: [u64; 2] = [8, 4];
 
-fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
-    if !p.open {
-        return None;
-    }
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
-        if f.kind != LoopKind::Free || f.place != Place::None {
-            return Visit::Into;
-        }
-        let chain = edit::free_chain(f);
-        let [around @ .., rows] = &chain[..] else { return Visit::Into };
-        let Some(fold) = fold_of(rows) else { return Visit::Into };
-        let site = axis_site(kernel, rows.axis);
-        let all = around.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
-        match together(rows, all).and_then(|n| check(kernel, rows, fold).map(|()| n)) {
-            Ok(n) => {
-                log.applied(site);
-                let jammed = Stmt::For(Box::new(jam(kernel, rows, fold, n)));
-                let nest = around
-                    .iter()
-                    .rev()
-                    .fold(jammed, |inner, f| Stmt::For(Box::new(For { body: vec![inner], ..(*f).clone() })));
-                Visit::Replace(vec![nest])
-            }
-            Err(why) => {
-                log.skipped(site, why);
-                Visit::Leave
-            }
-        }
-    })
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    primitives::run(p, ctx, log, policy)
 }
 
-/// The only loop in a row's body, where it is a fold that may be reassociated.
-fn fold_of(rows: &For) -> Option<&For> {
-    let mut loops = rows.body.iter().filter(|s| !walk::bodies(s).is_empty());
-    let (Some(Stmt::For(fold)), None) = (loops.next(), loops.next()) else { return None };
-    let one = fold.combine.as_ref().is_some_and(|c| c.accs.len() == 1);
-    let plain = fold.kind == LoopKind::Reduce && one && fold.place == Place::None;
-    (plain && fold.contraction.is_none() && fold.body.iter().all(|s| walk::bodies(s).is_empty())).then_some(fold)
+fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
+    if !p.open {
+        return vec![];
+    }
+    let (names, mut steps) = (Names::of(p), vec![]);
+    primitives::look(p, &mut |_, f| {
+        if f.kind != LoopKind::Free || f.place != Place::None {
+            return true;
+        }
+        let chain = edit::free_chain(f);
+        let [around @ .., rows] = &chain[..] else { return true };
+        let (Some(fold), Some(at)) = (rows::fold_of(rows), names.name(rows)) else { return true };
+        let site = axis_site(p, rows.axis);
+        let all = around.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
+        match together(rows, all).and_then(|n| check(p, rows, fold).map(|()| n)) {
+            Ok(n) => {
+                log.applied(site);
+                steps.push(Step::Jam { at, together: n as u32 });
+            }
+            Err(why) => log.skipped(site, why),
+        }
+        false
+    });
+    steps
 }
 
 /// How many rows to fold at the same time. `others` is how often there are as many.
-fn together(rows: &For, others: Option<u64>) -> Result<u64, &'static str> {
-    let Some((n, others)) = const_trip(rows).zip(others) else { return Err("how many rows there are is not known") };
+fn together(rows: &For, others: Option<u64>) -> Result<u64, String> {
+    let Some((n, others)) = const_trip(rows).zip(others) else {
+        return Err("how many rows there are is not known".into());
+    };
     let enough = |at: &u64| (n / at).saturating_mul(others) >= LEAST_GROUPS;
-    let Some(enough) = TOGETHER.into_iter().find(enough) else { return Err("its rows are few") };
-    TOGETHER.into_iter().find(|at| *at <= enough && n % at == 0).ok_or("its rows do not come out even")
+    let Some(enough) = TOGETHER.into_iter().find(enough) else { return Err("its rows are few".into()) };
+    TOGETHER.into_iter().find(|at| *at <= enough && n % at == 0).ok_or("its rows do not come out even".into())
 }
 
-fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), &'static str> {
-    let straight = |s: &Stmt| edit::is_pure(s) || matches!(s, Stmt::Local { .. } | Stmt::Write { .. });
-    let outside = |s: &Stmt| straight(s) || matches!(s, Stmt::Store { order: Order::Weak, .. } | Stmt::For(_));
-    if fold.body.len() > MOST_STATEMENTS || !fold.body.iter().all(straight) || !rows.body.iter().all(outside) {
-        return Err("it holds more than one fold of loads and arithmetic");
-    }
-    let bounds = [&fold.lo, &fold.hi, &fold.step];
-    let defined = refs(&rows.body).vals_defined;
-    if bounds.iter().any(|ix| ix.has_axis(rows.axis) || ix.vals().iter().any(|v| defined.contains(v))) {
-        return Err("a row decides how much is folded");
+fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), String> {
+    let say = |why: &str| Err(why.to_string());
+    rows::legal(rows, fold)?;
+    if fold.body.len() > MOST_STATEMENTS {
+        return say("it holds more than one fold of loads and arithmetic");
     }
     if const_trip(fold).is_none_or(|n| n < LONG) {
-        return Err("its rows are short");
+        return say("its rows are short");
     }
-    let own = rows.body.iter().filter_map(|s| match s {
-        Stmt::Local { buf } => Some(*buf),
-        _ => None,
-    });
-    let own: BTreeSet<BufId> = own.collect();
-    if refs(&rows.body).bufs_written.iter().any(|b| !own.contains(b)) {
-        return Err("rows write what others may read");
-    }
+    let defined = refs(&rows.body).vals_defined;
     if fold.body.iter().any(|s| matches!(s, Stmt::Read { buf, .. } if !kernel.bufs[*buf].shape.is_empty())) {
-        return Err("its rows do not lie one behind the other");
+        return say("its rows do not lie one behind the other");
     }
     let (mut shared, mut apart) = (false, false);
     for s in &fold.body {
@@ -130,10 +109,10 @@ fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), &'static str> {
             (Stride::Unit, Stride::Far) => apart = true,
             (Stride::Same, _) => {}
             _ if changes_seldom(&mem.index, fold.axis) => {}
-            _ => return Err("its rows do not lie one behind the other"),
+            _ => return say("its rows do not lie one behind the other"),
         }
     }
-    if shared && apart { Ok(()) } else { Err("its rows share nothing") }
+    if shared && apart { Ok(()) } else { say("its rows share nothing") }
 }
 
 /// True if an index has the axis in quotients only, as that of a scale for each 32 weights.
@@ -143,48 +122,6 @@ fn changes_seldom(ix: &Ix, axis: AxisId) -> bool {
         Ix::FloorDiv(_, by) if by.as_const().is_some_and(|by| by >= SELDOM) => true,
         _ => ix.operands().is_none_or(|(a, b)| changes_seldom(a, axis) && changes_seldom(b, axis)),
     }
-}
-
-/// The values of a fold that are the same for all rows.
-fn shared(rows: &For, fold: &For) -> BTreeSet<ValId> {
-    let all = refs(&rows.body);
-    let own = all.vals_defined.difference(&refs(&fold.body).vals_defined).copied().collect();
-    let same = edit::invariant(&fold.body, rows.axis, &own, &all.bufs_written);
-    fold.body.iter().zip(same).filter(|(_, same)| *same).filter_map(|(s, _)| walk::def(s)).collect()
-}
-
-/// So many rows at a time.
-fn jam(kernel: &mut Kernel, rows: &For, fold: &For, together: u64) -> For {
-    let group = new_axis(kernel, rows.axis, &together.to_string());
-    let same = shared(rows, fold);
-    let at = rows.body.iter().position(|s| matches!(s, Stmt::For(_))).unwrap_or(rows.body.len());
-    let (mut before, mut folds, mut after, mut accs) = (vec![], vec![], vec![], vec![]);
-    for row in 0..together {
-        let mut renaming = walk::Renaming::default();
-        if row > 0 {
-            renaming = walk::Renaming::fresh(kernel, &rows.body);
-            renaming.vals.retain(|v, _| !same.contains(v));
-            renaming.axes.remove(&fold.axis);
-        }
-        let place = Ix::Axis(group) * Ix::Const(together as i64) + Ix::Const(row as i64);
-        let of_row = |body: &[Stmt]| {
-            let mut copy = body.to_vec();
-            walk::subst_axes(&mut copy, &mut |a| (a == rows.axis).then(|| place.clone()));
-            renaming.apply(&mut copy);
-            copy
-        };
-        let is_shared = |s: &Stmt| walk::def(s).is_some_and(|v| same.contains(&v));
-        before.extend(of_row(&rows.body[..at]));
-        folds.extend(of_row(&fold.body).into_iter().filter(|s| row == 0 || !is_shared(s)));
-        after.extend(of_row(rows.body.get(at + 1..).unwrap_or(&[])));
-        let own = fold.combine.iter().flat_map(|c| &c.accs);
-        accs.extend(own.map(|b| renaming.bufs.get(b).copied().unwrap_or(*b)));
-    }
-    let combine = fold.combine.as_ref().map(|c| Combine { accs, ..c.clone() });
-    let fold = For { combine, body: folds, ..fold.clone() };
-    let body = before.into_iter().chain([Stmt::For(Box::new(fold))]).chain(after).collect();
-    let hi = Ix::Const(const_trip(rows).map_or(0, |n| n as i64) / together as i64);
-    For { axis: group, hi, body, ..rows.clone() }
 }
 
 #[cfg(test)]
