@@ -379,7 +379,8 @@ heuristics! {
 #[cfg(test)]
 mod tests {
     use super::ALL;
-    use crate::tile::{OF_KERNELS, OF_PLANS, primitives};
+    use crate::tile::primitives;
+    use crate::tile::rules::{OF_KERNELS, OF_PLANS};
 
     /// A number whose policy was renamed would be printed nowhere.
     #[test]

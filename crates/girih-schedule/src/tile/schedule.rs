@@ -23,7 +23,8 @@
 use std::sync::Arc;
 
 use super::primitives::{ALL, Line, Step};
-use super::{Context, OF_KERNELS, OF_PLANS, applicable};
+use super::rules::{OF_KERNELS, OF_PLANS};
+use super::{Context, applicable};
 use crate::base::location::Location;
 use crate::base::rule::{Log, Ran};
 use crate::base::words::suggestion;

@@ -1,9 +1,10 @@
 //! The rules on whole kernels: what they make of them, that a second run changes nothing, and what they refuse.
 
+use super::rules::OF_KERNELS;
 #[cfg(test)]
 use super::target::MemoryKind;
 use super::target::Target;
-use super::{Context, OF_KERNELS, rules};
+use super::{Context, rules};
 use crate::base::host::Silent;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;

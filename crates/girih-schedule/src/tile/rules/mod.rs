@@ -1,4 +1,4 @@
-//! The tile rules, one file each, in the order they run.
+//! The tile rules, one file each, and the order they run in.
 
 pub mod async_copy;
 pub mod blockify;
@@ -60,8 +60,85 @@ pub mod warp_specialize;
 pub mod wgmma;
 pub mod wide_access;
 
+use crate::base::rule::Rule;
 use crate::loops::ir::*;
+use crate::loops::model::Plan;
 use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::target::Capability::{self, *};
+
+/// The capabilities that a rule needs: all of one of these sets.
+type Needs = &'static [&'static [Capability]];
+
+/// A rule, and what a machine must have for it.
+pub(super) type Entry<P> = (Rule<P, Context>, Needs);
+
+/// The rules that look at all kernels of a model together.
+pub(super) const OF_PLANS: &[Entry<Plan>] = &[
+    (swap_operands::RULE, &[&[Caches, VectorArithmetic]]),
+    (pack_weights::RULE, &[&[Caches, VectorArithmetic]]),
+    (merge_folds::RULE, &[&[Threads], &[Caches, Workers]]),
+    (split_matmul_k::RULE, &[&[Threads]]),
+    (split_reduction::RULE, &[&[Threads], &[Caches, Workers]]),
+];
+
+/// The rules of single kernels, in the order they run.
+pub(super) const OF_KERNELS: &[Entry<Kernel>] = &[
+    (bound_alloca::RULE, &[&[]]),
+    (promote_alloca::RULE, &[&[Threads]]),
+    (rows_in_turn::RULE, &[&[Threads]]),
+    (reload_rows::RULE, &[&[Threads]]),
+    (unroll_batch::RULE, &[&[Threads]]),
+    (pair_terms::RULE, &[&[Caches, Workers]]),
+    (tileify::RULE, &[&[Caches, Workers], &[Threads]]),
+    (stream_rows::RULE, &[&[Caches, Workers], &[Threads]]),
+    (sink_rows::RULE, &[&[Threads]]),
+    (group_blocks::RULE, &[&[Threads]]),
+    (unroll_windows::RULE, &[&[Workers, VectorArithmetic]]),
+    (unroll_and_jam::RULE, &[&[Workers, VectorArithmetic]]),
+    (blockify::RULE, &[&[Workers]]),
+    (compute_once::RULE, &[&[Caches, Workers]]),
+    (count_bins::RULE, &[&[Caches, Workers], &[Threads]]),
+    (cache_blocks::RULE, &[&[Caches]]),
+    (chunk_matmul_k::RULE, &[&[Threads]]),
+    (stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
+    (tma_copy::RULE, &[&[Threads, TensorCopies]]),
+    (stage_outputs::RULE, &[&[Threads, Products]]),
+    (tensor_core::RULE, &[&[Threads, Products]]),
+    (register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
+    (fold_columns::RULE, &[&[Threads]]),
+    (fold_rows::RULE, &[&[Threads]]),
+    (share_rows::RULE, &[&[Threads]]),
+    (cluster_rows::RULE, &[&[Threads, TensorCopies]]),
+    (cooperative_reduce::RULE, &[&[Threads]]),
+    (cooperative_scan::RULE, &[&[Threads]]),
+    (keep_rows::RULE, &[&[Threads]]),
+    (blockify_launch::RULE, &[&[Threads]]),
+    (keep_tiles::RULE, &[&[Threads]]),
+    (spread_threads::RULE, &[&[Threads]]),
+    (wide_access::RULE, &[&[Threads]]),
+    (split_inner_for_swizzle::RULE, &[&[Threads, TensorCopies]]),
+    (swizzle::RULE, &[&[Threads, TensorCopies]]),
+    (pad_smem::RULE, &[&[Threads]]),
+    (double_buffer::RULE, &[&[Threads]]),
+    (async_copy::RULE, &[&[Threads, AsyncCopies]]),
+    (wgmma::RULE, &[&[Threads, Products, TensorCopies]]),
+    (overlap_products::RULE, &[&[Threads, Products, TensorCopies]]),
+    (warp_specialize::RULE, &[&[Threads, TensorCopies]]),
+    (cluster_blocks::RULE, &[&[Threads, TensorCopies]]),
+    (persist_blocks::RULE, &[&[Threads]]),
+    (split_digits::RULE, &[&[Caches]]),
+    (interleave_stores::RULE, &[&[VectorArithmetic]]),
+    (interchange::RULE, &[&[Caches]]),
+    (split_edges::RULE, &[&[VectorArithmetic]]),
+    (transpose::RULE, &[&[VectorArithmetic]]),
+    (vectorise::RULE, &[&[VectorArithmetic]]),
+    (trim_tiles::RULE, &[&[VectorArithmetic]]),
+    (prefetch::RULE, &[&[Caches, Workers]]),
+    (keep_stages::RULE, &[&[Caches, Workers]]),
+    (split_blocks::RULE, &[&[Threads]]),
+    (mark_unroll::RULE, &[&[]]),
+];
 
 /// How the trace names a loop nest: the innermost contraction's accumulator, or the loop's axis.
 pub(crate) fn site_of(kernel: &Kernel, s: &Stmt) -> String {
