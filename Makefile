@@ -275,10 +275,14 @@ triton: python
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
 	.venv/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries
 
+# Makes the environment of that name, in which all packages of .venv are, too.
+beside = .venv/bin/python -m venv $(1) && $(abspath .venv/bin/python) -c 'import site; print(site.getsitepackages()[0])' \
+	> "$$($(1)/bin/python -c 'import site; print(site.getsitepackages()[0])')/girih.pth"
+
 # Libraries of Triton kernels, in an environment of their own, beside PyTorch in float64.
 triton-libraries: python
-	.venv/bin/python -m venv --system-site-packages .venv-libraries
-	$(abspath .venv/bin/python) -c 'import site; print(site.getsitepackages()[0])' > "$$(.venv-libraries/bin/python -c 'import site; print(site.getsitepackages()[0])')/girih.pth"
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
+	$(call beside,.venv-libraries)
 	.venv-libraries/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-triton-libraries.txt
 	.venv-libraries/bin/python -m pytest -q -p girih.triton tests/triton/libraries
 
@@ -287,10 +291,10 @@ TRITON_VERSIONS ?= 3.5.1 3.6.0
 triton-versions: python
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-triton.txt
 	for version in $(TRITON_VERSIONS); do \
-		.venv/bin/python -m venv .venv-triton-$$version || exit 1; \
-		$(abspath .venv/bin/python) -c 'import site; print(site.getsitepackages()[0])' > "$$(.venv-triton-$$version/bin/python -c 'import site; print(site.getsitepackages()[0])')/girih.pth"; \
+		$(call beside,.venv-triton-$$version) || exit 1; \
 		.venv-triton-$$version/bin/python -m pip install --quiet --disable-pip-version-check --no-deps triton==$$version || exit 1; \
-		.venv-triton-$$version/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries --ignore tests/triton/test_inductor.py || exit 1; \
+		PATH="$(CURDIR)/.venv/bin:$$PATH" .venv-triton-$$version/bin/python -m pytest -q tests/triton --ignore tests/triton/libraries \
+			--ignore tests/triton/test_inductor.py || exit 1; \
 	done
 
 # The tutorials on the simulator of two GPUs under eight schedules of their threads.

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 
+from girih import _library
 from girih.tune import command
 from girih.scripts import check_text
 from girih.scripts.signatures import Wrong, parse
@@ -236,6 +238,34 @@ def test_a_launch_on_a_pretended_device_asks_tensors_directly(tmp_path):
     ran = subprocess.run([sys.executable, "-m", "girih.triton", script], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.split() == ["translated", "0"]
+
+
+# NVIDIA's driver takes itself for active where PyTorch says that CUDA is there, as it does where CUDA is pretended.
+WITH_CUDA = """
+import sys
+from types import ModuleType, SimpleNamespace
+
+torch = sys.modules["torch"] = ModuleType("torch")
+torch.cuda, torch.version = SimpleNamespace(is_available=lambda: True), SimpleNamespace(hip=None)
+import triton
+
+print(type(triton.runtime.driver.active).__name__)
+"""
+
+
+@pytest.mark.parametrize("module", [["-m", "girih.triton"], []])
+def test_an_installed_package_is_the_only_active_driver(tmp_path, module):
+    """Triton finds the entry point of an installed package by itself, before or after the package is imported."""
+    script = tmp_path / "script.py"
+    script.write_text(WITH_CUDA)
+    installed = tmp_path / "packages" / "girih_entry-0.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: girih-entry\nVersion: 0\n")
+    (installed / "entry_points.txt").write_text("[triton.backends]\ngirih = girih.triton\ncpu = girih.triton.cpu\n")
+    package = pathlib.Path(_library.__file__).parent.parent
+    environment = os.environ | {"GIRIH_TRITON": "1", "PYTHONPATH": f"{installed.parent}{os.pathsep}{package}"}
+    ran = subprocess.run([sys.executable, *module, script], capture_output=True, text=True, env=environment)
+    assert (ran.returncode, ran.stdout) == (0, "GirihDriver\n"), ran.stderr
 
 
 def test_the_interpreter_takes_part_in_measurements():

@@ -52,15 +52,17 @@ def offer():
 
 def _add(backends):
     known = getattr(backends, "backends", None)
-    # Triton that finds the entry point imports this package before it has its list.
-    if known is None or NAME in known:
+    if known is None:
+        # Triton finds the entry point and imports this package while it makes its list: wait for the first module that reads it.
+        when_imported("triton.runtime.driver", lambda _: _add(backends))
         return
-    from girih.triton import compiler, driver
-    from girih.triton.cpu import compiler as cpu_compiler
-    from girih.triton.cpu import driver as cpu_driver
+    if NAME not in known:
+        from girih.triton import compiler, driver
+        from girih.triton.cpu import compiler as cpu_compiler
+        from girih.triton.cpu import driver as cpu_driver
 
-    known[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
-    known.setdefault("cpu", backends.Backend(cpu_compiler.CpuBackend, cpu_driver.CpuDriver))
+        known[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
+        known.setdefault("cpu", backends.Backend(cpu_compiler.CpuBackend, cpu_driver.CpuDriver))
     if asked():
         # Triton wants one active driver; where CUDA is pretended, NVIDIA's takes itself for active.
         for name, backend in known.items():
