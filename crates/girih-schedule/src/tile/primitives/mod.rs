@@ -15,6 +15,7 @@ pub mod distribute;
 pub mod fill;
 pub mod fuse;
 pub mod hoist;
+pub mod interleave;
 pub mod jam;
 pub mod layout;
 pub mod keep;
@@ -70,6 +71,7 @@ pub enum Step {
     Turn { loops: Vec<LoopRef>, size: u32 },
     Digits { at: LoopRef, counts: Vec<u32>, names: Vec<String>, unroll: bool },
     Distribute { at: LoopRef },
+    Interleave { at: LoopRef },
     Jam { at: LoopRef, together: u32 },
     Serial { loops: Vec<LoopRef> },
     Privatise { loops: Vec<LoopRef> },
@@ -162,6 +164,11 @@ pub const ALL: &[Primitive] = &[
         form: "LOOP",
         doc: "Runs statements that are the same for all iterations of a loop once, before it: its first ones, or else those of the loop at its \
               end, whose values are kept; of a serial loop, its stages.",
+    },
+    Primitive {
+        word: "interleave",
+        form: "LOOP",
+        doc: "Writes out an innermost loop over a few kinds of elements, so that the loop around it can run in vectors of each kind.",
     },
     Primitive {
         word: "jam",
@@ -341,6 +348,7 @@ impl Step {
                 Line::new("digits", one(at), &[&by], &names)
             }
             Step::Distribute { at } => Line::new("distribute", one(at), &[], &[]),
+            Step::Interleave { at } => Line::new("interleave", one(at), &[], &[]),
             Step::Jam { at, together } => Line::new("jam", one(at), &[together], &[]),
             Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
             Step::Serial { loops } => Line::new("serial", scope.names_of(loops), &[], &[]),
@@ -464,6 +472,7 @@ impl Step {
                 Step::Digits { at: scope.loop_of(line)?, counts, names: line.made.clone(), unroll }
             }
             "distribute" => Step::Distribute { at: scope.loop_of(line)? },
+            "interleave" => Step::Interleave { at: scope.loop_of(line)? },
             "jam" => Step::Jam { at: scope.loop_of(line)?, together: number("how many iterations go together", 2)? },
             "reorder" => Step::Reorder { loops: scope.loops(line)? },
             "serial" => Step::Serial { loops: scope.loops(line)? },
@@ -554,6 +563,7 @@ impl Step {
             Step::Turn { loops, size } => turn::apply(kernel, loops, *size)?,
             Step::Digits { at, counts, names, unroll } => digits::apply(kernel, *at, counts, names, *unroll)?,
             Step::Distribute { at } => distribute::apply(kernel, *at)?,
+            Step::Interleave { at } => interleave::apply(kernel, *at)?,
             Step::Jam { at, together } => jam::apply(kernel, *at, *together)?,
             Step::Reorder { loops } => reorder::apply(kernel, loops)?,
             Step::Serial { loops } => serial::apply(kernel, loops)?,

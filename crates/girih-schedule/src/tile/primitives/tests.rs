@@ -375,11 +375,16 @@ fn columns_become_rows() {
     let summed = COLUMNS.replace("reduce combine add(s) from 0.0", "reduce");
     let made = steps(&summed, &["digits k by 4 unroll -> k1, k2"], &cpu, &[960, 960]);
     assert!(made.contains("for k1 in 0..12: reduce\n      for k2 in 0..4: reduce unroll"), "{made}");
+    let pairs = ADD.replace("j in 0..20", "j in 0..2").replace("i*20", "i*2");
+    let made = steps(&pairs, &["interleave j"], &cpu, &[6, 6]);
+    assert!(made.contains("store y[i*2] = ") && made.contains("store y[i*2 + 1] = "), "{made}");
     let ends = COLUMNS.replace("k in 0..48", "k in 0..j");
     let counts = COLUMNS.replace("combine add(s) from 0.0", "");
     for (text, line, why) in [
         (&*ends, "distribute j", "the bounds of its loops depend on each other"),
         (ADD, "distribute j", "no loop stands in it"),
+        (ADD, "interleave j", "it does not store a few kinds of elements in turn"),
+        (ADD, "interleave i", "it is not the last statement in the body of a loop"),
         (ADD, "digits j by 3 -> a, c", "3 does not divide its 20 iterations"),
         (ADD, "digits j by 2 x 2 -> a, c", "expected `by` and counts, and `->` and a name more than there are counts"),
         (ADD, "digits j by 2 y 2 -> a, c, d", "unexpected `y`; expected x"),

@@ -1,15 +1,11 @@
 //! `interleave_stores`
 
-use std::collections::BTreeMap;
-
 use crate::base::rule::{Log, Rule};
-use crate::index::Facts;
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::affine::{self, MOST_APART, Stride};
-use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::edit;
 use crate::tile::heuristics::interleave_stores::LEAST;
+use crate::tile::primitives::{self, Names, Script, Step, interleave};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -35,84 +31,25 @@ loops around them that are too short for a vector.
     run,
 };
 
-fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
-    let facts = p.facts();
-    edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(outer) = s else { return Visit::Into };
-        let Some((Stmt::For(inner), before)) = outer.body.split_last() else { return Visit::Into };
-        let plain = |f: &For| f.kind == LoopKind::Free && f.place == Place::None && f.step == Ix::Const(1);
-        let few = const_trip(inner).and_then(|n| i64::try_from(n).ok()).filter(|n| (2..=MOST_APART).contains(n));
-        let straight = |body: &[Stmt]| body.iter().all(|s| walk::bodies(s).is_empty());
-        let (Some(count), true) = (few, plain(outer) && plain(inner) && straight(&inner.body) && straight(before))
-        else {
-            return Visit::Into;
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let names = Names::of(p);
+    let mut found = vec![];
+    primitives::look(p, &mut |_, outer| {
+        let Some((inner, at)) = interleave::kinds(outer).and_then(|(f, _)| Some((f, names.name(f)?))) else {
+            return true;
         };
-        if !inner.body.iter().any(|s| matches!(s, Stmt::Store { .. })) {
-            return Visit::Into;
-        }
-        let site = axis_site(kernel, inner.axis);
-        match written_out(kernel, &facts, outer, inner, count) {
-            Ok(body) => {
-                log.applied(site);
-                Visit::Replace(vec![Stmt::For(Box::new(For { body: [before, &body].concat(), ..(**outer).clone() }))])
-            }
-            Err(why) => {
-                log.skipped(site, why);
-                Visit::Leave
-            }
-        }
-    })
-}
-
-/// The iterations of the inner loop one after the other, with all that they store behind them: as iterations of a free loop, none
-/// loads what another one stores.
-fn written_out(
-    kernel: &mut Kernel,
-    facts: &Facts,
-    outer: &For,
-    inner: &For,
-    count: i64,
-) -> Result<Vec<Stmt>, &'static str> {
-    if edit::at_most(&outer.hi).is_some_and(|n| n < LEAST) {
-        return Err("the loop around it is short");
-    }
-    let lo = inner.lo.as_const().ok_or("its bounds are not constants")?;
-    let varying = walk::refs(&inner.body).vals_defined;
-    let mut stores = 0;
-    for s in &inner.body {
-        match s {
-            Stmt::Store { mem, order: Order::Weak, .. } => {
-                let next = affine::stride(&mem.index, inner.axis, &varying) == Stride::Unit
-                    && affine::coef(&mem.index, outer.axis, &varying) == Some(Ix::Const(count));
-                if !next {
-                    return Err("it stores to elements that do not follow one another");
-                }
-                stores += 1;
-            }
-            // It could load what it has stored.
-            Stmt::Load { .. } if stores > 0 => return Err("it loads after it has stored"),
-            Stmt::Load { order: Order::Weak, .. } | Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } => {}
-            _ => return Err("it does more than load, compute and store"),
+        found.push((axis_site(p, inner.axis), at, edit::at_most(&outer.hi).is_some_and(|n| n < LEAST)));
+        false
+    });
+    let mut script = Script::new(p, ctx, log);
+    for (site, at, short) in found {
+        let step = |script: &mut Script<'_>| script.step(Step::Interleave { at });
+        match if short { Err("the loop around it is short".into()) } else { script.attempt(step) } {
+            Ok(_) => script.log.applied(site),
+            Err(why) => script.log.skipped(site, why),
         }
     }
-    let (mut body, mut stored): (Vec<Stmt>, Vec<Vec<Stmt>>) = (vec![], vec![vec![]; stores]);
-    for at in lo..lo + count {
-        let by = BTreeMap::from([(inner.axis, Ix::Const(at))]);
-        let mut copy = edit::place_axes(&walk::clone_fresh(kernel, &inner.body), &by, &BTreeMap::new());
-        edit::decide(&mut copy, facts);
-        edit::choose(&mut copy);
-        edit::drop_unused(&mut copy);
-        let mut of = stored.iter_mut();
-        for s in copy {
-            match s {
-                Stmt::Store { ref mask, .. } if !mask.is_always() => return Err("it stores under a condition"),
-                Stmt::Store { .. } => of.next().ok_or("it stores more than once")?.push(s),
-                s => body.push(s),
-            }
-        }
-    }
-    body.extend(stored.into_iter().flatten());
-    Ok(body)
+    script.done()
 }
 
 #[cfg(test)]
