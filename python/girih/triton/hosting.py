@@ -4,6 +4,7 @@
 ``device="cuda"`` mean the host's memory, as `girih.cutile` does.
 """
 
+import importlib.metadata
 import os
 
 from girih.cutile.children import hand_down, truth
@@ -53,8 +54,10 @@ def offer():
 def _add(backends):
     known = getattr(backends, "backends", None)
     if known is None:
-        # Triton finds the entry point and imports this package while it makes its list: wait for the first module that reads it.
-        when_imported("triton.runtime.driver", lambda _: _add(backends))
+        # Triton found the entry point, and imports this package and the other backends while it makes its list.
+        for point in importlib.metadata.entry_points(group="triton.backends"):
+            if asked() and point.name not in NAMES:
+                when_imported(f"{point.value}.driver", _deactivate_all)
         return
     if NAME not in known:
         from girih.triton import compiler, driver
@@ -63,11 +66,22 @@ def _add(backends):
 
         known[NAME] = backends.Backend(compiler.GirihBackend, driver.GirihDriver)
         known.setdefault("cpu", backends.Backend(cpu_compiler.CpuBackend, cpu_driver.CpuDriver))
-    if asked():
-        # Triton wants one active driver; where CUDA is pretended, NVIDIA's takes itself for active.
-        for name, backend in known.items():
-            if name not in NAMES:
-                backend.driver.is_active = staticmethod(lambda: False)
+    for name, backend in known.items():
+        if asked() and name not in NAMES:
+            _deactivate(backend.driver)
+
+
+def _deactivate(driver):
+    """Triton wants one active driver; where CUDA is pretended, NVIDIA's takes itself for active."""
+    driver.is_active = staticmethod(lambda: False)
+
+
+def _deactivate_all(module):
+    from triton.backends.driver import DriverBase
+
+    for value in vars(module).values():
+        if isinstance(value, type) and issubclass(value, DriverBase) and value.__module__ == module.__name__:
+            _deactivate(value)
 
 
 def wanted():
