@@ -226,9 +226,14 @@ pub fn const_trip(f: &For) -> Option<u64> {
 
 /// An axis for a part of another one's loop, named after it.
 pub fn new_axis(kernel: &mut Kernel, like: AxisId, suffix: &str) -> AxisId {
-    let Axis { name, from } = &kernel.axes[like];
-    let axis = Axis { name: format!("{name}{suffix}"), from: from.clone() };
-    let fresh = kernel.axes.push(axis);
+    let name = format!("{}{suffix}", kernel.axes[like].name);
+    named_axis(kernel, like, name)
+}
+
+/// The same with a name of its own.
+pub fn named_axis(kernel: &mut Kernel, like: AxisId, name: String) -> AxisId {
+    let from = kernel.axes[like].from.clone();
+    let fresh = kernel.axes.push(Axis { name, from });
     kernel.sources.axes.copy(like, fresh);
     fresh
 }

@@ -29,9 +29,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, counts: &[u32], names: &[String],
         let each: Vec<Ix> = [slowest].into_iter().chain(counts.iter().map(|c| Ix::Const((*c).into()))).collect();
         let (mut position, mut weight, mut extents, mut loops) = (Ix::Const(0), all, BTreeMap::new(), vec![]);
         for (n, (count, name)) in each.into_iter().zip(names).enumerate() {
-            let from = kernel.axes[f.axis].from.clone();
-            let axis = kernel.axes.push(Axis { name: name.clone(), from });
-            kernel.sources.axes.copy(f.axis, axis);
+            let axis = edit::named_axis(kernel, f.axis, name.clone());
             if n > 0 {
                 weight /= i64::from(counts[n - 1]);
             }

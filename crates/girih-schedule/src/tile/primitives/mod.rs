@@ -697,6 +697,19 @@ impl Names {
     }
 }
 
+/// The names of loops with these axes, each of which stands in the one before, from a loop on.
+pub fn names_behind(kernel: &Kernel, at: LoopRef, axes: &[AxisId]) -> Vec<LoopRef> {
+    let (mut within, mut out) = (false, vec![]);
+    look(kernel, &mut |own, f| {
+        within |= own == at;
+        if within && axes.get(out.len()) == Some(&f.axis) {
+            out.push(own);
+        }
+        out.len() < axes.len()
+    });
+    out
+}
+
 /// The names that steps have for some loops of a kernel.
 pub fn names_of(kernel: &Kernel, loops: &[&For]) -> Vec<LoopRef> {
     let mut out = vec![];

@@ -24,6 +24,7 @@ use super::split::Pieces;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
+use crate::tile::edit;
 
 /// Folds a reduction in stretches of `size` iterations, each into a result of its own, which is then added to those before.
 pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -> Result<(), String> {
@@ -36,12 +37,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -
         }
         let name = format!("{}_part", kernel.bufs[sum.acc].name);
         let part = kernel.bufs.push(Buf::new(name, Ty::Num(sum.dtype), vec![]));
-        let axes = [&names[0], &names[1]].map(|name| {
-            let from = kernel.axes[f.axis].from.clone();
-            let fresh = kernel.axes.push(Axis { name: name.clone(), from });
-            kernel.sources.axes.copy(f.axis, fresh);
-            fresh
-        });
+        let axes = names.clone().map(|name| edit::named_axis(kernel, f.axis, name));
         let pieces = Pieces::of(f, size.into());
         let at = pieces.at(axes[0], axes[1]);
         let [over, one] = pieces.loops(f, axes, &facts);

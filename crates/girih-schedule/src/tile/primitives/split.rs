@@ -119,13 +119,7 @@ pub fn apply(
     replace(kernel, at, &mut |kernel, f| {
         legal(f, guard)?;
         let pieces = Pieces::of(f, size);
-        let mut axis = |name: &String| {
-            let from = kernel.axes[f.axis].from.clone();
-            let fresh = kernel.axes.push(Axis { name: name.clone(), from });
-            kernel.sources.axes.copy(f.axis, fresh);
-            fresh
-        };
-        let axes = [axis(outer), axis(inner)];
+        let axes = [outer, inner].map(|name| edit::named_axis(kernel, f.axis, name.clone()));
         let at = pieces.at(axes[0], axes[1]);
         let [mut over, mut one] = pieces.loops(f, axes, &facts);
         // Quotients and remainders are resolved, and what is left is simple.

@@ -185,14 +185,8 @@ fn reorder(script: &mut Script<'_>, chain: &[&For], at: LoopRef) -> Result<bool,
         return Err("its elements are tested one by one along the axis that it stores along".into());
     }
     turn::legal(chain)?;
-    let mut names: Vec<LoopRef> = vec![];
-    primitives::look(kernel, &mut |own, f| {
-        let next = chain.get(names.len()).is_some_and(|next| next.axis == f.axis);
-        if own == at || !names.is_empty() && next {
-            names.push(own);
-        }
-        names.len() < chain.len()
-    });
+    let axes: Vec<AxisId> = chain.iter().map(|f| f.axis).collect();
+    let names = primitives::names_behind(kernel, at, &axes);
     let step = match block {
         Some(t) => Step::Turn { loops: vec![names[t], names[s]], size: BLOCK as u32 },
         None => {

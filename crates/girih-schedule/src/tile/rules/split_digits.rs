@@ -142,22 +142,9 @@ fn split(script: &mut Script<'_>, at: LoopRef, f: &For, counts: Vec<i64>) -> Res
         return Ok(());
     }
     let between: Vec<AxisId> = between.iter().chain([inner]).map(|f| f.axis).collect();
-    let between = names_behind(&script.kernel, loops[0], &between);
+    let between = primitives::names_behind(&script.kernel, loops[0], &between);
     let loops = outside.into_iter().chain(&between).chain(within).copied().collect();
     script.step(Step::Reorder { loops }).map(|_| ())
-}
-
-/// The names of loops with these axes that stand in each other in a loop.
-fn names_behind(kernel: &Kernel, at: LoopRef, axes: &[AxisId]) -> Vec<LoopRef> {
-    let (mut within, mut out) = (false, vec![]);
-    primitives::look(kernel, &mut |own, f| {
-        within |= own == at;
-        if within && axes.get(out.len()) == Some(&f.axis) {
-            out.push(own);
-        }
-        out.len() < axes.len()
-    });
-    out
 }
 
 /// True if an innermost loop makes elements of a few kinds in turn, side by side: then the loop of each kind can be a vector.
