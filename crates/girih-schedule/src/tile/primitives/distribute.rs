@@ -72,7 +72,7 @@ impl<'a> Part<'a> {
         for s in body {
             match s {
                 Stmt::Local { buf } => own.push(*buf),
-                Stmt::For(inner) if inner.place == Place::None => {
+                Stmt::For(inner) if inner.place == Place::None && inner.stream.is_none() => {
                     out.push(Part::Straight(std::mem::take(&mut straight)));
                     let straight = inner.body.iter().all(is_straight);
                     out.push(match (inner.kind, straight) {

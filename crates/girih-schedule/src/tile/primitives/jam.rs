@@ -20,6 +20,7 @@ use super::line::{LoopRef, replace};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::tile::edit::{self, const_trip, new_axis};
+use crate::tile::primitives::digits::has_role;
 
 pub fn apply(kernel: &mut Kernel, at: LoopRef, together: u32) -> Result<(), String> {
     let together = i64::from(together);
@@ -43,7 +44,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, together: u32) -> Result<(), Stri
 /// The free loop whose iterations take several of the outer one together.
 pub fn legal(f: &For) -> Result<&For, String> {
     match &f.body[..] {
-        [Stmt::For(inner)] if f.place == Place::None && f.lo.is_const(0) && f.combine.is_none() => {
+        [Stmt::For(inner)] if f.place == Place::None && f.lo.is_const(0) && f.combine.is_none() && !has_role(f) => {
             let straight = inner.body.iter().all(|s| edit::is_pure(s) || matches!(s, Stmt::Write { .. }));
             let free = inner.kind == LoopKind::Free && inner.place == Place::None;
             let bound = [&inner.lo, &inner.hi, &inner.step].iter().any(|ix| ix.has_axis(f.axis));

@@ -31,7 +31,7 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -
     let facts = kernel.facts();
     replace(kernel, at, &mut |kernel, f| {
         let sum = Fold::of(kernel, f)?;
-        let counts = f.lo.is_const(0) && f.step.is_const(1) && f.contraction.is_none();
+        let counts = f.lo.is_const(0) && f.step.is_const(1) && f.contraction.is_none() && f.stream.is_none();
         if f.kind != LoopKind::Reduce || f.place != Place::None || !counts {
             return Err("it is placed already, a product, or does not count from 0".into());
         }

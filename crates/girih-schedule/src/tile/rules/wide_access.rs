@@ -133,6 +133,11 @@ mod tests {
 
     #[test]
     fn an_access_does_not_pass_another_of_the_same_memory() {
+        let acquires =
+            SCALE.replace("      a: f32 = load x", "      f: f32 = load y[0] acquire\n      a: f32 = load x");
+        let (out, _) = apply("wide_access", &kernel(&acquires), &gpu(&[]));
+        let (first, then) = (text(&out).find("acquire").unwrap(), text(&out).find("load x").unwrap());
+        assert!(first < then, "{}", text(&out));
         for (first, then) in
             [("store y[bx*512 + t*4 + v] = 1.0", "load y"), ("store x[bx*512 + t*4 + v] = 1.0", "load x")]
         {

@@ -73,13 +73,19 @@ fn moved_at_once(kernel: &Kernel, ctx: &Context, f: &For) -> Option<Vec<u64>> {
 }
 
 /// Returns true if a load that goes before all other statements, or a store that goes behind them, would pass another access of the
-/// same memory.
+/// same memory, an atomic, or an access that orders others.
 fn passes_another(body: &[Stmt], at: usize) -> bool {
     let stores = |s: &Stmt, base| matches!(s, Stmt::Store { mem, .. } if mem.base == base);
     let loads = |s: &Stmt, base| matches!(s, Stmt::Load { mem, .. } if mem.base == base);
+    let orders = |s: &Stmt| {
+        let effects = walk::effects(std::slice::from_ref(s));
+        effects.atomic || effects.ordered
+    };
     match &body[at] {
-        Stmt::Load { mem, .. } => body[..at].iter().any(|s| stores(s, mem.base)),
-        Stmt::Store { mem, .. } => body[at + 1..].iter().any(|s| stores(s, mem.base) || loads(s, mem.base)),
+        Stmt::Load { mem, .. } => body[..at].iter().any(|s| orders(s) || stores(s, mem.base)),
+        Stmt::Store { mem, .. } => {
+            body[at + 1..].iter().any(|s| orders(s) || stores(s, mem.base) || loads(s, mem.base))
+        }
         _ => false,
     }
 }
