@@ -697,7 +697,7 @@ impl Names {
     }
 }
 
-/// The names of loops with these axes, each of which stands in the one before, from a loop on.
+/// The names of loops with these axes that stand in each other, from a loop on.
 pub fn names_behind(kernel: &Kernel, at: LoopRef, axes: &[AxisId]) -> Vec<LoopRef> {
     let (mut within, mut out) = (false, vec![]);
     look(kernel, &mut |own, f| {
