@@ -15,7 +15,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::boxes::BoxCopy;
 use crate::tile::target::MemoryKind;
-use crate::tile::{Context, boxes};
+use crate::tile::{Context, boxes, conflicts};
 
 pub fn swizzle(kernel: &mut Kernel, buf: BufId, bytes: u32) -> Result<(), String> {
     if !boxes::filled(kernel).contains(&buf) {
@@ -69,11 +69,21 @@ pub fn pad(kernel: &mut Kernel, ctx: &Context, buf: BufId, elements: u32) -> Res
     if more > room {
         return Err(format!("{more} more bytes of shared memory are needed, and {room} are left"));
     }
+    let wide = conflicts::accesses(kernel).remove(&buf).is_some_and(|all| all.iter().any(|a| a.is_wide()));
+    let then = row(b) + u64::from(elements) * b.element_bytes();
+    if wide && !then.is_multiple_of(WIDEST) {
+        return Err(format!(
+            "its rows are moved several elements at once, and {then} bytes are not a multiple of {WIDEST}"
+        ));
+    }
     if let Some(last) = kernel.bufs[buf].shape.last_mut() {
         *last += u64::from(elements);
     }
     Ok(())
 }
+
+/// The bytes of the widest access; rows that are moved so are a multiple of it.
+pub const WIDEST: u64 = 16;
 
 /// Cuts the rows of a buffer that TMA fills into boxes of `columns` columns.
 pub fn in_boxes(kernel: &mut Kernel, buf: BufId, columns: u32) -> Result<(), String> {

@@ -4,7 +4,8 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::conflicts;
 use crate::tile::heuristics::pad_smem::MOST_STEPS;
-use crate::tile::primitives::{self, Step, layout};
+use crate::tile::primitives::layout::{self, WIDEST};
+use crate::tile::primitives::{self, Step};
 use crate::tile::{Context, boxes};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -76,11 +77,9 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     steps
 }
 
-/// The bytes of the widest access; padded rows are a multiple of it.
-const WIDEST: u64 = 16;
-
 #[cfg(test)]
 mod tests {
+    use super::layout;
     use crate::tile::tests::{apply, gpu, kernel, refusals, text};
 
     const COLUMN: &str = r#"tile kernel k(x: ptr f32):
@@ -120,6 +119,8 @@ mod tests {
         let (out, log) = apply("pad_smem", &kernel(&wide), &gpu(&[]));
         assert_eq!(log.applied, ["s: 36 passes instead of 64"]);
         assert!(text(&out).contains("local s: f32[32, 36] shared"), "{}", text(&out));
+        let refused = layout::pad(&mut kernel(&wide), &gpu(&[]), out.bufs.keys().next().unwrap(), 1).unwrap_err();
+        assert_eq!(refused, "its rows are moved several elements at once, and 132 bytes are not a multiple of 16");
     }
 
     #[test]
