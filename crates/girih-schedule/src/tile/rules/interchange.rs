@@ -67,48 +67,64 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         return None;
     }
     let mut script = Script::new(p, ctx, log);
-    // Loops that are as they should be, by their axes.
-    let mut done = BTreeSet::new();
-    while let Some(at) = next(&script.kernel, &done) {
-        done.insert(at.axis);
-        let Some(f) = script.find(at) else { continue };
-        let chain = edit::free_chain(&f);
-        let axes: Vec<AxisId> = chain.iter().map(|f| f.axis).collect();
-        let columns = chain.last().is_some_and(|f| f.body.iter().any(|s| !walk::bodies(s).is_empty()));
-        let from = script.kernel.axes.len();
-        let result = match (columns, chain.len()) {
-            (false, _) => reorder(&mut script, &chain, at),
-            (true, 1) => script.attempt(|script| columns::fold_rows(script, at)),
-            _ => continue,
-        };
-        let site = axis_site(&script.kernel, at.axis);
-        match result {
-            // The loops that came of columns are looked at in their turn.
-            Ok(true) if columns => {
-                done.remove(&at.axis);
-                script.log.applied(site);
+    // Loops whose columns stay, and what was said of loops.
+    let (mut stay, mut said) = (vec![], BTreeSet::new());
+    loop {
+        let sites = sites(&script.kernel, &stay);
+        let (mut lines, mut again) = (vec![], false);
+        // Loops behind one keep their names where it is replaced, and not the other way round.
+        for (at, site, choice) in sites.into_iter().rev() {
+            let columns = matches!(choice, Ok(Choice::Columns));
+            let done = choice.and_then(|choice| match choice {
+                Choice::Step(step) => script.attempt(|script| script.step(step)).map(drop),
+                Choice::Columns => script.attempt(|script| columns::fold_rows(script, at)),
+            });
+            // The loops that came of columns are looked at in their turn, and those inside of others that stay.
+            again |= columns;
+            if columns && done.is_err() {
+                stay.push(at);
             }
-            Ok(true) => {
-                done.extend(axes.into_iter().chain(script.kernel.axes.keys().skip(from)));
-                script.log.applied(site);
+            lines.push((site, done));
+        }
+        for (site, done) in lines.into_iter().rev() {
+            match done {
+                Ok(()) => script.log.applied(site),
+                Err(why) if said.insert((site.clone(), why.clone())) => script.log.skipped(site, why),
+                Err(_) => {}
             }
-            Ok(false) => {}
-            Err(why) => script.log.skipped(site, why),
+        }
+        if !again {
+            return script.done();
         }
     }
-    script.done()
 }
 
-/// The first free loop that was not looked at.
-fn next(kernel: &Kernel, done: &BTreeSet<AxisId>) -> Option<LoopRef> {
-    let mut found = None;
+enum Choice {
+    /// Another order of a nest, or blocks.
+    Step(Step),
+    /// A loop that folds columns goes row after row.
+    Columns,
+}
+
+/// The loops that are to change, or that should and may not, with their sites; `stay` are loops whose columns stay.
+fn sites(kernel: &Kernel, stay: &[LoopRef]) -> Vec<(LoopRef, String, Result<Choice, String>)> {
+    let mut out = vec![];
     primitives::look(kernel, &mut |at, f| {
-        if f.kind == LoopKind::Free && f.place == Place::None && !done.contains(&f.axis) {
-            found.get_or_insert(at);
+        if f.kind != LoopKind::Free || f.place != Place::None {
+            return true;
         }
-        found.is_none()
+        let chain = edit::free_chain(f);
+        let columns = chain.last().is_some_and(|f| f.body.iter().any(|s| !walk::bodies(s).is_empty()));
+        let choice = match (columns, chain.len()) {
+            (false, _) => reorder(kernel, &chain, at).transpose(),
+            (true, 1) if !stay.contains(&at) => columns::column_folds(kernel, f).map(|_| Ok(Choice::Columns)),
+            _ => None,
+        };
+        let inside = !matches!(choice, Some(Ok(_)));
+        out.extend(choice.map(|choice| (at, axis_site(kernel, f.axis), choice)));
+        inside
     });
-    found
+    out
 }
 
 /// How the accesses of straight-line statements go along an axis.
@@ -159,19 +175,18 @@ pub(super) fn runs_across(kernel: &Kernel, around: &[&For], f: &For) -> Option<u
     (big(f) && big(around[t])).then_some(t)
 }
 
-/// Gives a nest the axis along which it stores innermost, or cuts it into blocks; false where it is fine as it is.
-fn reorder(script: &mut Script<'_>, chain: &[&For], at: LoopRef) -> Result<bool, String> {
-    let [.., last] = chain else { return Ok(false) };
+/// The step that gives a nest the axis along which it stores innermost, or cuts it into blocks; `None` where it is fine as it is.
+fn reorder(kernel: &Kernel, chain: &[&For], at: LoopRef) -> Result<Option<Choice>, String> {
+    let [.., last] = chain else { return Ok(None) };
     if chain.len() < 2 {
-        return Ok(false);
+        return Ok(None);
     }
-    let kernel = &script.kernel;
     let varying = refs(&last.body).vals_defined;
     let all: Vec<Strides> =
         chain.iter().map(|f| strides(kernel, &last.body, f.axis, &varying, &BTreeSet::new())).collect();
     // The first store decides; of several axes along which it runs, the innermost.
     let along = |at: &usize| all[*at].stores.first() == Some(&Stride::Unit) && at_most(&chain[*at].hi) != Some(1);
-    let Some(s) = (0..all.len()).rev().find(along) else { return Ok(false) };
+    let Some(s) = (0..all.len()).rev().find(along) else { return Ok(None) };
     let far = |x: &Strides, at: usize| matches!(x.loads[at], Stride::Far | Stride::Irregular);
     let conflict = (0..all[s].loads.len())
         .filter(|&at| far(&all[s], at))
@@ -179,7 +194,7 @@ fn reorder(script: &mut Script<'_>, chain: &[&For], at: LoopRef) -> Result<bool,
     let big = |f: &For| at_most(&f.hi).is_none_or(|n| n > BLOCK);
     let block = conflict.filter(|&t| big(chain[t]) && big(chain[s]));
     if s + 1 == chain.len() && block.is_none() {
-        return Ok(false);
+        return Ok(None);
     }
     if digits_tested(&last.body, chain[s].axis).is_some_and(|axes| !axes.contains(&last.axis)) {
         return Err("its elements are tested one by one along the axis that it stores along".into());
@@ -196,7 +211,7 @@ fn reorder(script: &mut Script<'_>, chain: &[&For], at: LoopRef) -> Result<bool,
             Step::Reorder { loops }
         }
     };
-    script.attempt(|script| script.step(step)).map(|_| true)
+    Ok(Some(Choice::Step(step)))
 }
 
 #[cfg(test)]

@@ -52,10 +52,11 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     });
     // Rows of tables, in loops that ask for nothing yet.
     primitives::look(p, &mut |at, f| {
-        let asking = match steps.iter().any(|s| matches!(s, Step::Prefetch { at: other, .. } if *other == at)) {
-            true => vec![],
-            false => prefetch::ask_in_rows(&mut Kernel { body: vec![], ..p.clone() }, &mut f.clone(), 1),
-        };
+        let stages = f.kind == LoopKind::Serial && f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
+        if !stages || steps.iter().any(|s| matches!(s, Step::Prefetch { at: other, .. } if *other == at)) {
+            return true;
+        }
+        let asking = prefetch::ask_in_rows(&mut p.clone(), &mut f.clone(), 1);
         if !asking.is_empty() {
             sites.extend(asking);
             steps.push(Step::Prefetch { at, ahead: 1 });

@@ -52,35 +52,44 @@ of such kinds, and divisors that do not divide the next one, or the length.
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut script = Script::new(p, ctx, log);
-    // Loops that are as they should be, by name: a loop that is split is not there any more.
-    let mut done: Vec<LoopRef> = vec![];
-    while let Some((at, f)) = next(&script.kernel, &done) {
-        let site = axis_site(&script.kernel, f.axis);
-        let made = digits(&script.kernel, &f).and_then(|counts| script.attempt(|script| split(script, at, &f, counts)));
-        match made {
-            Ok(()) => {
-                done.retain(|d| d.axis != at.axis);
-                script.log.applied(site);
+    // Loops that stay as they are.
+    let mut stay: Vec<LoopRef> = vec![];
+    loop {
+        let sites = sites(&script.kernel, &stay);
+        if sites.is_empty() {
+            return script.done();
+        }
+        let mut lines = vec![];
+        // Loops behind one keep their names where it is split, and not the other way round.
+        for (at, f) in sites.into_iter().rev() {
+            let site = axis_site(&script.kernel, f.axis);
+            let counts = digits(&script.kernel, &f);
+            let made = counts.and_then(|counts| script.attempt(|script| split(script, at, &f, counts)));
+            if made.is_err() {
+                stay.push(at);
             }
-            Err(why) => {
-                done.push(at);
-                script.log.skipped(site, why);
+            lines.push((site, made));
+        }
+        for (site, made) in lines.into_iter().rev() {
+            match made {
+                Ok(()) => script.log.applied(site),
+                Err(why) => script.log.skipped(site, why),
             }
         }
     }
-    script.done()
 }
 
-/// The first loop that counts several things and was not looked at.
-fn next(kernel: &Kernel, done: &[LoopRef]) -> Option<(LoopRef, For)> {
-    let mut found = None;
+/// The loops that count several things, but for those that stay; loops inside of one follow when it is split.
+fn sites(kernel: &Kernel, stay: &[LoopRef]) -> Vec<(LoopRef, For)> {
+    let mut out = vec![];
     primitives::look(kernel, &mut |at, f| {
-        if found.is_none() && !done.contains(&at) && wants(f) {
-            found = Some((at, f.clone()));
+        let split = wants(f) && !stay.contains(&at);
+        if split {
+            out.push((at, f.clone()));
         }
-        found.is_none()
+        !split
     });
-    found
+    out
 }
 
 /// Returns true for a loop whose digits should be loops of their own.

@@ -113,16 +113,16 @@ fn kept_bytes(kernel: &Kernel, own: &BTreeSet<BufId>) -> u64 {
     bufs.map(Buf::bytes).fold(0, u64::saturating_add)
 }
 
-/// Makes row after row of a loop that folds columns; gives false where it folds none.
-pub(super) fn fold_rows(script: &mut Script<'_>, at: LoopRef) -> Result<bool, String> {
+/// Makes row after row of a loop that folds columns.
+pub(super) fn fold_rows(script: &mut Script<'_>, at: LoopRef) -> Result<(), String> {
     let kernel = script.kernel.clone();
     let (names, mut found) = (Names::of(&kernel), None);
     primitives::look(&kernel, &mut |own, f| {
         found = found.or((own == at).then_some(f));
         found.is_none()
     });
-    let Some(f) = found else { return Ok(false) };
-    let Some(Columns { parts, own }) = Columns::of(&kernel, f) else { return Ok(false) };
+    let f = found.ok_or("the loop stands there no more")?;
+    let Columns { parts, own } = Columns::of(&kernel, f).ok_or("it folds no columns")?;
     let Some(extent) = at_most(&f.hi).filter(|n| *n >= 4) else {
         return Err("its free loop has no constant bound, or few iterations".into());
     };
@@ -148,7 +148,7 @@ pub(super) fn fold_rows(script: &mut Script<'_>, at: LoopRef) -> Result<bool, St
         let Some(together) = script.find(fold).and_then(|f| together(&f)) else { continue };
         script.step(Step::Jam { at: fold, together })?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Rows that are folded together, so that the values kept of a column are read and written once for them; the first number that
