@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Names;
 use super::line::{LoopRef, look, replace};
 use crate::index::Facts;
 use crate::loops::ir::*;
@@ -23,9 +24,9 @@ use crate::tile::edit::{self, const_trip};
 
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
     let facts = kernel.facts();
-    let mut around = None;
+    let (names, mut around) = (Names::of(kernel), None);
     look(kernel, &mut |over, f| {
-        if f.body.last().is_some_and(|s| matches!(s, Stmt::For(l) if l.axis == at.axis)) {
+        if f.body.last().is_some_and(|s| matches!(s, Stmt::For(l) if names.name(l) == Some(at))) {
             around.get_or_insert(over);
         }
         around.is_none()

@@ -10,6 +10,7 @@
 //! Legal where doing it again gives the same: it only loads and computes, from nothing that the loop stores or writes. The loop is
 //! free, the last statement of its body, and does not end where a value says that is computed there.
 
+use super::Names;
 use super::line::{LoopRef, look, replace};
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -17,9 +18,9 @@ use crate::tile::edit;
 
 /// Moves what stands before the loop.
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
-    let mut around = None;
+    let (names, mut around) = (Names::of(kernel), None);
     look(kernel, &mut |over, f| {
-        if f.body.last().is_some_and(|s| matches!(s, Stmt::For(l) if l.axis == at.axis)) {
+        if f.body.last().is_some_and(|s| matches!(s, Stmt::For(l) if names.name(l) == Some(at))) {
             around = Some((over, legal(f)));
         }
         true

@@ -378,6 +378,14 @@ fn columns_become_rows() {
     let pairs = ADD.replace("j in 0..20", "j in 0..2").replace("i*20", "i*2");
     let made = steps(&pairs, &["interleave j"], &cpu, &[6, 6]);
     assert!(made.contains("store y[i*2] = ") && made.contains("store y[i*2 + 1] = "), "{made}");
+    // The second of two loops with one axis.
+    let nest = pairs.find("  for i").map_or("", |at| &pairs[at..]);
+    let twice = format!(
+        "{pairs}{}",
+        nest.replace("a: f32", "c: f32").replace("b: f32 = a + a", "d: f32 = c + c").replace("= b", "= d")
+    );
+    let made = steps(&twice, &["interleave j:2"], &cpu, &[6, 6]);
+    assert!(made.contains("store y[i*2 + j] = b\n") && made.contains("store y[i*2 + 1] = "), "{made}");
     let ends = COLUMNS.replace("k in 0..48", "k in 0..j");
     let counts = COLUMNS.replace("combine add(s) from 0.0", "");
     for (text, line, why) in [

@@ -18,6 +18,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Names;
 use super::line::{LoopRef, look, replace};
 use super::split::Pieces;
 use crate::loops::ir::*;
@@ -35,11 +36,11 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], size: u32) -> Result<(), St
         return Err(format!("the sides of a block are from 2 to {MOST}, not {size}"));
     }
     // The outermost loop of the nest.
-    let mut top: Option<LoopRef> = None;
+    let (names, mut top) = (Names::of(kernel), None);
     look(kernel, &mut |at, f| {
         if top.is_none() {
             let chain = edit::free_chain(f);
-            let has = |of: &LoopRef| chain.iter().any(|f| f.axis == of.axis);
+            let has = |of: &LoopRef| chain.iter().any(|f| names.name(f).as_ref() == Some(of));
             top = (f.kind == LoopKind::Free && f.place == Place::None && has(t) && has(s)).then_some(at);
         }
         top.is_none()
