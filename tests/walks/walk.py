@@ -89,7 +89,8 @@ class Walk:
         wheels = sorted((ROOT / "dist").glob("girih-*.whl"), key=lambda path: path.stat().st_mtime)
         if not wheels:
             raise Wrong("dist/ holds no wheel; `make wheel` writes one")
-        self.run(f"pip install {wheels[-1]}")
+        # Also where the packages that all walks share have a build of the checkout.
+        self.run(f"pip install --ignore-installed --no-deps {wheels[-1]}")
 
     def module(self, name):
         """Makes a module of Python a command, as its package would if it were installed here."""
