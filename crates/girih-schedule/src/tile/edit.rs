@@ -230,7 +230,7 @@ pub fn new_axis(kernel: &mut Kernel, like: AxisId, suffix: &str) -> AxisId {
     named_axis(kernel, like, name)
 }
 
-/// The same with a name of its own.
+/// A new axis in place of `like`, with a name of its own.
 pub fn named_axis(kernel: &mut Kernel, like: AxisId, name: String) -> AxisId {
     let from = kernel.axes[like].from.clone();
     let fresh = kernel.axes.push(Axis { name, from });

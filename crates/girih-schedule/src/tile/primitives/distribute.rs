@@ -220,7 +220,7 @@ impl Made<'_> {
     }
 }
 
-/// The same loop over a new axis of the same name.
+/// Gives a loop a new axis with the name of its old one.
 fn over_new_axis(kernel: &mut Kernel, f: For) -> For {
     let fresh = new_axis(kernel, f.axis, "");
     let renaming = walk::Renaming { axes: BTreeMap::from([(f.axis, fresh)]), ..Default::default() };

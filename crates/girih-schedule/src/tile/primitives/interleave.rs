@@ -14,8 +14,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Names;
-use super::line::{LoopRef, look, replace};
+use super::line::{LoopRef, ends_with, replace};
 use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -24,14 +23,7 @@ use crate::tile::edit::{self, const_trip};
 
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
     let facts = kernel.facts();
-    let (names, mut around) = (Names::of(kernel), None);
-    look(kernel, &mut |over, f| {
-        if f.body.last().is_some_and(|s| matches!(s, Stmt::For(l) if names.name(l) == Some(at))) {
-            around.get_or_insert(over);
-        }
-        around.is_none()
-    });
-    let over = around.ok_or("it is not the last statement in the body of a loop")?;
+    let (over, _) = ends_with(kernel, at)?;
     replace(kernel, over, &mut |kernel, outer| {
         let (inner, count) = kinds(outer).ok_or("it does not store a few kinds of elements in turn")?;
         let body = written_out(kernel, &facts, outer, inner, count)?;

@@ -235,6 +235,29 @@ fn look_in<'a>(
     }
 }
 
+/// The loop of that name.
+pub fn find(kernel: &Kernel, name: LoopRef) -> Option<&For> {
+    let mut found = None;
+    look(kernel, &mut |at, f| {
+        found = found.or((at == name).then_some(f));
+        found.is_none()
+    });
+    found
+}
+
+/// The loop whose body ends with the loop of that name, and its name.
+pub fn ends_with(kernel: &Kernel, name: LoopRef) -> Result<(LoopRef, &For), String> {
+    let (inner, mut around) = (find(kernel, name).map(std::ptr::from_ref), None);
+    look(kernel, &mut |at, f| {
+        let last = f.body.last().and_then(|s| if let Stmt::For(l) = s { Some(&raw const **l) } else { None });
+        if last.is_some() && last == inner {
+            around = Some((at, f));
+        }
+        around.is_none()
+    });
+    around.ok_or_else(|| "it is not the last statement in the body of a loop".into())
+}
+
 fn next(seen: &mut [u32], axis: AxisId) -> LoopRef {
     let nth = seen.get_mut(axis.index()).map_or(0, |n| {
         *n += 1;

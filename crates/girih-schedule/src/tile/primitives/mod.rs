@@ -54,7 +54,7 @@ use crate::tile::Context;
 use blocks::Order;
 use fill::Engine;
 use line::Scope;
-pub use line::{Line, LoopRef, look, look_where};
+pub use line::{Line, LoopRef, find, look, look_where};
 use stage_read::{How, Side};
 use tensorize::Unit;
 
@@ -304,7 +304,7 @@ pub const ALL: &[Primitive] = &[
     Primitive {
         word: "vector",
         form: "LOOP, .. by LANES (x WAYS)?",
-        doc: "Runs so many iterations of an innermost loop at a time in vector registers; a reduction keeps WAYS of them. On a GPU a thread \
+        doc: "Runs LANES iterations of an innermost loop at a time in a vector register; a reduction keeps WAYS of these. On a GPU a thread \
               moves LANES elements of an unrolled loop, or of a reduction that threads share, at a time.",
     },
 ];
@@ -636,14 +636,7 @@ impl<'a> Script<'a> {
 
     /// The loop of that name, as it is now.
     pub fn find(&self, name: LoopRef) -> Option<For> {
-        let mut found = None;
-        look(&self.kernel, &mut |at, f| {
-            if at == name {
-                found = Some(f);
-            }
-            found.is_none()
-        });
-        found.cloned()
+        find(&self.kernel, name).cloned()
     }
 
     /// Goes on from a kernel that no step makes.

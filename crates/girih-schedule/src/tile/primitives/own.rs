@@ -26,6 +26,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
+use crate::tile::primitives::bind::spread;
 use crate::tile::tile_nest::check_bounds;
 use crate::tile::wide;
 
@@ -33,13 +34,7 @@ use crate::tile::wide;
 const MOST_UNROLLED: i64 = 4096;
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, bufs: &[BufId], threads: u32, rolled: bool) -> Result<(), String> {
-    let most = ctx.target.axes.threads;
-    if most == 1 {
-        return Err(format!("{} runs a block on one thread", ctx.target.name));
-    }
-    if threads == 0 || threads > most {
-        return Err(format!("a block has 1 to {most} threads, not {threads}"));
-    }
+    spread::can_have(ctx, threads)?;
     let threads = i64::from(threads);
     let p = kernel.clone();
     let Found { mut tiles, nests, .. } = Found::of(&p, threads);

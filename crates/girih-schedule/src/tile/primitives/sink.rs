@@ -10,23 +10,15 @@
 //! Legal where doing it again gives the same: it only loads and computes, from nothing that the loop stores or writes. The loop is
 //! free, the last statement of its body, and does not end where a value says that is computed there.
 
-use super::Names;
-use super::line::{LoopRef, look, replace};
+use super::line::{LoopRef, ends_with, replace};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit;
 
 /// Moves what stands before the loop.
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
-    let (names, mut around) = (Names::of(kernel), None);
-    look(kernel, &mut |over, f| {
-        if f.body.last().is_some_and(|s| matches!(s, Stmt::For(l) if names.name(l) == Some(at))) {
-            around = Some((over, legal(f)));
-        }
-        true
-    });
-    let (over, legal) = around.ok_or("it is not the last statement in the body of a loop")?;
-    legal?;
+    let (over, f) = ends_with(kernel, at)?;
+    legal(f)?;
     replace(kernel, over, &mut |_, f| {
         let mut out = f.clone();
         let Some(Stmt::For(mut inner)) = out.body.pop() else { return Err("it holds no loop".into()) };

@@ -12,9 +12,9 @@
 //!                                                          store Y[(i1*16 + i2)*N + (j1*16 + j2)] = block[j2, i2]
 //! ```
 //!
-//! What is loaded along the first loop goes, converted, through a local buffer; the rest runs along the second one. Iterations that whole blocks
-//! leave over have smaller ones. Legal for free loops that stand in each other with nothing between them, do not bound each other, and
-//! hold loads, arithmetic and stores.
+//! Elements that are loaded along the first loop are converted and pass through a local buffer; everything else runs along the second
+//! loop. Rows and columns that do not fill a block get smaller blocks. Legal for free loops that stand in each other with nothing
+//! between them, do not bound each other, and hold loads, arithmetic and stores.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef], size: u32) -> Result<(), St
 
 fn turned(kernel: &mut Kernel, chain: &[&For], t: usize, s: usize, size: i64) -> Result<Vec<Stmt>, String> {
     legal(chain)?;
-    let [.., last] = chain else { return Err("there are no loops".into()) };
+    let [.., last] = chain else { return Err("the nest has no loops".into()) };
     if t == s || [s, t].iter().any(|&x| !chain[x].lo.is_const(0)) {
         return Err("its loops do not start at 0".into());
     }

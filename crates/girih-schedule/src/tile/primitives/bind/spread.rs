@@ -45,13 +45,7 @@ fn is_nest(f: &For) -> bool {
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], threads: u32) -> Result<(), String> {
-    let most = ctx.target.axes.threads;
-    if most == 1 {
-        return Err(format!("{} runs a block on one thread", ctx.target.name));
-    }
-    if threads == 0 || threads > most {
-        return Err(format!("a block has 1 to {most} threads, not {threads}"));
-    }
+    can_have(ctx, threads)?;
     let all: Vec<LoopRef> = nests(kernel).into_iter().map(|(at, _)| at).collect();
     if loops.iter().any(|at| !all.contains(at)) {
         return Err("a loop is not free, is placed, or stands in another free loop".into());
@@ -73,6 +67,15 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], threads: u32
     let changed = spread.changed;
     kernel.body = body;
     if changed { Ok(()) } else { Err("the threads share all that a block does".into()) }
+}
+
+/// Checks that a block can have a number of threads.
+pub fn can_have(ctx: &Context, threads: u32) -> Result<(), String> {
+    match ctx.target.axes.threads {
+        1 => Err(format!("{} runs a block on one thread", ctx.target.name)),
+        most if threads == 0 || threads > most => Err(format!("a block has 1 to {most} threads, not {threads}")),
+        _ => Ok(()),
+    }
 }
 
 struct Spread<'a> {

@@ -116,12 +116,8 @@ fn kept_bytes(kernel: &Kernel, own: &BTreeSet<BufId>) -> u64 {
 /// Makes row after row of a loop that folds columns.
 pub(super) fn fold_rows(script: &mut Script<'_>, at: LoopRef) -> Result<(), String> {
     let kernel = script.kernel.clone();
-    let (names, mut found) = (Names::of(&kernel), None);
-    primitives::look(&kernel, &mut |own, f| {
-        found = found.or((own == at).then_some(f));
-        found.is_none()
-    });
-    let f = found.ok_or("the loop stands there no more")?;
+    let names = Names::of(&kernel);
+    let f = primitives::find(&kernel, at).ok_or("the loop stands there no more")?;
     let Columns { parts, own } = Columns::of(&kernel, f).ok_or("it folds no columns")?;
     let Some(extent) = at_most(&f.hi).filter(|n| *n >= 4) else {
         return Err("its free loop has no constant bound, or few iterations".into());
