@@ -195,8 +195,8 @@ def search(file: str | None = None, *arguments: str, expression: str | None = No
         address: of a cluster that runs; without it, one is started on this machine.
 
     Returns:
-        "kernel", "key", "machine", "tried", "failed", "ended", and "knobs", "speedup", "default_s", "tuned_s", which are
-        None where nothing is faster.
+        "kernel", "key", "machine", "tried", "failed", "refused", "ended", and "knobs", "changes" (of the schedule's lines: number,
+        before, after), "speedup", "default_s", "tuned_s", which are None where nothing is faster.
 
     Raises:
         ValueError: an engine that does not exist, or one for a processor.

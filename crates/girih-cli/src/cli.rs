@@ -278,14 +278,14 @@ pub struct TuneArgs {
     /// Seed of the search: decides where it continues when it is stuck.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Try this knob; may be repeated. All that matter for the target by default.
+    /// Try this knob, or `schedule`, the lines of the schedule; may be repeated. By default everything that matters for the target.
     #[arg(long, value_name = "KNOB")]
     pub vary: Vec<String>,
     /// With `--device sim`: candidates that run at the same time, each a process; or `ray` or `dask`, which run them.
     #[arg(long, value_name = "N", value_parser = jobs)]
     pub jobs: Option<Jobs>,
-    /// Evaluate these knobs, `kc=64,nc=128`, and print one JSON object.
-    #[arg(long, value_name = "KNOBS", allow_hyphen_values = true)]
+    /// Evaluate these knobs and changes of lines, `kc=64,7.1=128,9.out=1`, and print one JSON object.
+    #[arg(long, value_name = "SETTINGS", allow_hyphen_values = true)]
     pub candidate: Option<String>,
     /// Print each batch of candidates as a line of JSON, and read their outcomes as one.
     #[arg(long, hide = true)]

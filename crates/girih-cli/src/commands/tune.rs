@@ -1,26 +1,29 @@
 //! `girih tune`: a faster schedule, found by trying, and kept for later runs.
 //!
-//! In: the arguments of `girih run`. Out: the knobs under which it is faster than by default, if there are any, in the
-//! records beside the cache, which `run`, `compile` and Python use from then on.
+//! In: the arguments of `girih run`. Out: the knobs and the schedule under which it is faster than by default, if there are any, in
+//! the records beside the cache, which `run`, `compile` and Python use from then on. Knobs are tried first, then changes of the lines of
+//! the schedule that the best of them give.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use girih::tune::{self, Candidate, Outcome, Record, Records, Search, space, text};
+use girih::tune::{self, Candidate, Outcome, Record, Records, Search, space};
 use girih::{Device, Options};
 use serde_json::json;
 
 use crate::cli::{Jobs, TuneArgs};
 use crate::failure::Failure;
 use crate::{columns, source};
-use bench::{Bench, Measured, Refused, duration, skipped};
+use bench::{Bench, Measured, Refused, duration};
 
 mod bench;
 mod elsewhere;
 
 /// The part of the budget after which no new candidate is tried.
 const SEARCHING: f64 = 0.85;
+/// The part of the search for knobs, where lines of the schedule are tried after them.
+const KNOBS: f64 = 0.5;
 /// Candidates that are timed again at the end, the best first, until one is faster beyond noise.
 const FINALISTS: usize = 3;
 /// Three of four pairs of runs must take at most this fraction of the default's time.
@@ -53,7 +56,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     if options.device == Device::Sim {
         options.deadline = Some(start + Duration::from_secs_f64(args.budget * SEARCHING));
     }
-    let axes = space::chosen(&options.resolved_target(), &args.vary).map_err(Failure::usage)?;
+    let space = space::chosen(&options.resolved_target(), &args.vary).map_err(Failure::usage)?;
     if let Some(candidate) = &args.candidate {
         return one(args, options, candidate);
     }
@@ -74,7 +77,7 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     records.check()?;
     // Ctrl-C ends the search, not the process.
     let _cooperative = girih::Cooperative::enter();
-    bench::with(args, options, |bench| search(args, bench, start, &axes, &records))
+    bench::with(args, options, |bench| search(args, bench, start, &space, &records))
 }
 
 fn records() -> Result<Records, Failure> {
@@ -102,25 +105,20 @@ fn list(as_json: bool) -> Result<(), Failure> {
     if all.is_empty() {
         return outln!("no schedules; `girih tune FILE` finds one");
     }
-    let head = ["kernel", "key", "date", "gain", "knobs", "machine"];
+    let head = ["kernel", "key", "date", "gain", "schedule", "machine"];
     let mut rows = vec![head.map(String::from).to_vec()];
     for r in &all {
         let gain = format!("{:.2}x{}", r.speedup, if r.estimated { " (estimate)" } else { "" });
         let key = r.key.chars().take(12).collect();
-        rows.push(vec![r.name.clone(), key, r.date.clone(), gain, text(&r.knobs), r.machine.clone()]);
+        rows.push(vec![r.name.clone(), key, r.date.clone(), gain, r.settings_text(), r.machine.clone()]);
     }
     out!("{}", columns::table(&rows))
 }
 
-/// The knobs of `K=V,K=V`.
+/// The settings of `K=V,K=V`.
 fn candidate(text: &str) -> Result<Candidate, Failure> {
-    let mut out = Candidate::new();
-    for part in text.split(',').filter(|p| !p.is_empty()) {
-        let mut knobs = girih_compiler::tile::knobs::Knobs::default();
-        let (name, value) = knobs.set(part).map_err(Failure::usage)?;
-        out.insert(name, value);
-    }
-    Ok(out)
+    let parts = text.split(',').filter(|p| !p.is_empty());
+    parts.map(tune::setting).collect::<Result<_, _>>().map_err(Failure::usage)
 }
 
 /// `--candidate`: one JSON object.
@@ -138,11 +136,15 @@ struct Tuner<'a, 'b> {
     bench: &'a mut Bench<'b>,
     machine: String,
     deadline: Instant,
-    /// Outcomes by code: knobs that change nothing are not tried again.
+    /// Candidates to try at most.
+    trials: Option<usize>,
+    /// Outcomes by code: settings that change nothing are not tried again.
     known: BTreeMap<[u8; 32], Outcome>,
     measured: BTreeMap<Candidate, Measured>,
     tried: usize,
     failed: usize,
+    /// Changes of a schedule that are not legal.
+    refused: usize,
     best: f64,
     failure: Option<Failure>,
 }
@@ -153,6 +155,12 @@ impl Tuner<'_, '_> {
             clear();
             say!("{text}");
         }
+    }
+
+    /// `skipped kc=64: it needs 300 KiB of shared memory`.
+    fn skipped(&mut self, candidate: &Candidate, why: &str) {
+        let words = self.bench.words(candidate);
+        self.note(&format!("skipped {words}: {why}"));
     }
 
     fn ended(&self) -> bool {
@@ -174,15 +182,18 @@ impl Tuner<'_, '_> {
                 }
                 Err(Refused::Interrupted) => (None, Some(Outcome::Stopped)),
                 Err(Refused::Because(why)) => {
-                    (self.tried, self.failed) = (self.tried + 1, self.failed + 1);
-                    self.note(&skipped(candidate, &why));
+                    match tune::changes(candidate).is_empty() {
+                        true => (self.tried, self.failed) = (self.tried + 1, self.failed + 1),
+                        false => self.refused += 1,
+                    }
+                    self.skipped(candidate, &why);
                     (None, Some(Outcome::Failed))
                 }
             };
             // Two of a batch with the same code: the second one waits for the first.
             let twice = code.is_some() && codes.contains(&code);
             if outcome.is_none() && !twice {
-                if self.args.trials.is_some_and(|most| self.tried + fresh.len() >= most) {
+                if self.trials.is_some_and(|most| self.tried + fresh.len() >= most) {
                     break;
                 }
                 fresh.push((at, candidate.clone()));
@@ -233,14 +244,15 @@ impl Tuner<'_, '_> {
             None | Some(Err(Refused::Interrupted)) => Outcome::Stopped,
             Some(Err(Refused::Because(why))) => {
                 (self.tried, self.failed) = (self.tried + 1, self.failed + 1);
-                self.note(&skipped(candidate, &why));
+                self.skipped(candidate, &why);
                 Outcome::Failed
             }
             Some(Ok(m)) => {
                 self.tried += 1;
                 self.best = self.best.min(m.ratio);
                 self.measured.insert(candidate.clone(), m);
-                self.note(&format!("{:.2}x  {}", 1.0 / m.ratio, text(candidate)));
+                let words = self.bench.words(candidate);
+                self.note(&format!("{:.2}x  {words}", 1.0 / m.ratio));
                 self.progress();
                 Outcome::Ratio(m.ratio)
             }
@@ -268,7 +280,7 @@ fn clear() {
 
 /// A faster schedule, and its time.
 struct Found {
-    knobs: Candidate,
+    settings: Candidate,
     measured: Measured,
 }
 
@@ -276,22 +288,21 @@ fn search(
     args: &TuneArgs,
     bench: &mut Bench<'_>,
     start: Instant,
-    axes: &[space::Axis],
+    space: &space::Space,
     records: &Records,
 ) -> Result<(), Failure> {
     let machine = tune::machine(&bench.options);
-    let deadline = start + Duration::from_secs_f64(args.budget * SEARCHING);
-    let known = records.find(&bench.key, &machine).ok().flatten().map(|r| r.knobs);
-    // Candidates with the same code count once.
-    let search = Search { axes, seed: args.seed, trials: usize::MAX, known };
+    let known = records.find(&bench.key, &machine).ok().flatten().map(|r| r.settings);
     let mut tuner = Tuner {
         args,
         machine,
-        deadline,
+        deadline: start,
+        trials: None,
         known: BTreeMap::new(),
         measured: BTreeMap::new(),
         tried: 0,
         failed: 0,
+        refused: 0,
         best: 1.0,
         failure: None,
         bench,
@@ -299,14 +310,21 @@ fn search(
     if let Ok(code) = tuner.bench.code(&Candidate::new()) {
         tuner.known.insert(tune::hash(&code), Outcome::Ratio(1.0));
     }
-    let ranked = search.run(&mut |batch| tuner.batch(batch));
-    let found = finalist(&mut tuner, &ranked);
+    let mut ranked = tuner.knobs(start, space, known.as_ref());
+    if space.lines && !tuner.limit(start, 1.0) {
+        ranked.extend(tuner.lines(ranked.first(), known.filter(|k| !tune::changes(k).is_empty())));
+        ranked.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.len().cmp(&b.0.len())));
+    }
+    let mut found = finalist(&mut tuner, &ranked);
     clear();
+    if let Some(found) = &mut found {
+        found.settings = tuner.needed(&found.settings);
+    }
     if let Some(failure) = tuner.failure {
         return Err(failure);
     }
-    let (tried, failed, machine, ended) =
-        (tuner.tried, tuner.failed, tuner.machine.clone(), tuner.deadline <= Instant::now());
+    let ended = tuner.deadline <= Instant::now();
+    let Tuner { tried, failed, refused, machine, .. } = tuner;
     keep(records, bench, &machine, found.as_ref())?;
     let stopped = match () {
         _ if girih::interrupted() => "interrupted",
@@ -315,21 +333,74 @@ fn search(
         _ => "nothing left to try",
     };
     let seconds = start.elapsed().as_secs_f64();
-    report(args, bench, found.as_ref(), &Spent { tried, failed, stopped, seconds, machine: &machine })
+    report(args, bench, found.as_ref(), &Spent { tried, failed, refused, stopped, seconds, machine: &machine })
+}
+
+impl Tuner<'_, '_> {
+    /// Sets the end of the search, at a part of its time and trials. Returns true if it is over.
+    fn limit(&mut self, start: Instant, part: f64) -> bool {
+        self.deadline = start + Duration::from_secs_f64(self.args.budget * SEARCHING * part);
+        self.trials = self.args.trials.map(|most| (most as f64 * part).ceil() as usize);
+        self.ended() || self.trials.is_some_and(|most| self.tried >= most)
+    }
+
+    /// The best knobs. Candidates with the same code count once.
+    fn knobs(&mut self, start: Instant, space: &space::Space, known: Option<&Candidate>) -> Vec<(Candidate, f64)> {
+        self.limit(start, if space.lines { KNOBS } else { 1.0 });
+        let known = known.map(tune::without_changes);
+        let (axes, seed) = (&space.knobs[..], self.args.seed);
+        let search = Search { axes, seed, trials: usize::MAX, start: (Candidate::new(), 1.0), known };
+        search.run(&mut |batch| self.batch(batch))
+    }
+
+    /// The best changes of the schedule that the best knobs give, or of one that was kept.
+    fn lines(&mut self, best: Option<&(Candidate, f64)>, known: Option<Candidate>) -> Vec<(Candidate, f64)> {
+        // Knobs that gain nothing beyond noise are left at their defaults.
+        let mut start = best.cloned().filter(|(_, ratio)| *ratio < WIN).unwrap_or((Candidate::new(), 1.0));
+        if let Some(known) = known
+            && let [Outcome::Ratio(ratio)] = self.batch(std::slice::from_ref(&known))[..]
+            && ratio < start.1
+        {
+            start = (known, ratio);
+        }
+        let axes = match self.bench.schedule(&start.0) {
+            Ok(schedule) => space::lines(&schedule),
+            Err(_) => vec![],
+        };
+        let search = Search { axes: &axes, seed: self.args.seed, trials: usize::MAX, start, known: None };
+        search.run(&mut |batch| self.batch(batch))
+    }
+}
+
+impl Tuner<'_, '_> {
+    /// A candidate without the settings that change nothing of its code.
+    fn needed(&mut self, candidate: &Candidate) -> Candidate {
+        let (mut out, code) = (candidate.clone(), self.bench.code(candidate).ok());
+        for setting in candidate.keys().rev() {
+            let value = out.remove(setting);
+            if self.bench.code(&out).ok() != code {
+                out.extend(value.map(|value| (*setting, value)));
+            }
+        }
+        out
+    }
 }
 
 /// The best that is faster than the default beyond noise.
 fn finalist(tuner: &mut Tuner<'_, '_>, ranked: &[(Candidate, f64)]) -> Option<Found> {
-    for (knobs, _) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
+    for (settings, _) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
         // After Ctrl-C nothing runs: the measurements so far must suffice. The simulator would only count the same again.
         let measured = match girih::interrupted() || tuner.bench.options.device == Device::Sim {
-            true => tuner.measured.get(knobs).copied().ok_or(Refused::Interrupted),
-            false => tuner.bench.measure(knobs, true),
+            true => tuner.measured.get(settings).copied().ok_or(Refused::Interrupted),
+            false => tuner.bench.measure(settings, true),
         };
         match measured {
-            Ok(measured) if measured.upper < WIN => return Some(Found { knobs: knobs.clone(), measured }),
-            Ok(m) => tuner.note(&format!("{}: {:.2}x, within the noise", text(knobs), 1.0 / m.ratio)),
-            Err(Refused::Because(why)) => tuner.note(&skipped(knobs, &why)),
+            Ok(measured) if measured.upper < WIN => return Some(Found { settings: settings.clone(), measured }),
+            Ok(m) => {
+                let words = tuner.bench.words(settings);
+                tuner.note(&format!("{words}: {:.2}x, within the noise", 1.0 / m.ratio));
+            }
+            Err(Refused::Because(why)) => tuner.skipped(settings, &why),
             Err(Refused::Interrupted) => {}
         }
     }
@@ -337,8 +408,8 @@ fn finalist(tuner: &mut Tuner<'_, '_>, ranked: &[(Candidate, f64)]) -> Option<Fo
 }
 
 /// Writes the record, or removes one that is no longer faster.
-fn keep(records: &Records, bench: &Bench<'_>, machine: &str, found: Option<&Found>) -> Result<(), Failure> {
-    let Some(Found { knobs, measured }) = found else {
+fn keep(records: &Records, bench: &mut Bench<'_>, machine: &str, found: Option<&Found>) -> Result<(), Failure> {
+    let Some(Found { settings, measured }) = found else {
         if !girih::interrupted() {
             records.drop(&bench.key, machine);
         }
@@ -346,28 +417,33 @@ fn keep(records: &Records, bench: &Bench<'_>, machine: &str, found: Option<&Foun
     };
     let estimated = bench.options.device == Device::Sim;
     let speedup = 1.0 / measured.ratio;
-    Ok(records.write(&Record::new(&bench.name, &bench.key, machine, knobs.clone(), speedup, estimated))?)
+    let schedule = bench.changed(settings).unwrap_or_default();
+    let record = Record::new(&bench.name, &bench.key, machine, settings.clone(), speedup, estimated);
+    Ok(records.write(&record.with_schedule(schedule))?)
 }
 
 /// The cost of a search.
 struct Spent<'a> {
     tried: usize,
     failed: usize,
+    refused: usize,
     stopped: &'static str,
     seconds: f64,
     machine: &'a str,
 }
 
-fn report(args: &TuneArgs, bench: &Bench<'_>, found: Option<&Found>, spent: &Spent<'_>) -> Result<(), Failure> {
-    let Spent { tried, failed, stopped, seconds, machine } = spent;
+fn report(args: &TuneArgs, bench: &mut Bench<'_>, found: Option<&Found>, spent: &Spent<'_>) -> Result<(), Failure> {
+    let Spent { tried, failed, refused, stopped, seconds, machine } = spent;
+    let differences = found.map(|f| bench.differences(&f.settings)).unwrap_or_default();
     let (name, estimated) = (&bench.name, bench.options.device == Device::Sim);
     if args.json || args.batches {
         return outln!(
             "{}",
             json!({
                 "kernel": name, "key": bench.key, "machine": machine, "estimated": estimated,
-                "tried": tried, "failed": failed, "ended": stopped, "seconds": seconds,
-                "knobs": found.map(|f| &f.knobs),
+                "tried": tried, "failed": failed, "refused": refused, "ended": stopped, "seconds": seconds,
+                "knobs": found.map(|f| tune::knobs(&f.settings)),
+                "changes": found.map(|_| differences),
                 "speedup": found.map(|f| 1.0 / f.measured.ratio),
                 "default_s": found.map(|f| f.measured.default),
                 "tuned_s": found.map(|f| f.measured.candidate),
@@ -376,20 +452,31 @@ fn report(args: &TuneArgs, bench: &Bench<'_>, found: Option<&Found>, spent: &Spe
         );
     }
     if *tried == 0 && *failed == 0 && *stopped == "nothing left to try" {
-        return outln!("nothing to tune: no knob changes the code of `{name}` for {machine}");
+        return outln!("nothing to tune: no setting changes the code of `{name}` for {machine}");
     }
+    let illegal = match refused {
+        0 => String::new(),
+        1 => "; 1 change of a line was not legal".to_string(),
+        n => format!("; {n} changes of lines were not legal"),
+    };
     let fails = if *failed > 0 { format!(", {failed} of them failed (-v says why)") } else { String::new() };
     let s = if *tried == 1 { "" } else { "s" };
-    outln!("{name}: {tried} schedule{s} tried in {seconds:.0} s{fails}; ended: {stopped}")?;
+    outln!("{name}: {tried} schedule{s} tried in {seconds:.0} s{fails}{illegal}; ended: {stopped}")?;
     if let Some([blocks, of]) = bench.sampled() {
         outln!("each ran {blocks} of the {of} blocks, spread over the grid; the estimate is of all of them")?;
     }
     match found {
         None => outln!("none is faster than the default by more than noise; nothing is kept"),
-        Some(Found { knobs, measured: m }) => {
+        Some(Found { settings, measured: m }) => {
             let key: String = bench.key.chars().take(12).collect();
             let (gain, how) = (1.0 / m.ratio, if estimated { ", by the simulator's estimate" } else { "" });
-            outln!("{gain:.2}x as fast{how}: {}", text(knobs))?;
+            let knobs: Vec<String> = tune::knobs(settings).iter().map(|(k, v)| format!(" {k}={v}")).collect();
+            let own = if differences.is_empty() { "" } else { " with a schedule of its own" };
+            outln!("{gain:.2}x as fast{how}:{}{own}", knobs.concat())?;
+            for (_, before, after) in &differences {
+                outln!("  - {before}")?;
+                after.iter().try_for_each(|after| outln!("  + {after}"))?;
+            }
             outln!("{} instead of {}", duration(m.candidate), duration(m.default))?;
             outln!(
                 "kept: later runs use it, unless --no-tuned or a knob is given; `girih tune --forget {key}` removes it"

@@ -4,7 +4,7 @@ use crate::lab;
 
 use std::process::Stdio;
 
-use girih::tune::{Candidate, Record, Records};
+use girih::tune::{Candidate, Record, Records, Setting};
 use lab::{ADD, Lab, Running, TWO, err, expect, out};
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ fn records(lab: &Lab) -> Records {
 fn planted(lab: &Lab, name: &'static str, value: i64) -> Record {
     let said = json(&tune(lab, &["--candidate", &format!("{name}={value}")]));
     let (key, machine) = (said["key"].as_str().unwrap(), said["machine"].as_str().unwrap());
-    let record = Record::new("main", key, machine, Candidate::from([(name, value)]), 1.5, true);
+    let record = Record::new("main", key, machine, Candidate::from([(Setting::Knob(name), value)]), 1.5, true);
     records(lab).write(&record).unwrap();
     record
 }
@@ -92,6 +92,73 @@ fn a_schedule_that_was_kept_is_used_from_then_on() {
     assert_eq!(out(&lab.girih(&["tune", "--list"])), "no schedules; `girih tune FILE` finds one\n");
 }
 
+/// The product's kernel on sm_90a at a stage.
+fn product(lab: &Lab, stage: &str, more: &[&str]) -> String {
+    let flags = ["compile", "-c", PRODUCT, "--target", "sm_90a", "--ir", stage];
+    let o = lab.girih(&[&flags, more].concat());
+    expect(&o, 0, "");
+    out(&o)
+}
+
+/// A line of the product's schedule, its number, and it with another number.
+fn bound_to_threads(lab: &Lab) -> (String, usize, String) {
+    let schedule = product(lab, "schedule", &["--no-tuned"]);
+    let found = (1..).zip(schedule.lines()).find(|(_, l)| l.contains("to thread 128"));
+    let (number, line) = found.expect("threads are chosen by a line");
+    let line = line.split('#').next().unwrap_or_default().trim().to_string();
+    (line.clone(), number, line.replace("128", "256"))
+}
+
+#[test]
+fn a_changed_schedule_that_was_kept_is_used_from_then_on() {
+    let lab = Lab::new("tune-lines");
+    let (line, number, changed) = bound_to_threads(&lab);
+    let said = json(&tune(&lab, &["--candidate", &format!("{number}.1=256")]));
+    assert!(said["ratio"].is_number() && said["changes"][format!("{number}.1")] == 256, "{said}");
+
+    let whole = product(&lab, "schedule", &[]).replace(&line, &changed);
+    let plant = |text: &str| {
+        let (key, machine) = (said["key"].as_str().unwrap(), said["machine"].as_str().unwrap());
+        let place = girih::tune::setting(&format!("{number}.1=256")).unwrap();
+        let record = Record::new("main", key, machine, Candidate::from([place]), 1.5, true);
+        let schedule = girih_compiler::tile::schedule::Schedule::parse("s", text).unwrap();
+        records(&lab).write(&record.with_schedule(Some(schedule))).unwrap();
+    };
+    plant(&whole);
+    let file = lab.file("whole.txt", &whole);
+    assert_eq!(product(&lab, "kernel", &[]), product(&lab, "kernel", &["--schedule", &file]));
+    assert!(product(&lab, "schedule", &[]).contains(&changed));
+    let default = product(&lab, "kernel", &["--no-tuned"]);
+    assert_ne!(product(&lab, "kernel", &[]), default);
+    let run = lab.girih(&[&["run", "-c", PRODUCT, "-v", "--compare", "eval"], &SIM[..]].concat());
+    expect(&run, 0, "");
+    assert!(err(&run).contains("1.50x by the estimate: 1 change of the schedule"), "{}", err(&run));
+    // A search begins with it.
+    let again = tune(&lab, &["--vary", "schedule", "--trials", "1", "--json", "-v"]);
+    expect(&again, 0, "");
+    assert!(err(&again).contains(&format!("x  line {number}: {changed}")), "{}", err(&again));
+
+    // One that no longer suits the kernel is ignored.
+    plant(&whole.replace(&changed, "bind nowhere to thread 256"));
+    assert_eq!(product(&lab, "kernel", &[]), default);
+    plant(&whole.replace("k_matmul", "k_other"));
+    assert_eq!(product(&lab, "kernel", &[]), default);
+}
+
+#[test]
+fn lines_of_the_schedule_are_tried() {
+    let lab = Lab::new("tune-schedule");
+    let o = tune(&lab, &["--vary", "schedule", "--budget", "500", "--json", "-v"]);
+    expect(&o, 0, "");
+    let found = json(&o);
+    assert!(found["tried"].as_u64() > Some(10) && found["refused"].as_u64() > Some(10), "{found}");
+    let (_, number, changed) = bound_to_threads(&lab);
+    assert!(err(&o).contains(&format!("x  line {number}: {changed}")), "{}", err(&o));
+    // Whatever is legal computes the same, and knobs are left alone.
+    assert!(found["failed"] == 0 && !err(&o).contains("is not what it is"), "{}", err(&o));
+    assert!(found["knobs"].as_object().is_none_or(serde_json::Map::is_empty), "{found}");
+}
+
 #[test]
 fn a_schedule_that_is_slower_now_is_forgotten() {
     let lab = Lab::new("tune-slower");
@@ -109,6 +176,11 @@ fn candidates_that_fail_say_why() {
     let said = json(&tune(&lab, &["--candidate", "mc=1024,nc=1024,tensor_core=0"]));
     assert!(said["failed"].is_string() || said["ratio"].is_number(), "{said}");
     expect(&tune(&lab, &["--candidate", "mc=1"]), 2, "knob `mc` must be from 8");
+    let said = json(&tune(&lab, &["--candidate", "mc=64,99.0=4"]));
+    assert_eq!(said["failed"], "the schedule has no place `99.0` to change");
+    for (place, why) in [("7.x=4", "a place in a schedule"), ("7.0", "PLACE=NUMBER"), ("7.0=-1", "a whole number")] {
+        expect(&tune(&lab, &["--candidate", place]), 2, why);
+    }
 }
 
 #[test]
@@ -124,7 +196,7 @@ fn a_processor_is_timed_and_its_results_are_checked() {
     let add = lab.file("add.mlir", ADD);
     let o = lab.girih(&["tune", &add, "--vary", "stage_a"]);
     expect(&o, 0, "");
-    assert!(out(&o).starts_with("nothing to tune: no knob changes the code of `add` for "), "{}", out(&o));
+    assert!(out(&o).starts_with("nothing to tune: no setting changes the code of `add` for "), "{}", out(&o));
 }
 
 #[test]

@@ -344,9 +344,12 @@ fn lower_kernel(
     let loops =
         run(&loops::fuse::rules(), kernel, &options.assume, rewrites, observer, Form::Loop, |r| Event::Loop(r))?;
     let cx = options.context();
-    let entries = options.schedule.as_ref().and_then(|schedule| schedule.of(&loops.name));
-    let tile = match entries {
-        Some(entries) => replay(entries, loops.clone(), &cx, rewrites, observer)?,
+    let followed = match &options.schedule {
+        Some(schedule) => follow(schedule, &loops, &cx, rewrites, observer)?,
+        None => None,
+    };
+    let tile = match followed {
+        Some(tile) => tile,
         None => {
             let rules = Rules { record: observer.wants_steps(), ..tile::rules(&cx.target) };
             run(&rules, loops.clone(), &cx, rewrites, observer, Form::Tile, |r| Event::Tile(r))?
@@ -368,7 +371,20 @@ fn lower_kernel(
     Ok(Lowered { loops, tile, kernel })
 }
 
-/// Does what a schedule says in place of the rules' choices.
+/// Does what a schedule says in place of the rules' choices; `None` where it says nothing of the kernel, or is a kept one that
+/// cannot be followed.
+fn follow(
+    schedule: &Schedule,
+    kernel: &loops::ir::Kernel,
+    cx: &tile::Context,
+    rewrites: &mut Rewrites,
+    observer: &mut dyn Observer,
+) -> Result<Option<loops::ir::Kernel>, Vec<Diagnostic>> {
+    let Some(entries) = schedule.of(&kernel.name) else { return Ok(None) };
+    let replayed = replay(entries, kernel.clone(), cx, rewrites, observer);
+    replayed.map(Some).or_else(|all| schedule.refused(all).map(|()| None))
+}
+
 fn replay(
     entries: &[Entry],
     kernel: loops::ir::Kernel,

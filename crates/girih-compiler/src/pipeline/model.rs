@@ -72,8 +72,13 @@ pub fn schedule(
     observer: &mut dyn Observer,
 ) -> Result<Plan, Vec<Diagnostic>> {
     let cx = options.context();
-    if let Some(entries) = options.schedule.as_ref().and_then(|schedule| schedule.model()) {
-        return replay(entries, plan, &cx, rewrites, observer);
+    if let Some(schedule) = &options.schedule
+        && let Some(entries) = schedule.model()
+    {
+        match replay(entries, plan, &cx, rewrites, observer) {
+            Ok(plan) => return Ok(plan),
+            Err(all) => schedule.refused(all)?,
+        }
     }
     tile::plan_rules(&cx.target).run(plan.clone(), &cx, rewrites, &mut |step| match step {
         Step::Begin(name) => tell(observer, Event::Begin(name)),

@@ -34,6 +34,8 @@ use crate::loops::print::{Dialect, print};
 use crate::tile::knobs::Knobs;
 use crate::tile::target::Target;
 
+pub mod changes;
+
 /// The version of the form, which its first line states.
 const VERSION: &str = "1";
 /// The longest text that is read: a schedule of a thousand kernels is a tenth as long.
@@ -49,6 +51,7 @@ pub struct Schedule {
     /// The rules for all kernels of a model together.
     model: Option<Vec<Entry>>,
     kernels: Vec<(Entry, Vec<Entry>)>,
+    kept: bool,
 }
 
 /// One line of a schedule.
@@ -153,7 +156,7 @@ impl Schedule {
         };
         let (target, knobs) = head_of(head.trim()).map_err(|why| vec![wrong(at(number, &head), why)])?;
         let text = text.to_string();
-        let mut out = Schedule { file: file.clone(), text, target, knobs, model: None, kernels: vec![] };
+        let mut out = Schedule { file: file.clone(), text, target, knobs, model: None, kernels: vec![], kept: false };
         let mut problems = vec![];
         // True within the section of the model, false within a kernel's; `None` before the first section.
         let mut section = None;
@@ -187,6 +190,26 @@ impl Schedule {
         &self.text
     }
 
+    /// The schedule as one that was found once and is followed where it still can be: it is refused for nothing, and a kernel for which one
+    /// of its lines is not legal is scheduled as always.
+    pub fn kept(self) -> Schedule {
+        Schedule { kept: true, ..self }
+    }
+
+    /// True if [`Schedule::kept`] made it.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    fn head(&self) -> String {
+        head(&self.target, self.knobs.iter().map(|(name, value)| (&name[..], *value)))
+    }
+
+    /// The diagnostics of a compilation that followed this schedule, but for those that say that a kept one cannot be followed.
+    pub fn refused(&self, all: Vec<Diagnostic>) -> Result<(), Vec<Diagnostic>> {
+        if self.kept && all.iter().all(|d| d.code == Code::BadSchedule) { Ok(()) } else { Err(all) }
+    }
+
     /// The knobs that the schedule was made with.
     pub fn knobs(&self) -> &[(String, i64)] {
         &self.knobs
@@ -211,6 +234,9 @@ impl Schedule {
         target: &Target,
         kernels: impl Iterator<Item = &'k str> + Clone,
     ) -> Result<(), Vec<Diagnostic>> {
+        if self.kept {
+            return Ok(());
+        }
         if self.target != target.name {
             let place = Location { file: self.file.clone(), line: 1, column: 1 };
             let head = Entry { place, does: Does::Policy(String::new()) };
@@ -227,6 +253,13 @@ impl Schedule {
         let unknown: Vec<Diagnostic> = unknown.collect();
         if unknown.is_empty() { Ok(()) } else { Err(unknown) }
     }
+}
+
+/// `schedule 1 for cpu with kc=64`.
+fn head<'n>(target: &str, knobs: impl Iterator<Item = (&'n str, i64)>) -> String {
+    let knobs: Vec<String> = knobs.map(|(name, value)| format!(" {name}={value}")).collect();
+    let with = if knobs.is_empty() { String::new() } else { format!(" with{}", knobs.concat()) };
+    format!("schedule {VERSION} for {target}{with}")
 }
 
 /// The target and the knobs of `schedule 1 for TARGET with kc=64`.
@@ -284,9 +317,7 @@ pub struct Writer {
 
 impl Writer {
     pub fn new(cx: Context) -> Writer {
-        let knobs: Vec<String> = cx.knobs.given().map(|(name, value)| format!(" {name}={value}")).collect();
-        let with = if knobs.is_empty() { String::new() } else { format!(" with{}", knobs.concat()) };
-        Writer { text: format!("schedule {VERSION} for {}{with}\n", cx.target.name), cx, kernel: None }
+        Writer { text: format!("{}\n", head(cx.target.name, cx.knobs.given())), cx, kernel: None }
     }
 
     /// A rule looked at all kernels of a model.
@@ -311,7 +342,9 @@ impl Writer {
         if ran.log.steps.is_empty() || !self.makes(ran.before, &ran.log.steps, after) {
             return self.line(&format!("policy {name}"), &said);
         }
-        let mut comment = format!("{name}: {said}");
+        // A step that a schedule asks for needs no other reason.
+        let asked = ran.log.applied == ran.log.steps;
+        let mut comment = if asked { String::new() } else { format!("{name}: {said}") };
         for step in &ran.log.steps {
             self.line(step, &std::mem::take(&mut comment));
         }

@@ -22,6 +22,7 @@ use girih_compiler::graph::parse::parse;
 use girih_compiler::graph::print::{self, Dialect};
 use girih_compiler::graph::{ConstData, Elem};
 use girih_compiler::pipeline::{self, Silent};
+use girih_compiler::tile::schedule::Schedule;
 use memmap2::{MmapMut, MmapOptions};
 use serde_json::{Value, json};
 
@@ -133,6 +134,7 @@ impl Model {
             "abi": ABI_VERSION,
             "features": machine::features(),
             "knobs": self.options.knobs,
+            "schedule": self.options.schedule.as_ref().map(|schedule| schedule.text()),
             "check": self.options.check,
             "graph": text,
             "plan": ready.fingerprint,
@@ -144,7 +146,7 @@ impl Model {
         FORM.write(path, header, parts)
     }
 
-    /// Reads a file of [`Model::save`]. Knobs and checks are those it was saved with, unless the options have knobs.
+    /// Reads a file of [`Model::save`]. Knobs, schedule and checks are those it was saved with, unless the options have knobs or a schedule.
     ///
     /// The file holds machine code, which is run: load only files whose author you trust.
     ///
@@ -184,7 +186,11 @@ impl Model {
         let saved = Saved { file, objects, loaded, plan, refused, failed };
 
         let mut options = Options { tuned: false, check: options.check || header["check"] == true, ..options };
-        if options.knobs.is_empty() {
+        if options.knobs.is_empty() && options.schedule.is_none() {
+            if let Some(text) = header["schedule"].as_str() {
+                let schedule = Schedule::parse("the saved schedule", text).map_err(|_| damaged())?;
+                options.schedule = Some(Arc::new(schedule.kept()));
+            }
             let knob = |k: &Value| Some((k[0].as_str()?.to_string(), k[1].as_i64()?));
             options.knobs = list("knobs").iter().filter_map(knob).collect();
         }

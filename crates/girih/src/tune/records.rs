@@ -8,10 +8,12 @@
 
 use std::path::PathBuf;
 
-use girih_compiler::tile::knobs::Knobs;
+use std::collections::BTreeMap;
+
+use girih_compiler::tile::schedule::Schedule;
 use serde_json::{Value, json};
 
-use super::{Candidate, space, text};
+use super::{Candidate, Setting, changes, knobs, setting, space, text, without_changes};
 use crate::compile::cache::default_dir;
 use crate::error::{Error, Result};
 use crate::options::CachePolicy;
@@ -29,7 +31,10 @@ pub struct Record {
     pub machine: String,
     /// The version of Girih that found it.
     pub version: String,
-    pub knobs: Candidate,
+    /// The knobs, and the changes of the schedule that they give.
+    pub settings: Candidate,
+    /// The changed schedule, where there are changes.
+    pub schedule: Option<Schedule>,
     /// How many times as fast as the default.
     pub speedup: f64,
     /// By counts and the estimate, not by a clock.
@@ -39,15 +44,33 @@ pub struct Record {
 }
 
 impl Record {
-    pub fn new(name: &str, key: &str, machine: &str, knobs: Candidate, speedup: f64, estimated: bool) -> Record {
-        let (key, machine, version) = (key.to_string(), machine.to_string(), VERSION.to_string());
-        Record { name: name.to_string(), key, machine, version, knobs, speedup, estimated, date: today() }
+    pub fn new(name: &str, key: &str, machine: &str, settings: Candidate, speedup: f64, estimated: bool) -> Record {
+        let (name, key, machine) = (name.to_string(), key.to_string(), machine.to_string());
+        let (version, date) = (VERSION.to_string(), today());
+        Record { name, key, machine, version, settings, schedule: None, speedup, estimated, date }
     }
 
-    /// `tuned on 2026-11-23, 1.31x: kc=128 rows=8`.
+    /// The record with the schedule that its changes make.
+    pub fn with_schedule(self, schedule: Option<Schedule>) -> Record {
+        Record { schedule: schedule.map(Schedule::kept), ..self }
+    }
+
+    /// `tuned on 2026-11-23, 1.31x: kc=128 rows=8; 2 changes of the schedule`.
     pub fn summary(&self) -> String {
         let how = if self.estimated { " by the estimate" } else { "" };
-        format!("tuned on {}, {:.2}x{how}: {}", self.date, self.speedup, text(&self.knobs))
+        format!("tuned on {}, {:.2}x{how}: {}", self.date, self.speedup, self.settings_text())
+    }
+
+    /// `kc=128 rows=8; 2 changes of the schedule`.
+    pub fn settings_text(&self) -> String {
+        let changed = match changes(&self.settings).len() {
+            0 => None,
+            1 => Some("1 change of the schedule".to_string()),
+            n => Some(format!("{n} changes of the schedule")),
+        };
+        let knobs = without_changes(&self.settings);
+        let knobs = (changed.is_none() || !knobs.is_empty()).then(|| text(&knobs));
+        knobs.into_iter().chain(changed).collect::<Vec<_>>().join("; ")
     }
 
     pub fn json(&self) -> Value {
@@ -56,7 +79,9 @@ impl Record {
             "key": self.key,
             "machine": self.machine,
             "girih": self.version,
-            "knobs": self.knobs,
+            "knobs": knobs(&self.settings),
+            "changes": changes(&self.settings).iter().map(|(site, n)| (site.to_string(), *n)).collect::<BTreeMap<_, _>>(),
+            "schedule": self.schedule.as_ref().map(Schedule::text),
             "speedup": self.speedup,
             "estimated": self.estimated,
             "date": self.date,
@@ -66,18 +91,25 @@ impl Record {
     /// Reads the output of [`Record::json`].
     pub fn of(value: &Value) -> Option<Record> {
         let text = |name: &str| value.get(name)?.as_str().map(String::from);
-        let mut knobs = Candidate::new();
-        for (name, value) in value.get("knobs")?.as_object()? {
-            let (name, value) = (space::known(name)?, value.as_i64()?);
-            Knobs::default().set(&format!("{name}={value}")).ok()?;
-            knobs.insert(name, value);
+        let mut settings = Candidate::new();
+        for (name, value) in value.get("knobs")?.as_object()?.iter().chain(value.get("changes")?.as_object()?) {
+            let (setting, value) = setting(&format!("{name}={}", value.as_i64()?)).ok()?;
+            if let Setting::Knob(name) = setting {
+                space::known(name)?;
+            }
+            settings.insert(setting, value);
         }
+        let schedule = match value.get("schedule")? {
+            Value::Null => None,
+            text => Some(Schedule::parse("tuned", text.as_str()?).ok()?.kept()),
+        };
         Some(Record {
             name: text("name")?,
             key: text("key")?,
             machine: text("machine")?,
             version: text("girih")?,
-            knobs,
+            settings,
+            schedule,
             speedup: value.get("speedup")?.as_f64()?,
             estimated: value.get("estimated")?.as_bool()?,
             date: text("date")?,
@@ -221,7 +253,7 @@ mod tests {
     #[test]
     fn a_record_is_found_by_its_kernel_and_machine() {
         let records = records("found");
-        let record = Record::new("gemm", "k1", "sm_90a", Candidate::from([("kc", 64)]), 1.25, true);
+        let record = Record::new("gemm", "k1", "sm_90a", Candidate::from([(Setting::Knob("kc"), 64)]), 1.25, true);
         assert_eq!(records.find("k1", "sm_90a"), Ok(None));
         records.check().unwrap();
         records.write(&record).unwrap();
@@ -237,7 +269,7 @@ mod tests {
     #[test]
     fn what_is_no_record_is_not_there() {
         let records = records("damaged");
-        let record = Record::new("gemm", "k1", "cpu", Candidate::from([("kc", 64)]), 1.25, false);
+        let record = Record::new("gemm", "k1", "cpu", Candidate::from([(Setting::Knob("kc"), 64)]), 1.25, false);
         records.write(&record).unwrap();
         let path = records.dir().join(Record::file("k1", "cpu"));
         let good = std::fs::read_to_string(&path).unwrap();

@@ -1,15 +1,15 @@
-//! Which knobs to try next: along one knob after the other, from the default, then from neighbours of the best.
+//! Which settings to try next: along one axis after the other, from a start, then from neighbours of the best.
 //!
-//! In: axes, a seed, and a function that evaluates a batch of candidates. Out: the best of them. A sweep tries every value of a
-//! knob, stays at the best and goes on with the next knob, until a whole sweep finds nothing better; then some knobs of the best are
-//! changed at random and the sweeps begin again, in another order.
+//! In: axes, a start, a seed, and a function that evaluates a batch of candidates. Out: the best of them. A sweep tries every value of
+//! an axis, stays at the best and goes on with the next axis, until a whole sweep finds nothing better; then some settings of the best
+//! are changed at random, in several ways, and the sweeps begin again from the fastest of these, in another order.
 //!
 //! ```text
 //! {}: 1.00   kc=64: 0.98  kc=128: 0.91  kc=512: 1.10   -->  kc=128   rows=2: 0.95  rows=8: 0.84   -->  kc=128 rows=8   ...
 //! ```
 //! Invariants: nothing is evaluated twice; the same outcomes and the same seed give the same candidates in the same order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Candidate;
 use super::space::Axis;
@@ -27,15 +27,19 @@ pub enum Outcome {
 
 /// Restarts without success after which a search ends.
 const RESTARTS: usize = 4;
-/// Knobs that a restart changes.
+/// Settings that a restart changes.
 const CHANGED: usize = 3;
+/// Ways in which a restart changes them: of the lines of a schedule most are not legal.
+const WAYS: usize = 8;
 
 pub struct Search<'a> {
     pub axes: &'a [Axis],
     pub seed: u64,
     /// Candidates to try at most.
     pub trials: usize,
-    /// Where to begin besides the default.
+    /// Where to begin, and its time, the default's being 1.
+    pub start: (Candidate, f64),
+    /// Where to begin besides.
     pub known: Option<Candidate>,
 }
 
@@ -51,7 +55,9 @@ struct State<'e> {
 impl State<'_> {
     /// Evaluates candidates without a known outcome, as long as there are trials left.
     fn all(&mut self, candidates: &[Candidate]) {
-        let mut batch: Vec<Candidate> = candidates.iter().filter(|c| !self.tried.contains_key(*c)).cloned().collect();
+        let mut once = BTreeSet::new();
+        let fresh = candidates.iter().filter(|c| !self.tried.contains_key(*c) && once.insert(*c));
+        let mut batch: Vec<Candidate> = fresh.cloned().collect();
         self.stopped |= batch.len() > self.trials;
         batch.truncate(self.trials);
         if batch.is_empty() {
@@ -76,12 +82,12 @@ impl State<'_> {
 }
 
 impl Search<'_> {
-    /// The candidates that ran, best first; of equals the one with fewer knobs.
+    /// The candidates that ran, best first; of equals the one with fewer settings.
     pub fn run(&self, evaluate: &mut dyn FnMut(&[Candidate]) -> Vec<Outcome>) -> Vec<(Candidate, f64)> {
-        let tried = BTreeMap::from([(Candidate::new(), Some(1.0))]);
+        let tried = BTreeMap::from([(self.start.0.clone(), Some(self.start.1))]);
         let mut state = State { evaluate, tried, trials: self.trials, stopped: false };
         let mut random = Random(self.seed);
-        let mut best = Candidate::new();
+        let mut best = self.start.0.clone();
         if let Some(known) = &self.known {
             state.all(std::slice::from_ref(known));
         }
@@ -89,11 +95,16 @@ impl Search<'_> {
         while failures < RESTARTS && !state.stopped && !order.is_empty() {
             let mut from = leader(&state.tried);
             if failures > 0 {
-                random.shuffle(&mut order);
-                for axis in order.iter().take(CHANGED) {
-                    from.insert(axis.name, axis.values[random.below(axis.values.len())]);
+                let ways: Vec<Candidate> = (0..WAYS).map(|_| moved(&from, &mut order, &mut random)).collect();
+                state.all(&ways);
+                let ran = ways.into_iter().filter_map(|way| Some((state.of(&way)?, way)));
+                match ran.min_by(|a, b| a.0.total_cmp(&b.0)) {
+                    Some((_, way)) => from = way,
+                    None => {
+                        failures += 1;
+                        continue;
+                    }
                 }
-                state.all(std::slice::from_ref(&from));
             }
             self.sweeps(&mut state, &order, from);
             let found = leader(&state.tried);
@@ -112,7 +123,7 @@ impl Search<'_> {
             for axis in order {
                 let moved = |value: &i64| {
                     let mut next = at.1.clone();
-                    next.insert(axis.name, *value);
+                    next.insert(axis.setting, *value);
                     next
                 };
                 let batch: Vec<Candidate> = axis.values.iter().map(moved).collect();
@@ -131,6 +142,16 @@ impl Search<'_> {
             }
         }
     }
+}
+
+/// A candidate with some settings changed at random. The axes are in another order then.
+fn moved(from: &Candidate, axes: &mut [Axis], random: &mut Random) -> Candidate {
+    random.shuffle(axes);
+    let mut out = from.clone();
+    for axis in axes.iter().take(CHANGED) {
+        out.insert(axis.setting, axis.values[random.below(axis.values.len())]);
+    }
+    out
 }
 
 fn leader(tried: &BTreeMap<Candidate, Option<f64>>) -> Candidate {
@@ -165,16 +186,24 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tune::Setting;
 
-    const AXES: [Axis; 3] = [
-        Axis { name: "kc", values: &[64, 128, 256] },
-        Axis { name: "rows", values: &[1, 2, 4, 8] },
-        Axis { name: "cols", values: &[16, 32] },
-    ];
+    fn axes() -> Vec<Axis> {
+        let axis = |name, values: &[i64]| Axis { setting: Setting::Knob(name), values: values.to_vec() };
+        vec![axis("kc", &[64, 128, 256]), axis("rows", &[1, 2, 4, 8]), axis("cols", &[16, 32])]
+    }
+
+    fn candidate(knobs: &[(&'static str, i64)]) -> Candidate {
+        knobs.iter().map(|(name, value)| (Setting::Knob(name), *value)).collect()
+    }
+
+    fn start() -> (Candidate, f64) {
+        (Candidate::new(), 1.0)
+    }
 
     /// `kc=128 rows=8` is twice as fast; `rows=4` fails.
     fn cost(c: &Candidate) -> Outcome {
-        let has = |name, value| c.get(name) == Some(&value);
+        let has = |name, value| c.get(&Setting::Knob(name)) == Some(&value);
         match () {
             _ if has("rows", 4) => Outcome::Failed,
             _ => Outcome::Ratio(1.0 - 0.1 * f64::from(has("kc", 128)) - 0.4 * f64::from(has("rows", 8))),
@@ -183,7 +212,7 @@ mod tests {
 
     fn tried(seed: u64, trials: usize) -> (Vec<Candidate>, Vec<(Candidate, f64)>) {
         let mut seen = vec![];
-        let search = Search { axes: &AXES, seed, trials, known: None };
+        let search = Search { axes: &axes(), seed, trials, start: start(), known: None };
         let best = search.run(&mut |batch| {
             seen.extend_from_slice(batch);
             batch.iter().map(cost).collect()
@@ -194,12 +223,26 @@ mod tests {
     #[test]
     fn the_best_of_all_knobs_is_found_and_nothing_is_tried_twice() {
         let (seen, best) = tried(0, usize::MAX);
-        assert_eq!(best[0].0, Candidate::from([("kc", 128), ("rows", 8)]));
+        assert_eq!(best[0].0, candidate(&[("kc", 128), ("rows", 8)]));
         let mut once = seen.clone();
         once.sort();
         once.dedup();
         assert_eq!(once.len(), seen.len());
-        assert!(best.iter().all(|(c, _)| c.get("rows") != Some(&4)));
+        assert!(best.iter().all(|(c, _)| c.get(&Setting::Knob("rows")) != Some(&4)));
+    }
+
+    #[test]
+    fn a_search_begins_where_it_is_told() {
+        let mut seen = vec![];
+        let from = candidate(&[("rows", 8)]);
+        let search = Search { axes: &axes()[..1], seed: 0, trials: 100, start: (from.clone(), 0.6), known: None };
+        let best = search.run(&mut |batch| {
+            seen.extend_from_slice(batch);
+            batch.iter().map(cost).collect()
+        });
+        assert!(seen.iter().all(|c| c.get(&Setting::Knob("rows")) == Some(&8) && *c != from));
+        assert_eq!(best[0].0, candidate(&[("kc", 128), ("rows", 8)]));
+        assert!(best.contains(&(from, 0.6)));
     }
 
     #[test]
@@ -211,9 +254,10 @@ mod tests {
     #[test]
     fn a_search_that_is_stopped_keeps_the_best_so_far() {
         let (seen, best) = tried(0, 3);
-        assert_eq!((seen.len(), best[0].0.clone()), (3, Candidate::from([("kc", 128)])));
+        assert_eq!((seen.len(), best[0].0.clone()), (3, candidate(&[("kc", 128)])));
         let mut left = 2;
-        let search = Search { axes: &AXES, seed: 0, trials: 100, known: Some(Candidate::from([("rows", 8)])) };
+        let known = Some(candidate(&[("rows", 8)]));
+        let search = Search { axes: &axes(), seed: 0, trials: 100, start: start(), known };
         let best = search.run(&mut |batch| {
             let all = batch.iter().map(|c| {
                 if left == 0 {
@@ -225,7 +269,7 @@ mod tests {
             });
             all.collect()
         });
-        assert_eq!(best[0].0, Candidate::from([("rows", 8)]));
+        assert_eq!(best[0].0, candidate(&[("rows", 8)]));
         assert!(best.len() <= 3);
     }
 }

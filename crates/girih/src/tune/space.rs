@@ -1,24 +1,30 @@
-//! The knobs that are tried, and their values.
+//! The knobs that are tried, and their values; and the lines of a schedule, whose values the schedule gives.
 //!
-//! None of them changes a kernel's results, but for the order of float sums: a knob that changes precision (`tf32`) is not tried.
+//! None of the knobs changes a kernel's results, but for the order of float sums: a knob that changes precision (`tf32`) is not tried.
 
 use girih_compiler::base::words::suggestion;
 use girih_compiler::tile::knobs;
+use girih_compiler::tile::schedule::Schedule;
 use girih_compiler::tile::target::Target;
 
-/// A knob and the values to try.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+use super::Setting;
+
+/// A setting and the values to try.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Axis {
-    pub name: &'static str,
-    pub values: &'static [i64],
+    pub setting: Setting,
+    pub values: Vec<i64>,
 }
 
+/// A knob and the values to try.
+type Knob = (&'static str, &'static [i64]);
+
 macro_rules! axes {
-    ($($name:literal: $values:expr;)*) => { &[$(Axis { name: $name, values: &$values },)*] };
+    ($($name:literal: $values:expr;)*) => { &[$(($name, &$values),)*] };
 }
 
 /// The axes for a CPU, in decreasing order of effect.
-const CPU: &[Axis] = axes! {
+const CPU: &[Knob] = axes! {
     "kc": [64, 128, 256, 512, 1024];
     "nc": [64, 128, 256, 512, 2048];
     "mc": [16, 32, 64, 128, 256];
@@ -35,7 +41,7 @@ const CPU: &[Axis] = axes! {
     "split_edges": [0, 1];
 };
 
-const GPU: &[Axis] = axes! {
+const GPU: &[Knob] = axes! {
     "nc": [32, 64, 128, 256];
     "mc": [16, 32, 64, 128, 256];
     "kc": [16, 32, 64, 128];
@@ -61,37 +67,55 @@ const GPU: &[Axis] = axes! {
     "split_edges": [0, 1];
 };
 
-/// The axes of the search for a target.
-pub fn of(target: &Target) -> &'static [Axis] {
+/// The knobs of the search for a target.
+fn of(target: &Target) -> &'static [Knob] {
     if target.axes.threads > 1 { GPU } else { CPU }
 }
 
 /// The name of a knob that some target's schedule is searched along.
 pub fn known(name: &str) -> Option<&'static str> {
-    CPU.iter().chain(GPU).map(|axis| axis.name).find(|known| *known == name)
+    CPU.iter().chain(GPU).map(|(known, _)| *known).find(|known| *known == name)
 }
 
-/// The axes of these knobs alone; all of them where none is named.
+/// The settings of a search: knobs, and then the lines of the schedule that the best of them give.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Space {
+    pub knobs: Vec<Axis>,
+    pub lines: bool,
+}
+
+/// The name that stands for the lines of the schedule among those of knobs.
+pub const LINES: &str = "schedule";
+
+/// The space of these knobs alone, and of the lines of the schedule where one is named [`LINES`]; everything where none is named.
 ///
 /// # Errors
 /// A name that no knob has, or one that is not tried for the target.
-pub fn chosen(target: &Target, names: &[String]) -> Result<Vec<Axis>, String> {
+pub fn chosen(target: &Target, names: &[String]) -> Result<Space, String> {
     let all = of(target);
+    let axis = |(name, values): &Knob| Axis { setting: Setting::Knob(name), values: values.to_vec() };
     if names.is_empty() {
-        return Ok(all.to_vec());
+        return Ok(Space { knobs: all.iter().map(axis).collect(), lines: true });
     }
-    let one = |name: &String| match all.iter().find(|axis| axis.name == name) {
-        Some(axis) => Ok(*axis),
+    let one = |name: &String| match all.iter().find(|(known, _)| known == name) {
+        Some(knob) => Ok(axis(knob)),
         None if knobs::ALL.iter().any(|k| k.name == name) => {
-            let list: Vec<&str> = all.iter().map(|axis| axis.name).collect();
+            let list: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
             Err(format!("knob `{name}` is not tried for {}; those that are: {}", target.name, list.join(", ")))
         }
         None => {
-            let help = suggestion("knobs", name, all.iter().map(|axis| axis.name));
+            let help = suggestion("knobs", name, all.iter().map(|(name, _)| *name).chain([LINES]));
             Err(format!("unknown knob `{name}`; {help}"))
         }
     };
-    names.iter().map(one).collect()
+    let (lines, knobs): (Vec<&String>, Vec<&String>) = names.iter().partition(|name| *name == LINES);
+    Ok(Space { knobs: knobs.into_iter().map(one).collect::<Result<_, String>>()?, lines: !lines.is_empty() })
+}
+
+/// The axes of a schedule's lines.
+pub fn lines(schedule: &Schedule) -> Vec<Axis> {
+    let axis = |(site, values)| Axis { setting: Setting::Line(site), values };
+    schedule.sites().into_iter().map(axis).collect()
 }
 
 #[cfg(test)]
@@ -101,9 +125,9 @@ mod tests {
 
     #[test]
     fn every_value_is_one_that_its_knob_takes() {
-        for axis in CPU.iter().chain(GPU) {
-            for value in axis.values {
-                Knobs::default().set(&format!("{}={value}", axis.name)).unwrap();
+        for (name, values) in CPU.iter().chain(GPU) {
+            for value in *values {
+                Knobs::default().set(&format!("{name}={value}")).unwrap();
             }
         }
     }
@@ -111,7 +135,10 @@ mod tests {
     #[test]
     fn knobs_are_chosen_by_name() {
         let cpu = Target::cpu();
-        assert_eq!(chosen(&cpu, &["kc".into()]).unwrap()[0].name, "kc");
+        let kc = chosen(&cpu, &["kc".into()]).unwrap();
+        assert_eq!((kc.knobs[0].setting, kc.knobs.len(), kc.lines), (Setting::Knob("kc"), 1, false));
+        let lines = chosen(&cpu, &["schedule".into()]).unwrap();
+        assert_eq!((lines.knobs.len(), lines.lines), (0, true));
         assert!(chosen(&cpu, &["kd".into()]).unwrap_err().starts_with("unknown knob `kd`; did you mean `kc`"));
         assert!(chosen(&cpu, &["slots".into()]).unwrap_err().starts_with("knob `slots` is not tried for cpu; "));
         assert!(chosen(&cpu, &["tf32".into()]).is_err());

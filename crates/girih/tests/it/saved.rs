@@ -3,11 +3,13 @@
 use crate::folder;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use folder::Folder;
-use girih::Options;
 use girih::model::{Model, Tensor};
+use girih::{Options, Stage};
 use girih_compiler::graph::Elem;
+use girih_compiler::tile::schedule::Schedule;
 
 /// Writes a saved model again with another header, whose hash is right.
 fn change(from: &Path, to: &Path, edit: impl Fn(&mut serde_json::Value)) {
@@ -97,4 +99,27 @@ fn layers_of_one_name_are_not_compiled_anew() {
         assert_eq!(run(&loaded), wanted);
         assert_eq!(loaded.recompiled(), None, "{text}");
     }
+}
+
+#[test]
+fn a_model_keeps_the_schedule_that_it_was_saved_with() {
+    let folder = Folder::new("schedule");
+    let (path, other) = (folder.0.join("model.girih"), folder.0.join("other.girih"));
+    let inputs = [("x".to_string(), Elem::F32, vec![4, 64])];
+    let model = || Model::from_expression("torch.softmax(x, 1)", &inputs).unwrap();
+    let text = model().ir(Stage::Schedule).unwrap();
+    // Without its last step, which vectorises.
+    let last = text.lines().rfind(|l| l.contains("vector ")).unwrap();
+    let schedule = Schedule::parse("s", &text.replace(last, "")).unwrap();
+    let scheduled = model().with_options(Options { schedule: Some(Arc::new(schedule)), ..Options::default() });
+    assert_ne!(scheduled.ir(Stage::Kernel).unwrap(), model().ir(Stage::Kernel).unwrap());
+    let wanted = run(&scheduled);
+    scheduled.save(&path).unwrap();
+    let loaded = Model::load(&path, Options::default()).unwrap();
+    assert_eq!(loaded.ir(Stage::Kernel).unwrap(), scheduled.ir(Stage::Kernel).unwrap());
+    assert_eq!((run(&loaded), loaded.recompiled()), (wanted, None));
+
+    change(&path, &other, |h| h["schedule"] = "schedule of my day".into());
+    let error = Model::load(&other, Options::default()).err().unwrap().to_string();
+    assert!(error.contains("its header contradicts itself"), "{error}");
 }

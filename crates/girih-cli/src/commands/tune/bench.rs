@@ -1,15 +1,18 @@
-//! A kernel or a model under other knobs: run, checked against the default, and timed beside it.
+//! A kernel or a model under other knobs or a changed schedule: run, checked against the default, and timed beside it.
 //!
-//! In: the arguments of `girih run`, and knobs. Out: the time under them, that under the default being 1; or why there
+//! In: the arguments of `girih run`, and candidates. Out: the time under them, that under the default being 1; or why there
 //! is none. On a processor the two run in turns; on the simulator the estimates of both are compared, and one run is
 //! enough.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use girih::model::{Model, Prepared};
-use girih::tune::{Candidate, text};
+use girih::tune::{self, Candidate};
 use girih::{Buffer, DType, Device, Kernel, Options, Program, Stage};
+use girih_compiler::tile::schedule::Schedule;
+use girih_compiler::tile::schedule::changes::Difference;
 
 use crate::cli::TuneArgs;
 use crate::commands::model::{self, Given};
@@ -152,7 +155,12 @@ pub struct Bench<'a> {
     first: f64,
     want: Vec<(String, Buffer)>,
     rounding: Rounding<'a>,
+    /// The schedules that knobs give, as far as they were asked for.
+    schedules: BTreeMap<Candidate, Arc<Schedule>>,
 }
+
+/// The name of a schedule that is made here, in messages.
+const MADE: &str = "schedule";
 
 /// Opens the tile program or model that the arguments name, runs it under the default, and goes on with `then`.
 pub fn with<T>(
@@ -187,7 +195,11 @@ fn of_program<T>(
     let kernel = kernel.with_options(own);
     let default = Box::new(OfProgram { kernel, grid, before: &before, arguments, sum });
     let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
-    begin(&source, Bench { name, key, options, subject, default, first: 0.0, want: vec![], rounding }, then)
+    begin(
+        &source,
+        Bench { name, key, options, subject, default, first: 0.0, want: vec![], rounding, schedules: BTreeMap::new() },
+        then,
+    )
 }
 
 fn of_model<T>(
@@ -208,7 +220,21 @@ fn of_model<T>(
     let subject = Subject::Model { args, given, arguments: &arguments };
     let default = Box::new(OfModel { prepared, names, sum });
     let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
-    begin(&source, Bench { name, key, options: plain, subject, default, first: 0.0, want: vec![], rounding }, then)
+    begin(
+        &source,
+        Bench {
+            name,
+            key,
+            options: plain,
+            subject,
+            default,
+            first: 0.0,
+            want: vec![],
+            rounding,
+            schedules: BTreeMap::new(),
+        },
+        then,
+    )
 }
 
 fn begin<T>(
@@ -237,9 +263,58 @@ impl Bench<'_> {
         }
     }
 
-    fn options(&self, candidate: &Candidate) -> Options {
-        let knobs = candidate.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+    /// The options under the knobs of a candidate, with the schedule that the rules choose.
+    fn with_knobs(&self, candidate: &Candidate) -> Options {
+        let knobs = tune::knobs(candidate).into_iter().map(|(name, value)| (name.to_string(), value)).collect();
         Options { knobs, ..self.options.clone() }
+    }
+
+    fn options(&mut self, candidate: &Candidate) -> Result<Options, Refused> {
+        let schedule = self.changed(candidate)?.map(Arc::new);
+        Ok(Options { schedule, ..self.with_knobs(candidate) })
+    }
+
+    /// The schedule that the knobs of a candidate give.
+    pub fn schedule(&mut self, candidate: &Candidate) -> Result<Arc<Schedule>, Refused> {
+        let knobs = tune::without_changes(candidate);
+        if let Some(known) = self.schedules.get(&knobs) {
+            return Ok(known.clone());
+        }
+        let text = self.ir(self.with_knobs(&knobs), Stage::Schedule)?;
+        let schedule = Arc::new(parsed(&text)?);
+        self.schedules.insert(knobs, schedule.clone());
+        Ok(schedule)
+    }
+
+    /// The schedule with a candidate's changes; `None` where it makes none.
+    pub fn changed(&mut self, candidate: &Candidate) -> Result<Option<Schedule>, Refused> {
+        let changes = tune::changes(candidate);
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let text = self.schedule(candidate)?.changed(&changes).map_err(Refused::Because)?;
+        parsed(&text).map(Some)
+    }
+
+    /// The lines that a candidate changes.
+    pub fn differences(&mut self, candidate: &Candidate) -> Vec<Difference> {
+        let changes = tune::changes(candidate);
+        if changes.is_empty() {
+            return vec![];
+        }
+        self.schedule(candidate).map(|schedule| schedule.differences(&changes)).unwrap_or_default()
+    }
+
+    /// `kc=128; line 7: split n by 4 -> b, r; line 12 left out`.
+    pub fn words(&mut self, candidate: &Candidate) -> String {
+        let line = |(line, _, after): Difference| match after {
+            Some(after) => format!("line {line}: {after}"),
+            None => format!("line {line} left out"),
+        };
+        let lines: Vec<String> = self.differences(candidate).into_iter().map(line).collect();
+        let knobs: Vec<String> = tune::knobs(candidate).iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let parts: Vec<String> = [knobs.join(" ")].into_iter().filter(|k| !k.is_empty()).chain(lines).collect();
+        if parts.is_empty() { tune::text(candidate) } else { parts.join("; ") }
     }
 
     fn model(&self, args: &TuneArgs, given: &Given, options: Options) -> Result<Model, Refused> {
@@ -247,13 +322,17 @@ impl Bench<'_> {
         opened.map(|(model, _)| model).map_err(|_| Refused::Because("it cannot be opened again".into()))
     }
 
-    /// The kernels under some knobs, as text: candidates that share it are the same.
-    pub fn code(&self, candidate: &Candidate) -> Result<String, Refused> {
-        let options = self.options(candidate);
+    fn ir(&self, options: Options, stage: Stage) -> Result<String, Refused> {
         Ok(match &self.subject {
-            Subject::Program { program, entry, .. } => program.entry(entry)?.with_options(options).ir(Stage::Kernel)?,
-            Subject::Model { args, given, .. } => self.model(args, given, options)?.ir(Stage::Kernel)?,
+            Subject::Program { program, entry, .. } => program.entry(entry)?.with_options(options).ir(stage)?,
+            Subject::Model { args, given, .. } => self.model(args, given, options)?.ir(stage)?,
         })
+    }
+
+    /// The kernels of a candidate, as text: candidates that share it are the same.
+    pub fn code(&mut self, candidate: &Candidate) -> Result<String, Refused> {
+        let options = self.options(candidate)?;
+        self.ir(options, Stage::Kernel)
     }
 
     /// Runs a candidate, checks its results, and times it; longer where it is to be kept.
@@ -267,7 +346,7 @@ impl Bench<'_> {
     }
 
     fn measured(&mut self, candidate: &Candidate, keep: bool) -> Result<Measured, Refused> {
-        let mut options = self.options(candidate);
+        let mut options = self.options(candidate)?;
         let sum = Sum::of(&mut options);
         match &self.subject {
             Subject::Program { program, entry, grid, before } => {
@@ -347,9 +426,9 @@ fn measure(
     Ok(Measured { default: at(&mut defaults, 2), candidate: at(&mut own, 2), ratio, upper })
 }
 
-/// `skipped kc=64: it needs 300 KiB of shared memory`.
-pub fn skipped(candidate: &Candidate, why: &str) -> String {
-    format!("skipped {}: {why}", text(candidate))
+fn parsed(text: &str) -> Result<Schedule, Refused> {
+    let first = |all: Vec<girih::Diagnostic>| all.into_iter().next().map_or(String::new(), |d| d.message);
+    Schedule::parse(MADE, text).map_err(|all| Refused::Because(first(all)))
 }
 
 /// `1.2 ms`.

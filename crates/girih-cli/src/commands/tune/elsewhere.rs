@@ -1,39 +1,48 @@
 //! Candidates evaluated by other processes: `girih tune ... --candidate K=V,K=V`, which print one JSON object each.
 //!
 //! ```text
-//! {"knobs": {"kc": 64}, "ratio": 0.91, "default_s": 1.2e-5, "candidate_s": 1.1e-5, "machine": "sm_90a", "key": "5f0c..."}
-//! {"knobs": {"kc": 16}, "failed": "the kernel needs 300 KiB of shared memory"}
+//! {"knobs": {"kc": 64}, "changes": {"7.0": 4}, "ratio": 0.91, "default_s": 1.2e-5, "candidate_s": 1.1e-5, "machine": "sm_90a", "key": "5f0c..."}
+//! {"knobs": {"kc": 16}, "changes": {}, "failed": "the kernel needs 300 KiB of shared memory"}
 //! ```
 //! Either as many at a time as `--jobs` says, or by whoever reads batches from standard output and writes their outcomes to
 //! standard input, a line of JSON each: that is how `python -m girih.tune` spreads them.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use girih::tune::Candidate;
+use girih::tune::{self, Candidate};
 use girih::{Registered, threads};
 use serde_json::{Value, json};
 
 use super::bench::{Measured, Refused};
 use crate::failure::Failure;
 
-/// `kc=128,rows=8`.
+/// `kc=128,rows=8`, with changes `7.0=4`.
 pub fn argument(candidate: &Candidate) -> String {
     candidate.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
 }
 
+/// The knobs and the changes of a candidate.
+pub fn settings_json(candidate: &Candidate) -> (Value, Value) {
+    let changes: BTreeMap<String, i64> =
+        tune::changes(candidate).iter().map(|(site, value)| (site.to_string(), *value)).collect();
+    (json!(tune::knobs(candidate)), json!(changes))
+}
+
 /// A process's report on a candidate.
 pub fn outcome_json(candidate: &Candidate, outcome: &Result<Measured, Refused>, machine: &str, key: &str) -> Value {
+    let (knobs, changes) = settings_json(candidate);
     match outcome {
         Ok(m) => json!({
-            "knobs": candidate, "ratio": m.ratio, "default_s": m.default, "candidate_s": m.candidate,
+            "knobs": knobs, "changes": changes, "ratio": m.ratio, "default_s": m.default, "candidate_s": m.candidate,
             "machine": machine, "key": key,
         }),
-        Err(Refused::Because(why)) => json!({ "knobs": candidate, "failed": why }),
-        Err(Refused::Interrupted) => json!({ "knobs": candidate, "interrupted": true }),
+        Err(Refused::Because(why)) => json!({ "knobs": knobs, "changes": changes, "failed": why }),
+        Err(Refused::Interrupted) => json!({ "knobs": knobs, "changes": changes, "interrupted": true }),
     }
 }
 
@@ -75,7 +84,7 @@ fn process(candidate: &Candidate, deadline: Instant) -> Option<Value> {
         if Instant::now() >= deadline || girih::interrupted() {
             let _ = child.kill();
             let _ = child.wait();
-            return Some(json!({ "knobs": candidate, "interrupted": true }));
+            return Some(json!({ "interrupted": true }));
         }
         std::thread::sleep(LOOK);
     }
