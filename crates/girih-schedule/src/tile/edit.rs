@@ -366,38 +366,22 @@ fn over_blocks(s: &Stmt) -> Option<&For> {
     }
 }
 
-/// Makes other statements of what a block does, if it likes to; given are the kernel without its body and what is known of the
-/// axes of the blocks.
-pub type OfBlock<'a> = dyn FnMut(&mut Kernel, &Facts, &[Stmt]) -> Option<Vec<Stmt>> + 'a;
-
-/// Shows `f` what a block does: the statements inside of the loops over blocks. The result is as that of [`rewrite`].
-pub fn rewrite_blocks(p: &Kernel, f: &mut OfBlock<'_>) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let body = std::mem::take(&mut kernel.body);
-    let facts = kernel.facts();
-    kernel.body = in_blocks(&body, &mut kernel, facts, f)?;
-    Some(kernel)
-}
-
-fn in_blocks(body: &[Stmt], kernel: &mut Kernel, facts: Facts, f: &mut OfBlock<'_>) -> Option<Vec<Stmt>> {
-    let block = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
-    if !body.iter().any(block) {
-        return f(kernel, &facts, body);
-    }
-    let mut out = body.to_vec();
-    let mut changed = false;
-    for s in &mut out {
-        if let Stmt::For(inner) = s
-            && matches!(inner.place, Place::Block { .. })
-        {
+/// The statements of [`block_bodies`], each with what is known of the axes of the loops over blocks around them.
+pub fn blocks(kernel: &Kernel) -> Vec<(Facts, &[Stmt])> {
+    fn within<'a>(body: &'a [Stmt], facts: Facts, out: &mut Vec<(Facts, &'a [Stmt])>) {
+        let before = out.len();
+        for f in body.iter().filter_map(over_blocks) {
             let mut facts = facts.clone();
-            facts.set_axis(inner.axis, &inner.lo, &inner.hi);
-            if let Some(body) = in_blocks(&inner.body, kernel, facts, f) {
-                (inner.body, changed) = (body, true);
-            }
+            facts.set_axis(f.axis, &f.lo, &f.hi);
+            within(&f.body, facts, out);
+        }
+        if out.len() == before {
+            out.push((facts, body));
         }
     }
-    changed.then_some(out)
+    let mut out = vec![];
+    within(&kernel.body, kernel.facts(), &mut out);
+    out
 }
 
 /// A constant that an expression never exceeds, where its form shows one.

@@ -51,24 +51,15 @@ pub struct Boxed<'a> {
 /// The stages that TMA might fill.
 pub fn boxes(kernel: &Kernel) -> Vec<Boxed<'_>> {
     let mut out = vec![];
-    in_blocks(kernel, &kernel.body, kernel.facts(), &mut out);
+    for (facts, body) in edit::blocks(kernel) {
+        in_block(kernel, body, facts, &mut out);
+    }
     out
 }
 
-fn in_blocks<'a>(kernel: &Kernel, body: &'a [Stmt], mut facts: Facts, out: &mut Vec<Boxed<'a>>) {
-    let blocks = body.iter().filter_map(|s| match s {
-        Stmt::For(f) if matches!(f.place, Place::Block { .. }) => Some(f),
-        _ => None,
-    });
-    let mut of_block = true;
-    for f in blocks {
-        let mut facts = facts.clone();
-        facts.set_axis(f.axis, &f.lo, &f.hi);
-        in_blocks(kernel, &f.body, facts, out);
-        of_block = false;
-    }
+fn in_block<'a>(kernel: &Kernel, body: &'a [Stmt], mut facts: Facts, out: &mut Vec<Boxed<'a>>) {
     let mut stored = false;
-    for s in body.iter().filter(|_| of_block) {
+    for s in body {
         stored |= stores(std::slice::from_ref(s));
         let Stmt::For(f) = s else { continue };
         if f.kind != LoopKind::Serial || f.place != Place::None {

@@ -56,6 +56,7 @@ use fill::Engine;
 use line::Scope;
 pub use line::{Line, LoopRef, find, look, look_where};
 use stage_read::{How, Side};
+use stage_write::By;
 use tensorize::Unit;
 
 /// One change of a kernel's loops.
@@ -95,6 +96,7 @@ pub enum Step {
     Fill { bufs: Vec<BufId>, by: Engine },
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
     StageWrite { bufs: Vec<BufId> },
+    StageResults { at: LoopRef, by: stage_write::By },
     Tile { at: LoopRef, m: u32, n: u32, k: u32 },
     Unbatch { buf: BufId },
     Box { buf: BufId, columns: u32 },
@@ -257,8 +259,9 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "stage_write",
-        form: "BUFFER, ..",
-        doc: "Starts the sums of register tiles in registers, and does there what follows them: the accumulator leaves memory.",
+        form: "BUFFER, .. | LOOP by shared | tma",
+        doc: "Starts the sums of register tiles in registers, and does there what follows them: the accumulator leaves memory. The results that \
+              a nest stores are collected in shared memory, and copied from there by all threads or by TMA.",
     },
     Primitive {
         word: "swizzle",
@@ -389,6 +392,7 @@ impl Step {
             Step::StageWrite { bufs } => {
                 Line::new("stage_write", bufs.iter().map(|b| scope.buffer_name(*b)).collect(), &[], &[])
             }
+            Step::StageResults { at, by } => Line::new("stage_write", one(at), &[&by.name()], &[]),
             Step::Unbatch { buf } => Line::new("unbatch", buffer(buf), &[], &[]),
             Step::Box { buf, columns } => Line::new("box", buffer(buf), &[columns], &[]),
             Step::Swizzle { buf, bytes } => Line::new("swizzle", buffer(buf), &[bytes], &[]),
@@ -537,7 +541,13 @@ impl Step {
                 Step::Fill { bufs: scope.buffers(line)?, by: by.unwrap_or(Engine::Async) }
             }
             "tensorize" => Step::Tensorize { loops: scope.loops(line)?, unit: Unit::read(&line.by)? },
-            "stage_write" => Step::StageWrite { bufs: scope.buffers(line)? },
+            "stage_write" if line.by.is_empty() => Step::StageWrite { bufs: scope.buffers(line)? },
+            "stage_write" => {
+                word(&["shared", "tma"], 0)?;
+                line.flags(1, [])?;
+                let by = By::ALL.into_iter().find(|by| line.by.first().is_some_and(|w| w == by.name()));
+                Step::StageResults { at: scope.loop_of(line)?, by: by.unwrap_or(By::Threads) }
+            }
             "unbatch" => Step::Unbatch { buf: scope.buffer(line)? },
             "box" => Step::Box { buf: scope.buffer(line)?, columns: number("how many columns a box has", 1)? },
             "swizzle" => Step::Swizzle { buf: scope.buffer(line)?, bytes: number("the bytes of a row", 32)? },
@@ -591,6 +601,7 @@ impl Step {
             Step::Fill { bufs, by } => fill::apply(kernel, ctx, bufs, *by)?,
             Step::Tensorize { loops, unit } => tensorize::apply(kernel, ctx, loops, *unit)?,
             Step::StageWrite { bufs } => stage_write::apply(kernel, bufs)?,
+            Step::StageResults { at, by } => stage_write::results(kernel, ctx, *at, *by)?,
             Step::Unbatch { buf } => unbatch::apply(kernel, *buf)?,
             Step::Box { buf, columns } => layout::in_boxes(kernel, *buf, *columns)?,
             Step::Swizzle { buf, bytes } => layout::swizzle(kernel, *buf, *bytes)?,

@@ -15,6 +15,8 @@
 //! That is possible where the whole sum is one stretch: otherwise the accumulators of a block, which are many register
 //! tiles, wait in memory for the next one.
 
+mod results;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::loops::ir::*;
@@ -23,6 +25,7 @@ use crate::num::ScalarOp;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::stage_write::MOST_STATEMENTS;
+pub use results::{By, Results, apply as results};
 
 /// Joins the register tiles of accumulators, in this order, with what precedes and follows them.
 pub fn apply(kernel: &mut Kernel, bufs: &[BufId]) -> Result<(), String> {

@@ -339,6 +339,20 @@ fn products_are_staged_and_given_to_units() {
     }
 }
 
+/// Rows of one box and of several, and rows that threads copy.
+#[test]
+fn results_are_collected_before_they_are_stored() {
+    let elements = [20 * 24, 24 * 64, 20 * 64, 17];
+    let aligned = PRODUCT.replace("C: ptr f32", "C: ptr f32 div 16");
+    let made = steps(&aligned, &["stage_write i1 by shared"], &gpu(&[]), &elements);
+    assert!(made.contains("local C_s: f32[20, 64] shared\n") && !made.contains("free tensor"), "{made}");
+    let made = steps(&aligned, &["stage_write i1 by tma"], &gpu(&[]), &elements);
+    assert!(made.contains("local C_s: f32[2, 20, 32] shared swizzle(128)") && made.contains("free tensor"), "{made}");
+    let narrow = aligned.replace("64]", "32]").replace("0..64", "0..32").replace("*64", "*32");
+    let made = steps(&narrow, &["stage_write i1 by tma"], &gpu(&[]), &[20 * 24, 24 * 32, 20 * 32, 17]);
+    assert!(made.contains("local C_s: f32[20, 32] shared swizzle(128)") && made.contains("free tensor"), "{made}");
+}
+
 /// Sums of columns that are subtracted from their elements.
 const COLUMNS: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for j in 0..20: free\n    local s: f32\n    s = 0.0\n    \
                        for k in 0..48: reduce combine add(s) from 0.0\n      v: f32 = load x[k*20 + j]\n      a: f32 = s\n      \
@@ -620,6 +634,14 @@ fn what_is_not_legal_is_refused_with_a_reason() {
     }
     let gpu = gpu(&[]);
     let both = PRODUCT.replace("A[i*24 + q]", "A[i*24 + q + j]");
+    let scattered = PRODUCT
+        .replace("s: f32 = acc[i1, j1]\n", "s: f32 = acc[i1, j1]\n      w: i32 = index j1*2\n")
+        .replace("C[i1*64 + j1]", "C[i1*128 + w]");
+    let large = PRODUCT.replace("20", "2000");
+    let added = PRODUCT.replace("C: ptr f32", "C: ptr f32 div 16").replace(
+        "s: f32 = acc[i1, j1]\n",
+        "r: f32 = acc[i1, j1]\n      u: f32 = load C[i1*64 + j1]\n      s: f32 = r + u\n",
+    );
     for (before, line, ctx, why) in [
         (PRODUCT, "stage_read q by c rows", &cpu, "unknown operand `c`; expected a or b"),
         (PRODUCT, "stage_read q by a", &cpu, "expected the form of the copy: rows, panels, windows, shared"),
@@ -659,6 +681,14 @@ fn what_is_not_legal_is_refused_with_a_reason() {
             &cpu,
             "acc is not filled with a constant, summed up in one stretch of register tiles",
         ),
+        (PRODUCT, "stage_write i1 by shared", &cpu, "cpu has no shared memory"),
+        (PRODUCT, "stage_write i1 by tam", &gpu, "unexpected `tam`; expected shared or tma"),
+        (PRODUCT, "stage_write j1 by shared", &gpu, "the loop does not stand in a block"),
+        (PRODUCT, "stage_write i by shared", &gpu, "not two free loops of a constant length that end with one store"),
+        (&scattered, "stage_write i1 by shared", &gpu, "where it is stored is computed for each element"),
+        (&large, "stage_write i1 by shared", &gpu, "bytes of shared memory, and a block has at most"),
+        (PRODUCT, "stage_write i1 by tma", &gpu, "not known to begin at multiples of 16 bytes"),
+        (&added, "stage_write i1 by tma", &gpu, "the kernel touches the array otherwise"),
         (PRODUCT, "retype acc to f16", &gpu, "it is more than read and written, element by element"),
         (HALVES, "retype t to f8E4M3FN", &gpu, "f8E4M3FN may not have every number that it holds"),
         (HALVES, "retype t to i32", &gpu, "i32 is another kind of number than f32"),

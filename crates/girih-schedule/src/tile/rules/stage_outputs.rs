@@ -1,18 +1,15 @@
 //! `stage_outputs`
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, Poly};
+use crate::index::Poly;
 use crate::loops::ir::*;
-use crate::loops::walk::{self, effects, refs};
-use crate::num::DType;
+use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::boxes::BoxCopy;
-use crate::tile::edit::{self, const_trip, free_loop, new_axis};
+use crate::tile::edit;
 use crate::tile::matrix;
-use crate::tile::reuse;
-use crate::tile::target::{Capability, MemoryKind};
+use crate::tile::primitives::stage_write::{By, Results};
+use crate::tile::primitives::{LoopRef, Names, Script, Step};
+use crate::tile::target::Capability;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_outputs",
@@ -45,204 +42,69 @@ memory. It says why TMA does not copy one.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite_blocks(p, &mut |kernel, facts, body| {
-        let mut body = body.to_vec();
-        let mut changed = false;
-        let mut at = 0;
-        while at < body.len() {
-            let Some(found) = Output::of(kernel, ctx, &body, at) else {
-                at += 1;
-                continue;
-            };
-            let name = kernel.vals[found.mem.base].name.clone();
-            match found.staged(kernel, ctx, facts, &body) {
-                Ok((made, how)) => {
-                    log.applied(format!("{name}: {how}"));
-                    let count = made.len();
-                    body.splice(at..=at, made);
-                    at += count;
-                    changed = true;
-                }
-                Err(why) => {
-                    log.skipped(name, why);
-                    at += 1;
-                }
-            }
+    let mut script = Script::new(p, ctx, log);
+    for (at, results) in sites(p, ctx) {
+        let name = p.vals[results.mem.base].name.clone();
+        let [rows, cols] = results.shape;
+        let done = fits(ctx, &results).and_then(|()| match by_tma(&mut script, at) {
+            Ok(()) => Ok("by TMA".to_string()),
+            Err(why) => script
+                .attempt(|script| script.step(Step::StageResults { at, by: By::Threads }))
+                .map(|_| format!("by all threads: {why}")),
+        });
+        match done {
+            Ok(how) => script.log.applied(format!("{name}: {rows} x {cols}, {how}")),
+            Err(why) => script.log.skipped(name, why),
         }
-        changed.then_some(body)
-    })
+    }
+    script.done()
 }
 
-/// Bytes of the rows that TMA and the banks of shared memory like.
-const ROW: u64 = 128;
-
-/// A nest that stores what became of each element of a product.
-struct Output<'a> {
-    /// Its position among the statements of the block.
-    at: usize,
-    shape: [u64; 2],
-    i: &'a For,
-    j: &'a For,
-    mem: &'a Mem,
-    mask: &'a Mask,
-    value: Opnd,
-    site: SiteId,
+/// The nests that store what became of each element of a product.
+fn sites<'a>(p: &'a Kernel, ctx: &Context) -> Vec<(LoopRef, Results<'a>)> {
+    let (names, mut out) = (Names::of(p), vec![]);
+    for body in edit::block_bodies(&p.body) {
+        for (at, s) in body.iter().enumerate() {
+            let found = Results::of(s).filter(|found| of_product(p, ctx, found, &body[..at]));
+            let name = if let Stmt::For(f) = s { names.name(f) } else { None };
+            out.extend(name.zip(found));
+        }
+    }
+    out
 }
 
-impl<'a> Output<'a> {
-    fn of(kernel: &Kernel, ctx: &Context, body: &'a [Stmt], at: usize) -> Option<Output<'a>> {
-        let Stmt::For(i) = &body[at] else { return None };
-        let Some(Stmt::For(j)) = i.body.last() else { return None };
-        let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
-        let Some(Stmt::Store { mem, mask, value, order: Order::Weak, site }) = j.body.last() else { return None };
-        let shape = [const_trip(i)?, const_trip(j)?];
-        let place = [Ix::Axis(i.axis), Ix::Axis(j.axis)];
-        let acc = j.body.iter().find_map(|s| match s {
-            Stmt::Read { buf, idx, .. } if *idx == place && products(kernel, ctx, &body[..at], *buf) => Some(buf),
-            _ => None,
-        })?;
-        let pure = |body: &[Stmt]| body[..body.len() - 1].iter().all(edit::is_pure);
-        let all = open(i) && open(j) && pure(&i.body) && pure(&j.body) && kernel.bufs[*acc].shape == shape;
-        all.then_some(Output { at, shape, i, j, mem, mask, value: *value, site: *site })
+/// True if a nest stores what becomes of each element of a sum that the matrix unit computes.
+fn of_product(p: &Kernel, ctx: &Context, nest: &Results<'_>, before: &[Stmt]) -> bool {
+    let place = [Ix::Axis(nest.i.axis), Ix::Axis(nest.j.axis)];
+    let acc = nest.j.body.iter().find_map(|s| match s {
+        Stmt::Read { buf, idx, .. } if *idx == place && products(p, ctx, before, *buf) => Some(*buf),
+        _ => None,
+    });
+    acc.is_some_and(|acc| p.bufs[acc].shape == nest.shape)
+}
+
+/// Refuses results that are stored well as they are.
+fn fits(ctx: &Context, nest: &Results<'_>) -> Result<(), String> {
+    if !ctx.knobs.stage_outputs {
+        return Err("knob off".into());
     }
-
-    /// The statements that replace the nest, and a description of the copy.
-    fn staged(
-        &self,
-        kernel: &mut Kernel,
-        ctx: &Context,
-        facts: &Facts,
-        body: &[Stmt],
-    ) -> Result<(Vec<Stmt>, String), String> {
-        let [rows, cols] = self.shape;
-        let size = self.mem.elem.bytes();
-        if !ctx.knobs.stage_outputs {
-            return Err("knob off".into());
-        }
-        if size >= 4 || self.mem.elem.bits() < 8 || self.mem.elem == DType::I1 {
-            return Err(format!("elements of {} bits are stored as they are", self.mem.elem.bits()));
-        }
-        let along = Poly::expanded(&self.mem.index).coefficient(&Ix::Axis(self.j.axis)) == 1;
-        if !along || self.mem.index.linear(self.j.axis).is_none() {
-            return Err("it is not stored along its rows".into());
-        }
-        let defined: BTreeSet<ValId> = refs(&self.i.body).vals_defined.into_iter().collect();
-        let own = |ix: &Ix| ix.vals().iter().any(|v| defined.contains(v));
-        let masked = self.mask.conds.iter().any(|c| own(&c.lhs) || own(&c.rhs));
-        if defined.contains(&self.mem.base) || own(&self.mem.index) || masked || !self.mask.vals.is_empty() {
-            return Err("where it is stored is computed for each element".into());
-        }
-        let needed = reuse::needed(kernel, rows * cols * size);
-        let room = ctx.target.bytes_of(MemoryKind::Shared);
-        if needed > room {
-            return Err(format!("its tile makes {needed} bytes of shared memory, and a block has at most {room}"));
-        }
-        match self.boxed(kernel, ctx, facts, body) {
-            Ok((made, out, boxes)) => {
-                *kernel = made;
-                let how = if boxes == 1 { "one box".to_string() } else { format!("{boxes} boxes") };
-                Ok((out, format!("{rows} x {cols}, {how} by TMA")))
-            }
-            Err(why) => Ok((self.nests(kernel, None), format!("{rows} x {cols}, by all threads: {why}"))),
-        }
+    let (elem, index) = (nest.mem.elem, &nest.mem.index);
+    if elem.bytes() >= 4 {
+        return Err(format!("elements of {} bits are stored as they are", elem.bits()));
     }
-
-    /// A kernel with the tile, the nest and its copy by TMA, and how many boxes it has.
-    fn boxed(
-        &self,
-        kernel: &Kernel,
-        ctx: &Context,
-        facts: &Facts,
-        body: &[Stmt],
-    ) -> Result<(Kernel, Vec<Stmt>, u64), String> {
-        let swizzle = self.swizzle(ctx, body)?;
-        let mut made = kernel.clone();
-        let mut out = self.nests(&mut made, Some(swizzle));
-        let copy = BoxCopy::of(&made, facts, &out.split_off(out.len() - 1))?;
-        if let Some(why) = copy.refused(&made) {
-            return Err(why);
-        }
-        copy.can_swizzle(swizzle)?;
-        out.extend(copy.body(&mut made));
-        if let Some(Stmt::For(f)) = out.last_mut() {
-            f.place = Place::TmaStore;
-        }
-        Ok((made, out, copy.count()))
+    let along = Poly::expanded(index).coefficient(&Ix::Axis(nest.j.axis)) == 1;
+    match along && index.linear(nest.j.axis).is_some() {
+        true => Ok(()),
+        false => Err("it is not stored along its rows".into()),
     }
+}
 
-    /// The bytes of a row within which TMA exchanges pieces.
-    fn swizzle(&self, ctx: &Context, body: &[Stmt]) -> Result<u64, String> {
-        if !ctx.target.has(Capability::TensorCopies) {
-            return Err(format!("{} has no TMA", ctx.target.name));
-        }
-        if !ctx.knobs.tma || !ctx.knobs.swizzle {
-            return Err("a knob is off".into());
-        }
-        let [before, behind] = [effects(&body[..self.at]), effects(&body[self.at + 1..])];
-        let own = effects(&body[self.at..=self.at]);
-        let touched =
-            [&before.stores, &behind.stores, &before.loads, &own.loads].iter().any(|b| b.contains(&self.mem.base));
-        if touched || [&before, &behind].iter().any(|e| e.atomic || e.ordered) {
-            return Err("the kernel touches the array otherwise, which nothing orders with TMA".into());
-        }
-        if !behind.loads.is_empty() {
-            return Err("the kernel loads from global memory behind it".into());
-        }
-        let row = self.shape[1] * self.mem.elem.bytes();
-        match row {
-            32 | 64 | ROW => Ok(row),
-            _ if row.is_multiple_of(ROW) => Ok(ROW),
-            _ => Err(format!("rows of {row} bytes are not swizzled")),
-        }
+fn by_tma(script: &mut Script<'_>, at: LoopRef) -> Result<(), String> {
+    let ctx = script.ctx;
+    if ctx.target.has(Capability::TensorCopies) && !(ctx.knobs.tma && ctx.knobs.swizzle) {
+        return Err("a knob is off".into());
     }
-
-    /// The nest with shared memory for its array, and the copy from there. With a swizzle the rows are split into parts of
-    /// `swizzle` bytes.
-    fn nests(&self, kernel: &mut Kernel, swizzle: Option<u64>) -> Vec<Stmt> {
-        let [rows, cols] = self.shape;
-        let elem = self.mem.elem;
-        let name = format!("{}_s", kernel.vals[self.mem.base].name);
-        let part = swizzle.map_or(cols, |bytes| bytes / elem.bytes());
-        let parts = cols / part;
-        let shape = if parts > 1 { vec![parts, rows, part] } else { vec![rows, cols] };
-        let buf =
-            Buf { space: Space::Shared, swizzle: swizzle.unwrap_or(0) as u32, ..Buf::new(name, Ty::Num(elem), shape) };
-        let buf = kernel.bufs.push(buf);
-        let place = |p: Option<Ix>, i: Ix, j: Ix| p.into_iter().chain([i, j]).collect::<Vec<Ix>>();
-
-        let (i, j, each) = (Ix::Axis(self.i.axis), Ix::Axis(self.j.axis), Ix::Const(part as i64));
-        let idx = match parts {
-            1 => place(None, i, j),
-            _ => place(Some(Ix::floor_div(j.clone(), each.clone())), i, Ix::modulo(j, each.clone())),
-        };
-        let mut inner = self.j.clone();
-        inner.body.pop();
-        inner.body.push(Stmt::Write { buf, idx, value: self.value });
-        let mut outer = self.i.clone();
-        outer.body.pop();
-        outer.body.push(Stmt::For(Box::new(inner)));
-
-        let [r, c] = [self.i.axis, self.j.axis].map(|axis| new_axis(kernel, axis, ""));
-        let p = (parts > 1).then(|| new_axis(kernel, self.j.axis, "p"));
-        let own = p.map(Ix::Axis);
-        let col = own.clone().map_or(Ix::Axis(c), |p| Ix::add(Ix::mul(p, each), Ix::Axis(c)));
-        let by = BTreeMap::from([(self.i.axis, Ix::Axis(r)), (self.j.axis, col)]);
-        let ty = Ty::Num(elem);
-        let value = kernel.vals.push(Val { ty, name: kernel.vals[self.mem.base].name.clone() });
-        let store = Stmt::Store {
-            mem: self.mem.clone(),
-            value: Opnd::Val(value),
-            mask: self.mask.clone(),
-            order: Order::Weak,
-            site: self.site,
-        };
-        let mut copy = edit::place_axes(&[store], &by, &BTreeMap::new());
-        copy.insert(0, Stmt::Read { dst: value, buf, idx: place(own, Ix::Axis(r), Ix::Axis(c)) });
-        let loops = [Some((c, part)), Some((r, rows)), p.map(|p| (p, parts))];
-        let copy =
-            loops.into_iter().flatten().fold(copy, |body, (axis, n)| vec![free_loop(axis, Ix::Const(n as i64), body)]);
-        [Stmt::Local { buf }, Stmt::For(Box::new(outer))].into_iter().chain(copy).collect()
-    }
+    script.attempt(|script| script.step(Step::StageResults { at, by: By::Tma })).map(drop)
 }
 
 /// True if a buffer is the sum of a product that the matrix unit computes.
@@ -309,7 +171,7 @@ mod tests {
     #[test]
     fn tiles_go_back_as_boxes() {
         let (out, log) = apply("stage_outputs", &kernel(PRODUCT), &gpu(&[]));
-        assert_eq!(log.applied, ["C: 64 x 128, 2 boxes by TMA"]);
+        assert_eq!(log.applied, ["C: 64 x 128, by TMA"]);
         let (_, tail) = text(&out).split_once("  local C_s").map(|(a, b)| (a.to_string(), b.to_string())).unwrap();
         let want = r#": f16[2, 64, 64] shared swizzle(128)
   for i4 in 0..64: free
