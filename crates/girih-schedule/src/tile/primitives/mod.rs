@@ -98,6 +98,7 @@ pub enum Step {
     StageWrite { bufs: Vec<BufId> },
     StageResults { at: LoopRef, by: stage_write::By },
     Tile { at: LoopRef, m: u32, n: u32, k: u32 },
+    Stream { at: LoopRef, rows: u32, keys: u32 },
     Unbatch { buf: BufId },
     Box { buf: BufId, columns: u32 },
     Swizzle { buf: BufId, bytes: u32 },
@@ -276,8 +277,9 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "tile",
-        form: "LOOP by M x N x K",
-        doc: "Runs the sum over a loop in blocks of M rows, N columns and K terms; of a kernel without a grid they are its blocks.",
+        form: "LOOP by M x N x K | M x K",
+        doc: "Runs the sum over a loop in blocks of M rows, N columns and K terms; of a kernel without a grid they are its blocks. The keys of \
+              attention go by in stretches of K, for blocks of M rows.",
     },
     Primitive {
         word: "trim",
@@ -374,6 +376,7 @@ impl Step {
                 Line { by: by.map(String::from).collect(), ..Line::new("stage_read", one(at), &[], &[]) }
             }
             Step::Tile { at, m, n, k } => Line::new("tile", one(at), &[m, &"x", n, &"x", k], &[]),
+            Step::Stream { at, rows, keys } => Line::new("tile", one(at), &[rows, &"x", keys], &[]),
             Step::Prefetch { at, ahead } => Line::new("prefetch", one(at), &[ahead], &[]),
             Step::StageRow { loops } => Line::new("stage_row", scope.names_of(loops), &[], &[]),
             Step::Keep { buf, slots } => Line::new("keep", buffer(buf), &[slots], &[]),
@@ -511,6 +514,11 @@ impl Step {
                 };
                 Step::StageRead { at: scope.loop_of(line)?, side, how: How::read(&line.by[1..])? }
             }
+            "tile" if line.by.len() == 3 => {
+                word(&["x"], 1)?;
+                let [rows, keys] = [(0, "rows"), (2, "keys")].map(|(at, what)| line.number(at, what, 1));
+                Step::Stream { at: scope.loop_of(line)?, rows: rows?, keys: keys? }
+            }
             "tile" => {
                 word(&["x"], 1)?;
                 word(&["x"], 3)?;
@@ -592,6 +600,7 @@ impl Step {
             }
             Step::StageRead { at, side, how } => stage_read::apply(kernel, ctx, *at, *side, *how)?,
             Step::Tile { at, m, n, k } => tile::apply(kernel, ctx, *at, [*m, *n, *k])?,
+            Step::Stream { at, rows, keys } => tile::stream(kernel, *at, [*rows, *keys])?,
             Step::Prefetch { at, ahead } => prefetch::apply(kernel, ctx, *at, *ahead)?,
             Step::StageRow { loops } => stage_row::apply(kernel, loops)?,
             Step::Keep { buf, slots } => keep::apply(kernel, ctx, *buf, *slots)?,

@@ -339,6 +339,75 @@ fn products_are_staged_and_given_to_units() {
     }
 }
 
+/// Attention of 20 rows over 36 keys, each row as far as the keys before it.
+const KEYS: &str = r#"loop kernel k(x: ptr f32, y: ptr f32, z: ptr f32, o: ptr f32) open:
+  for b in 0..2: free
+    for i in 0..20: free
+      local dot: f32[16]
+      for n in 0..16: free
+        dot[n] = 0.0
+      local m: f32
+      m = -inf
+      local l: f32
+      l = 0.0
+      for key in 0..36: serial stream score=select value=v greatest=m total=l acc=dot
+        local s: f32
+        s = 0.0
+        for k in 0..8: reduce contraction m=i n=key k=k a=q b=w acc=s
+          q: f32 = load x[b*160 + i*8 + k]
+          w: f32 = load y[b*288 + key*8 + k]
+          s1: f32 = s
+          s2: f32 = fma(q, w, s1)
+          s = s2
+        at: i64 = index i - key
+        seen: i1 = at >= 0
+        score: f32 = s
+        select: f32 = select(seen, score, -inf)
+        m1: f32 = m
+        m2: f32 = max.nan(m1, select)
+        empty: i1 = m2 == -inf
+        m3: f32 = select(empty, 0.0, m2)
+        d1: f32 = m1 - m3
+        e1: f32 = exp(d1)
+        d2: f32 = select - m3
+        e2: f32 = exp(d2)
+        m = m2
+        l1: f32 = l
+        l2: f32 = l1 * e1
+        l3: f32 = l2 + e2
+        l = l3
+        for n1 in 0..16: free
+          v: f32 = load z[b*576 + key*16 + n1]
+          a1: f32 = dot[n1]
+          a2: f32 = a1 * e1
+          a3: f32 = fma(e2, v, a2)
+          dot[n1] = a3
+      l4: f32 = l
+      for n2 in 0..16: free
+        a4: f32 = dot[n2]
+        a5: f32 = a4 / l4
+        store o[b*320 + i*16 + n2] = a5
+"#;
+
+/// Exponentials of other differences are rounded otherwise.
+#[test]
+fn keys_go_by_in_stretches() {
+    let of = |k: &Kernel| -> Vec<f32> {
+        let all = evaluate(k, &case(&text(k), [1, 1, 1], &[2 * 160, 2 * 288, 2 * 576, 2 * 320]));
+        all[3].chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect()
+    };
+    let want = of(&kernel(KEYS));
+    for tile in ["1 x 1", "4 x 7", "20 x 36", "8 x 16", "64 x 64", "16 x 5"] {
+        for ctx in [context(), gpu(&[])] {
+            let made = one(KEYS, &format!("tile key by {tile}"), &ctx).unwrap();
+            let wrong: Vec<String> = verify(&made, Dialect::Tile).into_iter().map(|d| d.message).collect();
+            assert!(wrong.is_empty(), "{tile}: {wrong:?}\n{}", text(&made));
+            let far = of(&made).iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(far < 1e-5, "{tile}: {far}\n{}", text(&made));
+        }
+    }
+}
+
 /// Rows of one box and of several, and rows that threads copy.
 #[test]
 fn results_are_collected_before_they_are_stored() {
@@ -655,7 +724,11 @@ fn what_is_not_legal_is_refused_with_a_reason() {
         (PRODUCT, "stage_read q by a shared f16", &gpu, "f16 may not have every number of it"),
         (PRODUCT, "tile q by 3 x 64 x 8", &cpu, "blocks of 3 rows do not divide 20"),
         (PRODUCT, "tile q by 20 x 64 x 24", &cpu, "one block has all of it"),
-        (PRODUCT, "tile q by 4 x 8", &cpu, "expected `by` and x"),
+        (PRODUCT, "tile q by 4", &cpu, "expected `by` and x"),
+        (PRODUCT, "tile q by 4 x 8", &cpu, "it is not the loop over the keys of attention"),
+        (KEYS, "tile k by 4 x 8", &cpu, "it is not the loop over the keys of attention"),
+        (KEYS, "tile key by 0 x 8", &cpu, "a whole number from 1 on, found `0`"),
+        (KEYS, "tile key by 999999999 x 8", &cpu, "bytes; 268435456 are the most"),
         (PRODUCT, "tile i by 4 x 8 x 8", &cpu, "it is not the loop over the terms of a contraction"),
         (PRODUCT, "tensorize q as regsters 8 x 32 by 16", &cpu, "unknown unit `regsters`; did you mean `registers`?"),
         (PRODUCT, "tensorize q as registers 8 x 32", &cpu, "expected `registers ROWS x COLUMNS by LANES`"),

@@ -10,18 +10,20 @@
 //! ```
 //!
 //! Legal where blocks divide the extents. The stretches of terms run one after another, so each sum keeps its order. In a kernel
-//! without a grid, tiles are its blocks: [`open`].
+//! without a grid, tiles are its blocks: [`open`]. The keys of attention have no columns: [`mod@stream`].
 
 pub mod open;
+pub mod stream;
 
 use std::collections::BTreeMap;
 
-use super::line::{LoopRef, look, replace};
+use super::line::{LoopRef, find, look, replace};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::contraction::{Nest, nest_around, nest_of};
 use crate::tile::edit::{self, loop_with, new_axis};
 use crate::tile::tile_nest::OpenNest;
+use stream::StreamNest;
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, sum: LoopRef, block: [u32; 3]) -> Result<(), String> {
     let seen = kernel.clone();
@@ -44,6 +46,24 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, sum: LoopRef, block: [u32; 3]) 
         let nest = nest_of(f).ok_or("it is not a contraction")??;
         Ok(vec![cut(kernel, &nest, block)])
     })
+}
+
+/// Cuts the nest of a stream of keys into blocks.
+pub fn stream(kernel: &mut Kernel, keys: LoopRef, block: [u32; 2]) -> Result<(), String> {
+    let seen = kernel.clone();
+    let none = "it is not the loop over the keys of attention in a kernel without a grid";
+    let nests = seen.body.iter().enumerate().filter(|_| seen.open);
+    let found = nests.filter_map(|(at, s)| Some((at, StreamNest::of(s)?)));
+    let target = find(&seen, keys).ok_or(none)?;
+    for (at, nest) in found {
+        if let Ok(nest) = nest
+            && std::ptr::eq(nest.stream, target)
+        {
+            kernel.body[at] = stream::cut(kernel, &nest, block.map(u64::from))?;
+            return Ok(());
+        }
+    }
+    Err(none.into())
 }
 
 /// The statement of a kernel without a grid that has a sum, as a nest.

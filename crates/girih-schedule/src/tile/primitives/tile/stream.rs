@@ -1,47 +1,32 @@
-//! `stream_rows`
-
-mod sizes;
+//! `tile` of the stream of keys in attention: a block takes some rows, and a stretch of keys at a time.
+//!
+//! ```text
+//! for i in 0..128: free                            for ib in 0..2: free block(x)
+//!   acc = 0, m = -inf, l = 0                         local acc[64, 64], m[64], l[64]
+//!   for key in 0..512: serial stream        -->      for kt in 0..4: serial
+//!     s = sum over k of q[i, k] * x[key, k]            s[i, j] = sum over k of q[..] * x[kt*128 + j, k]
+//!     m, l, acc <- the recurrence                      for i: m[i], l[i], shrink <- the scores' maximum and sum
+//!   store out[..] = acc[n] / l                         acc[i, n] <- acc[i, n]*shrink + sum over j of s[i, j] * v[..]
+//!                                                    for i: for n: store out[..] = acc[i, n] / l[i]
+//! ```
+//!
+//! The scores of a stretch are a tile of their own; the greatest of them corrects what was summed before, once for the stretch. Stretches of
+//! which a mask leaves no key to any row of the block, as behind the diagonal of causal attention, are not taken. Legal for a nest that
+//! holds no other loops, whose rows have a known length.
 
 use std::collections::BTreeMap;
 
-use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp, convert};
-use crate::tile::Context;
 use crate::tile::causal_bounds::causal_bounds;
 use crate::tile::edit;
-use crate::tile::matrix;
-use crate::tile::rules::axis_site;
 use crate::tile::tile_nest::*;
-use sizes::{Room, sizes};
 
-pub const RULE: Rule<Kernel, Context> = Rule {
-    name: "stream_rows",
-    doc: "\
-Takes a weighted sum with normalised exponentials, as in attention, a block of rows and a stretch of keys at a time. The
-scores of a stretch are a tile of their own; the greatest of them corrects what was summed before, once for the stretch.
-Stretches of which a mask leaves no key to any row of the block, as behind the diagonal of causal attention, are not taken.
-
-```text
-for i in 0..128: free                            for ib in 0..2: free block(x)
-  acc = 0, m = -inf, l = 0                         local acc[64, 64], m[64], l[64]
-  for key in 0..512: serial stream        -->      for kt in 0..4: serial
-    s = sum over k of q[i, k] * x[key, k]            s[i, j] = sum over k of q[..] * x[kt*128 + j, k]
-    m, l, acc <- the recurrence                      for i: m[i], l[i], shrink <- the scores' maximum and sum
-  store out[..] = acc[n] / l                         acc[i, n] <- acc[i, n]*shrink + sum over j of s[i, j] * v[..]
-                                                   for i: for n: store out[..] = acc[i, n] / l[i]
-```
-
-Rows and keys are so many that scores, keys and sums stay in the second cache; on a GPU at most 64 of both, so that scores and
-sums stay in registers.
-
-Refuses scores that are not a sum, nests that hold other loops, and on a GPU rows of which shared memory does not hold sixteen.
-",
-    run,
-};
+/// The bytes of the largest tile.
+const MOST_BYTES: u64 = 1 << 28;
 
 const NEAREST: Rounding = Rounding::NearestEven;
 const MAX: ScalarOp = ScalarOp::MaxF { nan: true, ftz: false };
@@ -49,23 +34,15 @@ const ADD: ScalarOp = ScalarOp::AddF { rounding: NEAREST, ftz: false };
 const SUB: ScalarOp = ScalarOp::SubF { rounding: NEAREST, ftz: false };
 const MUL: ScalarOp = ScalarOp::MulF { rounding: NEAREST, ftz: false };
 
-fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    cut_nests(p, log, &mut |kernel, s| {
-        let Stmt::For(first) = s else { return None };
-        let nest = StreamNest::of(first)?;
-        Some((axis_site(kernel, first.axis), nest.and_then(|nest| cut(kernel, ctx, &nest))))
-    })
-}
-
 /// Free loops around a stream, and what stands with it.
-struct StreamNest<'a> {
+pub struct StreamNest<'a> {
     free: Vec<&'a For>,
     /// Straight-line statements outside the loops below, in program order.
     around: Vec<&'a Stmt>,
-    stream: &'a For,
-    roles: &'a Stream,
+    pub stream: &'a For,
+    pub roles: &'a Stream,
     /// The sum that scores are computed from.
-    sum: Sum<'a>,
+    pub sum: Sum<'a>,
     /// Straight-line statements of one iteration, but for the loop over the sums.
     inside: Vec<&'a Stmt>,
     /// The loop that updates the weighted sums.
@@ -76,7 +53,8 @@ struct StreamNest<'a> {
 
 impl<'a> StreamNest<'a> {
     /// `None` where there is no stream.
-    fn of(first: &'a For) -> Option<Result<StreamNest<'a>, String>> {
+    pub fn of(s: &'a Stmt) -> Option<Result<StreamNest<'a>, String>> {
+        let Stmt::For(first) = s else { return None };
         let mut found = false;
         walk::visit(&first.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.stream.is_some()));
         (found && first.kind == LoopKind::Free && first.place == Place::None).then(|| StreamNest::read(first))
@@ -159,36 +137,51 @@ impl Cuts {
     }
 }
 
-fn cut(kernel: &mut Kernel, ctx: &Context, nest: &StreamNest<'_>) -> Result<Stmt, String> {
+/// The axes of a nest, by what attention does with them.
+pub struct Sides {
+    pub m: Side,
+    pub keys: Side,
+    pub n: Side,
+    pub depth: Side,
+    batch: Side,
+}
+
+impl Sides {
+    pub fn of(nest: &StreamNest<'_>, facts: &Facts) -> Result<Sides, String> {
+        let sum = &nest.sum;
+        check_bounds(&nest.free)?;
+        check_bounds(&[nest.stream, nest.update, nest.last])?;
+        check_bounds(&sum.loops)?;
+        let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !sum.roles.m.contains(a)).collect();
+        Ok(Sides {
+            m: Side::of(&sum.roles.m, &nest.free, facts),
+            keys: Side::of(&[nest.stream.axis], &[nest.stream], facts),
+            // The loop that updates and the last one run over the same positions.
+            n: Side::of(&[nest.update.axis], &[nest.update], facts),
+            depth: Side::of(&sum.roles.k, &sum.loops, facts),
+            batch: Side::of(&batch, &nest.free, facts),
+        })
+    }
+
+    /// The elements of a row of queries and keys, and of values.
+    pub fn lengths(&self) -> Result<[u64; 2], String> {
+        let known = self.depth.known().zip(self.n.known());
+        known.map(|(deep, width)| [deep, width]).ok_or("the length of its rows is not known".to_string())
+    }
+}
+
+/// Cuts a nest into blocks of `bm` rows, which take `bk` keys at once.
+pub fn cut(kernel: &mut Kernel, nest: &StreamNest<'_>, [bm, bk]: [u64; 2]) -> Result<Stmt, String> {
     let mut facts = kernel.facts();
-    let (roles, sum) = (nest.roles, &nest.sum);
-    check_bounds(&nest.free)?;
-    check_bounds(&[nest.stream, nest.update, nest.last])?;
-    check_bounds(&sum.loops)?;
-    let mut m = Side::of(&sum.roles.m, &nest.free, &facts);
-    let mut keys = Side::of(&[nest.stream.axis], &[nest.stream], &facts);
-    // The loop that updates and the last one run over the same positions.
-    let n = Side::of(&[nest.update.axis], &[nest.update], &facts);
-    let mut depth = Side::of(&sum.roles.k, &sum.loops, &facts);
-    let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !sum.roles.m.contains(a)).collect();
-    let batch = Side::of(&batch, &nest.free, &facts);
-    let (Some(width), Some(deep)) = (n.known(), depth.known()) else {
-        return Err("the length of its rows is not known".to_string());
-    };
-    let target = &ctx.target;
-    let bytes = |dtype: Option<DType>| dtype.map_or(8, |d| d.bytes());
-    let sum_of = match kernel.bufs.get(roles.acc).map(|b| b.ty) {
-        Some(Ty::Num(d)) => Some(d),
-        _ => None,
-    };
-    let operand = sum.operand(kernel);
-    // The matrix unit's sums are in registers.
-    let unit = operand.zip(sum_of).and_then(|(x, acc)| matrix::operand(target, matrix::multiplied(ctx, x), acc));
-    let in_registers = unit.is_some_and(|of| deep.is_multiple_of(of.terms().into()) && width.is_multiple_of(8));
-    let (operand, sum_bytes) = (bytes(operand), if in_registers { 0 } else { bytes(sum_of) });
-    let room = Room { target, deep, width, operand, sum: sum_bytes };
-    let (bm, bk) =
-        sizes(m.known(), keys.known(), &room).ok_or("shared memory does not hold sixteen of its rows and keys")?;
+    let roles = nest.roles;
+    let Sides { mut m, mut keys, n, mut depth, batch } = Sides::of(nest, &facts)?;
+    let known = depth.known().zip(n.known());
+    let (deep, width) = known.ok_or("the length of its rows is not known")?;
+    let longest = bk.max(width).max(deep);
+    let largest = bm.max(bk).saturating_mul(longest).saturating_mul(8);
+    if largest > MOST_BYTES {
+        return Err(format!("a tile would have up to {largest} bytes; {MOST_BYTES} are the most"));
+    }
     (m.block, keys.block, depth.block) = (bm, bk, deep);
     let like = |side: &Side, or: AxisId| side.axes.first().map_or(or, |a| a.0);
     let (like_m, like_b) = (like(&m, nest.stream.axis), like(&batch, nest.stream.axis));
