@@ -43,7 +43,6 @@ pub mod schedule;
 pub mod sharing;
 pub mod steps;
 pub mod target;
-pub mod warp_rows;
 pub mod l2_reuse;
 pub mod wide;
 

@@ -271,9 +271,10 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "tensorize",
-        form: "LOOP as registers R x C by LANES | tiles R x C by LANES | threads R x C | warps D x A | warpgroup",
+        form: "LOOP as registers R x C by LANES | tiles R x C by LANES | threads R x C | warps D x A | rows N | warpgroup",
         doc: "Computes the sum over a loop by register tiles, by them and the processor's matrix unit, by threads with R rows and C columns \
-              each, or by D x A warps on the matrix unit; groups of four warps multiply what warps did.",
+              each, or by D x A warps on the matrix unit; N warps have whole rows of it and of all that is computed from them; groups of \
+              four warps multiply what warps did.",
     },
     Primitive {
         word: "tile",

@@ -9,6 +9,9 @@
 //!                                                    each thread of a block has 8 rows and 8 columns in registers
 //!                                                  tensorize kk as warps 4 x 2
 //!                                                    4 x 2 warps share the rows and columns, on the matrix unit
+//!                                                  tensorize kk as rows 4
+//!                                                    each lane of 4 warps has parts of some rows, of this sum and of all that is
+//!                                                    computed from its rows, on the matrix unit
 //!                                                  tensorize r, r_1 as warpgroup
 //!                                                    groups of four warps multiply what warps did
 //! ```
@@ -16,6 +19,7 @@
 //! Each of the sums has the terms and the order that it had. A unit says what it cannot compute.
 
 pub mod registers;
+pub mod rows;
 pub mod threads;
 pub mod tiles;
 pub mod warpgroup;
@@ -43,6 +47,8 @@ pub enum Unit {
         cols: u64,
     },
     Warps(Warps),
+    /// Warps that have whole rows.
+    Rows(u64),
     Warpgroup,
 }
 
@@ -54,13 +60,14 @@ impl Unit {
             }
             Unit::Threads { rows, cols } => format!("threads {rows} x {cols}"),
             Unit::Warps(Warps { down, across }) => format!("warps {down} x {across}"),
+            Unit::Rows(warps) => format!("rows {warps}"),
             Unit::Warpgroup => "warpgroup".into(),
         };
         text.split(' ').map(String::from).collect()
     }
 
     pub fn read(words: &[String]) -> Result<Unit, String> {
-        const UNITS: [&str; 5] = ["registers", "threads", "tiles", "warpgroup", "warps"];
+        const UNITS: [&str; 6] = ["registers", "rows", "threads", "tiles", "warpgroup", "warps"];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let number = |word: &str| match word.parse::<u32>() {
             Ok(n) if n > 0 => Ok(n),
@@ -68,6 +75,8 @@ impl Unit {
         };
         match words[..] {
             ["warpgroup"] => Ok(Unit::Warpgroup),
+            ["rows", warps] => Ok(Unit::Rows(number(warps)?.into())),
+            ["rows", ..] => Err("expected `rows WARPS`".into()),
             ["threads", rows, "x", cols] => {
                 Ok(Unit::Threads { rows: number(rows)?.into(), cols: number(cols)?.into() })
             }
@@ -97,11 +106,12 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], unit: Unit) 
     let (over, nest) = nest_around(&seen, sum)?;
     let acc = nest.roles.acc;
     match unit {
-        Unit::Threads { .. } | Unit::Warps(_) if !threads => {
+        Unit::Threads { .. } | Unit::Warps(_) | Unit::Rows(_) if !threads => {
             Err(format!("{} has no threads of blocks", ctx.target.name))
         }
         Unit::Threads { rows, cols } => threads::apply(kernel, ctx, acc, [rows, cols]),
         Unit::Warps(warps) => warps::apply(kernel, ctx, acc, warps),
+        Unit::Rows(warps) => rows::apply(kernel, ctx, acc, warps),
         _ if threads => Err(format!("the sums of {} are those of its threads", ctx.target.name)),
         Unit::Registers { shape, tiles } => {
             vector_sums(num_type(kernel, acc).ok_or("its accumulator holds addresses")?)?;

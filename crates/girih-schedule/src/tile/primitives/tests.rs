@@ -3,7 +3,7 @@
 use super::*;
 use crate::loops::print::Dialect;
 use crate::loops::verify::verify;
-use crate::tile::tests::{case, evaluate};
+use crate::tile::tests::{ATTENTION, apply, case, evaluate};
 use crate::tile::tests::{context, gpu, kernel, text};
 
 const ADD: &str = "loop kernel k(x: ptr f32, y: ptr f32) open:\n  for i in 0..3: free\n    for j in 0..20: free\n      \
@@ -389,6 +389,17 @@ const KEYS: &str = r#"loop kernel k(x: ptr f32, y: ptr f32, z: ptr f32, o: ptr f
         store o[b*320 + i*16 + n2] = a5
 "#;
 
+/// Both products, and what is folded between them, by one warp and by two.
+#[test]
+fn warps_have_whole_rows() {
+    let elements = [32 * 16, 3 * 256, 3 * 256, 32 * 16, 3 * 32];
+    for warps in [1, 2] {
+        let staged = text(&apply("stage_inputs", &kernel(ATTENTION), &gpu(&[])).0);
+        let made = steps(&staged, &[&format!("tensorize @ as rows {warps}")], &gpu(&[]), &elements);
+        assert!(made.contains(&format!("local m: f32[{}, {}] private", 32 * warps, 4 / warps)), "{made}");
+    }
+}
+
 /// Exponentials of other differences are rounded otherwise.
 #[test]
 fn keys_go_by_in_stretches() {
@@ -748,6 +759,11 @@ fn what_is_not_legal_is_refused_with_a_reason() {
             &gpu,
             "32 x 64 elements, 16 x 8 at a time, are not shared by 4 x 1 warps",
         ),
+        (HALVES, "tensorize q as rows", &gpu, "expected `rows WARPS`"),
+        (HALVES, "tensorize q as rows 3", &gpu, "3 warps do not share 32 rows, 16 at a time"),
+        (HALVES, "tensorize q as rows 4", &gpu, "4 warps do not share 32 rows, 16 at a time"),
+        (PRODUCT, "tensorize q as rows 1", &cpu, "has no threads of blocks"),
+        (ATTENTION, "tensorize k4 as rows 4294967295", &gpu, "warps do not share 32 rows"),
         (
             PRODUCT,
             "stage_write acc",

@@ -3,15 +3,15 @@
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
 use crate::loops::matrix::Operand;
+use crate::loops::walk;
 use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::accumulator::{self, accumulators};
 use crate::tile::boxes;
 use crate::tile::matrix::{Warps, multiplied, operand};
-use crate::tile::primitives::tensorize::{Unit, warps};
-use crate::tile::primitives::{LoopRef, Script, Step};
+use crate::tile::primitives::tensorize::{Unit, rows, warps};
+use crate::tile::primitives::{LoopRef, Script, Step, look};
 use crate::tile::target::Capability;
-use crate::tile::warp_rows;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tensor_core",
@@ -44,15 +44,16 @@ memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let rows = match ctx.knobs.tensor_core {
-        true => warp_rows::place(p, ctx, log, &|tile, kernel, nest, held| {
-            warps::product(tile, kernel, nest, ctx.knobs.tf32, held)
-        }),
-        false => None,
-    };
     let mut script = Script::new(p, ctx, log);
-    if let Some(rows) = rows {
-        script.put(rows);
+    for acc in accumulators(p).into_iter().filter(|_| ctx.knobs.tensor_core) {
+        if script.kernel.bufs[acc].space == Space::Private || !is_folded(&script.kernel, acc) {
+            continue;
+        }
+        let site = format!("rows of {}", p.bufs[acc].name);
+        match rows(&mut script, acc) {
+            Ok(said) => script.log.applied(format!("{site}: {said}")),
+            Err(why) => script.log.refused(site, Refusal::from(why)),
+        }
     }
     for acc in accumulators(&script.kernel) {
         let site = format!("contraction into {}", p.bufs[acc].name);
@@ -70,6 +71,42 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         }
     }
     script.done()
+}
+
+/// True if a nest folds what it reads of a tile.
+fn is_folded(kernel: &Kernel, tile: BufId) -> bool {
+    let mut found = false;
+    walk::visit(&kernel.body, &mut |s| {
+        if let Stmt::For(f) = s
+            && f.kind == LoopKind::Reduce
+            && f.combine.is_some()
+        {
+            found |= walk::refs(&f.body).bufs_read.contains(&tile);
+        }
+    });
+    found
+}
+
+/// Gives the rows of a product to the most warps that share them.
+fn rows(script: &mut Script<'_>, acc: BufId) -> Result<String, String> {
+    let (kernel, ctx) = (&script.kernel, script.ctx);
+    let [count, _] = kernel.bufs[acc].shape[..] else { return Err("it is not a matrix".to_string()) };
+    let most = u64::from(ctx.knobs.threads.min(ctx.target.axes.threads)) / 32;
+    let fit = |warps: &u64| count.is_multiple_of(rows::ROWS * warps);
+    let warps = (0..6).map(|bits| 1u64 << bits).take_while(|w| *w <= most).filter(fit).last();
+    let warps = warps.ok_or_else(|| format!("warps do not share {count} rows, 16 at a time"))?;
+    let joined = rows::joined(kernel, ctx, acc, warps)?;
+    let names: Vec<&str> = joined.iter().map(|b| kernel.bufs[*b].name.as_str()).collect();
+    let said = format!("{}: {} rows for each lane of {warps} warps", names.join(", "), count / (8 * warps));
+    let sum = |f: &For| f.contraction.as_ref().is_some_and(|c| c.acc == acc);
+    let mut at = None;
+    look(kernel, &mut |own, f| {
+        at = at.or(sum(f).then_some(own));
+        true
+    });
+    let loops = vec![at.ok_or("no loop sums it up")?];
+    script.attempt(|script| script.step(Step::Tensorize { loops, unit: Unit::Rows(warps) }))?;
+    Ok(said)
 }
 
 /// A sum into an accumulator, and the warps that share it.

@@ -10,8 +10,8 @@
 //!                                                    for i: for n: store out[..] = acc[i, n] / l[i]
 //! ```
 //!
-//! The scores of a stretch are a tile of their own; the greatest of them corrects what was summed before, once for the stretch. Stretches of
-//! which a mask leaves no key to any row of the block, as behind the diagonal of causal attention, are not taken. Legal for a nest that
+//! The scores of a stretch are a tile of their own; the greatest of them corrects what was summed before, once for the stretch. A stretch is
+//! left out where a mask leaves none of its keys to any row of the block, as behind the diagonal of causal attention. Legal for a nest that
 //! holds no other loops, whose rows have a known length.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Rows that the lanes of warps have: products on the matrix unit, and what is done with their rows in between.
+//! `tensorize LOOP as rows N`: rows that the lanes of N warps have: products on the matrix unit, and what is done with their rows in between.
 //!
 //! In: nests over the same rows, joined by the tiles that they write and read. Out: four lanes have a row of every tile, as the
 //! matrix unit has its sums, in registers; what a row folds is folded by each lane and then among the four.
@@ -20,63 +20,41 @@ mod row;
 
 use std::collections::BTreeSet;
 
-use crate::base::rule::{Log, Refusal};
+use super::warps;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::accumulator::{Numbering, Tile, accumulators};
-use crate::tile::contraction::{Nest, nest_at};
+use crate::tile::accumulator::{Numbering, Tile};
+use crate::tile::contraction::nest_at;
 use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::named;
 use crate::tile::heuristics::warp_rows::MOST_REGISTERS;
 use crate::tile::matrix;
 use crate::tile::sharing::Share;
+use crate::tile::target::Capability;
 use join::Joined;
 use row::Row;
 
 /// Lanes that have a row.
-const LANES: u64 = 4;
+pub const LANES: u64 = 4;
 /// Rows and columns of one product's sums.
-const ROWS: u64 = 16;
+pub const ROWS: u64 = 16;
 const COLS: u64 = 8;
 
-/// Makes a product of a nest, given the tiles that are in registers.
-pub type Sum<'a> = dyn Fn(&Tile, &mut Kernel, &Nest<'_>, &BTreeSet<BufId>) -> Result<Stmt, String> + 'a;
-
-/// Gives the rows of products that other nests fold to the lanes of warps.
-pub fn place(p: &Kernel, ctx: &Context, log: &mut Log, sum: &Sum<'_>) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for acc in accumulators(p) {
-        if kernel.bufs[acc].space == Space::Private || !is_folded(&kernel, acc) {
-            continue;
-        }
-        let site = format!("rows of {}", p.bufs[acc].name);
-        let mut made = kernel.clone();
-        let done = Rows::of(&kernel, ctx, acc).and_then(|rows| rows.place(&mut made, sum));
-        match done.and_then(|done| matrix::check(&made).map(|()| done)) {
-            Ok(done) => {
-                log.applied(format!("{site}: {done}"));
-                (kernel, changed) = (made, true);
-            }
-            Err(why) => log.refused(site, Refusal::from(why)),
-        }
+/// Gives the rows of a product, and of all that is joined with it, to the lanes of warps.
+pub fn apply(kernel: &mut Kernel, ctx: &Context, acc: BufId, warps: u64) -> Result<(), String> {
+    if !ctx.target.has(Capability::Products) {
+        return Err(format!("{} has no products of warps", ctx.target.name));
     }
-    changed.then_some(kernel)
+    let rows = Rows::of(kernel, ctx, acc, warps)?;
+    rows.place(kernel, ctx.knobs.tf32)?;
+    matrix::check(kernel)
 }
 
-/// Whether a nest folds what it reads of a tile.
-fn is_folded(kernel: &Kernel, tile: BufId) -> bool {
-    let mut found = false;
-    walk::visit(&kernel.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && f.kind == LoopKind::Reduce
-            && f.combine.is_some()
-        {
-            found |= walk::refs(&f.body).bufs_read.contains(&tile);
-        }
-    });
-    found
+/// The buffers that lie in the registers of the lanes, in a kernel to which the step applies.
+pub fn joined(kernel: &Kernel, ctx: &Context, acc: BufId, warps: u64) -> Result<Vec<BufId>, String> {
+    let rows = Rows::of(kernel, ctx, acc, warps)?;
+    Ok(rows.tiles.iter().chain(&rows.lines).copied().collect())
 }
 
 /// Nests over the same rows, and what joins them.
@@ -96,12 +74,15 @@ enum Part<'a> {
 }
 
 impl Rows {
-    fn of(kernel: &Kernel, ctx: &Context, acc: BufId) -> Result<Rows, String> {
+    fn of(kernel: &Kernel, ctx: &Context, acc: BufId, down: u64) -> Result<Rows, String> {
         let [rows, _] = kernel.bufs[acc].shape[..] else { return Err("it is not a matrix".to_string()) };
-        let most = u64::from(ctx.knobs.threads.min(ctx.target.axes.threads)) / 32;
-        let warps =
-            (0..6).map(|bits| 1u64 << bits).take_while(|w| *w <= most).filter(|w| rows % (ROWS * w) == 0).last();
-        let down = warps.ok_or_else(|| format!("{rows} rows are no whole number of those of warps"))?;
+        if kernel.bufs[acc].space == Space::Private {
+            return Err("it lies in registers already".to_string());
+        }
+        let fit = down.is_power_of_two() && down <= u64::from(ctx.target.axes.threads) / 32;
+        if !fit || !rows.is_multiple_of(ROWS * down) {
+            return Err(format!("{down} warps do not share {rows} rows, 16 at a time"));
+        }
         let mut made = Rows { rows, tiles: [acc].into(), lines: BTreeSet::new(), down };
         Joined::find(kernel, &mut made)?;
         let each = rows / (8 * down);
@@ -139,9 +120,9 @@ impl Rows {
         Tile { acc, shape, rows, cols, numbering: Numbering::Warps, whole: true }
     }
 
-    fn place(self, kernel: &mut Kernel, sum: &Sum<'_>) -> Result<String, String> {
+    fn place(self, kernel: &mut Kernel, tf32: bool) -> Result<(), String> {
         let body = std::mem::take(&mut kernel.body);
-        kernel.body = self.body(kernel, body, sum)?;
+        kernel.body = self.body(kernel, body, tf32)?;
         let (threads, each) = (self.threads(), self.share().each);
         for buf in self.tiles.iter().chain(&self.lines) {
             let b = &mut kernel.bufs[*buf];
@@ -149,18 +130,17 @@ impl Rows {
             b.shape = [threads, each].into_iter().chain(cols).collect();
             b.space = Space::Private;
         }
-        let names: Vec<&str> = self.tiles.iter().chain(&self.lines).map(|b| kernel.bufs[*b].name.as_str()).collect();
-        Ok(format!("{}: {each} rows for each lane of {} warps", names.join(", "), self.down))
+        Ok(())
     }
 
-    fn body(&self, kernel: &mut Kernel, body: Vec<Stmt>, sum: &Sum<'_>) -> Result<Vec<Stmt>, String> {
+    fn body(&self, kernel: &mut Kernel, body: Vec<Stmt>, tf32: bool) -> Result<Vec<Stmt>, String> {
         let mut out = Vec::with_capacity(body.len());
         for mut s in body {
             if let Stmt::Stage { buf, body, .. } = &mut s
                 && self.has(*buf)
             {
                 out.push(Stmt::Local { buf: *buf });
-                out.extend(self.body(kernel, std::mem::take(body), sum)?);
+                out.extend(self.body(kernel, std::mem::take(body), tf32)?);
                 continue;
             }
             if matches!(s, Stmt::Local { .. })
@@ -172,14 +152,14 @@ impl Rows {
             match (nest_at(&s), &s) {
                 (Some(Ok(nest)), _) => {
                     let acc = nest.roles.acc;
-                    out.push(sum(&self.tile(acc, nest.n), kernel, &nest, &self.tiles)?);
+                    out.push(warps::product(&self.tile(acc, nest.n), kernel, &nest, tf32, &self.tiles)?);
                 }
                 (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => {
                     self.row(kernel, f, &mut out)?
                 }
                 _ => {
                     for inner in walk::bodies_mut(&mut s) {
-                        *inner = self.body(kernel, std::mem::take(inner), sum)?;
+                        *inner = self.body(kernel, std::mem::take(inner), tf32)?;
                     }
                     out.push(s);
                 }
