@@ -29,6 +29,7 @@ pub mod reorder;
 pub mod retype;
 pub mod reverse;
 pub mod rfactor;
+pub mod scan;
 pub mod serial;
 pub mod sink;
 pub mod split;
@@ -69,6 +70,7 @@ pub enum Step {
     Reorder { loops: Vec<LoopRef> },
     Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
     Rfactor { at: LoopRef, size: u32, names: [String; 2] },
+    Scan { at: LoopRef, threads: u32, each: u32 },
     Turn { loops: Vec<LoopRef>, size: u32 },
     Digits { at: LoopRef, counts: Vec<u32>, names: Vec<String>, unroll: bool },
     Distribute { at: LoopRef },
@@ -238,6 +240,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Folds a reduction that may be reassociated in stretches of N iterations, each into a result of its own.",
     },
     Primitive {
+        word: "scan",
+        form: "LOOP by THREADS x N",
+        doc: "Makes a scan, in which each element is what all elements up to it come to, the work of threads with N elements each.",
+    },
+    Primitive {
         word: "sink",
         form: "LOOP",
         doc: "Does what stands before a loop in the body of another inside the loop, for each of its iterations.",
@@ -346,6 +353,7 @@ impl Step {
             Step::Rfactor { at, size, names: [outer, inner] } => {
                 Line::new("rfactor", one(at), &[size], &[outer, inner])
             }
+            Step::Scan { at, threads, each } => Line::new("scan", one(at), &[threads, &"x", each], &[]),
             Step::Turn { loops, size } => Line::new("turn", scope.names_of(loops), &[size], &[]),
             Step::Digits { at, counts, names, unroll } => {
                 let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
@@ -463,6 +471,11 @@ impl Step {
                 let names = line.made::<2>("the names of the two loops that it makes")?.map(String::from);
                 Step::Rfactor { at: scope.loop_of(line)?, size: number("how many iterations a stretch has", 1)?, names }
             }
+            "scan" => {
+                word(&["x"], 1)?;
+                let [threads, each] = [(0, "threads"), (2, "elements")].map(|(at, what)| line.number(at, what, 1));
+                Step::Scan { at: scope.loop_of(line)?, threads: threads?, each: each? }
+            }
             "turn" => Step::Turn { loops: scope.loops(line)?, size: number("how long the side of a block is", 2)? },
             "digits" => {
                 let unroll = line.by.last().is_some_and(|w| w == "unroll");
@@ -579,6 +592,7 @@ impl Step {
             Step::Fuse { loops, name } => fuse::apply(kernel, loops, name)?,
             Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
             Step::Rfactor { at, size, names } => rfactor::apply(kernel, *at, *size, names)?,
+            Step::Scan { at, threads, each } => scan::apply(kernel, *at, *threads, *each)?,
             Step::Turn { loops, size } => turn::apply(kernel, loops, *size)?,
             Step::Digits { at, counts, names, unroll } => digits::apply(kernel, *at, counts, names, *unroll)?,
             Step::Distribute { at } => distribute::apply(kernel, *at)?,
