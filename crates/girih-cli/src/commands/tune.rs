@@ -370,9 +370,7 @@ impl Tuner<'_, '_> {
         let search = Search { axes: &axes, seed: self.args.seed, trials: usize::MAX, start, known: None };
         search.run(&mut |batch| self.batch(batch))
     }
-}
 
-impl Tuner<'_, '_> {
     /// A candidate without the settings that change nothing of its code.
     fn needed(&mut self, candidate: &Candidate) -> Candidate {
         let (mut out, code) = (candidate.clone(), self.bench.code(candidate).ok());
