@@ -373,10 +373,12 @@ impl Tuner<'_, '_> {
 
     /// A candidate without the settings that change nothing of its code.
     fn needed(&mut self, candidate: &Candidate) -> Candidate {
-        let (mut out, code) = (candidate.clone(), self.bench.code(candidate).ok());
+        let mut out = candidate.clone();
+        // After Ctrl-C nothing is compiled any more.
+        let Ok(code) = self.bench.code(candidate) else { return out };
         for setting in candidate.keys().rev() {
             let value = out.remove(setting);
-            if self.bench.code(&out).ok() != code {
+            if self.bench.code(&out).ok().as_ref() != Some(&code) {
                 out.extend(value.map(|value| (*setting, value)));
             }
         }
