@@ -13,7 +13,8 @@
 //! mma f16 acc[0], acc[2] add word, b
 //! ```
 //! Bits are followed backwards from where they matter, through the operations that move them: bit operations,
-//! variables, slots, shuffles and global memory, which counts as one place.
+//! variables, slots, shuffles and global memory. That counts as one place: two parameters may point to the same elements. An open
+//! kernel's parameters are arrays of their own, and each is a place, so codes and indices that it reads say nothing of its floats.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +24,18 @@ use crate::num::ScalarOp;
 
 /// The values whose bits somebody may see.
 pub fn observed(kernel: &Kernel) -> BTreeSet<ValId> {
-    let mut flow = Flow { kernel, into: vec![], seen: vec![] };
-    flow.block(&kernel.body);
+    let mut flow = Flow::of(kernel, kernel.grid.is_some());
+    if flow.elsewhere {
+        flow = Flow::of(kernel, false);
+    }
     let Flow { into, seen: mut open, .. } = flow;
-    let mut sources: Vec<Vec<Place>> = vec![vec![]; kernel.vals.len() + kernel.slots.len() + 1];
+    let (vals, slots) = (kernel.vals.len(), kernel.slots.len());
+    let mut sources: Vec<Vec<Place>> = vec![vec![]; vals + slots + 1 + kernel.params.len()];
     let number = |place: Place| match place {
         Place::Val(v) => v.index(),
-        Place::Slot(b) => kernel.vals.len() + b.index(),
-        Place::Memory => kernel.vals.len() + kernel.slots.len(),
+        Place::Slot(b) => vals + b.index(),
+        Place::Memory => vals + slots,
+        Place::Array(n) => vals + slots + 1 + n,
     };
     for (to, from) in into {
         if let Some(list) = sources.get_mut(number(to)) {
@@ -54,10 +59,16 @@ enum Place {
     Val(ValId),
     Slot(BufId),
     Memory,
+    /// The array of a parameter.
+    Array(usize),
 }
 
 struct Flow<'a> {
     kernel: &'a Kernel,
+    /// Each parameter is an array of its own.
+    apart: bool,
+    /// An address is not a parameter's.
+    elsewhere: bool,
     /// Bits of the second become bits of the first.
     into: Vec<(Place, Place)>,
     /// Where bits matter.
@@ -65,6 +76,19 @@ struct Flow<'a> {
 }
 
 impl Flow<'_> {
+    fn of(kernel: &Kernel, apart: bool) -> Flow<'_> {
+        let mut flow = Flow { kernel, apart, elsewhere: false, into: vec![], seen: vec![] };
+        flow.block(&kernel.body);
+        flow
+    }
+
+    /// The memory at a base address.
+    fn memory(&mut self, base: Option<ValId>) -> Place {
+        let param = self.kernel.params.iter().position(|p| Some(*p) == base);
+        self.elsewhere |= self.apart && param.is_none();
+        param.filter(|_| self.apart).map_or(Place::Memory, Place::Array)
+    }
+
     fn block(&mut self, body: &[Stmt]) {
         body.iter().for_each(|stmt| self.stmt(stmt));
     }
@@ -106,7 +130,7 @@ impl Flow<'_> {
             Address::Mem { base, index, .. } => {
                 self.seen.push(Place::Val(*base));
                 self.index(index);
-                Place::Memory
+                self.memory(Some(*base))
             }
             Address::Slot { buf, index } => {
                 self.index(index);
@@ -161,12 +185,15 @@ impl Flow<'_> {
                 self.access(place, access, &mut to, &mut from);
             }
             Part::Slot(buf, access) => self.access(Place::Slot(buf), access, &mut to, &mut from),
-            Part::Tensor(_, access) => self.access(Place::Memory, access, &mut to, &mut from),
+            Part::Tensor(tensor, access) => {
+                let place = self.memory(self.kernel.tensors.get(tensor).map(|t| t.base));
+                self.access(place, access, &mut to, &mut from);
+            }
             Part::Axis(_) => {}
             Part::Body(body) => self.block(body),
         });
         // An integer in global memory is somebody's number, and so is one that an atomic operation combines.
-        let numbers = combines || to.iter().any(|place| matches!(place, Place::Memory));
+        let numbers = combines || to.iter().any(|place| matches!(place, Place::Memory | Place::Array(_)));
         for from in from {
             if let (true, Place::Val(val)) = (numbers, from) {
                 self.sees(&Opnd::Val(val));
@@ -189,5 +216,29 @@ impl Flow<'_> {
             }
             Access::Multiplies | Access::Waits | Access::Names => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::observed;
+    use crate::kernel::parse;
+
+    /// Returns true if somebody sees the bits of the sum that a kernel stores, which reads an integer too.
+    fn seen(grid: &str, loaded: &str) -> bool {
+        let text = format!(
+            "kernel k(codes: ptr<i32>, x: ptr<f32>, y: ptr<f32>){grid} scratch 0 {{\n  c: i32 = load {loaded}\n  \
+             f: f32 = itof.f32 c\n  v: f32 = load x[bx]\n  sum: f32 = addf v, f\n  store y[bx] = sum\n}}\n"
+        );
+        let kernel = parse::parse(&text).unwrap_or_else(|d| panic!("{}\n{text}", d.message));
+        let sum = kernel.vals.keys().last();
+        sum.is_some_and(|sum| observed(&kernel).contains(&sum))
+    }
+
+    #[test]
+    fn the_arrays_of_an_open_kernel_are_apart() {
+        let open = " grid (4, 1, 1)";
+        assert!(!seen(open, "codes[bx]") && seen(open, "y[bx + 4]"));
+        assert!(seen("", "codes[bx]"));
     }
 }

@@ -34,6 +34,7 @@ const PIECE: usize = 256 << 10;
 const SHARE: usize = 1 << 20;
 
 type Lanes = [u64; LANES];
+type Stripe = [u8; STRIPE];
 
 /// Keys of the stripes of a block, of scrambling, and of the end.
 struct Keys([Lanes; BLOCK + 3]);
@@ -90,37 +91,70 @@ fn mixed(bytes: &[u8], keys: &Keys) -> Digest {
             return unsafe { by_avx2(bytes, keys) };
         }
     }
-    by_lanes(bytes, keys)
+    by_lanes(bytes, keys, add)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 fn by_avx512(bytes: &[u8], keys: &Keys) -> Digest {
-    by_lanes(bytes, keys)
+    use std::arch::x86_64::*;
+    by_lanes(bytes, keys, |lanes, stripe, keys| {
+        // SAFETY: all three have 64 bytes.
+        let [sums, words, keys] = unsafe {
+            [
+                _mm512_loadu_si512(lanes.as_ptr().cast()),
+                _mm512_loadu_si512(stripe.as_ptr().cast()),
+                _mm512_loadu_si512(keys.as_ptr().cast()),
+            ]
+        };
+        let keyed = _mm512_xor_si512(words, keys);
+        let product = _mm512_mul_epu32(keyed, _mm512_srli_epi64::<32>(keyed));
+        let beside = _mm512_shuffle_epi32::<0b01_00_11_10>(words);
+        let sums = _mm512_add_epi64(sums, _mm512_add_epi64(product, beside));
+        // SAFETY: the lanes have 64 bytes.
+        unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), sums) };
+    })
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn by_avx2(bytes: &[u8], keys: &Keys) -> Digest {
-    by_lanes(bytes, keys)
+    use std::arch::x86_64::*;
+    by_lanes(bytes, keys, |lanes, stripe, keys| {
+        let halves = lanes.chunks_exact_mut(4).zip(stripe.chunks_exact(32).zip(keys.chunks_exact(4)));
+        for (lanes, (stripe, keys)) in halves {
+            // SAFETY: all three have 32 bytes.
+            let [sums, words, keys] = unsafe {
+                [
+                    _mm256_loadu_si256(lanes.as_ptr().cast()),
+                    _mm256_loadu_si256(stripe.as_ptr().cast()),
+                    _mm256_loadu_si256(keys.as_ptr().cast()),
+                ]
+            };
+            let keyed = _mm256_xor_si256(words, keys);
+            let product = _mm256_mul_epu32(keyed, _mm256_srli_epi64::<32>(keyed));
+            let beside = _mm256_shuffle_epi32::<0b01_00_11_10>(words);
+            let sums = _mm256_add_epi64(sums, _mm256_add_epi64(product, beside));
+            // SAFETY: these lanes have 32 bytes.
+            unsafe { _mm256_storeu_si256(lanes.as_mut_ptr().cast(), sums) };
+        }
+    })
 }
 
+/// By a function that adds a stripe to the lanes. The vectors of this loop are written out: compilers make one of a word of each of
+/// eight stripes, whose gathers read memory at a twelfth of its speed.
 #[inline(always)]
-fn by_lanes(bytes: &[u8], Keys(keys): &Keys) -> Digest {
+fn by_lanes(bytes: &[u8], Keys(keys): &Keys, add: impl Fn(&mut Lanes, &Stripe, &Lanes)) -> Digest {
     let mut lanes: Lanes = std::array::from_fn(|lane| PRIMES[lane % 4].wrapping_add(bytes.len() as u64));
-    let mut blocks = bytes.chunks_exact(STRIPE * BLOCK);
+    let (stripes, rest) = bytes.as_chunks::<STRIPE>();
+    let mut blocks = stripes.chunks_exact(BLOCK);
     for block in &mut blocks {
-        for (stripe, keys) in block.chunks_exact(STRIPE).zip(keys) {
-            add(&mut lanes, stripe, keys);
-        }
+        block.iter().zip(keys).for_each(|(stripe, keys)| add(&mut lanes, stripe, keys));
         scramble(&mut lanes, &keys[BLOCK]);
     }
-    let mut stripes = blocks.remainder().chunks_exact(STRIPE);
-    for (stripe, keys) in (&mut stripes).zip(keys) {
-        add(&mut lanes, stripe, keys);
-    }
+    blocks.remainder().iter().zip(keys).for_each(|(stripe, keys)| add(&mut lanes, stripe, keys));
     let mut last = [0; STRIPE];
-    last.iter_mut().zip(stripes.remainder()).for_each(|(to, byte)| *to = *byte);
+    last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
     add(&mut lanes, &last, &keys[BLOCK]);
     scramble(&mut lanes, &keys[BLOCK]);
     Digest([folded(&lanes, &keys[BLOCK + 1]), folded(&lanes, &keys[BLOCK + 2])])
@@ -129,18 +163,15 @@ fn by_lanes(bytes: &[u8], Keys(keys): &Keys) -> Digest {
 const PRIMES: [u64; 4] = [0x9E37_79B1_85EB_CA87, 0xC2B2_AE3D_27D4_EB4F, 0x1656_67B1_9E37_79F9, 0x27D4_EB2F_1656_67C5];
 
 #[inline(always)]
-fn add(lanes: &mut Lanes, stripe: &[u8], keys: &Lanes) {
-    let mut words = [0; LANES];
-    for (word, bytes) in words.iter_mut().zip(stripe.chunks_exact(8)) {
-        *word = bytes.try_into().map_or(0, u64::from_le_bytes);
-    }
+fn add(lanes: &mut Lanes, stripe: &Stripe, keys: &Lanes) {
+    let (words, _) = stripe.as_chunks::<8>();
     for (lane, (word, key)) in lanes.iter_mut().zip(words.iter().zip(keys)) {
-        let keyed = word ^ key;
+        let keyed = u64::from_le_bytes(*word) ^ key;
         *lane = lane.wrapping_add((keyed & 0xFFFF_FFFF).wrapping_mul(keyed >> 32));
     }
     for (lanes, words) in lanes.chunks_exact_mut(2).zip(words.chunks_exact(2)) {
         if let ([a, b], [x, y]) = (lanes, words) {
-            (*a, *b) = (a.wrapping_add(*y), b.wrapping_add(*x));
+            (*a, *b) = (a.wrapping_add(u64::from_le_bytes(*y)), b.wrapping_add(u64::from_le_bytes(*x)));
         }
     }
 }
@@ -168,11 +199,11 @@ mod tests {
     fn vectors_of_every_width_give_the_same_bits() {
         for n in [0, 1, 63, 64, 1024, 5000] {
             let bytes: Vec<u8> = (0..n).map(|i| (i * 31 + i / 97) as u8).collect();
-            assert_eq!(mixed(&bytes, keys()), by_lanes(&bytes, keys()), "{n}");
+            assert_eq!(mixed(&bytes, keys()), by_lanes(&bytes, keys(), add), "{n}");
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: the processor has these instructions.
-                assert_eq!(unsafe { by_avx2(&bytes, keys()) }, by_lanes(&bytes, keys()), "{n}");
+                assert_eq!(unsafe { by_avx2(&bytes, keys()) }, by_lanes(&bytes, keys(), add), "{n}");
             }
         }
     }

@@ -40,6 +40,17 @@ const fn of_twice<const N: usize>(q: [f64; N]) -> [f64; N] {
 const Q32_OF_TWICE: [f64; 5] = of_twice(Q32);
 const Q64_OF_TWICE: [f64; 11] = of_twice(Q64);
 
+/// -q(-s), in s
+const fn of_negative<const N: usize>(q: [f64; N]) -> [f64; N] {
+    let (mut turned, mut k) = (q, 0);
+    while k < N {
+        turned[k] *= if k % 2 == 0 { -1.0 } else { 1.0 };
+        k += 1;
+    }
+    turned
+}
+const Q32_OF_NEGATIVE: [f64; 5] = of_negative(Q32);
+
 /// 2^r = 1 + r p(r)
 const P32: [f64; 7] = [
     0.6931471838211278,
@@ -96,18 +107,35 @@ fn raised<M: Machine>(p: X<M>, shifted: X<M>) -> X<M> {
     (p.as_int() + (shifted.as_int() << fraction)).as_float()
 }
 
+/// The nearest integer n to `x * by`, and 2^n: rounding leaves the exponent bits of 2^n in the low bits.
+fn nearest_power<M: Machine>(x: X<M>, by: f64) -> (X<M>, X<M>) {
+    let (fraction, bias) = if x.kind == Kind::F32 { (23i64, 127.0) } else { (52, 1023.0) };
+    let magic = integer_bits(x.kind) + bias;
+    let shifted = x.fma(by, magic);
+    (shifted - magic, (shifted.as_int() << fraction).as_float())
+}
+
 /// (e^2h - 1) / 2 for h, or NaN, between 0 and 40: `h = n/2 ln 2 + r`.
 pub(super) fn half_exp_less_1<M: Machine>(h: X<M>) -> X<M> {
-    let shifted = h.fma(2.0 * std::f64::consts::LOG2_E, magic(h));
-    let n = shifted - magic(h);
+    let (n, power) = nearest_power(h, 2.0 * std::f64::consts::LOG2_E);
     let (hi, lo) = ln2(h);
     let r = n.fma(-0.5 * lo, n.fma(-0.5 * hi, h));
     // (e^2r - 1) / 2 = r + 2 r^2 q(2r)
     let square = r * r;
     let twice_q = r.poly_by_pairs(square, if h.kind == Kind::F32 { &Q32_OF_TWICE } else { &Q64_OF_TWICE });
     let small = square.fma(twice_q, r);
-    let power = raised(h.float(1.0), shifted);
     small.fma(power, power.fma(0.5, -0.5))
+}
+
+/// 1 - e^-x for f32 between 0 and 40, or NaN: `-x = n ln 2 - s`.
+pub(super) fn one_less_exp<M: Machine>(x: X<M>) -> X<M> {
+    let (n, power) = nearest_power(x, -std::f64::consts::LOG2_E);
+    // The second part of ln 2 would change s, which is small only where 2^n is 1 and n is 0, by less than it is rounded.
+    let s = n.fma(LN2_HI_F32, x);
+    // 1 - e^-s = s - s^2 q(-s)
+    let square = s * s;
+    let small = square.fma(s.poly_by_pairs(square, &Q32_OF_NEGATIVE), s);
+    small.fma(power, x.float(1.0) - power)
 }
 
 /// Clamps x to a range outside which the result is 0 or infinity, with room for a scaling by 2.

@@ -122,7 +122,7 @@ fn bound(op: ScalarOp) -> [f64; 2] {
         ScalarOp::Sinh => [0.501, 1.6],
         ScalarOp::Cosh => [0.501, 1.3],
         ScalarOp::Tanh => [2.2, 2.0],
-        ScalarOp::Erf => [1.1, 1.1],
+        ScalarOp::Erf => [1.8, 1.1],
         ScalarOp::Pow | ScalarOp::PowI => [0.501, 1.2],
         ScalarOp::Atan2 => [0.501, 0.7],
         ScalarOp::ErfInv | ScalarOp::NormalQuantile => [0.501, 3.0],

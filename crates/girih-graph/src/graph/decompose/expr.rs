@@ -25,7 +25,7 @@ use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, ScanOp, ScatterOp};
 use crate::index::{Facts, Interval, Ix};
 use crate::num::ScalarOp;
-use crate::num::op::Predicate;
+use crate::num::op::{Predicate, Rounding};
 
 /// The state that the tensors of one rule share: the builder of the graph, and the first mistake.
 pub struct Cx<'g> {
@@ -415,6 +415,11 @@ impl<'g> Tensor<'g> {
     /// The same with the type of the result stated.
     pub fn apply_to(self, op: ScalarOp, elem: Elem) -> Tensor<'g> {
         self.cx.made(&[self], |b| b.elementwise_to(op, &[self.arg], elem))
+    }
+    /// `self * y + z`, rounded once.
+    pub fn fma(self, y: impl Operand<'g>, z: impl Operand<'g>) -> Tensor<'g> {
+        let op = ScalarOp::Fma { rounding: Rounding::NearestEven, ftz: false };
+        self.apply(op, &[y.beside(self), z.beside(self)])
     }
     pub fn atan2(self, x: impl Operand<'g>) -> Tensor<'g> {
         self.apply(ScalarOp::Atan2, &[x.beside(self)])

@@ -326,8 +326,10 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
         "all_i64" if lanes == 8 => Some(("__AVX512DQ__", all_of_vectors("long long", "cvtq2mask512", 64, "0xff"))),
         "all_i32" if lanes == 8 => Some(("__AVX__", all_of_vectors("float", "movmskps256", 32, "0xff"))),
         "all_i64" if lanes == 4 => Some(("__AVX__", all_of_vectors("double", "movmskpd256", 32, "0xf"))),
-        "lesser_f32" | "greater_f32" if lanes == 8 => Some(("__AVX__", lesser_or_greater(name, "ps"))),
-        "lesser_f64" | "greater_f64" if lanes == 4 => Some(("__AVX__", lesser_or_greater(name, "pd"))),
+        "lesser_f32" | "greater_f32" if lanes == 8 => Some(("__AVX__", lesser_or_greater(name, "ps", "x"))),
+        "lesser_f64" | "greater_f64" if lanes == 4 => Some(("__AVX__", lesser_or_greater(name, "pd", "x"))),
+        "lesser_f32" | "greater_f32" if lanes == 16 => Some(("__AVX512F__", lesser_or_greater(name, "ps", "v"))),
+        "lesser_f64" | "greater_f64" if lanes == 8 => Some(("__AVX512F__", lesser_or_greater(name, "pd", "v"))),
         "f32_from_f16" if lanes == 8 => Some(("__F16C__", converted("vcvtph2ps", "x"))),
         "f32_from_f16" if lanes == 16 => Some(("__AVX512F__", converted("vcvtph2ps", "v"))),
         "f16_from_f32" if lanes == 8 => Some(("__F16C__", converted("vcvtps2ph", "x"))),
@@ -403,9 +405,11 @@ fn all_of_vectors(c: &str, builtin: &str, bytes: u32, all: &str) -> String {
 }
 
 /// C compilers make two instructions of a comparison of lanes.
-fn lesser_or_greater(name: &str, kind: &str) -> String {
+fn lesser_or_greater(name: &str, kind: &str, register: &str) -> String {
     let op = if name.starts_with("lesser") { "min" } else { "max" };
-    format!("__typeof__(a) r;\n__asm__(\"v{op}{kind} %2, %1, %0\" : \"=x\"(r) : \"x\"(a), \"x\"(b));\nreturn r;\n")
+    format!(
+        "__typeof__(a) r;\n__asm__(\"v{op}{kind} %2, %1, %0\" : \"={register}\"(r) : \"{register}\"(a), \"{register}\"(b));\nreturn r;\n"
+    )
 }
 
 /// The constant whose low bits are a program's integers.
