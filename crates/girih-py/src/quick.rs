@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use girih::Error;
-use girih::model::{Model as Native, RawTensor};
+use girih::model::Model as Native;
 use girih_compiler::graph::Elem;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::jit::key::{class_of, descriptor_of, plain_array, results_memory};
-use crate::model::{Model, takes};
-use crate::{host, tools};
+use crate::model::{Addressed, Model};
 
 struct Expected {
     elem: Elem,
@@ -81,24 +79,10 @@ impl Quick {
             places.push(results_memory(&array));
             results.append(array)?;
         }
-        let run = || {
-            let tensor = |&(elem, data, shape): &(Elem, u64, _)| RawTensor {
-                elem,
-                shape,
-                data: std::ptr::with_exposed_provenance(data as usize),
-            };
-            let tensors: Vec<RawTensor<'_>> = tensors.iter().map(tensor).collect();
-            let mut allocate = |at: usize, elem: Elem, shape: &[u64]| match places.get(at) {
-                Some((address, bytes)) if takes(elem, shape).is_some_and(|n| n <= *bytes) => {
-                    Ok(std::ptr::with_exposed_provenance_mut(*address as usize))
-                }
-                _ => Err(Error::Internal(format!("output {at} is {elem} {shape:?}, for which there is no memory"))),
-            };
-            // SAFETY: the tuple holds the arguments and the list the results, which nobody else has seen, until this returns;
-            // types and shapes were compared above, and memory of the results is as large as `allocate` checks.
-            unsafe { self.model.run_raw(&tensors, &[], &mut allocate) }
-        };
-        host::run(py, |e| tools::raised(py, b"", "<model>", e), run)?;
+        let call = Addressed { inputs: &tensors, symbols: &[], outputs: &places, stream: None, on_device: false };
+        // SAFETY: the tuple holds the arguments and the list the results, which nobody else has seen, until this returns; types
+        // and shapes were compared above.
+        unsafe { call.run(py, &self.model) }?;
         Ok(Some(results))
     }
 }

@@ -188,12 +188,17 @@ def static_inputs(kind) -> list[int]:
 
 def boxed(run):
     """The calling convention of AOTAutograd: one list, which is emptied."""
+    quick = run.quick if isinstance(run, OrPyTorch) else None
 
     def call(args):
+        if quick is not None and (results := quick(args)) is not None:
+            args.clear()
+            return results
         given = list(args)
         args.clear()
         return run(*given)
 
+    # AOTAutograd asks for it.
     call._boxed_call = True
     return call
 
@@ -226,6 +231,13 @@ class OrPyTorch:
     def __init__(self, run: Compiled, module: torch.fx.GraphModule, record: _report.Graph):
         self.run, self.module, self.record = run, module, record
         self.failed = False
+
+    def quick(self, args):
+        """As `Compiled.quick`; None also where that fails: the whole run will say why."""
+        try:
+            return self.run.quick(args)
+        except Exception:
+            return None
 
     def __call__(self, *args):
         try:
@@ -294,7 +306,7 @@ def split(module, parameters, options, record, avoided):
         inside = [n for n in part.graph.nodes if n.op == "placeholder"]
         kept = [n for n, outer in zip(inside, node.args) if isinstance(outer, torch.fx.Node) and outer.name in names]
         single = not isinstance(next(n for n in part.graph.nodes if n.op == "output").args[0], (tuple, list))
-        setattr(module, node.target, Part(build(part, kept, options, record), single))
+        setattr(module, node.target, Part(boxed(build(part, kept, options, record)), single))
     module.recompile()
     return module.forward
 
@@ -306,8 +318,8 @@ class Part(torch.nn.Module):
         super().__init__()
         self.compiled, self.single = compiled, single
 
-    def forward(self, *args):
-        results = self.compiled(*args)
+    def __call__(self, *args):
+        results = self.compiled(list(args))
         return results[0] if self.single and isinstance(results, (tuple, list)) else results
 
 

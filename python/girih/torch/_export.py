@@ -147,7 +147,7 @@ class Model:
         if not compiled:
             return
         try:
-            self._compiled = _compiled.Compiled(module, document, options, keep=True)
+            self._compiled = _compiled.Compiled(module, document, options, self._state)
         except _graph.Unsupported as e:
             raise GirihError(f"the model cannot be compiled: {e}") from None
         #: How many arguments there are, where each is a tensor, given by position, and the model writes to none.
@@ -167,9 +167,7 @@ class Model:
     def __call__(self, *args, **kwargs):
         """The model's results for these arguments, nested as the module nests them."""
         if len(args) == self._plain and not kwargs:
-            given = iter(args)
-            results = self._compiled.quick([next(given) if s is None else s for s in self._state])
-            if results is not None:
+            if (results := self._compiled.quick(args)) is not None:
                 return self._out(results)
         flat, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._in_spec:
