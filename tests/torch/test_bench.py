@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from girih.bench import contestants, suites
 
 GIRIH = Path(os.environ.get("GIRIH_LIBRARY_DIR", Path(__file__).parents[2] / "target/release")) / "girih"
@@ -20,6 +22,23 @@ assert found["absent"] == {} and set(found["median_s"]) == {"girih", "torch", "t
 def test_dynamo_sees_the_models():
     """Dynamo leaves out the package, and the models are in it: neither inductor nor a training step would compile."""
     done = subprocess.run([sys.executable, "-c", ROW], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
+STEP = """
+from girih.bench import contestants, llm, measure
+contestants.show_models_to_dynamo()
+for name in ("decode, f32, caches in place", "generate 32 tokens, 4 bits"):
+    (row,) = [row for row in llm.rows() if row.name == name]
+    found = measure.row(row, ["girih", "torch", "onnxruntime"], 1, 1)
+    assert {"girih", "torch"} <= set(found["median_s"]), found
+    assert max(found["error"].values()) < 1e-4, found
+"""
+
+
+def test_steps_of_a_decoder():
+    pytest.importorskip("onnx")
+    done = subprocess.run([sys.executable, "-c", STEP], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
