@@ -160,3 +160,98 @@ def test_tensors_and_parameters_of_inference_mode():
         model = exported(module, x, freeze=True)
         assert model._compiled.quick((x,)) is not None
         torch.testing.assert_close(model(x), module(x))
+
+
+class Cache(torch.nn.Module):
+    """Writes rows of a cache, and reads all of it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.register_buffer("cache", torch.randn(2, 8, 4))
+
+    def forward(self, rows, at):
+        self.cache.index_copy_(1, at, rows)
+        return (self.cache * 2).sum(1)
+
+
+@pytest.mark.parametrize("way", ["exported", "compiled"])
+def test_a_cache_is_written_where_it_lies(way, monkeypatch):
+    from girih.torch import _compiled
+
+    graphs, known = [], _compiled.Compiled.__init__
+
+    def made(self, *args, **how):
+        known(self, *args, **how)
+        graphs.append(self)
+
+    monkeypatch.setattr(_compiled.Compiled, "__init__", made)
+    module, eager = Cache(), Cache()
+    rows, at = torch.randn(2, 3, 4), torch.tensor([5, 0, 2])
+    run = girih.torch.export(module, (rows, at)) if way == "exported" else torch.compile(module, backend="girih")
+    place = module.cache.data_ptr()
+    with torch.no_grad():
+        for step in range(4):
+            rows, at = torch.randn(2, 3, 4), torch.randperm(8)[:3]
+            version = module.cache._version
+            torch.testing.assert_close(run(rows, at), eager(rows, at))
+            torch.testing.assert_close(module.cache, eager.cache)
+            assert module.cache._version > version and module.cache.data_ptr() == place
+    (graph,) = graphs
+    assert graph.replaced
+    with pytest.raises(Exception, match="index|range"):
+        run(rows, torch.tensor([5, 0, 8]))
+
+
+def old_rows(cache, rows, at):
+    before = cache.clone()
+    cache.index_copy_(0, at, rows)
+    return before
+
+
+def views_of_both(cache, rows, at):
+    first = cache[0] * 1
+    cache.index_copy_(0, at, rows)
+    return first, cache[1:], cache
+
+
+def twice(cache, rows, at):
+    cache.index_copy_(0, at, rows)
+    cache.index_copy_(0, at + 1, rows * 2)
+    return cache.sum()
+
+
+def added(cache, rows, at):
+    cache.index_add_(0, at, rows)
+    return cache.sum(0)
+
+
+def of_itself(cache, rows, at):
+    cache.index_copy_(0, at, cache[1:3] + rows)
+    return cache.sum(0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("function", [old_rows, views_of_both, twice, added, of_itself])
+def test_inputs_that_are_written_are_as_in_eager_mode(function):
+    run = torch.compile(function, backend="girih")
+    for _ in range(3):
+        cache, rows, at = torch.randn(6, 4), torch.randn(2, 4), torch.tensor([3, 1])
+        same = cache.clone()
+        found, wanted = run(cache, rows, at), function(same, rows, at)
+        torch.testing.assert_close(found, wanted)
+        torch.testing.assert_close(cache, same)
+
+
+@torch.no_grad()
+def test_a_written_input_that_shares_memory_with_another():
+    run = torch.compile(lambda cache, rows, at: cache.index_copy_(0, at, rows).sum(), backend="girih")
+    at = torch.tensor([3, 1])
+    for _ in range(3):
+        base, apart = torch.randn(8, 4), torch.randn(2, 4)
+        same = base.clone()
+        torch.testing.assert_close(run(base[:6], apart, at), same[:6].index_copy_(0, at, apart).sum())
+        torch.testing.assert_close(base, same)
+        # Rows of the cache itself.
+        torch.testing.assert_close(run(base[:6], base[2:4], at), same[:6].index_copy_(0, at, same[2:4].clone()).sum())
+        torch.testing.assert_close(base, same)

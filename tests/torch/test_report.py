@@ -94,7 +94,7 @@ def test_breaks_of_dynamo():
 
 
 def test_a_compilation_that_fails(monkeypatch):
-    def broken(*_args):
+    def broken(*_args, **_how):
         raise RuntimeError("no compiler")
 
     monkeypatch.setattr(girih.torch._backend, "Compiled", broken)

@@ -103,6 +103,11 @@ fn described(py: Python<'_>, ports: Vec<Port>) -> PyResult<Vec<Description>> {
 impl Model {
     fn new(py: Python<'_>, graph: Graph, given: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
         let options = options(given)?;
+        let mut graph = graph;
+        if options.device != Device::Cpu {
+            // Runs elsewhere are of copies, which the caller's memory takes over afterwards.
+            graph.replaced.clear();
+        }
         let model = Native::from_graph(graph).map_err(|e| raised(py, e))?.with_options(options);
         Ok(Model::of(Arc::new(model)))
     }
@@ -423,6 +428,11 @@ impl Model {
     fn compile(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, f64)> {
         let done = host::run(py, |e| raised(py, e), || self.model.compile())?;
         Ok((done.steps, done.kernels, done.cached, done.seconds))
+    }
+
+    /// The positions of the outputs that runs on a processor write into the memory of arguments that they replace.
+    fn replaced(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        host::run(py, |e| raised(py, e), || self.model.replaced())
     }
 
     /// The inputs: (name, element type, extents, whether it is a parameter).

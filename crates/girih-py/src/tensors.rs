@@ -131,6 +131,13 @@ fn version(value: &Bound<'_, PyAny>, asked: bool) -> Option<i64> {
     asked.then(|| value.getattr(pyo3::intern!(value.py(), "_version")).and_then(|n| n.extract()).ok()).flatten()
 }
 
+/// Where a result comes from: a function that makes it and its arguments, or the place of the argument that it replaces.
+#[derive(FromPyObject)]
+enum Made {
+    By(Py<PyAny>, Py<PyTuple>),
+    Replaces(usize),
+}
+
 /// Facts about the tensors of a graph whose extents are all fixed.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Tensors {
@@ -141,8 +148,7 @@ pub struct Tensors {
     versions: bool,
     /// The parameters of the last `bound`; `None` where Python must look at them in every run.
     bound: Mutex<Option<Arc<Vec<Bindings>>>>,
-    /// For each result a function that makes it, and its arguments.
-    results: Vec<(Py<PyAny>, Py<PyTuple>)>,
+    results: Vec<Made>,
     symbols: Vec<Option<i64>>,
     /// Gives the GPU's stream.
     stream: Option<Py<PyAny>>,
@@ -161,7 +167,7 @@ impl Tensors {
         model: &Model,
         arguments: Vec<Argument<'_>>,
         parameters: Vec<Bound<'_, PyAny>>,
-        results: Vec<(Py<PyAny>, Py<PyTuple>)>,
+        results: Vec<Made>,
         symbols: Vec<i64>,
         versions: bool,
         stream: Option<Py<PyAny>>,
@@ -222,8 +228,14 @@ impl Tensors {
         }
         let results = PyList::empty(py);
         let mut outputs = Vec::with_capacity(self.results.len());
-        for (make, given) in &self.results {
-            let tensor = make.bind(py).call1(given.bind(py))?;
+        for made in &self.results {
+            let tensor = match made {
+                Made::By(function, given) => function.bind(py).call1(given.bind(py))?,
+                Made::Replaces(at) => match held.get(*at).filter(|_| apart(*at, &held)) {
+                    Some(tensor) => tensor.clone(),
+                    None => return Ok(None),
+                },
+            };
             let Some(found) = torch::plain(&tensor) else { return Ok(None) };
             // SAFETY: the list that the tensor enters lives until the run is over.
             outputs.push((found.address(), bytes(unsafe { found.layout() }.0, found.bits)));
@@ -255,6 +267,25 @@ impl Tensors {
         let Some(bound) = bound else { return false };
         bound.len() == parameters.len() && bound.iter().zip(parameters).all(|(b, t)| b.holds(t, self.versions))
     }
+}
+
+/// Returns true if one of some tensors shares no memory with the others.
+fn apart(at: usize, tensors: &[Bound<'_, PyAny>]) -> bool {
+    let spans: Option<Vec<(u64, u64)>> = tensors.iter().map(span).collect();
+    let Some(spans) = spans else { return false };
+    let Some(&(first, end)) = spans.get(at) else { return false };
+    spans.iter().enumerate().all(|(other, (from, to))| other == at || *to <= first || end <= *from)
+}
+
+/// The addresses from a tensor's first element to behind its last.
+fn span(value: &Bound<'_, PyAny>) -> Option<(u64, u64)> {
+    let found = torch::plain(value)?;
+    // SAFETY: the tensor lives as long as `value`.
+    let (shape, strides) = unsafe { found.layout() };
+    let last =
+        shape.iter().zip(strides).map(|(n, step)| (n - 1).max(0).saturating_mul(*step)).fold(0i64, i64::saturating_add);
+    let reach = u64::try_from(last).ok()?.saturating_add(1).saturating_mul(u64::from(found.bits).div_ceil(8));
+    Some((found.address(), found.address().saturating_add(reach)))
 }
 
 /// The bytes of a tensor without gaps.

@@ -52,9 +52,12 @@ class Misfit(GirihError):
 class Compiled:
     """A callable that takes what the placeholders of the graph take, and gives a tuple of its results."""
 
-    def __init__(self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any], state=None):
+    def __init__(
+        self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any], state=None, replaced=None
+    ):
         """For each placeholder `state` has the tensor that it is in every call, or None where a call gives it; by default all are given.
-        The owner of a state is called often: the memory of a large result is taken again once nothing refers to it."""
+        The owner of a state is called often: the memory of a large result is taken again once nothing refers to it. A result that
+        the caller copies to an input may be that input, whose memory was written: `replaced` has the placeholder by the result's place."""
         root = document.root
         self.device = document.device
         #: The placeholders and their names in the JSON.
@@ -74,11 +77,14 @@ class Compiled:
         self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
         #: True if the caller promised that parameters never change.
         self.frozen = options.get("freeze", False)
+        self._plan_replaced(document, replaced or {})
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **on_device(self.device, options))
         # Compile now: if a part cannot be lowered, PyTorch can still run it instead.
         #: How many kernels a run launches.
         self.kernels = self.model.compile()[0]
+        written = self.model.replaced()
+        self.replaced = {at: position for at, position in self.replaced.items() if at in written}
         self._bound: Any = None
         self._results = _girih.Results() if state is not None and self.device == _graph.CPU else None
         self._state = state
@@ -174,6 +180,20 @@ class Compiled:
         self.feeds = list(feeds.values())
         return tuple(numbers)
 
+    def _plan_replaced(self, document, replaced):
+        """Lets kernels write outputs where the inputs lie that they replace, if nothing else is made of these."""
+        #: The placeholders by output.
+        self.replaced = {}
+        outputs = {base: at for at, base in enumerate(document.bases)}
+        rows = {position: name for position, _, name, memory in self.arguments if memory is None}
+        for place, position in replaced.items():
+            result = document.results[place]
+            at = outputs.get(result) if isinstance(result, torch.fx.Node) else None
+            usual = at is not None and at not in self.placed and at not in self.strided and document.results.count(result) == 1
+            if usual and position in rows and (0, position) not in self.feeds:
+                document.root["outputs"][at]["replaces"] = rows[position]
+                self.replaced[at] = position
+
     def misfit(self, args) -> str | None:
         """The first misfit of the arguments' shapes, in one sentence; None if they fit."""
         env = dict(zip(self.symbols, (self.fixed or self.evaluate(args))[0]))
@@ -221,11 +241,29 @@ class Compiled:
             number = torch.tensor(number, dtype=torch.float64, device="cpu")
             self._enter(number, torch.float64, "a number", entered, addresses, extents, device=_graph.CPU)
         outputs = [make(*given) for make, given in self._makers(shapes, strides)]
+        for i, position in self.replaced.items():
+            at = self._argument_at(position)
+            outputs[i] = entered[at] = self._alone(at, entered)
+            addresses[at] = entered[at].data_ptr()
         self._run(addresses, extents, symbols, outputs)
+        for i, position in self.replaced.items():
+            if outputs[i] is not args[position]:
+                outputs[i] = args[position].copy_(outputs[i])
         for i in self.strided:
             strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
             outputs[i] = strided.copy_(outputs[i])
         return self._shown(args, outputs, shown)
+
+    def _argument_at(self, position):
+        """The place of a placeholder among the arguments."""
+        return [p for p, *_ in self.arguments].index(position)
+
+    def _alone(self, at, entered):
+        """A tensor that kernels write, or a copy of it if it shares memory with others that they read."""
+        others = [*entered[:at], *entered[at + 1 :], *(self._bound[3] if self._bound else ())]
+        first, end = reach(entered[at])
+        shared = any(first < e and f < end for f, e in map(reach, others))
+        return entered[at].clone() if shared else entered[at]
 
     def _shown(self, args, outputs, numbers):
         """The graph's results, made of what the kernels wrote."""
@@ -265,11 +303,13 @@ class Compiled:
             extents = shape if memory is None else tuple(shape[axis] for axis in memory.order)
             strides = None if memory is None else memory.strides
             arguments.append((sources[position], example(dtype, self.device), shape, strides, extents))
-        results = self._makers(*self.fixed[1:3])
+        results: list[Any] = self._makers(*self.fixed[1:3])
         for i, (shape, dtype) in enumerate(zip(self.fixed[1], self.dtypes)):
             kept = self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM
             if i not in self.placed and not kept:
                 results[i] = (strided_empty(self.device), (shape, example(dtype, "meta", shape).stride(), dtype))
+        for i, position in self.replaced.items():
+            results[i] = self._argument_at(position)
         stream = functools.partial(stream_of, self.device.index) if self.device.type == "cuda" else None
         parameters = [sources[position] for position, *_ in self.parameters]
         try:
@@ -394,6 +434,14 @@ class Copy:
         with torch.inference_mode():
             self.made.copy_(self.tensor)
         return True
+
+
+def reach(tensor) -> tuple[int, int]:
+    """The addresses that a tensor's elements lie between; those of its storage where it is not row-major."""
+    if tensor.is_contiguous():
+        return tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
 
 
 def example(dtype, device, shape=(0,)):
