@@ -1,5 +1,6 @@
 """The suites of `girih bench` compile their models for everyone who takes part."""
 
+import json
 import os
 import subprocess
 import sys
@@ -54,3 +55,18 @@ def test_the_command_knows_every_suite():
     done = subprocess.run([GIRIH, "bench", *names, "--filter", "no row has this"], capture_output=True, text=True, timeout=600)
     assert "unknown benchmark" not in done.stderr, done.stderr
     assert "unknown benchmark `no-suite`" in subprocess.run([GIRIH, "bench", "no-suite"], capture_output=True, text=True).stderr
+
+
+def test_launches_are_measured_without_a_gpu():
+    done = subprocess.run(
+        [sys.executable, "-m", "girih.bench", "launch", "--device", "cuda", "--rounds", "1", "--json"],
+        capture_output=True, text=True, timeout=600, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["driver"] == "stand-in" and found["rows"]["a kept kernel, three arrays"] > 0
+    refused = subprocess.run(
+        [sys.executable, "-m", "girih.bench", "gpu", "--device", "cuda"],
+        capture_output=True, text=True, timeout=600, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    assert refused.returncode != 0 and "need a GPU" in refused.stderr

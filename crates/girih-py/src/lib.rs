@@ -12,6 +12,7 @@ mod alarm;
 mod arrays;
 mod device;
 mod host;
+mod interface;
 mod jit;
 mod launch;
 mod model;
@@ -114,6 +115,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<model::OnnxModel>()?;
     module.add_class::<quick::Quick>()?;
+    module.add_class::<quick::QuickOnDevice>()?;
     module.add_class::<tensors::Tensors>()?;
     module.add_class::<results::Results>()?;
     module.add_class::<results::Memory>()?;
