@@ -282,8 +282,8 @@ class Model:
             ProgramError: arrays that do not fit; one error lists all problems.
         """
         quick = self._quick
-        if quick is not None and out is None and not named:
-            results = quick(args)
+        if quick is not None and not named:
+            results = quick(args, out)
             if results is not None:
                 return results[0] if len(results) == 1 else tuple(results)
         results = self._run(self._named(args, named), out)
@@ -493,6 +493,10 @@ class _Prepared(NamedTuple):
 
     def quick(self):
         """A function of arrays that runs the model where they look as these do, and gives None where they do not."""
+        if self.arrays and self.native.device == "cuda" and all(isinstance(array, device.View) for array in self.arrays):
+            arguments = [(array.owner, array.element, array.shape) for array in self.arrays]
+            results = [(shape, dtype, dtype.name) for dtype, shape in self.results]
+            return _girih.QuickOnDevice(self.native, device.Array, arguments, results)
         if not self.arrays or self.native.device != "cpu" or any(type(array) is not np.ndarray for array in self.arrays):
             return None
         if any(map(in_nibbles, [array.dtype for array in self.arrays] + [dtype for dtype, _shape in self.results])):

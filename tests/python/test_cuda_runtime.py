@@ -171,6 +171,45 @@ def test_kernels_take_what_dlpack_describes(capability):
     )
 
 
+def test_arrays_that_were_met_before():
+    """They are read without Python, and unusual ones are refused all the same."""
+    passes(
+        """
+        a, b = Array(x), Array(np.zeros_like(x))
+        for _ in range(3):
+            scale[grid](a, b, 1000, BLOCK=256, device="cuda")
+            np.testing.assert_array_equal(b.get(), x * 2 + 1)
+        even = Array(x, strides=(8,))
+        even.shape = (500,)
+        half = Array(np.zeros(500, np.float32))
+        scale[grid](even, half, 500, BLOCK=256, device="cuda")
+        np.testing.assert_array_equal(half.get(), x[:500] * 2 + 1)
+        odd = Array(x)
+        odd.address += 2
+        try:
+            scale[grid](odd, b, 10, BLOCK=256, device="cuda")
+            raise SystemExit("not refused")
+        except ValueError as error:
+            assert "which its elements of 4 bytes do not divide" in str(error), error
+        model = girih.Model.from_expr("x * 2 + y", {"device": "cuda"}, x="f32[1000]", y="f32[1000]")
+        one, out = Array(np.ones_like(x)), Array(np.zeros_like(x))
+        for _ in range(3):
+            model(a, one, out=out)
+            np.testing.assert_array_equal(out.get(), x * 2 + 1)
+            np.testing.assert_array_equal(model(a, one).numpy(), x * 2 + 1)
+        assert type(model._quick).__name__ == "QuickOnDevice" and model._quick((a, one), None) is not None
+        for given, to in (((a, one), a), ((a, half), None), ((a, x), None), ((a, Array(x.astype(np.float64))), None)):
+            assert model._quick(given, to) is None
+        for to in (a, half, x):
+            try:
+                model(a, one, out=to)
+                assert to is x
+            except girih.ProgramError as error:
+                assert "overlaps" in str(error) or "the run gives float32[1000]" in str(error), error
+        """
+    )
+
+
 MODEL = """
 model = girih.Model.from_expr("torch.softmax(x @ w + b, -1)", {"device": "cuda"}, x="f32[40, 64]", w="f32[64, 48]", b="f32[48]")
 random = np.random.default_rng(1)

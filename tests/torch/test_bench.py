@@ -1,9 +1,12 @@
 """The suites of `girih bench` compile their models for everyone who takes part."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from girih.bench import contestants, suites
 
@@ -23,6 +26,23 @@ def test_dynamo_sees_the_models():
     assert done.returncode == 0, done.stderr
 
 
+STEP = """
+from girih.bench import contestants, llm, measure
+contestants.show_models_to_dynamo()
+for name in ("decode, f32, caches in place", "generate 32 tokens, 4 bits"):
+    (row,) = [row for row in llm.rows() if row.name == name]
+    found = measure.row(row, ["girih", "torch", "onnxruntime"], 1, 1)
+    assert {"girih", "torch"} <= set(found["median_s"]), found
+    assert max(found["error"].values()) < 1e-4, found
+"""
+
+
+def test_steps_of_a_decoder():
+    pytest.importorskip("onnx")
+    done = subprocess.run([sys.executable, "-c", STEP], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_ratio_leaves_out_girih_itself():
     from girih.bench.__main__ import ratio
 
@@ -35,3 +55,18 @@ def test_the_command_knows_every_suite():
     done = subprocess.run([GIRIH, "bench", *names, "--filter", "no row has this"], capture_output=True, text=True, timeout=600)
     assert "unknown benchmark" not in done.stderr, done.stderr
     assert "unknown benchmark `no-suite`" in subprocess.run([GIRIH, "bench", "no-suite"], capture_output=True, text=True).stderr
+
+
+def test_launches_are_measured_without_a_gpu():
+    done = subprocess.run(
+        [sys.executable, "-m", "girih.bench", "launch", "--device", "cuda", "--rounds", "1", "--json"],
+        capture_output=True, text=True, timeout=600, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["driver"] == "stand-in" and found["rows"]["a kept kernel, three arrays"] > 0
+    refused = subprocess.run(
+        [sys.executable, "-m", "girih.bench", "gpu", "--device", "cuda"],
+        capture_output=True, text=True, timeout=600, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    assert refused.returncode != 0 and "need a GPU" in refused.stderr

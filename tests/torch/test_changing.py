@@ -392,7 +392,8 @@ def test_whatever_fails_runs_in_pytorch_with_one_warning(monkeypatch, fault, pla
     if place == "compile":
         monkeypatch.setattr(_compiled.Compiled, "_plan_results", fail)
     else:
-        monkeypatch.setattr(_compiled.Compiled, "_run", fail)
+        for name in ("_run", "quick"):
+            monkeypatch.setattr(_compiled.Compiled, name, fail)
     x = torch.randn(3, 4)
     compiled = torch.compile(lambda x, k: (x * k).exp() + 1, backend="girih")
     with warnings.catch_warnings(record=True) as said:

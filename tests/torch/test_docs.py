@@ -1,4 +1,4 @@
-"""The page on models of PyTorch: its Python runs from top to bottom and says what the page says it does."""
+"""The pages on models of PyTorch and on layouts: their Python runs from top to bottom and prints what the pages show."""
 
 import contextlib
 import doctest
@@ -6,11 +6,14 @@ import io
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "models" / "pytorch.md"
+import pytest
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "models"
 
 
-def test_blocks():
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+@pytest.mark.parametrize("page", ["pytorch", "layouts"])
+def test_blocks(page):
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", (PAGES / f"{page}.md").read_text(), re.M | re.S)
     names = {}
     for (language, code), following in zip(blocks, [*blocks[1:], ("", "")]):
         if language != "python":

@@ -94,7 +94,7 @@ def test_breaks_of_dynamo():
 
 
 def test_a_compilation_that_fails(monkeypatch):
-    def broken(*_args):
+    def broken(*_args, **_how):
         raise RuntimeError("no compiler")
 
     monkeypatch.setattr(girih.torch._backend, "Compiled", broken)
@@ -128,7 +128,8 @@ def test_every_graph_that_fails_is_warned_about_once(monkeypatch, place):
     def fail(*_args, **_kwargs):
         raise RuntimeError("made to fail")
 
-    monkeypatch.setattr(_compiled.Compiled, "_plan_results" if place == "compile" else "_run", fail)
+    for name in ("_plan_results",) if place == "compile" else ("_run", "quick"):
+        monkeypatch.setattr(_compiled.Compiled, name, fail)
     for function in (lambda x: x.exp() + 1, lambda x: x.sin() * 2, lambda x: torch.linalg.eigvalsh(x * 2).exp() + 1):
         run, x = torch.compile(function, backend="girih"), torch.eye(3)
         with warnings.catch_warnings(record=True) as said:

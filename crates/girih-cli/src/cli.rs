@@ -480,8 +480,8 @@ pub enum CacheAction {
 pub struct BenchArgs {
     /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all of these by default. Or suites of models beside
     /// PyTorch and others: elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch,
-    /// jit, layouts, quantised, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch. Or a Hugging Face folder,
-    /// whose model runs beside PyTorch.
+    /// jit, layouts, quantised, llm, compile, decoder, gpu; or triton, kernels of Triton's beside PyTorch. Or a Hugging Face
+    /// folder, whose model runs beside PyTorch.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     #[command(flatten)]

@@ -68,9 +68,28 @@ impl Tensor {
         byte_offset: 0,
     };
 
-    /// DLPack's number of the kind of device.
-    pub fn device(&self) -> i32 {
-        self.device_type
+    /// DLPack's number of the kind of device, and the device's among those.
+    pub fn device(&self) -> (i32, i32) {
+        (self.device_type, self.device_id)
+    }
+
+    /// Where the first element is.
+    pub fn address(&self) -> u64 {
+        (self.data as u64).wrapping_add(self.byte_offset)
+    }
+
+    /// The shape, and the strides in elements.
+    ///
+    /// # Safety
+    /// The tensor lives as long as the slices are used, and has strides if it has axes.
+    pub unsafe fn layout<'a>(&self) -> (&'a [i64], &'a [i64]) {
+        match usize::try_from(self.ndim) {
+            // SAFETY: both have an element for each axis.
+            Ok(rank @ 1..) => unsafe {
+                (std::slice::from_raw_parts(self.shape, rank), std::slice::from_raw_parts(self.strides, rank))
+            },
+            _ => (&[], &[]),
+        }
     }
 }
 

@@ -12,11 +12,13 @@ mod alarm;
 mod arrays;
 mod device;
 mod host;
+mod interface;
 mod jit;
 mod launch;
 mod model;
 mod quick;
 mod results;
+mod tensors;
 mod tools;
 
 /// The version of this package.
@@ -113,6 +115,8 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<model::OnnxModel>()?;
     module.add_class::<quick::Quick>()?;
+    module.add_class::<quick::QuickOnDevice>()?;
+    module.add_class::<tensors::Tensors>()?;
     module.add_class::<results::Results>()?;
     module.add_class::<results::Memory>()?;
     module.add_class::<alarm::Alarm>()?;

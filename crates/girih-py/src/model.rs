@@ -103,6 +103,11 @@ fn described(py: Python<'_>, ports: Vec<Port>) -> PyResult<Vec<Description>> {
 impl Model {
     fn new(py: Python<'_>, graph: Graph, given: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
         let options = options(given)?;
+        let mut graph = graph;
+        if options.device != Device::Cpu {
+            // Runs elsewhere are of copies, which the caller's memory takes over afterwards.
+            graph.replaced.clear();
+        }
         let model = Native::from_graph(graph).map_err(|e| raised(py, e))?.with_options(options);
         Ok(Model::of(Arc::new(model)))
     }
@@ -126,6 +131,60 @@ fn elem(name: &str) -> PyResult<Elem> {
 
 /// An array of the caller's: its element type, address and shape.
 type Array = (String, u64, Vec<u64>);
+
+/// An argument of a run: its element type, address and shape.
+pub type Input<'a> = (Elem, u64, &'a [u64]);
+
+/// A run on addresses.
+pub struct Addressed<'a> {
+    /// In the order of the model's arguments.
+    pub inputs: &'a [Input<'a>],
+    pub symbols: &'a [Option<i64>],
+    /// For each output an address and how many bytes may be written there.
+    pub outputs: &'a [(u64, u64)],
+    /// A GPU's stream, on which the run takes its place.
+    pub stream: Option<u64>,
+    /// True if all addresses are known to be the GPU's.
+    pub on_device: bool,
+}
+
+impl Addressed<'_> {
+    /// Runs a model without Python's lock.
+    ///
+    /// # Safety
+    /// The addresses are of arrays of these types and shapes, and stay so until the run is over.
+    pub unsafe fn run(&self, py: Python<'_>, model: &Native) -> PyResult<()> {
+        let run = || {
+            let mut tensors = Vec::with_capacity(self.inputs.len());
+            for (at, &(elem, address, shape)) in self.inputs.iter().enumerate() {
+                if address == 0 && !shape.contains(&0) {
+                    return Err(Error::Internal(format!("argument {at} has elements, but no memory")));
+                }
+                tensors.push(RawTensor { elem, shape, data: std::ptr::with_exposed_provenance(address as usize) });
+            }
+            let mut allocate = |at: usize, elem: Elem, shape: &[u64]| match self.outputs.get(at) {
+                Some((address, bytes)) if takes(elem, shape).is_some_and(|n| n <= *bytes) => {
+                    Ok(std::ptr::with_exposed_provenance_mut(*address as usize))
+                }
+                _ => Err(Error::Internal(format!(
+                    "output {at} is {elem} {shape:?}, but its memory does not have that size"
+                ))),
+            };
+            // SAFETY: as the contract says; the sizes of outputs are checked above.
+            unsafe {
+                match self.stream {
+                    None => model.run_raw(&tensors, self.symbols, &mut allocate),
+                    stream => model.run_raw_on(&tensors, self.symbols, stream, self.on_device, &mut allocate),
+                }
+            }
+        };
+        let make = |e| match e {
+            Error::Internal(message) => PyRuntimeError::new_err(message),
+            other => raised(py, other),
+        };
+        host::run(py, make, run)
+    }
+}
 
 /// Data that an input makes: its name, element type, shape and bytes.
 type Made<'py> = (String, String, Vec<u64>, Bound<'py, PyBytes>);
@@ -371,6 +430,11 @@ impl Model {
         Ok((done.steps, done.kernels, done.cached, done.seconds))
     }
 
+    /// The positions of the outputs that runs on a processor write into the memory of arguments that they replace.
+    fn replaced(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        host::run(py, |e| raised(py, e), || self.model.replaced())
+    }
+
     /// The inputs: (name, element type, extents, whether it is a parameter).
     fn inputs(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
         described(py, self.model.inputs())
@@ -427,38 +491,11 @@ impl Model {
             return Err(PyValueError::new_err(format!("the model takes {want} arguments, not {}", addresses.len())));
         }
         let symbols: Vec<Option<i64>> = symbols.into_iter().map(Some).collect();
-        let run = || {
-            let one = |((elem, address), shape): ((&Elem, &u64), _)| {
-                let data = std::ptr::with_exposed_provenance(*address as usize);
-                RawTensor { elem: *elem, shape, data }
-            };
-            let given = self.arguments.iter().zip(&addresses).zip(shapes.iter().map(Vec::as_slice));
-            let tensors: Vec<RawTensor<'_>> = given.map(one).collect();
-            if let Some(at) = tensors.iter().position(|t| t.data.is_null() && !t.shape.contains(&0)) {
-                return Err(Error::Internal(format!("argument {at} has elements, but no memory")));
-            }
-            let mut allocate = |at: usize, elem: Elem, shape: &[u64]| match outputs.get(at) {
-                Some((address, bytes)) if takes(elem, shape).is_some_and(|n| n <= *bytes) => {
-                    Ok(std::ptr::with_exposed_provenance_mut(*address as usize))
-                }
-                _ => Err(Error::Internal(format!(
-                    "output {at} is {elem} {shape:?}, but its memory does not have that size"
-                ))),
-            };
-            // SAFETY: the caller holds the tensors of these addresses until this returns, those of a stream until it is done;
-            // outputs are checked above.
-            unsafe {
-                match stream {
-                    None => self.model.run_raw(&tensors, &symbols, &mut allocate),
-                    stream => self.model.run_raw_on(&tensors, &symbols, stream, on_device, &mut allocate),
-                }
-            }
-        };
-        let make = |e| match e {
-            Error::Internal(message) => PyRuntimeError::new_err(message),
-            other => raised(py, other),
-        };
-        host::run(py, make, run)
+        let inputs = self.arguments.iter().zip(addresses).zip(shapes.iter().map(Vec::as_slice));
+        let inputs: Vec<Input<'_>> = inputs.map(|((elem, address), shape)| (*elem, address, shape)).collect();
+        let call = Addressed { inputs: &inputs, symbols: &symbols, outputs: &outputs, stream, on_device };
+        // SAFETY: the caller holds the tensors of these addresses until this returns, those of a stream until it is done.
+        unsafe { call.run(py, &self.model) }
     }
 
     /// Where the time of runs on these arguments goes: the medians of a run and of each step (kernel, operations, seconds,

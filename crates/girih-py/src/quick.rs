@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use girih::Error;
-use girih::model::{Model as Native, RawTensor};
+use girih::model::Model as Native;
 use girih_compiler::graph::Elem;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
+use crate::interface;
 use crate::jit::key::{class_of, descriptor_of, plain_array, results_memory};
-use crate::model::{Model, takes};
-use crate::{host, tools};
+use crate::model::{Addressed, Model};
 
 struct Expected {
     elem: Elem,
@@ -56,9 +55,15 @@ impl Quick {
         Ok(Quick { model: model.model.clone(), class, empty, inputs, outputs })
     }
 
-    /// The list of results; None where an array looks otherwise.
-    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyList>>> {
-        if args.len() != self.inputs.len() {
+    /// The list of results; None where an array looks otherwise, or the caller has arrays for results.
+    #[pyo3(signature = (args, out = None))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        if args.len() != self.inputs.len() || out.is_some() {
             return Ok(None);
         }
         let mut tensors = Vec::with_capacity(self.inputs.len());
@@ -81,24 +86,108 @@ impl Quick {
             places.push(results_memory(&array));
             results.append(array)?;
         }
-        let run = || {
-            let tensor = |&(elem, data, shape): &(Elem, u64, _)| RawTensor {
-                elem,
-                shape,
-                data: std::ptr::with_exposed_provenance(data as usize),
-            };
-            let tensors: Vec<RawTensor<'_>> = tensors.iter().map(tensor).collect();
-            let mut allocate = |at: usize, elem: Elem, shape: &[u64]| match places.get(at) {
-                Some((address, bytes)) if takes(elem, shape).is_some_and(|n| n <= *bytes) => {
-                    Ok(std::ptr::with_exposed_provenance_mut(*address as usize))
+        let call = Addressed { inputs: &tensors, symbols: &[], outputs: &places, stream: None, on_device: false };
+        // SAFETY: the tuple holds the arguments and the list the results, which nobody else has seen, until this returns; types
+        // and shapes were compared above.
+        unsafe { call.run(py, &self.model) }?;
+        Ok(Some(results))
+    }
+}
+
+/// The same for arrays of the device of a model for a GPU.
+#[pyclass(frozen, module = "girih._girih")]
+pub struct QuickOnDevice {
+    model: Arc<Native>,
+    elems: Vec<Elem>,
+    inputs: Vec<Array>,
+    outputs: Vec<Array>,
+    /// Makes an array of the device of a shape, an element type and a stream.
+    empty: Py<PyAny>,
+    types: Vec<(Py<PyAny>, Py<PyAny>)>,
+}
+
+/// NumPy's name of an element type, and a shape.
+type Array = (String, Vec<u64>);
+
+impl QuickOnDevice {
+    /// An object's array, if it is one of this type and shape on this stream, or the first.
+    fn array(value: &Bound<'_, PyAny>, (name, shape): &Array, stream: &mut Option<u64>) -> Option<interface::Found> {
+        let found = interface::read(value)?;
+        let fits = found.numpy == name && found.shape == *shape && *stream.get_or_insert(found.stream) == found.stream;
+        fits.then_some(found)
+    }
+}
+
+#[pymethods]
+impl QuickOnDevice {
+    /// For these arguments of a run and the element types and shapes of its results.
+    #[new]
+    fn new(
+        model: &Model,
+        empty: Py<PyAny>,
+        arguments: Vec<(Bound<'_, PyAny>, String, Vec<u64>)>,
+        results: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>, String)>,
+    ) -> PyResult<QuickOnDevice> {
+        let mut inputs = vec![];
+        for (array, name, shape) in arguments {
+            interface::meet(&array)?;
+            inputs.push((name, shape));
+        }
+        if inputs.len() != model.arguments.len() {
+            return Err(PyRuntimeError::new_err("these are not the arguments of the model"));
+        }
+        let (mut outputs, mut types) = (vec![], vec![]);
+        for (shape, dtype, name) in results {
+            outputs.push((name, shape.extract()?));
+            types.push((shape.unbind(), dtype.unbind()));
+        }
+        Ok(QuickOnDevice { model: model.model.clone(), elems: model.arguments.clone(), inputs, outputs, empty, types })
+    }
+
+    /// The list of results: new arrays, or those of `out`. None where an array looks otherwise, or shares memory with one of `out`.
+    #[pyo3(signature = (args, out = None))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        if args.len() != self.inputs.len() {
+            return Ok(None);
+        }
+        let (mut stream, mut taken, mut inputs) = (None, vec![], vec![]);
+        for ((value, expected), elem) in args.iter_borrowed().zip(&self.inputs).zip(&self.elems) {
+            let Some(found) = QuickOnDevice::array(&value, expected, &mut stream) else { return Ok(None) };
+            taken.push((found.address, found.bytes));
+            inputs.push((*elem, found.address, expected.1.as_slice()));
+        }
+        let results = PyList::empty(py);
+        match out {
+            None => {
+                for (shape, dtype) in &self.types {
+                    results.append(self.empty.bind(py).call1((shape, dtype, stream.unwrap_or(0)))?)?;
                 }
-                _ => Err(Error::Internal(format!("output {at} is {elem} {shape:?}, for which there is no memory"))),
+            }
+            Some(one) if self.outputs.len() == 1 => results.append(one)?,
+            Some(_) => return Ok(None),
+        }
+        let mut places = vec![];
+        for (value, expected) in results.iter().zip(&self.outputs) {
+            interface::meet(&value)?;
+            let Some(found) = QuickOnDevice::array(&value, expected, &mut stream).filter(|found| found.writable) else {
+                return Ok(None);
             };
-            // SAFETY: the tuple holds the arguments and the list the results, which nobody else has seen, until this returns;
-            // types and shapes were compared above, and memory of the results is as large as `allocate` checks.
-            unsafe { self.model.run_raw(&tensors, &[], &mut allocate) }
-        };
-        host::run(py, |e| tools::raised(py, b"", "<model>", e), run)?;
+            let (first, end) = (found.address, found.address.saturating_add(found.bytes));
+            if taken.iter().any(|(at, bytes)| *at < end && first < at.saturating_add(*bytes)) {
+                return Ok(None);
+            }
+            taken.push((found.address, found.bytes));
+            places.push((found.address, found.bytes));
+        }
+        let call = Addressed { inputs: &inputs, symbols: &[], outputs: &places, stream, on_device: true };
+        // SAFETY: the caller holds the arguments and the list the results until this returns, and their libraries keep memory of a
+        // stream until that has used it; types and shapes were compared above.
+        unsafe { call.run(py, &self.model) }?;
         Ok(Some(results))
     }
 }

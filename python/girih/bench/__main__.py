@@ -78,7 +78,13 @@ def main():
     if devices.get(GPU) == "cpu" or devices.get(FIRST) == "cuda":
         sys.exit(f"error: the suite `{GPU if devices.get(GPU) == 'cpu' else FIRST}` does not run on the device `{given.device}`")
     if "cuda" in devices.values() and not torch.cuda.is_available():
-        sys.exit("error: rows on the device `cuda` need a GPU, and a PyTorch that finds it")
+        if given.suites == ["launch"]:
+            from girih.bench import standin
+
+            if given.output:
+                sys.exit("error: --output takes rows that are compared with others; `--json` prints these")
+            return standin.main(given.rounds, given.json)
+        sys.exit("error: rows on the device `cuda` need a GPU, and a PyTorch that finds it; only `launch` runs alone without one")
     if devices.get(TRITON) == "cuda":
         sys.exit(f"error: the suite `{TRITON}` runs Triton's kernels on the processor; leave out `--device cuda`")
     who = ["girih", *(given.against or dict.fromkeys(name for suite in given.suites for name in usual(suite)[1:]))]

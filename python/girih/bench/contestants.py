@@ -11,6 +11,7 @@ import warnings
 
 import torch
 
+import girih.bench
 import girih.torch
 from girih.bench import networks
 
@@ -22,16 +23,12 @@ USUAL = ("girih", "torch", "onnxruntime", "numpy")
 
 
 def show_models_to_dynamo():
-    """Lets Dynamo see the models of the suites in this process: it compiles nothing else of the package `girih`, which has them."""
-    from pkgutil import iter_modules
-
+    """Lets Dynamo see the models of the suites in this process: it compiles nothing else of the package `girih`."""
     from torch._dynamo import trace_rules
 
-    whole = trace_rules._strip_init_py(girih.__file__)
-    trace_rules.SKIP_DIRS[:] = [folder for folder in trace_rules.SKIP_DIRS if folder != whole]
-    for found in iter_modules(girih.__path__):
-        if found.name != "bench":
-            trace_rules.add(f"girih.{found.name}")
+    models = trace_rules._strip_init_py(girih.bench.__file__)
+    trace_rules.SKIP_DIRS[:] = [folder for folder in trace_rules.SKIP_DIRS if folder != models]
+    trace_rules._recompile_re()
 
 
 class Absent(Exception):
@@ -57,6 +54,8 @@ def made(who, row, model, inputs, threads):
     if row.device == "cuda" and who not in ON_GPUS:
         raise Absent("it is compared on processors")
     try:
+        if who in row.by:
+            return Runner(row.by[who](model, inputs, threads))
         return MAKERS[who](row, model, inputs, threads)
     except Absent:
         raise
@@ -125,14 +124,18 @@ def exported_file(model, inputs) -> bytes:
     return program.model_proto.SerializeToString()
 
 
-def of_onnxruntime(row, model, inputs, threads):
+def session_of(file, threads):
+    """ONNX Runtime, ready to run a file."""
     import onnxruntime
 
-    text = row.onnx(model) if row.onnx is not None else exported_file(model, inputs)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(text, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+
+def of_onnxruntime(row, model, inputs, threads):
+    session = session_of(row.onnx(model) if row.onnx is not None else exported_file(model, inputs), threads)
     try:
         feed = {port.name: given.numpy() for port, given in zip(session.get_inputs(), inputs)}
     except TypeError as e:

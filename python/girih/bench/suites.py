@@ -34,6 +34,8 @@ class Row:
     without: dict[str, str] = field(default_factory=dict)
     #: The ONNX file that Girih and ONNX Runtime load instead of the exported model: a function of the model.
     onnx: Callable | None = None
+    #: Contestants that do it in their own way: functions of the model, its inputs and a number of threads, which return what runs it.
+    by: dict[str, Callable] = field(default_factory=dict)
     #: The kernel that Girih runs instead of the exported model: a function that returns a function of the inputs and a
     #: number of threads.
     kernel: Callable | None = None
@@ -299,6 +301,7 @@ SUITES = {
 MODULES = {
     "decoder": "girih.bench.decoder",
     "gpu": "girih.bench.gpu",
+    "llm": "girih.bench.llm",
     "quantised": "girih.bench.quantised",
     "triton": "girih.bench.triton_cpu",
 }

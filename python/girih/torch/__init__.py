@@ -30,7 +30,9 @@ def _register():
 
     # Dynamo calls this package while it compiles, and holds locks then: it compiles nothing of the package itself. Modules of quantised
     # layers are part of people's models.
-    for part in pkgutil.iter_modules([str(Path(__file__).parent.parent)]):
+    package = Path(__file__).parent.parent
+    trace_rules.SKIP_DIRS.append(str(package / "__init__.py"))
+    for part in pkgutil.iter_modules([str(package)]):
         if part.name != "huggingface":
             trace_rules.add(f"girih.{part.name}")
 

@@ -151,7 +151,7 @@ def compile_graph(options, kind, module: torch.fx.GraphModule, _inputs):
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
     parameters = [placeholders[i] for i in static_inputs(kind) if i < len(placeholders)]
     parameters = [n for n in parameters if isinstance(n.meta.get("val"), torch.Tensor)]
-    run = build(module, parameters, options, _report.begin(kind))
+    run = build(module, parameters, options, _report.begin(kind), {} if pairs else updated_inputs(kind))
     return boxed(pairs.around(run) if pairs else run)
 
 
@@ -186,27 +186,42 @@ def static_inputs(kind) -> list[int]:
     return [i for i in metadata.static_input_indices if i not in mutated]
 
 
+def updated_inputs(kind) -> dict[int, int]:
+    """The positions of results that AOTAutograd copies to inputs, with those of the inputs."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = getattr(context, "fw_metadata", None)
+    if kind != "inference" or metadata is None or metadata.tokens:
+        return {}
+    return dict(enumerate(metadata.mutated_inp_runtime_indices))
+
+
 def boxed(run):
     """The calling convention of AOTAutograd: one list, which is emptied."""
+    quick = run.quick if isinstance(run, OrPyTorch) else None
 
     def call(args):
+        if quick is not None and (results := quick(args)) is not None:
+            args.clear()
+            return results
         given = list(args)
         args.clear()
         return run(*given)
 
+    # AOTAutograd asks for it.
     call._boxed_call = True
     return call
 
 
-def build(module, parameters, options, record):
-    """A callable that takes what the graph's placeholders take and gives its results; `record` is told what became of it.
+def build(module, parameters, options, record, replaced=None):
+    """A callable that takes what the graph's placeholders take and gives its results; `record` is told what became of it. For
+    `replaced`, see `Compiled`.
 
     A failed compilation does not reach the user as an error: PyTorch runs the graph instead.
     """
     if not any(n.op == "call_function" and not _graph.is_scalar(n) for n in module.graph.nodes):
         return module.forward
     try:
-        return compiled(module, parameters, options, record)
+        return compiled(module, parameters, options, record, replaced)
     except Exception as e:
         record.warn(first_line(e))
         for node in module.graph.nodes:
@@ -220,12 +235,19 @@ class OrPyTorch:
     A run may fail for a reason of Girih's: sizes or numbers outside what was compiled, a tensor that is not what was
     predicted, memory. Or it may fail because it must: an index outside its tensor. PyTorch then runs the same graph, which
     gives the result or the error that the user expects. That is safe because graphs are functional: a run writes to
-    nothing but its own results.
+    nothing but its own results, and into inputs that its results replace: the same elements as the second run.
     """
 
     def __init__(self, run: Compiled, module: torch.fx.GraphModule, record: _report.Graph):
         self.run, self.module, self.record = run, module, record
         self.failed = False
+
+    def quick(self, args):
+        """As `Compiled.quick`; None also where that fails: the whole run will say why."""
+        try:
+            return self.run.quick(args)
+        except Exception:
+            return None
 
     def __call__(self, *args):
         try:
@@ -239,14 +261,14 @@ class OrPyTorch:
         return results
 
 
-def compiled(module, parameters, options, record):
+def compiled(module, parameters, options, record, replaced):
     """As `build`, but raises the error if the compilation fails."""
     # A backward graph cannot add guards any more.
     document, refused = _partition.refusals(module, parameters, fix=record.kind != "backward", as_they_lie=True)
     # An input that is used only because results are views of it may be of any kind.
     if all(n.op == "placeholder" for n in refused):
         try:
-            run = Compiled(module, document, options)
+            run = Compiled(module, document, options, replaced=replaced)
             record.compiled(module, run.kernels)
             return OrPyTorch(run, module, record)
         except Exception as e:
@@ -294,7 +316,7 @@ def split(module, parameters, options, record, avoided):
         inside = [n for n in part.graph.nodes if n.op == "placeholder"]
         kept = [n for n, outer in zip(inside, node.args) if isinstance(outer, torch.fx.Node) and outer.name in names]
         single = not isinstance(next(n for n in part.graph.nodes if n.op == "output").args[0], (tuple, list))
-        setattr(module, node.target, Part(build(part, kept, options, record), single))
+        setattr(module, node.target, Part(boxed(build(part, kept, options, record)), single))
     module.recompile()
     return module.forward
 
@@ -306,8 +328,8 @@ class Part(torch.nn.Module):
         super().__init__()
         self.compiled, self.single = compiled, single
 
-    def forward(self, *args):
-        results = self.compiled(*args)
+    def __call__(self, *args):
+        results = self.compiled(list(args))
         return results[0] if self.single and isinstance(results, (tuple, list)) else results
 
 

@@ -7,14 +7,15 @@ time: see `Compiled._bind`. Outputs are allocated by PyTorch, with the strides t
 would give them. Results that are views, of inputs or of what is computed, are made by PyTorch's own view operations.
 
 Invariants: compiled code gets no tensor but through `Compiled._enter`, which looks at everything that the code relies on,
-and no number but one that the model accepts (`bind_symbols`). An argument that does not fit raises before anything is computed
-or written to, so the caller may compute the graph in another way.
+and no number but one that the model accepts (`bind_symbols`); in `Compiled.quick` it is `_girih.Tensors` that looks. An argument
+that does not fit raises before anything is computed or written to, so the caller may compute the graph in another way.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import json
 import math
 from typing import Any
@@ -34,8 +35,6 @@ _girih = _library.extension()
 OF_NAMES = {name: dtype for dtype, name in _graph.DTYPES.items()}
 
 
-#: Types of tensors that have nothing of their own to say about operations.
-PLAIN = {torch.Tensor, torch.nn.Parameter}
 #: Bytes of a result whose memory is worth keeping.
 KEPT_FROM = 1 << 20
 
@@ -53,8 +52,12 @@ class Misfit(GirihError):
 class Compiled:
     """A callable that takes what the placeholders of the graph take, and gives a tuple of its results."""
 
-    def __init__(self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any], keep: bool = False):
-        """With `keep`, the memory of a large result is taken again once nothing refers to it."""
+    def __init__(
+        self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any], state=None, replaced=None
+    ):
+        """For each placeholder `state` has the tensor that it is in every call, or None where a call gives it; by default all are given.
+        The owner of a state is called often: the memory of a large result is taken again once nothing refers to it. A result that
+        the caller copies to an input may be that input, whose memory was written: `replaced` has the placeholder by the result's place."""
         root = document.root
         self.device = document.device
         #: The placeholders and their names in the JSON.
@@ -74,14 +77,18 @@ class Compiled:
         self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
         #: True if the caller promised that parameters never change.
         self.frozen = options.get("freeze", False)
+        self._plan_replaced(document, replaced or {})
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **on_device(self.device, options))
         # Compile now: if a part cannot be lowered, PyTorch can still run it instead.
         #: How many kernels a run launches.
         self.kernels = self.model.compile()[0]
+        written = self.model.replaced()
+        self.replaced = {at: position for at, position in self.replaced.items() if at in written}
         self._bound: Any = None
-        self._results = _girih.Results() if keep and self.device == _graph.CPU else None
-        self._expected = self._plan_quick()
+        self._results = _girih.Results() if state is not None and self.device == _graph.CPU else None
+        self._state = state
+        self._tensors = self._plan_quick()
 
     # Inputs.
 
@@ -173,6 +180,20 @@ class Compiled:
         self.feeds = list(feeds.values())
         return tuple(numbers)
 
+    def _plan_replaced(self, document, replaced):
+        """Lets kernels write outputs where the inputs lie that they replace, if nothing else is made of these."""
+        #: The placeholders by output.
+        self.replaced = {}
+        outputs = {base: at for at, base in enumerate(document.bases)}
+        rows = {position: name for position, _, name, memory in self.arguments if memory is None}
+        for place, position in replaced.items():
+            result = document.results[place]
+            at = outputs.get(result) if isinstance(result, torch.fx.Node) else None
+            usual = at is not None and at not in self.placed and at not in self.strided and document.results.count(result) == 1
+            if usual and position in rows and (0, position) not in self.feeds:
+                document.root["outputs"][at]["replaces"] = rows[position]
+                self.replaced[at] = position
+
     def misfit(self, args) -> str | None:
         """The first misfit of the arguments' shapes, in one sentence; None if they fit."""
         env = dict(zip(self.symbols, (self.fixed or self.evaluate(args))[0]))
@@ -203,8 +224,6 @@ class Compiled:
     def __call__(self, *args):
         if Compiled.observer is not None:
             Compiled.observer(self, args)
-        if (results := self.quick(args)) is not None:
-            return tuple(results)
         symbols, shapes, strides, shown, numbers, limited = self.fixed if self.fixed is not None else self.evaluate(args)
         for number, (lo, hi) in zip(limited, self.limits):
             # Infinities and NaN are elements of floats.
@@ -221,81 +240,94 @@ class Compiled:
         for number in numbers:
             number = torch.tensor(number, dtype=torch.float64, device="cpu")
             self._enter(number, torch.float64, "a number", entered, addresses, extents, device=_graph.CPU)
-        outputs = [self._empty(s, d) for s, d in zip(shapes, self.dtypes)]
-        for i in self.placed:
-            outputs[i] = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
+        outputs = [make(*given) for make, given in self._makers(shapes, strides)]
+        for i, position in self.replaced.items():
+            at = self._argument_at(position)
+            outputs[i] = entered[at] = self._alone(at, entered)
+            addresses[at] = entered[at].data_ptr()
         self._run(addresses, extents, symbols, outputs)
-        for i, order in self.turned.items():
-            outputs[i] = outputs[i].permute(order)
+        for i, position in self.replaced.items():
+            if outputs[i] is not args[position]:
+                outputs[i] = args[position].copy_(outputs[i])
         for i in self.strided:
             strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device=self.device)
             outputs[i] = strided.copy_(outputs[i])
+        return self._shown(args, outputs, shown)
+
+    def _argument_at(self, position):
+        """The place of a placeholder among the arguments."""
+        return [p for p, *_ in self.arguments].index(position)
+
+    def _alone(self, at, entered):
+        """A tensor that kernels write, or a copy of it if it shares memory with others that they read."""
+        others = [*entered[:at], *entered[at + 1 :], *(self._bound[3] if self._bound else ())]
+        first, end = reach(entered[at])
+        shared = any(first < e and f < end for f, e in map(reach, others))
+        return entered[at].clone() if shared else entered[at]
+
+    def _shown(self, args, outputs, numbers):
+        """The graph's results, made of what the kernels wrote."""
         if self.only_outputs:
             return tuple(outputs)
-        groups = args, outputs, shown
+        groups = args, outputs, numbers
         return self.show(*[groups[group][at] for group, at in self.feeds])
 
-    def _plan_quick(self):
-        """The type and the shape that `quick` requires of each argument.
+    def _makers(self, shapes, strides) -> list[tuple[Any, tuple]]:
+        """For each output a function that makes the tensor that the kernels write, and its arguments."""
+        found: list[tuple[Any, tuple]] = [(self._empty, of) for of in zip(shapes, self.dtypes)]
+        for i in self.placed:
+            shape, steps = shapes[i], strides[i]
+            if (order := self.turned.get(i)) is not None:
+                shape, steps = ([of[axis] for axis in order] for of in (shape, steps))
+            found[i] = (strided_empty(self.device), (tuple(shape), tuple(steps), self.dtypes[i]))
+        return found
 
-        None unless all extents are fixed and the results are exactly what the kernels compute.
+    def _plan_quick(self):
+        """Makes the object that runs a call without looking at each argument here; None where a graph needs that.
+
+        Its extents must all be fixed, and its arguments row-major or dense.
         """
-        asked = self.strided or self.limits or self.at_origin or self.fixed and self.fixed[4]
-        if self.fixed is None or not self.only_outputs or asked:
-            return None
         memories = [memory for *_, memory in self.arguments]
+        if self.fixed is None or self.strided or self.limits or self.at_origin or self.fixed[4]:
+            return None
+        # The owner of a state runs without autograd, which views of inputs would take part in.
+        if self._state is not None and any(group == 0 for group, _at in self.feeds):
+            return None
         if any(m is not None and (m.order is None or m.strides is None) for m in memories):
             return None
-        shapes = [tuple(self.wanted[p][1]) for p, *_ in self.arguments]
-        self._extents = [s if m is None else tuple(s[axis] for axis in m.order) for s, m in zip(shapes, memories)]
-        self._makers = [self._maker(s, d) for s, d in zip(self.fixed[1], self.dtypes)]
-        for i in self.placed:
-            shape, strides = self.fixed[1][i], self.fixed[2][i]
-            self._makers[i] = functools.partial(
-                torch.empty_strided, shape, strides, dtype=self.dtypes[i], device=self.device
-            )
-        return [(p, dtype, shape, m and m.strides) for (p, dtype, _, m), shape in zip(self.arguments, shapes)]
+        given = itertools.count()
+        sources = [next(given) if of is None else of for of in self._state or [None] * len(self.ports)]
+        arguments = []
+        for position, dtype, _name, memory in self.arguments:
+            shape = tuple(self.wanted[position][1])
+            extents = shape if memory is None else tuple(shape[axis] for axis in memory.order)
+            strides = None if memory is None else memory.strides
+            arguments.append((sources[position], example(dtype, self.device), shape, strides, extents))
+        results: list[Any] = self._makers(*self.fixed[1:3])
+        for i, (shape, dtype) in enumerate(zip(self.fixed[1], self.dtypes)):
+            kept = self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM
+            if i not in self.placed and not kept:
+                results[i] = (strided_empty(self.device), (shape, example(dtype, "meta", shape).stride(), dtype))
+        for i, position in self.replaced.items():
+            results[i] = self._argument_at(position)
+        stream = functools.partial(stream_of, self.device.index) if self.device.type == "cuda" else None
+        parameters = [sources[position] for position, *_ in self.parameters]
+        try:
+            found = _girih.Tensors(self.model, arguments, parameters, results, self.fixed[0], self.frozen, stream)
+        except RuntimeError:
+            # PyTorch before 2.10 does not tell code in C how tensors lie.
+            return None
+        if not self.parameters and not self.constants:
+            found.bound([])
+        return found
 
     def quick(self, args):
-        """The results of a call, as a list, if every argument is as it was when the graph was captured; else None.
-
-        This saves most of the overhead of a call: it looks only once at the properties of a tensor that decide whether
-        compiled code may read it.
-        """
-        if self._expected is None:
+        """The results of a call for the tensors that `state` leaves open, if every tensor is as it was when the graph was captured; else
+        None. It saves most of the overhead of a call."""
+        if self._tensors is None or Compiled.observer is not None:
             return None
-        addresses = []
-        for position, dtype, shape, strides in self._expected:
-            tensor = args[position]
-            if (
-                type(tensor) not in PLAIN
-                or tensor.dtype is not dtype
-                or tensor.shape != shape
-                or tensor.layout is not torch.strided
-                or tensor.device != self.device
-                or not (tensor.is_contiguous() if strides is None else tensor.stride() == strides)
-                or tensor.is_neg()
-            ):
-                return None
-            address = tensor.data_ptr()
-            if (address == 0 or address % dtype.itemsize) and tensor.numel():
-                return None
-            addresses.append(address)
-        if self.parameters or self.constants:
-            self._bind(args)
-        outputs = [make() for make in self._makers]
-        self._run(addresses, self._extents, self.fixed[0], outputs)
-        for i, order in self.turned.items():
-            outputs[i] = outputs[i].permute(order)
-        return outputs
-
-    def _maker(self, shape, dtype):
-        """A function that makes an output of this shape. PyTorch reads extents twice as fast if each is its own argument."""
-        kept = self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM
-        if kept or self.device != _graph.CPU:
-            return lambda: self._empty(shape, dtype)
-        extents = shape if len(shape) else [()]
-        return functools.partial(torch.empty, *extents, dtype=dtype, device=self.device)
+        outputs = self._tensors.run(args)
+        return outputs if outputs is None or self.only_outputs else self._shown(args, outputs, self.fixed[3])
 
     def _run(self, addresses, extents, symbols, outputs):
         """Runs the compiled code; on a CUDA device it only begins to, on PyTorch's stream."""
@@ -362,6 +394,8 @@ class Compiled:
             self.model.bind_addresses(self._bound[1])
             return
         self._bound = None
+        if self._tensors is not None:
+            self._tensors.bound(None)
         entered, addresses, extents = [], [], []
         named = [(args[p], dtype, name, memory) for p, dtype, name, memory in self.parameters]
         named += [(tensor, tensor.dtype, name, None) for name, tensor in self.constants]
@@ -376,6 +410,8 @@ class Compiled:
         self.model.bind_addresses(bound)
         # The tensors are kept, so that no other takes an address of theirs.
         self._bound = (key, bound, copies, entered, tensors)
+        if self._tensors is not None and (self.frozen or not copies):
+            self._tensors.bound(tensors)
 
 
 class Copy:
@@ -398,6 +434,28 @@ class Copy:
         with torch.inference_mode():
             self.made.copy_(self.tensor)
         return True
+
+
+def reach(tensor) -> tuple[int, int]:
+    """The addresses that a tensor's elements lie between; those of its storage where it is not row-major."""
+    if tensor.is_contiguous():
+        return tensor.data_ptr(), tensor.data_ptr() + tensor.nbytes
+    storage = tensor.untyped_storage()
+    return storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+
+
+def example(dtype, device, shape=(0,)):
+    """A tensor of this element type on this device."""
+    with unset_fake_temporarily():
+        return torch.empty(shape, dtype=dtype, device=device)
+
+
+def strided_empty(device):
+    """A function of a shape, strides and an element type that makes a tensor of any content; PyTorch's own is slower by half a
+    microsecond where it must parse keywords."""
+    return getattr(torch._C._dynamo.guards, f"_empty_strided_{device.type}", None) or (
+        lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
+    )
 
 
 def stream_of(index):

@@ -147,19 +147,26 @@ class Model:
         if not compiled:
             return
         try:
-            self._compiled = _compiled.Compiled(module, document, options, keep=True)
+            replaced = {at: position for at, position in enumerate(self._returns) if position is not None}
+            self._compiled = _compiled.Compiled(module, document, options, self._state, replaced)
         except _graph.Unsupported as e:
             raise GirihError(f"the model cannot be compiled: {e}") from None
         #: How many arguments there are, where each is a tensor, given by position, and the model writes to none.
         self._plain = None
         count = self._state.count(None)
         plain = self._in_spec == pytree.tree_structure(((0,) * count, {})) and not self._complex_results
-        if plain and not any(p is not None for p in self._returns):
+        #: The buffers that kernels write, and the results that a caller gets.
+        self._written = [self._state[position] for position in self._compiled.replaced.values()]
+        self._given = [at for at, position in enumerate(self._returns) if position is None]
+        written = len(self._returns) - len(self._given)
+        # A result that shares memory with a buffer is copied, below.
+        own = not written or self._compiled.only_outputs
+        if plain and own and len(self._written) == written and all(t is not None for t in self._written):
             self._plain = count
         # The common nestings of results need no walk.
         if self._out_spec == pytree.tree_structure(0):
             self._out = lambda results: results[0]
-        elif self._out_spec == pytree.tree_structure((0,) * len(self._returns)):
+        elif self._out_spec == pytree.tree_structure((0,) * len(self._given)):
             self._out = tuple
         else:
             self._out = lambda results: pytree.tree_unflatten(results, self._out_spec)
@@ -167,9 +174,10 @@ class Model:
     def __call__(self, *args, **kwargs):
         """The model's results for these arguments, nested as the module nests them."""
         if len(args) == self._plain and not kwargs:
-            given = iter(args)
-            results = self._compiled.quick([next(given) if s is None else s for s in self._state])
-            if results is not None:
+            if (results := self._compiled.quick(args)) is not None:
+                if self._written:
+                    torch.autograd.graph.increment_version([t for t in self._written if not t.is_inference()])
+                    results = [results[at] for at in self._given]
                 return self._out(results)
         flat, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._in_spec:
@@ -190,7 +198,8 @@ class Model:
                 # A result that shares memory with an input keeps what it showed when that is written to.
                 held = {t.untyped_storage().data_ptr() for t in all_inputs if isinstance(t, torch.Tensor)}
                 shared = [isinstance(r, torch.Tensor) and r.untyped_storage().data_ptr() in held for r in results]
-                results = [r.clone() if s else r for r, s in zip(results, shared)]
+                own = [position is not None and r is all_inputs[position] for r, position in zip(results, self._returns)]
+                results = [r.clone() if s and not o else r for r, s, o in zip(results, shared, own)]
             for position, result in zip(self._returns, results):
                 if position is not None:
                     all_inputs[position].copy_(result)

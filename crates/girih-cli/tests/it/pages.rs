@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use girih_compiler::{graph, kernel, loops};
 use lab::{Lab, expect, finish, out};
 
-const PAGES: [&str; 8] = [
+const PAGES: [&str; 9] = [
     "docs/ir/loop.md",
     "docs/ir/tile.md",
     "docs/ir/kernel.md",
     "docs/models/convolution.md",
+    "docs/models/layouts.md",
     "docs/models/matrix_product.md",
     "docs/models/rms_norm.md",
     "docs/models/linear_on_a_gpu.md",

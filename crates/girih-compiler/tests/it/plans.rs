@@ -3,11 +3,11 @@
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::rule::Log;
 use girih_compiler::graph::build::Builder;
-use girih_compiler::graph::ir::{Arg, Coord, Graph, Output, ReduceOp, Role, ValueId, axis};
+use girih_compiler::graph::ir::{Arg, Coord, Graph, Output, ReduceOp, Role, ScatterOp, ValueId, axis};
 use girih_compiler::graph::{Attr, Elem, decompose};
 use girih_compiler::index::Ix;
 use girih_compiler::kernel;
-use girih_compiler::loops::model::{Options, Plan, lower};
+use girih_compiler::loops::model::{ArrayPlace, Options, Plan, lower};
 use girih_compiler::loops::print::{Dialect, print};
 use girih_compiler::loops::verify::verify;
 use girih_compiler::pipeline;
@@ -854,5 +854,35 @@ fn long_rows_of_windows_are_blocks() {
             }
         }
         close(&c.run(&[], &[xs.clone(), ws.clone()]).0[0], &want);
+    }
+}
+
+/// An output that replaces an argument is written where that lies, if nothing else reads the argument.
+#[test]
+fn an_argument_is_updated_where_it_lies() {
+    for (sum, replaces) in [(false, true), (true, true), (false, false)] {
+        let mut case = Case::new();
+        let (x, rows) = (case.input("x", &[6, 4], Role::Argument), case.input("rows", &[3, 4], Role::Argument));
+        let coords = vec![Coord::Ix(Ix::mul(axis(0), Ix::Const(2))), Coord::Ix(axis(1))];
+        let y = case.build("aten.index_copy", |b| b.scatter(x, &[], rows, coords, ScatterOp::Set));
+        let z = case.build("aten.sum", |b| b.reduce(ReduceOp::Sum, if sum { x } else { y }, &[0], false));
+        case.output(y);
+        case.output(z);
+        if replaces {
+            case.graph.replaced.push((0, 0));
+        }
+        let (old, new) = (data(24, 1), data(12, 2));
+        let (found, _) = case.run(&[], &[old.clone(), new.clone()]);
+        let updated: Vec<f64> =
+            (0..24).map(|i| if i / 4 % 2 == 0 { new[i / 8 * 4 + i % 4] } else { old[i] }).map(f64::from).collect();
+        close(&found[0], &updated);
+        let of: Vec<f64> = if sum { old.iter().copied().map(f64::from).collect() } else { updated };
+        let sums: Vec<f64> = (0..4).map(|column| (0..6).map(|row| of[row * 4 + column]).sum()).collect();
+        close(&found[1], &sums);
+        let plan = lower(&case.graph, &Options::default(), &mut Log::default()).unwrap();
+        let in_place = plan.arrays[plan.outputs[0]].place == ArrayPlace::Input(0);
+        assert_eq!(in_place, replaces && !sum);
+        let loads = print(&plan.steps[0].kernel, Dialect::Loop).matches("load x[").count();
+        assert_eq!(loads == 0, in_place, "{}", print(&plan.steps[0].kernel, Dialect::Loop));
     }
 }

@@ -22,6 +22,7 @@ impl<'g> Copying<'g> {
             guards: from.guards.clone(),
             strings: from.strings.clone(),
             listing: from.listing.clone(),
+            replaced: from.replaced.clone(),
             ..Graph::default()
         };
         let mut map = vec![None; from.values.len()];

@@ -423,6 +423,9 @@ pub struct Graph {
     /// In topological order.
     pub nodes: IdMap<NodeId, Node>,
     pub outputs: Vec<Output>,
+    /// Positions of outputs and of arguments: such an output may be written into the argument's memory, whose elements nobody reads
+    /// after the run.
+    pub replaced: Vec<(u32, u32)>,
     /// Conditions over symbols that the known integers of values rely on: `b*t <= 2147483647` where an integer of 32 bits
     /// holds `b*t`. A binding that breaks one is refused.
     pub guards: Vec<Cond>,

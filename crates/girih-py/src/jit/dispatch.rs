@@ -20,6 +20,7 @@ use super::kernel::Kernel;
 use super::key::{self, Array, Collected, Numpy, Role};
 use super::layout::{self, Layout};
 use super::torch;
+use crate::interface;
 
 /// Keywords of a launch that are not parameters, for suggestions.
 const SETTINGS: [&str; 5] = ["device", "check", "threads", "num_warps", "num_stages"];
@@ -403,7 +404,14 @@ impl Dispatcher {
             NUMPY.get_or_init(|| Numpy::new(class.into_any()));
             return self.runtime(py, collected, parameter, value, role);
         }
+        if let Some(found) = interface::read(value) {
+            let (of, stream, owner) = (found.kernels.to_string(), Some(found.stream), value.clone().unbind());
+            let described = (found.address, found.bytes, found.writable, of, None, stream, owner);
+            collected.described(described, parameter.name.bind(py));
+            return Ok(());
+        }
         torch::meet(value)?;
+        interface::meet(value)?;
         let found = self.describe.bind(py).call1((value, &parameter.name))?;
         if found.is_instance_of::<PyTuple>() {
             collected.described(found.extract()?, parameter.name.bind(py));

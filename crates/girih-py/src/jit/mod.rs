@@ -11,7 +11,7 @@ mod kernel;
 pub mod key;
 mod layout;
 mod over_grid;
-mod torch;
+pub mod torch;
 
 pub use choices::Choices;
 pub use dispatch::Dispatcher;

@@ -97,22 +97,16 @@ impl Torch {
     fn describe(&self, value: &Bound<'_, PyAny>) -> Option<(Array, Option<Layout>)> {
         let found = self.raw(value)?;
         let (dtype, size) = type_number(found.code, found.bits).filter(|_| found.lanes == 1)?;
-        let rank = usize::try_from(found.ndim).ok()?;
-        if found.device() != CPU || found.strides.is_null() && rank > 0 {
+        let rank = found.ndim;
+        if found.device().0 != CPU || found.strides.is_null() && rank > 0 {
             return None;
         }
-        let (shape, strides) = match rank {
-            0 => (&[][..], &[][..]),
-            // SAFETY: both have an element for each axis while the tensor lives.
-            _ => unsafe {
-                (std::slice::from_raw_parts(found.shape, rank), std::slice::from_raw_parts(found.strides, rank))
-            },
-        };
-        let address = (found.data as u64).wrapping_add(found.byte_offset);
+        // SAFETY: the tensor lives, and has strides if it has axes.
+        let (shape, strides) = unsafe { found.layout() };
+        let address = found.address();
         let bytes = spanned(shape, strides, size)?;
         let odd = bytes > 0 && (address == 0 || !address.is_multiple_of(size));
-        // Only floats come from complex numbers, whose conjugates PyTorch negates when they are read.
-        if odd || matches!(found.code, FLOAT | BFLOAT) && self.negation.of(value)? {
+        if odd || is_signed(&found) && self.negation.of(value)? {
             return None;
         }
         let layout = (!row_major(shape, strides)).then(|| Layout { shape: shape.to_vec(), strides: strides.to_vec() });
@@ -176,6 +170,22 @@ fn without_arguments(method: &Bound<'_, PyAny>) -> Option<ffi::PyCFunction> {
     }
 }
 
+/// The description of a value of PyTorch's own classes of tensors; `None` for other values, and for tensors that PyTorch negates
+/// when they are read. It holds while the tensor lives and is not changed; its strides are there if it has axes.
+pub fn plain(value: &Bound<'_, PyAny>) -> Option<Tensor> {
+    let class = value.get_type_ptr() as usize;
+    let torch = TORCH.get()?.as_ref().filter(|torch| torch.classes.contains(&class))?;
+    let found = torch.raw(value)?;
+    let laid = found.ndim == 0 || !found.strides.is_null();
+    let negated = is_signed(&found) && torch.negation.of(value)?;
+    (laid && !negated).then_some(found)
+}
+
+/// Returns true if elements may be parts of complex numbers, whose conjugates PyTorch negates when they are read.
+fn is_signed(tensor: &Tensor) -> bool {
+    matches!(tensor.code, FLOAT | BFLOAT)
+}
+
 /// The argument, if it is a tensor of PyTorch that can be described here.
 pub fn described(value: &Bound<'_, PyAny>) -> Option<(Array, Option<Layout>)> {
     let class = value.get_type_ptr() as usize;
@@ -204,7 +214,8 @@ fn spanned(shape: &[i64], strides: &[i64], size: u64) -> Option<u64> {
     last.checked_add(1)?.checked_mul(size)
 }
 
-fn row_major(shape: &[i64], strides: &[i64]) -> bool {
+/// Returns true if a tensor is row-major without gaps.
+pub fn row_major(shape: &[i64], strides: &[i64]) -> bool {
     if shape.contains(&0) {
         return true;
     }

@@ -288,6 +288,10 @@ impl Executable {
         for (k, output) in call.binding.outputs.iter().enumerate() {
             let (Some(copy), Some(&to)) = (output.copy, call.outputs.get(k)) else { continue };
             let from = address(copy, call, base)?;
+            // An output that replaces an argument lies there.
+            if from == to {
+                continue;
+            }
             let (from, to) = (
                 std::ptr::with_exposed_provenance::<u8>(from as usize),
                 std::ptr::with_exposed_provenance_mut::<u8>(to as usize),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use girih_compiler::graph::{Elem, Role};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace};
 
 use super::binding::Binding;
 use super::digest::{self, Digest};
@@ -48,6 +49,23 @@ impl Recent {
 const RECENT: usize = 8;
 
 impl Model {
+    /// The outputs that lie where an argument does that they replace, by position. A run gives such an output the argument's own
+    /// address, and writes there.
+    ///
+    /// # Errors
+    /// As of [`Model::compile`].
+    pub fn replaced(&self) -> Result<Vec<usize>> {
+        if self.options.device != Device::Cpu {
+            return Ok(vec![]);
+        }
+        let plan = &self.executable()?.plan;
+        let written = |id: &ArrayId| {
+            let input = plan.arrays.get(*id).is_some_and(|a| matches!(a.place, ArrayPlace::Input(_)));
+            input && plan.steps.iter().any(|step| step.writes.contains(id))
+        };
+        Ok((0..plan.outputs.len()).filter(|k| plan.outputs.get(*k).is_some_and(written)).collect())
+    }
+
     /// Runs the model on addresses; a repeated call is cheap. `arguments` are the inputs that are not parameters, in
     /// order; `symbols` are the values of symbols, in order, where the shapes of inputs do not tell them (an empty
     /// list: they all do); `allocate` is asked for each output in order.

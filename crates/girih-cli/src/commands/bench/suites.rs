@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 
-pub const NAMES: [&str; 18] = [
+pub const NAMES: [&str; 19] = [
     "elementwise",
     "reductions",
     "matmul",
@@ -22,6 +22,7 @@ pub const NAMES: [&str; 18] = [
     "compile",
     "decoder",
     "quantised",
+    "llm",
     "gpu",
     "triton",
 ];

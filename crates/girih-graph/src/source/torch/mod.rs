@@ -30,6 +30,7 @@
 //! * **dtypes** are those of printed graphs: `f32`, `bf16`, `i64`, `u8`, `bool`, ...
 //! * `results` states PyTorch's types of the results. A node whose results differ from it is refused; `null` stands for
 //!   a result that nobody reads. `module` and `place` may be left out.
+//! * An output that `"replaces"` an argument may be written into its memory: nobody reads that argument's elements after a run.
 //!
 //! Invariants: names are defined once and before they are used; nothing is allocated that is larger than the document
 //! accounts for; no document makes this panic.
@@ -47,8 +48,8 @@ use serde_json::Value as Json;
 use crate::base::location::Location;
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
-use crate::graph::ir::{Arg, Attr, Attrs, Fill, Output, Role, Symbol};
-use crate::graph::{Builder, ConstData, Constant, Elem, Graph, OriginId, Part, SymId};
+use crate::graph::ir::{Arg, Attr, Attrs, Fill, Input, Output, Role, Symbol};
+use crate::graph::{Builder, ConstData, Constant, Elem, Graph, OriginId, Part, SymId, ValueId};
 use crate::index::{Cmp, Cond, Ix};
 use read::{At, Known};
 
@@ -129,6 +130,15 @@ impl Import {
             };
             if names.insert(name.clone(), ()).is_some() {
                 return Err(output.bad(format!("two outputs are named `{name}`")));
+            }
+            if output.get("replaces").is_some() {
+                let wanted = output.text("replaces")?;
+                let named = |v: ValueId| self.graph.values.get(v).is_some_and(|v| v.name == wanted);
+                let argument = |i: &Input| i.role == Role::Argument && named(i.value);
+                let Some(at) = self.graph.inputs.iter().position(argument) else {
+                    return Err(output.bad(format!("no argument is named `{wanted}`")));
+                };
+                self.graph.replaced.push((self.graph.outputs.len() as u32, at as u32));
             }
             self.graph.outputs.push(Output { name, value });
         }

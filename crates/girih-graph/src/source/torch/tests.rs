@@ -230,3 +230,13 @@ fn broken_documents_end_in_messages() {
         }
     }
 }
+
+#[test]
+fn an_output_may_replace_an_argument() {
+    let replacing =
+        |name: &str| changed("\"value\": \"y\"}]}", &format!("\"value\": \"y\", \"replaces\": \"{name}\"}}]}}"));
+    assert_eq!(import(&replacing("x")).unwrap().replaced, [(0, 0)]);
+    for name in ["w", "y"] {
+        assert!(messages(&replacing(name)).iter().any(|m| m.contains(&format!("no argument is named `{name}`"))));
+    }
+}

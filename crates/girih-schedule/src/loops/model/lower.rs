@@ -9,7 +9,7 @@ use super::plan::{Array, ArrayId, ArrayPlace, Loop, LoopId, Plan, Step, StepArg}
 use super::{attention, product, rows, scan_sort_scatter, scatter_blocks};
 use crate::base::rule::Log;
 use crate::base::{Code, Diagnostic};
-use crate::graph::ir::{Arg, Graph, Node, Op, Repeat, ValueId};
+use crate::graph::ir::{Arg, Graph, Node, Op, Repeat, ScatterOp, ValueId};
 use crate::graph::{OriginId, Refusal, Role};
 use crate::index::{Ix, ValId, simplify};
 use crate::loops::ir::{Kernel, Ty};
@@ -39,7 +39,8 @@ pub fn lower(graph: &Graph, options: &Options, log: &mut Log) -> std::result::Re
     for (i, input) in graph.inputs.iter().enumerate() {
         add(&mut plan, &mut arrays, graph, input.value, ArrayPlace::Input(i as u32));
     }
-    let mut planner = Planner { model: graph, options, plan, names: BTreeMap::new(), log };
+    let replaced = if options.workers { replaced(graph) } else { BTreeMap::new() };
+    let mut planner = Planner { model: graph, options, plan, replaced, names: BTreeMap::new(), log };
     planner.graph(graph, &mut arrays, None, false)?;
     let mut plan = planner.plan;
     plan.outputs = graph.outputs.iter().filter_map(|o| arrays.get(&o.value)).copied().collect();
@@ -48,6 +49,24 @@ pub fn lower(graph: &Graph, options: &Options, log: &mut Log) -> std::result::Re
 
 /// The arrays of a graph's values.
 type Arrays = BTreeMap<ValueId, ArrayId>;
+
+/// The values that may be written where an argument lies, with that argument: it is scattered into, and read for nothing else.
+fn replaced(graph: &Graph) -> BTreeMap<ValueId, ValueId> {
+    let mut uses: BTreeMap<ValueId, usize> = BTreeMap::new();
+    for v in graph.nodes.values().flat_map(Node::values).chain(graph.outputs.iter().map(|o| o.value)) {
+        *uses.entry(v).or_default() += 1;
+    }
+    let found = graph.replaced.iter().filter_map(|(output, input)| {
+        let (to, from) = (graph.outputs.get(*output as usize)?.value, graph.inputs.get(*input as usize)?);
+        let (node, _) = graph.def(to)?;
+        // If a run fails, its caller may compute the results anew: setting an element twice does no harm.
+        let set = matches!(node.op, Op::Scatter { op: ScatterOp::Set, .. });
+        let into = node.args.first() == Some(&Arg::Value(from.value));
+        let once = uses.get(&from.value) == Some(&1) && from.role == Role::Argument;
+        (set && into && once && graph.values[to].elem.dtype.bits() >= 8).then_some((to, from.value))
+    });
+    found.collect()
+}
 
 /// Adds an array for a value.
 fn add(plan: &mut Plan, arrays: &mut Arrays, graph: &Graph, v: ValueId, place: ArrayPlace) -> ArrayId {
@@ -74,6 +93,7 @@ struct Planner<'a> {
     model: &'a Graph,
     options: &'a Options,
     plan: Plan,
+    replaced: BTreeMap<ValueId, ValueId>,
     names: BTreeMap<String, usize>,
     log: &'a mut Log,
 }
@@ -168,7 +188,10 @@ impl Planner<'_> {
             let place = if root.load { ArrayPlace::Loaded } else { ArrayPlace::Temp };
             let results = graph.def(root.value).map(|(n, _)| n.results.clone()).unwrap_or_default();
             for v in results {
-                add(&mut self.plan, arrays, graph, v, place);
+                match self.replaced.get(&v).filter(|_| within.is_none()).and_then(|from| arrays.get(from)) {
+                    Some(&argument) => drop(arrays.insert(v, argument)),
+                    None => drop(add(&mut self.plan, arrays, graph, v, place)),
+                }
             }
         }
         for group in groups(graph, roots, arrays, self.options) {
@@ -428,7 +451,17 @@ impl Lowering<'_> {
             }
         };
         let name = kernel_name(graph, roots, &members, names);
+        // The argument that the result is written into, which is not read.
+        let replaced = match roots {
+            [root] => graph
+                .def(root.value)
+                .and_then(|(n, _)| n.values().next())
+                .filter(|x| arrays.get(x).is_some_and(|id| arrays.get(&root.value) == Some(id))),
+            _ => None,
+        };
+        let read: BTreeSet<ValueId> = read.into_iter().filter(|v| replaced != Some(*v)).collect();
         let mut e = NestBuilder::new(graph, &name);
+        e.replaced = replaced;
         let mut args: Vec<StepArg> = graph.symbols.keys().map(StepArg::Symbol).collect();
         let (mut reads, mut writes, mut outs) = (vec![], vec![], vec![]);
         let mut bytes = Ix::Const(0);
@@ -464,6 +497,11 @@ impl Lowering<'_> {
             Ix::mul(graph.numel(&a.shape), Ix::Const(a.elem.dtype.bytes() as i64))
         };
         let written = match (roots, some) {
+            ([root], []) if replaced.is_some() => {
+                let updates = graph.def(root.value).and_then(|(n, _)| n.values().last()).unwrap_or(root.value);
+                let info = &graph.values[updates];
+                Ix::mul(graph.numel(&info.shape), Ix::Const(info.elem.dtype.bytes() as i64))
+            }
             ([root], [_, ..]) => {
                 let info = &graph.values[root.value];
                 let elements = some.iter().map(|p| graph.numel(&p.shape(&info.shape))).fold(Ix::Const(0), Ix::add);

@@ -192,7 +192,7 @@ impl Apart {
     }
 }
 
-/// Copies the updated tensor and then makes the updates one after the other. Workers share both along an axis on which
+/// Copies the updated tensor, unless the result lies where that does, and then makes the updates one after the other. Workers share both along an axis on which
 /// no two updates meet.
 fn scatter(
     e: &mut NestBuilder<'_>,
@@ -211,13 +211,15 @@ fn scatter(
     let apart = if workers { Apart::find(at, &shape, &from) } else { None };
     let share = apart.as_ref().map(|a| Ix::Axis(e.open("own", a.shares.clone(), LoopKind::Free)));
     let outside = e.depth();
-    let mut coords = open_rows(e, &shape, apart.as_ref().map(|a| a.of_result).as_slice());
-    if let (Some(a), Some(share)) = (&apart, &share) {
-        coords[a.of_result] = a.within(e, share, "column");
+    if e.replaced != Some(x) {
+        let mut coords = open_rows(e, &shape, apart.as_ref().map(|a| a.of_result).as_slice());
+        if let (Some(a), Some(share)) = (&apart, &share) {
+            coords[a.of_result] = a.within(e, share, "column");
+        }
+        let value = e.demand(x, &coords)?;
+        e.store(outs[0], root, &coords, value, node.origin);
+        e.close_to(outside);
     }
-    let value = e.demand(x, &coords)?;
-    e.store(outs[0], root, &coords, value, node.origin);
-    e.close_to(outside);
     let (mut place, mut serial) = (vec![Ix::Const(0); from.len()], false);
     for (d, n) in from.iter().enumerate() {
         if let (Some(a), Some(share)) = (apart.as_ref().filter(|a| a.of_updates == d), &share) {

@@ -56,6 +56,8 @@ pub(super) struct NestBuilder<'a> {
     pub sources: BTreeMap<ValueId, Source>,
     /// Values whose rows are worth a local buffer.
     pub keep: Vec<ValueId>,
+    /// The value whose array the kernel's result is written into.
+    pub replaced: Option<ValueId>,
     pub facts: Facts,
     simple: RefCell<Simple>,
     /// The condition under which code is emitted now; every load carries it.
@@ -81,6 +83,7 @@ impl<'a> NestBuilder<'a> {
             kernel: Kernel { name: name.into(), ..Kernel::default() },
             sources: BTreeMap::new(),
             keep: vec![],
+            replaced: None,
             facts: graph.facts(),
             simple: RefCell::default(),
             mask: Mask::default(),
