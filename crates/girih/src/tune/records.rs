@@ -92,16 +92,20 @@ impl Record {
     pub fn of(value: &Value) -> Option<Record> {
         let text = |name: &str| value.get(name)?.as_str().map(String::from);
         let mut settings = Candidate::new();
-        for (name, value) in value.get("knobs")?.as_object()?.iter().chain(value.get("changes")?.as_object()?) {
+        let changes = match value.get("changes") {
+            Some(changes) => Some(changes.as_object()?),
+            None => None,
+        };
+        for (name, value) in value.get("knobs")?.as_object()?.iter().chain(changes.into_iter().flatten()) {
             let (setting, value) = setting(&format!("{name}={}", value.as_i64()?)).ok()?;
             if let Setting::Knob(name) = setting {
                 space::known(name)?;
             }
             settings.insert(setting, value);
         }
-        let schedule = match value.get("schedule")? {
-            Value::Null => None,
-            text => Some(Schedule::parse("tuned", text.as_str()?).ok()?.kept()),
+        let schedule = match value.get("schedule") {
+            None | Some(Value::Null) => None,
+            Some(text) => Some(Schedule::parse("tuned", text.as_str()?).ok()?.kept()),
         };
         Some(Record {
             name: text("name")?,
