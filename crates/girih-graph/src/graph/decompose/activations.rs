@@ -11,7 +11,7 @@ use crate::index::Ix;
 
 rules! {
     gelu "The Gaussian error linear unit, exactly or by its tanh formula (`approximate = tanh`).\n\n\
-         `y = gelu(x)` --> `y = fma(x/2, erf(x * sqrt(1/2)), x/2)`\n\n\
+         `y = gelu(x)` --> `y = x * fma(erf(x * sqrt(1/2)), 1/2, 1/2)`\n\n\
          Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016." {
         "aten.gelu" => |c| c.choice("approximate", &["none", "tanh"]).map(|formula| gelu(c.x(0), formula == "tanh")),
     }
@@ -88,8 +88,7 @@ pub(super) fn gelu(x: Tensor<'_>, tanh: bool) -> Tensor<'_> {
         } else {
             (x * FRAC_1_SQRT_2).erf()
         };
-        let half = x * 0.5;
-        half.fma(inner, half)
+        x * inner.fma(0.5, 0.5)
     })
 }
 

@@ -20,7 +20,7 @@ rules! {
         "com.microsoft.SkipSimplifiedLayerNormalization" => |c| skip_norm(c, c.maybe(3)),
     }
     contrib_gelu "GELU of a sum with a bias: exact, by the tanh formula, or `x * sigmoid(alpha * x)`.\n\n\
-         `y = bias_gelu(x, b)` --> `z = x + b`, `y = fma(z/2, erf(z / sqrt 2), z/2)`" {
+         `y = bias_gelu(x, b)` --> `z = x + b`, `y = z * fma(erf(z / sqrt 2), 1/2, 1/2)`" {
         "com.microsoft.Gelu" | "com.microsoft.BiasGelu" => |c| gelu(biased(c), false),
         "com.microsoft.FastGelu" => |c| gelu(biased(c), true),
         "com.microsoft.QuickGelu" => |c| c.float("alpha", 1.702).map(|alpha| biased(c).in_wide(|x| x * sigmoid(x * alpha))),
