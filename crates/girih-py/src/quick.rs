@@ -94,7 +94,7 @@ impl Quick {
     }
 }
 
-/// The same for arrays of the device of a model for a GPU.
+/// As [`Quick`], for a model on a GPU and arrays in its memory.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct QuickOnDevice {
     model: Arc<Native>,

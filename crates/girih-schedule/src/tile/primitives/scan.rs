@@ -24,7 +24,8 @@ use crate::loops::walk;
 use crate::num::op::Predicate;
 use crate::num::{DType, ScalarOp};
 use crate::tile::edit::{self, const_trip};
-use crate::tile::primitives::{LoopRef, find};
+use crate::tile::primitives::line::replace;
+use crate::tile::primitives::{LoopRef, Names, find};
 
 /// Threads whose folds are folded together.
 pub const GROUP: i64 = 16;
@@ -33,31 +34,18 @@ const MOST_BYTES: u64 = 1 << 28;
 
 pub fn apply(kernel: &mut Kernel, at: LoopRef, threads: u32, each: u32) -> Result<(), String> {
     let seen = kernel.clone();
-    let target = find(&seen, at).ok_or("there is no such loop")?;
+    let target = find(&seen, at).ok_or("the loop stands there no more")?;
     let none = "it is not a scan of a row that a block has for itself";
     let (nest, site) = all(&seen).into_iter().find(|(_, site)| std::ptr::eq(site.f, target)).ok_or(none)?;
     let (scan, rows) = site.shared(&seen)?;
     let shares = Shares::of(site.f, &scan, &rows, threads, each)?;
     let read_later = walk::buffer_uses(&seen.body).get(&scan.acc).is_some_and(|u| u.reads > 1 || u.roles > 0);
+    let nest = match nest {
+        Stmt::For(outer) => Names::of(&seen).name(outer).ok_or(none)?,
+        _ => return Err(none.into()),
+    };
     let made = Made { kernel, rows, shares, scan }.stmts(site.f, read_later);
-    put(&mut kernel.body, &seen.body, nest, &mut Some(made));
-    Ok(())
-}
-
-/// Puts statements in the place of one, which stands in a body that is the same as `body`.
-fn put(body: &mut Vec<Stmt>, seen: &[Stmt], old: &Stmt, new: &mut Option<Vec<Stmt>>) {
-    for (at, s) in seen.iter().enumerate() {
-        if std::ptr::eq(s, old) {
-            body.splice(at..=at, new.take().unwrap_or_default());
-            return;
-        }
-        for (body, seen) in walk::bodies_mut(&mut body[at]).into_iter().zip(walk::bodies(s)) {
-            put(body, seen, old, new);
-        }
-        if new.is_none() {
-            return;
-        }
-    }
+    replace(kernel, nest, &mut |_, _| Ok(made.clone()))
 }
 
 /// The scans of a kernel, each with the statement that holds its rows.
@@ -136,18 +124,18 @@ pub fn sites(p: &Kernel) -> Vec<(&For, Result<Shared, String>)> {
 
 /// A scan, as its loop states it.
 struct Scan<'a> {
-    /// What makes an element.
+    /// The statements that compute an element.
     head: Vec<&'a Stmt>,
     element: Opnd,
     op: ScalarOp,
-    /// Whether the fold so far is the operation's first operand.
+    /// True if the fold so far is the operation's first operand.
     first: bool,
     dtype: DType,
     neutral: u64,
     acc: BufId,
     /// The fold starts from the first element, whatever the accumulator holds.
     from_element: bool,
-    /// What is done with the fold up to an element, or up to the one before it, by the name it has there.
+    /// The statements that use the fold up to an element, or up to the one before it, by its name there.
     tail: Vec<&'a Stmt>,
     result: ValId,
     exclusive: bool,
@@ -218,7 +206,7 @@ impl<'a> Scan<'a> {
         if starts.is_some_and(|s| s != element || flushes) {
             return Err(OTHER);
         }
-        // What uses the fold comes after it, and all else before.
+        // Statements that use the fold come after it, and all others before.
         let of_fold = |v: ValId| v == kept || Opnd::Val(v) == fold;
         let (mut head, mut tail, mut late) = (vec![], vec![], vec![kept, old]);
         let (mut uses_result, mut uses_old) = (false, false);
@@ -368,7 +356,6 @@ struct Shares {
     threads: i64,
     /// Elements of a thread in a stretch.
     each: i64,
-    group: i64,
     /// Whether the last stretch is full.
     even: bool,
     stretches: Ix,
@@ -390,7 +377,7 @@ impl Shares {
             None => Ix::ceil_div(f.hi.clone(), Ix::Const(stretch)),
         };
         let even = known.is_some_and(|n| n % stretch == 0);
-        Ok(Shares { threads: threads.into(), each: each.into(), group: GROUP, even, stretches })
+        Ok(Shares { threads: threads.into(), each: each.into(), even, stretches })
     }
 }
 
@@ -404,7 +391,7 @@ struct Made<'a, 'k> {
 
 impl Made<'_, '_> {
     fn stmts(mut self, f: &For, read_later: bool) -> Vec<Stmt> {
-        let (threads, each, group) = (self.shares.threads, self.shares.each, self.shares.group);
+        let (threads, each, group) = (self.shares.threads, self.shares.each, GROUP);
         let (dtype, neutral) = (self.scan.dtype, self.scan.neutral);
         let line = self.buffer("line", &[threads, each]);
         let part = self.buffer("part", &[threads / group, group]);

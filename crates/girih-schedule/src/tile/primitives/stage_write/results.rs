@@ -23,6 +23,7 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
 use crate::tile::edit::{self, const_trip, free_loop, new_axis};
+use crate::tile::primitives::line::replace;
 use crate::tile::primitives::{LoopRef, find};
 use crate::tile::reuse;
 use crate::tile::target::{Capability, MemoryKind};
@@ -61,22 +62,15 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<
         return Err(format!("{} has no shared memory", ctx.target.name));
     }
     let old = kernel.clone();
-    let target = find(&old, at).ok_or("there is no such loop")?;
+    let target = find(&old, at).ok_or("the loop stands there no more")?;
     let none = "the loop does not stand in a block";
-    let (number, place, facts, body) = edit::blocks(&old)
-        .into_iter()
-        .enumerate()
-        .find_map(|(number, (facts, body))| {
-            let own = |s: &Stmt| matches!(s, Stmt::For(f) if std::ptr::eq(&**f, target));
-            body.iter().position(own).map(|place| (number, place, facts, body))
-        })
-        .ok_or(none)?;
+    let own = |s: &Stmt| matches!(s, Stmt::For(f) if std::ptr::eq(&**f, target));
+    let found = |(facts, body): (Facts, _)| <[Stmt]>::iter(body).position(own).map(|place| (place, facts, body));
+    let (place, facts, body) = edit::blocks(&old).into_iter().find_map(found).ok_or(none)?;
     let nest =
         Results::of(&body[place]).ok_or("it is not two free loops of a constant length that end with one store")?;
     let made = nest.staged(kernel, ctx, &facts, body, place, by)?;
-    let block = edit::block_bodies_mut(&mut kernel.body).into_iter().nth(number).ok_or(none)?;
-    block.splice(place..=place, made);
-    Ok(())
+    replace(kernel, at, &mut |_, _| Ok(made.clone()))
 }
 
 impl<'a> Results<'a> {
