@@ -31,6 +31,7 @@
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
 //! panel   := place "trans"? "swizzle" INT "strides" "(" INT "," INT ")"     a matrix in shared memory: [`Panel`]
+//! left    := panel | place                                                 or in registers of the threads: [`Left`]
 //! operand := "f16" | "bf16" | "tf32" | "e4m3" | "e5m2" | "s8" | "u8"      of the left fragment, and of the right where it differs
 //! opnd    := VAL | const ":" dtype
 //! ix      := as in loop IR, and "tx"                                       the thread's number in its block
@@ -238,6 +239,26 @@ impl Panel {
     pub fn byte(&self, line: u64, term: u64, bytes: u64) -> u64 {
         let Panel { transposed, swizzle, lead, stride, .. } = *self;
         Lies { transposed, row: swizzle.into(), lead: lead.into(), stride: stride.into() }.byte(line, term, bytes)
+    }
+}
+
+/// The left operand of a product of a warpgroup.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Left {
+    Panel(Panel),
+    /// Words in an array of each thread from here on: the fragment of its warp's rows, as [`Stmt::Mma`] has it.
+    Words(Address),
+}
+
+impl Left {
+    /// Words of a lane's fragment.
+    pub const WORDS: u32 = 4;
+
+    pub fn place(&self) -> &Address {
+        match self {
+            Left::Panel(panel) => &panel.place,
+            Left::Words(place) => place,
+        }
     }
 }
 

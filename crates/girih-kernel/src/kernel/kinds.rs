@@ -24,6 +24,7 @@
 //! Rows                                     place "," place
 //! Sums                                     BUF
 //! InPanel                                  panel
+//! LeftOperand                              left
 //! FromTensor, ToTensor, GlobalName         NAME
 //! Number                                   INT
 //! Unroll, Apart                            ("unroll" INT)?, ("by" INT)?    0, and 1, where it is left out
@@ -171,6 +172,7 @@ kinds! {
     Rows: [Address; 2] => |at, each| at.iter().for_each(|at| each(Part::At(at, Access::Multiplies)));
     Sums: BufId => |buf, each| each(Part::Slot(*buf, Access::Multiplies));
     InPanel: Panel => |panel, each| each(Part::At(&panel.place, Access::Multiplies));
+    LeftOperand: Left => |left, each| each(Part::At(left.place(), Access::Multiplies));
     FromTensor: TensorId => |tensor, each| each(Part::Tensor(*tensor, Access::Reads));
     ToTensor: TensorId => |tensor, each| each(Part::Tensor(*tensor, Access::Writes));
     /// The name of a global array.

@@ -516,8 +516,22 @@ impl<'a> Parser<'a> {
         }
     }
 
+    pub(super) fn left(&self, c: &mut Cursor<'a>) -> Res<Left> {
+        let place = self.place(c)?;
+        match c.peek() {
+            "trans" | "swizzle" => self.lies(c, place).map(Left::Panel),
+            _ => Ok(Left::Words(place)),
+        }
+    }
+
     pub(super) fn panel(&self, c: &mut Cursor<'a>) -> Res<Panel> {
-        let (place, transposed) = (self.place(c)?, c.eat("trans"));
+        let place = self.place(c)?;
+        self.lies(c, place)
+    }
+
+    /// How the matrix from a place on lies.
+    fn lies(&self, c: &mut Cursor<'a>, place: Address) -> Res<Panel> {
+        let transposed = c.eat("trans");
         c.expect("swizzle")?;
         let swizzle = c.int()?;
         c.expect("strides")?;

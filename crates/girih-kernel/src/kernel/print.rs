@@ -162,6 +162,13 @@ impl Printer<'_> {
         format!("{}{how} swizzle {swizzle} strides ({lead}, {stride})", self.place(place))
     }
 
+    pub(super) fn left(&self, left: &Left) -> String {
+        match left {
+            Left::Panel(panel) => self.panel(panel),
+            Left::Words(place) => self.place(place),
+        }
+    }
+
     pub(super) fn place(&self, place: &Address) -> String {
         match place {
             Address::Mem { base, index, elem } => {

@@ -147,6 +147,7 @@ spelled! {
     };
     Sums: |buf, p| p.slot(*buf).to_string(); |p, c| p.slot(c.next());
     InPanel: |panel, p| p.panel(panel); |p, c| p.panel(c);
+    LeftOperand: |left, p| p.left(left); |p, c| p.left(c);
     FromTensor: |tensor, p| p.tensor(*tensor).to_string(); |p, c| p.tensor(c.next());
     ToTensor: |tensor, p| p.tensor(*tensor).to_string(); |p, c| p.tensor(c.next());
     GlobalName: |global, p| p.global(*global).to_string(); |p, c| p.global(c.next());

@@ -227,8 +227,9 @@ statements! {
     /// Begins to add the product of a 64 x k and a k x n matrix to a 64 x n matrix; k is [`super::ir::Operand::terms`],
     /// and n follows from the array: each of 128 threads has n/2 elements of it. Thread t has rows `t//32*16 + t%32//4`
     /// and eight below it, one behind the other, and of each row the columns `j*8 + t%4*2` and the next for all j. The
-    /// panels are read, and the array is changed, at any time until a wait covers the product.
-    Wgmma = "wgmma" (of: OfPanel) (acc: Sums) "add" (a: InPanel) "," (b: InPanel) => Matrix by Group;
+    /// panels are read, and the array is changed, at any time until a wait covers the product; until then the words of a left
+    /// operand in registers stay as they are.
+    Wgmma = "wgmma" (of: OfPanel) (acc: Sums) "add" (a: LeftOperand) "," (b: InPanel) => Matrix by Group;
     /// Closes the group of products that the warp has begun since the last one.
     WgmmaCommit = "wgmma" "commit" => Barrier by Group;
     /// Waits until at most `left` groups of products are in flight, the newest; the array may be used behind it.

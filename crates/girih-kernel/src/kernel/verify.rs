@@ -446,9 +446,18 @@ impl Verifier<'_> {
         }
     }
 
-    fn wgmma(&mut self, acc: BufId, panels: [&Panel; 2], of: Operand) {
+    fn wgmma(&mut self, acc: BufId, a: &Left, b: &Panel, of: Operand) {
         self.sums(acc, &[of.sum()]);
-        for panel in panels {
+        if let Left::Words(place) = a {
+            let held = self.elem(place).held();
+            let own = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch);
+            let own = matches!(place, Address::Slot { buf, .. } if own(buf));
+            self.expect(own && held == DType::I32, || {
+                format!("a left operand of `wgmma` in registers is words in an array of the thread, of i32, not {held}")
+            });
+        }
+        let left = if let Left::Panel(panel) = a { Some(panel) } else { None };
+        for panel in left.into_iter().chain([b]) {
             let bits = self.elem(&panel.place).held().bits();
             let bytes = of.bytes();
             self.expect(bits == 8 * bytes, || {
@@ -748,7 +757,7 @@ impl Verifier<'_> {
                 self.expect(sums != a && sums != b, || "a tile of sums cannot be its own operand".to_string());
             }
             Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, [*a, *b], *of),
-            Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
+            Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, a, b, *of),
             Stmt::WgmmaWait { acc, .. } => self.sums(*acc, &[DType::F32, DType::I32]),
             Stmt::CopyAsync { to, from, bytes, .. } => self.copy(to, from, *bytes),
             Stmt::TmaLoad { to, tensor, from, all, .. } => {

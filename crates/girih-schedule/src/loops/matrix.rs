@@ -283,6 +283,16 @@ impl Product {
         self.at(&self.a, &[(r, slot), (k, self.term(&self.a, matrix, line, step))], Some(lane), None)
     }
 
+    /// What each lane reads of the left operand: a row for `ldmatrix`, its words one by one, or nothing of an operand that
+    /// registers hold.
+    pub fn left_reads(&self, pair: &Ix, step: &Ix) -> Option<Vec<Vec<Ix>>> {
+        match self.a.by_words() {
+            _ if self.a.registers => Some(vec![]),
+            true => (0..4).map(|word| self.left_word(pair, step, word)).collect(),
+            false => self.left(pair, step).map(|idx| vec![idx]),
+        }
+    }
+
     /// The row of the right operand that each lane supplies: for two matrices, or for four if there are `two` products
     /// side by side. The products' columns by `tile`, or pair of tiles.
     pub fn right(&self, tile: &Ix, step: &Ix, two: bool) -> Option<Vec<Ix>> {

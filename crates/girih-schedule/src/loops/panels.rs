@@ -40,23 +40,24 @@ impl Lies {
     }
 }
 
+/// How a warpgroup gets an operand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    Panel(Lies),
+    /// As words in the registers of its threads: a left operand, as `mma` gets it.
+    Words,
+}
+
 type Why = &'static str;
 
 impl Product {
-    /// The layouts of both operands, for groups of four warps each.
+    /// How groups of four warps each get both operands.
     ///
     /// # Errors
     /// Why warpgroups do not compute the product, in a few words.
-    pub fn lies(&self, kernel: &Kernel, threads: u64) -> Result<[Lies; 2], Why> {
-        let sides = [&self.a, &self.b];
+    pub fn lies(&self, kernel: &Kernel, threads: u64) -> Result<[How; 2], Why> {
         if self.a.of != self.b.of {
             return Err("warpgroups multiply operands of one type");
-        }
-        if sides.iter().any(|side| side.transposed && side.of.bytes() != 2) {
-            return Err("warpgroups read only operands of two bytes across the sum");
-        }
-        if sides.iter().any(|side| side.registers || side.rounding.is_some()) {
-            return Err("warpgroups read operands as they lie in shared memory");
         }
         if threads == 0 || !threads.is_multiple_of(GROUP) {
             return Err("its threads do not form whole warpgroups");
@@ -65,7 +66,14 @@ impl Product {
         if self.rows != 2 || cols > COLS || !(cols.is_multiple_of(16) || cols == 8) {
             return Err("a warpgroup has not 64 rows and at most 256 columns of it");
         }
-        Ok([self.side(kernel, threads, &self.a, ROWS)?, self.side(kernel, threads, &self.b, cols)?])
+        let right = self.side(kernel, threads, &self.b, cols)?;
+        let left = match self.side(kernel, threads, &self.a, ROWS) {
+            Ok(lies) => How::Panel(lies),
+            // Of bytes that are moved in pairs a lane has other rows than its sums'.
+            Err(why) if self.a.by_bytes() => return Err(why),
+            Err(_) => How::Words,
+        };
+        Ok([left, How::Panel(right)])
     }
 
     /// The subscripts of the first element of a panel: of the thread's group, at a step of the sum.
@@ -83,6 +91,12 @@ impl Product {
 
     fn side(&self, kernel: &Kernel, threads: u64, side: &Side, lines: u64) -> Result<Lies, Why> {
         let b = kernel.bufs.get(side.buf).ok_or("an operand is not in shared memory")?;
+        if side.transposed && side.of.bytes() != 2 {
+            return Err("warpgroups read only operands of two bytes across the sum");
+        }
+        if side.registers || side.rounding.is_some() {
+            return Err("warpgroups read operands as they lie in shared memory");
+        }
         let (bytes, row) = (u64::from(side.of.bytes()), u64::from(b.swizzle));
         if row == 0 {
             return Err("an operand is not brought to shared memory by TMA with a swizzle");

@@ -155,7 +155,7 @@ impl Printer<'_> {
                 self.define(*dst, &text)?;
             }
             Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, *a, *b, *of),
-            Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
+            Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, a, b, *of),
             Stmt::WgmmaCommit => self.bare("wgmma_commit", "wgmma.commit_group.sync.aligned"),
             Stmt::WgmmaWait { left, acc } => self.wgmma_wait(*left, *acc),
             Stmt::TmaLoad { to, tensor, from, on, all } => self.copy_tensor(to, *tensor, from, on, *all)?,

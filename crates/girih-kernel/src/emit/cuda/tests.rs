@@ -262,12 +262,14 @@ kernel k(x: ptr<f32>, n: i32) threads 64 cluster 2 scratch 0 shared 8320 {
 #[test]
 fn products_of_warpgroups() {
     let text = "\
-kernel k(x: ptr<f32>) threads 256 scratch 64 shared 24576 {
+kernel k(x: ptr<f32>) threads 256 scratch 96 shared 24576 {
   slot acc: f32[16] at 0
+  slot a_f: i32[8] at 64
   shared a_s: f16[8192] at 0
   shared b_s: f16[4096] at 16384
   fence registers
   wgmma bf16 acc add a_s[tx//128*4096] swizzle 128 strides (0, 1024), b_s[16] trans swizzle 64 strides (4096, 512)
+  wgmma bf16 acc add a_f[4], b_s[16] trans swizzle 64 strides (4096, 512)
   wgmma commit
   wgmma wait 0 acc
 }
@@ -279,6 +281,9 @@ kernel k(x: ptr<f32>) threads 256 scratch 64 shared 24576 {
         "  __shared__ __align__(512) f16 b_s[4096];",
         "  fence_registers();",
         "  wgmma_bf16_32_nt(acc, wgmma_panel_128(&a_s[(tx >> 7) * 4096], 0, 1024), wgmma_panel_64(&b_s[16], 4096, 512));",
+        "  wgmma_bf16_32_rt(acc, &a_f[4], wgmma_panel_64(&b_s[16], 4096, 512));",
+        "%15}, {%16, %17, %18, %19}, %20, add, 1, 1, 1; }\" : \"+f\"(c[0]),",
+        ": \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(b), \"r\"(1) : \"memory\"",
         "  wgmma_commit();",
         "  wgmma_wait_0_16_f32(acc);",
         "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, \

@@ -3,6 +3,8 @@
 //! ```text
 //! wgmma f16 acc add a_s[0] swizzle 128 strides (0, 1024), b_s[0] trans swizzle 128 strides (8192, 1024)
 //!     -->   wgmma_f16_128_nt(acc, wgmma_panel_128(&a_s[0], 0, 1024), wgmma_panel_128(&b_s[0], 8192, 1024));
+//! wgmma f16 acc add a_f[k*4], b_s[0] trans swizzle 128 strides (8192, 1024)
+//!     -->   wgmma_f16_128_rt(acc, &a_f[k * 4], wgmma_panel_128(&b_s[0], 8192, 1024));
 //! wgmma wait 0 acc
 //!     -->   wgmma_wait_0_64_f32(acc);
 //! ```
@@ -63,16 +65,18 @@ impl Printer<'_> {
         format!("{name}({}, {lead}, {stride})", self.target(place).address)
     }
 
-    pub(super) fn wgmma(&mut self, acc: BufId, panels: [&Panel; 2], of: Operand) {
+    pub(super) fn wgmma(&mut self, acc: BufId, a: &Left, b: &Panel, of: Operand) {
         let len = self.kernel.slots[acc].len;
         let (cols, each, word) = (2 * len, len / 2, of.word());
         let (sum, ty, r) = held(of.is_float());
-        let how: String = panels.iter().map(|p| if p.transposed { 't' } else { 'n' }).collect();
+        let left = if let Left::Panel(panel) = a { Some(panel) } else { None };
+        let way = |panel: &Panel| if panel.transposed { 't' } else { 'n' };
+        let how: String = [left.map_or('r', way), way(b)].into_iter().collect();
         let name = format!("wgmma_{word}_{cols}_{how}");
         // In each eight columns, two sums of a row and two of the row eight below.
         let sums = (0..cols / 8).flat_map(|j| [2 * j, 2 * j + 1, each + 2 * j, each + 2 * j + 1]);
         // Floats may be negated, and those of two bytes transposed.
-        let trans = panels.iter().map(|p| u32::from(p.transposed).to_string());
+        let trans = left.into_iter().chain([b]).map(|p| u32::from(p.transposed).to_string());
         let more = list(
             match of {
                 Operand::F16 | Operand::BF16 => ["add", "1", "1"].map(String::from).into_iter().chain(trans).collect(),
@@ -81,18 +85,31 @@ impl Printer<'_> {
             }
             .into_iter(),
         );
+        let words = u64::from(Left::WORDS);
+        // The operands behind the sums: the left one, the right one, and that the product is added.
+        let (next, from, of_a, ty_a) = match left {
+            Some(_) => (len + 1, format!("%{len}"), "\"l\"(a)".to_string(), "unsigned long long a"),
+            None => {
+                let names = list((len..len + words).map(|n| format!("%{n}")));
+                let of_a = list((0..words).map(|n| format!("\"r\"(a[{n}])")));
+                (len + words, format!("{{{names}}}"), of_a, "const int *a")
+            }
+        };
         let body = format!(
             "  asm volatile(\"{{ .reg .pred add; setp.ne.b32 add, %{}, 0; wgmma.mma_async.sync.aligned.m64n{cols}k{}.{sum}.{word}.{word} \
-             {{{}}}, %{len}, %{}, {more}; }}\" : {} : \"l\"(a), \"l\"(b), \"r\"(1) : \"memory\");\n",
-            len + 2,
+             {{{}}}, {from}, %{next}, {more}; }}\" : {} : {of_a}, \"l\"(b), \"r\"(1) : \"memory\");\n",
+            next + 1,
             of.terms(),
             list((0..len).map(|n| format!("%{n}"))),
-            len + 1,
             list(sums.map(|n| format!("\"+{r}\"(c[{n}])"))),
         );
-        let text = format!("INLINE void {name}({ty} *c, unsigned long long a, unsigned long long b) {{\n{body}}}\n");
+        let text = format!("INLINE void {name}({ty} *c, {ty_a}, unsigned long long b) {{\n{body}}}\n");
         self.support.block(&name, &text);
-        let [a, b] = panels.map(|panel| self.panel(panel));
+        let a = match a {
+            Left::Panel(panel) => self.panel(panel),
+            Left::Words(place) => self.target(place).address,
+        };
+        let b = self.panel(b);
         let acc = self.kernel.slots[acc].name.to_string();
         self.out.line(&format!("{name}({acc}, {a}, {b});"));
     }

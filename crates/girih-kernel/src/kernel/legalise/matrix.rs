@@ -44,11 +44,7 @@ impl Lower<'_> {
         }
         let [pair, tile, step] = p.axes.map(l::Ix::Axis);
         let not_alike = || "a product's rows do not follow from lanes".to_string();
-        let left: Option<Vec<_>> = match p.a.by_words() {
-            _ if p.a.registers => Some(vec![]),
-            true => (0..4).map(|word| p.left_word(&pair, &step, word)).collect(),
-            false => p.left(&pair, &step).map(|idx| vec![idx]),
-        };
+        let left = p.left_reads(&pair, &step);
         let right: Option<Vec<_>> = match p.b.by_words() {
             true => (0..2).map(|word| p.right_word(&tile, &step, word)).collect(),
             false => p.right(&tile, &step, two).map(|idx| vec![idx]),
@@ -76,15 +72,7 @@ impl Lower<'_> {
                 let a = match rows {
                     Some(rows) => {
                         let zero = k::Ix::Const(0);
-                        match p.a.by_words() {
-                            _ if p.a.registers => s.words_in_registers(&p, &row, &step, rows)?,
-                            true => s.words_of(&p.a, &left, &facts, rows, &zero)?,
-                            false => {
-                                let a = s.fragment("a", &p.a, &left[0], &facts, (4, k::Transposed::Left))?;
-                                s.push(store(k::Address::Slot { buf: rows, index: zero.clone() }, k::Opnd::Val(a)));
-                            }
-                        }
-                        s.round_words(&p.a, rows, &zero, 4);
+                        s.left_words(&p, &left, &facts, [&row, &step], (rows, &zero))?;
                         let a = s.value("a", k::Ty::num(DType::I32, 4));
                         s.push(load(a, k::Address::Slot { buf: rows, index: zero }));
                         a
@@ -114,6 +102,29 @@ impl Lower<'_> {
                 })
             })
         })
+    }
+
+    /// The words of a left operand, put into an array from an element on: those of a pair of rows, at a step of the sum. `left` is
+    /// what lanes read of it ([`Product::left_reads`]).
+    pub(super) fn left_words(
+        &mut self,
+        p: &Product,
+        left: &[Vec<l::Ix>],
+        facts: &Facts,
+        [pair, step]: [&k::Ix; 2],
+        (to, first): (k::BufId, &k::Ix),
+    ) -> Res<()> {
+        match p.a.by_words() {
+            _ if p.a.registers => self.words_in_registers(p, [pair, step], (to, first))?,
+            true => self.words_of(&p.a, left, facts, to, first)?,
+            false => {
+                let idx = left.first().ok_or("a product's rows do not follow from lanes")?;
+                let a = self.fragment("a", &p.a, idx, facts, (4, k::Transposed::Left))?;
+                self.push(store(k::Address::Slot { buf: to, index: first.clone() }, k::Opnd::Val(a)));
+            }
+        }
+        self.round_words(&p.a, to, first, 4);
+        Ok(())
     }
 
     pub(super) fn shared_operand(&self, side: &Side) -> Res<k::BufId> {
@@ -164,7 +175,12 @@ impl Lower<'_> {
     }
 
     /// The four words of a left operand that the lanes have as sums, put into an array.
-    fn words_in_registers(&mut self, p: &Product, pair: &k::Ix, step: &k::Ix, to: k::BufId) -> Res<()> {
+    fn words_in_registers(
+        &mut self,
+        p: &Product,
+        [pair, step]: [&k::Ix; 2],
+        (to, to_first): (k::BufId, &k::Ix),
+    ) -> Res<()> {
         let Storage::Slot(from) = self.storage(p.a.buf)? else {
             return Err("an operand of a product is in no array".to_string());
         };
@@ -191,7 +207,8 @@ impl Lower<'_> {
                 });
             }
             let value = k::Opnd::Val(bits.ok_or("a word of nothing")?);
-            self.push(store(k::Address::Slot { buf: to, index: k::Ix::Const(word as i64) }, value));
+            let index = k::Ix::add(to_first.clone(), k::Ix::Const(word as i64));
+            self.push(store(k::Address::Slot { buf: to, index }, value));
         }
         Ok(())
     }
@@ -266,7 +283,7 @@ impl Lower<'_> {
     }
 
     /// An array of words for each thread, besides its buffers.
-    fn words(&mut self, name: &str, len: u64) -> k::BufId {
+    pub(super) fn words(&mut self, name: &str, len: u64) -> k::BufId {
         let (name, elem) = (self.names.fresh(name), k::Elem::Num(DType::I32));
         let slot = k::Slot { name, space: k::Space::Scratch, elem, len, offset: self.out.scratch.next_multiple_of(16) };
         self.out.scratch = slot.offset + slot.bytes();

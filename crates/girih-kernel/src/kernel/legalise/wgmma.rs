@@ -8,6 +8,9 @@
 //!       ...                                            wgmma commit
 //!       acc[t, r, c] = ...                             wgmma wait 0 acc
 //! ```
+//! A left operand that is no such panel comes from words in registers: those that lanes have of sums, or read by `ldmatrix`. All
+//! of them are there before the fence, and stay until the wait.
+//!
 //! After the wait the panels have been read: the barrier before they are filled again is the same as for any other
 //! reader. In a pipeline whose iterations overlap, the wait for a product stands at the end of the next iteration
 //! (`wgmma wait 1`), and the wait for the last product after the loop.
@@ -17,7 +20,7 @@ use crate::index::{Facts, simplify};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
-use crate::loops::panels::Lies;
+use crate::loops::panels::{How, Lies};
 
 /// The products still in flight when an iteration ends, and the buffer that they add to.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -39,7 +42,7 @@ impl Lower<'_> {
         let thread = thread.ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
         let threads = u64::from(self.active);
         let p = Product::of(self.src, (thread, threads), f).map_err(|why| self.unplaced(f, why))?;
-        let lies = p.lies(self.src, threads).map_err(|why| self.unplaced(f, why))?;
+        let [left, right] = p.lies(self.src, threads).map_err(|why| self.unplaced(f, why))?;
         let Storage::Slot(acc) = self.storage(p.acc)? else {
             return Err(self.unplaced(f, "its sums are in no array"));
         };
@@ -51,12 +54,34 @@ impl Lower<'_> {
         for (axis, n) in [(thread, threads), (p.axes[2], steps)] {
             facts.set_axis(axis, &l::Ix::Const(0), &l::Ix::Const(n as i64));
         }
-        self.push(k::Stmt::Fence { kind: k::Fence::Registers });
         let step = l::Ix::Axis(p.axes[2]);
-        let unroll = if steps <= MOST_STEPS { steps as u32 } else { 0 };
-        self.times(p.axes[2], steps, unroll, |s, _| {
-            let a = s.panel(&p.a, &p.first(&p.a, &step), &facts, lies[0])?;
-            let b = s.panel(&p.b, &p.first(&p.b, &step), &facts, lies[1])?;
+        let words = match left {
+            How::Panel(_) => None,
+            How::Words => {
+                let pair = l::Ix::Const(0);
+                let reads = p.left_reads(&pair, &step).ok_or("a product's rows do not follow from lanes")?;
+                let words = self.words("a_f", steps * u64::from(k::Left::WORDS));
+                self.times(p.axes[2], steps, steps as u32, |s, step| {
+                    let first = k::Ix::mul(step.clone(), k::Ix::Const(k::Left::WORDS.into()));
+                    s.left_words(&p, &reads, &facts, [&k::Ix::Const(0), &step], (words, &first))
+                })?;
+                Some(words)
+            }
+        };
+        self.push(k::Stmt::Fence { kind: k::Fence::Registers });
+        // Registers have no addresses.
+        let unroll = if steps <= MOST_STEPS || words.is_some() { steps as u32 } else { 0 };
+        self.times(p.axes[2], steps, unroll, |s, at| {
+            let a = match (left, words) {
+                (How::Panel(lies), _) => k::Left::Panel(s.panel(&p.a, &p.first(&p.a, &step), &facts, lies)?),
+                (How::Words, Some(buf)) => {
+                    let index = k::Ix::mul(at, k::Ix::Const(k::Left::WORDS.into()));
+                    k::Left::Words(k::Address::Slot { buf, index })
+                }
+                (How::Words, None) => return Err("a product has no left operand".to_string()),
+            };
+            let How::Panel(lies) = right else { return Err("a product has no right operand".to_string()) };
+            let b = s.panel(&p.b, &p.first(&p.b, &step), &facts, lies)?;
             s.push(k::Stmt::Wgmma { acc, a, b, of: p.a.of });
             Ok(())
         })?;

@@ -5,6 +5,8 @@
 //! a GPU's threads, and constants.
 //! Each thread has its own; those of a warp lie side by side.
 
+use std::collections::BTreeSet;
+
 use super::tensor::TensorCode;
 use crate::kernel::ir::*;
 use crate::loops::eval::expr::{Expr, MaskCode, Slot};
@@ -64,6 +66,12 @@ pub(in crate::kernel) struct Own {
 pub(in crate::kernel) struct PanelCode {
     pub access: Access,
     pub panel: Panel,
+}
+
+/// The left operand of a product of a warpgroup.
+pub(in crate::kernel) enum LeftCode {
+    Panel(PanelCode),
+    Words(Access),
 }
 
 pub(in crate::kernel) struct Access {
@@ -227,7 +235,7 @@ pub(in crate::kernel) enum Inst {
     /// A product of a warpgroup: all elements of the array, and where panels begin.
     Wgmma {
         acc: Access,
-        a: PanelCode,
+        a: LeftCode,
         b: PanelCode,
         of: Operand,
     },
@@ -398,6 +406,8 @@ pub(in crate::kernel) struct Program {
     pub first_global: Slot,
     /// The arrays whose elements are slots.
     pub own: Vec<Own>,
+    /// The arrays whose words products of warpgroups multiply.
+    pub fragments: BTreeSet<BufId>,
     /// Constants, and the slot of the first.
     pub consts: Vec<u64>,
     pub first_const: Slot,

@@ -1,7 +1,9 @@
 //! Compiles Kernel IR to the compact form.
 
+use std::collections::BTreeSet;
+
 use super::POISON;
-use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, PanelCode, Program, Shown, in_slot};
+use super::code::{Access, Arg, At, Counter, Inst, LeftCode, NO_STATEMENT, Own, PanelCode, Program, Shown, in_slot};
 use super::tensor::TensorCode;
 use crate::base::id::Id;
 use crate::index::facts::MOST_THREADS;
@@ -140,6 +142,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         scratch,
         first_global,
         own: c.own.into_iter().flatten().collect(),
+        fragments: fragments(&kernel.body),
         consts: c.consts,
         first_const,
         cooperative: c.cooperative,
@@ -153,6 +156,17 @@ const MOST_OWN: u64 = 256;
 fn addressed(body: &[Stmt]) -> (bool, bool) {
     let scratch = any(body, |stmt| matches!(stmt, Stmt::Scratch { .. }));
     (scratch, any(body, |stmt| matches!(stmt, Stmt::SharedAddr { .. })))
+}
+
+/// The arrays that have left operands of products of warpgroups.
+fn fragments(body: &[Stmt]) -> BTreeSet<BufId> {
+    let mut out = BTreeSet::new();
+    statements(body, &mut |stmt| {
+        if let Stmt::Wgmma { a: Left::Words(Address::Slot { buf, .. }), .. } = stmt {
+            out.insert(*buf);
+        }
+    });
+    out
 }
 
 fn has_tiles(body: &[Stmt]) -> bool {
@@ -629,7 +643,13 @@ impl Compiler<'_> {
                 let len = self.kernel.slots.get(*acc).map_or(0, |s| s.len) as u32;
                 let place = Address::Slot { buf: *acc, index: Ix::Const(0) };
                 let acc = self.access(&place, len, &Mask::default(), Order::Weak)?;
-                Inst::Wgmma { acc, a: self.panel(a)?, b: self.panel(b)?, of: *of }
+                let a = match a {
+                    Left::Panel(panel) => LeftCode::Panel(self.panel(panel)?),
+                    Left::Words(place) => {
+                        LeftCode::Words(self.access(place, Left::WORDS, &Mask::default(), Order::Weak)?)
+                    }
+                };
+                Inst::Wgmma { acc, a, b: self.panel(b)?, of: *of }
             }
             Stmt::WgmmaCommit => Inst::WgmmaCommit,
             Stmt::WgmmaWait { left, .. } => Inst::WgmmaWait { left: *left },

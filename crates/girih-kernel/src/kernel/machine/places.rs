@@ -65,6 +65,11 @@ impl<const W: usize> Places<W> {
         })
     }
 
+    /// The slot.
+    pub fn buf(&self) -> Option<BufId> {
+        self.slot.map(|(buf, _)| buf)
+    }
+
     /// The lanes whose place is the upper half of a byte, where two elements share a byte of memory.
     pub fn upper(&self, lanes: u32) -> Option<u32> {
         if self.elem.bits() != 4 || self.kind != Kind::Memory {

@@ -446,6 +446,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             return Ok(());
         }
         self.not_in_flight(block, at, access);
+        self.changed(block, at, access);
         if let code::At::Own { first, len, index, elem, .. } = &access.at {
             let regs = &mut block.warps[at.warp].regs;
             if let Some(element) = alike(&index.lanes(regs), at.lanes, *len, access.lanes) {

@@ -120,6 +120,8 @@ pub(in crate::kernel) enum Wrong {
     Registers,
     /// A thread touches an array that a product of a warpgroup still adds to.
     Sums,
+    /// A thread touches an array whose words a product of a warpgroup still reads.
+    Words,
     /// `registers more` asks for fewer registers than a thread has, or `registers fewer` for more.
     Change { count: u32, more: bool, has: u32 },
     /// A block ends without a wait for an operation that touches its shared memory.

@@ -3,18 +3,19 @@
 //! In: `wgmma`, `wgmma commit` and `wgmma wait` of a warp. Out: the array of each of its threads, changed at a moment
 //! that the schedule draws between the product and the wait that covers it; the watch is told of the reads until then.
 //!
-//! Each warp computes its own sixteen rows. Products end in the order in which they began, and terms are added one
+//! The words of a left operand in registers are read when the product ends, so that a thread that changes them before is seen
+//! in the sums, too. Each warp computes its own sixteen rows. Products end in the order in which they began, and terms are added one
 //! after the other, as in `mma`.
 
 use super::block::{Block, Machine};
-use super::code::{self, Access, Inst, PanelCode};
+use super::code::{self, Access, Inst, LeftCode, PanelCode};
 use super::matrix::{Term, term};
 use super::places::{Kind, Places, Stores};
 use super::step::At;
 use super::watch::{Landing, Touch, Watch, What, Wrong};
 use crate::base::banks::swizzled;
 use crate::base::launch::Trap;
-use crate::kernel::ir::{BufId, Order, Panel};
+use crate::kernel::ir::{BufId, Left, Order, Panel};
 use crate::loops::matrix::Operand;
 
 /// Rows of a product that a warp has.
@@ -35,6 +36,8 @@ struct Product<const W: usize> {
     statement: u32,
     group: u32,
     acc: BufId,
+    /// Where the words of a left operand in registers begin.
+    words: Option<Places<W>>,
     /// Bytes of the slots of both panels, and of their first elements in them.
     slots: [u64; 2],
     first: [u64; 2],
@@ -73,7 +76,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         inst: &Inst,
     ) -> Result<(), Trap> {
         match inst {
-            Inst::Wgmma { acc, a, b, of } => self.begin_product(block, at, here, acc, [a, b], *of),
+            Inst::Wgmma { acc, a, b, of } => self.begin_product(block, at, here, acc, (a, b), *of),
             Inst::WgmmaCommit => block.warps[at.warp].products.groups += 1,
             Inst::WgmmaWait { left } => self.end_products(block, at, *left),
             _ => {}
@@ -81,17 +84,27 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    /// Reports an access of an array that a product still adds to.
+    /// Reports an access of an array that a product still adds to, or reads.
     pub(super) fn not_in_flight(&mut self, block: &Block<W, V::Local>, at: At, access: &Access) {
         let products = &block.warps[at.warp].products;
         if products.all.is_empty() {
             return;
         }
-        if let code::At::Own { buf, .. } | code::At::Slot { buf, .. } = &access.at
-            && products.all.iter().any(|p| p.acc == *buf)
-        {
-            let thread = (at.warp * W) as u32 + at.lanes.trailing_zeros();
+        let (code::At::Own { buf, .. } | code::At::Slot { buf, .. }) = &access.at else { return };
+        let thread = (at.warp * W) as u32 + at.lanes.trailing_zeros();
+        if products.all.iter().any(|p| p.acc == *buf) {
             self.watch.wrong(at.block, at.statement, thread, Wrong::Sums);
+        } else if products.all.iter().any(|p| p.words.as_ref().and_then(Places::buf) == Some(*buf)) {
+            self.watch.wrong(at.block, at.statement, thread, Wrong::Words);
+        }
+    }
+
+    /// After a store: a fence must show the next product the words of its left operand.
+    pub(super) fn changed(&self, block: &mut Block<W, V::Local>, at: At, access: &Access) {
+        if let code::At::Own { buf, .. } | code::At::Slot { buf, .. } = &access.at
+            && self.program.fragments.contains(buf)
+        {
+            block.warps[at.warp].products.fenced = false;
         }
     }
 
@@ -101,7 +114,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         at: At,
         here: u32,
         acc: &Access,
-        panels: [&PanelCode; 2],
+        (a, b): (&LeftCode, &PanelCode),
         of: Operand,
     ) {
         let (code::At::Own { buf, len, .. } | code::At::Slot { buf, len, .. }) = &acc.at else { return };
@@ -118,7 +131,19 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         let regs = &block.warps[at.warp].regs;
         let (mut slots, mut first, mut reads) = ([0; 2], [0; 2], vec![]);
-        for (n, PanelCode { access, panel }) in panels.into_iter().enumerate() {
+        let (left, words) = match a {
+            LeftCode::Panel(panel) => (Some((0, panel)), None),
+            LeftCode::Words(access) => (None, Some(access)),
+        };
+        let scratch = self.program.scratch_bytes;
+        let words = words.map(|access| Places::<W>::of(access, regs, thread, scratch, self.shared_of(at.warp)));
+        if let Some(places) = &words
+            && (0..W.min(32)).any(|l| at.lanes >> l & 1 == 1 && !places.inside(l, Left::WORDS))
+        {
+            let why = "the words of a `wgmma` do not lie in their array".to_string();
+            return self.watch.wrong(at.block, at.statement, thread, Wrong::Tensor(why));
+        }
+        for (n, PanelCode { access, panel }) in left.into_iter().chain([(1, b)]) {
             let places = Places::<W>::of(access, regs, thread, 0, self.shared_of(at.warp));
             let base = places.base[0];
             let (from, last) =
@@ -174,7 +199,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         let products = &mut block.warps[at.warp].products;
         let (group, statement) = (products.groups, at.statement);
-        let mut made = Product { inst: here, statement, group, acc: *buf, slots, first, reads, done: false };
+        let mut made = Product { inst: here, statement, group, acc: *buf, words, slots, first, reads, done: false };
         if self.schedule.lands_at_once() && products.all.iter().all(|p| p.done) {
             self.compute(block, at, &made);
             made.done = true;
@@ -220,8 +245,13 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         };
         let own = (at.warp % self.program.warps(W)) as u64;
         let (first, cols) = (own % 4 * ROWS, 2 * u64::from(acc.lanes));
-        let (left, right) = (elements(0, &a.panel, first..first + ROWS), elements(1, &b.panel, 0..cols));
+        let right = elements(1, &b.panel, 0..cols);
+        let left = match a {
+            LeftCode::Panel(a) => elements(0, &a.panel, first..first + ROWS),
+            LeftCode::Words(_) => vec![],
+        };
         let mut stores = Stores { memory: &mut *self.memory, scratch, shared, regs: &mut warps[at.warp].regs };
+        let left = product.words.as_ref().map_or(left, |words| fragment(&stores, words, *of));
         let of_row = acc.lanes / 2;
         for l in (0..W.min(32)).filter(|l| at.lanes >> l & 1 == 1) {
             for n in 0..acc.lanes {
@@ -236,6 +266,20 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         debug_assert!(matches!(places.kind, Kind::Own | Kind::Scratch));
     }
+}
+
+/// The sixteen rows of a warp whose lanes have their words: of each row and of the one eight below, the left half of the terms and
+/// then the right one.
+fn fragment<const W: usize>(stores: &Stores<'_, W>, places: &Places<W>, of: Operand) -> Vec<Vec<Term>> {
+    let each = 4 / of.bytes() as usize;
+    let one = |row: usize, k: usize| {
+        let (half, k) = (k / (4 * each), k % (4 * each));
+        let (lane, word) = (row % 8 * 4 + k / each, 2 * half + row / 8);
+        let word = stores.read(places, lane, word as u32).unwrap_or(0);
+        let bits = 8 * of.bytes();
+        term(word >> (k % each * bits as usize) & (u64::MAX >> (64 - bits)), of)
+    };
+    (0..ROWS as usize).map(|row| (0..of.terms() as usize).map(|k| one(row, k)).collect()).collect()
 }
 
 /// Where the pieces of a panel's lines lie, as if none were exchanged: eight that follow each other lie in eight places of

@@ -45,7 +45,7 @@ pub enum Kind {
     Tensor,
     /// A product of a warpgroup begins with no fence behind what wrote its registers.
     RegisterFence,
-    /// Sums are used that a product of a warpgroup still adds to.
+    /// Registers are used that a product of a warpgroup still adds to, or reads.
     Sums,
     /// A warpgroup asks for more registers and has as many, or gives up some that it does not have.
     Registers,
@@ -350,6 +350,7 @@ impl Found {
                 (Kind::RegisterFence, "a `wgmma` begins, and no `fence registers` shows it the registers".to_string())
             }
             Wrong::Sums => (Kind::Sums, "sums are used that a `wgmma` may still be adding to".to_string()),
+            Wrong::Words => (Kind::Sums, "words are used that a `wgmma` may still be reading".to_string()),
             Wrong::Change { count, more, has } => {
                 let way = if *more { "more" } else { "fewer" };
                 (Kind::Registers, format!("a thread that has {has} registers is to have {way}: {count}"))
@@ -509,7 +510,7 @@ fn help(kind: Kind, shared: bool, across: bool, copied: Copied) -> Option<&'stat
             Some("let the thread that wrote run `fence global`, and then meet the one that copies")
         }
         Kind::Unfenced => Some("let the thread that wrote run `fence async`, and then meet the one that copies"),
-        Kind::RegisterFence => Some("put a `fence registers` before the first `wgmma` behind a `wgmma wait`"),
+        Kind::RegisterFence => Some("put a `fence registers` before the first `wgmma` behind a `wgmma wait`, and behind the words of its left operand"),
         Kind::Sums => Some("put a `wgmma wait` before, which covers the group of the product"),
         Kind::LeftInFlight => Some("wait for it before the block ends, or do not begin it"),
         Kind::Init => Some("initialise it once, in one thread, and put a `barrier` behind"),

@@ -105,6 +105,22 @@ fn product([a, b]: &[Operand; 2]) -> String {
     )
 }
 
+/// The same product, whose left operand each thread loads from memory into registers.
+fn from_registers(of: &[Operand; 2]) -> String {
+    let [a, b] = of;
+    let (steps, words) = (a.row / 32, a.row / 4);
+    let load = format!(
+        "for f in 0..{steps} step 1 {{\nfor w in 0..4 step 1 {{\n\
+         word: i32 = load A[(tx//32*16 + w%2*8 + tx%32//4)*{words} + f*8 + w//2*4 + tx%4]\n\
+         store a_f[f*4 + w] = word\n}}\n}}\nfence registers\n"
+    );
+    let scratch = COLS * 2;
+    let text = product(of).replace(&a.filled("A"), "").replace("fence registers\n", &load);
+    let text = text.replace(&format!("scratch {scratch} "), &format!("scratch {} ", scratch + 16 * steps));
+    let text = text.replace("shared a_s:", &format!("slot a_f: i32[{}] at {scratch}\nshared a_s:", 4 * steps));
+    text.replace(&format!("add {}, {}", a.text("k"), b.text("k")), &format!("add a_f[k*4], {}", b.text("k")))
+}
+
 fn left(m: u64, t: u64) -> i64 {
     ((m * 19 + t) * 37 % 23) as i64 - 11
 }
@@ -150,6 +166,45 @@ fn every_type_is_multiplied() {
             clean(&product(&both), [1, 1, 1], &arrays, &[], &expected);
         }
     }
+}
+
+#[test]
+fn left_operands_of_every_type_come_from_registers() {
+    for of in ["f16", "bf16", "tf32", "s8"] {
+        for row in [32, 64, 128] {
+            let both = operands(of, row, [false, of.ends_with("16")]);
+            let sum = |c: u64| -> i64 { (0..both[0].terms()).map(|t| left(c / COLS, t) * right(c % COLS, t)).sum() };
+            let bits = |x: i64| if of == "s8" { x as i32 } else { (x as f32).to_bits() as i32 };
+            let expected: Vec<i32> = (0..64 * COLS).map(|c| bits(sum(c))).collect();
+            let text = from_registers(&both);
+            clean(&text, [1, 1, 1], &arrays(&both), &[], &expected);
+            let made = kernel(&text);
+            assert_eq!(kernel(&print(&made)), made);
+        }
+    }
+}
+
+#[test]
+fn registers_of_a_product_in_flight_stay_as_they_are() {
+    let of = operands("f16", 128, [false, true]);
+    let good = from_registers(&of);
+    for (from, to, kind) in [
+        ("wgmma commit\n", "wgmma commit\nstore a_f[3] = 7:i32\n", Kind::Sums),
+        ("wgmma commit\n", "wgmma commit\nseen: i32 = load a_f[3]\n", Kind::Sums),
+        ("fence registers\n", "fence registers\nstore a_f[3] = 7:i32\n", Kind::RegisterFence),
+        ("add a_f[k*4]", "add a_f[k*4 + 4]", Kind::Tensor),
+    ] {
+        let changed = good.replace(from, to);
+        assert_ne!(changed, good, "{from}");
+        for options in schedules() {
+            let (report, _) = simulate(&kernel(&changed), [1, 1, 1], &arrays(&of), &[], &options);
+            assert!(found(&report).iter().any(|(k, ..)| *k == kind), "{from} {options:?}: {report}");
+        }
+    }
+    let halves = good.replace("slot a_f: i32[16]", "slot a_f: f32[16]").replace("word: i32 = load A[", "word: f32 = load A as f32[");
+    let errors = verify::verify(&parse::parse(&halves).unwrap_or_else(|d| panic!("{}", d.message)));
+    let why = "a left operand of `wgmma` in registers is words in an array of the thread, of i32, not f32";
+    assert!(errors.iter().any(|e| e.starts_with(why)), "{errors:?}");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Products of groups of four warps.
 //!
-//! Legal where TMA brings both operands to shared memory as the matrix unit reads them, and warps have 16 rows.
+//! Legal where TMA brings the right operand to shared memory as the matrix unit reads it, and warps have 16 rows. The left
+//! operand is read from shared memory in the same way, or comes from registers.
 
 use crate::loops::ir::*;
 use crate::loops::matrix::Product;
+use crate::loops::panels::How;
 use crate::tile::Context;
 use crate::tile::boxes;
 use crate::tile::edit::const_trip;
@@ -64,9 +66,10 @@ pub fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Res
         return Err("warpgroups add products of f8 with fewer bits than f32 has; the knob `fast_acc` allows it".into());
     }
     let filled = boxes::filled(p);
-    if !filled.contains(&made.a.buf) || !filled.contains(&made.b.buf) {
-        return Err("an operand is not brought to shared memory by TMA".into());
+    if !filled.contains(&made.b.buf) {
+        return Err("its right operand is not brought to shared memory by TMA".into());
     }
-    made.lies(p, thread.1)?;
-    Ok(format!("64 x {} for each of {} warpgroups", made.cols * 4, thread.1 / 128))
+    let [left, _] = made.lies(p, thread.1)?;
+    let from = if left == How::Words { ", rows from registers" } else { "" };
+    Ok(format!("64 x {} for each of {} warpgroups{from}", made.cols * 4, thread.1 / 128))
 }
