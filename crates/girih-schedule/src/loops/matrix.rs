@@ -424,9 +424,16 @@ impl Side {
         }
         let (last, others) = idx.split_last().ok_or("an operand is not a matrix")?;
         let transposed = !last.has_axis(terms);
-        // Contiguous terms follow one another; that rows or columns are contiguous follows from the lanes.
+        // Contiguous terms follow one another, all of them or those of whole steps; that rows or columns are contiguous follows from
+        // the lanes.
         let side_by_side = last.linear(terms).is_some_and(|(by, _)| by.is_const(1));
-        let plain = side_by_side && !others.iter().any(|ix| ix.has_axis(terms));
+        let boxes = match last {
+            Ix::Mod(k, n) if **k == Ix::Axis(terms) => n.as_const().filter(|n| *n > 0 && n % i64::from(of.terms()) == 0),
+            _ => None,
+        };
+        let box_of = boxes.map(|n| Ix::floor_div(Ix::Axis(terms), Ix::Const(n)));
+        let plain = (side_by_side || boxes.is_some())
+            && !others.iter().any(|ix| ix.has_axis(terms) && box_of.as_ref() != Some(ix));
         if !transposed && (last.has_axis(own) || !plain) {
             return Err("an operand does not lie as the matrix unit reads it");
         }

@@ -8,8 +8,8 @@ use crate::tile::{Context, boxes, conflicts};
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "split_inner_for_swizzle",
     doc: "\
-Splits the rows of a buffer that TMA fills into parts of 128 bytes, which lie one behind the other: a swizzle exchanges pieces
-of no longer rows. Each part is a box of its own.
+Splits the rows of a buffer that TMA fills into parts of 128 bytes (64 or 32 where rows are no whole number of those), which lie one
+behind the other: a swizzle exchanges pieces of no longer rows. Each part is a box of its own.
 
 ```text
 stage b_s: f16[64, 128] shared tensor:           stage b_s: f16[2, 64, 64] shared tensor:
@@ -45,26 +45,27 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     script.done()
 }
 
-/// Bytes of the longest row whose pieces are exchanged.
-const ROW: u64 = 128;
+/// The bytes of the parts of a row of more bytes.
+pub fn part(row: u64) -> Option<u64> {
+    [128, 64, 32].into_iter().find(|part| row.is_multiple_of(*part)).filter(|part| row > *part)
+}
 
 /// How the rows of a buffer are cut; `None` where they are good as they are.
 fn choose(p: &Kernel, ctx: &Context, buf: BufId) -> Result<Option<Step>, String> {
     let b = &p.bufs[buf];
-    let part = ROW / b.element_bytes().max(1);
-    let [_, cols] = b.shape[..] else { return Ok(None) };
+    let ([_, _], Some(bytes)) = (&b.shape[..], part(layout::row(b))) else { return Ok(None) };
     let accesses = |k: &Kernel| conflicts::accesses(k).remove(&buf).unwrap_or_default();
     let (now, least) = conflicts::passes(&accesses(p), b);
-    if now == least || cols <= part || !cols.is_multiple_of(part) {
+    if now == least {
         return Ok(None);
     }
     if !ctx.knobs.swizzle {
         return Err("knob off".to_string());
     }
-    let columns = part as u32;
+    let columns = (bytes / b.element_bytes().max(1)) as u32;
     let mut then = p.clone();
     layout::in_boxes(&mut then, buf, columns)?;
-    let with = Buf { swizzle: ROW as u32, ..then.bufs[buf].clone() };
+    let with = Buf { swizzle: bytes as u32, ..then.bufs[buf].clone() };
     let (passes, _) = conflicts::passes(&accesses(&then), &with);
     if passes >= now {
         return Err(format!("no swizzle takes fewer than {now} passes then"));

@@ -7,6 +7,7 @@ use crate::tile::Context;
 use crate::tile::matrix;
 use crate::tile::primitives::fill::{self, Engine};
 use crate::tile::primitives::{Script, Step};
+use crate::tile::rules::split_inner_for_swizzle;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tma_copy",
@@ -30,7 +31,7 @@ Knob: `tma` (0 turns the rule off).
 
 Refuses copies that are not a box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows
 that are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
-below each other and that are not 32, 64 or 128 bytes long, since TMA leaves no gaps between rows and a swizzle exchanges
+below each other and that are no multiple of 32 bytes, since TMA leaves no gaps between rows and a swizzle exchanges
 pieces of such rows only; loops in other loops, and kernels that store before the loop.
 ",
     run,
@@ -65,10 +66,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 fn banks(kernel: &Kernel, ctx: &Context, buf: BufId, readers: &[Stmt]) -> Result<(), String> {
     let b = &kernel.bufs[buf];
     let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
-    let down = down(buf, readers);
+    let (down, products) = (down(buf, readers), products(kernel, ctx, buf, readers));
     // Rows that are longer are split.
-    let swizzled = matches!(row, 32 | 64 | 128) || !down && row.is_multiple_of(128) && ctx.knobs.swizzle;
-    if (down || products(kernel, ctx, buf, readers)) && !swizzled {
+    let split = (!down || products) && split_inner_for_swizzle::part(row).is_some() && ctx.knobs.swizzle;
+    if (down || products) && !(matches!(row, 32 | 64 | 128) || split) {
         return Err(format!("threads read its rows below each other, and rows of {row} bytes are not swizzled"));
     }
     Ok(())
