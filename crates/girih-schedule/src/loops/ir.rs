@@ -224,8 +224,8 @@ pub enum Place {
     /// With `roles`, a separate warp fills the stages, by TMA alone; it and the other warps wait for each other. The
     /// rest of the body touches no memory that threads share except the stages.
     ///
-    /// With `overlap`, the rest of the body is a product of warpgroups that reads stages filled by TMA, and the product
-    /// goes on while that of the next iteration begins: one generation fewer is filled ahead.
+    /// With `overlap`, the rest of the body ends with a product of warpgroups that reads stages filled by TMA, and the product
+    /// goes on while the next iteration begins ([`crate::loops::overlap`]): one generation fewer is filled ahead.
     Pipeline { depth: u32, roles: bool, overlap: bool },
     /// One of the three loops of a product that the warps of a block compute on the matrix unit
     /// ([`crate::loops::matrix`]) or, outside loops over threads, that a processor computes on its own

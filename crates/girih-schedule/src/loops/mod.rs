@@ -12,6 +12,7 @@ pub mod cluster_block;
 pub mod panels;
 pub mod model;
 pub mod names;
+pub mod overlap;
 pub mod parse;
 pub mod print;
 pub mod provenance;

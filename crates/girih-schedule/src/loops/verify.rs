@@ -20,6 +20,7 @@ use super::cluster_block;
 use super::ir::*;
 use super::lanes::Folded;
 use super::matrix::Product;
+use super::overlap::Overlap;
 use super::print::{Dialect, Namer};
 use super::walk::{self, Part, parts};
 use crate::base::id::Id;
@@ -569,11 +570,11 @@ impl<'a> Verifier<'a> {
                     "a pipeline is a serial loop from 0 in steps of 1, two or more deep or filled by TMA",
                 );
                 let long = l.hi.as_const().is_none_or(|n| n > i64::from(depth));
-                let goes_on = stages.iter().all(|s| s.filled(Filled::Tma)) && is_product(rest);
+                let goes_on = || Overlap::of(self.kernel, l).is_ok() && (depth >= 3 || !long);
                 self.check(
                     stmt,
-                    !overlap || goes_on && (depth >= 3 || !long),
-                    "what goes on during the next iteration is a product of warpgroups of what TMA fills, three or more deep",
+                    !overlap || goes_on(),
+                    "what goes on during the next iteration is its last product of warpgroups of what TMA fills, three or more deep",
                 );
                 let (first, then) = (walk::effects(stages), walk::effects(rest));
                 self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");
@@ -686,9 +687,4 @@ impl<'a> Verifier<'a> {
             self.say(Some(stmt), "the operation is not defined for these types");
         }
     }
-}
-/// Returns true if statements are one product of the warpgroups of a block, and nothing else.
-pub fn is_product(body: &[Stmt]) -> bool {
-    let [Stmt::For(threads)] = body else { return false };
-    threads.place == Place::Thread && matches!(&threads.body[..], [Stmt::For(f)] if f.place == Place::Warpgroup)
 }

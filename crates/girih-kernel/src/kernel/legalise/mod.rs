@@ -116,6 +116,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     lower.out.cluster = cluster.as_ref().map_or(1, |c| c.blocks);
     lower.cluster = cluster;
     let mut body = lower.block(&bound.body)?;
+    roles::gather(&mut body, &lower.out.slots);
     if lower.out.cluster > 1 {
         // No block ends while others may arrive at its mbarriers, or fill its slots.
         body.push(k::Stmt::ClusterBarrier);
@@ -207,6 +208,8 @@ struct Lower<'a> {
     copies: bool,
     /// Inside a pipeline whose products may still run when an iteration ends.
     flight: wgmma::Flight,
+    /// The words of left operands of products, by the axis over their rows.
+    fragments: FxHashMap<l::AxisId, k::BufId>,
     /// The user's operations that the kernel's statements were made for, where they are known, and the current one.
     sources: FxHashMap<*const l::Stmt, SourceId>,
     source: Option<SourceId>,
@@ -283,6 +286,7 @@ impl<'a> Lower<'a> {
             generations: FxHashMap::default(),
             copies: false,
             flight: wgmma::Flight::None,
+            fragments: FxHashMap::default(),
             sources: provenance::resolve(src).into_iter().filter_map(alone).collect(),
             source: None,
             tensors: FxHashMap::default(),

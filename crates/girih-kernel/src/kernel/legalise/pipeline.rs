@@ -34,6 +34,7 @@ use super::wgmma::Flight;
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::loops::overlap::{Overlap, Parts};
 use crate::tile::edit;
 
 /// How the stages of a pipeline are filled.
@@ -95,12 +96,55 @@ impl Lower<'_> {
             Some(begun) => begun,
             None => self.begin(f, depth, overlap)?,
         };
+        if overlap && let Ok(Overlap::Last(parts)) = Overlap::of(self.src, f) {
+            return self.overlapping(f, depth, &begun, &parts);
+        }
         let flight = match (overlap, begun.once) {
             (false, _) => Flight::None,
             (true, None) => Flight::One(None),
             (true, Some(_)) => Flight::All(None),
         };
         self.in_flight(flight, |s| s.iterations(f, depth, &begun))
+    }
+
+    /// A pipeline whose iterations begin a product that the next ones wait for.
+    fn overlapping(&mut self, f: &l::For, depth: u32, begun: &Begun, parts: &Parts<'_>) -> Res<()> {
+        self.turned(f, begun.hi.clone(), |s, at, before| {
+            s.begin_iteration(f, depth, begun, at)?;
+            s.overlapped(f, parts, at, before)
+        }, |s, at| {
+            let acc = s.last_product(f, parts, at)?;
+            s.push(k::Stmt::WgmmaWait { left: 0, acc });
+            Ok(())
+        })
+    }
+
+    /// A loop whose first iteration stands before it, and a part of whose last iteration stands behind it. `each` builds an
+    /// iteration, given the one before; `rest` builds what is left of an iteration.
+    pub(super) fn turned(
+        &mut self,
+        f: &l::For,
+        hi: k::Ix,
+        mut each: impl FnMut(&mut Self, &k::Ix, Option<&k::Ix>) -> Res<()>,
+        rest: impl FnOnce(&mut Self, &k::Ix) -> Res<()>,
+    ) -> Res<()> {
+        let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
+        let all = self.inner(|s| {
+            each(s, &zero, None)?;
+            let axis = s.axis_of(f.axis);
+            let at = k::Ix::Axis(axis);
+            let before = k::Ix::sub(at.clone(), one.clone());
+            let body = s.inner(|s| each(s, &at, Some(&before)))?;
+            s.push(k::Stmt::For { axis, lo: one.clone(), hi: hi.clone(), step: one.clone(), unroll: 0, body });
+            rest(s, &k::Ix::sub(hi.clone(), one.clone()))
+        })?;
+        if hi.as_const().is_some_and(|n| n > 0) {
+            all.into_iter().for_each(|stmt| self.push(stmt));
+        } else {
+            let mask = k::Mask { conds: vec![exists(&zero, &hi)], vals: vec![] };
+            self.push(k::Stmt::If { mask, then: all, els: vec![] });
+        }
+        Ok(())
     }
 
     /// Declares the buffers that a pipeline fills, and fills its first generations.
@@ -150,46 +194,53 @@ impl Lower<'_> {
     }
 
     fn iterations(&mut self, f: &l::For, depth: u32, begun: &Begun) -> Res<()> {
-        let Begun { fills, once, ahead, hi } = begun.clone();
-        let (stages, rest) = f.stages();
+        let (_, rest) = f.stages();
         let axis = self.axis_of(f.axis);
         let here = k::Ix::Axis(axis);
         let body = self.inner(|s| {
-            let again = once.is_none();
-            if depth == 1 && again {
-                // All threads are done with the data of the iteration before.
-                s.push(k::Stmt::Barrier);
-                s.fill(f, stages, here.clone(), vec![], None, fills)?;
-                s.commit(fills);
-            }
-            if fills.copies {
-                // Leaves the groups of later iterations in flight; the groups of iterations past the end are empty.
-                s.push(k::Stmt::WaitGroups { left: (ahead as u32).saturating_sub(1) });
-            }
-            if let Some(full) = fills.full {
-                let turn = s.turn(f, &here)?;
-                s.wait_boxes(&turn, full);
-            }
-            if depth > 1 && again {
-                s.push(k::Stmt::Barrier);
-                let at = k::Ix::add(here.clone(), k::Ix::Const(ahead));
-                s.fill(f, stages, at.clone(), vec![exists(&at, &hi)], None, fills)?;
-                if let Some((next, mut conds)) = s.next_round()? {
-                    // After the last iteration of this pipeline come the first iterations of the next one.
-                    conds.insert(0, exists(&at, &hi).negate());
-                    s.fill(f, stages, k::Ix::sub(at, hi.clone()), conds, Some(next), fills)?;
-                }
-                s.commit(fills);
-            } else if fills.threads {
-                s.push(k::Stmt::Barrier);
-                if fills.copies && !again {
-                    s.push(k::Stmt::Commit);
-                }
-            }
+            s.begin_iteration(f, depth, begun, &here)?;
             s.at_axis(f.axis, here.clone(), vec![], |s| s.run(rest))
         })?;
         let (lo, step) = (k::Ix::Const(0), k::Ix::Const(1));
-        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
+        self.push(k::Stmt::For { axis, lo, hi: begun.hi.clone(), step, unroll: 0, body });
+        Ok(())
+    }
+
+    /// Waits for the generation of an iteration, and fills another.
+    fn begin_iteration(&mut self, f: &l::For, depth: u32, begun: &Begun, here: &k::Ix) -> Res<()> {
+        let Begun { fills, once, ahead, hi } = begun.clone();
+        let (stages, _) = f.stages();
+        let again = once.is_none();
+        if depth == 1 && again {
+            // All threads are done with the data of the iteration before.
+            self.push(k::Stmt::Barrier);
+            self.fill(f, stages, here.clone(), vec![], None, fills)?;
+            self.commit(fills);
+        }
+        if fills.copies {
+            // Leaves the groups of later iterations in flight; the groups of iterations past the end are empty.
+            self.push(k::Stmt::WaitGroups { left: (ahead as u32).saturating_sub(1) });
+        }
+        if let Some(full) = fills.full {
+            let turn = self.turn(f, here)?;
+            self.wait_boxes(&turn, full);
+        }
+        if depth > 1 && again {
+            self.push(k::Stmt::Barrier);
+            let at = k::Ix::add(here.clone(), k::Ix::Const(ahead));
+            self.fill(f, stages, at.clone(), vec![exists(&at, &hi)], None, fills)?;
+            if let Some((next, mut conds)) = self.next_round()? {
+                // After the last iteration of this pipeline come the first iterations of the next one.
+                conds.insert(0, exists(&at, &hi).negate());
+                self.fill(f, stages, k::Ix::sub(at, hi.clone()), conds, Some(next), fills)?;
+            }
+            self.commit(fills);
+        } else if fills.threads {
+            self.push(k::Stmt::Barrier);
+            if fills.copies && !again {
+                self.push(k::Stmt::Commit);
+            }
+        }
         Ok(())
     }
 

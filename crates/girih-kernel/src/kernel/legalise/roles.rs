@@ -24,17 +24,32 @@
 //! ([`super::tensor`]), and it waits until every block has read the generation before.
 //!
 //! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, after the
-//! wait for the product that read it.
+//! wait for the product that read it; and for the last generation after the loop, where iterations do more than multiply.
 //!
 //! Where the threads that compute need many registers, a whole warpgroup fills, and gives up registers for them
-//! (`registers`).
+//! (`registers`). What they compute by themselves before and after the loop stands between their statements `registers`
+//! then ([`gather`]): a compiler that sees those arrays behind both branches keeps them in the registers of the threads
+//! that fill, too, which have none left.
+//!
+//! ```text
+//! if tx < 256 { acc = 0 }
+//! barrier                                                 barrier
+//! if tx < 256 { registers more 240   for k ... }          if tx < 256 { registers more 240   acc = 0   for k ...   store acc
+//! else { registers fewer 24   fill }                -->                 registers fewer 168 }
+//! barrier   if tx >= 256 { registers more 168 }           else { registers fewer 24   fill }
+//! if tx < 256 { store acc }                               barrier   if tx >= 256 { registers more 168 }
+//! ```
+
+use std::collections::BTreeSet;
 
 use super::tensor::Full;
 use super::wgmma::Flight;
 use super::{Lower, Res};
+use crate::base::IdMap;
 use crate::kernel::ir as k;
 use crate::kernel::registers::{self, UNIT};
 use crate::loops::ir as l;
+use crate::loops::overlap::Overlap;
 use crate::loops::walk;
 
 /// The most registers of a thread that computes.
@@ -82,11 +97,20 @@ impl Lower<'_> {
         self.tensors(f.stages().0, depth, false, Some(consumers / self.out.warp))
     }
 
+    /// Builds statements of the threads that compute.
+    fn of_consumers<T>(&mut self, consumers: u32, build: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
+        let all = std::mem::replace(&mut self.active, consumers);
+        let done = build(self);
+        self.active = all;
+        done
+    }
+
     pub(super) fn specialised(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
         let (stages, rest) = f.stages();
+        let goes_on = if overlap { Overlap::of(self.src, f).ok() } else { None };
         // A block that goes on with another tile waits for its last product, so that the producer warp learns that its
         // operands have been read.
-        let overlap = overlap && self.rounds.is_none();
+        let overlap = matches!(goes_on, Some(Overlap::Product)) && self.rounds.is_none();
         let consumers = super::threads::of(&self.src.body, self.out.warp);
         let group = self.out.warpgroup();
         let more = more(consumers, group).filter(|_| self.out.threads - consumers == group);
@@ -101,26 +125,47 @@ impl Lower<'_> {
 
         let axis = self.axis_of(f.axis);
         let at = k::Ix::Axis(axis);
-        let iteration = |s: &mut Self| {
-            let turn = s.turn(f, &at)?;
-            s.wait_boxes(&turn, full);
-            let all = std::mem::replace(&mut s.active, consumers);
-            let done = s.at_axis(f.axis, at.clone(), vec![], |s| s.run(rest));
-            s.active = all;
-            done?;
+        // A generation has been read.
+        let read = |s: &mut Self, generation: &k::Ix| {
             s.push(k::Stmt::SyncWarp);
             let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(s.out.warp.into()));
-            // The generation that a product has read: the one of the iteration before, if products overlap.
-            let read = if overlap { k::Ix::sub(at.clone(), one.clone()) } else { turn };
-            let on = full.generation(free, &read);
+            let on = full.generation(free, generation);
             let blocks = s.out.cluster;
             let of = |block| (blocks > 1).then_some(block);
             let arrive = (0..blocks).map(|block| k::Stmt::Arrive { on: on.clone(), bytes: None, of: of(block) });
-            let arrive = when(lane, k::Cmp::Eq, 0, arrive.collect(), vec![]);
+            when(lane, k::Cmp::Eq, 0, arrive.collect(), vec![])
+        };
+        let iteration = |s: &mut Self| {
+            let turn = s.turn(f, &at)?;
+            s.wait_boxes(&turn, full);
+            s.of_consumers(consumers, |s| s.at_axis(f.axis, at.clone(), vec![], |s| s.run(rest)))?;
+            // The generation that a product has read: the one of the iteration before, if products overlap.
+            let of = if overlap { k::Ix::sub(at.clone(), one.clone()) } else { turn };
+            let arrive = read(s, &of);
             s.push(if overlap { when(at.clone(), k::Cmp::Ge, 1, vec![arrive], vec![]) } else { arrive });
             Ok(())
         };
         let compute = self.inner(|s| {
+            if let Some(Overlap::Last(parts)) = &goes_on {
+                let each = |s: &mut Self, at: &k::Ix, before: Option<&k::Ix>| {
+                    let turn = s.turn(f, at)?;
+                    s.wait_boxes(&turn, full);
+                    s.of_consumers(consumers, |s| s.overlapped(f, parts, at, before))?;
+                    let Some(before) = before else { return Ok(()) };
+                    let turn = s.turn(f, before)?;
+                    let arrive = read(s, &turn);
+                    s.push(arrive);
+                    Ok(())
+                };
+                return s.turned(f, hi.clone(), each, |s, at| {
+                    let acc = s.of_consumers(consumers, |s| s.last_product(f, parts, at))?;
+                    s.push(k::Stmt::WgmmaWait { left: 0, acc });
+                    let turn = s.turn(f, at)?;
+                    let arrive = read(s, &turn);
+                    s.push(arrive);
+                    Ok(())
+                });
+            }
             let flight = if overlap { Flight::One(None) } else { Flight::None };
             s.in_flight(flight, |s| {
                 let body = s.inner(iteration)?;
@@ -155,6 +200,112 @@ impl Lower<'_> {
         self.push(when(k::Ix::Thread, k::Cmp::Ge, first, vec![begin(all, true)], vec![]));
         Ok(())
     }
+}
+
+/// Moves into the branch of the threads that compute what these alone do before and after it.
+pub(super) fn gather(body: &mut Vec<k::Stmt>, slots: &IdMap<k::BufId, k::Slot>) {
+    for stmt in &mut *body {
+        match stmt {
+            k::Stmt::For { body, .. } | k::Stmt::Loop { body } => gather(body, slots),
+            k::Stmt::If { then, els, .. } => {
+                gather(then, slots);
+                gather(els, slots);
+            }
+            _ => {}
+        }
+    }
+    let Some(at) = body.iter().position(|s| begins(s).is_some()) else { return };
+    let Some(own) = begins(&body[at]).cloned() else { return };
+    let is_own = |s: &k::Stmt| matches!(s, k::Stmt::If { mask, els, .. } if *mask == own && els.is_empty());
+    // Behind it come a barrier, and the others' registers.
+    let tail = (at + 3).min(body.len());
+    let behind = match body[tail..].iter().all(|s| alone(s, &is_own)) {
+        true => unwrapped(body.split_off(tail), &is_own),
+        false => vec![],
+    };
+    let mut before = vec![];
+    let mut between = BTreeSet::new();
+    for n in (0..at).rev() {
+        match own_slots(&body[n], slots).filter(|_| is_own(&body[n])) {
+            Some(used) if used.is_disjoint(&between) => before.insert(0, body.remove(n)),
+            _ => between.extend(touched(&body[n])),
+        }
+    }
+    let at = at - before.len();
+    let before = unwrapped(before, &is_own);
+    if let k::Stmt::If { then, .. } = &mut body[at] {
+        let returns = then.len() - 1;
+        then.splice(returns..returns, behind);
+        then.splice(1..1, before);
+    }
+}
+
+/// The condition of the threads that compute, of a branch in which they get registers from those that fill.
+fn begins(s: &k::Stmt) -> Option<&k::Mask> {
+    let k::Stmt::If { mask, then, els } = s else { return None };
+    let more = |of: Option<&k::Stmt>, is| matches!(of, Some(k::Stmt::Registers { more, .. }) if *more == is);
+    (more(then.first(), true) && more(then.last(), false) && more(els.first(), false)).then_some(mask)
+}
+
+/// Returns true if a statement meets no other thread, and has effects for the threads that compute only.
+fn alone(s: &k::Stmt, is_own: &dyn Fn(&k::Stmt) -> bool) -> bool {
+    let meets = |s: &k::Stmt| !matches!(s.runs(), k::Runs::Any | k::Runs::Threads) || s.work() == k::Work::Barrier;
+    match s {
+        s if is_own(s) => {
+            let mut met = false;
+            k::statements(std::slice::from_ref(s), &mut |s| met |= meets(s));
+            !met
+        }
+        k::Stmt::If { then, els, .. } => then.iter().chain(els).all(|s| alone(s, is_own)),
+        k::Stmt::For { body, .. } => body.iter().all(|s| alone(s, is_own)),
+        s => {
+            let mut updates = false;
+            s.parts(&mut |part| updates |= matches!(part, k::Part::Updates(_)));
+            s.work() == k::Work::Arithmetic && !updates
+        }
+    }
+}
+
+/// The statements without the condition that all of their threads meet.
+fn unwrapped(body: Vec<k::Stmt>, is_own: &dyn Fn(&k::Stmt) -> bool) -> Vec<k::Stmt> {
+    let one = |s: k::Stmt| match s {
+        s if is_own(&s) => if let k::Stmt::If { then, .. } = s { then } else { vec![s] },
+        k::Stmt::If { mask, then, els } => {
+            vec![k::Stmt::If { mask, then: unwrapped(then, is_own), els: unwrapped(els, is_own) }]
+        }
+        k::Stmt::For { axis, lo, hi, step, unroll, body } => {
+            vec![k::Stmt::For { axis, lo, hi, step, unroll, body: unwrapped(body, is_own) }]
+        }
+        s => vec![s],
+    };
+    body.into_iter().flat_map(one).collect()
+}
+
+/// The slots that a statement uses, where it uses nothing else but the thread's own.
+fn own_slots(s: &k::Stmt, slots: &IdMap<k::BufId, k::Slot>) -> Option<BTreeSet<k::BufId>> {
+    let mut other = false;
+    k::statements(std::slice::from_ref(s), &mut |s| {
+        other |= !matches!(s.runs(), k::Runs::Any) || s.work() == k::Work::Barrier;
+        s.parts(&mut |part| match part {
+            k::Part::At(k::Address::Slot { buf, .. }, _) => other |= slots[*buf].is_shared(),
+            k::Part::Slot(buf, _) => other |= slots[buf].is_shared(),
+            k::Part::At(..) | k::Part::Tensor(..) | k::Part::Updates(_) => other = true,
+            _ => {}
+        });
+    });
+    (!other).then(|| touched(s))
+}
+
+fn touched(s: &k::Stmt) -> BTreeSet<k::BufId> {
+    let mut out = BTreeSet::new();
+    k::statements(std::slice::from_ref(s), &mut |s| {
+        s.parts(&mut |part| match part {
+            k::Part::At(k::Address::Slot { buf, .. }, _) => _ = out.insert(*buf),
+            k::Part::Slot(buf, _) => _ = out.insert(buf),
+            _ => {}
+        });
+    });
+    out
 }
 
 #[cfg(test)]

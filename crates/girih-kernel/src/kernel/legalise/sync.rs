@@ -197,6 +197,7 @@ impl Sync<'_> {
     /// being filled.
     fn pipelined(&mut self, s: &Stmt, f: &For, since: &mut Since) {
         let (stages, rest) = f.stages();
+        let at = std::ptr::from_ref(s);
         let fill = self.effects_of(stages);
         if self.rounds.is_none() {
             self.filled(s, stages, since);
@@ -204,6 +205,11 @@ impl Sync<'_> {
         if let Place::Pipeline { depth, roles, .. } = f.place
             && pipeline::is_free(f, depth, self.rounds.is_some())
         {
+            // Only a part of the threads runs the iterations: what these share with the statements before meets them here.
+            if roles && (self.before.contains(&at) || since.meets(&self.effects_of(rest))) {
+                self.before.insert(at);
+                *since = Since::default();
+            }
             // A generation is filled again when all consumer warps have read it: a warp that sees the last generation
             // knows that all of them are past the first. Nothing is known about the accesses of the other threads.
             if roles && f.hi.as_const().is_some_and(|n| n > i64::from(depth)) {

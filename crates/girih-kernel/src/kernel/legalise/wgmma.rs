@@ -13,20 +13,30 @@
 //!
 //! After the wait the panels have been read: the barrier before they are filled again is the same as for any other
 //! reader. In a pipeline whose iterations overlap, the wait for a product stands at the end of the next iteration
-//! (`wgmma wait 1`), and the wait for the last product after the loop.
+//! (`wgmma wait 1`), and the wait for the last product after the loop; where they do more than multiply, an iteration's last
+//! product begins in the next one, behind that one's first product ([`crate::loops::overlap`]).
 
 use super::{Lower, Res, Storage};
 use crate::index::{Facts, simplify};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
+use crate::loops::overlap::Parts;
 use crate::loops::panels::{How, Lies};
 
-/// The products still in flight when an iteration ends, and the buffer that they add to.
+/// What of a product stands where the loops have it; or the products still in flight when an iteration ends, and the buffer that
+/// they add to.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) enum Flight {
+    /// All of it, and the wait.
     #[default]
     None,
+    /// All but the wait.
+    Begun(Option<k::BufId>),
+    /// The words of its left operand; the rest stands elsewhere.
+    Words,
+    /// All but these words, and the wait.
+    Rest(Option<k::BufId>),
     /// The product of the iteration: the panels that the one before has read may be filled again.
     One(Option<k::BufId>),
     /// The products of all iterations: no panel is filled again.
@@ -57,10 +67,13 @@ impl Lower<'_> {
         let step = l::Ix::Axis(p.axes[2]);
         let words = match left {
             How::Panel(_) => None,
+            How::Words if matches!(self.flight, Flight::Rest(_)) => self.fragments.get(&p.axes[0]).copied(),
             How::Words => {
                 let pair = l::Ix::Const(0);
                 let reads = p.left_reads(&pair, &step).ok_or("a product's rows do not follow from lanes")?;
-                let words = self.words("a_f", steps * u64::from(k::Left::WORDS));
+                let made = self.fragments.get(&p.axes[0]).copied();
+                let words = made.unwrap_or_else(|| self.words("a_f", steps * u64::from(k::Left::WORDS)));
+                self.fragments.insert(p.axes[0], words);
                 self.times(p.axes[2], steps, steps as u32, |s, step| {
                     let first = k::Ix::mul(step.clone(), k::Ix::Const(k::Left::WORDS.into()));
                     s.left_words(&p, &reads, &facts, [&k::Ix::Const(0), &step], (words, &first))
@@ -68,6 +81,9 @@ impl Lower<'_> {
                 Some(words)
             }
         };
+        if self.flight == Flight::Words {
+            return Ok(());
+        }
         self.push(k::Stmt::Fence { kind: k::Fence::Registers });
         // Registers have no addresses.
         let unroll = if steps <= MOST_STEPS || words.is_some() { steps as u32 } else { 0 };
@@ -89,9 +105,9 @@ impl Lower<'_> {
         match self.flight {
             Flight::None => self.push(k::Stmt::WgmmaWait { left: 0, acc }),
             Flight::One(_) => self.push(k::Stmt::WgmmaWait { left: 1, acc }),
-            Flight::All(_) => {}
+            Flight::All(_) | Flight::Begun(_) | Flight::Rest(_) | Flight::Words => {}
         }
-        if let Flight::One(sums) | Flight::All(sums) = &mut self.flight {
+        if let Flight::One(sums) | Flight::All(sums) | Flight::Begun(sums) | Flight::Rest(sums) = &mut self.flight {
             *sums = Some(acc);
         }
         Ok(())
@@ -108,6 +124,41 @@ impl Lower<'_> {
             self.push(k::Stmt::WgmmaWait { left: 0, acc });
         }
         Ok(())
+    }
+
+    /// Builds a part of a product, or statements up to one, and returns its sums where it is in flight then.
+    pub(super) fn part_of_product(&mut self, flight: Flight, body: &[l::Stmt]) -> Res<k::BufId> {
+        let before = std::mem::replace(&mut self.flight, flight);
+        let done = self.run(body);
+        let flight = std::mem::replace(&mut self.flight, before);
+        done?;
+        match flight {
+            Flight::Begun(Some(acc)) | Flight::Rest(Some(acc)) => Ok(acc),
+            _ => Err("a product that goes on has no sums".to_string()),
+        }
+    }
+
+    /// An iteration of a pipeline whose last product goes on: what the threads do at `at`, and, where there is an iteration before
+    /// it, the last product of that one. `begin` waits for the stages.
+    pub(super) fn overlapped(&mut self, f: &l::For, parts: &Parts<'_>, at: &k::Ix, before: Option<&k::Ix>) -> Res<()> {
+        let here = |s: &mut Self, body: &[l::Stmt]| s.at_axis(f.axis, at.clone(), vec![], |s| s.run(body));
+        let scores = self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Begun(None), parts.first))?;
+        let sums = before.map(|before| self.last_product(f, parts, before)).transpose()?;
+        self.push(k::Stmt::WgmmaWait { left: u32::from(sums.is_some()), acc: scores });
+        here(self, parts.between)?;
+        if let Some(acc) = sums {
+            self.push(k::Stmt::WgmmaWait { left: 0, acc });
+        }
+        here(self, parts.after)?;
+        let flight = std::mem::replace(&mut self.flight, Flight::Words);
+        let done = here(self, parts.last);
+        self.flight = flight;
+        done
+    }
+
+    /// Begins the last product of an iteration.
+    pub(super) fn last_product(&mut self, f: &l::For, parts: &Parts<'_>, at: &k::Ix) -> Res<k::BufId> {
+        self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Rest(None), parts.last))
     }
 
     fn panel(&mut self, side: &Side, idx: &[l::Ix], facts: &Facts, lies: Lies) -> Res<k::Panel> {

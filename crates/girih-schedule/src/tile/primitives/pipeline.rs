@@ -7,13 +7,13 @@
 //! ```
 //!
 //! Legal where the stages read nothing that the rest of the body writes, which stores nothing to memory that a fetch could pass.
-//! `roles` gives the stages a warp of their own, `overlap` lets the product of an iteration go on while the next begins.
+//! `roles` gives the stages a warp of their own, `overlap` lets the last product of an iteration go on while the next begins.
 
 use std::collections::BTreeSet;
 
 use super::line::{LoopRef, change};
 use crate::loops::ir::*;
-use crate::loops::verify::is_product;
+use crate::loops::overlap::Overlap;
 use crate::loops::walk::{self, effects, refs};
 use crate::tile::Context;
 use crate::tile::edit;
@@ -53,7 +53,7 @@ pub fn apply(
             _ if roles => can_have_roles(kernel, f, depth, folds).map_err(String::from),
             _ => Ok(()),
         }?;
-        if overlap { can_overlap(f).map_err(String::from) } else { Ok(()) }
+        if overlap { Overlap::of(kernel, f).map(drop).map_err(String::from) } else { Ok(()) }
     };
     change(kernel, &[at], check, &mut |f| {
         f.body = ordered(f);
@@ -141,7 +141,8 @@ fn has_roles(p: &Kernel, other: AxisId) -> bool {
 pub fn can_have_roles(kernel: &Kernel, f: &For, depth: u32, folds: bool) -> Result<(), &'static str> {
     let (stages, rest) = f.stages();
     let shared = |b: &BufId| kernel.bufs[*b].space == Space::Shared;
-    let declares = |s: &Stmt| matches!(s, Stmt::Local { .. } | Stmt::Stage { .. });
+    let own = |b: &BufId| kernel.bufs[*b].space == Space::Private;
+    let declares = |s: &Stmt| declared(s).is_some_and(|b| !own(&b));
     match () {
         _ if !stages.iter().all(|s| s.filled(Filled::Tma)) => Err("threads fill a stage of it"),
         _ if depth < 2 => Err("it has one slot"),
@@ -149,16 +150,6 @@ pub fn can_have_roles(kernel: &Kernel, f: &For, depth: u32, folds: bool) -> Resu
             Err("it computes what threads share")
         }
         _ if folds => Err("all threads of a block fold something together"),
-        _ => Ok(()),
-    }
-}
-
-/// Whether the product of an iteration can go on while that of the next begins.
-pub fn can_overlap(f: &For) -> Result<(), &'static str> {
-    let (stages, rest) = f.stages();
-    match () {
-        _ if !is_product(rest) => Err("its iterations do more than multiply"),
-        _ if !stages.iter().all(|s| s.filled(Filled::Tma)) => Err("threads fill a stage of it"),
         _ => Ok(()),
     }
 }

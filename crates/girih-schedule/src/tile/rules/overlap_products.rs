@@ -2,10 +2,11 @@
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
+use crate::loops::overlap::Overlap;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::heuristics::overlap_products::{ENOUGH, LEAST};
-use crate::tile::primitives::{self, Step, pipeline};
+use crate::tile::primitives::{self, Step};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -48,11 +49,11 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         }
         let own = f.hi.as_const().is_some_and(|n| n <= i64::from(depth));
         let least = if ctx.knobs.overlap == Some(true) { LEAST } else { ENOUGH };
-        let why = match pipeline::can_overlap(f) {
+        let why = match Overlap::of(p, f) {
             _ if ctx.knobs.overlap == Some(false) => "knob off".to_string(),
             Err(why) => why.to_string(),
-            Ok(()) if depth < least && !own => format!("it has {depth} slots; {least} are enough"),
-            Ok(()) => {
+            Ok(_) if depth < least && !own => format!("it has {depth} slots; {least} are enough"),
+            Ok(_) => {
                 log.applied(axis_site(p, f.axis));
                 steps.push(Step::Pipeline { at, depth, roles, overlap: true });
                 return false;
