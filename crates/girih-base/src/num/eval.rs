@@ -75,6 +75,7 @@ pub fn apply(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
         Rsqrt { .. }
         | Exp
         | Exp2 { .. }
+        | Exp2Approx
         | Log
         | Log2
         | Sin

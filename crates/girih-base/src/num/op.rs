@@ -94,6 +94,9 @@ pub enum ScalarOp {
     Exp2 {
         ftz: bool,
     },
+    /// 2 to the power of an f32 as a GPU's unit for such functions has it, with an error of 2^-22 of the result; subnormal
+    /// numbers are zeros. Here it is `Exp2` with `ftz`: compare by that bound.
+    Exp2Approx,
     Log,
     Log2,
     Sin,

@@ -155,6 +155,7 @@ table! {
     RemF {} => row("rem", Float, Floats(2), Compute, 16);
     Exp {} => row("exp", Any, Floats(1), Compute, 16);
     Exp2 { ftz: false } => row("exp2", Any, Floats(1), Compute, 16);
+    Exp2Approx {} => row("exp2_approx", Any, Floats(1), Compute, 2);
     Log {} => row("log", Any, Floats(1), Compute, 16);
     Log2 {} => row("log2", Any, Floats(1), Compute, 16);
     Sin {} => row("sin", Any, Floats(1), Compute, 16);
@@ -238,7 +239,7 @@ pub(super) fn fields(op: &mut ScalarOp) -> Fields<'_> {
         FToF { to, rounding } => Fields { to: Some(to), rounding: Some(rounding), ..none },
         FToI { to, sign } | IToF { to, sign } | ExtI { to, sign } => Fields { to: Some(to), sign: Some(sign), ..none },
         TruncI { to } | Bitcast { to } | IntToPtr { to } => Fields { to: Some(to), ..none },
-        DotF | DotI | DotB | NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Log | Log2 | Sin | Cos | Tan
+        DotF | DotI | DotB | NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Exp2Approx | Log | Log2 | Sin | Cos | Tan
         | Sinh | Cosh | Tanh | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e | BesselI1e | Pow
         | Atan2 | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd
         | PtrToInt => none,

@@ -23,6 +23,7 @@
 //!   Mbarrier, Named                        place
 //! Rows                                     place "," place
 //! Sums                                     BUF
+//! Behind                                   ("behind" BUF ("," BUF)*)?
 //! InPanel                                  panel
 //! LeftOperand                              left
 //! FromTensor, ToTensor, GlobalName         NAME
@@ -171,6 +172,8 @@ kinds! {
     /// The two rows of a fragment of sums.
     Rows: [Address; 2] => |at, each| at.iter().for_each(|at| each(Part::At(at, Access::Multiplies)));
     Sums: BufId => |buf, each| each(Part::Slot(*buf, Access::Multiplies));
+    /// `behind` and slots, or nothing.
+    Behind: Vec<BufId> => |bufs, each| bufs.iter().for_each(|buf| each(Part::Slot(*buf, Access::Names)));
     InPanel: Panel => |panel, each| each(Part::At(&panel.place, Access::Multiplies));
     LeftOperand: Left => |left, each| each(Part::At(left.place(), Access::Multiplies));
     FromTensor: TensorId => |tensor, each| each(Part::Tensor(*tensor, Access::Reads));

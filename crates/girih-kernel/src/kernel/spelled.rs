@@ -146,6 +146,11 @@ spelled! {
         Ok([low, p.place(c)?])
     };
     Sums: |buf, p| p.slot(*buf).to_string(); |p, c| p.slot(c.next());
+    Behind: |bufs, p| match bufs.is_empty() {
+        true => String::new(),
+        false => format!("behind {}", p.joined(bufs, |buf| p.slot(*buf).to_string())),
+    };
+    |p, c| if c.eat("behind") { c.separated(|c| p.slot(c.next())) } else { Ok(vec![]) };
     InPanel: |panel, p| p.panel(panel); |p, c| p.panel(c);
     LeftOperand: |left, p| p.left(left); |p, c| p.left(c);
     FromTensor: |tensor, p| p.tensor(*tensor).to_string(); |p, c| p.tensor(c.next());

@@ -232,8 +232,10 @@ statements! {
     Wgmma = "wgmma" (of: OfPanel) (acc: Sums) "add" (a: LeftOperand) "," (b: InPanel) => Matrix by Group;
     /// Closes the group of products that the warp has begun since the last one.
     WgmmaCommit = "wgmma" "commit" => Barrier by Group;
-    /// Waits until at most `left` groups of products are in flight, the newest; the array may be used behind it.
-    WgmmaWait = "wgmma" "wait" (left: Number) (acc: Sums) => Barrier by Group;
+    /// Waits until at most `left` groups of products are in flight, the newest; the array may be used behind it. `behind`:
+    /// arrays of the thread whose elements are computed before the wait, while products go on; a compiler would compute
+    /// them where they are needed.
+    WgmmaWait = "wgmma" "wait" (left: Number) (acc: Sums) (behind: Behind) => Barrier by Group;
     /// Begins to copy 4, 8 or 16 bytes from global to shared memory; where the mask does not hold, it writes zeros and
     /// reads nothing. The bytes are there when the thread has waited for their group, and for other threads behind a
     /// barrier that follows.

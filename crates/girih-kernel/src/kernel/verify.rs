@@ -758,7 +758,14 @@ impl Verifier<'_> {
             }
             Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, [*a, *b], *of),
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, a, b, *of),
-            Stmt::WgmmaWait { acc, .. } => self.sums(*acc, &[DType::F32, DType::I32]),
+            Stmt::WgmmaWait { acc, behind, .. } => {
+                self.sums(*acc, &[DType::F32, DType::I32]);
+                for buf in behind {
+                    let word = |e: Elem| matches!(e, Elem::Num(DType::F32 | DType::I32));
+                    let own = self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch && word(s.elem));
+                    self.expect(own, || "a `wgmma wait` stands behind arrays of the thread, of f32 or i32".to_string());
+                }
+            }
             Stmt::CopyAsync { to, from, bytes, .. } => self.copy(to, from, *bytes),
             Stmt::TmaLoad { to, tensor, from, all, .. } => {
                 if *all {

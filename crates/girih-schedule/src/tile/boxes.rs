@@ -372,7 +372,7 @@ impl Bounded<'_> {
                 Some(_) => return Err("its mask is more than the ends of its dimensions".to_string()),
                 None => {
                     let stride = self.distance(&from).ok_or("its mask is more than the ends of its dimensions")?;
-                    let (from, extent) = moved(&Poly::constant(stride));
+                    let (from, extent) = moved(&stride);
                     self.further(stride, from, extent);
                 }
             }
@@ -428,17 +428,29 @@ impl Bounded<'_> {
         self.kernel.params.iter().any(|p| p.val == val)
     }
 
-    /// Elements in memory between neighbours along a dimension in which the slab has one element: the constant by which
-    /// the place has `from`.
-    fn distance(&self, from: &Poly) -> Option<i128> {
+    /// Elements in memory between neighbours along a dimension in which the slab has one element: what the place has `from`
+    /// times, a constant, or a number that the launch knows.
+    fn distance(&self, from: &Poly) -> Option<Poly> {
         let (factors, by) = from.terms.first()?;
-        let (_, has) = self.rest.terms.iter().find(|(f, _)| f == factors)?;
-        (has % by == 0 && has / by > 0).then_some(has / by)
+        if let Some((_, has)) = self.rest.terms.iter().find(|(f, _)| f == factors) {
+            return (has % by == 0 && has / by > 0).then(|| Poly::constant(has / by));
+        }
+        let (&[ref leaf], 1) = (&factors[..], *by) else { return None };
+        let mut stride = Poly::constant(0);
+        for (factors, by) in self.rest.terms.iter().filter(|(factors, _)| factors.contains(leaf)) {
+            let mut others = factors.iter().filter(|f| *f != leaf);
+            let known = |f: &Ix| matches!(f, Ix::Val { val, .. } if self.is_param(*val));
+            if factors.len() != others.clone().count() + 1 || *by <= 0 || !others.all(known) {
+                return None;
+            }
+            let product = factors.iter().filter(|f| *f != leaf).map(Poly::expanded);
+            stride = stride.plus(&product.fold(Poly::constant(*by), |all, f| all.times(&f)));
+        }
+        (!stride.is_zero()).then_some(stride)
     }
 
     /// A dimension along which the slab has one element.
-    fn further(&mut self, stride: i128, from: Poly, extent: Poly) {
-        let stride = Poly::constant(stride);
+    fn further(&mut self, stride: Poly, from: Poly, extent: Poly) {
         self.rest = self.rest.minus(&stride.times(&from));
         self.parts.insert(0, Part { stride, bounds: Some((from, extent)), count: 1, own: None });
     }
@@ -455,7 +467,7 @@ impl Bounded<'_> {
             let (from, _) = self.rest.split(apart);
             if !from.is_zero() && !self.parts.iter().any(|p| p.own.is_none()) {
                 let last = self.last(&from)?;
-                self.further(apart, from, Poly::constant(last + 1));
+                self.further(Poly::constant(apart), from, Poly::constant(last + 1));
             }
         }
         let mut open: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].bounds.is_none()).collect();

@@ -160,6 +160,10 @@ heuristics! {
         BUSY: u64 = 512,
         /// The most slots that are chosen: the latency of memory is some iterations long.
         MOST: u64 = 4,
+        /// Threads that a multiprocessor should have where warpgroups multiply twice in an iteration, as in attention.
+        GROUPED: u64 = 256,
+        /// The most slots of such an iteration: one is filled while two are read.
+        SLOTS_OF_TWO: u64 = 3,
     }
     stage_write {
         /// The most statements for each vector of the tile: they are written out for all of them.
@@ -307,6 +311,8 @@ heuristics! {
     stream_rows {
         /// Rows from which a block may have more.
         MANY: u64 = 1024,
+        /// Elements of a row of values up to which two warpgroups take 128 keys at once: scores, weights and sums stay in registers.
+        NARROW: u64 = 64,
     }
     swap_operands {
         /// An element that is moved by itself takes as long as this many that a square of vectors transposes.

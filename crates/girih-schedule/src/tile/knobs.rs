@@ -105,9 +105,10 @@ knobs! {
     stage_b: Option<bool> = None, 0 to 1, "Pack a contraction's right operand: 0 never, 1 always.";
     tensor_core: bool = true, 0 to 1, "Multiply on the matrix unit of a GPU.";
     wgmma: bool = true, 0 to 1, "Multiply by groups of four warps, where the matrix unit has such products.";
-    overlap: Option<bool> = None, 0 to 1, "Let the product of an iteration go on while warpgroups begin that of the next.";
-    warp_specialize: bool = false, 0 to 1, "Let a warp of its own fill a pipeline by TMA.";
+    overlap: Option<bool> = None, 0 to 1, "Let the last product of an iteration go on while warpgroups begin the next.";
+    warp_specialize: Option<bool> = None, 0 to 1, "Let a warp of its own fill a pipeline by TMA.";
     tf32: bool = false, 0 to 1, "Cut f32 off to tf32 (10 bits of the fraction) to multiply on the matrix unit.";
+    exact_exp: bool = false, 0 to 1, "Compute the weights of a softmax exactly, also where they are rounded to f16 or bf16.";
     fast_acc: bool = false, 0 to 1, "Multiply floats of one byte by groups of four warps, which add with fewer bits than f32 has.";
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
     split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";

@@ -42,7 +42,7 @@ fn stem(op: ScalarOp) -> Option<&'static str> {
     Some(match op {
         ScalarOp::Exp => "exp",
         ScalarOp::Exp2 { ftz: false } => "exp2",
-        ScalarOp::Exp2 { ftz: true } => "exp2_ftz",
+        ScalarOp::Exp2 { ftz: true } | ScalarOp::Exp2Approx => "exp2_ftz",
         ScalarOp::Log => "log",
         ScalarOp::Log2 => "log2",
         ScalarOp::Sin => "sin",
@@ -73,7 +73,7 @@ fn build<M: Machine>(op: ScalarOp, args: &[X<M>]) -> X<M> {
     let x = args[0];
     match op {
         ScalarOp::Exp2 { ftz: false } => exp::exp2(x),
-        ScalarOp::Exp2 { ftz: true } => flush(exp::exp2(flush(x))),
+        ScalarOp::Exp2 { ftz: true } | ScalarOp::Exp2Approx => flush(exp::exp2(flush(x))),
         ScalarOp::Log => log::log(x),
         ScalarOp::Log2 => log::log2(x),
         ScalarOp::Sin => trig::trig(Function::Sin, x),
@@ -104,12 +104,17 @@ fn flush<M: Machine>(x: X<M>) -> X<M> {
     x.or_if(tiny, x.sign().as_float())
 }
 
+/// True for operations that f32 alone has.
+fn single(op: ScalarOp) -> bool {
+    matches!(op, ScalarOp::Exp2 { ftz: true } | ScalarOp::Exp2Approx | ScalarOp::Rsqrt { ftz: true })
+}
+
 /// The program of a transcendental operation on f32 or f64; `None` for any other operation or type, and for
 /// flush-to-zero on f64.
 pub fn program(op: ScalarOp, ty: DType) -> Option<Program> {
     let kind = match ty {
         DType::F32 => Kind::F32,
-        DType::F64 if !matches!(op, ScalarOp::Exp2 { ftz: true } | ScalarOp::Rsqrt { ftz: true }) => Kind::F64,
+        DType::F64 if !single(op) => Kind::F64,
         _ => return None,
     };
     let name = format!("girih_{}_{ty}", stem(op)?);

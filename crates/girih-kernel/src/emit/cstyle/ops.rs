@@ -179,9 +179,11 @@ impl Ops<'_> {
                     }
                 }
             }
+            Exp2Approx if self.support.has(&format!("exp2_approx_{d}")) => self.call(&format!("exp2_approx_{d}"), &[a]),
             Rsqrt { .. }
             | Exp
             | Exp2 { .. }
+            | Exp2Approx
             | Log
             | Log2
             | Sin

@@ -151,6 +151,7 @@ fn body(name: &str) -> Option<Own> {
     match (words.as_slice(), d) {
         (["bits", _], DType::F64) => one("u64", t, "return (u64)__double_as_longlong(x);\n".into()),
         (["float", _], DType::F64) => one(t, "u64", "return __longlong_as_double(($i64)x);\n".into()),
+        (["exp2", "approx", _], DType::F32) => one("f32", t, ptx("f32", "ex2.approx.ftz.f32 %0, %1;", "=f", "f")),
         (["f32", "from", "f16"], _) => one("f32", t, ptx("f32", "cvt.f32.f16 %0, %1;", "=f", "h")),
         (["f16", "from", "f32"], _) => one("f16", t, ptx("f16", "cvt.rn.f16.f32 %0, %1;", "=h", "f")),
         (["f16", "from", "f64"], _) => one("f16", t, ptx("f16", "cvt.rn.f16.f64 %0, %1;", "=h", "d")),

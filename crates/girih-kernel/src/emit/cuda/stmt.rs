@@ -157,7 +157,7 @@ impl Printer<'_> {
             Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, *a, *b, *of),
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, a, b, *of),
             Stmt::WgmmaCommit => self.bare("wgmma_commit", "wgmma.commit_group.sync.aligned"),
-            Stmt::WgmmaWait { left, acc } => self.wgmma_wait(*left, *acc),
+            Stmt::WgmmaWait { left, acc, behind } => self.wgmma_wait(*left, *acc, behind),
             Stmt::TmaLoad { to, tensor, from, on, all } => self.copy_tensor(to, *tensor, from, on, *all)?,
             Stmt::TmaStore { tensor, to, from } => self.store_tensor(*tensor, to, from)?,
             Stmt::Registers { count, more } => self.registers(*count, *more),

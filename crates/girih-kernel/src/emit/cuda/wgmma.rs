@@ -114,13 +114,23 @@ impl Printer<'_> {
         self.out.line(&format!("{name}({acc}, {a}, {b});"));
     }
 
-    pub(super) fn wgmma_wait(&mut self, left: u32, acc: BufId) {
-        let Slot { name: acc, len, elem, .. } = &self.kernel.slots[acc];
-        let (sum, ty, r) = held(elem.held().is_float());
-        let (name, acc) = (format!("wgmma_wait_{left}_{len}_{sum}"), acc.to_string());
-        let sums = list((0..*len).map(|n| format!("\"+{r}\"(c[{n}])")));
-        let body = format!("  asm volatile(\"wgmma.wait_group.sync.aligned {left};\" : {sums} : : \"memory\");\n");
-        self.support.block(&name, &format!("INLINE void {name}({ty} *c) {{\n{body}}}\n"));
-        self.out.line(&format!("{name}({acc});"));
+    /// The sums, and the arrays that are computed before, are operands of the wait: no read of the former is moved before it, and
+    /// no computation of the latter behind it.
+    pub(super) fn wgmma_wait(&mut self, left: u32, acc: BufId, behind: &[BufId]) {
+        let mut name = format!("wgmma_wait_{left}");
+        let (mut params, mut args, mut operands) = (vec![], vec![], vec![]);
+        for (n, buf) in [acc].iter().chain(behind).enumerate() {
+            let Slot { name: array, len, elem, .. } = &self.kernel.slots[*buf];
+            let (word, ty, r) = held(elem.held().is_float());
+            let param = if n == 0 { "c".to_string() } else { format!("b{n}") };
+            name += &format!("_{len}_{word}");
+            params.push(format!("{ty} *{param}"));
+            args.push(array.to_string());
+            operands.extend((0..*len).map(|n| format!("\"+{r}\"({param}[{n}])")));
+        }
+        let (params, operands) = (list(params.into_iter()), list(operands.into_iter()));
+        let body = format!("  asm volatile(\"wgmma.wait_group.sync.aligned {left};\" : {operands} : : \"memory\");\n");
+        self.support.block(&name, &format!("INLINE void {name}({params}) {{\n{body}}}\n"));
+        self.out.line(&format!("{name}({});", list(args.into_iter())));
     }
 }

@@ -86,7 +86,7 @@ impl Begun {
 }
 
 /// The condition that an iteration is one of the loop's.
-fn exists(at: &k::Ix, hi: &k::Ix) -> k::Cond {
+pub(super) fn exists(at: &k::Ix, hi: &k::Ix) -> k::Cond {
     k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() }
 }
 
@@ -111,10 +111,10 @@ impl Lower<'_> {
     fn overlapping(&mut self, f: &l::For, depth: u32, begun: &Begun, parts: &Parts<'_>) -> Res<()> {
         self.turned(f, begun.hi.clone(), |s, at, before| {
             s.begin_iteration(f, depth, begun, at)?;
-            s.overlapped(f, parts, at, before)
+            s.overlapped(f, parts, at, before, |_| Ok(()))
         }, |s, at| {
             let acc = s.last_product(f, parts, at)?;
-            s.push(k::Stmt::WgmmaWait { left: 0, acc });
+            s.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
             Ok(())
         })
     }

@@ -42,6 +42,7 @@
 
 use std::collections::BTreeSet;
 
+use super::pipeline::exists;
 use super::tensor::Full;
 use super::wgmma::Flight;
 use super::{Lower, Res};
@@ -147,10 +148,25 @@ impl Lower<'_> {
         };
         let compute = self.inner(|s| {
             if let Some(Overlap::Last(parts)) = &goes_on {
-                let each = |s: &mut Self, at: &k::Ix, before: Option<&k::Ix>| {
+                let stages = |s: &mut Self, at: &k::Ix| {
                     let turn = s.turn(f, at)?;
                     s.wait_boxes(&turn, full);
-                    s.of_consumers(consumers, |s| s.overlapped(f, parts, at, before))?;
+                    Ok(())
+                };
+                let each = |s: &mut Self, at: &k::Ix, before: Option<&k::Ix>| {
+                    if before.is_none() {
+                        stages(s, at)?;
+                    }
+                    // The stages of the next iteration: a wait in a loop, behind which NVIDIA's compiler moves nothing of what stands
+                    // before it. It moves computations behind the wait for a product, which they are to hide.
+                    let next = |s: &mut Self| {
+                        let at = k::Ix::add(at.clone(), one.clone());
+                        let then = s.inner(|s| stages(s, &at))?;
+                        let mask = k::Mask { conds: vec![exists(&at, &hi)], vals: vec![] };
+                        s.push(k::Stmt::If { mask, then, els: vec![] });
+                        Ok(())
+                    };
+                    s.of_consumers(consumers, |s| s.overlapped(f, parts, at, before, next))?;
                     let Some(before) = before else { return Ok(()) };
                     let turn = s.turn(f, before)?;
                     let arrive = read(s, &turn);
@@ -159,7 +175,7 @@ impl Lower<'_> {
                 };
                 return s.turned(f, hi.clone(), each, |s, at| {
                     let acc = s.of_consumers(consumers, |s| s.last_product(f, parts, at))?;
-                    s.push(k::Stmt::WgmmaWait { left: 0, acc });
+                    s.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
                     let turn = s.turn(f, at)?;
                     let arrive = read(s, &turn);
                     s.push(arrive);

@@ -23,6 +23,8 @@ use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
 use crate::loops::overlap::Parts;
 use crate::loops::panels::{How, Lies};
+use crate::loops::walk;
+use crate::num::DType;
 
 /// What of a product stands where the loops have it; or the products still in flight when an iteration ends, and the buffer that
 /// they add to.
@@ -103,8 +105,8 @@ impl Lower<'_> {
         })?;
         self.push(k::Stmt::WgmmaCommit);
         match self.flight {
-            Flight::None => self.push(k::Stmt::WgmmaWait { left: 0, acc }),
-            Flight::One(_) => self.push(k::Stmt::WgmmaWait { left: 1, acc }),
+            Flight::None => self.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] }),
+            Flight::One(_) => self.push(k::Stmt::WgmmaWait { left: 1, acc, behind: vec![] }),
             Flight::All(_) | Flight::Begun(_) | Flight::Rest(_) | Flight::Words => {}
         }
         if let Flight::One(sums) | Flight::All(sums) | Flight::Begun(sums) | Flight::Rest(sums) = &mut self.flight {
@@ -121,7 +123,7 @@ impl Lower<'_> {
         let flight = std::mem::replace(&mut self.flight, before);
         done?;
         if let Flight::One(Some(acc)) | Flight::All(Some(acc)) = flight {
-            self.push(k::Stmt::WgmmaWait { left: 0, acc });
+            self.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
         }
         Ok(())
     }
@@ -139,21 +141,45 @@ impl Lower<'_> {
     }
 
     /// An iteration of a pipeline whose last product goes on: what the threads do at `at`, and, where there is an iteration before
-    /// it, the last product of that one. `begin` waits for the stages.
-    pub(super) fn overlapped(&mut self, f: &l::For, parts: &Parts<'_>, at: &k::Ix, before: Option<&k::Ix>) -> Res<()> {
+    /// it, the last product of that one. `then` stands before the wait for that.
+    pub(super) fn overlapped(
+        &mut self,
+        f: &l::For,
+        parts: &Parts<'_>,
+        at: &k::Ix,
+        before: Option<&k::Ix>,
+        then: impl FnOnce(&mut Self) -> Res<()>,
+    ) -> Res<()> {
         let here = |s: &mut Self, body: &[l::Stmt]| s.at_axis(f.axis, at.clone(), vec![], |s| s.run(body));
         let scores = self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Begun(None), parts.first))?;
         let sums = before.map(|before| self.last_product(f, parts, before)).transpose()?;
-        self.push(k::Stmt::WgmmaWait { left: u32::from(sums.is_some()), acc: scores });
+        self.push(k::Stmt::WgmmaWait { left: u32::from(sums.is_some()), acc: scores, behind: vec![] });
         here(self, parts.between)?;
+        then(self)?;
         if let Some(acc) = sums {
-            self.push(k::Stmt::WgmmaWait { left: 0, acc });
+            let behind = self.computed(parts)?;
+            self.push(k::Stmt::WgmmaWait { left: 0, acc, behind });
         }
         here(self, parts.after)?;
         let flight = std::mem::replace(&mut self.flight, Flight::Words);
         let done = here(self, parts.last);
         self.flight = flight;
         done
+    }
+
+    /// The arrays of words that threads compute while the last product goes on.
+    fn computed(&self, parts: &Parts<'_>) -> Res<Vec<k::BufId>> {
+        let (made, used) = (walk::refs(parts.between).bufs_written, walk::refs(parts.after).bufs_read);
+        let mut out = vec![];
+        for buf in made.intersection(&used) {
+            if let Storage::Slot(slot) = self.storage(*buf)?
+                && matches!(self.out.slots[slot].elem, k::Elem::Num(DType::F32 | DType::I32))
+                && !self.out.slots[slot].is_shared()
+            {
+                out.push(slot);
+            }
+        }
+        Ok(out)
     }
 
     /// Begins the last product of an iteration.

@@ -8,6 +8,7 @@
 //! bind b to block.x       bind kk to thread 256             pipeline kt by 3
 //! ```
 
+pub mod approximate;
 pub mod bind;
 pub mod blocks;
 pub mod digits;
@@ -95,6 +96,7 @@ pub enum Step {
     Own { bufs: Vec<BufId>, threads: u32, rolled: bool },
     Reverse { loops: Vec<LoopRef> },
     Retype { buf: BufId, to: DType },
+    Approximate { loops: Vec<LoopRef> },
     Fill { bufs: Vec<BufId>, by: Engine },
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
     StageWrite { bufs: Vec<BufId> },
@@ -117,6 +119,11 @@ pub struct Primitive {
 
 /// Every primitive, in the order of the alphabet.
 pub const ALL: &[Primitive] = &[
+    Primitive {
+        word: "approximate",
+        form: "LOOP, ..",
+        doc: "Computes the exponentials of a loop, which are rounded to few bits before they count, by the GPU's unit for them.",
+    },
     Primitive {
         word: "bind",
         form: "LOOP, .. to block.x | block.y | block.z | thread | thread N",
@@ -367,6 +374,7 @@ impl Step {
             Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
             Step::Serial { loops } => Line::new("serial", scope.names_of(loops), &[], &[]),
             Step::Privatise { loops } => Line::new("privatise", scope.names_of(loops), &[], &[]),
+            Step::Approximate { loops } => Line::new("approximate", scope.names_of(loops), &[], &[]),
             Step::Sink { at } => Line::new("sink", one(at), &[], &[]),
             Step::Hoist { at } => Line::new("hoist", one(at), &[], &[]),
             Step::Peel { at } => Line::new("peel", one(at), &[], &[]),
@@ -498,6 +506,7 @@ impl Step {
             "reorder" => Step::Reorder { loops: scope.loops(line)? },
             "serial" => Step::Serial { loops: scope.loops(line)? },
             "privatise" => Step::Privatise { loops: scope.loops(line)? },
+            "approximate" => Step::Approximate { loops: scope.loops(line)? },
             "sink" => Step::Sink { at: scope.loop_of(line)? },
             "hoist" => Step::Hoist { at: scope.loop_of(line)? },
             "peel" => Step::Peel { at: scope.loop_of(line)? },
@@ -601,6 +610,7 @@ impl Step {
             Step::Reorder { loops } => reorder::apply(kernel, loops)?,
             Step::Serial { loops } => serial::apply(kernel, loops)?,
             Step::Privatise { loops } => privatise::apply(kernel, loops)?,
+            Step::Approximate { loops } => approximate::apply(kernel, ctx, loops)?,
             Step::Sink { at } => sink::apply(kernel, *at)?,
             Step::Hoist { at } => hoist::apply(kernel, *at)?,
             Step::Peel { at } => peel::apply(kernel, *at)?,

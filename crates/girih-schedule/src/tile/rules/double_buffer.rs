@@ -7,7 +7,8 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
-use crate::tile::heuristics::double_buffer::{BUSY, MOST};
+use crate::tile::heuristics::double_buffer::{BUSY, GROUPED, MOST, SLOTS_OF_TWO};
+use crate::tile::primitives::tensorize::warpgroup;
 use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::reuse;
 use crate::tile::rules::{axis_site, spread_threads};
@@ -32,7 +33,7 @@ each other. Stages that are filled ahead come first in the body. A stage that re
 place, in each iteration.
 
 The depth is the number of slots that fit half of a block's shared memory, so that two blocks share a multiprocessor, or more
-blocks of fewer threads where rows of a product are folded. It is from 2 to 4 and no more than the number of iterations, and 2 if
+blocks of fewer threads where rows of a product are folded; all of it where warpgroups multiply twice. It is from 2 to 4 and no more than the number of iterations, and 2 if
 there is less room.
 
 Knob: `slots`; 1 turns the rule off. A stage that TMA fills is a pipeline all the same, of one slot.
@@ -49,7 +50,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     let all = reuse::bytes(p);
-    let busy = BUSY.div_ceil(spread_threads::threads(p, ctx).max(1) as u64).max(2);
+    let threads = spread_threads::threads(p, ctx).max(1) as u64;
     let mut steps = vec![];
     primitives::look(p, &mut |at, f| {
         let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
@@ -57,7 +58,12 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             return true;
         }
         let site = axis_site(p, f.axis);
-        let depth = match depth(p, ctx, f, all, if folds_rows(f) { busy } else { 2 }) {
+        let (blocks, most) = match () {
+            _ if goes_on(p, ctx, f) => (GROUPED.div_ceil(threads), SLOTS_OF_TWO),
+            _ if folds_rows(f) => (BUSY.div_ceil(threads).max(2), MOST),
+            _ => (2, MOST),
+        };
+        let depth = match depth(p, ctx, f, all, blocks, most) {
             Ok((depth, size)) => {
                 log.applied(format!("{site}: {depth} slots of {size} bytes"));
                 depth as u32
@@ -84,6 +90,12 @@ fn folds_rows(f: &For) -> bool {
     found
 }
 
+/// True if warpgroups multiply twice in an iteration, and the last product can go on during the next one.
+fn goes_on(p: &Kernel, ctx: &Context, f: &For) -> bool {
+    let all: Vec<_> = warpgroup::products(p).into_iter().filter(|(_, product, _)| warpgroup::holds(&f.body, product)).collect();
+    ctx.knobs.wgmma && all.len() == 2 && all.iter().all(|(_, f, thread)| warpgroup::grouped(p, ctx, f, *thread).is_ok())
+}
+
 /// The depth of a pipeline, and the bytes of a slot. `all` is what shared memory holds with one slot each, `behind` what may
 /// have the bytes of all slots, and `blocks` how many blocks should share a multiprocessor.
 fn depth(
@@ -92,6 +104,7 @@ fn depth(
     f: &For,
     (all, behind): (u64, u64),
     blocks: u64,
+    most: u64,
 ) -> Result<(u64, u64), Refusal> {
     if ctx.knobs.slots == Some(1) {
         return Err("knob off".into());
@@ -103,7 +116,7 @@ fn depth(
     let needed = |depth: u64| pipeline::needed(&stages, size, depth, (all, behind));
     let fits = |depth: u64, room: u64| needed(depth) <= room;
     // No more than there are iterations.
-    let most = edit::at_most(&f.hi).map_or(MOST, |n| MOST.min(n as u64));
+    let most = edit::at_most(&f.hi).map_or(most, |n| most.min(n as u64));
     let chosen = || (2..=most).rev().find(|n| fits(*n, room / blocks)).or(Some(2).filter(|n| fits(*n, room)));
     let depth = match ctx.knobs.slots {
         Some(given) if !fits(given.into(), room) => {

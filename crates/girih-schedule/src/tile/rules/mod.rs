@@ -1,5 +1,6 @@
 //! The tile rules, one file each, and the order they run in.
 
+pub mod approximate_weights;
 pub mod async_copy;
 pub mod blockify;
 pub mod blockify_launch;
@@ -104,6 +105,7 @@ pub(super) const OF_KERNELS: &[Entry<Kernel>] = &[
     (stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
     (tma_copy::RULE, &[&[Threads, TensorCopies]]),
     (stage_outputs::RULE, &[&[Threads, Products]]),
+    (approximate_weights::RULE, &[&[Threads, Products]]),
     (tensor_core::RULE, &[&[Threads, Products]]),
     (register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (fold_columns::RULE, &[&[Threads]]),

@@ -12,8 +12,8 @@ use crate::tile::rules::axis_site;
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "overlap_products",
     doc: "\
-Overlaps the products of a pipeline: the product of an iteration still runs while that of the next begins, so that the matrix unit
-does not wait for threads that wait for it.
+Overlaps the iterations of a pipeline: the last product of one still runs while the next begins, so that the matrix unit does not
+wait for threads that wait for it.
 
 ```text
 for kt in 0..56: serial pipeline(4)                     for kt in 0..56: serial pipeline(4, overlap)
@@ -23,13 +23,17 @@ for kt in 0..56: serial pipeline(4)                     for kt in 0..56: serial 
     ...: warpgroup                                          ...: warpgroup
 ```
 
+Where an iteration does more, its last product begins behind the first one of the next iteration: in attention, the weights of some keys
+are multiplied by their values while the threads compute the weights of the next keys. Three slots are enough then.
+
 Products still add to the sums in the order of the iterations, in the same registers. The slot that a product reads is filled again
 one iteration later; so two of four slots are filled ahead instead of three. That is enough with four slots or more, and where every
 iteration has a slot of its own; of three slots only one would be left, to come from memory in the time of one product.
 
 Knob: `overlap` (0 turns the rule off, 1 also asks for it of three slots).
 
-Refuses pipelines whose iterations do anything but one product of warpgroups, and pipelines that threads fill.
+Refuses pipelines that threads fill, and pipelines whose iterations are neither one product of warpgroups nor two, of which the last
+ends the iteration and needs nothing that the first one changes.
 ",
     run,
 };
@@ -48,8 +52,10 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             return true;
         }
         let own = f.hi.as_const().is_some_and(|n| n <= i64::from(depth));
-        let least = if ctx.knobs.overlap == Some(true) { LEAST } else { ENOUGH };
-        let why = match Overlap::of(p, f) {
+        let goes_on = Overlap::of(p, f);
+        let computes = matches!(goes_on, Ok(Overlap::Last(_)));
+        let least = if computes || ctx.knobs.overlap == Some(true) { LEAST } else { ENOUGH };
+        let why = match goes_on {
             _ if ctx.knobs.overlap == Some(false) => "knob off".to_string(),
             Err(why) => why.to_string(),
             Ok(_) if depth < least && !own => format!("it has {depth} slots; {least} are enough"),

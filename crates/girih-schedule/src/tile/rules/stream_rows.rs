@@ -4,12 +4,12 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::num::DType;
 use crate::tile::Context;
-use crate::tile::heuristics::stream_rows::MANY;
+use crate::tile::heuristics::stream_rows::{MANY, NARROW};
 use crate::tile::matrix;
 use crate::tile::primitives::tile::stream::{Sides, StreamNest};
 use crate::tile::primitives::{Names, Script, Step};
 use crate::tile::rules::axis_site;
-use crate::tile::target::{Capability, MemoryKind, Target};
+use crate::tile::target::{Capability, MatrixUnit, MemoryKind, Target};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stream_rows",
@@ -29,7 +29,7 @@ for i in 0..128: free                            for ib in 0..2: free block(x)
 ```
 
 Rows and keys are so many that scores, keys and sums stay in the second cache; on a GPU at most 64 of both, so that scores and
-sums stay in registers.
+sums stay in registers, and at most 128 where warpgroups multiply.
 
 Refuses scores that are not a sum, nests that hold other loops, and on a GPU rows of which shared memory does not hold sixteen.
 ",
@@ -82,8 +82,12 @@ fn sizes(rows: Option<u64>, keys: Option<u64>, room: &Room<'_>) -> Option<(u64, 
         let of = |n: Option<u64>, most: u64| n.map_or(64, |n| n.max(1).next_multiple_of(16).min(most));
         let smaller = |n: u64| (n / 2).next_multiple_of(16).min(n);
         // Of long rows few blocks fit a multiprocessor; eight warps share what they are multiplied with.
-        let long = room.sum == 0 && room.deep >= 128 && rows.is_some_and(|n| n >= MANY);
-        let (mut rows, mut keys) = (of(rows, if long { 128 } else { 64 }), of(keys, 64));
+        // Two warpgroups share them, too; what is done once for a stretch of keys is done less often of narrow rows.
+        let many = room.sum == 0 && rows.is_some_and(|n| n >= MANY);
+        let grouped = target.matrix_units.contains(&MatrixUnit::Wgmma) && room.operand == 2;
+        let long = many && (room.deep >= 128 || grouped);
+        let narrow = long && grouped && room.width <= NARROW && room.deep <= NARROW;
+        let (mut rows, mut keys) = (of(rows, if long { 128 } else { 64 }), of(keys, if narrow { 128 } else { 64 }));
         while !room.holds(rows, keys) {
             (rows, keys) = match (rows, keys) {
                 (16, 16) => return None,
@@ -137,7 +141,8 @@ mod tests {
         assert_eq!(of("sm_90a", 64, 2, Some(7)), Some((16, 64)));
         assert_eq!(of("sm_120", 128, 2, None), Some((64, 64)));
         assert_eq!(of("sm_90a", 128, 2, Some(4096)), Some((128, 64)));
-        assert_eq!(of("sm_90a", 64, 2, Some(4096)), Some((64, 64)));
+        assert_eq!(of("sm_90a", 64, 2, Some(4096)), Some((128, 128)));
+        assert_eq!(of("sm_120", 64, 2, Some(4096)), Some((64, 64)));
         assert_eq!(of("sm_120", 128, 4, None), Some((32, 32)));
         assert_eq!(of("sm_120", 256, 8, None), None);
         assert_eq!(of("sm_80", 256, 8, None), Some((16, 16)));

@@ -2,6 +2,7 @@
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
+use crate::loops::overlap::Overlap;
 use crate::tile::Context;
 use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::rules::axis_site;
@@ -21,7 +22,10 @@ for kt in 0..56: serial pipeline(3)                     for kt in 0..56: serial 
 The warp waits on an mbarrier until a slot has been read, and the others on another until it is full; both follow when the loop
 is lowered.
 
-Knob: `warp_specialize` (1 turns the rule on): measure whether it pays.
+Threads that do more than multiply, as in attention, come to the barrier of an iteration late; where the last product of theirs goes on
+(`overlap_products`), a warp fills by itself.
+
+Knob: `warp_specialize` (1 asks for it of every pipeline: measure whether it pays; 0 turns the rule off).
 
 Refuses pipelines of one slot, pipelines that threads fill, pipelines that compute values that threads share, and kernels in which
 all threads of a block reduce something together.
@@ -39,7 +43,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     primitives::look(p, &mut |at, f| {
         let Place::Pipeline { depth, roles: false, overlap } = f.place else { return true };
         let refused = match () {
-            _ if !ctx.knobs.warp_specialize => Err("knob off"),
+            _ if !ctx.knobs.warp_specialize.unwrap_or(overlap && computes(p, f)) => Err("knob off"),
             _ => pipeline::can_have_roles(p, f, depth, folds),
         };
         match refused {
@@ -54,6 +58,11 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         true
     });
     steps
+}
+
+/// True if the threads of a pipeline do more than multiply while its last product goes on.
+fn computes(p: &Kernel, f: &For) -> bool {
+    matches!(Overlap::of(p, f), Ok(Overlap::Last(_)))
 }
 
 #[cfg(test)]

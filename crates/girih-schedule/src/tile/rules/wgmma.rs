@@ -107,7 +107,7 @@ mod tests {
         }
         for (knobs, why) in [
             (&[][..], "a warpgroup has not 64 rows and at most 256 columns of it"),
-            (&["rows=2", "cols=32", "tma=0"], "an operand is not brought to shared memory by TMA"),
+            (&["rows=2", "cols=32", "tma=0"], "its right operand is not brought to shared memory by TMA"),
         ] {
             assert_eq!(refusals("wgmma", &placed(knobs), &gpu(&[])), [format!("acc: {why}")]);
         }

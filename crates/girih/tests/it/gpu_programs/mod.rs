@@ -81,6 +81,22 @@ const GROUPED: &[(&str, &[&str])] = &[
          dtype=torch.float8_e4m3fn).float())",
         &["fast_acc=1", "mc=64", "nc=64"],
     ),
+    // Attention: the second product goes on while the next keys are scored, a warp fills, and neither; rows of two boxes.
+    (
+        "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 70, 16, dtype=torch.float16), torch.randn(1, 1, 300, 16, \
+         dtype=torch.float16), torch.randn(1, 1, 300, 32, dtype=torch.float16))",
+        &["slots=3"],
+    ),
+    (
+        "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 70, 32, dtype=torch.bfloat16), torch.randn(1, 1, 300, 32, \
+         dtype=torch.bfloat16), torch.randn(1, 1, 300, 48, dtype=torch.bfloat16), is_causal=True)",
+        &["slots=3", "warp_specialize=0"],
+    ),
+    (
+        "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 70, 128, dtype=torch.float16), torch.randn(1, 1, 200, 128, \
+         dtype=torch.float16), torch.randn(1, 1, 200, 16, dtype=torch.float16))",
+        &["slots=2", "warp_specialize=1"],
+    ),
     // Products that go on while the next begins.
     (
         "torch.randn(130, 400, dtype=torch.float16) @ torch.randn(400, 136, dtype=torch.float16)",
@@ -130,6 +146,13 @@ pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
         &["split_k=1", "mc=64", "nc=32", "kc=32", "persist=1", "slots=2", "warp_specialize=1"],
         "sm_90a",
         4,
+    ),
+    (
+        "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 130, 16, dtype=torch.float16), torch.randn(1, 2, 320, 16, \
+         dtype=torch.float16), torch.randn(1, 2, 320, 16, dtype=torch.float16))",
+        &["slots=3", "persist=1"],
+        "sm_90a",
+        2,
     ),
     (
         "torch.matmul(torch.randn(3, 33, 40), torch.randn(3, 40, 34))",

@@ -48,7 +48,8 @@ pub fn products(kernel: &Kernel) -> Vec<(LoopRef, &For, (AxisId, u64))> {
     out
 }
 
-fn holds(body: &[Stmt], f: &For) -> bool {
+/// True if a loop is one of the statements, or stands in one.
+pub fn holds(body: &[Stmt], f: &For) -> bool {
     let mut found = false;
     crate::loops::walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
     found
