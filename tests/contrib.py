@@ -89,6 +89,16 @@ def cases():
         operands += [W(bytes_of(n * -(-blocks // 2)))] if given else []
         yield "MatMulNBits", operands, 1, {"K": k, "N": n, "bits": 4, "block_size": block}
 
+    # Enough of them that a few rows unpack them in registers.
+    for rows, bits, block, given in (
+        (1, 4, 32, True), (1, 4, 64, False), (1, 8, 32, True), (3, 4, 32, False), (4, 8, 32, False), (5, 4, 128, True), (9, 4, 32, True),
+    ):  # fmt: skip
+        n, k = 520, 1024
+        blocks = k // block
+        operands = [normal(1, rows, k), W(bytes_of(n, blocks, block * bits // 8)), W(scale(n * blocks))]
+        operands += [W(bytes_of(n * blocks * bits // 8))] if given else []
+        yield "MatMulNBits", operands, 1, {"K": k, "N": n, "bits": bits, "block_size": block}
+
     image = normal(1, 3, 7, 6)
     convolution = {"kernel_shape": [3, 3], "pads": [1] * 4}
     for activation, params in (
@@ -155,8 +165,9 @@ def model(op, operands, results, attributes):
     number = lambda array: helper.np_dtype_to_tensor_dtype(array.dtype)
     feed = {n: o for n, o in zip(names, operands) if isinstance(o, np.ndarray)}
     weights = [numpy_helper.from_array(o.array, n) for n, o in zip(names, operands) if isinstance(o, Weight)]
-    # A dimension that comes with the array.
-    shape = lambda n, array: [f"{n}_rows", *array.shape[1:]] if array.ndim and op not in FIXED else list(array.shape)
+    # A dimension that comes with the array, except of one batch of rows.
+    comes = lambda array: array.ndim and op not in FIXED and (op != "MatMulNBits" or len(array) > 1)
+    shape = lambda n, array: [f"{n}_rows", *array.shape[1:]] if comes(array) else list(array.shape)
     inputs = [helper.make_tensor_value_info(n, number(a), shape(n, a)) for n, a in feed.items()]
     outputs = [onnx.ValueInfoProto(name=f"y{i}") for i in range(results)]
     graph = helper.make_graph([node], op, inputs, outputs, weights)

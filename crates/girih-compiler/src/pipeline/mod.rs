@@ -361,7 +361,9 @@ fn lower_kernel(
         0 | 1 => kernel::legalise::Options::default().warp,
         lanes => lanes,
     };
-    let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check, shared, warp })
+    let apart = options.assume.no_alias;
+    let form = kernel::legalise::Options { check: options.check, shared, warp, apart };
+    let kernel = kernel::legalise::legalise(&tile, &form)
         .map_err(|sentence| vec![at_largest_alloca(Diagnostic::error(Code::CannotLower, sentence), &tile)])?;
     if let Some(first) = kernel::verify::verify(&kernel).first() {
         let bug = Diagnostic::error(Code::InternalBug, format!("legalise made IR that does not verify: {first}"));

@@ -3,13 +3,15 @@
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::rule::Log;
 use girih_compiler::graph::build::Builder;
-use girih_compiler::graph::ir::{Arg, Coord, Graph, Output, ReduceOp, Role, ScatterOp, ValueId, axis};
+use girih_compiler::graph::ir::{Arg, Coord, Graph, Output, ReduceOp, Role, ScatterOp, ValueId, axis, int_scalar};
 use girih_compiler::graph::{Attr, Elem, decompose};
 use girih_compiler::index::Ix;
 use girih_compiler::kernel;
 use girih_compiler::loops::model::{ArrayPlace, Options, Plan, lower};
 use girih_compiler::loops::print::{Dialect, print};
 use girih_compiler::loops::verify::verify;
+use girih_compiler::num::ScalarOp;
+use girih_compiler::num::op::Signedness;
 use girih_compiler::pipeline;
 
 fn data(n: usize, salt: u64) -> Vec<f32> {
@@ -759,6 +761,41 @@ fn narrow_weights_stay_narrow() {
     assert_eq!(of(Elem::F32, 16384, 1), 1);
     // 360 kB.
     assert_eq!(of(Elem::I8, 300, 1), 1);
+}
+
+/// Two weights of 4 bits share a byte: one row, or a few, unpack them where they are multiplied; for more it is done once, at load.
+#[test]
+fn weights_that_share_bytes_are_unpacked_for_few_rows() {
+    let (n, k) = (256i64, 1024i64);
+    for rows in [1, 3, 9] {
+        let mut c = Case::new();
+        let x = c.input("x", &[rows, k], Role::Argument);
+        let w = c.graph.add_input("w", Elem::U8, vec![Ix::Const(n), Ix::Const(k / 2)], Role::Parameter).into();
+        let y = c.build("test", |b| {
+            let whole = b.convert(w, Elem::I32)?;
+            let low = b.and(whole, int_scalar(Elem::I32, 15))?;
+            let logical = ScalarOp::Shr { sign: Signedness::Unsigned };
+            let high = b.elementwise(logical, &[whole, int_scalar(Elem::I32, 4)])?;
+            let both = [b.unsqueeze(low, &[2])?, b.unsqueeze(high, &[2])?];
+            let both = b.concat(&both, 2)?;
+            let codes = b.reshape(both, &[n, k].map(Ix::Const))?;
+            let codes = b.convert(codes, Elem::F32)?;
+            let turned = b.transpose(codes, &[1, 0])?;
+            b.matmul(x, turned)
+        });
+        c.output(y);
+        let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+        let options = Options { workers: true, ..Options::default() };
+        let plan = lower(&graph, &options, &mut Log::default()).unwrap();
+        assert_eq!(plan.load.is_empty(), rows < 9, "{rows} rows");
+        let (xs, packed) = (data((rows * k) as usize, 1), data((n * k / 2) as usize, 2));
+        let packed: Vec<u8> = packed.iter().map(|v| (v * 1000.0) as i64 as u8).collect();
+        let code = |at: usize| f64::from(packed[at / 2] >> (4 * (at % 2)) & 15);
+        let (rows, n, k) = (rows as usize, n as usize, k as usize);
+        let sum = |i: usize, j: usize| (0..k).map(|t| f64::from(xs[i * k + t]) * code(j * k + t)).sum();
+        let want: Vec<f64> = (0..rows).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| sum(i, j)).collect();
+        close(&floats(&scheduled(&plan, &[], &[bytes(&xs), packed])[0]), &want);
+    }
 }
 
 /// Channels in groups: the loop over channels is two, and what a group needs is computed in it.

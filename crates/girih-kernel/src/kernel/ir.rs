@@ -400,6 +400,9 @@ pub struct Kernel {
     pub shared: u64,
     /// The parts of the user's program that values, axes, slots and stores were made for; not part of the printed IR.
     pub sources: Sources,
+    /// No array of a parameter that is written overlaps another, as the launch was tested for or the runner of a model sees to; not
+    /// part of the printed IR.
+    pub apart: bool,
     pub body: Vec<Stmt>,
 }
 
@@ -420,6 +423,7 @@ impl Default for Kernel {
             scratch: 0,
             shared: 0,
             sources: Sources::default(),
+            apart: false,
             body: vec![],
         }
     }

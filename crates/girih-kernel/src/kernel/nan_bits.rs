@@ -13,8 +13,9 @@
 //! mma f16 acc[0], acc[2] add word, b
 //! ```
 //! Bits are followed backwards from where they matter, through the operations that move them: bit operations,
-//! variables, slots, shuffles and global memory. That counts as one place: two parameters may point to the same elements. An open
-//! kernel's parameters are arrays of their own, and each is a place, so codes and indices that it reads say nothing of its floats.
+//! variables, slots, shuffles and global memory. That counts as one place where two parameters may point to the same elements. In the
+//! kernels of models, and in the version of a program for launches whose arrays do not overlap, each parameter's array is a place of
+//! its own: codes and indices that a kernel reads then say nothing of its floats.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +25,7 @@ use crate::num::ScalarOp;
 
 /// The values whose bits somebody may see.
 pub fn observed(kernel: &Kernel) -> BTreeSet<ValId> {
-    let mut flow = Flow::of(kernel, kernel.grid.is_some());
+    let mut flow = Flow::of(kernel, kernel.apart);
     if flow.elsewhere {
         flow = Flow::of(kernel, false);
     }
@@ -221,24 +222,26 @@ impl Flow<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::observed;
+    use super::{Kernel, observed};
     use crate::kernel::parse;
 
     /// Returns true if somebody sees the bits of the sum that a kernel stores, which reads an integer too.
-    fn seen(grid: &str, loaded: &str) -> bool {
+    fn seen(apart: bool, loaded: &str) -> bool {
         let text = format!(
-            "kernel k(codes: ptr<i32>, x: ptr<f32>, y: ptr<f32>){grid} scratch 0 {{\n  c: i32 = load {loaded}\n  \
+            "kernel k(codes: ptr<i32>, x: ptr<f32>, y: ptr<f32>) scratch 0 {{\n  \
+             p: ptr<i32> = ptradd codes, 4:i64\n  c: i32 = load {loaded}\n  \
              f: f32 = itof.f32 c\n  v: f32 = load x[bx]\n  sum: f32 = addf v, f\n  store y[bx] = sum\n}}\n"
         );
         let kernel = parse::parse(&text).unwrap_or_else(|d| panic!("{}\n{text}", d.message));
         let sum = kernel.vals.keys().last();
-        sum.is_some_and(|sum| observed(&kernel).contains(&sum))
+        sum.is_some_and(|sum| observed(&Kernel { apart, ..kernel }).contains(&sum))
     }
 
     #[test]
-    fn the_arrays_of_an_open_kernel_are_apart() {
-        let open = " grid (4, 1, 1)";
-        assert!(!seen(open, "codes[bx]") && seen(open, "y[bx + 4]"));
-        assert!(seen("", "codes[bx]"));
+    fn arrays_that_are_apart_are_places_of_their_own() {
+        assert!(!seen(true, "codes[bx]") && seen(true, "y[bx + 4]"));
+        assert!(seen(false, "codes[bx]"));
+        // Nobody says where an address leads that is not a parameter's.
+        assert!(seen(true, "p[bx]"));
     }
 }

@@ -340,13 +340,21 @@ heuristics! {
         /// Ends from which on they are too long to be computed each time.
         LONGEST: usize = 32,
     }
+    jam_terms {
+        /// Terms of a kind that follow each other, at least: a vector of them.
+        SHORTEST: i64 = 8,
+    }
     unroll_and_jam {
         /// Groups of rows that have to be there, so that many threads have some.
         LEAST_GROUPS: u64 = 32,
         /// Elements of a row from which on it is worth it: short ones are one long run as they lie.
         LONG: u64 = 512,
-        /// Statements of a row's fold, at most.
-        MOST_STATEMENTS: usize = 16,
+        /// Statements of a row's fold, at most: two products with weights of 4 bits are 24.
+        MOST_STATEMENTS: usize = 32,
+        /// Rows that are multiplied by the same ones at the same time, at most.
+        MOST_SHARED: u64 = 8,
+        /// Sums that are made at the same time, at most: half of the registers hold them.
+        MOST_SUMS: u64 = 16,
         /// Elements of a row for which something is loaded once, at least: a vector's.
         SELDOM: i64 = 16,
     }

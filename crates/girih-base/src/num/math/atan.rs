@@ -1,6 +1,6 @@
-//! atan2: the quotient of the smaller by the larger operand, folded once more at tan(pi/8), a minimax polynomial
-//! (2^-59), and the multiple of pi/4 that the folds and the signs require. The rounding errors of the quotient and the
-//! multiple are carried along. f32 computes in f64.
+//! atan2: the quotient of the smaller by the larger operand, for f64 folded once more at tan(pi/8), a minimax polynomial
+//! (f32 2^-28, f64 2^-59), and the multiple of pi/4 that the folds and the signs require. f64 carries the rounding errors
+//! of the quotient and the multiple along.
 
 use super::machine::{Machine, X};
 use super::program::Kind;
@@ -19,27 +19,56 @@ const ATAN: [f64; 11] = [
     0.03807566232313475,
     -0.017919305499445176,
 ];
+/// The same on [0, 1], for f32
+const ATAN32: [f64; 9] = [
+    -0.33333298563957214,
+    0.19998548924922943,
+    -0.14264242351055145,
+    0.10952185839414597,
+    -0.0840345025062561,
+    0.05795758590102196,
+    -0.031177837401628494,
+    0.010914601385593414,
+    -0.0017936205258592963,
+];
+/// pi/2 in two f32
+const PIO2_32: [f64; 2] = [1.5707963705062866, -4.371138828673793e-08];
 const PIO4: f64 = std::f64::consts::FRAC_PI_4;
 const PIO4_LO: f64 = 3.061616997868383e-17;
 
 /// The angle of the point (b, a).
 pub fn atan2<M: Machine>(a: X<M>, b: X<M>) -> X<M> {
-    if a.kind == Kind::F32 {
-        atan2_f64(a.convert(Kind::F64), b.convert(Kind::F64)).convert(Kind::F32)
-    } else {
-        atan2_f64(a, b)
-    }
+    if a.kind == Kind::F32 { atan2_f32(a, b) } else { atan2_f64(a, b) }
 }
 
-fn atan2_f64<M: Machine>(a: X<M>, b: X<M>) -> X<M> {
+/// The operands by size, the larger one first; infinities count as 1 against 0, and zeros as 0 against 1. The mask holds where the
+/// angle is nearer to the upright axis.
+fn by_size<M: Machine>(a: X<M>, b: X<M>) -> (X<M>, X<M>, X<M>) {
     let (rise, run) = (a.abs(), b.abs());
     let steep = run.lt(rise);
     let large = run.or_if(steep, rise);
     let small = rise.or_if(steep, run);
-    // Infinities count as 1 against 0; operands near the ends of the range are scaled to keep the residual exact.
     let infinite = large.eq(f64::INFINITY);
     let small = small.or_if(infinite, small.eq(f64::INFINITY).select(small.float(1.0), small.float(0.0)));
-    let large = large.or_if(infinite | large.eq(0.0), 1.0);
+    (large.or_if(infinite | large.eq(0.0), 1.0), small, steep)
+}
+
+fn atan2_f32<M: Machine>(a: X<M>, b: X<M>) -> X<M> {
+    let (large, small, steep) = by_size(a, b);
+    let q = small / large;
+    let z = q * q;
+    let turn = (q * z).fma(z.poly_by_pairs(z * z, &ATAN32), q);
+    // From the axis that the point lies nearest to, forwards or backwards.
+    let backward = b.sign().ne(0);
+    let turn = turn.flip((steep ^ backward).select(b.int(i64::from(i32::MIN)), b.int(0)));
+    let axis = |part: f64| steep.select(b.float(part), backward.select(b.float(part * 2.0), b.float(0.0)));
+    let angle = (axis(PIO2_32[0]) + (turn + axis(PIO2_32[1]))).flip(a.sign());
+    angle.or_if(a.is_nan() | b.is_nan(), f64::NAN)
+}
+
+fn atan2_f64<M: Machine>(a: X<M>, b: X<M>) -> X<M> {
+    let (large, small, steep) = by_size(a, b);
+    // Operands near the ends of the range are scaled to keep the residual exact.
     let factor = large.float(1.0);
     let factor = factor.or_if(large.gt(2f64.powi(1000)), 2f64.powi(-200));
     let factor = factor.or_if(large.lt(2f64.powi(-900)), 2f64.powi(120));

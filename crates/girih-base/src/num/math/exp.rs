@@ -102,7 +102,7 @@ pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
 }
 
 /// p * 2^n, by adding n to the exponent bits of p, for numbers p near 1, if the result is a normal number.
-fn raised<M: Machine>(p: X<M>, shifted: X<M>) -> X<M> {
+pub(super) fn raised<M: Machine>(p: X<M>, shifted: X<M>) -> X<M> {
     let fraction = if p.kind == Kind::F32 { 23i64 } else { 52 };
     (p.as_int() + (shifted.as_int() << fraction)).as_float()
 }
@@ -160,7 +160,11 @@ pub fn exp2<M: Machine>(x: X<M>) -> X<M> {
     let usual = x.abs().lt(if f32 { 126.0 } else { 1022.0 });
     let x = if f32 { clamp(x, -152.0, 130.0) } else { clamp(x, -1078.0, 1026.0) }.usually(usual, x);
     let shifted = x + magic(x);
-    let r = x - (shifted - magic(x));
-    let p = r.fma(r.poly(if f32 { &P32 } else { &P64 }), 1.0);
+    let p = exp2_of(x - (shifted - magic(x)));
     p.scale(shifted).usually(usual, raised(p, shifted))
+}
+
+/// 2^r for r between -1/2 and 1/2.
+pub(super) fn exp2_of<M: Machine>(r: X<M>) -> X<M> {
+    r.fma(r.poly(if r.kind == Kind::F32 { &P32 } else { &P64 }), 1.0)
 }

@@ -41,6 +41,15 @@ const P_DD: [f64; 8] = [
     0.11674649081657633,
     0.11990426636391685,
 ];
+/// log2((1+s)/(1-s)) / s, in s^2
+const P_LOG2: [f64; 6] = [
+    2.88539008177785,
+    0.9617966941135077,
+    0.5770779423142293,
+    0.4122092577882809,
+    0.31990546264814157,
+    0.2829036810440985,
+];
 /// ln 2 in two parts: multiples of the first by an exponent are exact.
 const LN2_HI: f64 = 0.6931471803691238;
 const LN2_LO: f64 = 1.9082149292705877e-10;
@@ -119,6 +128,18 @@ pub fn log2<M: Machine>(x: X<M>) -> X<M> {
         (p_low + ((e - sum) + p)) + sum
     };
     edges(x, y)
+}
+
+/// log2 of a positive finite f32 as an f64, to about 2^-44 of itself.
+pub(super) fn log2_wide<M: Machine>(x: X<M>) -> X<M> {
+    let (e, m) = split(x);
+    let f = m - 1.0;
+    // One division of f32, and what it leaves.
+    let reciprocal = x.float(1.0) / (f + 2.0);
+    let near = (f * reciprocal).convert(Kind::F64);
+    let f = f.convert(Kind::F64);
+    let s = (-near).fma(f + 2.0, f).fma(reciprocal.convert(Kind::F64), near);
+    s.fma((s * s).poly(&P_LOG2), e.convert(Kind::F64))
 }
 
 /// log of a positive finite f64 as an unevaluated sum, to about 2^-66 of itself.

@@ -1,11 +1,12 @@
 //! pow, powi and rsqrt.
 //!
 //! `x^y = e^(y log x)`: f64 carries the logarithm and the product as pairs of f64 (Dekker), so that only the last exp
-//! rounds; f32 does the same in plain f64. The exceptional cases are C's. powi is pow of the exponent as a float; rsqrt is
-//! a root and a division, each rounded.
+//! rounds. pow of f32 takes the logarithm to base 2 and the product in f64, and all else in f32; powi of f32 computes in
+//! plain f64. The exceptional cases are C's. powi is pow of the exponent as a float; rsqrt is a root and a division, each
+//! rounded.
 
-use super::exp::parts;
-use super::log::{log, log_dd};
+use super::exp::{exp2_of, magic, parts, raised};
+use super::log::{log, log_dd, log2_wide};
 use super::machine::{Machine, X};
 use super::program::Kind;
 
@@ -27,6 +28,12 @@ fn pow_f64<M: Machine>(x: X<M>, y: X<M>, single: bool) -> X<M> {
         let product = y * hi;
         exp_pair(product, y.fma(hi, -product) + y * lo)
     };
+    with_exceptions(x, y, magnitude)
+}
+
+/// `x^y` from the power of the size of x, where that is a number like others.
+fn with_exceptions<M: Machine>(x: X<M>, y: X<M>, magnitude: X<M>) -> X<M> {
+    let size = x.abs();
     let infinity = x.float(f64::INFINITY);
     let zero = x.float(0.0);
     let falling = y.lt(0.0);
@@ -46,11 +53,21 @@ fn pow_f64<M: Machine>(x: X<M>, y: X<M>, single: bool) -> X<M> {
 }
 
 pub fn pow<M: Machine>(x: X<M>, y: X<M>) -> X<M> {
-    if x.kind == Kind::F32 {
-        pow_f64(x.convert(Kind::F64), y.convert(Kind::F64), true).convert(Kind::F32)
-    } else {
-        pow_f64(x, y, false)
-    }
+    if x.kind == Kind::F32 { pow_f32(x, y) } else { pow_f64(x, y, false) }
+}
+
+fn pow_f32<M: Machine>(x: X<M>, y: X<M>) -> X<M> {
+    let product = y.convert(Kind::F64) * log2_wide(x.abs());
+    let size = product.convert(Kind::F32);
+    // No operand is exceptional, and the result is a normal number.
+    let usual = size.abs().lt(126.0) & x.lt(f64::INFINITY) & x.float(f32::MIN_POSITIVE.into()).le(x);
+    // From 2^128 on all results are infinite, and below 2^-150 they are zero.
+    let size = size.at_least(-200.0).at_most(200.0).usually(usual, size);
+    let shifted = size + magic(size);
+    let rest = product - (shifted - magic(size)).convert(Kind::F64);
+    let rest = rest.convert(Kind::F32);
+    let p = exp2_of(rest.at_least(-1.0).at_most(1.0).usually(usual, rest));
+    with_exceptions(x, y, p.scale(shifted)).usually(usual, raised(p, shifted))
 }
 
 /// `n` is an i32.

@@ -1,7 +1,8 @@
 //! sin, cos and tan: reduction by multiples of pi/2, then minimax polynomials on `[-pi/4, pi/4]`.
 //!
-//! sin and cos of usual f32 stay in f32: pi/2 is split into three parts, and the first leaves no error, since its
-//! products with small integers lie on the grid of the argument. Other f32 compute in f64. Small arguments are reduced
+//! sin, cos and tan of usual f32 stay in f32: pi/2 is split into three parts, and the first leaves no error, since its
+//! products with small integers lie on the grid of the argument. tan is a quotient of two polynomials there, and keeps the
+//! reduced argument as a pair. Other f32 compute in f64. Small arguments are reduced
 //! as Cody and Waite do, with fused multiply-adds and, for f64, three parts of pi/2. Large arguments multiply by the
 //! bits of 2/pi that matter (Payne and Hanek's idea), cut into chunks whose products with the argument are exact as one
 //! or two f64, so whole turns fall away exactly; the chunks are picked by selects, without a table in memory.
@@ -17,6 +18,9 @@ const PIO2_SINGLE: [f64; 3] = [1.570796251296997, 7.549789415861596e-08, 5.39032
 const SIN_SINGLE: [f64; 3] = [-0.16666654908632686, 0.008332175846356121, -0.0001951697747255064];
 const COS_SINGLE: [f64; 4] =
     [-0.4999999972401028, 0.041666623194669135, -0.0013886759563065466, 2.4390042624956467e-05];
+/// tan x = (x + x^3 p(x^2)) / (1 + x^2 q(x^2)), for f32
+const TAN_SINGLE: [[f64; 2]; 2] =
+    [[-0.11135544627904892, 0.001074739033356309], [-0.4446887671947479, 0.015970982611179352]];
 /// Greatest f32 argument that is computed in f32.
 const USUAL_SINGLE: f64 = 32768.0;
 
@@ -221,16 +225,40 @@ fn turned<M: Machine>(f: Function, quadrant: X<M>, sin: X<M>, cos: X<M>, sign: X
     }
 }
 
+/// The multiple of pi/2 that is nearest to the size of x, as the sum that rounds to it and as a float.
+fn turns<M: Machine>(x: X<M>) -> (X<M>, X<M>) {
+    let magic = super::exp::magic(x);
+    let shifted = x.abs().fma(std::f64::consts::FRAC_2_PI, magic);
+    (shifted, shifted - magic)
+}
+
 /// Computes in f32 alone, for arguments up to [`USUAL_SINGLE`].
 fn usual_single<M: Machine>(f: Function, x: X<M>) -> X<M> {
-    let size = x.abs();
-    let magic = super::exp::magic(x);
-    let shifted = size.fma(std::f64::consts::FRAC_2_PI, magic);
-    let n = shifted - magic;
-    let r = PIO2_SINGLE.iter().fold(size, |r, part| n.fma(-part, r));
+    let (shifted, n) = turns(x);
+    if f == Function::Tan {
+        return usual_tan_single(x, shifted, n);
+    }
+    let r = PIO2_SINGLE.iter().fold(x.abs(), |r, part| n.fma(-part, r));
     let z = r * r;
     let (sin, cos) = ((r * z).fma(z.poly(&SIN_SINGLE), r), z.fma(z.poly(&COS_SINGLE), 1.0));
     turned(f, shifted.as_int(), sin, cos, x.as_int())
+}
+
+fn usual_tan_single<M: Machine>(x: X<M>, shifted: X<M>, n: X<M>) -> X<M> {
+    let nearest = n.fma(-PIO2_SINGLE[0], x.abs());
+    let p = n * PIO2_SINGLE[1];
+    let p_low = n.fma(PIO2_SINGLE[1], -p);
+    let hi = nearest - p;
+    let low = n.fma(-PIO2_SINGLE[2], ((nearest - hi) - p) - p_low);
+    let r = hi + low;
+    let z = r * r;
+    // tan (r + low) = tan r + (1 + tan^2 r) low; the polynomials divide by the rest.
+    let low = (hi - r) + low;
+    let low = (low * z).fma(0.75, low);
+    let sin = (r * z).fma(z.poly(&TAN_SINGLE[0]), low) + r;
+    let cos = z.fma(z.poly(&TAN_SINGLE[1]), 1.0);
+    let odd = (shifted.as_int() & x.int(1)).ne(0);
+    (odd.select(-cos, sin) / odd.select(sin, cos)).flip(x.sign())
 }
 
 pub fn trig<M: Machine>(f: Function, x: X<M>) -> X<M> {
@@ -247,5 +275,5 @@ pub fn trig<M: Machine>(f: Function, x: X<M>) -> X<M> {
     };
     let y = size.lt(f64::INFINITY).select(y, wide.float(f64::NAN));
     let y = if single { y.convert(Kind::F32) } else { y };
-    if single && f != Function::Tan { x.abs().lt(USUAL_SINGLE).usually_select(usual_single(f, x), y) } else { y }
+    if single { x.abs().lt(USUAL_SINGLE).usually_select(usual_single(f, x), y) } else { y }
 }

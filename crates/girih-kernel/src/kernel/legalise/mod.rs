@@ -54,11 +54,13 @@ pub struct Options {
     pub shared: u64,
     /// Lanes of a warp, a power of two.
     pub warp: u32,
+    /// The arrays of parameters do not overlap where they are written.
+    pub apart: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { check: false, shared: 0, warp: 32 }
+        Options { check: false, shared: 0, warp: 32, apart: false }
     }
 }
 
@@ -125,7 +127,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
         Some([x, y, z]) => Some([lower.ix(&x)?, lower.ix(&y)?, lower.ix(&z)?]),
         None => None,
     };
-    Ok(k::Kernel { body, grid, ..lower.out })
+    Ok(k::Kernel { body, grid, apart: options.apart || kernel.open, ..lower.out })
 }
 
 /// The form that a value of Loop IR takes.

@@ -328,7 +328,7 @@ impl Scatter<'_, '_> {
         let (of, op) = (self.of, self.fold);
         let args = vec![mine, value, self.neutral];
         let value = self.e.define("v", of, here, |dst| Stmt::Let { dst, op: ScalarOp::Select, args });
-        self.e.fold_step(acc, op, of, value, here);
+        self.e.fold_step(acc, op, of, vec![value], here);
         let identity = match self.neutral {
             Opnd::Const { bits, .. } => bits,
             Opnd::Val(_) => return Err(crate::graph::Refusal::new("a fold starts from a constant")),
@@ -472,7 +472,7 @@ impl Scatter<'_, '_> {
         let position = self.e.define("position", DType::I32, here, |dst| Stmt::Read { dst, buf: list, idx: vec![j] });
         let place = self.place(&val(position)?, &element(&to, &c));
         let update = self.e.demand(self.updates, &place)?;
-        self.e.fold_step(sum, self.fold, of, update, here);
+        self.e.fold_step(sum, self.fold, of, vec![update], here);
         self.e.close();
         let new = self.e.define("sum", of, inner, |dst| Stmt::Read { dst, buf: sum, idx: vec![] });
         self.e.push_here(Stmt::Write { buf: acc, idx: vec![c], value: new });

@@ -236,7 +236,7 @@ impl Rows<'_, '_> {
         let number = self.number(coords)?;
         let here = self.e.depth();
         let op = ScalarOp::MinI { sign: Signedness::Unsigned };
-        self.e.fold_step(lowest, op, wide, number, here);
+        self.e.fold_step(lowest, op, wide, vec![number], here);
         let combine = Combine { accs: vec![lowest], op: CombineOp::Scalar { op, identity: most }, ways: 1 };
         self.e.close_with(|f| f.combine = Some(combine));
         Ok(self.e.define("lowest", wide, at, |dst| Stmt::Read { dst, buf: lowest, idx: vec![] }))

@@ -10,9 +10,10 @@
 //!
 //! An element that one iteration leaves for the next stays in a register. Legal where the number divides the iterations,
 //! and statements read once and then write the same element of a buffer in all of them, or only read it. Rows that fold something are
-//! folded at the same time: [`rows`].
+//! folded at the same time: [`rows`]. An innermost reduction folds several terms in each iteration: [`terms`].
 
 pub mod rows;
+pub mod terms;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,6 +34,9 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, together: u32) -> Result<(), Stri
         if let Some(fold) = rows::fold_of(f).filter(|_| f.kind == LoopKind::Free) {
             rows::legal(f, fold)?;
             return Ok(vec![Stmt::For(Box::new(rows::jammed(kernel, f, fold, together as u64)))]);
+        }
+        if terms::are_of(f) {
+            return Ok(vec![Stmt::For(Box::new(terms::jammed(kernel, f, together)))]);
         }
         let columns = legal(f)?;
         let kept = kept_once(&columns.body, f.axis)

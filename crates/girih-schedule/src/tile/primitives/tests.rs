@@ -477,6 +477,13 @@ fn columns_become_rows() {
     assert!(jammed.contains("for k4 in 0..12: reduce"), "{jammed}");
     let rows = steps(SUMS, &["jam i by 3"], &cpu, &[210, 3]);
     assert!(rows.contains("for i3 in 0..1: free") && rows.contains("combine add(s, s_1, s_2)"), "{rows}");
+    let folds = |text: &str, line: &str| {
+        let made = steps(text, &[line], &cpu, &[960, 960]);
+        assert!(made.contains("for k4 in 0..12: reduce") && made.matches("load x[").count() == 5, "{made}");
+    };
+    folds(COLUMNS, "jam k by 4");
+    // In a fixed order too: each term is folded after the one before it.
+    folds(&COLUMNS.replace(" combine add(s) from 0.0", ""), "jam k by 4");
     // Small integers: sums in another order are the same.
     let lines = ["rfactor k by 10 -> ko, ki", "distribute j", "reorder i, j_5"];
     let rows = steps(COLUMNS, &lines, &cpu, &[960, 960]);
@@ -524,7 +531,8 @@ fn columns_become_rows() {
             "it is not free or a reduction in a fixed order, is placed already, or does not count from 0",
         ),
         (&distributed, "jam k by 5", "5 of 48 iterations cannot be taken together"),
-        (COLUMNS, "jam k by 4", "it holds more than a free loop, or is placed already"),
+        (COLUMNS, "jam k by 5", "5 of 48 iterations cannot be taken together"),
+        (ADD, "jam j by 4", "it holds more than a free loop, or is placed already"),
         (&counts, "rfactor k by 4 -> a, b", "the order of its reduction is fixed"),
         (COLUMNS, "rfactor i by 4 -> a, b", "the order of its reduction is fixed"),
         (COLUMNS, "turn j, i by 16", "they are not free loops that stand in each other with nothing between them"),

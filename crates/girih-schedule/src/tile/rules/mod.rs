@@ -19,6 +19,7 @@ pub mod fold_rows;
 pub mod group_blocks;
 pub mod interchange;
 pub mod interleave_stores;
+pub mod jam_terms;
 pub mod keep_rows;
 pub mod keep_stages;
 pub mod keep_tiles;
@@ -96,6 +97,7 @@ pub(super) const OF_KERNELS: &[Entry<Kernel>] = &[
     (sink_rows::RULE, &[&[Threads]]),
     (group_blocks::RULE, &[&[Threads]]),
     (unroll_windows::RULE, &[&[Workers, VectorArithmetic]]),
+    (jam_terms::RULE, &[&[Workers, VectorArithmetic]]),
     (unroll_and_jam::RULE, &[&[Workers, VectorArithmetic]]),
     (blockify::RULE, &[&[Workers]]),
     (compute_once::RULE, &[&[Caches, Workers]]),

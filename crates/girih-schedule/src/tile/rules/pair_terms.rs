@@ -225,51 +225,53 @@ fn put(body: &mut [Stmt], mut made: BTreeMap<AxisId, For>) {
 fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> Option<For> {
     let terms = terms(f)?.as_const().filter(|n| *n > 0 && n % 2 == 0)?;
     let all: Vec<&Stmt> = f.body.iter().collect();
-    let (at, (x, y)) = f.body.iter().enumerate().find_map(|(at, s)| match s {
-        Stmt::Let {
-            op: ScalarOp::MulF { rounding: Rounding::NearestEven, ftz: false } | ScalarOp::MulI, args, ..
-        } => match args[..] {
-            [Opnd::Val(x), Opnd::Val(y)] => Some((at, (x, y))),
+    // Floats are multiplied and added in one step, integers in two.
+    let (step, wide, before) = all.iter().find_map(|s| match s {
+        Stmt::Let { op: ScalarOp::Fma { rounding: Rounding::NearestEven, ftz: false }, args, .. } => match args[..] {
+            [Opnd::Val(x), Opnd::Val(y), Opnd::Val(acc)] => Some((*s, [x, y], Opnd::Val(acc))),
+            _ => None,
+        },
+        Stmt::Let { op: ScalarOp::MulI, args, .. } => match args[..] {
+            [Opnd::Val(x), Opnd::Val(y)] => Some((*s, [x, y], Opnd::Const { dtype: DType::I32, bits: 0 })),
             _ => None,
         },
         _ => None,
     })?;
-    let product = walk::def(&f.body[at])?;
-    let ((is_float, x, _), (other, y, _)) = (element(kernel, &all, x).ok()?, element(kernel, &all, y).ok()?);
+    let product = walk::def(step)?;
+    let [(is_float, x, _), (other, y, _)] =
+        [element(kernel, &all, wide[0]).ok()?, element(kernel, &all, wide[1]).ok()?];
     let (op, unit) = operation(is_float);
     if is_float != other || !ctx.knobs.pairs || !ctx.target.matrix_units.contains(&unit) {
         return None;
     }
     let operands = [slice(&all, &[x]), slice(&all, &[y])];
     let joined = [Joined::of(kernel, &operands[0], f.axis, 2)?, Joined::of(kernel, &operands[1], f.axis, 2)?];
-    // The other statements add the product to the sum, in the same way for each term.
-    let computed = slice(&all, &[product]);
-    let rest: Vec<&Stmt> = all.iter().copied().filter(|s| !computed.iter().any(|c| std::ptr::eq(*c, *s))).collect();
-    let adds = |s: &Stmt| match s {
-        Stmt::Let {
-            op: ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false } | ScalarOp::AddI, args, ..
-        } => args.contains(&Opnd::Val(product)),
-        Stmt::Read { .. } | Stmt::Write { .. } => true,
+    // The other statements read the sum, add a product of integers to it, and write it, in the same way for each term.
+    let accs: Vec<BufId> = f.combine.iter().flat_map(|c| c.accs.clone()).collect();
+    let of_sum = |s: &Stmt| match s {
+        Stmt::Let { op: ScalarOp::AddI, args, .. } => args.contains(&Opnd::Val(product)),
+        Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => accs.contains(buf),
         _ => false,
     };
-    let elements: BTreeSet<ValId> = computed.iter().filter_map(|s| walk::def(s)).filter(|v| *v != product).collect();
-    let plain = rest.iter().all(|s| {
+    let computed = slice(&all, &wide);
+    let is = |s: &Stmt, other: &Stmt| std::ptr::eq(s, other);
+    let rest: Vec<&Stmt> = all.iter().copied().filter(|s| !computed.iter().any(|c| is(c, s))).collect();
+    let elements: BTreeSet<ValId> = computed.iter().filter_map(|s| walk::def(s)).collect();
+    let plain = rest.iter().filter(|s| !is(s, step)).all(|s| {
         let facts = walk::refs_of(s);
-        adds(s) && !facts.axes_used.contains(&f.axis) && facts.vals_used.is_disjoint(&elements)
+        of_sum(s) && !facts.axes_used.contains(&f.axis) && facts.vals_used.is_disjoint(&elements)
     });
     let sums = rest.iter().filter(|s| matches!(s, Stmt::Let { .. })).count();
-    if !plain || sums != 1 {
+    let sum = |s: &&Stmt| matches!(s, Stmt::Read { dst, .. } if before == Opnd::Val(*dst));
+    if !plain || sums != if is_float { 1 } else { 2 } || is_float && !rest.iter().any(sum) {
         return None;
     }
-    let rest: Vec<Stmt> = rest.into_iter().cloned().collect();
     let axis = edit::new_axis(kernel, f.axis, "2");
     let mut body = vec![];
     let x = joined[0].made(kernel, words, f.axis, axis, &mut body)?;
     let y = joined[1].made(kernel, words, f.axis, axis, &mut body)?;
-    let dtype = if is_float { DType::F32 } else { DType::I32 };
-    let args = vec![Opnd::Val(x), Opnd::Val(y), Opnd::Const { dtype, bits: 0 }];
-    body.push(Stmt::Let { dst: product, op, args });
-    body.extend(rest);
+    let paired = Stmt::Let { dst: product, op, args: vec![Opnd::Val(x), Opnd::Val(y), before] };
+    body.extend(rest.into_iter().map(|s| if is(s, step) { paired.clone() } else { s.clone() }));
     Some(For { axis, hi: Ix::Const(terms / 2), body, ..f.clone() })
 }
 

@@ -172,7 +172,7 @@ fn few_in_turn(f: &For, radices: &BTreeSet<i64>) -> bool {
 }
 
 /// The divisors by which expressions divide an axis.
-fn radices(body: &[Stmt], axis: AxisId) -> BTreeSet<i64> {
+pub(super) fn radices(body: &[Stmt], axis: AxisId) -> BTreeSet<i64> {
     fn of(ix: &Ix, axis: AxisId, out: &mut BTreeSet<i64>) {
         // The axis itself, perhaps divided already.
         fn divided(ix: &Ix, axis: AxisId) -> Option<i64> {

@@ -4,11 +4,11 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
 use crate::tile::Context;
-use crate::tile::affine::{self, Stride};
+use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, const_trip};
-use crate::tile::heuristics::unroll_and_jam::{LEAST_GROUPS, LONG, MOST_STATEMENTS, SELDOM};
+use crate::tile::heuristics::unroll_and_jam::{LEAST_GROUPS, LONG, MOST_SHARED, MOST_STATEMENTS, MOST_SUMS, SELDOM};
 use crate::tile::primitives::jam::rows;
-use crate::tile::primitives::{self, Names, Step};
+use crate::tile::primitives::{self, Names, Script, Step};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -37,6 +37,9 @@ A loop of eight rows stands for two here. Each row keeps the order of its sum.
 
 What is loaded once for several elements of a row, as a scale for each 32 weights, may lie anywhere.
 
+Where up to eight other rows are multiplied by the same ones, as tokens by a matrix of packed weights, each of these is multiplied by all
+of them when it is unpacked.
+
 Refuses rows that share nothing or lie elsewhere than one behind the other; rows of less than 512 elements; rows of which there are
 few, or of which four would not come out even; and whatever holds more than one fold of loads and arithmetic.
 ",
@@ -48,14 +51,10 @@ few, or of which four would not come out even; and whatever holds more than one 
 const TOGETHER: [u64; 2] = [8, 4];
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    primitives::run(p, ctx, log, policy)
-}
-
-fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
     if !p.open {
-        return vec![];
+        return None;
     }
-    let (names, mut steps) = (Names::of(p), vec![]);
+    let (names, mut found) = (Names::of(p), vec![]);
     primitives::look(p, &mut |_, f| {
         if f.kind != LoopKind::Free || f.place != Place::None {
             return true;
@@ -63,28 +62,58 @@ fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
         let chain = edit::free_chain(f);
         let [around @ .., rows] = &chain[..] else { return true };
         let (Some(fold), Some(at)) = (rows::fold_of(rows), names.name(rows)) else { return true };
-        let site = axis_site(p, rows.axis);
         let all = around.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
-        match together(rows, all).and_then(|n| check(p, rows, fold).map(|()| n)) {
-            Ok(n) => {
-                log.applied(site);
-                steps.push(Step::Jam { at, together: n as u32 });
-            }
-            Err(why) => log.skipped(site, why),
-        }
+        let few = around.last().filter(|few| shares_rows(few, rows, fold));
+        let few = few.and_then(|f| Some((names.name(f)?, const_trip(f)?)));
+        let of = together(rows, all, few.map_or(1, |(_, n)| n)).and_then(|n| check(p, rows, fold).map(|()| n));
+        found.push((axis_site(p, rows.axis), at, few, of));
         false
     });
-    steps
+    let mut script = Script::new(p, ctx, log);
+    for (site, at, few, of) in found {
+        let made = of.and_then(|n| {
+            script.attempt(|script| {
+                let made = script.step(Step::Jam { at, together: n as u32 })?;
+                if let (Some((few, count)), Some(rows)) = (few, made.first()) {
+                    script.step(Step::Reorder { loops: vec![*rows, few] })?;
+                    script.step(Step::Jam { at: few, together: count as u32 })?;
+                }
+                Ok(())
+            })
+        });
+        match made {
+            Ok(()) => script.log.applied(site),
+            Err(why) => script.log.skipped(site, why),
+        }
+    }
+    script.done()
 }
 
-/// How many rows to fold at the same time. `others` is how often there are as many.
-fn together(rows: &For, others: Option<u64>) -> Result<u64, String> {
+/// True for a loop of a few iterations around rows that all of them multiply.
+fn shares_rows(few: &For, rows: &For, fold: &For) -> bool {
+    let defined = refs(&rows.body).vals_defined;
+    let own = |s: &Stmt| match s {
+        Stmt::Load { mem, .. } => {
+            let of = |axis| affine::stride(&mem.index, axis, &defined);
+            (of(rows.axis) != Stride::Same).then(|| of(few.axis))
+        }
+        _ => None,
+    };
+    let mut own = fold.body.iter().filter_map(own).peekable();
+    let count = const_trip(few).is_some_and(|n| (2..=MOST_SHARED).contains(&n));
+    count && own.peek().is_some() && own.all(|along| along == Stride::Same)
+}
+
+/// How many rows to fold at the same time. `others` is how often there are as many, `few` how many others share each.
+fn together(rows: &For, others: Option<u64>, few: u64) -> Result<u64, String> {
     let Some((n, others)) = const_trip(rows).zip(others) else {
         return Err("how many rows there are is not known".into());
     };
     let enough = |at: &u64| (n / at).saturating_mul(others) >= LEAST_GROUPS;
-    let Some(enough) = TOGETHER.into_iter().find(enough) else { return Err("its rows are few".into()) };
-    TOGETHER.into_iter().find(|at| *at <= enough && n % at == 0).ok_or("its rows do not come out even".into())
+    let sizes = || TOGETHER.into_iter().chain((few > 1).then_some(2));
+    let Some(enough) = sizes().find(enough) else { return Err("its rows are few".into()) };
+    let most = enough.min(MOST_SUMS / few);
+    sizes().find(|at| *at <= most && n % at == 0).ok_or("its rows do not come out even".into())
 }
 
 fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), String> {
@@ -103,11 +132,12 @@ fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), String> {
     let (mut shared, mut apart) = (false, false);
     for s in &fold.body {
         let Stmt::Load { mem, .. } = s else { continue };
+        let near = matches!(affine::coef(&mem.index, fold.axis, &defined), Some(Ix::Const(1..=MOST_APART)));
         let of = |axis| affine::stride(&mem.index, axis, &defined);
-        match (of(fold.axis), of(rows.axis)) {
-            (Stride::Unit, Stride::Same) => shared = true,
-            (Stride::Unit, Stride::Far) => apart = true,
-            (Stride::Same, _) => {}
+        match of(rows.axis) {
+            Stride::Same if near => shared = true,
+            Stride::Far if near => apart = true,
+            _ if of(fold.axis) == Stride::Same => {}
             _ if changes_seldom(&mem.index, fold.axis) => {}
             _ => return say("its rows do not lie one behind the other"),
         }
@@ -170,6 +200,37 @@ loop kernel k(w: ptr f32, x: ptr f32, b: ptr f32, y: ptr f32) open:
         let twelve = ROWS.replace("0..3", "0..300").replace("0..256", "0..12");
         let (out, _) = apply("unroll_and_jam", &kernel(&twelve), &context());
         assert!(text(&out).contains("for i4 in 0..3: free"), "{}", text(&out));
+    }
+
+    #[test]
+    fn what_few_rows_share_is_loaded_once_for_all() {
+        let few = |count: u64| {
+            let batch = ROWS.replace("a in 0..3", &format!("a in 0..{count}"));
+            batch.replace("w[a*256000 + i*1000 + k]", "w[i*1000 + k]").replace("x[k]", "x[a*1000 + k]")
+        };
+        // Sixteen sums at a time.
+        for (count, together) in [(2, 8), (3, 4), (4, 4), (5, 2), (8, 2)] {
+            let (out, log) = apply("unroll_and_jam", &kernel(&few(count)), &context());
+            assert_eq!(log.applied, ["loop i"]);
+            let made = text(&out);
+            let rows = format!("for i{together} in 0..{}: free\n    for a{count} in 0..1: free", 256 / together);
+            assert!(made.contains(&rows), "{made}");
+            assert_eq!(made.matches("load w[").count(), together, "{made}");
+            assert_eq!(made.matches("load x[").count() as u64, count, "{made}");
+            assert_eq!(made.matches("store y[").count() as u64, count * together as u64, "{made}");
+        }
+        let (out, _) = apply("unroll_and_jam", &kernel(&few(9)), &context());
+        assert!(text(&out).contains("for a in 0..9: free\n    for i8"), "{}", text(&out));
+    }
+
+    #[test]
+    fn elements_close_together_are_loaded_once_too() {
+        let pairs = ROWS.replace("load x[k]", "load x[k*2]");
+        let (out, log) = apply("unroll_and_jam", &kernel(&pairs), &context());
+        assert_eq!(log.applied, ["loop i"]);
+        assert_eq!(text(&out).matches("load x[k*2]").count(), 1, "{}", text(&out));
+        let apart = refusals("unroll_and_jam", &ROWS.replace("load x[k]", "load x[k*5]"), &context());
+        assert_eq!(apart, ["loop i: its rows do not lie one behind the other"]);
     }
 
     #[test]

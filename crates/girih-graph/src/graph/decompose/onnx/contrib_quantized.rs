@@ -11,6 +11,8 @@ use crate::graph::decompose::resize::nearest_even;
 use crate::graph::decompose::{Call, normal_axis};
 use crate::graph::ir::{self, Attr, MAX_EXTENT};
 use crate::index::Ix;
+use crate::num::ScalarOp;
+use crate::num::op::Signedness;
 
 rules! {
     contrib_quantized_binary "A sum or a product of integers with scales.\n\n\
@@ -168,14 +170,13 @@ fn quantized_gemm<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
 fn halves(bytes: Tensor<'_>) -> Result<Tensor<'_>> {
     let mut shape = bytes.shape()?;
     let rank = shape.len();
-    let whole = bytes.to(Elem::F32);
-    let high = (whole * (1.0 / 16.0)).floor();
-    let low = whole - high * 16.0;
-    let both = bytes.cx.concat(&[low, high].map(|x| x.unsqueeze(&[rank])), rank);
+    let whole = bytes.to(Elem::I32);
+    let high = whole.apply(ScalarOp::Shr { sign: Signedness::Unsigned }, &[bytes.cx.int_of(Elem::I32, 4)]);
+    let both = bytes.cx.concat(&[whole & 15, high].map(|x| x.unsqueeze(&[rank])), rank);
     if let Some(last) = shape.last_mut() {
         *last = bytes.cx.simplify(&Ix::mul(last.clone(), Ix::Const(2)));
     }
-    Ok(both.reshape(&shape))
+    Ok(both.reshape(&shape).to(Elem::F32))
 }
 
 /// `(x [.., K], w [N, blocks, bytes], scales, zero_points?, g_idx?, bias?)`
@@ -194,17 +195,20 @@ fn matmul_nbits<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         let all = if bits == 4 { halves(bytes)? } else { bytes.to(Elem::F32) };
         Ok(all.slice(1, Ix::Const(0), 1, Ix::Const(count)))
     };
-    let by_block = |x: Tensor<'g>, each| x.reshape(&[Ix::Const(n), Ix::Const(blocks), Ix::Const(each)]);
-    let q = by_block(unpacked(c.x(1), blocks * block)?, block);
+    let q = unpacked(c.x(1), blocks * block)?.slice(1, Ix::Const(0), 1, Ix::Const(k));
+    // One for each weight of a block.
+    let of_blocks = |name, x: Tensor<'g>| {
+        let coords = vec![ir::axis(0), Ix::floor_div(ir::axis(1), Ix::Const(block))];
+        x.reshape(&[Ix::Const(n), Ix::Const(blocks)]).map(name, vec![Ix::Const(n), Ix::Const(k)], coords)
+    };
     let zero = match c.maybe(3) {
         None => q.like(f64::from(1u32 << (bits - 1))),
-        Some(zero) if zero.elem().is_float() => by_block(zero.to(Elem::F32), 1),
-        Some(zero) => by_block(unpacked(zero, blocks)?, 1),
+        Some(zero) if zero.elem().is_float() => of_blocks("zero", zero.to(Elem::F32)),
+        Some(zero) => of_blocks("zero", unpacked(zero, blocks)?),
     };
-    let scale = by_block(c.x(2).to(Elem::F32), 1);
-    let rows = ((q - zero) * scale).reshape(&[Ix::Const(n), Ix::Const(blocks * block)]);
+    let rows = (q - zero) * of_blocks("scale", c.x(2).to(Elem::F32));
     let wide = c.x(0).wide_elem();
-    let columns = rows.slice(1, Ix::Const(0), 1, Ix::Const(k)).to(wide).transpose(&[1, 0]);
+    let columns = rows.to(wide).transpose(&[1, 0]);
     let y = c.x(0).wide().matmul(columns);
     Ok(c.maybe(5).map_or(y, |bias| y + bias.to(wide)).to(c.x(0).elem()))
 }

@@ -68,25 +68,29 @@ impl NestBuilder<'_> {
                 let a = e.operand(node.args[0], read)?;
                 let b = e.operand(node.args[1], read)?;
                 let (a, b) = (e.widen(a, e.arg_elem(node, 0)?, elem), e.widen(b, e.arg_elem(node, 1)?, elem));
-                let product = if elem.is_float() {
-                    ScalarOp::MulF { rounding: Rounding::NearestEven, ftz: false }
-                } else {
-                    ScalarOp::MulI
-                };
-                Ok(e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: product, args: vec![a, b] }))
+                if elem.is_float() {
+                    return Ok((ScalarOp::Fma { rounding: Rounding::NearestEven, ftz: false }, vec![a, b]));
+                }
+                let args = vec![a, b];
+                let product = e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::MulI, args });
+                Ok((ScalarOp::AddI, vec![product]))
             }),
-            _ => self.fold_by(name, &fold, op, elem, |e, read, _| e.operand(node.args[0], read)),
+            _ => self.fold_by(name, &fold, op, elem, |e, read, _| {
+                let (scalar, _) = fold_of(op, elem)?;
+                Ok((scalar, vec![e.operand(node.args[0], read)?]))
+            }),
         }
     }
 
-    /// A loop that folds the result of `step` for each position; `step` also gets the position along the last axis.
+    /// A loop that folds the terms of `step` for each position: the operation and its operands before the accumulator. `step` also
+    /// gets the position along the last axis.
     fn fold_by(
         &mut self,
         name: &str,
         fold: &Fold<'_>,
         op: ReduceOp,
         elem: Elem,
-        step: impl FnOnce(&mut Self, &[Ix], &Ix) -> Result<Opnd>,
+        step: impl FnOnce(&mut Self, &[Ix], &Ix) -> Result<(ScalarOp, Vec<Opnd>)>,
     ) -> Result<Opnd> {
         let (at, dtype) = (self.depth(), elem.dtype);
         let (scalar, identity) = fold_of(op, elem)?;
@@ -106,8 +110,8 @@ impl NestBuilder<'_> {
             along = slot.clone();
         }
         let here = self.depth();
-        let x = step(self, &read, &along)?;
-        self.fold_step(acc, scalar, dtype, x, here);
+        let (one, operands) = step(self, &read, &along)?;
+        self.fold_step(acc, one, dtype, operands, here);
         let combine = Combine { accs: vec![acc], op: CombineOp::Scalar { op: scalar, identity }, ways: 1 };
         for i in 0..opened {
             let combine = (i == 0).then(|| combine.clone());
@@ -120,7 +124,9 @@ impl NestBuilder<'_> {
     /// is greater and less than all others.
     fn position(&mut self, name: &str, fold: &Fold<'_>, of: ReduceOp, last: bool) -> Result<Opnd> {
         let (node, elem) = (fold.node, self.arg_elem(fold.node, 0)?);
-        let best = self.fold_by("best", fold, of, elem, |e, read, _| e.operand(node.args[0], read))?;
+        let (greater, _) = fold_of(of, elem)?;
+        let best =
+            self.fold_by("best", fold, of, elem, |e, read, _| Ok((greater, vec![e.operand(node.args[0], read)?])))?;
         let test = |e: &mut Self, depth, op, a, b| {
             e.define("is", DType::I1, depth, |dst| Stmt::Let { dst, op, args: vec![a, b] })
         };
@@ -130,7 +136,7 @@ impl NestBuilder<'_> {
         let short = extent.is_some_and(|n| self.facts.range(n).hi <= i32::MAX.into());
         let place = Elem::of(if short { DType::I32 } else { DType::I64 });
         let pick = if last { ReduceOp::Max } else { ReduceOp::Min };
-        let (_, none) = fold_of(pick, place)?;
+        let (first, none) = fold_of(pick, place)?;
         let found = self.fold_by(name, fold, pick, place, |e, read, along| {
             let here = e.depth();
             let x = e.operand(node.args[0], read)?;
@@ -147,7 +153,8 @@ impl NestBuilder<'_> {
             let k = e.define("at", place.dtype, here, |dst| Stmt::Index { dst, ix: along });
             let none = Opnd::Const { dtype: place.dtype, bits: none };
             let args = vec![is, k, none];
-            Ok(e.define("v", place.dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::Select, args }))
+            let found = e.define("v", place.dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::Select, args });
+            Ok((first, vec![found]))
         })?;
         Ok(if short { self.widen(found, place, Elem::of(DType::I64)) } else { found })
     }
@@ -172,10 +179,17 @@ impl NestBuilder<'_> {
         self.apply(op, to.dtype, vec![x])
     }
 
-    /// `acc = op(x, acc)`
-    pub(in crate::loops::model) fn fold_step(&mut self, acc: BufId, op: ScalarOp, dtype: DType, x: Opnd, depth: usize) {
-        let old = self.define("acc", dtype, depth, |dst| Stmt::Read { dst, buf: acc, idx: vec![] });
-        let new = self.define("v", dtype, depth, |dst| Stmt::Let { dst, op, args: vec![x, old] });
+    /// `acc = op(x, acc)`, or of a product `op(x, y, acc)`
+    pub(in crate::loops::model) fn fold_step(
+        &mut self,
+        acc: BufId,
+        op: ScalarOp,
+        dtype: DType,
+        mut operands: Vec<Opnd>,
+        depth: usize,
+    ) {
+        operands.push(self.define("acc", dtype, depth, |dst| Stmt::Read { dst, buf: acc, idx: vec![] }));
+        let new = self.define("v", dtype, depth, |dst| Stmt::Let { dst, op, args: operands });
         self.push(depth, Stmt::Write { buf: acc, idx: vec![], value: new });
     }
 }

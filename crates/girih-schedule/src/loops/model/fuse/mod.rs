@@ -107,6 +107,10 @@ const LITTLE_TOGETHER: i64 = 1 << 20;
 const OF_WEIGHTS: (i64, i64) = (3, 10);
 /// The most that computing one of its elements may cost, if it is computed when it is needed.
 const UNPACKING: i64 = 16;
+/// The most rows of a product that weights are unpacked for in registers.
+const FEW_TOGETHER: i64 = 8;
+/// The most kinds of elements that such a value takes in turn.
+const MOST_KINDS: usize = 4;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
 /// each.
 pub(super) const LONGEST: usize = 512;
@@ -135,7 +139,7 @@ pub(super) struct Fusion<'a> {
     /// Computed from positions alone, cheaply: masks and the like.
     bare: Vec<bool>,
     /// Computed from weights, cheaply, and at least twice as wide as these: weights of 8 bits as floats.
-    wide: Vec<bool>,
+    wide: Vec<Widened>,
     streams: BTreeMap<ValueId, Stream>,
     /// Values that a streamed product computes in parts, and its kernel.
     streamed: BTreeMap<ValueId, usize>,
@@ -159,47 +163,61 @@ fn symbolic(graph: &Graph, node: &Node) -> bool {
     of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
 }
 
+/// A value that is computed from weights and takes at least twice the memory of these.
+#[derive(Clone, Copy, Default)]
+struct Widened {
+    /// It may be computed where it is needed.
+    wide: bool,
+    /// Neighbouring elements are computed in different ways, as the two weights of a byte.
+    of_kinds: bool,
+}
+
 /// The values that are computed from weights by a few cheap operations, and that take at least twice the memory of
 /// these.
-fn widened(graph: &Graph, load: &[bool]) -> Vec<bool> {
-    let bits = |v: ValueId| {
-        let value = &graph.values[v];
-        guess(&graph.numel(&value.shape)).saturating_mul(value.elem.dtype.bits() as i64)
-    };
-    // For each value, the bits of its sources and the cost of computing an element.
+fn widened(graph: &Graph, load: &[bool]) -> Vec<Widened> {
+    let numel = |v: ValueId| guess(&graph.numel(&graph.values[v].shape));
+    let bits = |v: ValueId| numel(v).saturating_mul(graph.values[v].elem.dtype.bits() as i64);
+    // For each value, the bits of its sources and the cost of computing all of its elements.
     let mut from: Vec<(i64, i64)> = graph.values.iter().map(|(v, _)| (bits(v), 0)).collect();
-    let mut wide = BTreeSet::new();
+    let mut out = vec![Widened::default(); graph.values.len()];
     let mut on_the_way = BTreeSet::new();
     for node in graph.nodes.values() {
         let work = match &node.op {
             Op::Elementwise(op) if op.cost() < 8 => op.cost(),
             Op::IndexMap(sources) if sources.len() == 1 => 0,
+            Op::IndexMap(sources) if sources.len() <= MOST_KINDS => sources.len() as i64,
             _ => continue,
         };
+        let of_kinds = matches!(&node.op, Op::IndexMap(sources) if sources.len() > 1)
+            || node.values().any(|x| out[x.0 as usize].of_kinds);
         // A value that only repeats elements of another gets no array.
-        let repeats = matches!(node.op, Op::IndexMap(_))
+        let repeats = matches!(&node.op, Op::IndexMap(sources) if sources.len() == 1)
             && node.results.iter().any(|r| node.values().any(|x| bits(*r) > bits(x)));
         for r in node.results.iter().filter(|r| load[r.0 as usize]) {
-            let all = node.values().fold((0, work), |(bits, work), x| {
+            let all = node.values().fold((0i64, work.saturating_mul(numel(*r))), |(bits, work), x| {
                 let (b, w) = from[x.0 as usize];
-                (bits + b, work + w)
+                (bits.saturating_add(b), work.saturating_add(w))
             });
             let own = bits(*r);
-            if all.1 <= UNPACKING && all.0.saturating_mul(2) <= own {
+            if all.1 <= UNPACKING.saturating_mul(numel(*r)) && all.0.saturating_mul(2) <= own {
                 from[r.0 as usize] = all;
+                out[r.0 as usize].of_kinds = of_kinds;
                 if own >= 8 * LITTLE && !repeats {
-                    wide.insert(*r);
+                    out[r.0 as usize].wide = true;
                     on_the_way.extend(node.values());
                 }
             }
         }
     }
-    let together = wide.difference(&on_the_way).fold(0i64, |sum, v| sum.saturating_add(bits(*v)));
+    let last = (0..graph.values.len()).map(|v| ValueId(v as u32)).filter(|v| out[v.0 as usize].wide);
+    let together = last.filter(|v| !on_the_way.contains(v)).fold(0i64, |sum, v| sum.saturating_add(bits(v)));
     let weights = graph.inputs.iter().filter(|input| input.role == Role::Parameter);
     let weights = weights.fold(0i64, |sum, input| sum.saturating_add(bits(input.value)));
     let (part, of) = OF_WEIGHTS;
-    let kept = together >= (8 * LITTLE_TOGETHER).max(weights / of * part);
-    (0..graph.values.len()).map(|v| kept && wide.contains(&ValueId(v as u32))).collect()
+    if together < (8 * LITTLE_TOGETHER).max(weights / of * part) {
+        out.fill(Widened::default());
+    }
+    out
 }
 
 /// The values that only rearrange arrays; those of `force` are arrays.
@@ -356,7 +374,10 @@ impl<'a> Fusion<'a> {
         }
         let crossing = self.load[v.0 as usize] && roots.iter().any(|r| !self.roots[*r].load);
         let repeats = self.repeats(v, node);
-        let wide = crossing && self.wide[v.0 as usize];
+        let widened = self.wide[v.0 as usize];
+        // Where a product has many rows, weights of several kinds are unpacked once for all of them.
+        let in_folds = roots.iter().all(|r| self.roots[*r].products.is_empty());
+        let wide = crossing && widened.wide && (in_folds || !widened.of_kinds);
         if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) && !repeats && !wide {
             return Err("it is computed once, when the model is loaded".into());
         }
@@ -489,15 +510,37 @@ impl<'a> Fusion<'a> {
         false
     }
 
-    /// A product that is better computed as sums along its rows: one row or column, k contiguous in both operands.
+    /// A product that is better computed as sums along its rows: one row or column, k contiguous in both operands. A worker unpacks
+    /// weights in registers for a few rows too: as blocks in a cache they would be used seldom.
     pub fn is_thin(&self, p: &Product) -> bool {
         let one = |axes: &[usize]| p.extent(self.graph, axes).is_const(1);
+        let few = |axes: &[usize], other: usize| {
+            let rows = p.extent(self.graph, axes).as_const();
+            self.in_lines && rows.is_some_and(|n| n <= FEW_TOGETHER) && self.is_unpacked(p.dot, other)
+        };
         let small = |axes: &[usize]| p.extent(self.graph, axes).as_const();
         let tiny = match (small(&p.m), small(&p.n), small(&p.k)) {
             (Some(m), Some(n), Some(k)) => m * n < 16 || k < 4 && m * n * k < 1 << 12,
             _ => false,
         };
-        one(&p.m) || one(&p.n) || tiny
+        one(&p.m) || one(&p.n) || tiny || few(&p.m, 1 - p.a) || few(&p.n, p.a)
+    }
+
+    /// True if an operand of a product is made of weights that take less memory.
+    fn is_unpacked(&self, product: ValueId, operand: usize) -> bool {
+        let mut now = self.graph.def(product).and_then(|(node, _)| node.values().nth(operand));
+        while let Some(v) = now {
+            if self.load[v.0 as usize] && self.wide[v.0 as usize].wide {
+                return true;
+            }
+            now = match self.graph.def(v) {
+                Some((Node { op: Op::IndexMap(sources), .. }, _)) if sources.len() == 1 => {
+                    self.graph.def(v).and_then(|(node, _)| node.values().next())
+                }
+                _ => None,
+            };
+        }
+        false
     }
 
     /// Returns true if a map is of a parameter, and all needs are of products.

@@ -29,8 +29,7 @@ use crate::tile::edit::{self, const_trip, new_axis};
 pub fn fold_of(rows: &For) -> Option<&For> {
     let mut loops = rows.body.iter().filter(|s| !walk::bodies(s).is_empty());
     let (Some(Stmt::For(fold)), None) = (loops.next(), loops.next()) else { return None };
-    let one = fold.combine.as_ref().is_some_and(|c| c.accs.len() == 1);
-    let plain = fold.kind == LoopKind::Reduce && one && fold.place == Place::None;
+    let plain = fold.kind == LoopKind::Reduce && fold.combine.is_some() && fold.place == Place::None;
     (plain && fold.contraction.is_none() && fold.body.iter().all(|s| walk::bodies(s).is_empty())).then_some(fold)
 }
 
