@@ -63,13 +63,11 @@ use run_pointers::Runs;
 
 pub use crate::launch::bandwidth::{self, Bandwidth};
 pub use crate::launch::limits::Limits;
-pub use exec::Footprint;
+pub use crate::launch::profile::{Footprint, Memory, Profile, StepProfile};
 pub(crate) use exec::step_text;
 pub use kernels::Progress;
 pub use onnx::{Fitting, MOST_KNOWN, OnnxModel};
 pub use prepared::Prepared;
-pub use profile::{Profile, StepProfile};
-pub use reference::{Bound, Checked};
 pub use run_pointers::Allocate;
 pub use strings::Strings;
 pub use tensor::{Extent, Port, RawTensor, Tensor};
@@ -208,6 +206,24 @@ impl Model {
             runs: Turned::default(),
             ..self
         }
+    }
+    /// The same model under other options, beside this one. It shares the mapped weights, and is compiled anew.
+    pub fn beside(&self, options: Options) -> Model {
+        let other = Model {
+            graph: self.graph.clone(),
+            plan: self.plan.clone(),
+            options: Options::default(),
+            tools: Tools::default(),
+            files: self.files.clone(),
+            saved: self.saved.clone(),
+            progress: None,
+            ready: Built::default(),
+            resident: Built::default(),
+            given: Brief::new(self.graph.inputs.iter().map(|_| None).collect()),
+            runs: Turned::default(),
+            seed: self.seed,
+        };
+        other.with_options(options)
     }
     /// The model's name among the records of schedules.
     #[doc(hidden)]
