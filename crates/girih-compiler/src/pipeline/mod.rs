@@ -201,7 +201,7 @@ pub trait Observer {
 impl Observer for Writer {
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
         match event {
-            Event::Plan(ran) => self.plan(bare(ran.name), ran.log, ran.after.is_some()),
+            Event::Plan(ran) => self.plan(bare(ran.name), ran),
             Event::Tile(ran) => self.rule(bare(ran.name), ran),
             _ => {}
         }

@@ -4,7 +4,7 @@
 //! `--stop-after`: decompositions are always made, and if fusion may not run, every operation has a kernel of its own.
 
 use super::{Event, Passes, tell};
-use crate::base::rule::{Log, Ran, Step};
+use crate::base::rule::{Log, Ran, Rules, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::decompose::{self, Failure};
 use crate::graph::{Graph, channels_first, long_sorts, signed_bytes, simplify};
@@ -70,14 +70,15 @@ pub fn schedule(plan: &Plan, passes: &mut Passes<'_>) -> Result<Plan, Vec<Diagno
             Err(all) => schedule.refused(all)?,
         }
     }
+    let rules = Rules { record: passes.observer.wants_steps(), ..tile::plan_rules(&cx.target) };
     let Passes { rewrites, observer, .. } = passes;
-    tile::plan_rules(&cx.target).run(plan.clone(), &cx, rewrites, &mut |step| match step {
+    rules.run(plan.clone(), &cx, rewrites, &mut |step| match step {
         Step::Begin(name) => tell(*observer, Event::Begin(name)),
         Step::Ran(ran) => tell(*observer, Event::Plan(&ran)),
     })
 }
 
-/// Runs the rules that a schedule names.
+/// Follows the section `model` of a schedule.
 fn replay(
     entries: &[Entry],
     plan: &Plan,
@@ -89,10 +90,9 @@ fn replay(
         if passes.rewrites.is_over() {
             break;
         }
-        let (name, mut log) = (entry.name(), Log::default());
+        let (name, mut log) = (entry.name(), Log { record: passes.observer.wants_steps(), ..Log::default() });
         passes.tell(Event::Begin(&name))?;
-        let rule = entry.plan_rule(cx).map_err(|d| vec![d])?;
-        let after = (rule.run)(&now, cx, &mut log).ok_or_else(|| vec![entry.idle(rule.name, &log)])?;
+        let after = entry.replay_model(&now, cx, &mut log).map_err(|d| vec![d])?;
         let number = passes.rewrites.count();
         passes.tell(Event::Plan(&Ran { name: &name, before: &now, after: Some(&after), log: &log, number }))?;
         now = after;

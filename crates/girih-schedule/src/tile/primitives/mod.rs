@@ -20,6 +20,7 @@ pub mod jam;
 pub mod layout;
 pub mod keep;
 pub mod line;
+pub mod model;
 pub mod own;
 pub mod peel;
 pub mod pipeline;
@@ -574,6 +575,9 @@ impl Step {
             "box" => Step::Box { buf: scope.buffer(line)?, columns: number("how many columns a box has", 1)? },
             "swizzle" => Step::Swizzle { buf: scope.buffer(line)?, bytes: number("the bytes of a row", 32)? },
             "pad" => Step::Pad { buf: scope.buffer(line)?, elements: number("how many elements longer a row is", 1)? },
+            other if model::ALL.iter().any(|p| p.word == other) => {
+                return Err(format!("`{other}` is a step of the section `model`"));
+            }
             other => {
                 let words = ALL.iter().map(|p| p.word).chain(["policy"]);
                 return Err(format!("unknown primitive `{other}`; {}", suggestion("primitives", other, words)));
