@@ -134,30 +134,14 @@ impl Program {
             let entries = self.entries().into_iter().map(String::from).collect();
             return Err(Error::NoEntry { name: name.to_string(), entries });
         };
-        Ok(Kernel {
-            program: Held::Borrowed(self),
-            name: name.to_string(),
-            params: spec::params(entry).map_err(Error::argument)?,
-            options: Options::default(),
-            versions: Default::default(),
-            fits: Brief::default(),
-            tools: Tools::default(),
-        })
+        let params = spec::params(entry).map_err(Error::argument)?;
+        Ok(Kernel::new(Held::Borrowed(self), name.to_string(), params))
     }
 
     /// The same as [`Program::entry`], for callers that keep kernels longer than the borrow of the program.
     pub fn shared_entry(self: &Arc<Program>, name: &str) -> Result<Kernel<'static>> {
-        let Kernel { name, params, options, .. } = self.entry(name)?;
-        let program = Held::Shared(self.clone());
-        Ok(Kernel {
-            program,
-            name,
-            params,
-            options,
-            versions: Default::default(),
-            fits: Brief::default(),
-            tools: Tools::default(),
-        })
+        let Kernel { name, params, .. } = self.entry(name)?;
+        Ok(Kernel::new(Held::Shared(self.clone()), name, params))
     }
 }
 
@@ -192,6 +176,11 @@ pub struct Kernel<'p> {
 }
 
 impl<'p> Kernel<'p> {
+    fn new(program: Held<'p>, name: String, params: Vec<Param>) -> Kernel<'p> {
+        let (options, versions, fits) = (Options::default(), Default::default(), Brief::default());
+        Kernel { program, name, params, options, versions, fits, tools: Tools::default() }
+    }
+
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
         let options = tune::applied(options, || self.tuning_key());
@@ -199,17 +188,7 @@ impl<'p> Kernel<'p> {
     }
     /// The same kernel under other options, beside this one.
     pub fn beside(&self, options: Options) -> Kernel<'p> {
-        let (program, name, params) = (self.program.clone(), self.name.clone(), self.params.clone());
-        let other = Kernel {
-            program,
-            name,
-            params,
-            options: Options::default(),
-            versions: Default::default(),
-            fits: Brief::default(),
-            tools: Tools::default(),
-        };
-        other.with_options(options)
+        Kernel::new(self.program.clone(), self.name.clone(), self.params.clone()).with_options(options)
     }
     /// The kernel's name among the records of schedules.
     #[doc(hidden)]

@@ -178,8 +178,13 @@ impl Model {
 
     fn new(mut graph: Graph, mut files: Files, folder: Option<&Path>) -> Result<Model> {
         files.resolve(&mut graph, folder)?;
+        Ok(Model::of(graph, files))
+    }
+
+    /// A model whose constants were found in the files.
+    fn of(graph: Graph, files: Files) -> Model {
         let given = Brief::new(graph.inputs.iter().map(|_| None).collect());
-        Ok(Model {
+        Model {
             graph,
             plan: None,
             options: Options::default(),
@@ -192,7 +197,7 @@ impl Model {
             given,
             runs: Turned::default(),
             seed: 0,
-        })
+        }
     }
 
     /// The same model under other options.
@@ -209,20 +214,8 @@ impl Model {
     }
     /// The same model under other options, beside this one. It shares the mapped weights, and is compiled anew.
     pub fn beside(&self, options: Options) -> Model {
-        let other = Model {
-            graph: self.graph.clone(),
-            plan: self.plan.clone(),
-            options: Options::default(),
-            tools: Tools::default(),
-            files: self.files.clone(),
-            saved: self.saved.clone(),
-            progress: None,
-            ready: Built::default(),
-            resident: Built::default(),
-            given: Brief::new(self.graph.inputs.iter().map(|_| None).collect()),
-            runs: Turned::default(),
-            seed: self.seed,
-        };
+        let (plan, saved) = (self.plan.clone(), self.saved.clone());
+        let other = Model { plan, saved, seed: self.seed, ..Model::of(self.graph.clone(), self.files.clone()) };
         other.with_options(options)
     }
     /// The model's name among the records of schedules.
