@@ -34,6 +34,10 @@ MODELS = [
     "torch.randn(3, 5000).sum(-1)",
     "torch.randn(50, 64).sum(0)",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1,2,64,16),torch.randn(1,2,64,16),torch.randn(1,2,64,16))",
+    "torch.nn.Linear(70, 48)(torch.relu(torch.nn.Linear(96, 70)(torch.randn(20, 96))))",
+    "torch.randn(40, 9) @ torch.randn(31, 9).T",
+    "torch.randn(20, 6, 30).sum((0, 2))",
+    "torch.nn.MaxPool2d(3, 1, 1)(torch.randn(1, 3, 20, 21))",
 ]
 NUMBERS = ["1", "2", "3", "4", "5", "7", "8", "16", "24", "32", "48", "64", "128", "256", "1000"]
 WORDS = {
@@ -47,8 +51,12 @@ LINES = ["unroll @", "vector @ by 8", "vector @ by 4 x 2", "peel @", "unswitch @
          "tile @ by 8 x 16 x 8", "tile @ by 8 x 16", "stage_read @ by a rows", "stage_read @ by b panels 16", "stage_read @ by a shared",
          "tensorize @ as registers 4 x 16 by 8", "tensorize @ as threads 2 x 2", "tensorize @ as warps 2 x 1", "tensorize @ as rows 2", "pipeline @ by 2",
          "stage_write @", "stage_write @ by shared", "stage_write @ by tma", "retype @ to f16", "approximate @", "pad @ by 4", "swizzle @ by 64", "fill @ by async", "fill @ by tma", "trim @", "group @ by 4",
-         "cluster @ by 2", "persist @ by 4", "box @ by 64", "distribute @", "interleave @", "unbatch @", "fuse @, @ -> u", "digits @ by 4 x 2 -> u, w, z", "jam @ by 4", "scan @ by 32 x 4", "turn @, @ by 16", "rfactor @ by 16 -> u, w", "own @ by 64", "stage_row @", "own @ by 32 rolled", "reverse @", "prefetch @ by 2", "bind to thread 64",
+         "cluster @ by 2", "persist @ by 4", "box @ by 64", "distribute @", "interleave @", "unbatch @", "fuse @, @ -> u", "digits @ by 4 x 2 -> u, w, z", "jam @ by 4", "scan @ by 32 x 4", "turn @, @ by 16", "rfactor @ by 16 -> u, w", "own @ by 64", "stage_row @", "own @ by 32 rolled", "reverse @", "prefetch @ by 2", "bind to thread 64", "pair @", "windows @ by 1", "windows @ by 2",
          "policy spread_threads", "policy keep_tiles", "policy wide_access", "policy vectorise"]  # fmt: skip
+#: Lines of the section `model`; `%` is replaced by one of its kernels, `@` by a loop or an array.
+OF_MODELS = ["merge %.@", "swap %.@", "swap %.@ by batch", "pack %.@", "pack %.@ by pairs", "split_k %.@ by 7", "split_k %.@ by 16",
+             "split_k %.@ by 1"]  # fmt: skip
+ARRAYS = ["weight", "weight1", "x", "x1", "x2", "k", "k_1", "part"]
 
 
 def girih(binary, *args):
@@ -82,6 +90,10 @@ def changed(text, others, rng):
                     n = rng.choice(known)
                     words[n] = rng.choice(WORDS[words[n]])
                     lines[at] = " ".join(words)
+            case 6 if "model" in lines and rng.random() < 0.3:
+                kernel = rng.choice(re.findall(r"(?m)^kernel (\w+)$", "\n".join(lines)) or ["k"])
+                line = rng.choice(OF_MODELS).replace("%", kernel).replace("@", rng.choice(ARRAYS))
+                lines.insert(lines.index("model") + rng.choice([1, 1, 2]), "  " + line)
             case 6:
                 lines.insert(at, "  " + rng.choice(LINES).replace("@", rng.choice(names) if names else "i"))
             case _:

@@ -171,7 +171,7 @@ pub struct RunArgs {
     /// Repeat the launch and report the median time.
     #[arg(long)]
     pub time: bool,
-    /// For a model: show where the time goes, kernel by kernel, and how much memory it takes.
+    /// Show where the time goes, kernel by kernel, beside the machine's limits; for a model also how much memory it takes.
     #[arg(long)]
     pub profile: bool,
     /// Evaluate on these arguments before and after each rule (for a tile program, the first and the last block); stop at
@@ -227,10 +227,10 @@ pub struct SimArgs {
     /// With --html: beside it the same run with this knob, `pad_smem=0`; may be repeated.
     #[arg(long, value_name = "K=V", value_parser = knob, requires = "html")]
     pub against: Vec<(String, i64)>,
-    /// For Kernel IR: write a buffer to a file, as the first schedule leaves it.
+    /// Write a buffer to a file, as the first schedule leaves it.
     #[arg(long, value_name = "NAME=FILE.npy", value_parser = pair)]
     pub save: Vec<(String, String)>,
-    /// For Kernel IR: print a buffer, as the first schedule leaves it.
+    /// Print a buffer, as the first schedule leaves it.
     #[arg(long, value_name = "NAME")]
     pub print: Vec<String>,
     /// For Kernel IR: run this kernel on the same arguments too, and fail where its results differ in a bit.

@@ -8,7 +8,7 @@
 
 use std::fmt::Arguments;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use girih_compiler::base::label::visible_lines;
@@ -63,8 +63,28 @@ pub fn printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
+/// How many holders keep the prints of kernels back.
+static MUTED: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps the prints of kernels back while it lives: a run that is repeated has printed before.
+pub struct Muted(());
+
+pub fn mute() -> Muted {
+    MUTED.fetch_add(1, Ordering::Relaxed);
+    Muted(())
+}
+
+impl Drop for Muted {
+    fn drop(&mut self) {
+        MUTED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Writes a kernel's prints. If that fails, the launch is stopped, and [`finish`] has the reason.
 pub fn print(text: &str) {
+    if MUTED.load(Ordering::Relaxed) > 0 {
+        return;
+    }
     PRINTED.store(true, Ordering::Relaxed);
     let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
     if lost.is_none()

@@ -518,7 +518,7 @@ impl Model {
             (s.kernel.clone(), s.operations.clone(), s.seconds, s.flops, s.bytes, profile.fraction(s))
         };
         let steps = profile.steps.iter().map(step).collect();
-        let memory = profile.memory;
+        let memory = profile.memory.map(|m| m.held).unwrap_or_default();
         Ok((profile.seconds, steps, (memory.weights as u64, memory.loaded as u64, memory.arena as u64)))
     }
 

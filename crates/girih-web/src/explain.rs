@@ -1,7 +1,7 @@
 //! The compilation of a text, as `girih explain` shows it.
 
 use girih_compiler::explain::{self, Explained, Watch};
-use girih_compiler::pipeline::{self, Front, Options};
+use girih_compiler::pipeline::{self, Front, Options, Source};
 use girih_compiler::source::expr;
 use girih_compiler::tile::target::Target;
 use serde_json::{Value, json};
@@ -48,13 +48,10 @@ fn expression(text: &str, target: &Target) -> Result<Explained, Refused> {
     let refused = |found: Vec<_>| Refused::of(text, &found);
     let graph = expr::evaluate(text, &[]).map_err(refused)?.graph;
     let options = options(target);
-    let (mut watch, mut lowered) = (Watch::new(&options), vec![]);
-    let model = pipeline::lower_model(&graph, &options, &mut watch).map_err(refused)?;
-    let mut rewrites = model.rewrites.clone();
-    let each = &mut |_: &_, one| lowered.push(one);
-    pipeline::lower_kernels(&model.scheduled, &options, &mut rewrites, &mut watch, &mut |_| {}, each)
-        .map_err(refused)?;
-    let mut explained = explain::model(&graph, &model, &lowered, watch, target);
+    let mut watch = Watch::new(&options);
+    let compiled = pipeline::compile(Source::Model(&graph), &options, &mut watch).map_err(refused)?;
+    let model = compiled.model.ok_or_else(|| Refused::said("the expression has no model"))?;
+    let mut explained = explain::model(&graph, &model, &compiled.kernels, watch, target);
     explained.add_source(text, |file| file == expr::PLACE);
     Ok(explained)
 }

@@ -12,16 +12,16 @@ use girih_compiler::kernel;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
 use girih_compiler::loops::launch_facts::work;
 use girih_compiler::loops::{self, lift};
-use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 use girih_compiler::spec;
 use girih_compiler::tile::schedule::Writer;
 
+use crate::compile::cache::Cache;
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Working};
 use crate::compile::version::{FAST, Native, Tools, Version};
-use crate::compile::widen;
+use crate::compile::widen::{self, ErrorBound};
 use crate::cuda::launch::Loaded;
 use crate::error::{Error, Result};
 use crate::launch::prepared::{Fit, Prepared, Report};
@@ -134,34 +134,19 @@ impl Program {
             let entries = self.entries().into_iter().map(String::from).collect();
             return Err(Error::NoEntry { name: name.to_string(), entries });
         };
-        Ok(Kernel {
-            program: Held::Borrowed(self),
-            name: name.to_string(),
-            params: spec::params(entry).map_err(Error::argument)?,
-            options: Options::default(),
-            versions: Default::default(),
-            fits: Brief::default(),
-            tools: Tools::default(),
-        })
+        let params = spec::params(entry).map_err(Error::argument)?;
+        Ok(Kernel::new(Held::Borrowed(self), name.to_string(), params))
     }
 
     /// The same as [`Program::entry`], for callers that keep kernels longer than the borrow of the program.
     pub fn shared_entry(self: &Arc<Program>, name: &str) -> Result<Kernel<'static>> {
-        let Kernel { name, params, options, .. } = self.entry(name)?;
-        let program = Held::Shared(self.clone());
-        Ok(Kernel {
-            program,
-            name,
-            params,
-            options,
-            versions: Default::default(),
-            fits: Brief::default(),
-            tools: Tools::default(),
-        })
+        let Kernel { name, params, .. } = self.entry(name)?;
+        Ok(Kernel::new(Held::Shared(self.clone()), name, params))
     }
 }
 
 /// The program of a kernel.
+#[derive(Clone)]
 pub(crate) enum Held<'p> {
     Borrowed(&'p Program),
     Shared(Arc<Program>),
@@ -191,10 +176,19 @@ pub struct Kernel<'p> {
 }
 
 impl<'p> Kernel<'p> {
+    fn new(program: Held<'p>, name: String, params: Vec<Param>) -> Kernel<'p> {
+        let (options, versions, fits) = (Options::default(), Default::default(), Brief::default());
+        Kernel { program, name, params, options, versions, fits, tools: Tools::default() }
+    }
+
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
         let options = tune::applied(options, || self.tuning_key());
         Kernel { options, versions: Default::default(), fits: Brief::default(), tools: Tools::default(), ..self }
+    }
+    /// The same kernel under other options, beside this one.
+    pub fn beside(&self, options: Options) -> Kernel<'p> {
+        Kernel::new(self.program.clone(), self.name.clone(), self.params.clone()).with_options(options)
     }
     /// The kernel's name among the records of schedules.
     #[doc(hidden)]
@@ -245,16 +239,16 @@ impl<'p> Kernel<'p> {
 
     /// Operations of the kernel's contractions in a launch (a multiply and an add each); `None` where the kernel computes
     /// a loop's bound. `slots` are the scalar arguments' bits by position.
-    pub fn contraction_work(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
+    pub(crate) fn contraction_work(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
         work::contraction_work(&self.version(FAST).ok()?.lowered.loops, grid, slots)
     }
-    /// Length of the longest chain of dependent steps in a launch, such as the terms of its longest sum.
-    pub fn longest_accumulation(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
-        work::longest_accumulation(&self.version(FAST).ok()?.lowered.loops, grid, slots)
-    }
-    /// The coarsest float type the kernel computes in.
-    pub fn coarsest_float(&self) -> Option<DType> {
-        widen::coarsest(self.program.module.entry(&self.name)?)
+    /// How far rounding may move the results of a launch.
+    #[doc(hidden)]
+    pub fn error_bound(&self, grid: [u32; 3], slots: &[u64]) -> ErrorBound {
+        let coarsest = self.program.module.entry(&self.name).and_then(widen::coarsest);
+        let version = self.version(FAST).ok();
+        let chain = version.and_then(|v| work::longest_accumulation(&v.lowered.loops, grid, slots));
+        ErrorBound { chain: chain.unwrap_or(1.0).max(1.0), eps: self.options.rounding(coarsest) }
     }
 
     /// Which operation first stores element `element` of parameter `param`'s buffer in a launch on the evaluator.
@@ -327,6 +321,11 @@ impl<'p> Kernel<'p> {
         version.get_or_make(|| Ok(Arc::new(Version::new(self.lower(assume, &mut Silent)?, assume))))
     }
 
+    /// The folder of compiled kernels.
+    pub(crate) fn cache(&self) -> Result<Arc<Cache>> {
+        self.tools.cache(&self.options)
+    }
+
     /// Why the cache is not the one asked for, once it has been needed.
     pub fn cache_warning(&self) -> Option<String> {
         self.tools.cache_warning()
@@ -353,12 +352,6 @@ impl<'p> Kernel<'p> {
     }
     pub(crate) fn globals(&self) -> &Globals {
         &self.program.globals
-    }
-
-    /// Shows the Python that the program was traced from, `text`, as the source of its compilation; `is_file` recognises the names of its
-    /// file.
-    pub fn add_python(&self, explained: &mut Explained, text: &str, is_file: impl Fn(&str) -> bool) {
-        explained.add_python(&self.program.module, text, is_file);
     }
 }
 

@@ -239,10 +239,10 @@ pub(super) fn fields(op: &mut ScalarOp) -> Fields<'_> {
         FToF { to, rounding } => Fields { to: Some(to), rounding: Some(rounding), ..none },
         FToI { to, sign } | IToF { to, sign } | ExtI { to, sign } => Fields { to: Some(to), sign: Some(sign), ..none },
         TruncI { to } | Bitcast { to } | IntToPtr { to } => Fields { to: Some(to), ..none },
-        DotF | DotI | DotB | NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Exp2Approx | Log | Log2 | Sin | Cos | Tan
-        | Sinh | Cosh | Tanh | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e | BesselI1e | Pow
-        | Atan2 | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd
-        | PtrToInt => none,
+        DotF | DotI | DotB | NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Exp2Approx | Log | Log2 | Sin
+        | Cos | Tan | Sinh | Cosh | Tanh | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e
+        | BesselI1e | Pow | Atan2 | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select
+        | Copy | PtrAdd | PtrToInt => none,
     }
 }
 

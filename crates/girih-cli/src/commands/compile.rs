@@ -5,88 +5,48 @@ use std::path::Path;
 use girih::observe::TimedTrace;
 use girih::{Inspect, Options, Stage};
 
-use super::by_hand;
-use super::model::{self, Given};
-use super::run::arguments::Arguments;
-use crate::cli::CompileArgs;
+use super::runnable::{Asked, Often, Subject};
+use crate::cli::{CompileArgs, LaunchArgs};
 use crate::failure::Failure;
 use crate::source;
 
 pub fn run(args: &CompileArgs) -> Result<(), Failure> {
-    match (model::given(&args.kernel), &args.kernel.file) {
-        (Some(given), _) => of_model(args, &given),
-        (None, Some(file)) if by_hand::is_one(file) => of_kernel_ir(args, file),
-        (None, _) => of_kernel(args),
-    }
-}
-
-fn options(args: &CompileArgs) -> Result<Options, Failure> {
+    let Some(subject) = Subject::read(&args.kernel)? else { return Ok(()) };
+    subject.refuse(&[("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)])?;
     let mut options = source::options(&args.kernel)?;
     options.stop_after = args.stop_after;
     options.notes = source::notes(args.verbose);
-    Ok(options)
+    let compiled = subject.inspect(&args.kernel, &args.args, options.clone())?;
+    let within = Failure::within(&subject.source());
+    let verify_each = || verify_each(args, &subject, options);
+    let text = |stage| match (&subject, args.nvidia, stage) {
+        (Subject::Program(_, program), true, Stage::CudaTile) => Ok(program.nvidia_text()),
+        (_, true, _) => Err(Failure::usage("--nvidia needs --ir cuda_tile")),
+        (_, false, _) => compiled.ir(stage).map_err(&within),
+    };
+    inspect(&*compiled, args, &within, verify_each, &text)
 }
 
-fn of_kernel(args: &CompileArgs) -> Result<(), Failure> {
-    let (source, program) = source::chosen(&args.kernel)?;
-    let within = Failure::within(&source);
-    let options = options(args)?;
-    let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
-    // Needs a launch, which the file's comment gives.
-    let verify = || {
-        let Some(comment) = source::launch_comment(&source, Some(kernel.name()))? else {
-            return Err(Failure::usage("--verify-each needs a `// launch:` comment in the file"));
-        };
-        let grid = comment.grid.unwrap_or([1; 3]);
-        let mut arguments = Arguments::resolve(&source, kernel.params(), &[], comment.args)?;
-        let checked = kernel.verify_each(grid, &mut arguments.views()).map_err(&within)?;
-        Ok(verified(checked))
-    };
-    let text = |stage| match (args.nvidia, stage) {
-        (true, Stage::CudaTile) => Ok(program.nvidia_text()),
-        (true, _) => Err(Failure::usage("--nvidia needs --ir cuda_tile")),
-        (false, _) => kernel.ir(stage).map_err(&within),
-    };
-    inspect(&kernel, args, &within, &verify, &text)
-}
-
-fn of_model(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
-    if given.answers()? {
-        return Ok(());
-    }
-    model::refuse_flags(&[("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)])?;
-    let source = given.source();
-    let within = Failure::within(&source);
-    let options = options(args)?;
-    let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
-    let model = given.open(&mut arguments, options)?;
-    if args.verify_each {
-        arguments.fit(&model)?;
-    }
-    let verify = || {
-        let (arrays, extents) = (arguments.arrays(), arguments.extents());
-        let prepared = model.prepare(&arrays, &extents).map_err(&within)?;
-        Ok(model::verified(&prepared.verify_each().map_err(&within)?))
-    };
-    inspect(&model, args, &within, &verify, &|stage| model.ir(stage).map_err(&within))
-}
-
-fn of_kernel_ir(args: &CompileArgs, file: &Path) -> Result<(), Failure> {
-    let (source, kernel) = by_hand::read(file)?;
-    for (flag, given) in [("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)] {
-        if given {
-            return Err(Failure::usage(format!("{flag} does not apply to Kernel IR")));
+/// Evaluates a launch rule by rule: that of the comment of a tile program's file, or that on the inputs of a model.
+fn verify_each(args: &CompileArgs, subject: &Subject, options: Options) -> Result<String, Failure> {
+    match subject {
+        Subject::KernelIr(..) => {
+            return Err(Failure::usage("--verify-each does not apply to Kernel IR, as no rule does"));
         }
+        Subject::Program(source, program) => {
+            let entry = source::choose(source, program, args.kernel.entry.as_deref())?;
+            if source::launch_comment(source, Some(entry.name()))?.is_none() {
+                return Err(Failure::usage("--verify-each needs a `// launch:` comment in the file"));
+            }
+        }
+        Subject::Model(_) => {}
     }
-    let within = Failure::within(&source);
-    let kernel = kernel.with_options(options(args)?);
-    let verify = || Err(Failure::usage("--verify-each does not apply to Kernel IR, as no rule does"));
-    inspect(&kernel, args, &within, &verify, &|stage| kernel.ir(stage).map_err(&within))
-}
-
-/// The message of a launch that was checked rule by rule.
-pub(super) fn verified(checked: u64) -> String {
-    format!("verify-each: {checked} rewrites, none changes what the first and the last block store")
+    let launch = LaunchArgs { grid: None, args: args.args.clone(), block: None };
+    let asked = Asked { kernel: &args.kernel, launch: &launch, seed: 0 };
+    let runnable = subject.open(&asked, options)?;
+    let within = Failure::within(runnable.source());
+    let mut run = runnable.start(Often::Once).map_err(&within)?;
+    run.verify_each().map_err(&within)
 }
 
 /// All that a compilation can be asked for, in the order of the flags' help.
@@ -94,7 +54,7 @@ fn inspect(
     subject: &dyn Inspect,
     args: &CompileArgs,
     within: &dyn Fn(girih::Error) -> Failure,
-    verify_each: &dyn Fn() -> Result<String, Failure>,
+    verify_each: impl FnOnce() -> Result<String, Failure>,
     text: &dyn Fn(Stage) -> Result<String, Failure>,
 ) -> Result<(), Failure> {
     if args.verbose > 0 {

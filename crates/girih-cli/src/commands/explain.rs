@@ -8,16 +8,17 @@
 
 mod serve;
 
+use girih::Device;
 use girih::explain::Explained;
 use girih::model::Profile;
-use girih::{Device, Inspect};
 use girih_page::explain::{self, Time, Times};
 
-use super::model::profile::size;
+use super::compile;
 use super::model::{self, Given};
+use super::run::profile::size;
 use super::run::timing::duration;
-use super::{by_hand, compile};
-use crate::cli::ExplainArgs;
+use super::runnable::{Asked, Often, Subject};
+use crate::cli::{ExplainArgs, LaunchArgs};
 use crate::failure::Failure;
 use crate::{scripts, source};
 
@@ -72,52 +73,41 @@ fn title(args: &ExplainArgs) -> String {
 }
 
 fn explained(args: &ExplainArgs) -> Result<(Explained, Option<Profile>), Failure> {
+    let Some(subject) = Subject::read(&args.kernel)? else {
+        return Err(Failure::usage("a question has no compilation to explain"));
+    };
+    if args.profile && !matches!(subject, Subject::Model(_)) {
+        return Err(Failure::usage("--profile works with models only, not with tile programs"));
+    }
+    subject.refuse(&[("--entry", args.kernel.entry.is_some())])?;
+    let within = Failure::within(&subject.source());
     let options = source::options(&args.kernel)?;
-    match (model::given(&args.kernel), &args.kernel.file) {
-        (Some(given), _) => of_model(args, &given, options),
-        _ if args.profile => Err(Failure::usage("--profile works with models only, not with tile programs")),
-        (None, Some(file)) if by_hand::is_one(file) => {
-            let (source, kernel) = by_hand::read(file)?;
-            Ok((kernel.with_options(options).explain_with_assembly().map_err(Failure::within(&source))?, None))
+    let compiled = subject.inspect(&args.kernel, &args.args, options.clone())?;
+    let mut explained = compiled.explain_with_assembly().map_err(&within)?;
+    match &subject {
+        Subject::Model(Given::Expression(text)) => {
+            explained.add_source(text, |file| file == girih_compiler::source::expr::PLACE);
         }
-        (None, file) => {
-            let (source, program) = source::chosen(&args.kernel)?;
-            let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
-            let mut explained = kernel.explain_with_assembly().map_err(Failure::within(&source))?;
-            // The lines of the user's are those of the script.
-            if let Some((script, _)) = file.as_deref().and_then(scripts::kernel_of)
+        // The lines of the user's are those of the script.
+        Subject::Program(_, program) => {
+            if let Some((script, _)) = args.kernel.file.as_deref().and_then(scripts::kernel_of)
                 && let Ok(text) = std::fs::read_to_string(script)
                 && let Ok(path) = std::fs::canonicalize(script)
             {
                 let is_script = |file: &str| std::fs::canonicalize(file).is_ok_and(|other| other == path);
-                kernel.add_python(&mut explained, &text, is_script);
+                explained.add_python(program.module(), &text, is_script);
             }
-            Ok((explained, None))
         }
-    }
-}
-
-fn of_model(
-    args: &ExplainArgs,
-    given: &Given,
-    options: girih::Options,
-) -> Result<(Explained, Option<Profile>), Failure> {
-    model::refuse_flags(&[("--entry", args.kernel.entry.is_some())])?;
-    let source = given.source();
-    let within = Failure::within(&source);
-    let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
-    let model = given.open(&mut arguments, options)?;
-    let mut explained = model.explain_with_assembly().map_err(&within)?;
-    if let Given::Expression(text) = given {
-        explained.add_source(text, |file| file == girih_compiler::source::expr::PLACE);
+        Subject::Model(_) | Subject::KernelIr(..) => {}
     }
     if !args.profile {
         return Ok((explained, None));
     }
-    if model.options().device != Device::Cpu || explained.stages.iter().any(|s| s.name == "cuda") {
+    if options.device != Device::Cpu || explained.stages.iter().any(|s| s.name == "cuda") {
         return Err(Failure::usage("--profile measures on this machine's CPU; leave out --target"));
     }
-    arguments.fit(&model)?;
-    let mut prepared = model.prepare(&arguments.arrays(), &arguments.extents()).map_err(&within)?;
-    Ok((explained, Some(prepared.profile().map_err(&within)?)))
+    let launch = LaunchArgs { grid: None, args: args.args.clone(), block: None };
+    let runnable = subject.open(&Asked { kernel: &args.kernel, launch: &launch, seed: 0 }, options)?;
+    let mut run = runnable.start(Often::Again).map_err(&within)?;
+    Ok((explained, Some(run.profile().map_err(&within)?)))
 }

@@ -17,6 +17,7 @@ pub mod model;
 pub mod ops;
 pub mod rules;
 pub mod run;
+pub mod runnable;
 pub mod shell;
 pub mod sim;
 pub mod tune;

@@ -11,16 +11,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::explain::StageText;
 use girih::sim::{Counts, Estimate, Finding, Policy, Requests, Statement};
-use girih::{Buffer, Device, Inspect, KernelIr, Options, Program, Simulated, values};
+use girih::{Device, Inspect, KernelIr, Options, Simulated};
 use girih_compiler::base::Code;
 use girih_page::simulation::{self, Seen};
 use serde_json::{Value, json};
 
 use super::by_hand;
-use super::model::{self, Given};
-use super::run::arguments::Arguments;
-use super::run::compare::{index_text, same};
-use super::run::{self, Shown};
+use super::run::compare::{self, pairs};
+use super::run::shown::Shown;
+use super::runnable::{Asked, ByHand, Often, Run, Runnable, Subject, launch_of};
 use crate::cli::SimArgs;
 use crate::failure::Failure;
 use crate::render::Source;
@@ -48,76 +47,55 @@ impl Gathered {
 struct Outcome {
     seen: Vec<Seen>,
     error: Option<Failure>,
-    /// The arguments of Kernel IR after the run.
-    left: Option<Arguments>,
 }
 
 pub fn run(args: &SimArgs) -> Result<(), Failure> {
-    let given = model::given(&args.kernel);
-    if let Some(given) = &given
-        && given.answers()?
-    {
-        return Ok(());
-    }
+    let Some(subject) = Subject::read(&args.kernel)? else { return Ok(()) };
+    subject.refuse(&[("--entry", args.kernel.entry.is_some()), ("--grid", args.launch.grid.is_some())])?;
     let first = args.seed.unwrap_or(0);
     let all = Policy::ALL.len() as u64;
     let count = args.schedules.unwrap_or(if args.seed.is_some() { 1 } else { all });
     let schedules = first..first.saturating_add(count);
-
-    let subject = match (given, &args.kernel.file) {
-        (Some(given), _) => Subject::Model(given),
-        (None, Some(file)) if by_hand::is_one(file) => {
-            by_hand::read(file).map(|(s, k)| Subject::ByHand(s, Box::new(k)))?
-        }
-        (None, _) => source::chosen(&args.kernel).map(|(s, p)| Subject::Program(s, p))?,
-    };
-    let once = |seed: u64, knobs: &[(String, i64)]| subject.simulate(args, seed, knobs);
-    let kept = [!args.save.is_empty(), !args.print.is_empty(), args.compare.is_some()];
-    if kept.contains(&true) && !matches!(subject, Subject::ByHand(..)) {
-        let message = "--save, --print and --compare of `girih sim` are for Kernel IR; `girih run --device sim` has them for \
-                       programs and models";
+    if args.compare.is_some() && !matches!(subject, Subject::KernelIr(..)) {
+        let message = "--compare FILE of `girih sim` is for Kernel IR; `girih run --device sim --compare DEVICE` compares programs and \
+                       models";
         return Err(Failure::usage(message));
     }
     let (mut told, mut failed, mut over, mut differs) = (Told::default(), false, vec![], false);
     let mut as_json = vec![];
     for seed in schedules {
-        let Outcome { seen, error, left } = once(seed, &[])?;
-        if girih::interrupted() {
-            return Err(girih::Error::Interrupted.into());
-        }
-        // A failure before the simulation began is an error, not a report.
-        if let Some(failure) = error
-            && seen.last().is_none_or(|s| s.report.stopped.is_none())
-        {
-            return Err(failure);
-        }
-        failed |= seen.iter().any(|s| !s.report.is_clean());
-        if seed == first {
-            over = seen.iter().flat_map(|s| over_budget(args, s)).collect();
-            if let Some(file) = &args.html {
-                let before = if args.against.is_empty() { None } else { Some(once(seed, &args.against)?) };
-                if let Some(Failure::Said(_)) | None = before.as_ref().and_then(|b| b.error.as_ref()) {
-                    write_page(args, file, &seen, before.as_ref().map(|b| &b.seen[..]))?;
-                } else if let Some(failure) = before.and_then(|b| b.error) {
-                    return Err(failure);
+        let seen = simulate(&subject, args, seed, &[], |Outcome { seen, error }, left| {
+            if girih::interrupted() {
+                return Err(girih::Error::Interrupted.into());
+            }
+            // A failure before the simulation began is an error, not a report.
+            if let Some(failure) = error
+                && seen.last().is_none_or(|s| s.report.stopped.is_none())
+            {
+                return Err(failure);
+            }
+            failed |= seen.iter().any(|s| !s.report.is_clean());
+            if seed == first {
+                over = seen.iter().flat_map(|s| over_budget(args, s)).collect();
+                if let Some(file) = &args.html {
+                    page(&subject, args, file, &seen)?;
                 }
             }
-        }
-        match args.json {
-            true => as_json.push(json!({
-                "seed": seed,
-                "kernels": seen.iter().map(kernel_json).collect::<Vec<_>>(),
-            })),
-            false => print(&seen, seed == first, &mut told)?,
-        }
-        if let (Subject::ByHand(source, kernel), Some(left)) = (&subject, &left)
-            && seed == first
-        {
-            Shown::of(source, kernel.params(), left, &args.save, &args.print)?.show(source, left)?;
-            if let Some(other) = &args.compare {
-                differs |= compared(args, (source, kernel, left), other, seed)?;
+            match args.json {
+                true => as_json.push(json!({
+                    "seed": seed,
+                    "kernels": seen.iter().map(kernel_json).collect::<Vec<_>>(),
+                })),
+                false => print(&seen, seed == first, &mut told)?,
             }
-        }
+            if let Some(Left { runnable, run, shown }) = left.filter(|_| seed == first) {
+                shown.show(runnable, run)?;
+                if let (Some(other), Subject::KernelIr(source, kernel)) = (&args.compare, &subject) {
+                    differs |= compared(args, (source, kernel, run), other, seed)?;
+                }
+            }
+            Ok(seen)
+        })?;
         // Another schedule would not end either, or take as long.
         let endless = |s: &Seen| s.report.stopped.as_ref().is_some_and(|(trap, _)| trap.code == Code::OutOfFuel);
         if seen.iter().any(endless) {
@@ -140,10 +118,39 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
     }
 }
 
+/// A run that ended, and the results of it that are shown.
+struct Left<'a> {
+    runnable: &'a dyn Runnable,
+    run: &'a dyn Run,
+    shown: &'a Shown<'a>,
+}
+
+/// Runs under one schedule, and goes on with `then`; a run that could not start has left nothing.
+fn simulate<T>(
+    subject: &Subject,
+    args: &SimArgs,
+    seed: u64,
+    knobs: &[(String, i64)],
+    then: impl FnOnce(Outcome, Option<Left<'_>>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (options, gathered) = options(args, seed, knobs)?;
+    let asked = Asked { kernel: &args.kernel, launch: &args.launch, seed: 0 };
+    let runnable = &*subject.open(&asked, options)?;
+    gathered.of(runnable.inspect());
+    let shown = &Shown::of(runnable, &args.save, &args.print)?;
+    match runnable.start(Often::Once) {
+        Ok(mut run) => {
+            let ended = run.run().map(drop);
+            then(outcome(&gathered, ended, runnable.source()), Some(Left { runnable, run: &*run, shown }))
+        }
+        Err(error) => then(outcome(&gathered, Err(error), runnable.source()), None),
+    }
+}
+
 /// Runs another kernel on the same arguments under the same schedule, and says where it leaves other bits; whether it does.
 fn compared(
     args: &SimArgs,
-    (source, kernel, left): (&Source, &KernelIr, &Arguments),
+    (source, kernel, left): (&Source, &KernelIr, &dyn Run),
     other: &Path,
     seed: u64,
 ) -> Result<bool, Failure> {
@@ -154,31 +161,32 @@ fn compared(
         let (a, b) = (form(kernel), form(&its));
         return Err(Failure::usage(format!("--compare needs the same parameters; they are ({a}) and ({b})")));
     }
-    let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
+    let (grid, arguments) = launch_of(source, kernel.name(), kernel.params(), &args.launch)?;
     let (options, gathered) = options(args, seed, &[])?;
-    let its = its.with_options(Options { record: false, ..options });
-    let ran = its.simulate(grid, &mut arguments.views());
-    let Outcome { seen, error, .. } = outcome(&gathered, ran, &its_source);
+    let its = ByHand::new(&its_source, its.with_options(Options { record: false, ..options }), grid, arguments);
+    let mut run = its.start(Often::Once).map_err(Failure::within(&its_source))?;
+    let ended = run.run().map(drop);
+    let Outcome { seen, error } = outcome(&gathered, ended, &its_source);
     if seen.iter().any(|s| !s.report.is_clean()) {
         print(&seen, true, &mut Told::default())?;
     }
     if let Some(failure) = error {
         return Err(failure);
     }
-    let (here, there) = (&source.name, &its_source.name);
-    let mut differs = false;
-    for (i, param) in kernel.params().iter().enumerate() {
-        let (Some(a), Some(b)) = (left.buffer(i), arguments.buffer(i)) else { continue };
-        let Some(at) = (0..a.elements()).find(|&e| !same(a.dtype(), a.get(e), b.get(e))) else { continue };
-        let value = |of: &Buffer| format!("{} ({:#x})", values::text(of.dtype(), of.get(at)), of.get(at));
-        let (name, place, x, y) = (&param.name, index_text(a.shape(), at), value(a), value(b));
-        outln!("compare: FAIL `{name}` differs first at element {at} {place}: {here} has {x}, {there} has {y}")?;
-        differs = true;
+    let all = pairs(left, &source.name, &*run, &its_source.name);
+    Ok(compare::report(&all, true, |_, _| 0.0, &mut Value::Null)?.is_some())
+}
+
+/// Writes the page of a run, beside that of other knobs if they are given.
+fn page(subject: &Subject, args: &SimArgs, file: &Path, seen: &[Seen]) -> Result<(), Failure> {
+    if args.against.is_empty() {
+        return write_page(args, file, seen, None);
     }
-    if !differs {
-        outln!("compare: {here} and {there} leave the same bits")?;
-    }
-    Ok(differs)
+    let seed = args.seed.unwrap_or(0);
+    simulate(subject, args, seed, &args.against, |Outcome { seen: before, error }, _| match error {
+        None | Some(Failure::Said(_)) => write_page(args, file, seen, Some(&before)),
+        Some(failure) => Err(failure),
+    })
 }
 
 /// Writes the page of a run, beside that of other knobs.
@@ -225,41 +233,7 @@ fn options(args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<(Option
 
 fn outcome(gathered: &Gathered, ended: girih::Result<()>, source: &Source) -> Outcome {
     let seen = std::mem::take(&mut *gathered.seen.lock().unwrap_or_else(PoisonError::into_inner));
-    Outcome { seen, error: ended.err().map(Failure::within(source)), left: None }
-}
-
-/// The input that is simulated.
-enum Subject {
-    Model(Given),
-    Program(Source, Program),
-    ByHand(Source, Box<KernelIr>),
-}
-
-impl Subject {
-    /// A run under one schedule.
-    fn simulate(&self, args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<Outcome, Failure> {
-        let (options, gathered) = options(args, seed, knobs)?;
-        match self {
-            Subject::Model(given) => {
-                let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
-                gathered.of(&model);
-                let prepared = model.prepare(&arguments.arrays(), &arguments.extents());
-                Ok(outcome(&gathered, prepared.and_then(|mut prepared| prepared.run()), &given.source()))
-            }
-            Subject::Program(source, program) => {
-                let kernel = source::choose(source, program, args.kernel.entry.as_deref())?.with_options(options);
-                gathered.of(&kernel);
-                let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
-                Ok(outcome(&gathered, kernel.launch(grid, &mut arguments.views()).map(drop), source))
-            }
-            Subject::ByHand(source, kernel) => {
-                let kernel = KernelIr::clone(kernel).with_options(options);
-                let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
-                let ended = kernel.simulate(grid, &mut arguments.views());
-                Ok(Outcome { left: Some(arguments), ..outcome(&gathered, ended, source) })
-            }
-        }
-    }
+    Outcome { seen, error: ended.err().map(Failure::within(source)) }
 }
 
 /// The findings told so far, by kernel, kind and statements.

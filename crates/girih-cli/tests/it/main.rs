@@ -21,6 +21,7 @@ mod places;
 mod playground;
 mod progress;
 mod reference;
+mod runnable;
 mod shell;
 mod sim;
 mod standards;

@@ -8,8 +8,8 @@ use crate::loops::model::{Plan, Step as Launch};
 use crate::pipeline::{self, Lowered, Stage};
 use crate::tile::target::Target;
 
-/// The compilation of a model: its graph as it was captured, its plan, and its different kernels as [`pipeline::lower_kernels`] gives
-/// them.
+/// The compilation of a model: its graph as it was captured, its plan, and its different kernels as
+/// [`pipeline::compile`] gives them.
 pub fn model(
     captured: &Graph,
     model: &pipeline::Model,

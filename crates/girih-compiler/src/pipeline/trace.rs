@@ -108,7 +108,7 @@ impl Steps {
     /// The step for an event.
     fn step(&self, event: &Event<'_>) -> Option<Step> {
         Some(match event {
-            Event::Begin(_) | Event::Legalised { .. } | Event::Kernel(_) => return None,
+            Event::Begin(_) | Event::Legalised { .. } | Event::Kernel { .. } => return None,
             Event::Decomposed(applied) => self.decomposed(applied),
             // Most rules of Tensor IR find nothing to rewrite.
             Event::Tensor(ran) if !self.full && ran.after.is_none() => return None,
@@ -123,7 +123,7 @@ impl Steps {
 
 impl Observer for Steps {
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
-        if let Event::Kernel(name) = event {
+        if let Event::Kernel { name, .. } = event {
             self.kernel = name.to_string();
         }
         self.list.extend(self.step(event));
@@ -158,7 +158,7 @@ impl Trace {
 
 impl Observer for Trace {
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
-        if let Event::Kernel(name) = event {
+        if let Event::Kernel { name, .. } = event {
             self.text.push_str(&format!("=== {name}\n"));
         }
         if let Some(step) = self.steps.step(event) {

@@ -34,7 +34,7 @@ fn floats(b: &[u8]) -> Vec<f32> {
 /// The plan's results as Kernel IR computes them, after all rules.
 pub(super) fn scheduled(plan: &Plan, symbols: &[i64], inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let options = pipeline::Options::default();
-    let plan = pipeline::schedule(plan, &options, &mut options.rewrites(), &mut pipeline::Silent).unwrap();
+    let plan = pipeline::schedule_plan(plan, &options, &mut options.rewrites(), &mut pipeline::Silent).unwrap();
     girih_compiler::loops::model::eval::run_with(&plan, symbols, inputs, &|_| vec![], &mut |step, launch, memory| {
         let lowered =
             pipeline::lower_loops(step.kernel.clone(), &options, &mut options.rewrites(), &mut pipeline::Silent)

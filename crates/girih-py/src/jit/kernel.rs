@@ -219,7 +219,7 @@ impl Kernel {
     /// The page of the compilation, with this title; `text` is the file that the kernel was traced from.
     fn page(&self, py: Python<'_>, title: &str, file: &str, text: &str) -> PyResult<String> {
         let mut explained = py.detach(|| self.kernel.explain_with_assembly()).map_err(|e| self.raise(py, e))?;
-        self.kernel.add_python(&mut explained, text, |name| name == file);
+        explained.add_python(self.kernel.program().module(), text, |name| name == file);
         Ok(girih_page::explain::page(title, &explained, None))
     }
 

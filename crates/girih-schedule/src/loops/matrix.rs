@@ -428,7 +428,9 @@ impl Side {
         // the lanes.
         let side_by_side = last.linear(terms).is_some_and(|(by, _)| by.is_const(1));
         let boxes = match last {
-            Ix::Mod(k, n) if **k == Ix::Axis(terms) => n.as_const().filter(|n| *n > 0 && n % i64::from(of.terms()) == 0),
+            Ix::Mod(k, n) if **k == Ix::Axis(terms) => {
+                n.as_const().filter(|n| *n > 0 && n % i64::from(of.terms()) == 0)
+            }
             _ => None,
         };
         let box_of = boxes.map(|n| Ix::floor_div(Ix::Axis(terms), Ix::Const(n)));

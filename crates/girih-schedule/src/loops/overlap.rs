@@ -59,14 +59,17 @@ impl<'a> Overlap<'a> {
         let (all, before, product) = (walk::effects(rest), walk::effects(first), walk::effects(last));
         let space = |b: &BufId| kernel.bufs[*b].space;
         let staged = |b: &BufId| stages.iter().any(|s| matches!(s, Stmt::Stage { buf, .. } if buf == b));
-        let own = |s: &Stmt| !matches!(s, Stmt::Stage { .. }) && !matches!(s, Stmt::Local { buf } if space(buf) != Space::Private);
+        let own = |s: &Stmt| {
+            !matches!(s, Stmt::Stage { .. }) && !matches!(s, Stmt::Local { buf } if space(buf) != Space::Private)
+        };
         if all.leaves || all.bufs_written.iter().any(|b| space(b) == Space::Shared) || !rest.iter().all(own) {
             return Err("its iterations end early, or compute what threads share");
         }
         let defined = walk::refs(rest).vals_defined;
-        let computed = walk::refs(last).vals_used.iter().any(|v| {
-            defined.contains(v) && !walk::refs(last).vals_defined.contains(v)
-        });
+        let computed = walk::refs(last)
+            .vals_used
+            .iter()
+            .any(|v| defined.contains(v) && !walk::refs(last).vals_defined.contains(v));
         if computed || !product.bufs_read.iter().all(|b| staged(b) || space(b) == Space::Private) {
             return Err("its last product reads more than stages and registers");
         }

@@ -401,7 +401,8 @@ mod tests {
     fn each_number_belongs_to_something() {
         let estimates = ["blocking", "contraction", "cost", "l2_reuse", "matrix", "warp_rows"];
         let rules = OF_KERNELS.iter().map(|(rule, _)| rule.name).chain(OF_PLANS.iter().map(|(rule, _)| rule.name));
-        let known: Vec<&str> = rules.chain(primitives::ALL.iter().map(|p| p.word)).collect();
+        let words = primitives::ALL.iter().chain(primitives::model::ALL).map(|p| p.word);
+        let known: Vec<&str> = rules.chain(words).collect();
         for n in ALL {
             assert!(estimates.contains(&n.of) || known.contains(&n.of), "{}", n.of);
             assert!(ALL.iter().filter(|o| (o.of, o.name) == (n.of, n.name)).count() == 1, "{}::{}", n.of, n.name);

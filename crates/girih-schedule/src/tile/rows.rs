@@ -6,9 +6,13 @@
 //!   for k in 0..3584: reduce ...
 //! ```
 
-use super::edit;
+use super::Context;
+use super::edit::{self, const_trip};
 use super::primitives::bind::{self, To};
+use super::primitives::rfactor::Fold;
 use super::primitives::{self, Script, Step};
+use super::rules::cooperative_reduce;
+use super::tile_nest::check_bounds;
 use crate::base::rule::Log;
 use crate::loops::ir::*;
 
@@ -43,6 +47,50 @@ impl<'a> Around<'a> {
     /// How many rows there are, where that is known.
     pub fn count(&self) -> Option<u64> {
         self.free.iter().try_fold(1u64, |n, f| n.checked_mul(edit::const_trip(f)?))
+    }
+}
+
+/// The rows of a kernel that reduces each of them.
+pub struct ReducedRows<'a> {
+    /// Where the statement is that does it; `None` where there is one row.
+    pub at: Option<usize>,
+    /// The loops over the rows, outermost first; none where there is one row.
+    pub free: Vec<&'a For>,
+    /// The work of a row before and after its reduction.
+    pub before: &'a [Stmt],
+    pub reduce: &'a For,
+    pub after: &'a [Stmt],
+    pub fold: Fold,
+    /// Elements of a row.
+    pub length: u64,
+}
+
+impl<'a> ReducedRows<'a> {
+    /// `None` where a kernel does anything else.
+    pub fn of(kernel: &'a Kernel, ctx: &Context) -> Option<ReducedRows<'a>> {
+        let reduced = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind != LoopKind::Free);
+        let Around { at, free, body } = Around::of(kernel, &reduced)?;
+        let mut inner = body.iter().enumerate().filter(|(_, s)| matches!(s, Stmt::For(_)));
+        let (Some((n, Stmt::For(reduce))), None) = (inner.next(), inner.next()) else { return None };
+        if reduce.kind != LoopKind::Reduce || cooperative_reduce::refusal(reduce, ctx.target.axes.lanes).is_some() {
+            return None;
+        }
+        let fold = Fold::of(kernel, reduce).ok().filter(|fold| fold.dtype.bits() >= 8)?;
+        let acc = fold.acc;
+        let (before, after) = (&body[..n], &body[n + 1..]);
+        let of_acc = |s: &Stmt| match s {
+            Stmt::Local { buf } | Stmt::Write { buf, .. } => *buf == acc,
+            _ => false,
+        };
+        let stored = |s: &Stmt| matches!(s, Stmt::Store { order: Order::Weak, .. });
+        let ok = before.iter().all(|s| edit::is_pure(s) || of_acc(s))
+            && before.iter().filter(|s| matches!(s, Stmt::Local { .. })).count() == 1
+            && reduce.body.iter().all(|s| edit::is_pure(s) || of_acc(s))
+            && after.iter().all(|s| edit::is_pure(s) || stored(s))
+            && free.iter().all(|f| f.lo.is_const(0) && f.place == Place::None)
+            && check_bounds(&free).is_ok();
+        let length = const_trip(reduce).filter(|_| ok)?;
+        Some(ReducedRows { at, free, before, reduce, after, fold, length })
     }
 }
 

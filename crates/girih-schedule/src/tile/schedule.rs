@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `#` starts a comment. A policy is a rule that is run as a whole where its line stands; those that are made of primitives are
-//! written as these. The section `model` has the rules that look at all kernels of a model together. A kernel without a section is
-//! scheduled by the rules of its target.
+//! written as these. The section `model` has the steps that change the kernels of a model together (`tile/primitives/model`). A kernel
+//! without a section is scheduled by the rules of its target.
 //!
 //! ```text
 //! schedule 1 for sm_90a
@@ -22,7 +22,7 @@
 
 use std::sync::Arc;
 
-use super::primitives::{ALL, Line, Step};
+use super::primitives::{ALL, Line, Step, model};
 use super::rules::{OF_KERNELS, OF_PLANS};
 use super::{Context, applicable};
 use crate::base::location::Location;
@@ -30,7 +30,9 @@ use crate::base::rule::{Log, Ran};
 use crate::base::words::suggestion;
 use crate::base::{Code, Diagnostic, Frame};
 use crate::loops::ir::Kernel;
+use crate::loops::model::Plan;
 use crate::loops::print::{Dialect, print};
+use crate::loops::verify::verify;
 use crate::tile::knobs::Knobs;
 use crate::tile::target::Target;
 
@@ -93,7 +95,7 @@ impl Entry {
                 let mut out = kernel.clone();
                 let refused = |why| self.wrong(format!("`{}` refuses: {why}", line.word));
                 step.apply(&mut out, cx).map_err(refused)?;
-                if let Some(first) = crate::loops::verify::verify(&out, Dialect::Tile).first() {
+                if let Some(first) = verify(&out, Dialect::Tile).first() {
                     return Err(refused(first.message.clone()));
                 }
                 log.applied(line.to_string());
@@ -115,19 +117,30 @@ impl Entry {
         self.wrong(format!("the policy `{name}` changes nothing here{why}")).help("leave the line out")
     }
 
-    /// The rule that a line of the section `model` names.
-    pub fn plan_rule(
-        &self,
-        cx: &Context,
-    ) -> Result<&'static crate::base::rule::Rule<crate::loops::model::Plan, Context>, Diagnostic> {
-        let Does::Policy(name) = &self.does else {
-            return Err(self.wrong("the section `model` has lines `policy NAME` only"));
+    /// Applies a line of the section `model` to a plan.
+    pub fn replay_model(&self, plan: &Plan, cx: &Context, log: &mut Log) -> Result<Plan, Diagnostic> {
+        let name = match &self.does {
+            Does::Step(line) => {
+                let step = model::Step::read(line, plan).map_err(|why| self.wrong(why))?;
+                let mut out = plan.clone();
+                let refused = |why| self.wrong(format!("`{}` refuses: {why}", line.word));
+                step.apply(&mut out, cx).map_err(refused)?;
+                let kernels = || out.load.iter().chain(&out.steps).map(|step| &step.kernel);
+                if let Some(first) = kernels().find_map(|k| verify(k, Dialect::Loop).into_iter().next()) {
+                    return Err(refused(first.message));
+                }
+                log.applied(line.to_string());
+                log.steps.push(line.to_string());
+                return Ok(out);
+            }
+            Does::Policy(name) | Does::Kernel(name) => name,
         };
         let list = applicable(OF_PLANS, &cx.target);
-        list.into_iter().find(|r| r.name == name).ok_or_else(|| {
+        let rule = list.into_iter().find(|r| r.name == name).ok_or_else(|| {
             let known = suggestion("rules", name, OF_PLANS.iter().map(|(rule, _)| rule.name));
             self.wrong(format!("`{name}` is not a rule for all kernels of a model on {}; {known}", cx.target.name))
-        })
+        })?;
+        (rule.run)(plan, cx, log).ok_or_else(|| self.idle(rule.name, log))
     }
 }
 
@@ -301,10 +314,11 @@ fn entry(line: &str) -> Result<Option<Does>, String> {
         _ => {}
     }
     let line = Line::parse(line).unwrap_or_else(|| Err("expected a step".into()))?;
-    if ALL.iter().any(|p| p.word == line.word) {
+    let words = || ALL.iter().chain(model::ALL).map(|p| p.word);
+    if words().any(|word| word == line.word) {
         return Ok(Some(Does::Step(line)));
     }
-    let words = ALL.iter().map(|p| p.word).chain(["policy", "kernel"]);
+    let words = words().chain(["policy", "kernel"]);
     Err(format!("unknown primitive `{}`; {}", line.word, suggestion("primitives", &line.word, words)))
 }
 
@@ -321,14 +335,14 @@ impl Writer {
     }
 
     /// A rule looked at all kernels of a model.
-    pub fn plan(&mut self, name: &str, log: &Log, changed: bool) {
+    pub fn plan(&mut self, name: &str, ran: &Ran<'_, Plan>) {
         if self.kernel.is_none() {
             self.text += "\nmodel\n";
             self.kernel = Some(String::new());
         }
-        if changed {
-            self.line(&format!("policy {name}"), &log.applied.join("; "));
-        }
+        let Some(after) = ran.after else { return };
+        let made = !ran.log.steps.is_empty() && self.makes_plan(ran.before, &ran.log.steps, after);
+        self.ran(name, ran.log, made);
     }
 
     /// A rule ran on a kernel.
@@ -338,16 +352,34 @@ impl Writer {
             self.kernel = Some(ran.before.name.clone());
         }
         let Some(after) = ran.after else { return };
-        let said = ran.log.applied.join("; ");
-        if ran.log.steps.is_empty() || !self.makes(ran.before, &ran.log.steps, after) {
+        let made = !ran.log.steps.is_empty() && self.makes(ran.before, &ran.log.steps, after);
+        self.ran(name, ran.log, made);
+    }
+
+    /// Writes a rule as the steps that it is `made` of, or as a policy.
+    fn ran(&mut self, name: &str, log: &Log, made: bool) {
+        let said = log.applied.join("; ");
+        if !made {
             return self.line(&format!("policy {name}"), &said);
         }
         // A step that a schedule asks for needs no other reason.
-        let asked = ran.log.applied == ran.log.steps;
+        let asked = log.applied == log.steps;
         let mut comment = if asked { String::new() } else { format!("{name}: {said}") };
-        for step in &ran.log.steps {
+        for step in &log.steps {
             self.line(step, &std::mem::take(&mut comment));
         }
+    }
+
+    /// True if steps, read back, turn one plan into the other.
+    fn makes_plan(&self, before: &Plan, steps: &[String], after: &Plan) -> bool {
+        let mut now = before.clone();
+        for step in steps {
+            let step = Line::parse(step).and_then(Result::ok).and_then(|line| model::Step::read(&line, &now).ok());
+            if step.is_none_or(|step| step.apply(&mut now, &self.cx).is_err()) {
+                return false;
+            }
+        }
+        now == *after
     }
 
     /// True if steps, read back, turn one kernel into the other.

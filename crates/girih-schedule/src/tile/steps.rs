@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::IdMap;
 use crate::loops::ir::*;
-use crate::loops::model::{Array, ArrayId, Plan, Step, StepArg};
+use crate::loops::model::{Array, ArrayId, Step, StepArg};
 use crate::loops::walk;
 use crate::num::DType;
 
 /// The array that an argument of a step is, where it is known when the model is loaded.
-pub fn known_at_load(step: &Step, plan: &Plan, mem: &Mem) -> Option<ArrayId> {
+pub fn known_at_load(step: &Step, arrays: &IdMap<ArrayId, Array>, mem: &Mem) -> Option<ArrayId> {
     let at = step.kernel.params.iter().position(|p| p.val == mem.base)?;
     let StepArg::Array(array) = *step.args.get(at)? else { return None };
-    plan.arrays.get(array).is_some_and(|a| a.at_load).then_some(array)
+    arrays.get(array).is_some_and(|a| a.at_load).then_some(array)
 }
 
 /// A parameter that is an array.

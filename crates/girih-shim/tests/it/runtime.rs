@@ -161,7 +161,7 @@ fn profiles_a_model() {
     let model = Model::from_expression(text, &[]).unwrap().with_options(options(Device::Cuda));
     let profile = model.prepare(&[], &[]).unwrap().profile().unwrap();
     assert!(profile.runs >= 3 && !profile.measured && profile.seconds >= profile.least, "{profile:?}");
-    assert_eq!(profile.memory.weights, 4 * (32 * 300 + 300), "{profile:?}");
+    assert_eq!(profile.memory.unwrap().held.weights, 4 * (32 * 300 + 300), "{profile:?}");
     for step in &profile.steps {
         assert!(step.grid.iter().all(|n| *n > 0) && step.seconds > 0.0 && step.bits == 32, "{step:?}");
         assert!(!step.operations.is_empty() && profile.fraction(step) > 0.0, "{step:?}");

@@ -168,7 +168,10 @@ impl Observer for Shown<'_> {
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
         match event {
             Event::Begin(what) => at(what),
-            Event::Kernel(name) => kernel(name),
+            Event::Kernel { name, at, of } => {
+                kernel(name);
+                count(*at, *of);
+            }
             _ => {}
         }
         self.0.see(event)

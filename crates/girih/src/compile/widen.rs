@@ -124,6 +124,23 @@ pub fn epsilon(dtype: DType) -> f64 {
     }
 }
 
+/// How far rounding may move results: `8 * sqrt(K) * eps * (largest value)`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ErrorBound {
+    /// K: the length of the longest chain of dependent roundings, such as the terms of the longest sum; at least 1.
+    pub chain: f64,
+    /// The rounding of the coarsest float type that is computed in.
+    pub eps: f64,
+}
+
+impl ErrorBound {
+    /// The largest error that rounding explains in results of a type whose largest value is `scale`; integers are exact.
+    pub fn of(&self, dtype: DType, scale: f64) -> f64 {
+        let eps = self.eps.max(epsilon(dtype));
+        if dtype.is_float() { 8.0 * self.chain.sqrt() * eps * scale } else { 0.0 }
+    }
+}
+
 /// The largest error of an array against its widened counterpart.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Deviation {

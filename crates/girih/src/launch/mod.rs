@@ -5,8 +5,8 @@
 //!
 //! From the bottom up: `pool` (threads), `faults` (accesses to memory that is not there), `blocks` (one launch over the
 //! pool), `host` (prints, traps and stalls in words), `simulate` (a kernel on the simulator), `prepared` (a launch made
-//! ready, natively, on the evaluator or on the simulator), `unwritten` (what a checked launch left out). `limits` measures what the machine
-//! can do.
+//! ready, natively, on the evaluator or on the simulator), `profile` (its time beside the machine's limits), `unwritten` (elements that a
+//! checked launch left out). `limits` measures the machine's limits.
 
 pub mod blocks;
 pub mod faults;
@@ -15,5 +15,6 @@ pub mod bandwidth;
 pub mod limits;
 pub mod pool;
 pub mod prepared;
+pub mod profile;
 pub mod simulate;
 mod unwritten;

@@ -284,10 +284,44 @@ impl<'a> Prepared<'a> {
         simulate::sample(&self.simulated.as_ref()?.lowered, &self.launch(), statements, least)
     }
 
-    /// The parameters whose memory the kernel reads or writes; all, where it has not been lowered.
+    pub fn kernel(&self) -> &Kernel<'a> {
+        self.kernel
+    }
+    pub fn grid(&self) -> [u32; 3] {
+        self.grid
+    }
+
+    /// Operations of the kernel's contractions in the launch, a multiply and an add each; `None` where the kernel computes a
+    /// loop's bound.
+    pub fn flops(&self) -> Option<f64> {
+        self.kernel.contraction_work(self.grid, &self.bound.slots)
+    }
+
+    /// The bytes of the arrays that the kernel reads, and of those that it writes.
+    pub fn bytes(&self) -> u64 {
+        let bytes = |i: usize| self.bound.extents.get(i)?.as_ref().map(|e| e.bytes);
+        self.accessed().filter_map(|(i, read, write)| Some(bytes(i)? * (u64::from(read) + u64::from(write)))).sum()
+    }
+
+    /// The positions of the arguments whose memory the kernel both reads and writes: another launch starts from other values.
+    pub fn updated(&self) -> Vec<usize> {
+        self.accessed().filter(|(_, read, write)| *read && *write).map(|(i, ..)| i).collect()
+    }
+
+    /// The arguments with memory of their own, and whether the kernel reads and writes it through any parameter.
+    fn accessed(&self) -> impl Iterator<Item = (usize, bool, bool)> {
+        let Traffic { reads, writes, .. } = self.traffic();
+        let owner = &self.bound.owner;
+        let any = move |of: usize, used: &[bool]| owner.iter().zip(used).any(|(o, used)| *o == of && *used);
+        let own = owner.iter().enumerate().filter(|(i, o)| i == *o).map(|(i, _)| i);
+        own.map(move |i| (i, any(i, &reads), any(i, &writes)))
+    }
+
+    /// The parameters whose memory the kernel reads or writes; all, where it has not been compiled.
     pub fn traffic(&self) -> Traffic {
-        match &self.native {
-            Some((version, _)) => version.traffic.clone(),
+        let compiled = self.native.as_ref().map(|(version, _)| version);
+        match compiled.or(self.loaded.as_ref().map(|(version, _)| version)) {
+            Some(version) => version.traffic.clone(),
             None => {
                 let pointers: Vec<bool> = self.bound.extents.iter().map(Option::is_some).collect();
                 Traffic { reads: pointers.clone(), fills: vec![false; pointers.len()], writes: pointers }

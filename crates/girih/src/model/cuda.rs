@@ -15,7 +15,6 @@ use girih_compiler::graph::{ConstData, ConstId, Graph, Input, Role};
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, LoopId, Move, Plan, Runner, Step, StepArg};
 use girih_compiler::pipeline::{self, Lowered, Silent};
 
-use super::exec::Footprint;
 use super::input_values::Complete;
 use super::tensor::bytes_of;
 use super::{Prepared, Tensor, extent};
@@ -23,6 +22,7 @@ use crate::compile::version::{PLANNED, Version};
 use crate::cuda::device::{self, Device, Event, Memory};
 use crate::cuda::launch::{self, Loaded};
 use crate::error::{Error, Result};
+use crate::launch::profile::Footprint;
 
 /// The alignment in bytes that kernels assume of a model's arrays.
 const ALIGN: u64 = 16;

@@ -31,6 +31,7 @@ use crate::compile::version::Tools;
 use crate::error::{Error, Result};
 use crate::launch::blocks::{self, Run, Session, Stop};
 use crate::launch::host::NativeHost;
+use crate::launch::profile::Footprint;
 use crate::memory::args::{self, RawArgs};
 use crate::memory::pages::Pages;
 use crate::memory::regions::RealMemory;
@@ -122,17 +123,6 @@ pub struct Call<'a> {
 
 /// How long each step took, in seconds; the steps of `load` are not among them.
 pub type Times = Vec<f64>;
-
-/// A model's memory, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Footprint {
-    /// Constants and parameters as they were given.
-    pub weights: u64,
-    /// Arrays computed from them when the model was loaded.
-    pub loaded: u64,
-    /// Temporary arrays of the largest run so far.
-    pub arena: u64,
-}
 
 impl Executable {
     pub fn new(

@@ -63,13 +63,11 @@ use run_pointers::Runs;
 
 pub use crate::launch::bandwidth::{self, Bandwidth};
 pub use crate::launch::limits::Limits;
-pub use exec::Footprint;
+pub use crate::launch::profile::{Footprint, Memory, Profile, StepProfile};
 pub(crate) use exec::step_text;
 pub use kernels::Progress;
 pub use onnx::{Fitting, MOST_KNOWN, OnnxModel};
 pub use prepared::Prepared;
-pub use profile::{Profile, StepProfile};
-pub use reference::{Bound, Checked};
 pub use run_pointers::Allocate;
 pub use strings::Strings;
 pub use tensor::{Extent, Port, RawTensor, Tensor};
@@ -180,8 +178,13 @@ impl Model {
 
     fn new(mut graph: Graph, mut files: Files, folder: Option<&Path>) -> Result<Model> {
         files.resolve(&mut graph, folder)?;
+        Ok(Model::of(graph, files))
+    }
+
+    /// A model whose constants were found in the files.
+    fn of(graph: Graph, files: Files) -> Model {
         let given = Brief::new(graph.inputs.iter().map(|_| None).collect());
-        Ok(Model {
+        Model {
             graph,
             plan: None,
             options: Options::default(),
@@ -194,7 +197,7 @@ impl Model {
             given,
             runs: Turned::default(),
             seed: 0,
-        })
+        }
     }
 
     /// The same model under other options.
@@ -208,6 +211,12 @@ impl Model {
             runs: Turned::default(),
             ..self
         }
+    }
+    /// The same model under other options, beside this one. It shares the mapped weights, and is compiled anew.
+    pub fn beside(&self, options: Options) -> Model {
+        let (plan, saved) = (self.plan.clone(), self.saved.clone());
+        let other = Model { plan, saved, seed: self.seed, ..Model::of(self.graph.clone(), self.files.clone()) };
+        other.with_options(options)
     }
     /// The model's name among the records of schedules.
     #[doc(hidden)]

@@ -1,47 +1,23 @@
 //! A model on the reference evaluator: its expected results, and a bound on rounding errors.
 //!
 //! In: a run made ready. Out: its outputs by the definitions of the primitives, in the model's types or with every float
-//! as an f64; and, for each output, how far the native result lies from that, beside a bound.
-//!
-//! The bound is `c * sqrt(K) * eps * (largest value)` with c = 8, where K is the length of the longest chain of dependent
-//! roundings on the way to an output, and eps the rounding of the coarsest float type that is computed in.
+//! as an f64; and how far rounding may move the results, by the length of the longest chain of dependent roundings on the way
+//! to an output.
 
 use girih_compiler::base::Code;
 use girih_compiler::base::budget::{Budget, elements};
 use girih_compiler::base::launch::Trap;
 use girih_compiler::graph::eval::{self, EvalError};
 use girih_compiler::graph::{Graph, Op, ReduceOp};
-use girih_compiler::num::{DType, ScalarOp};
+use girih_compiler::num::ScalarOp;
 use girih_compiler::pipeline::{self, Silent};
 
 use super::{Prepared, Tensor, extent};
 use crate::compile::version::PLANNED;
-use crate::compile::widen;
+use crate::compile::widen::ErrorBound;
 use crate::error::{Error, Result};
 use crate::system::machine;
 use crate::system::signals::{self, Launching};
-
-/// An output beside its reference.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Checked {
-    pub name: String,
-    pub shape: Vec<u64>,
-    pub error: f64,
-    /// The element with the largest error.
-    pub element: u64,
-    /// 0 for integers.
-    pub bound: f64,
-    /// The largest magnitude expected.
-    pub scale: f64,
-    /// The K of the bound.
-    pub chain: f64,
-}
-
-impl Checked {
-    pub fn ok(&self) -> bool {
-        self.error <= self.bound
-    }
-}
 
 impl Prepared<'_> {
     /// The outputs by the reference evaluator; with `widen` every float is an f64.
@@ -87,45 +63,17 @@ impl Prepared<'_> {
         Ok(tensors)
     }
 
-    /// Compares the results of the last run with the reference in f64.
-    pub fn verify(&self) -> Result<Vec<Checked>> {
-        let reference = self.evaluate(true)?;
-        let bounds = self.rounding()?;
-        let mut all = vec![];
-        for (got, (name, want)) in self.outputs.iter().zip(&reference) {
-            let widen::Deviation { error, element, scale } = widen::deviation(got.buffer(), want.buffer());
-            let (bound, chain) = (bounds.of(got.dtype(), scale), bounds.chain);
-            all.push(Checked { name: name.clone(), shape: got.shape().to_vec(), error, element, bound, scale, chain });
-        }
-        Ok(all)
-    }
-
     /// How far rounding may move this model's results.
-    pub fn rounding(&self) -> Result<Bound> {
+    pub fn error_bound(&self) -> Result<ErrorBound> {
         let options = self.model.options.pipeline(PLANNED)?;
         let tensor = pipeline::lower_tensor(&self.model.graph, &options, &mut Silent).map_err(Error::Program)?;
         Ok(self.bound(&tensor))
     }
 
     /// How much rounding a graph of primitives may do.
-    pub(super) fn bound(&self, tensor: &Graph) -> Bound {
+    pub(super) fn bound(&self, tensor: &Graph) -> ErrorBound {
         let coarsest = eval::bound(tensor, &self.symbols).coarsest;
-        Bound { chain: longest_chain(tensor, &self.symbols), eps: self.model.options.rounding(coarsest) }
-    }
-}
-
-/// The numbers that the bound on an error depends on.
-#[derive(Clone, Copy, Debug)]
-pub struct Bound {
-    pub chain: f64,
-    eps: f64,
-}
-
-impl Bound {
-    /// For results of a type whose largest value is `scale`.
-    pub fn of(&self, dtype: DType, scale: f64) -> f64 {
-        let eps = self.eps.max(widen::epsilon(dtype));
-        if dtype.is_float() { 8.0 * self.chain.sqrt() * eps * scale } else { 0.0 }
+        ErrorBound { chain: longest_chain(tensor, &self.symbols), eps: self.model.options.rounding(coarsest) }
     }
 }
 

@@ -1,18 +1,17 @@
 //! Every stage of a model as text, and the rewrites of each rule on the way.
 
-use girih_compiler::base::rule::Rewrites;
 use girih_compiler::explain::{self, Explained, StageText, Watch};
 use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
 use girih_compiler::loops::model::{ArrayId, Part, Plan, Step};
 use girih_compiler::loops::print;
-use girih_compiler::pipeline::{self, Lowered, Observer, Silent, Stage};
+use girih_compiler::pipeline::{self, Lowered, Observer, Silent, Source, Stage};
 use girih_compiler::tile::schedule::Writer;
 
 use super::Model;
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
-use crate::compile::progress::{self, Shown, Working};
+use crate::compile::progress::{Shown, Working};
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -29,8 +28,7 @@ impl Model {
 
     /// Lowers the model once more, telling the observer about every stage and rule.
     pub fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
-        let model = self.lower(observer)?;
-        self.kernels(&model.scheduled, model.rewrites.clone(), observer, &mut |_, _| {})
+        self.compiled(observer).map(drop)
     }
 
     /// The model's text at a stage.
@@ -50,23 +48,34 @@ impl Model {
             self.observe(&mut writer)?;
             return Ok(writer.finish());
         }
-        let model = self.lower(&mut Silent)?;
-        let mut out = String::new();
-        let mut lowered: Vec<Lowered> = vec![];
+        let (model, lowered) = match stage {
+            // Its kernels are those of the plan, before what is decided for the target.
+            Stage::Loop => {
+                let model = self.lower(&mut Silent)?;
+                let _working = Working::compiling();
+                let options = self.options.pipeline(PLANNED)?;
+                let (rewrites, shown) = (&mut model.rewrites.clone(), &mut Shown(&mut Silent));
+                let open = pipeline::lower_kernels(&model.plan, &options, rewrites, shown).map_err(Error::Program)?;
+                (model, open)
+            }
+            _ => self.compiled(&mut Silent)?,
+        };
         let comment = if stage.is_source() { "//" } else { "#" };
         let plan = if stage == Stage::Loop { &model.plan } else { &model.scheduled };
+        let mut out = String::new();
         for line in summary(&model.tensor, plan) {
             out += &format!("{comment} {line}\n");
         }
-        self.kernels(plan, model.rewrites.clone(), &mut Silent, &mut |_, one| match stage {
-            Stage::Loop => out += &format!("\n{}", print::print(&one.loops, print::Dialect::Loop)),
-            Stage::Tile => out += &format!("\n{}", print::print(&one.tile, print::Dialect::Tile)),
-            Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
-            _ => lowered.push(one),
-        })?;
+        for one in &lowered {
+            match stage {
+                Stage::Loop => out += &format!("\n{}", print::print(&one.loops, print::Dialect::Loop)),
+                Stage::Tile => out += &format!("\n{}", print::print(&one.tile, print::Dialect::Tile)),
+                Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
+                _ => {}
+            }
+        }
         if stage.is_source() {
-            let all: Vec<&kernel::ir::Kernel> = lowered.iter().map(|l| &l.kernel).collect();
-            out += &gpu::text(stage, &all, &self.options.resolved_target())?;
+            out += &gpu::text(stage, &statements(&lowered), &self.options.resolved_target())?;
         }
         Ok(out)
     }
@@ -85,21 +94,20 @@ impl Model {
         pipeline::lower_model(&self.graph, &options, &mut Shown(observer)).map_err(Error::Program)
     }
 
-    /// Lowers each different kernel in the order of the plan.
-    fn kernels(
-        &self,
-        plan: &Plan,
-        mut rewrites: Rewrites,
-        observer: &mut dyn Observer,
-        each: &mut dyn FnMut(&Step, Lowered),
-    ) -> Result<()> {
+    /// The model at every stage, and its different kernels in the order of the plan.
+    fn compiled(&self, observer: &mut dyn Observer) -> Result<(pipeline::Model, Vec<Lowered>)> {
         let options = self.options.pipeline(PLANNED)?;
+        let planned = self.plan.as_ref().map(|_| self.lower(&mut Silent)).transpose()?;
+        let source = planned.as_ref().map_or(Source::Model(&self.graph), Source::Planned);
         let _working = Working::compiling();
-        let of = plan.load.len() + plan.steps.len();
-        let begin = &mut |at| progress::count(at + 1, of);
-        pipeline::lower_kernels(plan, &options, &mut rewrites, &mut Shown(observer), begin, each)
-            .map_err(Error::Program)
+        let compiled = pipeline::compile(source, &options, &mut Shown(observer)).map_err(Error::Program)?;
+        let model = compiled.model.ok_or_else(|| Error::Internal("a model was compiled as a program".into()))?;
+        Ok((model, compiled.kernels))
     }
+}
+
+fn statements(lowered: &[Lowered]) -> Vec<&kernel::ir::Kernel> {
+    lowered.iter().map(|l| &l.kernel).collect()
 }
 
 impl Inspect for Model {
@@ -113,11 +121,8 @@ impl Inspect for Model {
         Model::ir(self, stage)
     }
     fn resources(&self) -> Result<String> {
-        let model = self.lower(&mut Silent)?;
-        let mut lowered: Vec<Lowered> = vec![];
-        self.kernels(&model.scheduled, model.rewrites.clone(), &mut Silent, &mut |_, one| lowered.push(one))?;
-        let all: Vec<&kernel::ir::Kernel> = lowered.iter().map(|l| &l.kernel).collect();
-        gpu::resources(&all, &self.options.resolved_target())
+        let (_, lowered) = self.compiled(&mut Silent)?;
+        gpu::resources(&statements(&lowered), &self.options.resolved_target())
     }
     fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         Model::observe(self, observer)
@@ -128,9 +133,7 @@ impl Inspect for Model {
     }
     fn explain(&self) -> Result<Explained> {
         let mut watch = Watch::new(&self.options.pipeline(PLANNED)?);
-        let model = self.lower(&mut watch)?;
-        let mut lowered: Vec<Lowered> = vec![];
-        self.kernels(&model.scheduled, model.rewrites.clone(), &mut watch, &mut |_, one| lowered.push(one))?;
+        let (model, lowered) = self.compiled(&mut watch)?;
         Ok(explain::model(&self.graph, &model, &lowered, watch, &self.options.resolved_target()))
     }
 }

@@ -170,9 +170,21 @@ fn models_become_the_instructions_meant() {
             "split_k=1",
         ),
         // Attention: both products, the weights by the unit for exponentials, registers of the warpgroup that fills for the others.
-        (attention, "ATTENTION WARPS MUFU.EX2|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32 HGMMA.64x64x16.F32 USETMAXREG|", ""),
-        (wide, "ATTENTION WARPS MUFU.EX2|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32 HGMMA.64x64x16.F32 USETMAXREG|", ""),
-        (attention, "ATTENTION WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32 HGMMA.64x64x16.F32|", "exact_exp=1 warp_specialize=0"),
+        (
+            attention,
+            "ATTENTION WARPS MUFU.EX2|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32 HGMMA.64x64x16.F32 USETMAXREG|",
+            "",
+        ),
+        (
+            wide,
+            "ATTENTION WARPS MUFU.EX2|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32 HGMMA.64x64x16.F32 USETMAXREG|",
+            "",
+        ),
+        (
+            attention,
+            "ATTENTION WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32 HGMMA.64x64x16.F32|",
+            "exact_exp=1 warp_specialize=0",
+        ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128", ""),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128", ""),
         // Loads of the other blocks' shared memory by generic addresses.
@@ -196,7 +208,8 @@ fn models_become_the_instructions_meant() {
             };
             // f8: of warps, converted where the unit has none of its own.
             let bytes = if target == "sm_120" { "QMMA.16832.F32.E4M3.E4M3" } else { "HMMA.16816.F32" };
-            let opcodes = opcodes.replace("ATTENTION", if target == "sm_80" { "LDGSTS.E.BYPASS.128" } else { "UTMALDG SYNCS.PHASECHK" });
+            let opcodes = opcodes
+                .replace("ATTENTION", if target == "sm_80" { "LDGSTS.E.BYPASS.128" } else { "UTMALDG SYNCS.PHASECHK" });
             let opcodes = opcodes.replace("COPY", copy).replace("BACK", back).replace("F8", bytes);
             // So few multiprocessors that each has several of the tiles.
             let workers = if knobs.contains("persist") { Some(16) } else { None };

@@ -196,7 +196,7 @@ fn placed(
     stage: &str,
     options: &pipeline::Options,
 ) -> Result<(), Mismatch> {
-    let plan = pipeline::schedule(plan, options, &mut options.rewrites(), &mut pipeline::Silent)
+    let plan = pipeline::schedule_plan(plan, options, &mut options.rewrites(), &mut pipeline::Silent)
         .map_err(|d| mismatch("tile", said(&d)))?;
     let mut lowered: BTreeMap<String, Lowered> = BTreeMap::new();
     for step in plan.load.iter().chain(&plan.steps) {

@@ -2,15 +2,12 @@
 
 pub mod arguments;
 mod folder;
-pub mod profile;
-pub mod run;
-mod verify;
 pub mod weights;
 
 use std::path::{Path, PathBuf};
 
 use girih::Options;
-use girih::model::{Format, Model, OnnxModel, Verified, Weights};
+use girih::model::{Format, Model, OnnxModel, Weights};
 use girih_compiler::base::{Code, Diagnostic};
 
 use crate::cli::KernelArgs;
@@ -120,13 +117,6 @@ pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
         Some((flag, _)) => Err(Failure::usage(format!("{flag} works with tile programs only, not with models"))),
         None => Ok(()),
     }
-}
-
-/// The message of a run that was checked rule by rule.
-pub fn verified(done: &Verified) -> String {
-    let Verified { tensor, kernels, steps } = done;
-    let s = if *steps == 1 { "" } else { "s" };
-    format!("verify-each: {tensor} rewrites of the graph and {kernels} in {steps} kernel{s}, none changes the answer")
 }
 
 /// `girih check`: reads the model and lowers it to primitives; whether that went well.

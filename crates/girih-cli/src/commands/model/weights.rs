@@ -12,8 +12,8 @@ use girih::model::{Format, Weights};
 use girih_compiler::base::label::visible;
 use girih_compiler::base::{Code, Diagnostic};
 
-use super::profile::size;
 use crate::columns;
+use crate::commands::run::profile::size;
 use crate::failure::Failure;
 use crate::render::{self, Source};
 

@@ -12,7 +12,7 @@ use crate::render::{self, Source};
 use crate::source::suggestion;
 
 /// One value per parameter.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Arguments {
     pub values: Vec<Value>,
 }
@@ -37,6 +37,15 @@ pub fn position(source: &Source, params: &[Param], name: &str) -> Result<usize, 
         render::one(source, &d);
         Failure::Said(1)
     })
+}
+
+/// The position, among the arguments that are buffers of their own, of the buffer that a parameter has.
+pub fn result(source: &Source, params: &[Param], arguments: &Arguments, name: &str) -> Result<usize, Failure> {
+    let i = position(source, params, name)?;
+    let owner = arguments.owner(i).filter(|owner| matches!(arguments.values.get(*owner), Some(Value::Buffer(_))));
+    let owner =
+        owner.ok_or_else(|| Failure::usage(format!("`{name}` is not a buffer, so it cannot be saved or printed")));
+    Ok(arguments.values.iter().take(owner?).filter(|value| matches!(value, Value::Buffer(_))).count())
 }
 
 impl Arguments {
@@ -104,12 +113,19 @@ impl Arguments {
 
     /// The buffer behind parameter `i`.
     pub fn buffer(&self, i: usize) -> Option<&Buffer> {
+        match self.values.get(self.owner(i)?)? {
+            Value::Buffer(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    /// The argument that parameter `i` has the memory of; `None` where arguments name each other in a circle.
+    fn owner(&self, i: usize) -> Option<usize> {
         let mut at = i;
         for _ in 0..=self.values.len() {
             match self.values.get(at)? {
-                Value::Buffer(b) => return Some(b),
                 Value::Same(next) => at = *next,
-                _ => return None,
+                _ => return Some(at),
             }
         }
         None
@@ -152,12 +168,8 @@ fn value(source: &Source, params: &[Param], i: usize, param: &Param, spec: ArgSp
     })
 }
 
-/// A buffer of a kernel as nested lists; long axes are cut in the middle.
-pub fn show(buffer: &Buffer) -> String {
-    show_as(buffer, Elem::of(buffer.dtype()), &[])
-}
-
-/// Formats the elements of a model's tensor. Its integers may be unsigned, or index the strings in `words`.
+/// An array as nested lists; long axes are cut in the middle. The integers of a model may be unsigned, or index the strings
+/// in `words`.
 pub fn show_as(buffer: &Buffer, elem: Elem, words: &[&str]) -> String {
     let element = |i: u64| match words.get(i as usize) {
         Some(word) => format!("\"{}\"", visible(&word.replace('\\', "\\\\").replace('"', "\\\""))),

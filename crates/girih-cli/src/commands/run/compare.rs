@@ -1,22 +1,21 @@
-//! `--compare DEVICE`: the same launch elsewhere, down to the store that made a difference.
+//! `--compare DEVICE`: the same run elsewhere, down to the store that made a difference.
 //!
 //! Native code folds sums in another order than the evaluator, so floats agree within the bound of `--verify`, and
 //! integers in every bit; with `--bits` floats do too.
 
-use girih::{Buffer, Device, Kernel, Options, Stage, values, widen};
+use girih::{Buffer, Device, Options, values, widen};
 use girih_compiler::num::{DType, convert};
 use serde_json::{Value as Json, json};
 
-use super::arguments::{Arguments, Value};
-use super::verify::Bound;
+use crate::commands::runnable::{Often, Run, Runnable};
 use crate::failure::Failure;
-use crate::render::Source;
+use crate::output;
 
-/// Two devices' results under one name.
+/// The results of two runs under one name, and where they ran.
 pub struct Pair<'a> {
     pub name: &'a str,
-    pub here: (Device, &'a Buffer),
-    pub there: (Device, &'a Buffer),
+    pub here: (&'a str, &'a Buffer),
+    pub there: (&'a str, &'a Buffer),
 }
 
 /// How a pair agrees.
@@ -107,63 +106,37 @@ pub fn report(
     Ok(wrong)
 }
 
-/// The device that a launch is compared with.
-pub struct Elsewhere {
-    pub device: Device,
-    pub bits: bool,
-}
-
-/// Runs the launch on another device from the same start and says how the results agree.
+/// Runs on another device from the same start and says how the results agree.
 pub fn compare(
-    source: &Source,
-    kernel: &Kernel<'_>,
-    grid: [u32; 3],
-    before: &Arguments,
-    got: &Arguments,
-    Elsewhere { device, bits }: Elsewhere,
+    runnable: &dyn Runnable,
+    run: &dyn Run,
+    device: Device,
+    bits: bool,
     summary: &mut Json,
 ) -> Result<bool, Failure> {
-    let within = Failure::within(source);
-    let options = Options { device, printer: Some(std::sync::Arc::new(|_, _| {})), ..kernel.options().clone() };
-    let other = kernel.program().entry(kernel.name()).map_err(&within)?.with_options(options);
-    let mut want = before.duplicate().map_err(&within)?;
-    kernel.program().reset_globals();
-    other.launch(grid, &mut want.views()).map_err(&within)?;
-    let here = kernel.options().device;
-    let buffers = kernel.params().iter().enumerate().filter_map(|(i, param)| {
-        let (Value::Buffer(a), Value::Buffer(b)) = (got.values.get(i)?, want.values.get(i)?) else { return None };
-        Some((i, Pair { name: &param.name, here: (here, a), there: (device, b) }))
-    });
-    let (positions, pairs): (Vec<usize>, Vec<Pair>) = buffers.unzip();
-    let bound = Bound::new(kernel, grid, before);
-    let Some((pair, element)) = report(&pairs, bits, |dtype, scale| bound.of(dtype, scale), summary)? else {
-        return Ok(true);
-    };
-    let (Some(&i), Some(shown)) = (positions.get(pair), pairs.get(pair)) else { return Ok(false) };
-    let mut fresh = before.duplicate().map_err(&within)?;
-    let options = Options { device: Device::Eval, ..other.options().clone() };
-    let evaluator = other.program().entry(kernel.name()).map_err(&within)?.with_options(options);
-    match evaluator.find_store(grid, &mut fresh.views(), i, element).map_err(&within)? {
-        Some(store) => {
-            let place = store.span.map(|s| crate::render::place(&source.text, s.start));
-            let place = place.map_or(String::new(), |(l, c)| format!(" at {}:{l}:{c}", source.name));
-            outln!("compare: it is stored by `{}`{place} in block {:?}", store.op, store.block)?;
-        }
-        None => outln!("compare: the evaluator stores nothing there")?,
+    let within = Failure::within(runnable.source());
+    let _muted = output::mute();
+    let other = runnable.under(Options { device, ..runnable.options().clone() }).map_err(&within)?;
+    let mut there = other.start(Often::Once).map_err(&within)?;
+    there.run().map_err(&within)?;
+    let (here, elsewhere) = (runnable.options().device.to_string(), device.to_string());
+    let bound = run.error_bound().map_err(&within)?;
+    let agree = report(&pairs(run, &here, &*there, &elsewhere), bits, |dtype, scale| bound.of(dtype, scale), summary)?;
+    let Some((position, element)) = agree else { return Ok(true) };
+    if let Some(store) = run.stored_by(position, element).map_err(&within)? {
+        outln!("compare: {store}")?;
     }
-    if bits && shown.here.1.dtype().is_float() && reassociates(kernel) {
-        outln!(
-            "compare: native code adds up vectors in another, fixed order; `--knob vectorise=0` keeps the evaluator's, \
-             and without `--bits` floats are compared within a bound"
-        )?;
+    let float = run.results().get(position).is_some_and(|array| array.buffer.dtype().is_float());
+    if let Some(why) = runnable.reordered().filter(|_| bits && float) {
+        outln!("compare: {why}")?;
     }
     Ok(false)
 }
 
-/// Returns true if native code reduces several elements at a time.
-fn reassociates(kernel: &Kernel<'_>) -> bool {
-    let text = kernel.ir(Stage::Tile).unwrap_or_default();
-    text.lines().any(|l| l.contains("reduce vector(") && l.contains(" combine "))
+/// The results of two runs, by name.
+pub fn pairs<'a>(here: &'a dyn Run, at: &'a str, there: &'a dyn Run, elsewhere: &'a str) -> Vec<Pair<'a>> {
+    let both = here.results().into_iter().zip(there.results());
+    both.map(|(a, b)| Pair { name: a.name, here: (at, a.buffer), there: (elsewhere, b.buffer) }).collect()
 }
 
 /// Equal bits, or two NaNs.

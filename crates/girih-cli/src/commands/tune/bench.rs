@@ -8,20 +8,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use girih::model::{Model, Prepared};
 use girih::tune::{self, Candidate};
-use girih::{Buffer, DType, Device, Kernel, Options, Program, Stage};
+use girih::widen::ErrorBound;
+use girih::{Buffer, Device, Options, Stage};
 use girih_compiler::tile::schedule::Schedule;
 use girih_compiler::tile::schedule::changes::Difference;
 
 use crate::cli::TuneArgs;
-use crate::commands::model::{self, Given};
-use crate::commands::run::arguments::{Arguments, Value};
 use crate::commands::run::compare::Pair;
-use crate::commands::run::{launch, timing, verify::Bound};
+use crate::commands::run::timing;
+use crate::commands::runnable::{Asked, Often, Run, Runnable, Subject};
 use crate::failure::Failure;
-use crate::render::Source;
-use crate::source;
 
 /// How long one candidate is timed, and in how many pairs of runs.
 const TRIAL: (Duration, std::ops::Range<usize>) = (Duration::from_millis(120), 5..60);
@@ -56,13 +53,6 @@ pub struct Measured {
     pub upper: f64,
 }
 
-/// Something that runs and leaves results.
-trait Call {
-    /// Seconds, by the clock or by the estimate.
-    fn once(&mut self) -> girih::Result<f64>;
-    fn results(&self) -> Vec<(String, &Buffer)>;
-}
-
 /// The estimated seconds of a run's kernels on the simulator, added up.
 #[derive(Clone, Default)]
 struct Sum(Option<Arc<Mutex<f64>>>);
@@ -91,57 +81,22 @@ const STATEMENTS: f64 = 5e6;
 /// The first block, the last one and one between them.
 const BLOCKS: u64 = 3;
 
-struct OfProgram<'a> {
-    kernel: Kernel<'a>,
-    grid: [u32; 3],
-    before: &'a Arguments,
-    arguments: Arguments,
+/// A run, timed by the clock or by the estimate.
+struct Timed<'a> {
+    run: Box<dyn Run + 'a>,
     sum: Sum,
 }
 
-impl Call for OfProgram<'_> {
+impl<'a> Timed<'a> {
+    fn of(runnable: &'a dyn Runnable, sum: Sum) -> girih::Result<Timed<'a>> {
+        Ok(Timed { run: runnable.start(Often::Again)?, sum })
+    }
+
     fn once(&mut self) -> girih::Result<f64> {
-        for i in 0..self.arguments.values.len() {
-            self.arguments.restore(self.before, i);
-        }
-        self.kernel.program().reset_globals();
-        let mut views = self.arguments.views();
-        let report = self.kernel.prepare(self.grid, &mut views)?.run()?;
+        let report = self.run.run()?;
         Ok(self.sum.seconds(report.seconds))
     }
-
-    fn results(&self) -> Vec<(String, &Buffer)> {
-        let all = self.kernel.params().iter().zip(&self.arguments.values);
-        all.filter_map(|(p, v)| if let Value::Buffer(b) = v { Some((p.name.clone(), b)) } else { None }).collect()
-    }
 }
-
-struct OfModel<'a> {
-    prepared: Prepared<'a>,
-    names: Vec<String>,
-    sum: Sum,
-}
-
-impl Call for OfModel<'_> {
-    fn once(&mut self) -> girih::Result<f64> {
-        let start = Instant::now();
-        self.prepared.run()?;
-        Ok(self.sum.seconds(start.elapsed().as_secs_f64()))
-    }
-
-    fn results(&self) -> Vec<(String, &Buffer)> {
-        self.names.iter().cloned().zip(self.prepared.outputs().iter().map(|t| t.buffer())).collect()
-    }
-}
-
-/// The kernel or the model that is tuned.
-enum Subject<'a> {
-    Program { program: &'a Program, entry: String, grid: [u32; 3], before: &'a Arguments },
-    Model { args: &'a TuneArgs, given: &'a Given, arguments: &'a model::arguments::Arguments },
-}
-
-/// How far rounding may move a result.
-type Rounding<'a> = Box<dyn Fn(DType, f64) -> f64 + 'a>;
 
 /// The default, which has run, and everything that candidates are made of.
 pub struct Bench<'a> {
@@ -149,12 +104,14 @@ pub struct Bench<'a> {
     pub key: String,
     /// Without knobs.
     pub options: Options,
-    subject: Subject<'a>,
-    default: Box<dyn Call + 'a>,
+    subject: &'a dyn Runnable,
+    /// The number of all blocks, where a part of them is simulated in their place.
+    blocks: Option<u64>,
+    default: Timed<'a>,
     /// The time of its first run.
     first: f64,
     want: Vec<(String, Buffer)>,
-    rounding: Rounding<'a>,
+    bound: ErrorBound,
     /// The schedules that knobs give, as far as they were asked for.
     schedules: BTreeMap<Candidate, Arc<Schedule>>,
 }
@@ -165,102 +122,51 @@ const MADE: &str = "schedule";
 /// Opens the tile program or model that the arguments name, runs it under the default, and goes on with `then`.
 pub fn with<T>(
     args: &TuneArgs,
-    options: Options,
-    then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    match model::given(&args.kernel) {
-        Some(given) => of_model(args, &given, options, then),
-        None => of_program(args, options, then),
-    }
-}
-
-fn of_program<T>(
-    args: &TuneArgs,
     mut options: Options,
     then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let (source, program) = source::chosen(&args.kernel)?;
-    let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?;
-    let (grid, before) = launch(&source, kernel.name(), kernel.params(), &args.launch)?;
-    let (name, key) = (kernel.name().to_string(), kernel.tuning_key());
-    let subject = Subject::Program { program: &program, entry: name.clone(), grid, before: &before };
-    let within = Failure::within(&source);
-    let mut arguments = before.duplicate().map_err(&within)?;
+    let Some(subject) = Subject::read(&args.kernel)? else {
+        return Err(Failure::usage(
+            "a question has no schedule; name a file, or an expression that computes something",
+        ));
+    };
+    subject.refuse(&[("--entry", args.kernel.entry.is_some()), ("--grid", args.launch.grid.is_some())])?;
+    let asked = Asked { kernel: &args.kernel, launch: &args.launch, seed: 0 };
+    let subject = &*subject.open(&asked, options.clone())?;
+    let within = Failure::within(subject.source());
+    let Some(key) = subject.key() else {
+        return Err(Failure::usage("Kernel IR has no schedule to tune; `girih tune` takes tile programs and models"));
+    };
     // All candidates run the same blocks: they write the same elements.
-    let kernel = kernel.with_options(options.clone());
-    options.sample = kernel.prepare(grid, &mut arguments.views()).map_err(&within)?.sample(STATEMENTS, BLOCKS);
+    let mut blocks = None;
+    if options.device == Device::Sim
+        && let Some([part, all]) =
+            subject.start(Often::Again).and_then(|mut run| run.sample(STATEMENTS, BLOCKS)).map_err(&within)?
+    {
+        (options.sample, blocks) = (Some(part), Some(all));
+    }
     let mut own = options.clone();
     let sum = Sum::of(&mut own);
-    let bound = Bound::new(&kernel, grid, &before);
-    let kernel = kernel.with_options(own);
-    let default = Box::new(OfProgram { kernel, grid, before: &before, arguments, sum });
-    let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
-    begin(
-        &source,
-        Bench { name, key, options, subject, default, first: 0.0, want: vec![], rounding, schedules: BTreeMap::new() },
-        then,
-    )
-}
-
-fn of_model<T>(
-    args: &TuneArgs,
-    given: &Given,
-    mut options: Options,
-    then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let source = given.source();
-    let plain = options.clone();
-    let sum = Sum::of(&mut options);
-    let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
-    let within = Failure::within(&source);
-    let prepared = model.prepare(&arguments.arrays(), &arguments.extents()).map_err(&within)?;
-    let bound = prepared.rounding().map_err(&within)?;
-    let names = model.outputs().into_iter().map(|p| p.name).collect();
-    let (name, key) = (model.name().to_string(), model.tuning_key());
-    let subject = Subject::Model { args, given, arguments: &arguments };
-    let default = Box::new(OfModel { prepared, names, sum });
-    let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
-    begin(
-        &source,
-        Bench {
-            name,
-            key,
-            options: plain,
-            subject,
-            default,
-            first: 0.0,
-            want: vec![],
-            rounding,
-            schedules: BTreeMap::new(),
-        },
-        then,
-    )
-}
-
-fn begin<T>(
-    source: &Source,
-    mut bench: Bench<'_>,
-    then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let late = |e| match bench.options.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+    let measured = subject.under(own).map_err(&within)?;
+    let mut default = Timed::of(&*measured, sum).map_err(&within)?;
+    let late = |e| match options.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
         true if !girih::interrupted() => Failure::from(girih::Error::argument(
             "the simulation of the default takes longer than the budget; raise --budget, or tune a smaller launch",
         )),
-        _ => Failure::within(source)(e),
+        _ => within(e),
     };
-    bench.first = bench.default.once().map_err(late)?;
-    let copies = bench.default.results().into_iter().map(|(name, b)| Ok((name, b.duplicate()?)));
-    bench.want = copies.collect::<girih::Result<_>>()?;
-    then(&mut bench)
+    let first = default.once().map_err(late)?;
+    let copies = default.run.results().into_iter().map(|array| Ok((array.name.to_string(), array.buffer.duplicate()?)));
+    let want = copies.collect::<girih::Result<_>>()?;
+    let bound = default.run.error_bound().map_err(&within)?;
+    let (name, schedules) = (subject.name().to_string(), BTreeMap::new());
+    then(&mut Bench { name, key, options, subject, blocks, default, first, want, bound, schedules })
 }
 
 impl Bench<'_> {
     /// The blocks that are simulated and all blocks, where a part of the grid stands for it.
     pub fn sampled(&self) -> Option<[u64; 2]> {
-        match &self.subject {
-            Subject::Program { grid, .. } => Some([self.options.sample?, grid.iter().map(|n| u64::from(*n)).product()]),
-            Subject::Model { .. } => None,
-        }
+        Some([self.options.sample?, self.blocks?])
     }
 
     /// The options under the knobs of a candidate, with the schedule that the rules choose.
@@ -317,16 +223,8 @@ impl Bench<'_> {
         if parts.is_empty() { tune::text(candidate) } else { parts.join("; ") }
     }
 
-    fn model(&self, args: &TuneArgs, given: &Given, options: Options) -> Result<Model, Refused> {
-        let opened = model::run::opened(given, &args.kernel, &args.launch, options);
-        opened.map(|(model, _)| model).map_err(|_| Refused::Because("it cannot be opened again".into()))
-    }
-
     fn ir(&self, options: Options, stage: Stage) -> Result<String, Refused> {
-        Ok(match &self.subject {
-            Subject::Program { program, entry, .. } => program.entry(entry)?.with_options(options).ir(stage)?,
-            Subject::Model { args, given, .. } => self.model(args, given, options)?.ir(stage)?,
-        })
+        Ok(self.subject.under(options)?.inspect().ir(stage)?)
     }
 
     /// The kernels of a candidate, as text: candidates that share it are the same.
@@ -348,82 +246,47 @@ impl Bench<'_> {
     fn measured(&mut self, candidate: &Candidate, keep: bool) -> Result<Measured, Refused> {
         let mut options = self.options(candidate)?;
         let sum = Sum::of(&mut options);
-        match &self.subject {
-            Subject::Program { program, entry, grid, before } => {
-                let kernel = program.entry(entry)?.with_options(options);
-                let arguments = before.duplicate()?;
-                let mut call = OfProgram { kernel, grid: *grid, before, arguments, sum };
-                measure(
-                    (self.default.as_mut(), self.first),
-                    &mut call,
-                    &self.want,
-                    &self.rounding,
-                    self.options.device,
-                    keep,
-                )
-            }
-            Subject::Model { args, given, arguments } => {
-                let model = self.model(args, given, options)?;
-                let prepared = model.prepare(&arguments.arrays(), &arguments.extents())?;
-                let names = model.outputs().into_iter().map(|p| p.name).collect();
-                let mut call = OfModel { prepared, names, sum };
-                measure(
-                    (self.default.as_mut(), self.first),
-                    &mut call,
-                    &self.want,
-                    &self.rounding,
-                    self.options.device,
-                    keep,
-                )
+        let other = self.subject.under(options)?;
+        let mut candidate = Timed::of(&*other, sum)?;
+        let device = self.options.device;
+        let name = device.to_string();
+        let first = candidate.once()?;
+        for ((array, want), got) in self.want.iter().zip(candidate.run.results()) {
+            let pair = Pair { name: array, here: (&name, got.buffer), there: (&name, want) };
+            if !pair.agrees(|dtype, scale| self.bound.of(dtype, scale)) {
+                return Err(Refused::Because(format!("`{array}` is not what it is under the default")));
             }
         }
-    }
-}
-
-fn measure(
-    (default, default_first): (&mut dyn Call, f64),
-    candidate: &mut dyn Call,
-    want: &[(String, Buffer)],
-    rounding: &Rounding<'_>,
-    device: Device,
-    keep: bool,
-) -> Result<Measured, Refused> {
-    let first = candidate.once()?;
-    for ((name, want), (_, got)) in want.iter().zip(candidate.results()) {
-        let pair = Pair { name, here: (device, got), there: (device, want) };
-        if !pair.agrees(rounding) {
-            return Err(Refused::Because(format!("`{name}` is not what it is under the default")));
+        if device == Device::Sim {
+            let ratio = first / self.first.max(f64::MIN_POSITIVE);
+            return Ok(Measured { default: self.first, candidate: first, ratio, upper: ratio });
         }
-    }
-    if device == Device::Sim {
-        let ratio = first / default_first.max(f64::MIN_POSITIVE);
-        return Ok(Measured { default: default_first, candidate: first, ratio, upper: ratio });
-    }
-    let (most, runs) = if keep { FINAL } else { TRIAL };
-    let start = Instant::now();
-    let (mut defaults, mut own, mut ratios) = (vec![], vec![], vec![]);
-    while ratios.len() < runs.start || (start.elapsed() < most && ratios.len() < runs.end) {
-        let (d, c) = match ratios.len() % 2 {
-            0 => (default.once()?, candidate.once()?),
-            _ => {
-                let c = candidate.once()?;
-                (default.once()?, c)
+        let (most, runs) = if keep { FINAL } else { TRIAL };
+        let start = Instant::now();
+        let (mut defaults, mut own, mut ratios) = (vec![], vec![], vec![]);
+        while ratios.len() < runs.start || (start.elapsed() < most && ratios.len() < runs.end) {
+            let (d, c) = match ratios.len() % 2 {
+                0 => (self.default.once()?, candidate.once()?),
+                _ => {
+                    let c = candidate.once()?;
+                    (self.default.once()?, c)
+                }
+            };
+            defaults.push(d);
+            own.push(c);
+            ratios.push(c / d.max(f64::MIN_POSITIVE));
+            // Runs of seconds are repeated no more than needed.
+            if ratios.len() >= 3 && start.elapsed() > 10 * most {
+                break;
             }
+        }
+        let at = |all: &mut Vec<f64>, part: usize| {
+            all.sort_by(f64::total_cmp);
+            all[(all.len() - 1) * part / 4]
         };
-        defaults.push(d);
-        own.push(c);
-        ratios.push(c / d.max(f64::MIN_POSITIVE));
-        // Runs of seconds are repeated no more than needed.
-        if ratios.len() >= 3 && start.elapsed() > 10 * most {
-            break;
-        }
+        let (ratio, upper) = (at(&mut ratios, 2), at(&mut ratios, 3));
+        Ok(Measured { default: at(&mut defaults, 2), candidate: at(&mut own, 2), ratio, upper })
     }
-    let at = |all: &mut Vec<f64>, part: usize| {
-        all.sort_by(f64::total_cmp);
-        all[(all.len() - 1) * part / 4]
-    };
-    let (ratio, upper) = (at(&mut ratios, 2), at(&mut ratios, 3));
-    Ok(Measured { default: at(&mut defaults, 2), candidate: at(&mut own, 2), ratio, upper })
 }
 
 fn parsed(text: &str) -> Result<Schedule, Refused> {

@@ -109,14 +109,19 @@ impl Lower<'_> {
 
     /// A pipeline whose iterations begin a product that the next ones wait for.
     fn overlapping(&mut self, f: &l::For, depth: u32, begun: &Begun, parts: &Parts<'_>) -> Res<()> {
-        self.turned(f, begun.hi.clone(), |s, at, before| {
-            s.begin_iteration(f, depth, begun, at)?;
-            s.overlapped(f, parts, at, before, |_| Ok(()))
-        }, |s, at| {
-            let acc = s.last_product(f, parts, at)?;
-            s.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
-            Ok(())
-        })
+        self.turned(
+            f,
+            begun.hi.clone(),
+            |s, at, before| {
+                s.begin_iteration(f, depth, begun, at)?;
+                s.overlapped(f, parts, at, before, |_| Ok(()))
+            },
+            |s, at| {
+                let acc = s.last_product(f, parts, at)?;
+                s.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
+                Ok(())
+            },
+        )
     }
 
     /// A loop whose first iteration stands before it, and a part of whose last iteration stands behind it. `each` builds an

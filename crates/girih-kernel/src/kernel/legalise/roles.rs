@@ -285,7 +285,13 @@ fn alone(s: &k::Stmt, is_own: &dyn Fn(&k::Stmt) -> bool) -> bool {
 /// The statements without the condition that all of their threads meet.
 fn unwrapped(body: Vec<k::Stmt>, is_own: &dyn Fn(&k::Stmt) -> bool) -> Vec<k::Stmt> {
     let one = |s: k::Stmt| match s {
-        s if is_own(&s) => if let k::Stmt::If { then, .. } = s { then } else { vec![s] },
+        s if is_own(&s) => {
+            if let k::Stmt::If { then, .. } = s {
+                then
+            } else {
+                vec![s]
+            }
+        }
         k::Stmt::If { mask, then, els } => {
             vec![k::Stmt::If { mask, then: unwrapped(then, is_own), els: unwrapped(els, is_own) }]
         }

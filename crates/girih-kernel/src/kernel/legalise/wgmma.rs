@@ -151,7 +151,8 @@ impl Lower<'_> {
         then: impl FnOnce(&mut Self) -> Res<()>,
     ) -> Res<()> {
         let here = |s: &mut Self, body: &[l::Stmt]| s.at_axis(f.axis, at.clone(), vec![], |s| s.run(body));
-        let scores = self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Begun(None), parts.first))?;
+        let scores =
+            self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Begun(None), parts.first))?;
         let sums = before.map(|before| self.last_product(f, parts, before)).transpose()?;
         self.push(k::Stmt::WgmmaWait { left: u32::from(sums.is_some()), acc: scores, behind: vec![] });
         here(self, parts.between)?;

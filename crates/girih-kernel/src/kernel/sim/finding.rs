@@ -510,7 +510,9 @@ fn help(kind: Kind, shared: bool, across: bool, copied: Copied) -> Option<&'stat
             Some("let the thread that wrote run `fence global`, and then meet the one that copies")
         }
         Kind::Unfenced => Some("let the thread that wrote run `fence async`, and then meet the one that copies"),
-        Kind::RegisterFence => Some("put a `fence registers` before the first `wgmma` behind a `wgmma wait`, and behind the words of its left operand"),
+        Kind::RegisterFence => Some(
+            "put a `fence registers` before the first `wgmma` behind a `wgmma wait`, and behind the words of its left operand",
+        ),
         Kind::Sums => Some("put a `wgmma wait` before, which covers the group of the product"),
         Kind::LeftInFlight => Some("wait for it before the block ends, or do not begin it"),
         Kind::Init => Some("initialise it once, in one thread, and put a `barrier` behind"),

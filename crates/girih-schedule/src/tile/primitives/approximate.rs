@@ -45,7 +45,9 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef]) -> Result<()
             let (mut before, mut count) = (vec![], 0);
             made.body = body(kernel, f, &rounded.all, &mut before, &mut count);
             if count == 0 {
-                return Err("it computes no exponential of f32 that is only rounded to 11 bits or fewer, and summed up".into());
+                return Err(
+                    "it computes no exponential of f32 that is only rounded to 11 bits or fewer, and summed up".into(),
+                );
             }
             before.push(Stmt::For(Box::new(made)));
             Ok(before)
@@ -81,7 +83,8 @@ fn body(
             continue;
         };
         *count += 1;
-        let log2e = |sign: f32| Opnd::Const { dtype: DType::F32, bits: (sign * std::f32::consts::LOG2_E).to_bits().into() };
+        let log2e =
+            |sign: f32| Opnd::Const { dtype: DType::F32, bits: (sign * std::f32::consts::LOG2_E).to_bits().into() };
         let mut fresh = |name: &str| kernel.vals.push(Val { ty: Ty::Num(DType::F32), name: name.into() });
         let difference = out.iter().position(|s| is_difference(s, x));
         let power = match (op, difference.map(|at| (at, out[at].clone()))) {
@@ -113,7 +116,9 @@ fn outside(x: &Opnd, defined: &BTreeSet<ValId>) -> bool {
 }
 
 fn is_difference(s: &Stmt, x: Opnd) -> bool {
-    let Stmt::Let { dst, op: ScalarOp::SubF { rounding: Rounding::NearestEven, ftz: false }, .. } = s else { return false };
+    let Stmt::Let { dst, op: ScalarOp::SubF { rounding: Rounding::NearestEven, ftz: false }, .. } = s else {
+        return false;
+    };
     x == Opnd::Val(*dst)
 }
 
@@ -163,7 +168,8 @@ impl<'a> Uses<'a> {
                 }
                 Stmt::Local { buf } | Stmt::Stage { buf, .. } => _ = self.begins.insert(*buf, loops.len()),
                 Stmt::Print { args, .. } => {
-                    self.printed.extend(args.iter().filter_map(|a| if let PrintArg::Buf(b) = a { Some(*b) } else { None }));
+                    self.printed
+                        .extend(args.iter().filter_map(|a| if let PrintArg::Buf(b) = a { Some(*b) } else { None }));
                 }
                 _ => {}
             }

@@ -21,7 +21,9 @@ pub mod jam;
 pub mod layout;
 pub mod keep;
 pub mod line;
+pub mod model;
 pub mod own;
+pub mod pair;
 pub mod peel;
 pub mod pipeline;
 pub mod prefetch;
@@ -45,6 +47,7 @@ pub mod unbatch;
 pub mod unroll;
 pub mod unswitch;
 pub mod vector;
+pub mod windows;
 
 use rustc_hash::FxHashMap;
 
@@ -107,6 +110,8 @@ pub enum Step {
     Box { buf: BufId, columns: u32 },
     Swizzle { buf: BufId, bytes: u32 },
     Pad { buf: BufId, elements: u32 },
+    Pair { loops: Vec<LoopRef> },
+    Windows { at: LoopRef, together: u32 },
 }
 
 /// A primitive as a person looks it up.
@@ -203,6 +208,11 @@ pub const ALL: &[Primitive] = &[
         word: "pad",
         form: "BUFFER by N",
         doc: "Makes each row of a buffer in shared memory N elements longer.",
+    },
+    Primitive {
+        word: "pair",
+        form: "LOOP, ..",
+        doc: "Takes the terms of sums of products two or four at a time, as words whose elements one instruction multiplies and adds.",
     },
     Primitive {
         word: "peel",
@@ -327,6 +337,12 @@ pub const ALL: &[Primitive] = &[
         doc: "Runs LANES iterations of an innermost loop at a time in a vector register; a reduction keeps WAYS of these. On a GPU a thread \
               moves LANES elements of an unrolled loop, or of a reduction that threads share, at a time.",
     },
+    Primitive {
+        word: "windows",
+        form: "LOOP by N",
+        doc: "Writes out reductions over windows, so that vectors run along the positions of the result; the positions at the edges are split \
+              off, and N neighbours are computed together.",
+    },
 ];
 
 const DIMS: [&str; 3] = ["block.x", "block.y", "block.z"];
@@ -417,6 +433,8 @@ impl Step {
             Step::Box { buf, columns } => Line::new("box", buffer(buf), &[columns], &[]),
             Step::Swizzle { buf, bytes } => Line::new("swizzle", buffer(buf), &[bytes], &[]),
             Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
+            Step::Pair { loops } => Line::new("pair", scope.names_of(loops), &[], &[]),
+            Step::Windows { at, together } => Line::new("windows", one(at), &[together], &[]),
         }
     }
 
@@ -583,6 +601,13 @@ impl Step {
             "box" => Step::Box { buf: scope.buffer(line)?, columns: number("how many columns a box has", 1)? },
             "swizzle" => Step::Swizzle { buf: scope.buffer(line)?, bytes: number("the bytes of a row", 32)? },
             "pad" => Step::Pad { buf: scope.buffer(line)?, elements: number("how many elements longer a row is", 1)? },
+            "pair" => Step::Pair { loops: scope.loops(line)? },
+            "windows" => {
+                Step::Windows { at: scope.loop_of(line)?, together: number("how many neighbours go together", 1)? }
+            }
+            other if model::ALL.iter().any(|p| p.word == other) => {
+                return Err(format!("`{other}` is a step of the section `model`"));
+            }
             other => {
                 let words = ALL.iter().map(|p| p.word).chain(["policy"]);
                 return Err(format!("unknown primitive `{other}`; {}", suggestion("primitives", other, words)));
@@ -640,6 +665,8 @@ impl Step {
             Step::Box { buf, columns } => layout::in_boxes(kernel, *buf, *columns)?,
             Step::Swizzle { buf, bytes } => layout::swizzle(kernel, *buf, *bytes)?,
             Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,
+            Step::Pair { loops } => pair::apply(kernel, ctx, loops, &|_| false)?,
+            Step::Windows { at, together } => windows::apply(kernel, ctx, *at, *together)?,
         }
         Ok(kernel.axes.keys().skip(from).collect())
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::loops::print::Dialect;
 use crate::loops::verify::verify;
+use crate::tile::target::MatrixUnit;
 use crate::tile::tests::{ATTENTION, apply, case, evaluate};
 use crate::tile::tests::{context, gpu, kernel, text};
 
@@ -846,6 +847,96 @@ fn what_is_not_legal_is_refused_with_a_reason() {
     // A launched kernel has its grid.
     let launched = ADD.replace(" open", "");
     assert_eq!(one(&launched, "bind i to block.x", &cpu).unwrap_err(), "the launch gives the grid");
+}
+
+const PAIRS: &str = "loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr f32) open:
+  for i in 0..5: free
+    for j in 0..7: free
+      local acc: f32
+      acc = 0.0
+      for k in 0..16: reduce contraction m=i n=j k=k a=a b=b acc=acc
+        a: bf16 = load A[i*16 + k]
+        b: bf16 = load B[k*7 + j]
+        x: f32 = f32(a)
+        y: f32 = f32(b)
+        c: f32 = acc
+        d: f32 = fma(x, y, c)
+        acc = d
+      s: f32 = acc
+      store C[i*7 + j] = s
+";
+
+#[test]
+fn terms_of_sums_go_in_pairs() {
+    let mut cpu = context();
+    cpu.target.matrix_units = vec![MatrixUnit::FloatPairs];
+    let made = steps(PAIRS, &["pair k"], &cpu, &[80, 112, 35]);
+    assert!(made.contains("for k2 in 0..8: reduce contraction") && made.contains("dot2("), "{made}");
+    let odd = PAIRS.replace("16", "13").replace("bf13", "bf16");
+    let made = steps(&odd, &["pair k"], &cpu, &[65, 91, 35]);
+    assert!(made.contains("for k2 in 0..7: reduce contraction"), "{made}");
+    // One row by a matrix: neighbours lie side by side in both.
+    let row = "loop kernel k(x: ptr bf16, w: ptr bf16, y: ptr f32) open:\n  for j in 0..7: free\n    local s: f32\n    s = 0.0\n    \
+               for k in 0..16: reduce combine add(s) from 0.0\n      a: bf16 = load x[k]\n      b: bf16 = load w[j*16 + k]\n      \
+               u: f32 = f32(a)\n      v: f32 = f32(b)\n      p: f32 = u * v\n      c: f32 = s\n      d: f32 = p + c\n      \
+               s = d\n    t: f32 = s\n    store y[j] = t\n";
+    let made = steps(row, &["pair k"], &cpu, &[16, 112, 7]);
+    assert!(made.contains("for k2 in 0..8: reduce combine add(s)") && made.contains("load x_pairs[k2]"), "{made}");
+    let placed = row.replace("reduce combine", "reduce unroll combine").replace("loop kernel", "tile kernel");
+    for (text, line, ctx, why) in [
+        (PAIRS, "pair i", &cpu, "it is not the loop of a sum of products"),
+        (PAIRS, "pair q", &cpu, "unknown loop `q`"),
+        (&placed, "pair k", &cpu, "the loop is placed already"),
+        (PAIRS, "pair k", &context(), "has no products of pairs of its type"),
+        (&PAIRS.replace("bf16", "f32").replace("f32(", "copy("), "pair k", &cpu, "its operands are f32"),
+        (&PAIRS.replace(" open:", ":"), "pair k", &cpu, "the order of its terms is the program's"),
+        (
+            &odd.replace("j]\n        x", "j] where k < 9 else 1.0\n        x"),
+            "pair k",
+            &cpu,
+            "is not known to be even",
+        ),
+        (&row.replace("p + c", "p - c"), "pair k", &cpu, "it does more for each term than add the product"),
+    ] {
+        let said = one(text, line, ctx).map(|k| self::text(&k)).unwrap_err();
+        assert!(said.contains(why), "{line}: {said}");
+    }
+}
+
+#[test]
+fn windows_are_written_out() {
+    let pool = "loop kernel k(x: ptr f32, y: ptr f32) open:
+  for i in 0..4: free
+    for j in 0..64: free
+      local s: f32
+      s = 0.0
+      for k in 0..3: reduce combine add(s) from 0.0
+        v: f32 = load x[i*64 + j + k - 1] where j + k - 1 >= 0 and j + k - 1 < 64 else 0.0
+        s0: f32 = s
+        s1: f32 = v + s0
+        s = s1
+      r: f32 = s
+      store y[i*64 + j] = r
+";
+    for (together, rows) in [(1, 4), (2, 2), (3, 1)] {
+        let made = steps(pool, &[&format!("windows i by {together}")], &context(), &[256, 256]);
+        assert!(!made.contains("reduce") && made.contains(&format!("for i in 0..{rows}: free")), "{made}");
+    }
+    for (text, line, ctx, why) in [
+        (pool, "windows k by 1", context(), "it holds no free loops, unplaced, around a reduction"),
+        (pool, "windows j by 2", context(), "there is no loop around the innermost one"),
+        (pool, "windows i by 4000000000", context(), "its body is long"),
+        (pool, "windows i by 0", context(), "a whole number from 1 on"),
+        (pool, "windows i", context(), "expected `by` and how many neighbours go together"),
+        (ADD, "windows i by 1", context(), "it holds no free loops, unplaced, around a reduction"),
+        (&pool.replace("0..3", "0..65"), "windows i by 1", context(), "its windows have many positions"),
+        (&pool.replace("y[i*64 + j]", "y[i + j*4]"), "windows i by 1", context(), "its results lie apart"),
+        (&pool.replace(" open:", ":"), "windows i by 1", context(), "the launch gives the grid"),
+        (pool, "windows i by 1", gpu(&[]), "has no vectors for the positions"),
+    ] {
+        let said = one(text, line, &ctx).map(|k| self::text(&k)).unwrap_err();
+        assert!(said.contains(why), "{line}: {said}");
+    }
 }
 
 #[test]

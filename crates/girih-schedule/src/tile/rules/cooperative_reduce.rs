@@ -146,7 +146,7 @@ fn is_blocks(s: &Stmt) -> bool {
 }
 
 /// Why one thread does a reduction alone.
-pub(super) fn refusal(f: &For, lanes: u32) -> Option<&'static str> {
+pub fn refusal(f: &For, lanes: u32) -> Option<&'static str> {
     if let Err(why) = bind::can_share(f) {
         return Some(why);
     }

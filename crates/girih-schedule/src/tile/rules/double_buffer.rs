@@ -92,7 +92,8 @@ fn folds_rows(f: &For) -> bool {
 
 /// True if warpgroups multiply twice in an iteration, and the last product can go on during the next one.
 fn goes_on(p: &Kernel, ctx: &Context, f: &For) -> bool {
-    let all: Vec<_> = warpgroup::products(p).into_iter().filter(|(_, product, _)| warpgroup::holds(&f.body, product)).collect();
+    let all: Vec<_> =
+        warpgroup::products(p).into_iter().filter(|(_, product, _)| warpgroup::holds(&f.body, product)).collect();
     ctx.knobs.wgmma && all.len() == 2 && all.iter().all(|(_, f, thread)| warpgroup::grouped(p, ctx, f, *thread).is_ok())
 }
 

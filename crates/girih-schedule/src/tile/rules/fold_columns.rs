@@ -13,7 +13,7 @@ use crate::tile::heuristics::fold_columns::{BUSY, LEAST_EACH, MOST_WARPS, WARPS}
 use crate::tile::heuristics::named;
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::rfactor::Parts;
-use crate::tile::rules::split_reduction::Rows;
+use crate::tile::rows::ReducedRows;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "fold_columns",
@@ -45,7 +45,7 @@ and short reductions.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let rows = Rows::of(p, ctx)?;
+    let rows = ReducedRows::of(p, ctx)?;
     let site = p.name.to_string();
     match Columns::of(&rows, ctx) {
         Ok(columns) => {
@@ -62,7 +62,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 /// Rows whose neighbours along one of their axes lie side by side in memory.
 pub(super) struct Columns<'a> {
-    rows: &'a Rows<'a>,
+    rows: &'a ReducedRows<'a>,
     /// That axis among the free ones.
     axis: usize,
     count: u64,
@@ -70,7 +70,7 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    pub(super) fn of(rows: &'a Rows<'a>, ctx: &Context) -> Result<Columns<'a>, String> {
+    pub(super) fn of(rows: &'a ReducedRows<'a>, ctx: &Context) -> Result<Columns<'a>, String> {
         let lanes = u64::from(ctx.target.axes.lanes);
         if rows.length < LEAST_EACH * WARPS {
             let [each, warps] = [named!(LEAST_EACH), named!(WARPS)].map(|n| n.to_string());
@@ -123,7 +123,7 @@ impl<'a> Columns<'a> {
 
     fn folded(&self, p: &Kernel, warps: u64) -> Kernel {
         let mut kernel = p.clone();
-        let Rows { fold, length, reduce, before, after, .. } = self.rows;
+        let ReducedRows { fold, length, reduce, before, after, .. } = self.rows;
         let (lanes, warps, length) = (self.lanes as i64, warps as i64, *length as i64);
         let name = kernel.bufs[fold.acc].name.clone();
         let ty = Ty::Num(fold.dtype);

@@ -10,7 +10,7 @@ use crate::tile::heuristics::fold_rows::{LEAST_LANES, LEAST_ROWS, LONGEST};
 use crate::tile::heuristics::named;
 use crate::tile::numbered::Numbered;
 use crate::tile::primitives::rfactor::Parts;
-use crate::tile::rules::split_reduction::Rows;
+use crate::tile::rows::ReducedRows;
 use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -41,7 +41,7 @@ leave a block with a part of them.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let rows = Rows::of(p, ctx)?;
+    let rows = ReducedRows::of(p, ctx)?;
     let site = p.name.to_string();
     match Short::of(p, &rows, ctx) {
         Ok(short) => {
@@ -56,7 +56,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 }
 
 struct Short<'a> {
-    rows: &'a Rows<'a>,
+    rows: &'a ReducedRows<'a>,
     /// Lanes of a row, and elements that each takes at once.
     lanes: u64,
     wide: u64,
@@ -65,7 +65,7 @@ struct Short<'a> {
 }
 
 impl<'a> Short<'a> {
-    fn of(p: &Kernel, rows: &'a Rows<'a>, ctx: &Context) -> Result<Short<'a>, String> {
+    fn of(p: &Kernel, rows: &'a ReducedRows<'a>, ctx: &Context) -> Result<Short<'a>, String> {
         let count = rows.free.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
         let count = count.ok_or("how many rows there are is known at launch only")?;
         if rows.length > LONGEST {
@@ -102,7 +102,7 @@ impl<'a> Short<'a> {
 
     fn folded(&self, p: &Kernel) -> Kernel {
         let mut kernel = p.clone();
-        let Rows { fold, length, reduce, before, after, .. } = self.rows;
+        let ReducedRows { fold, length, reduce, before, after, .. } = self.rows;
         let name = kernel.bufs[fold.acc].name.clone();
         let ty = Ty::Num(fold.dtype);
         let threads = self.lanes * self.together;

@@ -1,14 +1,13 @@
 //! `merge_folds`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::model::Plan;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::edit::const_trip;
-use crate::tile::numbered::Numbered;
+use crate::tile::primitives::model::{self, merge};
+use crate::tile::primitives::{LoopRef, look};
 use crate::tile::rules::axis_site;
 use crate::tile::target::Capability;
 
@@ -31,63 +30,50 @@ Refuses products, whose axes have roles, and loops that do more than the inner r
 };
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
-    let mut out = plan.clone();
-    let mut changed = false;
-    for step in &mut out.steps {
-        if !step.kernel.open {
-            continue;
+    let steps = policy(plan, ctx, log);
+    model::run(plan, ctx, log, &steps)
+}
+
+fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
+    let mut steps = vec![];
+    for kernel in plan.steps.iter().map(|step| &step.kernel).filter(|kernel| kernel.open) {
+        // Loops that are merged may be merged again.
+        let mut now = kernel.clone();
+        while let Some(at) = next(&now, ctx) {
+            let Ok(axis) = merge::apply(&mut now, at) else { break };
+            log.applied(axis_site(&now, axis));
+            steps.push(model::Step::Merge { kernel: kernel.name.clone(), at });
         }
-        let mut body = std::mem::take(&mut step.kernel.body);
-        walk::visit_mut(&mut body, &mut |s| {
-            while let Some(merged) = merged(&mut step.kernel, ctx, s) {
-                let Stmt::For(f) = &merged else { return };
-                log.applied(axis_site(&step.kernel, f.axis));
-                *s = merged;
-                changed = true;
-            }
-        });
-        step.kernel.body = body;
     }
-    changed.then_some(out)
+    steps
 }
 
-/// Two nested reductions as one.
-fn merged(kernel: &mut Kernel, ctx: &Context, s: &Stmt) -> Option<Stmt> {
-    let Stmt::For(outer) = s else { return None };
-    let [Stmt::For(inner)] = &outer.body[..] else { return None };
-    let plain =
-        |f: &For| f.kind == LoopKind::Reduce && f.place == Place::None && f.contraction.is_none() && f.stream.is_none();
-    if !plain(outer) || !plain(inner) || outer.combine.is_some() || innermost(inner)?.combine.is_none() {
-        return None;
-    }
-    let total = const_trip(outer)?.checked_mul(const_trip(inner)?)?;
-    i32::try_from(total).ok()?;
-    let mut facts = kernel.facts();
-    let numbered = Numbered::new([&**outer, &**inner], &facts);
-    let axis = kernel.axes.push(Axis { name: kernel.axes[outer.axis].name.clone(), from: None });
-    facts.set_axis(axis, &Ix::Const(0), &numbered.total);
-    let mut body = inner.body.clone();
-    numbered.place(&mut body, &Ix::Axis(axis), &facts);
-    walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
-    let varying = walk::refs(&body).vals_defined;
-    let along = |s: &Stmt| match s {
-        Stmt::Load { mem, mask, .. } => mask.is_always() && affine::stride(&mem.index, axis, &varying) == Stride::Unit,
+/// The first loop that is worth merging with the one inside it.
+fn next(kernel: &Kernel, ctx: &Context) -> Option<LoopRef> {
+    let mut found = None;
+    look(kernel, &mut |at, f| {
+        let worth = || {
+            let mut trial = kernel.clone();
+            let Ok(merged) = merge::merged(&mut trial, f) else { return false };
+            ctx.target.has(Capability::Threads) || runs_along(&merged)
+        };
+        if found.is_none() && merge::inner(f).is_ok() && worth() {
+            found = Some(at);
+        }
+        found.is_none()
+    });
+    found
+}
+
+/// True if the elements that a loop reads lie side by side.
+fn runs_along(f: &For) -> bool {
+    let varying = walk::refs(&f.body).vals_defined;
+    f.body.iter().all(|s| match s {
+        Stmt::Load { mem, mask, .. } => {
+            mask.is_always() && affine::stride(&mem.index, f.axis, &varying) == Stride::Unit
+        }
         _ => true,
-    };
-    if !ctx.target.has(Capability::Threads) && !body.iter().all(along) {
-        return None;
-    }
-    let (lo, hi) = (Ix::Const(0), numbered.total.clone());
-    Some(Stmt::For(Box::new(For { axis, lo, hi, body, ..(**inner).clone() })))
-}
-
-/// The last of nested reductions, which says how parts combine.
-fn innermost(f: &For) -> Option<&For> {
-    match &f.body[..] {
-        [Stmt::For(inner)] if inner.kind == LoopKind::Reduce && inner.contraction.is_none() => innermost(inner),
-        [Stmt::For(_)] => None,
-        _ => Some(f),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! `swap_operands`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::model::Plan;
 use crate::loops::walk;
-use crate::num::ScalarOp;
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART};
 use crate::tile::contraction::num_type;
 use crate::tile::heuristics::blocking::MOST_ROWS;
 use crate::tile::heuristics::swap_operands::{MULTIPLIED, ONE_BY_ONE, PLANE};
+use crate::tile::primitives::model::{self, swap};
+use crate::tile::primitives::names_of;
 use crate::tile::primitives::stage_read::overlap;
 use crate::tile::rules::site_of;
 use crate::tile::steps::known_at_load;
@@ -48,37 +49,36 @@ vector, and products for which it saves too little.
 };
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
-    let mut out = plan.clone();
-    let mut changed = false;
-    for (step, from) in out.steps.iter_mut().zip(&plan.steps) {
-        let kernel = &from.kernel;
-        if !kernel.open {
-            continue;
-        }
-        for (at, s) in kernel.body.iter().enumerate() {
+    let steps = policy(plan, ctx, log);
+    model::run(plan, ctx, log, &steps)
+}
+
+fn policy(plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<model::Step> {
+    let mut steps = vec![];
+    for step in plan.steps.iter().filter(|step| step.kernel.open) {
+        let kernel = &step.kernel;
+        for s in &kernel.body {
             let Some(Ok(nest)) = OpenNest::of(s) else { continue };
             let site = format!("{}, {}", kernel.name, site_of(kernel, s));
-            let products =
-                Products { kernel, ctx, nest: &nest, is_weight: &|mem| known_at_load(from, plan, mem).is_some() };
-            match products.swapped() {
-                Ok(swapped) => {
-                    swap(&mut step.kernel.body[at..=at], &swapped);
+            let products = Products {
+                kernel,
+                ctx,
+                nest: &nest,
+                is_weight: &|mem| known_at_load(step, &plan.arrays, mem).is_some(),
+            };
+            let name = |sum: &Sum<'_>| names_of(kernel, &sum.loops[..1]).first().copied();
+            match (products.rows(), nest.sums.first().and_then(|sum| Some((sum, name(sum)?)))) {
+                (Ok(rows), Some((sum, at))) => {
                     log.applied(site);
-                    changed = true;
+                    let (kernel, batch) = (kernel.name.clone(), rows != sum.roles.n);
+                    steps.push(model::Step::Swap { kernel, at, batch });
                 }
-                Err(why) => log.skipped(site, why),
+                (Ok(_), None) => {}
+                (Err(why), _) => log.skipped(site, why),
             }
         }
     }
-    changed.then_some(out)
-}
-
-/// A sum with its operands swapped.
-struct Swapped {
-    /// The new rows: the old columns, and the axes of a batch whose products differ only in their windows.
-    rows: Vec<AxisId>,
-    /// The value that the multiplication defines.
-    product: ValId,
+    steps
 }
 
 /// The products of a nest.
@@ -91,23 +91,22 @@ struct Products<'a> {
 }
 
 impl Products<'_> {
-    /// The sums by their accumulators, where they had better be swapped.
-    fn swapped(&self) -> Result<BTreeMap<BufId, Swapped>, String> {
+    /// The rows of the sums, where they had better be swapped: the old columns, and the axes of a batch whose products differ only
+    /// in their windows.
+    fn rows(&self) -> Result<Vec<AxisId>, String> {
         if !self.ctx.knobs.swap {
             return Err("knob off".to_string());
         }
-        let sums = self.nest.sums.iter().map(|sum| Ok((sum.roles.acc, self.of(sum)?)));
-        let sums = sums.collect::<Result<BTreeMap<BufId, Swapped>, String>>()?;
+        let sums = self.nest.sums.iter().map(|sum| self.of(sum)).collect::<Result<Vec<_>, String>>()?;
+        let (first, others) = sums.split_first().ok_or("it has no sum")?;
         // The sums of a nest run side by side.
-        let mut rows = sums.values().map(|swapped| &swapped.rows);
-        let first = rows.next();
-        if rows.any(|rows| Some(rows) != first) {
+        if others.iter().any(|rows| rows != first) {
             return Err("its sums would have different rows".to_string());
         }
-        Ok(sums)
+        Ok(first.clone())
     }
 
-    fn of(&self, sum: &Sum<'_>) -> Result<Swapped, String> {
+    fn of(&self, sum: &Sum<'_>) -> Result<Vec<AxisId>, String> {
         let facts = self.kernel.facts();
         let extent = |axes: &[AxisId], loops: &[&For]| Side::of(axes, loops, &facts).known();
         let roles = sum.roles;
@@ -118,7 +117,7 @@ impl Products<'_> {
         if m < lanes {
             return Err(format!("{m} rows fill no vector"));
         }
-        let product = multiplication(sum).ok_or("its products do not commute")?;
+        swap::multiplication(sum).ok_or("its products do not commute")?;
         let (left, right) = (self.operand(sum, sum.x, &roles.m)?, self.operand(sum, sum.y, &roles.n)?);
         let times = |factors: &[u64]| factors.iter().fold(1, |n: u64, f| n.saturating_mul(*f));
         let beyond = |columns: u64| columns.next_multiple_of(lanes) - columns;
@@ -139,7 +138,7 @@ impl Products<'_> {
             if then.saturating_mul(2) > now {
                 return Err(format!("it transposes {now} elements, and would transpose {then}"));
             }
-            return Ok(Swapped { rows: roles.n.clone(), product });
+            return Ok(roles.n.clone());
         }
         // Columns that are numbered through rows or images that blocks do not divide are gathered one by one.
         let piecemeal =
@@ -147,7 +146,7 @@ impl Products<'_> {
         if !(right.windows || piecemeal) || m < 2 * lanes {
             return Err("its right operand lies along the columns".to_string());
         }
-        let batch: Vec<AxisId> = self.joined(&left, &right, roles);
+        let batch: Vec<AxisId> = swap::joined(self.nest, sum);
         let count = extent(&batch, &self.nest.free).ok_or("an extent is not a constant")?;
         let rows = times(&[count, n]);
         // The elements that are gathered now, and the lanes that compute for no column.
@@ -169,7 +168,7 @@ impl Products<'_> {
             return Err(format!("it costs as much as {now} transposed elements, and would cost {then}"));
         }
         let is_row = |f: &&For| batch.contains(&f.axis) || roles.n.contains(&f.axis);
-        Ok(Swapped { rows: self.nest.free.iter().copied().filter(is_row).map(|f| f.axis).collect(), product })
+        Ok(self.nest.free.iter().copied().filter(is_row).map(|f| f.axis).collect())
     }
 
     /// True if results lie side by side along the last of some axes.
@@ -183,13 +182,6 @@ impl Products<'_> {
             }
         });
         stores > 0 && along
-    }
-
-    /// The axes of a batch that only the right operand depends on.
-    fn joined(&self, left: &Operand, right: &Operand, roles: &Contraction) -> Vec<AxisId> {
-        let of_batch = |a: &AxisId| !roles.m.contains(a) && !roles.n.contains(a);
-        let axes = self.nest.free.iter().map(|f| f.axis).filter(of_batch);
-        axes.filter(|a| right.axes.contains(a) && !left.axes.contains(a)).collect()
     }
 
     /// How an operand lies.
@@ -211,9 +203,7 @@ impl Products<'_> {
         };
         let depends = |axes: &[AxisId], on: &[AxisId]| on.iter().any(|a| axes.contains(a));
         let mut found: Option<Operand> = None;
-        let mut axes = BTreeSet::new();
         for s in &stmts {
-            axes.extend(walk::refs_of(s).axes_used);
             let Stmt::Load { mem, mask, .. } = s else { continue };
             // A load that is the same along one of them is small beside the operand.
             let here = mem.index.axes();
@@ -235,7 +225,6 @@ impl Products<'_> {
                 masked: !mask.is_always(),
                 windows: stmts.len() <= 2 && overlap(&mem.index, mask, &own, &terms),
                 known: stmts.len() <= 2 && (self.is_weight)(mem),
-                axes: BTreeSet::new(),
             };
             let before = found.get_or_insert(operand);
             before.masked |= !mask.is_always();
@@ -243,7 +232,7 @@ impl Products<'_> {
                 return Err("an operand is computed from what lies in several orders".to_string());
             }
         }
-        found.map(|operand| Operand { axes, ..operand }).ok_or("an operand is not loaded".to_string())
+        found.ok_or("an operand is not loaded".to_string())
     }
 }
 
@@ -256,18 +245,6 @@ fn side_by_side(index: &Ix, axes: &[(AxisId, i64)]) -> u64 {
         (run, next) = (run.saturating_mul(*n), apart.checked_mul(*n));
     }
     run.unsigned_abs()
-}
-
-/// The product of the operands of a sum, if it may as well take them the other way around.
-fn multiplication(sum: &Sum<'_>) -> Option<ValId> {
-    sum.inside.iter().find_map(|s| match s {
-        Stmt::Let { dst, op: ScalarOp::Fma { .. } | ScalarOp::MulI, args }
-            if matches!(args[..], [Opnd::Val(x), Opnd::Val(y), ..] if (x, y) == (sum.x, sum.y)) =>
-        {
-            Some(*dst)
-        }
-        _ => None,
-    })
 }
 
 /// How an operand lies in memory.
@@ -283,8 +260,6 @@ struct Operand {
     windows: bool,
     /// It is known when the model is loaded, and packed then.
     known: bool,
-    /// The axes that it depends on.
-    axes: BTreeSet<AxisId>,
 }
 
 impl Operand {
@@ -300,22 +275,6 @@ enum Along {
     /// Its rows, or its columns.
     Own,
     Sum,
-}
-
-/// The same sums with their operands, and so rows and columns, swapped.
-fn swap(body: &mut [Stmt], swapped: &BTreeMap<BufId, Swapped>) {
-    walk::visit_mut(body, &mut |s| match s {
-        Stmt::For(f) => {
-            if let Some(c) = &mut f.contraction
-                && let Some(new) = swapped.get(&c.acc)
-            {
-                c.n = std::mem::replace(&mut c.m, new.rows.clone());
-                std::mem::swap(&mut c.a, &mut c.b);
-            }
-        }
-        Stmt::Let { dst, args, .. } if swapped.values().any(|new| new.product == *dst) => args.swap(0, 1),
-        _ => {}
-    });
 }
 
 #[cfg(test)]

@@ -150,7 +150,10 @@ mod tests {
         assert_eq!(load(&strides), rows.replace("*256", "*s"));
         // Batches that lie as far apart as the launch says.
         let batches = launched.replace("A[", "A[by*m*256 + ").replace("where bx", "where by < s and bx");
-        assert_eq!(load(&batches), format!("A[by*(m*256) + {}", rows.trim_start_matches("A[")).replace("where", "where by < s and"));
+        assert_eq!(
+            load(&batches),
+            format!("A[by*(m*256) + {}", rows.trim_start_matches("A[")).replace("where", "where by < s and")
+        );
         // Nothing steps along a dimension of one element.
         let one = strides.replace("< m ", "< 1 ").replace("s: i32 div 4", "s: i32");
         assert_eq!(load(&one), rows.replace("*256", "*4").replace("< m ", "< 1 "));

@@ -201,7 +201,9 @@ fn registers_of_a_product_in_flight_stay_as_they_are() {
             assert!(found(&report).iter().any(|(k, ..)| *k == kind), "{from} {options:?}: {report}");
         }
     }
-    let halves = good.replace("slot a_f: i32[16]", "slot a_f: f32[16]").replace("word: i32 = load A[", "word: f32 = load A as f32[");
+    let halves = good
+        .replace("slot a_f: i32[16]", "slot a_f: f32[16]")
+        .replace("word: i32 = load A[", "word: f32 = load A as f32[");
     let errors = verify::verify(&parse::parse(&halves).unwrap_or_else(|d| panic!("{}", d.message)));
     let why = "a left operand of `wgmma` in registers is words in an array of the thread, of i32, not f32";
     assert!(errors.iter().any(|e| e.starts_with(why)), "{errors:?}");

@@ -1,23 +1,20 @@
 //! `--profile`: where a run's time goes.
 
-use girih::model::{Model, Profile};
+use girih::model::{Memory, Profile};
 use serde_json::{Value as Json, json};
 
-use super::arguments::Arguments;
+use super::timing::duration;
 use crate::columns;
-use crate::commands::run::timing::duration;
+use crate::commands::runnable::{Run, Runnable};
 use crate::failure::Failure;
 
-pub fn profile(model: &Model, arguments: &Arguments, json: bool, summary: &mut Json) -> Result<(), Failure> {
-    let profile = model.prepare(&arguments.arrays(), &arguments.extents())?.profile()?;
+pub fn profile(runnable: &dyn Runnable, run: &mut dyn Run, json: bool, summary: &mut Json) -> Result<(), Failure> {
+    let profile = run.profile().map_err(Failure::within(runnable.source()))?;
     summary["profile"] = to_json(&profile);
     summary["runs"] = json!(profile.runs);
     summary["min_s"] = json!(profile.least);
     summary["median_s"] = json!(profile.seconds);
-    if !json {
-        table(&profile)?;
-    }
-    Ok(())
+    if json { Ok(()) } else { table(&profile) }
 }
 
 fn table(profile: &Profile) -> Result<(), Failure> {
@@ -46,14 +43,15 @@ fn table(profile: &Profile) -> Result<(), Failure> {
         profile.runs,
         duration(total)
     )?;
-    let m = profile.memory;
-    outln!(
-        "memory: weights {}, computed from them at load {}, temporary arrays {} (apart they would take {})",
-        size(m.weights as f64),
-        size(m.loaded as f64),
-        size(m.arena as f64),
-        size(profile.unshared as f64)
-    )?;
+    if let Some(Memory { held, unshared }) = profile.memory {
+        outln!(
+            "memory: weights {}, computed from them at load {}, temporary arrays {} (apart they would take {})",
+            size(held.weights as f64),
+            size(held.loaded as f64),
+            size(held.arena as f64),
+            size(unshared as f64)
+        )?;
+    }
     outln!(
         "machine: {:.1} GFLOP/s of f32, {:.1} of products of 16 bits and {:.1} GB/s from memory, {}; `of limit` may pass 100 % in \
          caches",
@@ -90,19 +88,22 @@ fn to_json(profile: &Profile) -> Json {
             })
         })
         .collect();
-    json!({
+    let mut all = json!({
         "steps": steps,
         "seconds": profile.seconds,
         "least_seconds": profile.least,
         "runs": profile.runs,
-        "weights_bytes": profile.memory.weights,
-        "loaded_bytes": profile.memory.loaded,
-        "arena_bytes": profile.memory.arena,
-        "unshared_bytes": profile.unshared,
         "limits_measured": profile.measured,
         "limit_flops": profile.limits.flops,
         "limit_flops_bf16": profile.limits.bf16,
         "limit_flops_int8": profile.limits.int8,
         "limit_bytes": profile.limits.bytes,
-    })
+    });
+    if let Some(Memory { held, unshared }) = profile.memory {
+        all["weights_bytes"] = json!(held.weights);
+        all["loaded_bytes"] = json!(held.loaded);
+        all["arena_bytes"] = json!(held.arena);
+        all["unshared_bytes"] = json!(unshared);
+    }
+    all
 }
