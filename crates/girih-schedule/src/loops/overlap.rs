@@ -37,6 +37,8 @@ pub struct Parts<'a> {
     pub after: &'a [Stmt],
     /// The last product.
     pub last: &'a [Stmt],
+    /// What stands behind it, and does not touch its sums or what it reads: it runs before.
+    pub rest: &'a [Stmt],
 }
 
 impl<'a> Overlap<'a> {
@@ -51,11 +53,9 @@ impl<'a> Overlap<'a> {
         const MORE: &str = "its iterations do more than multiply";
         let products: Vec<usize> = (0..rest.len()).filter(|at| is_product(&rest[*at..=*at])).collect();
         let [begins, ends] = products[..] else { return Err(MORE) };
-        if ends + 1 != rest.len() {
-            return Err(MORE);
-        }
         let (first, others) = rest.split_at(begins + 1);
-        let (middle, last) = others.split_at(ends - begins - 1);
+        let (middle, others) = others.split_at(ends - begins - 1);
+        let (last, behind) = others.split_at(1);
         let (all, before, product) = (walk::effects(rest), walk::effects(first), walk::effects(last));
         let space = |b: &BufId| kernel.bufs[*b].space;
         let staged = |b: &BufId| stages.iter().any(|s| matches!(s, Stmt::Stage { buf, .. } if buf == b));
@@ -77,13 +77,17 @@ impl<'a> Overlap<'a> {
         if product.bufs_read.iter().any(|b| !staged(b) && touches(&before, b)) {
             return Err("its first product needs the sums of the last one, or changes its operand");
         }
+        let then = walk::effects(behind);
+        if product.bufs_read.iter().any(|b| touches(&then, b)) {
+            return Err("what stands behind its last product touches the sums or what it reads");
+        }
         let meets = |s: &Stmt| {
             let of = walk::effects(std::slice::from_ref(s));
             product.bufs_written.iter().any(|b| touches(&of, b))
         };
         let until = middle.iter().position(meets).unwrap_or(middle.len());
         let (between, after) = middle.split_at(until);
-        Ok(Overlap::Last(Parts { first, between, after, last }))
+        Ok(Overlap::Last(Parts { first, between, after, last, rest: behind }))
     }
 }
 

@@ -66,6 +66,15 @@ impl Product {
         if self.rows != 2 || cols > COLS || !(cols.is_multiple_of(16) || cols == 8) {
             return Err("a warpgroup has not 64 rows and at most 256 columns of it");
         }
+        // The warps of a group have the same columns.
+        let at = |group: u64, warp: u64, line: u64| {
+            let thread = group * GROUP + warp * 32 + line % 8 / 2;
+            self.element(kernel, &self.b, (thread, line / 8 * 2 + line % 2, 0))
+        };
+        let same = |group: u64, line: u64| (1..4).all(|warp| at(group, warp, line) == at(group, 0, line));
+        if !(0..threads / GROUP).all(|group| (0..cols).all(|line| same(group, line))) {
+            return Err("the warps of a group have different columns of it");
+        }
         let right = self.side(kernel, threads, &self.b, cols)?;
         let left = match self.side(kernel, threads, &self.a, ROWS) {
             Ok(lies) => How::Panel(lies),
@@ -101,7 +110,7 @@ impl Product {
         if row == 0 {
             return Err("an operand is not brought to shared memory by TMA with a swizzle");
         }
-        let at = |group: u64, line: u64, term: u64| self.byte(side, b, bytes, (group, line, term));
+        let at = |group: u64, line: u64, term: u64| self.byte(kernel, side, (group, line, term));
         let not_alike = "an operand does not lie as a warpgroup reads it";
         let in_row = row / bytes;
         let apart = |line: u64, term: u64| u64::try_from(at(0, line, term) - at(0, 0, 0)).map_err(|_| not_alike);
@@ -131,19 +140,26 @@ impl Product {
 
     /// The byte of an operand's element, given by a group's line and a term of the sum; lines are rows of the left
     /// operand.
-    fn byte(&self, side: &Side, b: &Buf, bytes: u64, (group, line, term): (u64, u64, u64)) -> i64 {
-        let [rows, cols, terms] = self.axes;
+    fn byte(&self, kernel: &Kernel, side: &Side, (group, line, term): (u64, u64, u64)) -> i64 {
         let is_a = std::ptr::eq(side, &raw const self.a);
         let (thread, slot) = match is_a {
             true => (group * GROUP + line / 16 * 32 + line % 8 * 4, line % 16 / 8),
             false => (group * GROUP + line % 8 / 2, line / 8 * 2 + line % 2),
         };
-        Ix::row_major(&side.idx, &b.shape).eval(&|leaf| match leaf {
+        self.element(kernel, side, (thread, slot, term)) * i64::from(side.of.bytes())
+    }
+
+    /// The number of an operand's element in its buffer, given by a thread, its row or column and a term of the sum.
+    fn element(&self, kernel: &Kernel, side: &Side, (thread, slot, term): (u64, u64, u64)) -> i64 {
+        let [rows, cols, terms] = self.axes;
+        let own = if std::ptr::eq(side, &raw const self.a) { rows } else { cols };
+        let shape = kernel.bufs.get(side.buf).map_or(&[][..], |b| &b.shape);
+        Ix::row_major(&side.idx, shape).eval(&|leaf| match leaf {
             Ix::Axis(a) if *a == self.thread => thread as i64,
-            Ix::Axis(a) if *a == rows && is_a || *a == cols && !is_a => slot as i64,
+            Ix::Axis(a) if *a == own => slot as i64,
             Ix::Axis(a) if *a == terms => term as i64,
             Ix::Const(n) => *n,
             _ => 0,
-        }) * bytes as i64
+        })
     }
 }

@@ -284,7 +284,9 @@ static void mma_u8_s8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Unsign
 // Products of warpgroups: a thread computes its own elements when it waits for them. A panel is its number in a list.
 struct girih_panel { const unsigned char *at; unsigned row, lead, stride; };
 static std::vector<girih_panel> girih_panels;
-struct girih_product { void *sums; unsigned long long a, b; int cols, group; bool trans_a, trans_b; void (*run)(const girih_product &); };
+// A left operand in registers: the words of all lanes, as `exchange` gives them.
+struct girih_words { unsigned long long of[32][4]; bool are; };
+struct girih_product { void *sums; unsigned long long a, b; int cols, group; bool trans_a, trans_b; void (*run)(const girih_product &); girih_words words; };
 static std::vector<girih_product> girih_products[girih::MOST];
 static int girih_product_groups[girih::MOST];
 
@@ -308,7 +310,9 @@ template <class T, class S> static void girih_multiply(const girih_product &p) {
     int row = t / 32 * 16 + l / 4 + n / each * 8, own = n % each, column = own / 2 * 8 + l % 4 * 2 + own % 2;
     S *sum = (S *)p.sums + n;
     for (int k = 0; k < 32 / T::BYTES; k++) {
-      S x = T::of(girih_element(girih_panels[p.a], p.trans_a, row, k, T::BYTES));
+      int half = 16 / T::BYTES, at = k % half * T::BYTES;
+      auto own_a = (const unsigned char *)&p.words.of[l / 4 * 4 + at / 4][n / each + 2 * (k / half)] + at % 4;
+      S x = T::of(p.words.are ? own_a : girih_element(girih_panels[p.a], p.trans_a, row, k, T::BYTES));
       S y = T::of(girih_element(girih_panels[p.b], p.trans_b, column, k, T::BYTES));
       *sum = plus(x, y, *sum);
     }
@@ -326,11 +330,22 @@ static void wgmma_wait(int left) {
 #define PRODUCT(T, S, name, n, how, a, b)                                                                              \
   static void wgmma_##name##_##n##_##how(S *c, unsigned long long x, unsigned long long y) {                           \
     int group = girih_product_groups[girih::current];                                                                  \
-    girih_products[girih::current].push_back({c, x, y, n, group, a, b, girih_multiply<T, S>});                         \
+    girih_products[girih::current].push_back({c, x, y, n, group, a, b, girih_multiply<T, S>, {}});                     \
+  }
+#define FROM_REGISTERS(T, S, name, n, how, b)                                                                          \
+  static void wgmma_##name##_##n##_##how(S *c, const int *x, unsigned long long y) {                                   \
+    int group = girih_product_groups[girih::current];                                                                  \
+    unsigned long long own[4] = {(unsigned)x[0], (unsigned)x[1], (unsigned)x[2], (unsigned)x[3]};                      \
+    auto all = girih::exchange(own, 4);                                                                                \
+    girih_product p = {c, 0, y, n, group, false, b, girih_multiply<T, S>, {}};                                         \
+    for (int l = 0; l < 32; l++) for (int w = 0; w < 4; w++) p.words.of[l][w] = all[l][w];                             \
+    p.words.are = true;                                                                                                \
+    girih_products[girih::current].push_back(p);                                                                       \
   }
 #define PRODUCTS(T, name, n)                                                                                           \
   PRODUCT(T, float, name, n, nn, false, false) PRODUCT(T, float, name, n, nt, false, true)                             \
-  PRODUCT(T, float, name, n, tn, true, false) PRODUCT(T, float, name, n, tt, true, true)
+  PRODUCT(T, float, name, n, tn, true, false) PRODUCT(T, float, name, n, tt, true, true)                               \
+  FROM_REGISTERS(T, float, name, n, rn, false) FROM_REGISTERS(T, float, name, n, rt, true)
 #define COLUMNS(n, sums)                                                                                               \
   PRODUCTS(Half, f16, n) PRODUCTS(Brain, bf16, n) PRODUCT(Tensor, float, tf32, n, nn, false, false)                    \
   PRODUCT(Four, float, e4m3, n, nn, false, false) PRODUCT(Five, float, e5m2, n, nn, false, false)                        \
@@ -339,7 +354,7 @@ static void wgmma_wait(int left) {
   static void wgmma_wait_0_##sums##_s32(int *) { wgmma_wait(0); }                                                      \
   static void wgmma_wait_1_##sums##_f32(float *) { wgmma_wait(1); }                                                    \
   static void wgmma_wait_1_##sums##_s32(int *) { wgmma_wait(1); }
-COLUMNS(8, 4) COLUMNS(16, 8) COLUMNS(32, 16) COLUMNS(64, 32) COLUMNS(128, 64) COLUMNS(256, 128)
+COLUMNS(8, 4) COLUMNS(16, 8) COLUMNS(24, 12) COLUMNS(32, 16) COLUMNS(48, 24) COLUMNS(64, 32) COLUMNS(128, 64) COLUMNS(256, 128)
 
 // What `cuTensorMapEncodeTiled` would have written: the first word is the address of these, dimensions outermost first.
 struct girih_tensor {

@@ -13,6 +13,7 @@ use std::process::Command;
 use girih_compiler::emit::cuda::{Unit, emit};
 use girih_compiler::index::Ix;
 use girih_compiler::kernel::ir::Kernel;
+use girih_compiler::kernel::parse::parse;
 use girih_compiler::tile::target::Target;
 use gpu_programs::{Program, fill, programs, simulate, suite};
 
@@ -29,20 +30,51 @@ const FLAGS: [&str; 10] = [
     "-fno-strict-aliasing",
 ];
 
-/// The source without the functions that are PTX, whose stand-ins the headers have.
-fn on_host(source: &str) -> String {
-    let mut out = String::new();
+/// The functions of a source, with what stands between them.
+fn functions(source: &str) -> Vec<(&str, &str)> {
+    let mut out = vec![];
     let mut rest = source;
     while let Some(at) = rest.find("\nINLINE ") {
         let (before, function) = rest.split_at(at + 1);
         let end = function.find("\n}\n").expect("a function ends") + 3;
-        out.push_str(before);
-        if !function[..end].contains("asm(") && !function[..end].contains("asm volatile(") {
-            out.push_str(&function[..end]);
-        }
+        out.push((before, &function[..end]));
         rest = &function[end - 1..];
     }
-    (out + rest).replace("extern __shared__ ", "unsigned char *shared_u8 = girih::shared(); // ")
+    out.push((rest, ""));
+    out
+}
+
+/// The source without the functions that are PTX, whose stand-ins the headers have.
+fn on_host(source: &str) -> String {
+    let mut out = String::new();
+    for (before, function) in functions(source) {
+        let head = function.lines().next().unwrap_or_default();
+        out.push_str(before);
+        match function.contains("asm(") || function.contains("asm volatile(") {
+            false => out.push_str(function),
+            // A wait for products behind which arrays are computed; the digit says how many groups go on.
+            true if head.starts_with("INLINE void wgmma_wait_") && head.contains(", ") => {
+                let left = head.trim_start_matches("INLINE void wgmma_wait_").chars().next().expect("a digit");
+                out.push_str(&format!("{head}\n  wgmma_wait({left});\n}}\n"));
+            }
+            true if head.starts_with("INLINE float exp2_approx_f32(") => out.push_str(&unit_of_exponentials(source)),
+            true => {}
+        }
+    }
+    out.replace("extern __shared__ ", "unsigned char *shared_u8 = girih::shared(); // ")
+}
+
+/// The GPU's unit as the simulator has it: the function, with those that it calls and that a source does not have.
+fn unit_of_exponentials(source: &str) -> String {
+    let text = "kernel k(x: ptr<f32>) scratch 0 {\n  a: f32 = load x[0]\n  b: f32 = exp2.ftz a\n  store x[0] = b\n}\n";
+    let kernel = parse(text).unwrap_or_else(|d| panic!("{}", d.message));
+    let unit = emit(&[&kernel], &Target::named("sm_80").unwrap()).unwrap_or_else(|r| panic!("{}", r.message));
+    let name = |function: &str| function.split('(').next().unwrap_or_default().to_string();
+    let of_source: Vec<String> = functions(source).iter().map(|(_, function)| name(function)).collect();
+    let other =
+        |function: &&str| !function.is_empty() && !function.contains("asm(") && !of_source.contains(&name(function));
+    let others: String = functions(&unit.text).into_iter().map(|(_, function)| function).filter(other).collect();
+    format!("{others}INLINE float exp2_approx_f32(float x) {{\n  return girih_exp2_ftz_f32(x);\n}}\n")
 }
 
 /// A translation unit for the host: the headers, the source, and a function that runs its kernel.

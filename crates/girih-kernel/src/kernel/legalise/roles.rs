@@ -235,10 +235,13 @@ pub(super) fn gather(body: &mut Vec<k::Stmt>, slots: &IdMap<k::BufId, k::Slot>) 
     let is_own = |s: &k::Stmt| matches!(s, k::Stmt::If { mask, els, .. } if *mask == own && els.is_empty());
     // Behind it come a barrier, and the others' registers.
     let tail = (at + 3).min(body.len());
-    let behind = match body[tail..].iter().all(|s| alone(s, &is_own)) {
-        true => unwrapped(body.split_off(tail), &is_own),
-        false => vec![],
+    // Where the rest meets other threads, what stands before it; a value that it defines would be used there.
+    let count = match body[tail..].iter().all(|s| alone(s, &is_own)) {
+        true => body.len() - tail,
+        false => body[tail..].iter().take_while(|s| is_own(s) && alone(s, &is_own)).count(),
     };
+    let behind: Vec<k::Stmt> = body.drain(tail..tail + count).collect();
+    let behind = unwrapped(behind, &is_own);
     let mut before = vec![];
     let mut between = BTreeSet::new();
     for n in (0..at).rev() {

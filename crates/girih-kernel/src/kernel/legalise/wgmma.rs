@@ -16,6 +16,8 @@
 //! (`wgmma wait 1`), and the wait for the last product after the loop; where they do more than multiply, an iteration's last
 //! product begins in the next one, behind that one's first product ([`crate::loops::overlap`]).
 
+use std::collections::BTreeSet;
+
 use super::{Lower, Res, Storage};
 use crate::index::{Facts, simplify};
 use crate::kernel::ir as k;
@@ -162,6 +164,7 @@ impl Lower<'_> {
             self.push(k::Stmt::WgmmaWait { left: 0, acc, behind });
         }
         here(self, parts.after)?;
+        here(self, parts.rest)?;
         let flight = std::mem::replace(&mut self.flight, Flight::Words);
         let done = here(self, parts.last);
         self.flight = flight;
@@ -170,7 +173,9 @@ impl Lower<'_> {
 
     /// The arrays of words that threads compute while the last product goes on.
     fn computed(&self, parts: &Parts<'_>) -> Res<Vec<k::BufId>> {
-        let (made, used) = (walk::refs(parts.between).bufs_written, walk::refs(parts.after).bufs_read);
+        let made = walk::refs(parts.between).bufs_written;
+        let used: BTreeSet<l::BufId> =
+            [parts.after, parts.rest].into_iter().flat_map(|part| walk::refs(part).bufs_read).collect();
         let mut out = vec![];
         for buf in made.intersection(&used) {
             if let Storage::Slot(slot) = self.storage(*buf)?

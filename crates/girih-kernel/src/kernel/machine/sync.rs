@@ -10,6 +10,7 @@ use super::step::At;
 use super::watch::{Lacks, Left, Meeting, Scope, Standing, Watch, Wrong};
 use crate::base::Code;
 use crate::base::launch::Trap;
+use crate::kernel::ir::WARPGROUP;
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
     /// A group begins to wait at the instruction it stands at.
@@ -53,6 +54,16 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         left.extend(self.stores_left(block, &of).into_iter().map(|(at, lane)| (at, lane, Left::Store)));
         let mbarriers = block.mbarriers.iter().skip(member * count).take(count);
         left.extend(mbarriers.flat_map(|m| m.unseen()).map(|(at, lane)| (at, lane, Left::Box)));
+        let group = WARPGROUP as usize;
+        let wrong = of.clone().filter(|warp| (warp - member * warps) % group != 0).filter_map(|warp| {
+            let first = warp - (warp - member * warps) % group;
+            Some((warp, block.warps[warp].products.differs(&block.warps[first].products)?))
+        });
+        let wrong: Vec<(usize, u32)> = wrong.collect();
+        for (warp, statement) in wrong {
+            let at = At { block: block.id, statement, warp, lanes: 1, lasts: true };
+            self.wrong(at, 0, Wrong::Tensor("the warps of a group give a `wgmma` different panels".to_string()));
+        }
         for warp in of {
             let at = |statement, lanes| At { block: block.id, statement, warp, lanes, lasts: true };
             let Warp { flights, products, .. } = &block.warps[warp];

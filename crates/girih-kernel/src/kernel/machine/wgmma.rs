@@ -50,16 +50,30 @@ pub(super) struct Products<const W: usize> {
     all: Vec<Product<W>>,
     groups: u32,
     fenced: bool,
+    /// The last product of the warp, by its statement, and a number that follows from the panels of all of them.
+    last: Option<u32>,
+    panels: u64,
 }
 
 impl<const W: usize> Products<W> {
     pub fn none() -> Products<W> {
-        Products { all: vec![], groups: 0, fenced: false }
+        Products { all: vec![], groups: 0, fenced: false, last: None, panels: 0 }
     }
 
     /// The statements of products that no wait covers.
     pub fn left(&self) -> impl Iterator<Item = u32> {
         self.all.iter().map(|p| p.statement)
+    }
+
+    /// The last product of a warp that gave other panels than another one of its group, by its statement.
+    pub fn differs(&self, other: &Products<W>) -> Option<u32> {
+        (self.panels != other.panels).then_some(self.last.or(other.last)).flatten()
+    }
+
+    fn note(&mut self, statement: u32, panels: [u64; 4]) {
+        self.last = Some(statement);
+        let mix = |all: u64, one: u64| (all ^ one).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        self.panels = panels.into_iter().fold(mix(self.panels, statement.into()), mix);
     }
 
     pub fn fence(&mut self) {
@@ -198,6 +212,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             }
         }
         let products = &mut block.warps[at.warp].products;
+        products.note(at.statement, [slots[0], first[0], slots[1], first[1]]);
         let (group, statement) = (products.groups, at.statement);
         let mut made = Product { inst: here, statement, group, acc: *buf, words, slots, first, reads, done: false };
         if self.schedule.lands_at_once() && products.all.iter().all(|p| p.done) {

@@ -878,7 +878,7 @@ fn terms_of_sums_go_in_pairs() {
     // One row by a matrix: neighbours lie side by side in both.
     let row = "loop kernel k(x: ptr bf16, w: ptr bf16, y: ptr f32) open:\n  for j in 0..7: free\n    local s: f32\n    s = 0.0\n    \
                for k in 0..16: reduce combine add(s) from 0.0\n      a: bf16 = load x[k]\n      b: bf16 = load w[j*16 + k]\n      \
-               u: f32 = f32(a)\n      v: f32 = f32(b)\n      p: f32 = u * v\n      c: f32 = s\n      d: f32 = p + c\n      \
+               u: f32 = f32(a)\n      v: f32 = f32(b)\n      c: f32 = s\n      d: f32 = fma(u, v, c)\n      \
                s = d\n    t: f32 = s\n    store y[j] = t\n";
     let made = steps(row, &["pair k"], &cpu, &[16, 112, 7]);
     assert!(made.contains("for k2 in 0..8: reduce combine add(s)") && made.contains("load x_pairs[k2]"), "{made}");
@@ -896,7 +896,12 @@ fn terms_of_sums_go_in_pairs() {
             &cpu,
             "is not known to be even",
         ),
-        (&row.replace("p + c", "p - c"), "pair k", &cpu, "it does more for each term than add the product"),
+        (
+            &row.replace("d: f32 = fma(u, v, c)", "p: f32 = u * v\n      d: f32 = p - c"),
+            "pair k",
+            &cpu,
+            "it does more for each term than add the product",
+        ),
     ] {
         let said = one(text, line, ctx).map(|k| self::text(&k)).unwrap_err();
         assert!(said.contains(why), "{line}: {said}");

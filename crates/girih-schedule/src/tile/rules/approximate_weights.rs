@@ -26,7 +26,7 @@ result is the exact function's, so that a GPU may differ in the last bits of f32
 
 Knob: `exact_exp` (1 turns the rule off).
 
-Says nothing of exponentials that are used in another way.
+Refuses exponentials that are used in another way: of those nothing is said.
 ",
     run,
 };
@@ -60,12 +60,27 @@ mod tests {
 
     #[test]
     fn weights_of_attention_are_the_units() {
-        let (out, log) = apply("approximate_weights", &kernel(ATTENTION), &gpu(&[]));
-        assert_eq!(log.applied.len(), 1, "{:?}", log.skipped);
+        let weights = "d6: f32 = x6 - now\n        y6: f32 = exp(d6)\n";
+        let attention = ATTENTION.replace("y6: f32 = x6 - now\n", weights);
+        let (out, log) = apply("approximate_weights", &kernel(&attention), &gpu(&[]));
+        assert_eq!(log.applied, ["loop j6"], "{:?}", log.skipped);
         let made = text(&out);
         for part in ["= exp2_approx(y)", ", 1.442695", " * -1.442695"] {
             assert!(made.contains(part), "{part} is not in\n{made}");
         }
-        assert_eq!(refusals("approximate_weights", ATTENTION, &gpu(&["exact_exp=1"])), ["loop n6: knob `exact_exp`"]);
+        assert!(!made.contains("x6 - now"), "{made}");
+        let exact = gpu(&["exact_exp=1"]);
+        assert_eq!(refusals("approximate_weights", &attention, &exact), ["loop j6: knob `exact_exp`"]);
+        // The same value, where its last bits count.
+        for (from, to) in [
+            ("        b6: f32 = y6 + a6\n", "        b6: f32 = y6 + a6\n        store M[j6] = y6\n"),
+            ("      store M[kt*32 + i5] = now\n", "      last: f32 = s[i5, 3]\n      store M[kt*32 + i5] = last\n"),
+            ("        x6: f32 = s[i5, j6]\n", "        x6: f32 = s[i5, 15 - j6]\n"),
+        ] {
+            let other = attention.replace(from, to);
+            assert_ne!(other, attention, "{from}");
+            let (out, _) = apply("approximate_weights", &kernel(&other), &gpu(&[]));
+            assert_eq!(text(&out), text(&kernel(&other)), "{from}");
+        }
     }
 }

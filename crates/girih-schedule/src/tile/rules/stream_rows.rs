@@ -141,9 +141,15 @@ mod tests {
         assert_eq!(of("sm_90a", 64, 2, Some(7)), Some((16, 64)));
         assert_eq!(of("sm_120", 128, 2, None), Some((64, 64)));
         assert_eq!(of("sm_90a", 128, 2, Some(4096)), Some((128, 64)));
-        assert_eq!(of("sm_90a", 64, 2, Some(4096)), Some((128, 128)));
+        assert_eq!(of("sm_90a", 64, 2, Some(4096)), Some((128, 64)));
         assert_eq!(of("sm_120", 64, 2, Some(4096)), Some((64, 64)));
         assert_eq!(of("sm_120", 128, 4, None), Some((32, 32)));
+        let target = Target::named("sm_90a").unwrap();
+        let keys = |deep: u64| {
+            let room = Room { target: &target, deep, width: deep, operand: 2, sum: 0 };
+            sizes(Some(4096), Some(4096), &room)
+        };
+        assert_eq!([64, 128].map(keys), [Some((128, 128)), Some((128, 64))]);
         assert_eq!(of("sm_120", 256, 8, None), None);
         assert_eq!(of("sm_80", 256, 8, None), Some((16, 16)));
     }

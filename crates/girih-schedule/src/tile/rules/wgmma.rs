@@ -28,7 +28,8 @@ Knobs: `wgmma` (0 turns the rule off), `fast_acc` (1 allows products of f8, whic
 
 Takes f16 and bf16 with sums in f32 and, where their terms lie side by side, integers of 8 bits and, with the knobs `tf32` and
 `fast_acc`, f32 and f8.
-Refuses operands that TMA does not bring to shared memory with a swizzle; warps that have other than 16 rows; and machines that
+The left operand may also come from registers, by `ldmatrix` or as sums lie.
+Refuses right operands that TMA does not bring to shared memory with a swizzle; warps of a group that have other columns; warps that have other than 16 rows; and machines that
 have no such products. The products of sm_100a, `tcgen05`, have their sums in tensor memory, from which threads must copy them
 before use; there single warps multiply.
 ",
@@ -111,9 +112,13 @@ mod tests {
         ] {
             assert_eq!(refusals("wgmma", &placed(knobs), &gpu(&[])), [format!("acc: {why}")]);
         }
-        let plain = of_warps.replacen(" swizzle(128)", "", 1);
+        let plain = of_warps.replace(" swizzle(128)", "");
         assert_ne!(plain, of_warps);
         let why = "an operand is not brought to shared memory by TMA with a swizzle";
         assert_eq!(refusals("wgmma", &plain, &gpu(&[])), [format!("acc: {why}")]);
+        // The left operand comes from registers then.
+        let left = of_warps.replacen(" swizzle(128)", "", 1);
+        let (_, log) = apply("wgmma", &kernel(&left), &gpu(&[]));
+        assert_eq!(log.applied, ["acc: 64 x 128 for each of 1 warpgroups, rows from registers"]);
     }
 }

@@ -210,6 +210,20 @@ fn registers_of_a_product_in_flight_stay_as_they_are() {
 }
 
 #[test]
+fn warps_of_a_group_give_the_same_panels() {
+    let of = operands("f16", 32, [false, false]);
+    let wide = product(&of).replace("shared 4096 {", "shared 6144 {").replace("f16[1024] at 2048", "f16[2048] at 2048");
+    let told = |text: &str| {
+        let (report, _) = simulate(&kernel(text), [1, 1, 1], &arrays(&of), &[], &Options::default());
+        report.to_string().contains("the warps of a group give a `wgmma` different panels")
+    };
+    assert!(!told(&wide));
+    let apart = wide.replace("b_s[k*16]", "b_s[k*16 + tx//64*1024]");
+    assert_ne!(apart, wide);
+    assert!(told(&apart));
+}
+
+#[test]
 fn what_is_missing_is_told() {
     let of = operands("f16", 128, [false, true]);
     let good = product(&of);
