@@ -283,7 +283,7 @@ impl Product {
         self.at(&self.a, &[(r, slot), (k, self.term(&self.a, matrix, line, step))], Some(lane), None)
     }
 
-    /// What each lane reads of the left operand: a row for `ldmatrix`, its words one by one, or nothing of an operand that
+    /// The reads of each lane of the left operand: a row for `ldmatrix`, its words one by one, or nothing of an operand that
     /// registers hold.
     pub fn left_reads(&self, pair: &Ix, step: &Ix) -> Option<Vec<Vec<Ix>>> {
         match self.a.by_words() {

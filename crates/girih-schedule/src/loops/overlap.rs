@@ -19,7 +19,7 @@
 use super::ir::*;
 use super::walk;
 
-/// What goes on during the next iteration.
+/// The product that goes on during the next iteration.
 pub enum Overlap<'a> {
     /// The only product.
     Product,
@@ -37,7 +37,7 @@ pub struct Parts<'a> {
     pub after: &'a [Stmt],
     /// The last product.
     pub last: &'a [Stmt],
-    /// What stands behind it, and does not touch its sums or what it reads: it runs before.
+    /// The statements behind it, which touch neither its sums nor its operands: they run before.
     pub rest: &'a [Stmt],
 }
 

@@ -78,7 +78,7 @@ impl Product {
         let right = self.side(kernel, threads, &self.b, cols)?;
         let left = match self.side(kernel, threads, &self.a, ROWS) {
             Ok(lies) => How::Panel(lies),
-            // Of bytes that are moved in pairs a lane has other rows than its sums'.
+            // A lane has other rows than its sums' where bytes are moved in pairs.
             Err(why) if self.a.by_bytes() => return Err(why),
             Err(_) => How::Words,
         };

@@ -435,7 +435,7 @@ impl Bounded<'_> {
         if let Some((_, has)) = self.rest.terms.iter().find(|(f, _)| f == factors) {
             return (has % by == 0 && has / by > 0).then(|| Poly::constant(has / by));
         }
-        let (&[ref leaf], 1) = (&factors[..], *by) else { return None };
+        let ([leaf], 1) = (&factors[..], *by) else { return None };
         let mut stride = Poly::constant(0);
         for (factors, by) in self.rest.terms.iter().filter(|(factors, _)| factors.contains(leaf)) {
             let mut others = factors.iter().filter(|f| *f != leaf);

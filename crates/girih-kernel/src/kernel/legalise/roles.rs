@@ -27,7 +27,7 @@
 //! wait for the product that read it; and for the last generation after the loop, where iterations do more than multiply.
 //!
 //! Where the threads that compute need many registers, a whole warpgroup fills, and gives up registers for them
-//! (`registers`). What they compute by themselves before and after the loop stands between their statements `registers`
+//! (`registers`). Their own work before and after the loop stands between their statements `registers`
 //! then ([`gather`]): a compiler that sees those arrays behind both branches keeps them in the registers of the threads
 //! that fill, too, which have none left.
 //!

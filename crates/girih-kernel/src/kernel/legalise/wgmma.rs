@@ -28,7 +28,7 @@ use crate::loops::panels::{How, Lies};
 use crate::loops::walk;
 use crate::num::DType;
 
-/// What of a product stands where the loops have it; or the products still in flight when an iteration ends, and the buffer that
+/// The part of a product that stands where the loops have it; or the products still in flight when an iteration ends, and the buffer that
 /// they add to.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) enum Flight {

@@ -55,7 +55,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let mbarriers = block.mbarriers.iter().skip(member * count).take(count);
         left.extend(mbarriers.flat_map(|m| m.unseen()).map(|(at, lane)| (at, lane, Left::Box)));
         let group = WARPGROUP as usize;
-        let wrong = of.clone().filter(|warp| (warp - member * warps) % group != 0).filter_map(|warp| {
+        let wrong = of.clone().filter(|warp| !(warp - member * warps).is_multiple_of(group)).filter_map(|warp| {
             let first = warp - (warp - member * warps) % group;
             Some((warp, block.warps[warp].products.differs(&block.warps[first].products)?))
         });

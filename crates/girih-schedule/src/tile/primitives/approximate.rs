@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A GPU's unit for such functions gives 2^x with an error of 2^-22 of the result, in one instruction of many that the exact function
-//! takes. Legal for f32 of which every use is a conversion to a float of at most 11 significant bits, whose rounding is a thousand times
+//! takes. Legal for f32 whose every use is a conversion to a float of at most 11 significant bits, whose rounding is a thousand times
 //! as much, or a sum; also by way of a buffer. The distance from the greatest score is rounded once, as before, where that is
 //! below 2^127.
 

@@ -82,7 +82,7 @@ fn sizes(rows: Option<u64>, keys: Option<u64>, room: &Room<'_>) -> Option<(u64, 
         let of = |n: Option<u64>, most: u64| n.map_or(64, |n| n.max(1).next_multiple_of(16).min(most));
         let smaller = |n: u64| (n / 2).next_multiple_of(16).min(n);
         // Of long rows few blocks fit a multiprocessor; eight warps share what they are multiplied with.
-        // Two warpgroups share them, too; what is done once for a stretch of keys is done less often of narrow rows.
+        // Two warpgroups share them, too; narrow rows leave registers for longer stretches of keys.
         let many = room.sum == 0 && rows.is_some_and(|n| n >= MANY);
         let grouped = target.matrix_units.contains(&MatrixUnit::Wgmma) && room.operand == 2;
         let long = many && (room.deep >= 128 || grouped);
