@@ -59,6 +59,8 @@ fn the_schedule_of_every_example_replays() {
 #[test]
 fn the_schedules_of_models_replay() {
     let mut all = String::new();
+    let one = "torch.randn(1, 2, 1024, 64, dtype=torch.float16)";
+    let causal = format!("torch.nn.functional.scaled_dot_product_attention({one}, {one}, {one}, is_causal=True)");
     for text in [
         "torch.softmax(torch.randn(64, 1000), -1)",
         "torch.relu(torch.randn(100, 33))",
@@ -68,6 +70,7 @@ fn the_schedules_of_models_replay() {
         "torch.randn(4000, 512).sum(0)",
         "torch.cumsum(torch.randn(8, 3000), -1)",
         "torch.nn.functional.scaled_dot_product_attention(torch.randn(1,4,128,64),torch.randn(1,4,128,64),torch.randn(1,4,128,64))",
+        &causal,
     ] {
         let graph = expr::evaluate(text, &[]).unwrap().graph;
         for target in targets() {
@@ -83,6 +86,12 @@ fn the_schedules_of_models_replay() {
                 steps.iter().map(one).collect()
             });
         }
+    }
+    // Causal attention: the longest blocks first, and on sm_90a all that warpgroups do.
+    for line in
+        ["reverse ib", "approximate j_4", "tensorize r_3, r_12 as warpgroup", "pipeline keyt by 3 roles overlap"]
+    {
+        assert!(all.contains(&format!("\n  {line}")), "{line} is not in\n{all}");
     }
     // Much of them is primitives.
     let count = |word: &str| all.matches(&format!("\n  {word} ")).count();

@@ -5,7 +5,8 @@
 //!   y[i] = t[1023 - i]                     -->       y[1023 - i] = t[i]
 //! ```
 //!
-//! Legal for free loops that count from 0 to an end that no loop around them changes.
+//! Legal for free loops that count from 0 to an end that no loop around them changes, and are not placed but as the blocks of a grid, one
+//! for each iteration.
 
 use super::line::{LoopRef, replace};
 use crate::index::simplify;
@@ -17,7 +18,8 @@ pub fn apply(kernel: &mut Kernel, loops: &[LoopRef]) -> Result<(), String> {
     let facts = kernel.facts();
     for at in loops {
         replace(kernel, *at, &mut |_, f| {
-            if f.kind != LoopKind::Free || f.place != Place::None {
+            let alone = matches!(f.place, Place::Block { group: 0, takers: 0, cluster: 0, .. });
+            if f.kind != LoopKind::Free || f.place != Place::None && !alone {
                 return Err("it is not free, or is placed already".into());
             }
             check_bounds(&[f])?;

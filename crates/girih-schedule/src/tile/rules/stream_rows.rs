@@ -7,7 +7,7 @@ use crate::tile::Context;
 use crate::tile::heuristics::stream_rows::{MANY, NARROW};
 use crate::tile::matrix;
 use crate::tile::primitives::tile::stream::{Sides, StreamNest};
-use crate::tile::primitives::{Names, Script, Step};
+use crate::tile::primitives::{LoopRef, Names, Script, Step, look};
 use crate::tile::rules::axis_site;
 use crate::tile::target::{Capability, MatrixUnit, MemoryKind, Target};
 
@@ -16,7 +16,8 @@ pub const RULE: Rule<Kernel, Context> = Rule {
     doc: "\
 Takes a weighted sum with normalised exponentials, as in attention, a block of rows and a stretch of keys at a time. The
 scores of a stretch are a tile of their own; the greatest of them corrects what was summed before, once for the stretch.
-Stretches of which a mask leaves no key to any row of the block, as behind the diagonal of causal attention, are not taken.
+Stretches of which a mask leaves no key to any row of the block, as behind the diagonal of causal attention, are not taken; the blocks of a
+GPU that take most come first, so that none of them is alone at the end.
 
 ```text
 for i in 0..128: free                            for ib in 0..2: free block(x)
@@ -49,7 +50,31 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             Err(why) => script.log.skipped(axis_site(p, first.axis), why),
         }
     }
+    for at in growing(&script.kernel) {
+        let site = axis_site(&script.kernel, at.axis);
+        if script.attempt(|script| script.step(Step::Reverse { loops: vec![at] })).is_ok() {
+            script.log.applied(format!("{site}: its last blocks, which take longest, come first"));
+        }
+    }
     script.done()
+}
+
+/// The loops over blocks of a GPU whose later blocks go through more stretches than the earlier ones.
+fn growing(p: &Kernel) -> Vec<LoopRef> {
+    let mut out = vec![];
+    look(p, &mut |at, f| {
+        let Place::Block { .. } = f.place else { return true };
+        let Some(last) = f.hi.as_const().filter(|n| *n > 1) else { return true };
+        let grows = f.body.iter().any(|s| {
+            let Stmt::For(inner) = s else { return false };
+            let known = !inner.hi.any_leaf(&mut |l| !matches!(l, Ix::Const(_)) && *l != Ix::Axis(f.axis));
+            let stretches = |n: i64| inner.hi.eval(&|leaf| leaf.as_const().unwrap_or(n));
+            inner.kind == LoopKind::Serial && known && stretches(0) < stretches(last - 1)
+        });
+        out.extend(grows.then_some(at));
+        true
+    });
+    out
 }
 
 /// How a nest is cut.
