@@ -22,6 +22,7 @@ pub mod layout;
 pub mod keep;
 pub mod line;
 pub mod model;
+pub mod normalize;
 pub mod own;
 pub mod pair;
 pub mod peel;
@@ -100,6 +101,7 @@ pub enum Step {
     Reverse { loops: Vec<LoopRef> },
     Retype { buf: BufId, to: DType },
     Approximate { loops: Vec<LoopRef> },
+    Normalize { loops: Vec<LoopRef> },
     Fill { bufs: Vec<BufId>, by: Engine },
     Tensorize { loops: Vec<LoopRef>, unit: Unit },
     StageWrite { bufs: Vec<BufId> },
@@ -198,6 +200,7 @@ pub const ALL: &[Primitive] = &[
         doc: "Keeps the copies of an operand that a serial loop makes in its first N iterations from block to block, while blocks read the \
               same.",
     },
+    Primitive { word: "normalize", form: "LOOP, ..", doc: "Lets loops that run in order count from 0 in steps of 1." },
     Primitive {
         word: "own",
         form: "BUFFER, .. by THREADS rolled?",
@@ -390,6 +393,7 @@ impl Step {
             Step::Reorder { loops } => Line::new("reorder", scope.names_of(loops), &[], &[]),
             Step::Serial { loops } => Line::new("serial", scope.names_of(loops), &[], &[]),
             Step::Privatise { loops } => Line::new("privatise", scope.names_of(loops), &[], &[]),
+            Step::Normalize { loops } => Line::new("normalize", scope.names_of(loops), &[], &[]),
             Step::Approximate { loops } => Line::new("approximate", scope.names_of(loops), &[], &[]),
             Step::Sink { at } => Line::new("sink", one(at), &[], &[]),
             Step::Hoist { at } => Line::new("hoist", one(at), &[], &[]),
@@ -524,6 +528,7 @@ impl Step {
             "reorder" => Step::Reorder { loops: scope.loops(line)? },
             "serial" => Step::Serial { loops: scope.loops(line)? },
             "privatise" => Step::Privatise { loops: scope.loops(line)? },
+            "normalize" => Step::Normalize { loops: scope.loops(line)? },
             "approximate" => Step::Approximate { loops: scope.loops(line)? },
             "sink" => Step::Sink { at: scope.loop_of(line)? },
             "hoist" => Step::Hoist { at: scope.loop_of(line)? },
@@ -635,6 +640,7 @@ impl Step {
             Step::Reorder { loops } => reorder::apply(kernel, loops)?,
             Step::Serial { loops } => serial::apply(kernel, loops)?,
             Step::Privatise { loops } => privatise::apply(kernel, loops)?,
+            Step::Normalize { loops } => normalize::apply(kernel, loops)?,
             Step::Approximate { loops } => approximate::apply(kernel, ctx, loops)?,
             Step::Sink { at } => sink::apply(kernel, *at)?,
             Step::Hoist { at } => hoist::apply(kernel, *at)?,

@@ -25,6 +25,7 @@ pub mod keep_stages;
 pub mod keep_tiles;
 pub mod mark_unroll;
 pub mod merge_folds;
+pub mod normalize_loops;
 pub mod overlap_products;
 pub mod pack_weights;
 pub mod pad_smem;
@@ -103,6 +104,7 @@ pub(super) const OF_KERNELS: &[Entry<Kernel>] = &[
     (compute_once::RULE, &[&[Caches, Workers]]),
     (count_bins::RULE, &[&[Caches, Workers], &[Threads]]),
     (cache_blocks::RULE, &[&[Caches]]),
+    (normalize_loops::RULE, &[&[Threads, Products]]),
     (chunk_matmul_k::RULE, &[&[Threads]]),
     (stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
     (tma_copy::RULE, &[&[Threads, TensorCopies]]),
