@@ -5,7 +5,7 @@
 //!   x = load K[(s + j)*64]               -->         x = load K[(s*64 + j)*64]
 //! ```
 //!
-//! Legal for loops that run in order, are not placed, and step by a constant; bounds of 64 bits that only the launch knows could
+//! Legal for loops that run in order, are not placed, and step by a constant. Bounds of 64 bits that only the launch knows could
 //! overflow.
 
 use super::line::{LoopRef, replace};
@@ -37,7 +37,7 @@ pub fn legal(kernel: &Kernel, f: &For) -> Result<i64, String> {
     if f.kind != LoopKind::Serial || f.place != Place::None {
         return Err("it does not run in order, or is placed already".into());
     }
-    let step = f.step.as_const().filter(|n| (1..1 << 31).contains(n)).ok_or("its step is no constant above 0")?;
+    let step = f.step.as_const().filter(|n| (1..1 << 31).contains(n)).ok_or("its step is not a constant above 0")?;
     if f.lo.is_const(0) && step == 1 {
         return Err("it counts from 0 in steps of 1 already".into());
     }

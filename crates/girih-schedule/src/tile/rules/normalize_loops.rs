@@ -18,7 +18,7 @@ for s in 0..n step 64: serial                    for s in 0..(n + 63)//64: seria
   b_s[j, k] = load K[(s + j)*64 + k]     -->       b_s[j, k] = load K[(s*64 + j)*64 + k]
 ```
 
-Refuses loops whose step is no constant, and bounds of 64 bits that only the launch knows.
+Refuses loops whose step is not a constant, and bounds of 64 bits that only the launch knows.
 ",
     run,
 };
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn other_steps_and_bounds_are_refused() {
         for (from, to, why) in [
-            ("0..n step 64", "0..n step n", "its step is no constant above 0"),
+            ("0..n step 64", "0..n step n", "its step is not a constant above 0"),
             ("0..n step 64", "0..m step 64", "its bounds have 64 bits"),
         ] {
             let other = SUM.replace(from, to);
