@@ -35,6 +35,11 @@ const MODELS: &[&str] = &[
 /// Products of warpgroups, and the tiles that make them so.
 const GROUPED: &[(&str, &[&str])] = &[
     (
+        "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 64, 32, dtype=torch.float16), torch.randn(1, 1, 320, 32, \
+         dtype=torch.float16), torch.randn(1, 1, 320, 16, dtype=torch.float16))",
+        &["slots=3"],
+    ),
+    (
         "torch.randn(64, 128, dtype=torch.float16) @ torch.randn(128, 64, dtype=torch.float16)",
         &["mc=64", "nc=32", "kc=32"],
     ),

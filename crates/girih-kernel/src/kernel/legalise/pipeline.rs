@@ -117,7 +117,7 @@ impl Lower<'_> {
                 s.overlapped(f, parts, at, before, |_| Ok(()))
             },
             |s, at| {
-                let acc = s.last_product(f, parts, at)?;
+                let acc = s.last_product(f, parts, at, false)?;
                 s.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
                 Ok(())
             },

@@ -24,7 +24,7 @@
 //! ([`super::tensor`]), and it waits until every block has read the generation before.
 //!
 //! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, after the
-//! wait for the product that read it; and for the last generation after the loop, where iterations do more than multiply.
+//! wait for the product that read it; and for the last generation after the loop, where iterations do more than multiply and the block goes on.
 //!
 //! Where the threads that compute need many registers, a whole warpgroup fills, and gives up registers for them
 //! (`registers`). Their own work before and after the loop stands between their statements `registers`
@@ -174,11 +174,14 @@ impl Lower<'_> {
                     Ok(())
                 };
                 return s.turned(f, hi.clone(), each, |s, at| {
-                    let acc = s.of_consumers(consumers, |s| s.last_product(f, parts, at))?;
+                    let acc = s.of_consumers(consumers, |s| s.last_product(f, parts, at, false))?;
                     s.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] });
-                    let turn = s.turn(f, at)?;
-                    let arrive = read(s, &turn);
-                    s.push(arrive);
+                    // Nobody fills it again where the block has no further tile.
+                    if s.rounds.is_some() {
+                        let turn = s.turn(f, at)?;
+                        let arrive = read(s, &turn);
+                        s.push(arrive);
+                    }
                     Ok(())
                 });
             }

@@ -205,9 +205,12 @@ impl Sync<'_> {
         if let Place::Pipeline { depth, roles, .. } = f.place
             && pipeline::is_free(f, depth, self.rounds.is_some())
         {
-            // Only a part of the threads runs the iterations: what these share with the statements before meets them here.
+            // Only a part of the threads runs the iterations: what these share with the statements before meets them here. All
+            // threads meet once the mbarriers are there, which is before the tiles that a block takes in turn.
             if roles && (self.before.contains(&at) || since.meets(&self.effects_of(rest))) {
-                self.before.insert(at);
+                if self.rounds.is_some() {
+                    self.before.insert(at);
+                }
                 *since = Since::default();
             }
             // A generation is filled again when all consumer warps have read it: a warp that sees the last generation

@@ -39,8 +39,8 @@ pub(super) enum Flight {
     Begun(Option<k::BufId>),
     /// The words of its left operand; the rest stands elsewhere.
     Words,
-    /// All but these words, and the wait.
-    Rest(Option<k::BufId>),
+    /// All but these words, and the wait; and the fence, where the one before another product shows the words, too.
+    Rest { sums: Option<k::BufId>, shown: bool },
     /// The product of the iteration: the panels that the one before has read may be filled again.
     One(Option<k::BufId>),
     /// The products of all iterations: no panel is filled again.
@@ -71,7 +71,7 @@ impl Lower<'_> {
         let step = l::Ix::Axis(p.axes[2]);
         let words = match left {
             How::Panel(_) => None,
-            How::Words if matches!(self.flight, Flight::Rest(_)) => self.fragments.get(&p.axes[0]).copied(),
+            How::Words if matches!(self.flight, Flight::Rest { .. }) => self.fragments.get(&p.axes[0]).copied(),
             How::Words => {
                 let pair = l::Ix::Const(0);
                 let reads = p.left_reads(&pair, &step).ok_or("a product's rows do not follow from lanes")?;
@@ -88,7 +88,9 @@ impl Lower<'_> {
         if self.flight == Flight::Words {
             return Ok(());
         }
-        self.push(k::Stmt::Fence { kind: k::Fence::Registers });
+        if !matches!(self.flight, Flight::Rest { shown: true, .. }) {
+            self.push(k::Stmt::Fence { kind: k::Fence::Registers });
+        }
         // Registers have no addresses.
         let unroll = if steps <= MOST_STEPS || words.is_some() { steps as u32 } else { 0 };
         self.times(p.axes[2], steps, unroll, |s, at| {
@@ -109,9 +111,11 @@ impl Lower<'_> {
         match self.flight {
             Flight::None => self.push(k::Stmt::WgmmaWait { left: 0, acc, behind: vec![] }),
             Flight::One(_) => self.push(k::Stmt::WgmmaWait { left: 1, acc, behind: vec![] }),
-            Flight::All(_) | Flight::Begun(_) | Flight::Rest(_) | Flight::Words => {}
+            Flight::All(_) | Flight::Begun(_) | Flight::Rest { .. } | Flight::Words => {}
         }
-        if let Flight::One(sums) | Flight::All(sums) | Flight::Begun(sums) | Flight::Rest(sums) = &mut self.flight {
+        if let Flight::One(sums) | Flight::All(sums) | Flight::Begun(sums) | Flight::Rest { sums, .. } =
+            &mut self.flight
+        {
             *sums = Some(acc);
         }
         Ok(())
@@ -137,7 +141,7 @@ impl Lower<'_> {
         let flight = std::mem::replace(&mut self.flight, before);
         done?;
         match flight {
-            Flight::Begun(Some(acc)) | Flight::Rest(Some(acc)) => Ok(acc),
+            Flight::Begun(Some(acc)) | Flight::Rest { sums: Some(acc), .. } => Ok(acc),
             _ => Err("a product that goes on has no sums".to_string()),
         }
     }
@@ -155,7 +159,7 @@ impl Lower<'_> {
         let here = |s: &mut Self, body: &[l::Stmt]| s.at_axis(f.axis, at.clone(), vec![], |s| s.run(body));
         let scores =
             self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Begun(None), parts.first))?;
-        let sums = before.map(|before| self.last_product(f, parts, before)).transpose()?;
+        let sums = before.map(|before| self.last_product(f, parts, before, true)).transpose()?;
         self.push(k::Stmt::WgmmaWait { left: u32::from(sums.is_some()), acc: scores, behind: vec![] });
         here(self, parts.between)?;
         then(self)?;
@@ -188,9 +192,10 @@ impl Lower<'_> {
         Ok(out)
     }
 
-    /// Begins the last product of an iteration.
-    pub(super) fn last_product(&mut self, f: &l::For, parts: &Parts<'_>, at: &k::Ix) -> Res<k::BufId> {
-        self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(Flight::Rest(None), parts.last))
+    /// Begins the last product of an iteration; `shown` where the fence of a product right before shows its words.
+    pub(super) fn last_product(&mut self, f: &l::For, parts: &Parts<'_>, at: &k::Ix, shown: bool) -> Res<k::BufId> {
+        let rest = Flight::Rest { sums: None, shown };
+        self.at_axis(f.axis, at.clone(), vec![], |s| s.part_of_product(rest, parts.last))
     }
 
     fn panel(&mut self, side: &Side, idx: &[l::Ix], facts: &Facts, lies: Lies) -> Res<k::Panel> {
