@@ -155,7 +155,7 @@ fn compilers_that_do_not_compile() {
     expect(&run("/bin/true"), 1, "wrote no object file");
     expect(&run("cc -fnonsense"), 1, "-fnonsense");
     expect(&run(lab.0.to_str().unwrap()), 1, "E0502");
-    let garbage = "for f in \"$@\"; do [ \"$last\" = -o ] && echo garbage > \"$f\"; last=$f; done; true";
+    let garbage = "for f in \"$@\"; do [ \"$last$f\" != -o- ] && [ \"$last\" = -o ] && echo garbage > \"$f\"; last=$f; done; true";
     expect(&run(&script(&lab, "garbage", garbage)), 1, "E0504");
 }
 
