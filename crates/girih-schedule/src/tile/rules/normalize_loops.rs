@@ -42,8 +42,7 @@ fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
             }
             Err(why) => log.skipped(axis_site(p, f.axis), why),
         }
-        // The loops inside change with it: they come next time.
-        false
+        true
     });
     if loops.is_empty() { vec![] } else { vec![Step::Normalize { loops }] }
 }
@@ -79,6 +78,17 @@ mod tests {
         }
         let later = text(&apply("normalize_loops", &kernel(&SUM.replace("0..n step", "5..n step")), &gpu(&[])).0);
         assert!(later.contains("for s in 0..(n + 58)//64: serial") && later.contains("s*64 + k + 5"), "{later}");
+        // A loop in another one, which a block takes in turn.
+        let inner = SUM.lines().map(|l| {
+            if l.starts_with("  for s") || l.starts_with("    ") { format!("  {l}\n") } else { format!("{l}\n") }
+        });
+        let nested: String = inner.collect();
+        let nested = nested.replace("    for s in 0..n", "  for u in 3..n step 2: serial\n    for s in u..n");
+        let (out, log) = apply("normalize_loops", &kernel(&nested), &gpu(&[]));
+        assert_eq!(log.applied, ["loop u", "loop s"]);
+        let made = text(&out);
+        assert!(made.contains("for u in 0..(n//2 - 1): serial"), "{made}");
+        assert!(made.contains("for s in 0..(n - u*2 + 60)//64: serial"), "{made}");
         // No product, nothing to do.
         let plain = SUM.replace(" contraction m=i n=j k=k a=a b=b acc=acc", "");
         assert_eq!(text(&apply("normalize_loops", &kernel(&plain), &gpu(&[])).0), text(&kernel(&plain)));
