@@ -7,7 +7,7 @@ use lab::{ADD, Lab, err, expect, out};
 /// Twice 0, 1, 2, 3.
 const MODEL: [&str; 4] = ["-c", "x + x", "--arg", "x=arange:f32[4]"];
 
-/// The same in Kernel IR.
+/// That program, written in Kernel IR.
 const BY_HAND: &str = "# launch: grid=1 x=arange:f32[4] y=zeros:f32[4]
 kernel twice(x: ptr<f32>, y: ptr<f32>) threads 4 scratch 0 {
   v: f32 = load x[tx]

@@ -254,6 +254,10 @@ impl Left {
     /// Words of a lane's fragment.
     pub const WORDS: u32 = 4;
 
+    pub fn panel(&self) -> Option<&Panel> {
+        if let Left::Panel(panel) = self { Some(panel) } else { None }
+    }
+
     pub fn place(&self) -> &Address {
         match self {
             Left::Panel(panel) => &panel.place,

@@ -440,24 +440,25 @@ impl Verifier<'_> {
         for place in acc {
             let (held, sum) = (self.elem(place).held(), of[0].sum());
             self.expect(held == sum, || format!("the sums of this `mma` are {sum}, not {held}"));
-            let own = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch);
-            let own = matches!(place, Address::Slot { buf, .. } if own(buf));
-            self.expect(own, || "the sums of `mma` are in an array of the thread".to_string());
+            self.expect(self.is_own(place), || "the sums of `mma` are in an array of the thread".to_string());
         }
+    }
+
+    /// Returns true if a place is in an array of the thread.
+    fn is_own(&self, place: &Address) -> bool {
+        let own = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch);
+        matches!(place, Address::Slot { buf, .. } if own(buf))
     }
 
     fn wgmma(&mut self, acc: BufId, a: &Left, b: &Panel, of: Operand) {
         self.sums(acc, &[of.sum()]);
         if let Left::Words(place) = a {
             let held = self.elem(place).held();
-            let own = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch);
-            let own = matches!(place, Address::Slot { buf, .. } if own(buf));
-            self.expect(own && held == DType::I32, || {
+            self.expect(self.is_own(place) && held == DType::I32, || {
                 format!("a left operand of `wgmma` in registers is words in an array of the thread, of i32, not {held}")
             });
         }
-        let left = if let Left::Panel(panel) = a { Some(panel) } else { None };
-        for panel in left.into_iter().chain([b]) {
+        for panel in a.panel().into_iter().chain([b]) {
             let bits = self.elem(&panel.place).held().bits();
             let bytes = of.bytes();
             self.expect(bits == 8 * bytes, || {

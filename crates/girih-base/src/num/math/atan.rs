@@ -1,6 +1,6 @@
 //! atan2: the quotient of the smaller by the larger operand, for f64 folded once more at tan(pi/8), a minimax polynomial
-//! (f32 2^-28, f64 2^-59), and the multiple of pi/4 that the folds and the signs require. f64 carries the rounding errors
-//! of the quotient and the multiple along.
+//! (f32 2^-28, f64 2^-59), and the multiple of pi/4 that the folds and the signs require. In f64 the rounding
+//! errors of the quotient and of the multiple are computed, too, and added.
 
 use super::machine::{Machine, X};
 use super::program::Kind;
@@ -19,7 +19,7 @@ const ATAN: [f64; 11] = [
     0.03807566232313475,
     -0.017919305499445176,
 ];
-/// The same on [0, 1], for f32
+/// Coefficients of the polynomial on [0, 1], for f32
 const ATAN32: [f64; 9] = [
     -0.33333298563957214,
     0.19998548924922943,

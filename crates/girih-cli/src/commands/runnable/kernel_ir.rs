@@ -51,10 +51,7 @@ impl Runnable for ByHand {
         arguments::result(&self.source, self.kernel.params(), &self.arguments.borrow(), name)
     }
     fn start(&self, often: Often) -> girih::Result<Box<dyn Run + '_>> {
-        let arguments = match often {
-            Often::Once => self.arguments.take(),
-            Often::Again => self.arguments.borrow().duplicate()?,
-        };
+        let arguments = often.arguments(&self.arguments)?;
         Ok(Box::new(Started { of: self, arguments, ran: false }))
     }
     fn reordered(&self) -> Option<&'static str> {

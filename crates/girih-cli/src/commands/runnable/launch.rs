@@ -68,10 +68,7 @@ impl Runnable for Launch {
     }
 
     fn start(&self, often: Often) -> girih::Result<Box<dyn Run + '_>> {
-        let arguments = match often {
-            Often::Once => self.arguments.take(),
-            Often::Again => self.arguments.borrow().duplicate()?,
-        };
+        let arguments = often.arguments(&self.arguments)?;
         Ok(Box::new(Launched { of: self, arguments, known: None }))
     }
 
@@ -234,7 +231,7 @@ impl Run for Launched<'_> {
 }
 
 impl Arguments {
-    /// The same arguments with floats as float64.
+    /// A copy whose floats are float64.
     fn widened(&self) -> girih::Result<Arguments> {
         let one = |v: &Value| {
             Ok(match v {

@@ -13,6 +13,7 @@ mod kernel_ir;
 mod launch;
 mod model;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use girih::model::Profile;
@@ -24,6 +25,7 @@ use serde_json::Value as Json;
 use super::by_hand;
 use super::model::arguments::Arguments;
 use super::model::{Given, given, refuse_flags};
+use super::run::arguments;
 use crate::cli::{KernelArgs, LaunchArgs};
 use crate::failure::Failure;
 use crate::render::Source;
@@ -158,6 +160,16 @@ pub enum Often {
     Again,
 }
 
+impl Often {
+    /// The arguments that a run starts from.
+    fn arguments(self, given: &RefCell<arguments::Arguments>) -> girih::Result<arguments::Arguments> {
+        match self {
+            Often::Once => Ok(given.take()),
+            Often::Again => given.borrow().duplicate(),
+        }
+    }
+}
+
 /// An input with its arguments and options.
 pub trait Runnable {
     /// The source that messages point into.
@@ -167,7 +179,7 @@ pub trait Runnable {
     fn inspect(&self) -> &dyn Inspect;
     /// Its name among the records of schedules; `None` where it has no schedule.
     fn key(&self) -> Option<String>;
-    /// The same on the same arguments, under other options.
+    /// This input with its arguments, under other options.
     fn under(&self, options: Options) -> girih::Result<Box<dyn Runnable>>;
     /// The position among the results of the array that --save or --print names.
     fn position(&self, name: &str) -> Result<usize, Failure>;
@@ -195,7 +207,7 @@ pub trait Run {
     /// Before the first run: checks each rewrite of the compilation on the arguments, and says how many there were.
     fn verify_each(&mut self) -> girih::Result<String>;
 
-    /// Each of the results, computed with every float as float64; or why there is no such reference.
+    /// All results, computed in float64; or the reason why that is not possible.
     fn reference(&self) -> girih::Result<Result<Vec<Buffer>, String>>;
 
     /// How far rounding may move the results.

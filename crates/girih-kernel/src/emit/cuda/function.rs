@@ -126,8 +126,7 @@ impl Uses {
                 Stmt::TmaLoad { to: Address::Slot { buf, .. }, tensor, .. }
                 | Stmt::TmaStore { from: Address::Slot { buf, .. }, tensor, .. } => self.boxes.push((*buf, *tensor)),
                 Stmt::Wgmma { a, b, .. } => {
-                    let left = if let Left::Panel(panel) = a { Some(panel) } else { None };
-                    for panel in left.into_iter().chain([b]) {
+                    for panel in a.panel().into_iter().chain([b]) {
                         if let Address::Slot { buf, .. } = &panel.place {
                             self.panels.push((*buf, u64::from(panel.swizzle) * 8));
                         }

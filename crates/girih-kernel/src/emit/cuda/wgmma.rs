@@ -69,7 +69,7 @@ impl Printer<'_> {
         let len = self.kernel.slots[acc].len;
         let (cols, each, word) = (2 * len, len / 2, of.word());
         let (sum, ty, r) = held(of.is_float());
-        let left = if let Left::Panel(panel) = a { Some(panel) } else { None };
+        let left = a.panel();
         let way = |panel: &Panel| if panel.transposed { 't' } else { 'n' };
         let how: String = [left.map_or('r', way), way(b)].into_iter().collect();
         let name = format!("wgmma_{word}_{cols}_{how}");

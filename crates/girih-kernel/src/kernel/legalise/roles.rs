@@ -235,26 +235,25 @@ pub(super) fn gather(body: &mut Vec<k::Stmt>, slots: &IdMap<k::BufId, k::Slot>) 
     }
     let Some(at) = body.iter().position(|s| begins(s).is_some()) else { return };
     let Some(own) = begins(&body[at]).cloned() else { return };
-    let is_own = |s: &k::Stmt| matches!(s, k::Stmt::If { mask, els, .. } if *mask == own && els.is_empty());
     // Behind it come a barrier, and the others' registers.
     let tail = (at + 3).min(body.len());
     // Where the rest meets other threads, what stands before it; a value that it defines would be used there.
-    let count = match body[tail..].iter().all(|s| alone(s, &is_own)) {
+    let count = match body[tail..].iter().all(|s| alone(s, &own)) {
         true => body.len() - tail,
-        false => body[tail..].iter().take_while(|s| is_own(s) && alone(s, &is_own)).count(),
+        false => body[tail..].iter().take_while(|s| is_own(s, &own) && alone(s, &own)).count(),
     };
     let behind: Vec<k::Stmt> = body.drain(tail..tail + count).collect();
-    let behind = unwrapped(behind, &is_own);
+    let behind = unwrapped(behind, &own);
     let mut before = vec![];
     let mut between = BTreeSet::new();
     for n in (0..at).rev() {
-        match own_slots(&body[n], slots).filter(|_| is_own(&body[n])) {
+        match own_slots(&body[n], slots).filter(|_| is_own(&body[n], &own)) {
             Some(used) if used.is_disjoint(&between) => before.insert(0, body.remove(n)),
             _ => between.extend(touched(&body[n])),
         }
     }
     let at = at - before.len();
-    let before = unwrapped(before, &is_own);
+    let before = unwrapped(before, &own);
     if let k::Stmt::If { then, .. } = &mut body[at] {
         let returns = then.len() - 1;
         then.splice(returns..returns, behind);
@@ -269,17 +268,22 @@ fn begins(s: &k::Stmt) -> Option<&k::Mask> {
     (more(then.first(), true) && more(then.last(), false) && more(els.first(), false)).then_some(mask)
 }
 
+/// Returns true if a statement is done by the threads of a condition, and by these alone.
+fn is_own(s: &k::Stmt, own: &k::Mask) -> bool {
+    matches!(s, k::Stmt::If { mask, els, .. } if mask == own && els.is_empty())
+}
+
 /// Returns true if a statement meets no other thread, and has effects for the threads that compute only.
-fn alone(s: &k::Stmt, is_own: &dyn Fn(&k::Stmt) -> bool) -> bool {
+fn alone(s: &k::Stmt, own: &k::Mask) -> bool {
     let meets = |s: &k::Stmt| !matches!(s.runs(), k::Runs::Any | k::Runs::Threads) || s.work() == k::Work::Barrier;
     match s {
-        s if is_own(s) => {
+        s if is_own(s, own) => {
             let mut met = false;
             k::statements(std::slice::from_ref(s), &mut |s| met |= meets(s));
             !met
         }
-        k::Stmt::If { then, els, .. } => then.iter().chain(els).all(|s| alone(s, is_own)),
-        k::Stmt::For { body, .. } => body.iter().all(|s| alone(s, is_own)),
+        k::Stmt::If { then, els, .. } => then.iter().chain(els).all(|s| alone(s, own)),
+        k::Stmt::For { body, .. } => body.iter().all(|s| alone(s, own)),
         s => {
             let mut updates = false;
             s.parts(&mut |part| updates |= matches!(part, k::Part::Updates(_)));
@@ -289,20 +293,14 @@ fn alone(s: &k::Stmt, is_own: &dyn Fn(&k::Stmt) -> bool) -> bool {
 }
 
 /// The statements without the condition that all of their threads meet.
-fn unwrapped(body: Vec<k::Stmt>, is_own: &dyn Fn(&k::Stmt) -> bool) -> Vec<k::Stmt> {
+fn unwrapped(body: Vec<k::Stmt>, own: &k::Mask) -> Vec<k::Stmt> {
     let one = |s: k::Stmt| match s {
-        s if is_own(&s) => {
-            if let k::Stmt::If { then, .. } = s {
-                then
-            } else {
-                vec![s]
-            }
-        }
+        k::Stmt::If { mask, then, els } if mask == *own && els.is_empty() => then,
         k::Stmt::If { mask, then, els } => {
-            vec![k::Stmt::If { mask, then: unwrapped(then, is_own), els: unwrapped(els, is_own) }]
+            vec![k::Stmt::If { mask, then: unwrapped(then, own), els: unwrapped(els, own) }]
         }
         k::Stmt::For { axis, lo, hi, step, unroll, body } => {
-            vec![k::Stmt::For { axis, lo, hi, step, unroll, body: unwrapped(body, is_own) }]
+            vec![k::Stmt::For { axis, lo, hi, step, unroll, body: unwrapped(body, own) }]
         }
         s => vec![s],
     };
