@@ -93,7 +93,7 @@ enum Change {
 fn changes(s: &Stmt) -> &'static [Change] {
     use Change::*;
     match s {
-        Stmt::Barrier | Stmt::ClusterBarrier => &[Delete, Later],
+        Stmt::Barrier | Stmt::BarrierFirst { .. } | Stmt::ClusterBarrier => &[Delete, Later],
         Stmt::WaitGroups { .. } => &[Delete, More, Later],
         Stmt::WaitPhase { .. } => &[Delete, More, Another, Later],
         Stmt::Arrive { .. } => &[Delete, More, Less, Another],
@@ -246,14 +246,17 @@ fn statement(kernel: &Kernel, s: &Stmt) -> String {
 /// Why it does not matter which of two statements comes first; `before` stands before both.
 fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> Option<&'static str> {
     match (s, next) {
-        (Stmt::Barrier, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::Barrier) => {
+        (Stmt::Barrier | Stmt::BarrierFirst { .. }, Stmt::WaitPhase { .. })
+        | (Stmt::WaitPhase { .. }, Stmt::Barrier | Stmt::BarrierFirst { .. }) => {
             Some("every thread waits for the mbarrier itself")
         }
         (Stmt::WaitGroups { .. }, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::WaitGroups { .. }) => {
             Some("both only wait")
         }
         _ if !touches(kernel, next) => Some("the other statement touches nothing that threads share"),
-        (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && of_first_thread(next) => {
+        (Stmt::Barrier | Stmt::BarrierFirst { .. }, _)
+            if before.is_some_and(of_first_thread) && of_first_thread(next) =>
+        {
             Some("one thread runs the statements before and behind the barrier")
         }
         (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && begins_copies(next) => {

@@ -653,6 +653,7 @@ fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Ve
         body.retain_mut(|s| {
             let what = match s {
                 Stmt::Barrier => "barrier",
+                Stmt::BarrierFirst { .. } => "barrier first",
                 Stmt::ClusterBarrier => "barrier cluster",
                 Stmt::WaitGroups { .. } => "wait groups",
                 Stmt::Commit => "commit",

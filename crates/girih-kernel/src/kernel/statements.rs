@@ -198,6 +198,8 @@ statements! {
         (order: Ordered) => Atomic;
     /// Waits for all threads of the block; their writes before it are seen behind it.
     Barrier = "barrier" => Barrier by Block;
+    /// Waits for the first `count` threads of the block, whole warps; no other thread may run it.
+    BarrierFirst = "barrier" "first" (count: Number) => Barrier by Warp;
     /// Waits for all threads of the cluster.
     ClusterBarrier = "barrier" "cluster" => Barrier by Cluster;
     /// Waits for all lanes of the warp.

@@ -775,6 +775,12 @@ impl Verifier<'_> {
                 self.boxed(*tensor, from.len(), to);
             }
             Stmt::TmaStore { tensor, to, from } => self.boxed(*tensor, to.len(), from),
+            Stmt::BarrierFirst { count } => {
+                let (threads, warp) = (self.k.threads, self.k.warp.max(1));
+                self.expect((1..=threads).contains(count) && count.is_multiple_of(warp), || {
+                    format!("whole warps of {warp} threads meet, of {threads} at most, not {count}")
+                });
+            }
             Stmt::Registers { count, .. } => {
                 self.expect((24..=256).contains(count) && count % 8 == 0, || {
                     format!("a thread has a multiple of 8 registers from 24 to 256, not {count}")

@@ -52,6 +52,8 @@ static ucontext_t scheduler;
 static int current, threads, cluster;
 static int live[GIRIH_CLUSTER], waiting[GIRIH_CLUSTER];
 static unsigned meetings[GIRIH_CLUSTER];
+static int first_waiting[GIRIH_CLUSTER];
+static unsigned first_meetings[GIRIH_CLUSTER];
 static int all_live, all_waiting;
 static unsigned all_meetings;
 static int warp_waiting[MOST / LANES], warp_live[MOST / LANES];
@@ -74,6 +76,16 @@ static void meet_block() {
     return;
   }
   while (meetings[own] == now) give_way();
+}
+
+static void meet_first(int count) {
+  int own = block_of_cluster();
+  unsigned now = first_meetings[own];
+  if (++first_waiting[own] == count) {
+    first_waiting[own] = 0, first_meetings[own]++, progress++;
+    return;
+  }
+  while (first_meetings[own] == now) give_way();
 }
 
 static void meet_cluster() {
@@ -404,6 +416,7 @@ template <class M> static void copy_tensor_back_3d(const M *map, int x, int y, i
 template <class M> static void copy_tensor_4d(void *to, const M *map, int x, int y, int z, int u, void *on) { int at[] = {x, y, z, u}; copy_box(false, to, map, at, 4, on); }
 template <class M> static void copy_tensor_back_4d(const M *map, int x, int y, int z, int u, const void *from) { int at[] = {x, y, z, u}; copy_box(true, (void *)from, map, at, 4, nullptr); }
 
+static void barrier_first(int count) { girih::meet_first(count); }
 static void registers_more_240() {}
 static void registers_fewer_168() {}
 static void registers_fewer_24() {}

@@ -39,6 +39,12 @@ impl Printer<'_> {
         self.bare(&format!("copy_async_wait_{left}"), &format!("cp.async.wait_group {left}"));
     }
 
+    pub(super) fn barrier_first(&mut self, count: u32) {
+        let body = "  asm volatile(\"bar.sync 1, %0;\" : : \"r\"(count) : \"memory\");\n";
+        self.support.block("barrier_first", &format!("INLINE void barrier_first(int count) {{\n{body}}}\n"));
+        self.out.line(&format!("barrier_first({count});"));
+    }
+
     /// An instruction without operands.
     pub(super) fn bare(&mut self, name: &str, instruction: &str) {
         let body = format!("  asm volatile(\"{instruction};\" : : : \"memory\");\n");

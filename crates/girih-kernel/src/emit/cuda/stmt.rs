@@ -174,6 +174,7 @@ impl Printer<'_> {
             Stmt::Commit => self.commit(),
             Stmt::WaitGroups { left } => self.wait_groups(*left),
             Stmt::Barrier => self.out.line("__syncthreads();"),
+            Stmt::BarrierFirst { count } => self.barrier_first(*count),
             Stmt::ClusterBarrier => self.cluster_barrier(),
             Stmt::SyncWarp => self.out.line("__syncwarp();"),
             Stmt::For { axis, lo, hi, step, unroll, body } => self.for_loop(*axis, [lo, hi, step], *unroll, body)?,

@@ -47,6 +47,8 @@ pub(super) struct Group {
 pub(super) enum Wait {
     Warp,
     Block,
+    /// For the first threads of the block, so many.
+    First(u32),
     Cluster,
     /// For a phase of an mbarrier to end.
     Phase(u32),

@@ -210,6 +210,9 @@ pub(in crate::kernel) enum Inst {
     Return,
     Yield,
     Barrier,
+    BarrierFirst {
+        count: u32,
+    },
     ClusterBarrier,
     SyncWarp,
     Shuffle {

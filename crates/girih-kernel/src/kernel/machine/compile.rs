@@ -577,6 +577,7 @@ impl Compiler<'_> {
             // A block is stopped between two slices.
             Stmt::Poll | Stmt::Prefetch { .. } => return Ok(()),
             Stmt::Barrier => Inst::Barrier,
+            Stmt::BarrierFirst { count } => Inst::BarrierFirst { count: *count },
             Stmt::ClusterBarrier => Inst::ClusterBarrier,
             Stmt::SyncWarp => Inst::SyncWarp,
             Stmt::Shuffle { dst, kind, value, by } => {

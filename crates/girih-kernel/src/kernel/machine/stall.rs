@@ -172,6 +172,7 @@ impl<const W: usize, L> Block<W, L> {
                     Some(Wait::Cluster) => (3, 0),
                     Some(Wait::Phase(number)) => (4, *number),
                     Some(Wait::Registers(count)) => (5, *count),
+                    Some(Wait::First(count)) => (6, *count),
                 };
                 (at, lanes, waits).hash(state);
             }

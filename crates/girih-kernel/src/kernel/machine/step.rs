@@ -43,6 +43,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.wait(block, warp, group, Wait::Block)?;
                 return Ok(Flow::Stopped);
             }
+            Inst::BarrierFirst { count } => {
+                self.wait(block, warp, group, Wait::First(*count))?;
+                return Ok(Flow::Stopped);
+            }
             Inst::ClusterBarrier => {
                 self.wait(block, warp, group, Wait::Cluster)?;
                 return Ok(Flow::Stopped);
@@ -75,7 +79,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         block.warps[warp].groups[group].at = here + 1;
         let Warp { regs, groups, .. } = &mut block.warps[warp];
         match inst {
-            Inst::Barrier | Inst::ClusterBarrier | Inst::SyncWarp | Inst::Shuffle { .. } => {}
+            Inst::Barrier
+            | Inst::BarrierFirst { .. }
+            | Inst::ClusterBarrier
+            | Inst::SyncWarp
+            | Inst::Shuffle { .. } => {}
             Inst::Return | Inst::WaitPhase { .. } => {}
             Inst::LoadMatrix { .. } | Inst::Mma { .. } => {}
             Inst::Wgmma { .. } | Inst::WgmmaCommit | Inst::WgmmaWait { .. } => {}

@@ -1,4 +1,4 @@
-//! Threads that wait for each other: all lanes of a warp, all threads of a block.
+//! Threads that wait for each other: all lanes of a warp, all threads of a block, the first of them.
 //!
 //! Threads meet when all that have not ended wait. If they wait at different statements, or some have ended, they still
 //! meet, as on a GPU, and the watch is told. If no thread can run and none meet, the block is stuck.
@@ -27,7 +27,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         match for_whom {
             Wait::Block => block.members[self.member(warp)].waiting += lanes,
             Wait::Cluster => block.waiting += lanes,
-            Wait::Warp | Wait::Phase(_) | Wait::Registers(_) => {}
+            Wait::Warp | Wait::First(_) | Wait::Phase(_) | Wait::Registers(_) => {}
         }
         self.settle(block, warp)
     }
@@ -81,6 +81,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             self.meet_warp(block, warp)?;
         }
         let member = self.member(warp);
+        self.meet_first(block, member);
         let Member { live, waiting, .. } = block.members[member];
         if waiting != 0 && waiting == live {
             self.meet_block(block, Some(member));
@@ -132,6 +133,43 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         self.watch.met(&mut block.local, Scope::Warp(warp as u32), ordered);
         Ok(())
+    }
+
+    /// Lets the first threads of a block go on, if all that have not ended wait for each other.
+    fn meet_first(&mut self, block: &mut Block<W, V::Local>, member: usize) {
+        let (each, program) = (self.program.warps(W), self.program);
+        let of = member * each..(member + 1) * each;
+        let waits = |g: &Group| if let Some(Wait::First(count)) = g.waits { Some(count) } else { None };
+        let Some(count) = block.warps[of.clone()].iter().flat_map(|w| &w.groups).find_map(waits) else { return };
+        let (first, others) =
+            (of.start..of.start + (count as usize / W).min(each), of.start + count as usize / W..of.end);
+        let comes = |g: &Group| g.waits == Some(Wait::First(count));
+        if !block.warps[first.clone()].iter().flat_map(|w| &w.groups).all(comes) {
+            return;
+        }
+        for warp in &mut block.warps[first.clone()] {
+            join(&mut warp.groups);
+        }
+        let groups = |of: std::ops::Range<usize>| {
+            let warps = block.warps.iter().enumerate().take(of.end).skip(of.start);
+            warps.flat_map(|(w, of)| of.groups.iter().map(move |g| (w, g)))
+        };
+        let ended = |of: std::ops::Range<usize>| -> Vec<u32> {
+            let warps = block.warps.iter().enumerate().take(of.end).skip(of.start);
+            warps.flat_map(|(w, of)| threads::<W>(w, of.began & !of.live)).collect()
+        };
+        let at = groups(first.clone()).next().map(|(_, g)| g.at);
+        let strays = groups(others.start.min(of.end)..of.end).any(|(_, g)| comes(g));
+        if strays || !ended(first.clone()).is_empty() || groups(first.clone()).any(|(_, g)| Some(g.at) != at) {
+            let come = groups(of.clone()).filter(|(_, g)| comes(g));
+            let standing = together(come.map(|(w, g)| standing::<W>(program, w, g, None)).collect());
+            let scope = Scope::First(member as u32, count);
+            self.watch.uneven(Meeting { block: block.id, scope, standing, ended: ended(first.clone()) });
+        }
+        for group in block.warps[first].iter_mut().flat_map(|w| &mut w.groups) {
+            (group.at, group.waits) = (group.at + 1, None);
+        }
+        self.watch.met(&mut block.local, Scope::First(member as u32, count), true);
     }
 
     /// Lets the threads of one block of a cluster go on, or those of all its blocks.

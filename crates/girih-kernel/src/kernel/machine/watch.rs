@@ -187,6 +187,8 @@ pub(in crate::kernel) enum Scope {
     Cluster,
     /// A block, by its number in its cluster.
     Block(u32),
+    /// The first threads of a block: its number, and how many.
+    First(u32, u32),
     Warp(u32),
 }
 

@@ -236,6 +236,17 @@ impl Clock {
         }
     }
 
+    /// The first warps of a block of the cluster meet.
+    pub fn first(&mut self, member: u32, warps: u32) {
+        let of = member * self.each..member * self.each + warps;
+        let mut learnt = Known::default();
+        for warp in of.clone() {
+            self.meet(warp);
+            learnt.learn(&self.release(warp, u32::MAX));
+        }
+        of.for_each(|warp| self.acquire(warp, u32::MAX, &learnt));
+    }
+
     pub fn meet(&mut self, warp: u32) {
         let at = warp as usize;
         self.events[at] += 1;

@@ -369,6 +369,7 @@ impl Found {
         let whose = match scope {
             Scope::Cluster => "threads of a cluster".to_string(),
             Scope::Block(_) => "threads of a block".to_string(),
+            Scope::First(_, count) => format!("first {count} threads of a block"),
             Scope::Warp(w) => format!("lanes of warp {w}"),
         };
         let what = format!("the {whose} do not all meet at one statement");

@@ -472,6 +472,10 @@ impl Watch for Observer<'_> {
                 }
                 local.clock.barrier(if let Scope::Block(member) = scope { Some(member) } else { None });
             }
+            Scope::First(member, count) => {
+                self.barriers += 1;
+                local.clock.first(member, count / WARP);
+            }
             Scope::Warp(warp) if ordered => local.clock.meet(warp),
             Scope::Warp(_) => {}
         }
