@@ -103,7 +103,9 @@ fn parts_apart(kernel: &l::Kernel, body: &[l::Stmt]) -> Option<String> {
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of Loop
 /// IR.
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
-    let blocks::Bound { kernel: bound, grid, numbers, rounds, cluster, .. } = blocks::bind(kernel)?;
+    let bound = blocks::bind(kernel)?;
+    let apart = roles::Apart::of(&bound, options.warp);
+    let blocks::Bound { kernel: bound, grid, numbers, rounds, cluster, .. } = bound;
     let mut lower = Lower::new(&bound, options)?;
     if lower.out.threads > 1 {
         if let Some(what) = done_by_all(&bound, &bound.body) {
@@ -112,13 +114,16 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
             ));
         }
         let rounds = rounds.as_ref().map(|r| r.axis);
-        lower.barriers = sync::barriers(&bound, kernel.open, rounds, &lower.slots.met, options.warp);
+        let goes = sync::Goes { rounds, apart: apart.is_some() };
+        lower.barriers = sync::barriers(&bound, kernel.open, goes, &lower.slots.met, options.warp);
     }
     (lower.numbers, lower.rounds) = (numbers.into_iter().collect(), rounds);
     lower.out.cluster = cluster.as_ref().map_or(1, |c| c.blocks);
     lower.cluster = cluster;
-    let mut body = lower.block(&bound.body)?;
-    roles::gather(&mut body, &lower.out.slots);
+    let mut body = match &apart {
+        Some(apart) => lower.going_apart(&bound.body, apart)?,
+        None => lower.block(&bound.body)?,
+    };
     if lower.out.cluster > 1 {
         // No block ends while others may arrive at its mbarriers, or fill its slots.
         body.push(k::Stmt::ClusterBarrier);
@@ -206,6 +211,8 @@ struct Lower<'a> {
     generations: FxHashMap<l::BufId, (l::Ix, u32)>,
     /// The threads that run the current statements: the first of the block.
     active: u32,
+    /// These, where the others do not come to barriers.
+    first: Option<u32>,
     /// Inside a stage whose copies are asynchronous.
     copies: bool,
     /// Inside a pipeline whose products may still run when an iteration ends.
@@ -253,6 +260,7 @@ impl<'a> Lower<'a> {
             src,
             options,
             active,
+            first: None,
             out: k::Kernel {
                 name: Label::new(&src.name),
                 threads: active,
@@ -381,7 +389,7 @@ impl<'a> Lower<'a> {
                     // Each thread makes its writes visible to TMA.
                     self.push(k::Stmt::Fence { kind: k::Fence::Async });
                 }
-                self.push(k::Stmt::Barrier);
+                self.meet();
             }
             self.stmt(stmt)
         })

@@ -32,7 +32,8 @@ impl Lower<'_> {
     /// The loop over the iterations that a block takes in turn.
     pub(super) fn rounds_of_block(&mut self, f: &l::For) -> Res<()> {
         let refused = |why| format!("blocks cannot take iterations of {} in turn: {why}", self.src.name);
-        if let Some(GoesOn { pipeline, depth, roles }) = GoesOn::of(&f.body).map_err(refused)? {
+        let found = GoesOn::of(&f.body).map_err(refused)?;
+        if let Some(GoesOn { pipeline, depth, roles }) = found.filter(|_| self.begun.is_none()) {
             let overlap = matches!(pipeline.place, l::Place::Pipeline { overlap: true, .. });
             let begun = self.in_round(Some(k::Ix::Const(0)), |s| match roles {
                 true => Ok(Begun::by_a_warp(s.begin_roles(pipeline, depth)?)),

@@ -218,7 +218,7 @@ impl Lower<'_> {
         let again = once.is_none();
         if depth == 1 && again {
             // All threads are done with the data of the iteration before.
-            self.push(k::Stmt::Barrier);
+            self.meet();
             self.fill(f, stages, here.clone(), vec![], None, fills)?;
             self.commit(fills);
         }
@@ -231,7 +231,7 @@ impl Lower<'_> {
             self.wait_boxes(&turn, full);
         }
         if depth > 1 && again {
-            self.push(k::Stmt::Barrier);
+            self.meet();
             let at = k::Ix::add(here.clone(), k::Ix::Const(ahead));
             self.fill(f, stages, at.clone(), vec![exists(&at, &hi)], None, fills)?;
             if let Some((next, mut conds)) = self.next_round()? {
@@ -241,7 +241,7 @@ impl Lower<'_> {
             }
             self.commit(fills);
         } else if fills.threads {
-            self.push(k::Stmt::Barrier);
+            self.meet();
             if fills.copies && !again {
                 self.push(k::Stmt::Commit);
             }

@@ -27,26 +27,27 @@
 //! wait for the product that read it; and for the last generation after the loop, where iterations do more than multiply and the block goes on.
 //!
 //! Where the threads that compute need many registers, a whole warpgroup fills, and gives up registers for them
-//! (`registers`). Their own work before and after the loop stands between their statements `registers`
-//! then ([`gather`]): a compiler that sees those arrays behind both branches keeps them in the registers of the threads
-//! that fill, too, which have none left.
+//! (`registers`). Such a block goes apart for good ([`Apart`]): what it does beside the filling, also before and after
+//! the loop and in all the tiles that it takes in turn, is done by the threads that compute, which meet among
+//! themselves (`barrier first`). A compiler that saw their arrays behind both branches would keep them in the registers of the
+//! threads that fill, too, which have none left; and the warp that fills goes on to the next tile while the results of
+//! one are stored.
 //!
 //! ```text
-//! if tx < 256 { acc = 0 }
-//! barrier                                                 barrier
-//! if tx < 256 { registers more 240   for k ... }          if tx < 256 { registers more 240   acc = 0   for k ...   store acc
-//! else { registers fewer 24   fill }                -->                 registers fewer 168 }
-//! barrier   if tx >= 256 { registers more 168 }           else { registers fewer 24   fill }
-//! if tx < 256 { store acc }                               barrier   if tx >= 256 { registers more 168 }
+//! for round in 0..r {                                 if tx < 256 {
+//!   acc = 0                                             registers more 240
+//!   for k in 0..n: serial pipeline(3, roles) ...        for round in 0..r { acc = 0   for k ...   store acc }
+//!   store acc                                    -->  } else {
+//! }                                                     registers fewer 24
+//!                                                       if tx == 256 { for round in 0..r { for k in 0..n { fill(k) } } }
+//!                                                     }
 //! ```
 
-use std::collections::BTreeSet;
-
-use super::pipeline::exists;
+use super::blocks::Bound;
+use super::pipeline::{Begun, exists};
 use super::tensor::Full;
 use super::wgmma::Flight;
 use super::{Lower, Res};
-use crate::base::IdMap;
 use crate::kernel::ir as k;
 use crate::kernel::registers::{self, UNIT};
 use crate::loops::ir as l;
@@ -76,13 +77,87 @@ pub(super) fn producers(kernel: &l::Kernel, consumers: u32, warp: u32) -> u32 {
     }
 }
 
-/// The registers of each thread at the start, where a warpgroup fills, and of the threads that compute in the loop;
-/// `None` if they get no more than without it.
+/// The registers of each thread at the start, where a warpgroup fills, and of the threads that compute; `None` if they get no more
+/// than without it.
 fn more(consumers: u32, group: u32) -> Option<[u32; 2]> {
     let at_first = registers::at_first(consumers + group);
     let pool = at_first * (consumers + group);
     let more = ((pool - FEWEST * group) / consumers / UNIT * UNIT).min(MOST);
     (at_first < MOST && more > at_first).then_some([at_first, more])
+}
+
+/// A block of which a warp or a warpgroup fills the one pipeline, and the other threads do all the rest.
+pub(super) struct Apart {
+    consumers: u32,
+    /// The registers of a thread that computes, where a warpgroup gives up its own.
+    registers: Option<u32>,
+    pipeline: l::For,
+    depth: u32,
+    /// The loop over the tiles that the block takes in turn.
+    rounds: Option<l::For>,
+    /// What the filling needs that is computed before that loop, and in it: pure statements.
+    before: Vec<l::Stmt>,
+    within: Vec<l::Stmt>,
+}
+
+impl Apart {
+    /// `None` where all threads fill, the pipeline stands in another loop or a branch, or the filling needs more than indices.
+    pub fn of(bound: &Bound, warp: u32) -> Option<Apart> {
+        let (kernel, rounds) = (&bound.kernel, bound.rounds.as_ref().map(|r| r.axis));
+        let consumers = super::threads::of(&kernel.body, warp);
+        let group = warp * k::WARPGROUP;
+        let registers = match producers(kernel, consumers, warp) {
+            0 => return None,
+            n if n == group => more(consumers, group).map(|[_, more]| more),
+            _ => None,
+        };
+        let filled =
+            |s: &l::Stmt| matches!(s, l::Stmt::For(f) if matches!(f.place, l::Place::Pipeline { roles: true, .. }));
+        let in_turn = |s: &l::Stmt| matches!(s, l::Stmt::For(f) if Some(f.axis) == rounds && f.body.iter().any(filled));
+        let at = kernel.body.iter().position(|s| filled(s) || in_turn(s))?;
+        let (before, l::Stmt::For(first)) = (&kernel.body[..at], &kernel.body[at]) else { return None };
+        let (rounds, within, pipeline) = match first.place {
+            l::Place::Pipeline { .. } => (None, &[][..], first),
+            _ => {
+                let at = first.body.iter().position(filled)?;
+                let l::Stmt::For(pipeline) = &first.body[at] else { return None };
+                (Some((**first).clone()), &first.body[..at], pipeline)
+            }
+        };
+        let l::Place::Pipeline { depth, .. } = pipeline.place else { return None };
+        let fills = walk::refs(pipeline.stages().0);
+        let mut needed = fills.vals_used;
+        let number = |axis: &l::AxisId| bound.numbers.iter().find(|(of, _)| of == axis).map(|(_, val)| *val);
+        needed.extend(fills.axes_used.iter().filter_map(number));
+        for hi in [&pipeline.hi].into_iter().chain(rounds.iter().map(|f| &f.hi)) {
+            hi.any_leaf(&mut |leaf| {
+                match leaf {
+                    l::Ix::Val { val, .. } => _ = needed.insert(*val),
+                    l::Ix::Axis(axis) => needed.extend(number(axis)),
+                    _ => {}
+                }
+                false
+            });
+        }
+        let mut slice = |list: &[l::Stmt]| -> Option<Vec<l::Stmt>> {
+            let mut out = vec![];
+            for s in list.iter().rev() {
+                let refs = walk::refs(std::slice::from_ref(s));
+                if refs.vals_defined.is_disjoint(&needed) {
+                    continue;
+                }
+                if !matches!(s, l::Stmt::Let { .. } | l::Stmt::Index { .. } | l::Stmt::Test { .. }) {
+                    return None;
+                }
+                needed.extend(refs.vals_used);
+                out.insert(0, s.clone());
+            }
+            Some(out)
+        };
+        let within = slice(within)?;
+        let before = slice(before)?;
+        Some(Apart { consumers, registers, pipeline: (**pipeline).clone(), depth, rounds, before, within })
+    }
 }
 
 fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>) -> k::Stmt {
@@ -106,22 +181,84 @@ impl Lower<'_> {
         done
     }
 
+    /// A block whose threads go apart.
+    pub(super) fn going_apart(&mut self, body: &[l::Stmt], apart: &Apart) -> Res<Vec<k::Stmt>> {
+        let Apart { consumers, registers, pipeline, depth, rounds, before, within } = apart;
+        let begin = |count: u32, more| k::Stmt::Registers { count, more };
+        self.inner(|s| {
+            let full = s.begin_roles(pipeline, *depth)?;
+            s.begun = Some(Begun::by_a_warp(full));
+            let (full, free) = s.free_of(pipeline, full)?;
+            let compute = s.inner(|s| {
+                registers.iter().for_each(|n| s.push(begin(*n, true)));
+                s.first = Some(*consumers);
+                let done = s.of_consumers(*consumers, |s| s.run(body));
+                s.first = None;
+                done
+            })?;
+            let fill = s.inner(|s| {
+                s.run(before)?;
+                let Some(rounds) = rounds else { return s.filling(pipeline, (full, free), *depth) };
+                let (axis, hi) = (s.axis_of(rounds.axis), s.ix(&rounds.hi)?);
+                let each = s.at_axis(rounds.axis, k::Ix::Axis(axis), vec![], |s| {
+                    s.inner(|s| {
+                        s.run(within)?;
+                        s.filling(pipeline, (full, free), *depth)
+                    })
+                });
+                let (lo, step) = (k::Ix::Const(0), k::Ix::Const(1));
+                s.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body: each? });
+                Ok(())
+            })?;
+            let first = i64::from(*consumers);
+            let fill = when(k::Ix::Thread, k::Cmp::Eq, first, fill, vec![]);
+            let fewer = registers.map(|_| begin(FEWEST, false));
+            s.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, fewer.into_iter().chain([fill]).collect()));
+            Ok(())
+        })
+    }
+
+    /// All threads meet that run the current statements.
+    pub(super) fn meet(&mut self) {
+        let all = match self.first {
+            Some(count) => k::Stmt::BarrierFirst { count },
+            None => k::Stmt::Barrier,
+        };
+        self.push(all);
+    }
+
+    fn free_of(&self, f: &l::For, full: Option<Full>) -> Res<(Full, k::BufId)> {
+        full.and_then(|full| Some((full, full.free?))).ok_or_else(|| self.unplaced(f, "TMA fills none of its stages"))
+    }
+
+    /// The loop of the thread that fills.
+    fn filling(&mut self, f: &l::For, (full, free): (Full, k::BufId), depth: u32) -> Res<()> {
+        let (lo, hi, step) = (k::Ix::Const(0), self.ix(&f.hi)?, k::Ix::Const(1));
+        let axis = self.axis_of(f.axis);
+        let at = k::Ix::Axis(axis);
+        let body = self.inner(|s| {
+            let turn = s.turn(f, &at)?;
+            let (phase, two) = (k::Ix::floor_div(turn.clone(), k::Ix::Const(depth.into())), k::Ix::Const(2));
+            let parity = k::Ix::modulo(k::Ix::add(phase, k::Ix::Const(1)), two);
+            s.push(k::Stmt::WaitPhase { on: full.generation(free, &turn), parity });
+            s.fill_boxes(f, f.stages().0, &at, full)
+        })?;
+        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
+        Ok(())
+    }
+
     pub(super) fn specialised(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
-        let (stages, rest) = f.stages();
+        let (_, rest) = f.stages();
         let goes_on = if overlap { Overlap::of(self.src, f).ok() } else { None };
         // A block that goes on with another tile waits for its last product, so that the producer warp learns that its
         // operands have been read.
         let overlap = matches!(goes_on, Some(Overlap::Product)) && self.rounds.is_none();
         let consumers = super::threads::of(&self.src.body, self.out.warp);
-        let group = self.out.warpgroup();
-        let more = more(consumers, group).filter(|_| self.out.threads - consumers == group);
         let full = match &self.begun {
             Some(begun) => begun.full(),
             None => self.begin_roles(f, depth)?,
         };
-        let Some((full, free)) = full.and_then(|full| Some((full, full.free?))) else {
-            return Err(self.unplaced(f, "TMA fills none of its stages"));
-        };
+        let (full, free) = self.free_of(f, full)?;
         let (zero, one, hi) = (k::Ix::Const(0), k::Ix::Const(1), self.ix(&f.hi)?);
 
         let axis = self.axis_of(f.axis);
@@ -194,144 +331,16 @@ impl Lower<'_> {
             })
         })?;
 
-        let axis = self.axis_of(f.axis);
-        let at = k::Ix::Axis(axis);
-        let body = self.inner(|s| {
-            let turn = s.turn(f, &at)?;
-            let (phase, two) = (k::Ix::floor_div(turn.clone(), k::Ix::Const(depth.into())), k::Ix::Const(2));
-            let parity = k::Ix::modulo(k::Ix::add(phase, k::Ix::Const(1)), two);
-            s.push(k::Stmt::WaitPhase { on: full.generation(free, &turn), parity });
-            s.fill_boxes(f, stages, &at, full)
-        })?;
-        let fill = k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body };
-        let first = i64::from(consumers);
-        let fill = when(k::Ix::Thread, k::Cmp::Eq, first, vec![fill], vec![]);
-        let begin = |count, more| k::Stmt::Registers { count, more };
-        let Some([all, more]) = more else {
-            self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, vec![fill]));
+        if self.first.is_some() {
+            compute.into_iter().for_each(|stmt| self.push(stmt));
             return Ok(());
-        };
-        let compute = [vec![begin(more, true)], compute, vec![begin(all, false)]].concat();
-        self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, vec![begin(FEWEST, false), fill]));
-        // All threads go on with the registers they had before. Most of those that fill have nothing to wait for in the
-        // loop: they take their registers back when the others have returned the ones they got.
-        self.push(k::Stmt::Barrier);
-        self.push(when(k::Ix::Thread, k::Cmp::Ge, first, vec![begin(all, true)], vec![]));
+        }
+        let fill = self.inner(|s| s.filling(f, (full, free), depth))?;
+        let first = i64::from(consumers);
+        let fill = when(k::Ix::Thread, k::Cmp::Eq, first, fill, vec![]);
+        self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, vec![fill]));
         Ok(())
     }
-}
-
-/// Moves into the branch of the threads that compute what these alone do before and after it.
-pub(super) fn gather(body: &mut Vec<k::Stmt>, slots: &IdMap<k::BufId, k::Slot>) {
-    for stmt in &mut *body {
-        match stmt {
-            k::Stmt::For { body, .. } | k::Stmt::Loop { body } => gather(body, slots),
-            k::Stmt::If { then, els, .. } => {
-                gather(then, slots);
-                gather(els, slots);
-            }
-            _ => {}
-        }
-    }
-    let Some(at) = body.iter().position(|s| begins(s).is_some()) else { return };
-    let Some(own) = begins(&body[at]).cloned() else { return };
-    // Behind it come a barrier, and the others' registers.
-    let tail = (at + 3).min(body.len());
-    // Where the rest meets other threads, what stands before it; a value that it defines would be used there.
-    let count = match body[tail..].iter().all(|s| alone(s, &own)) {
-        true => body.len() - tail,
-        false => body[tail..].iter().take_while(|s| is_own(s, &own) && alone(s, &own)).count(),
-    };
-    let behind: Vec<k::Stmt> = body.drain(tail..tail + count).collect();
-    let behind = unwrapped(behind, &own);
-    let mut before = vec![];
-    let mut between = BTreeSet::new();
-    for n in (0..at).rev() {
-        match own_slots(&body[n], slots).filter(|_| is_own(&body[n], &own)) {
-            Some(used) if used.is_disjoint(&between) => before.insert(0, body.remove(n)),
-            _ => between.extend(touched(&body[n])),
-        }
-    }
-    let at = at - before.len();
-    let before = unwrapped(before, &own);
-    if let k::Stmt::If { then, .. } = &mut body[at] {
-        let returns = then.len() - 1;
-        then.splice(returns..returns, behind);
-        then.splice(1..1, before);
-    }
-}
-
-/// The condition of the threads that compute, of a branch in which they get registers from those that fill.
-fn begins(s: &k::Stmt) -> Option<&k::Mask> {
-    let k::Stmt::If { mask, then, els } = s else { return None };
-    let more = |of: Option<&k::Stmt>, is| matches!(of, Some(k::Stmt::Registers { more, .. }) if *more == is);
-    (more(then.first(), true) && more(then.last(), false) && more(els.first(), false)).then_some(mask)
-}
-
-/// Returns true if a statement is done by the threads of a condition, and by these alone.
-fn is_own(s: &k::Stmt, own: &k::Mask) -> bool {
-    matches!(s, k::Stmt::If { mask, els, .. } if mask == own && els.is_empty())
-}
-
-/// Returns true if a statement meets no other thread, and has effects for the threads that compute only.
-fn alone(s: &k::Stmt, own: &k::Mask) -> bool {
-    let meets = |s: &k::Stmt| !matches!(s.runs(), k::Runs::Any | k::Runs::Threads) || s.work() == k::Work::Barrier;
-    match s {
-        s if is_own(s, own) => {
-            let mut met = false;
-            k::statements(std::slice::from_ref(s), &mut |s| met |= meets(s));
-            !met
-        }
-        k::Stmt::If { then, els, .. } => then.iter().chain(els).all(|s| alone(s, own)),
-        k::Stmt::For { body, .. } => body.iter().all(|s| alone(s, own)),
-        s => {
-            let mut updates = false;
-            s.parts(&mut |part| updates |= matches!(part, k::Part::Updates(_)));
-            s.work() == k::Work::Arithmetic && !updates
-        }
-    }
-}
-
-/// The statements without the condition that all of their threads meet.
-fn unwrapped(body: Vec<k::Stmt>, own: &k::Mask) -> Vec<k::Stmt> {
-    let one = |s: k::Stmt| match s {
-        k::Stmt::If { mask, then, els } if mask == *own && els.is_empty() => then,
-        k::Stmt::If { mask, then, els } => {
-            vec![k::Stmt::If { mask, then: unwrapped(then, own), els: unwrapped(els, own) }]
-        }
-        k::Stmt::For { axis, lo, hi, step, unroll, body } => {
-            vec![k::Stmt::For { axis, lo, hi, step, unroll, body: unwrapped(body, own) }]
-        }
-        s => vec![s],
-    };
-    body.into_iter().flat_map(one).collect()
-}
-
-/// The slots that a statement uses, where it uses nothing else but the thread's own.
-fn own_slots(s: &k::Stmt, slots: &IdMap<k::BufId, k::Slot>) -> Option<BTreeSet<k::BufId>> {
-    let mut other = false;
-    k::statements(std::slice::from_ref(s), &mut |s| {
-        other |= !matches!(s.runs(), k::Runs::Any) || s.work() == k::Work::Barrier;
-        s.parts(&mut |part| match part {
-            k::Part::At(k::Address::Slot { buf, .. }, _) => other |= slots[*buf].is_shared(),
-            k::Part::Slot(buf, _) => other |= slots[buf].is_shared(),
-            k::Part::At(..) | k::Part::Tensor(..) | k::Part::Updates(_) => other = true,
-            _ => {}
-        });
-    });
-    (!other).then(|| touched(s))
-}
-
-fn touched(s: &k::Stmt) -> BTreeSet<k::BufId> {
-    let mut out = BTreeSet::new();
-    k::statements(std::slice::from_ref(s), &mut |s| {
-        s.parts(&mut |part| match part {
-            k::Part::At(k::Address::Slot { buf, .. }, _) => _ = out.insert(*buf),
-            k::Part::Slot(buf, _) => _ = out.insert(buf),
-            _ => {}
-        });
-    });
-    out
 }
 
 #[cfg(test)]

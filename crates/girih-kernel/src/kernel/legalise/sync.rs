@@ -53,19 +53,28 @@ impl Since {
     }
 }
 
-/// The statements of a kernel before which there must be a barrier; `open` if its arrays do not overlap. `rounds` is
-/// the loop over the iterations that a block takes in turn, and `met` are buffers with bytes of others.
+/// How the threads of a block go through a kernel.
+#[derive(Clone, Copy)]
+pub(super) struct Goes {
+    /// The axis of the loop over the iterations that a block takes in turn, through which a pipeline goes on.
+    pub rounds: Option<AxisId>,
+    /// The threads that fill a pipeline do nothing else.
+    pub apart: bool,
+}
+
+/// The statements of a kernel before which there must be a barrier; `open` if its arrays do not overlap. `met` are buffers with
+/// bytes of others.
 pub(super) fn barriers(
     kernel: &Kernel,
     open: bool,
-    rounds: Option<AxisId>,
+    goes: Goes,
     met: &BTreeMap<BufId, Vec<BufId>>,
     warp: u32,
 ) -> FxHashSet<*const Stmt> {
     let apart = open && walk::effects(&kernel.body).bases().all(|base| kernel.params.iter().any(|p| p.val == base));
     let (before, ends, left) = (FxHashSet::default(), FxHashMap::default(), vec![]);
     let places = threads::places(&kernel.body, warp);
-    let mut sync = Sync { kernel, warp, apart, rounds, met, places, before, ends, news: true, left };
+    let mut sync = Sync { kernel, warp, apart, goes, met, places, before, ends, news: true, left };
     while std::mem::take(&mut sync.news) {
         sync.body(&kernel.body, &mut Since::default());
     }
@@ -78,8 +87,7 @@ struct Sync<'a> {
     warp: u32,
     /// Arrays do not overlap.
     apart: bool,
-    /// The axis of the loop over the iterations that a block takes in turn, through which a pipeline goes on.
-    rounds: Option<AxisId>,
+    goes: Goes,
     met: &'a BTreeMap<BufId, Vec<BufId>>,
     /// The places of the partial accumulators of loops.
     places: FxHashMap<AxisId, u32>,
@@ -109,7 +117,7 @@ impl Sync<'_> {
     fn stmt(&mut self, s: &Stmt, since: &mut Since) {
         match s {
             Stmt::For(f) if matches!(f.place, Place::Pipeline { .. }) => self.pipelined(s, f, since),
-            Stmt::For(f) if self.rounds == Some(f.axis) => {
+            Stmt::For(f) if self.goes.rounds == Some(f.axis) => {
                 // The pipeline in it is begun before.
                 let stages = f.body.iter().filter_map(|s| match s {
                     Stmt::For(p) if matches!(p.place, Place::Pipeline { roles: false, .. }) => Some(p.stages().0),
@@ -199,16 +207,17 @@ impl Sync<'_> {
         let (stages, rest) = f.stages();
         let at = std::ptr::from_ref(s);
         let fill = self.effects_of(stages);
-        if self.rounds.is_none() {
+        if self.goes.rounds.is_none() {
             self.filled(s, stages, since);
         }
         if let Place::Pipeline { depth, roles, .. } = f.place
-            && pipeline::is_free(f, depth, self.rounds.is_some())
+            && pipeline::is_free(f, depth, self.goes.rounds.is_some())
         {
             // Only a part of the threads runs the iterations: what these share with the statements before meets them here. All
-            // threads meet once the mbarriers are there, which is before the tiles that a block takes in turn.
+            // threads meet once the mbarriers are there, which is before the tiles that a block takes in turn, and before all
+            // where threads go apart.
             if roles && (self.before.contains(&at) || since.meets(&self.effects_of(rest))) {
-                if self.rounds.is_some() {
+                if self.goes.rounds.is_some() || self.goes.apart {
                     self.before.insert(at);
                 }
                 *since = Since::default();
@@ -217,7 +226,9 @@ impl Sync<'_> {
             // knows that all of them are past the first. Nothing is known about the accesses of the other threads.
             if roles && f.hi.as_const().is_some_and(|n| n > i64::from(depth)) {
                 let mut alike = Since::default();
-                self.alike(&self.kernel.body, &mut alike);
+                if !self.goes.apart {
+                    self.alike(&self.kernel.body, &mut alike);
+                }
                 let touched = |thing: &Thing| alike.read.contains(thing) || alike.written.contains(thing);
                 since.read.retain(touched);
                 since.written.retain(touched);

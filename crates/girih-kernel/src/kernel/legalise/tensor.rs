@@ -101,7 +101,7 @@ impl Lower<'_> {
         if self.out.cluster > 1 {
             self.push(k::Stmt::ClusterBarrier);
         } else if depth > 1 || once {
-            self.push(k::Stmt::Barrier);
+            self.meet();
         }
         Ok(Some(full))
     }

@@ -131,7 +131,7 @@ impl Lower<'_> {
             slots.push((slot, whole));
         }
         if by_shared_memory(c, self.out.warp) {
-            self.push(k::Stmt::Barrier);
+            self.meet();
         }
         for (slot, whole) in slots {
             let total = self.halved_by_threads(op, slot, whole)?;
