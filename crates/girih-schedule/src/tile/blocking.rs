@@ -1,7 +1,6 @@
 //! Block sizes for matrix products whose loops are still to be written.
 //!
-//! In: the extents of a product `out[m, n] = sum over k of a[m, k] * b[k, n]`, its type, and whether `b` lies in panels
-//! (`p[n / width, k, width]`, `width` being [`panel_width`]: what a register tile reads, in order). Out:
+//! In: the extents of a product `out[m, n] = sum over k of a[m, k] * b[k, n]`, its type, and how its operands lie in memory. Out:
 //! the part of `out` that one block of the grid computes, and the stretch of `k` it walks in steps of. The rules of
 //! `tile` then stage, tile and vectorise those loops; the sizes here are such that they can.
 //!
@@ -15,7 +14,9 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::contraction::{power_in, prev_power};
 use crate::tile::cost::{Cost, Product};
-use crate::tile::heuristics::blocking::{ALIKE, GUESSED_ROWS, LONGEST_STRETCH, MOST_ROWS, SMALLEST, WIDEST};
+use crate::tile::heuristics::blocking::{
+    ALIKE, GUESSED_ROWS, LONGEST_STRETCH, MOST_ROWS, SMALLEST, WIDEST, WIDEST_OF_GROUPS,
+};
 use crate::tile::knobs::Knobs;
 use crate::tile::matrix;
 use crate::tile::target::{Capability, MemoryKind, Target};
@@ -44,6 +45,17 @@ pub struct Types {
     pub acc: DType,
 }
 
+/// How the operands of a product lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operands {
+    /// The right one lies in panels, `p[n / width, k, width]`, `width` being [`panel_width`]: what a register tile reads, in order.
+    Panels,
+    /// Both are boxes that TMA brings as warpgroups read them.
+    Boxes,
+    /// Any other layout.
+    Other,
+}
+
 /// Columns of a panel of a packed right operand: two vectors, as wide as a register tile. 32 for f32 in 64-byte vectors.
 pub fn panel_width(target: &Target, dtype: DType) -> u64 {
     2 * u64::from(target.lanes_of(dtype.bytes()))
@@ -54,8 +66,8 @@ const TILE_ROWS: u64 = 8;
 
 /// The blocks of a product as [`contraction_blocks`] chooses them, but for what knobs say of blocks of threads: `mc` rows and
 /// `nc` columns, and stretches of at most `kc`, as powers of two.
-pub fn blocks_of(ctx: &Context, extents: Extents, types: Types, in_panels: bool) -> Blocks {
-    let chosen = contraction_blocks(&ctx.target, extents, types, in_panels);
+pub fn blocks_of(ctx: &Context, extents: Extents, types: Types, operands: Operands) -> Blocks {
+    let chosen = contraction_blocks(&ctx.target, extents, types, operands);
     if !ctx.target.has(Capability::Threads) {
         return chosen;
     }
@@ -72,10 +84,10 @@ pub fn blocks_of(ctx: &Context, extents: Extents, types: Types, in_panels: bool)
 /// that takes the least time, with the columns that are computed beyond the last one. There are fewer columns where each thread
 /// would have less than four blocks. Stretches of k: the greatest divisor of `k` up to 256, so that no step needs a mask, unless
 /// `k` has none above 64.
-pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, in_panels: bool) -> Blocks {
+pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, operands: Operands) -> Blocks {
     let Extents { batch, m, n, k } = extents;
     if target.has(Capability::Threads) {
-        return blocks_of_threads(target, m, n, k, types);
+        return blocks_of_threads(target, m, n, k, types, operands);
     }
     let width = panel_width(target, types.acc);
     let bm = match m {
@@ -90,7 +102,7 @@ pub fn contraction_blocks(target: &Target, extents: Extents, types: Types, in_pa
     let blocks = batch.saturating_mul(m.map_or(1, |m| m.div_ceil(bm)).max(1));
     let wanted = 4 * target.axes.workers.max(1) as u64;
     let enough = |bn: &u64| n.div_ceil(*bn).saturating_mul(blocks) >= wanted;
-    let bn = if in_panels {
+    let bn = if operands == Operands::Panels {
         let in_place = m.is_some_and(|m| m.is_multiple_of(bm));
         let widest = if in_place { 2 * width } else { 4 * width };
         let halves = std::iter::successors(Some(widest), |bn| Some(bn / 2)).take_while(|bn| *bn > width);
@@ -128,13 +140,15 @@ fn time_of_columns(vectors: u64) -> u64 {
 /// Blocks of threads: powers of two with the least estimated time (`tile/cost.rs`). Among similar estimates, blocks are better
 /// if every multiprocessor gets one, since each can have only a limited number of bytes on their way, and then if they fetch
 /// the fewest bytes.
-fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, types: Types) -> Blocks {
+fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, types: Types, operands: Operands) -> Blocks {
     let rows = m.unwrap_or(GUESSED_ROWS);
     let Types { operand, acc } = types;
     let product = Product { batch: 1, m: rows, n, k, operand, acc };
-    let (widest_m, widest_n) = (power(rows).min(WIDEST), power(n).min(WIDEST));
+    // Threads that load no operand have registers for twice the sums.
+    let widest_n = if operands == Operands::Boxes { WIDEST_OF_GROUPS } else { WIDEST };
+    let (widest_m, widest_n) = (power(rows).min(WIDEST), power(n).min(widest_n));
     let smallest = SMALLEST.min(widest_m * widest_n);
-    let powers = |most: u64| (0..8).map(|bits| 1u64 << bits).filter(move |side| *side <= most);
+    let powers = |most: u64| (0..9).map(|bits| 1u64 << bits).filter(move |side| *side <= most);
     let tiles = powers(widest_m).flat_map(|bm| powers(widest_n).map(move |bn| (bm, bn)));
     let largest = stretched(target, widest_m, widest_n, k, types);
     let costs: Vec<(Blocks, Cost)> = tiles
@@ -172,7 +186,8 @@ mod tests {
     const F32: Types = Types { operand: DType::F32, acc: DType::F32 };
 
     fn blocks(m: Option<u64>, n: u64, k: u64, in_panels: bool) -> (u64, u64, u64) {
-        let b = contraction_blocks(&Target::cpu(), Extents { batch: 1, m, n, k }, F32, in_panels);
+        let operands = if in_panels { Operands::Panels } else { Operands::Other };
+        let b = contraction_blocks(&Target::cpu(), Extents { batch: 1, m, n, k }, F32, operands);
         (b.bm, b.bn, b.bk)
     }
 
@@ -180,7 +195,7 @@ mod tests {
     fn columns_are_vectors_that_leave_little_over() {
         let narrow = Target::cpu().with_vectors(32, 16);
         let columns = |target: &Target, batch, n| {
-            contraction_blocks(target, Extents { batch, m: Some(64), n, k: 576 }, F32, false).bn
+            contraction_blocks(target, Extents { batch, m: Some(64), n, k: 576 }, F32, Operands::Other).bn
         };
         for (n, of_16, of_8) in
             [(56, 64, 56), (28, 32, 32), (14, 16, 16), (20, 32, 24), (196, 112, 40), (7, 8, 8), (3, 4, 4)]
@@ -249,13 +264,18 @@ mod tests {
             let (bm, bn) = halved(&t, m, n);
             let old = Cost::of(&t, &p, stretched(&t, bm, bn, k, F32)).unwrap();
             let new =
-                Cost::of(&t, &p, contraction_blocks(&t, Extents { batch: 1, m: Some(m), n, k }, F32, false)).unwrap();
+                Cost::of(&t, &p, contraction_blocks(&t, Extents { batch: 1, m: Some(m), n, k }, F32, Operands::Other))
+                    .unwrap();
             println!("{name} {m} x {n} x {k}\n  old {old}\n  new {new}");
             assert!(new.time() <= old.time() * (1.0 + ALIKE), "{name} {m} x {n} x {k}: {new} after {old}");
         }
         let tile = |name, [m, n, k]: [u64; 3]| {
-            let b =
-                contraction_blocks(&Target::named(name).unwrap(), Extents { batch: 1, m: Some(m), n, k }, F32, false);
+            let b = contraction_blocks(
+                &Target::named(name).unwrap(),
+                Extents { batch: 1, m: Some(m), n, k },
+                F32,
+                Operands::Other,
+            );
             [b.bm, b.bn, b.bk]
         };
         // 112 blocks of 128 x 128 leave some of 132 without one; 108 have four too many for one round.
@@ -265,6 +285,21 @@ mod tests {
         assert_eq!(tile("sm_100a", [128, 18944, 3584]), [128, 128, 32]);
         assert_eq!(tile("sm_90a", [128, 18944, 3584]), [64, 64, 32]);
         assert_eq!(tile("sm_120", [7, 5, 3]), [8, 8, 4]);
+    }
+
+    #[test]
+    fn warpgroups_that_load_nothing_have_twice_the_columns_where_blocks_are_many() {
+        let tile = |[m, n, k]: [u64; 3], operands| {
+            let types = Types { operand: DType::F16, acc: DType::F32 };
+            let target = Target::named("sm_90a").unwrap();
+            let b = contraction_blocks(&target, Extents { batch: 1, m: Some(m), n, k }, types, operands);
+            [b.bm, b.bn, b.bk]
+        };
+        assert_eq!(tile([4096, 4096, 4096], Operands::Boxes), [128, 256, 64]);
+        assert_eq!(tile([4096, 4096, 4096], Operands::Other), [128, 128, 64]);
+        // 128 blocks for 132 multiprocessors; eight would leave most of them without one.
+        assert_eq!(tile([2048, 2048, 2048], Operands::Boxes), [128, 256, 64]);
+        assert!(tile([512, 512, 4096], Operands::Boxes)[1] <= 128);
     }
 
     #[test]
@@ -278,7 +313,7 @@ mod tests {
                             &t,
                             Extents { batch: 1, m, n: extent, k: extent },
                             Types { operand: dtype, acc: dtype },
-                            false,
+                            Operands::Other,
                         );
                         assert!((1..=WIDEST).contains(&b.bm) && (1..=WIDEST).contains(&b.bn) && b.bk > 0, "{b:?}");
                     }

@@ -331,7 +331,7 @@ impl BoxCopy {
 }
 
 /// Addresses and strides are multiples of this many bytes.
-const UNIT: u64 = 16;
+pub const UNIT: u64 = 16;
 /// The place of a box in shared memory is a multiple of this many bytes.
 const ALIGN: u64 = 128;
 const MOST_DIMS: usize = 5;

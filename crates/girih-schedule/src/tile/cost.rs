@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A roofline, no simulation: a kernel takes as long as the slowest of three. Memory delivers each array once; L2 delivers
-//! what all blocks fetch, at twice the speed of memory, and no more to one multiprocessor than that takes; and each multiprocessor computes the blocks that it gets, where
+//! what all blocks fetch, 0.53 of what all multiprocessors can take, and no more to one multiprocessor than that takes; and each multiprocessor computes the blocks that it gets, where
 //! loads and copies take turns with the arithmetic. `tile/blocking.rs` takes the tile of least [`Cost::time`].
 
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ impl Cost {
             arrays: arrays + stored,
             operations,
             memory: (arrays + stored) / gpu.bandwidth,
-            cache: (fetched + stored) / (L2 * gpu.bandwidth),
+            cache: (fetched + stored) / l2(target, &gpu),
             arithmetic: operations / (peak * busy * computing),
         })
     }
@@ -182,7 +182,7 @@ impl Cost {
             arrays,
             operations,
             memory: arrays / gpu.bandwidth,
-            cache: (moved / (L2 * gpu.bandwidth)).max(moved / (FETCHED * gpu.clock * multiprocessors as f64 * busy)),
+            cache: (moved / l2(target, &gpu)).max(moved / (FETCHED * gpu.clock * multiprocessors as f64 * busy)),
             arithmetic: operations / (gpu.peak * busy),
         })
     }
@@ -244,7 +244,7 @@ impl Scans {
         let gpu = target.gpu?;
         let workers = u64::from(target.axes.workers.max(1));
         let elements = self.rows as f64 * self.length as f64;
-        let moved = |bytes: f64, busy: f64| elements * bytes / (gpu.bandwidth * L2 * busy.min(1.0));
+        let moved = |bytes: f64, busy: f64| elements * bytes / (l2(target, &gpu) * busy.min(1.0));
         let at_once = workers * u64::from(gpu.threads);
         let waits = self.length as f64 / UNDER_WAY * LATENCY * self.rows.div_ceil(at_once) as f64;
         let alone = (waits / gpu.clock).max(moved(self.alone, self.rows as f64 / (at_once as f64 / 8.0)));
@@ -255,6 +255,11 @@ impl Scans {
         let shared = (waits / gpu.clock).max(moved(self.shared, self.rows as f64 / workers as f64));
         Some([alone, shared])
     }
+}
+
+/// Bytes that L2 delivers in a second.
+pub fn l2(target: &Target, gpu: &Gpu) -> f64 {
+    L2 * FETCHED * gpu.clock * f64::from(target.axes.workers.max(1))
 }
 
 /// The part of the multiprocessors' time that blocks fill: some are idle while the last blocks run.
@@ -387,7 +392,7 @@ mod tests {
         assert_eq!(
             c.to_string(),
             "224 blocks of 128 threads on 132 multiprocessors, room for 4 on each, 85 % busy; 624 MB fetched and stored in \
-             93 us, 66 MB of arrays in 20 us; 13 Gflop in 247 us: bound by arithmetic"
+             72 us, 66 MB of arrays in 20 us; 13 Gflop in 247 us: bound by arithmetic"
         );
         // A row: the weights come from memory once, whatever the blocks.
         let row = cost("sm_90a", [1, 3584, 3584], [1, 128, 32]);

@@ -145,6 +145,12 @@ fn models_become_the_instructions_meant() {
         ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "COPY LDS.128 FFMA", ""),
         ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "COPY LDS.128 FFMA STG.E.128", ""),
         (half, multiplied, ""),
+        // 128 sums for each thread of two warpgroups, whose registers a third gives them.
+        (
+            "torch.randn(4096, 512).half() @ torch.randn(512, 4096).half()",
+            "COPY BACK WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x256x16.F32 USETMAXREG BAR.SYNC|",
+            "persist=1",
+        ),
         // Blocks in groups, and blocks that take tiles in turn, with and without a warp that fills.
         (half, multiplied, "mc=128 nc=128 group=3"),
         (half, multiplied, "mc=64 nc=128 split_k=1 group=4 persist=1"),

@@ -8,6 +8,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::heuristics::double_buffer::{BUSY, GROUPED, MOST, SLOTS_OF_TWO};
+use crate::tile::heuristics::warp_specialize::MANY_SUMS;
 use crate::tile::primitives::tensorize::warpgroup;
 use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::reuse;
@@ -33,7 +34,7 @@ each other. Stages that are filled ahead come first in the body. A stage that re
 place, in each iteration.
 
 The depth is the number of slots that fit half of a block's shared memory, so that two blocks share a multiprocessor, or more
-blocks of fewer threads where rows of a product are folded; all of it where warpgroups multiply twice. It is from 2 to 4 and no more than the number of iterations, and 2 if
+blocks of fewer threads where rows of a product are folded; all of it where warpgroups multiply twice, or have 128 sums a thread. It is from 2 to 4 and no more than the number of iterations, and 2 if
 there is less room.
 
 Knob: `slots`; 1 turns the rule off. A stage that TMA fills is a pipeline all the same, of one slot.
@@ -58,8 +59,13 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
             return true;
         }
         let site = axis_site(p, f.axis);
+        let groups = of_groups(p, ctx, f);
+        // Blocks that take tiles in turn store one from bytes of its own.
+        let alone = groups > 0 && warpgroup::sums(p, f, Place::Matrix) >= MANY_SUMS;
+        let all = if alone && in_turn(p, ctx) { (all.0 + all.1, 0) } else { all };
         let (blocks, most) = match () {
-            _ if goes_on(p, ctx, f) => (GROUPED.div_ceil(threads), SLOTS_OF_TWO),
+            _ if groups == 2 => (GROUPED.div_ceil(threads), SLOTS_OF_TWO),
+            _ if alone => (1, MOST),
             _ if folds_rows(f) => (BUSY.div_ceil(threads).max(2), MOST),
             _ => (2, MOST),
         };
@@ -90,11 +96,28 @@ fn folds_rows(f: &For) -> bool {
     found
 }
 
-/// True if warpgroups multiply twice in an iteration, and the last product can go on during the next one.
-fn goes_on(p: &Kernel, ctx: &Context, f: &For) -> bool {
+/// How often warpgroups multiply in an iteration; 0 where warps do. The second of two products can go on during the next iteration.
+fn of_groups(p: &Kernel, ctx: &Context, f: &For) -> usize {
     let all: Vec<_> =
         warpgroup::products(p).into_iter().filter(|(_, product, _)| warpgroup::holds(&f.body, product)).collect();
-    ctx.knobs.wgmma && all.len() == 2 && all.iter().all(|(_, f, thread)| warpgroup::grouped(p, ctx, f, *thread).is_ok())
+    let grouped = ctx.knobs.wgmma && all.iter().all(|(_, f, thread)| warpgroup::grouped(p, ctx, f, *thread).is_ok());
+    if grouped { all.len() } else { 0 }
+}
+
+/// True if blocks take tiles in turn: they are asked to, or there are more tiles than multiprocessors, each of which has room for one.
+fn in_turn(p: &Kernel, ctx: &Context) -> bool {
+    let mut blocks = Some(1u64);
+    walk::visit(&p.body, &mut |s| {
+        if let Stmt::For(f) = s
+            && matches!(f.place, Place::Block { .. })
+        {
+            blocks = blocks.and_then(|n| n.checked_mul(edit::const_trip(f)?));
+        }
+    });
+    match ctx.knobs.persist {
+        Some(each) => each > 0,
+        None => blocks.is_some_and(|n| n > u64::from(ctx.target.axes.workers)),
+    }
 }
 
 /// The depth of a pipeline, and the bytes of a slot. `all` is what shared memory holds with one slot each, `behind` what may

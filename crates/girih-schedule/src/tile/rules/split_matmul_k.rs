@@ -12,6 +12,7 @@ use crate::tile::matrix;
 use crate::tile::primitives::model::{self, split_k::Split};
 use crate::tile::primitives::names_of;
 use crate::tile::rules::site_of;
+use crate::tile::rules::tileify::in_memory;
 use crate::tile::tile_nest::{OpenNest, Side};
 
 pub const RULE: Rule<Plan, Context> = Rule {
@@ -100,7 +101,8 @@ impl Grid {
         let (m, n, batch) = (side(&roles.m), side(&roles.n), side(&batch));
         let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
         let extents = Extents { batch: batch.unwrap_or(1), m, n: n.unwrap_or(1), k };
-        let size = blocks_of(ctx, extents, Types { operand, acc }, false);
+        let types = Types { operand, acc };
+        let size = blocks_of(ctx, extents, types, in_memory(kernel, ctx, nest, types));
         let of = |extent: Option<u64>, block: u64| extent.map(|n| n.div_ceil(block));
         let counts = [of(m, size.bm), of(n, size.bn), batch];
         let count = counts.into_iter().try_fold(1u64, |all, n| n.map(|n| all.saturating_mul(n)));

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
 use crate::loops::ir::*;
+use crate::loops::matrix::Operand;
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::blocking::{Blocks, Extents, Types, blocks_of, panel_width};
+use crate::tile::blocking::{Blocks, Extents, Operands, Types, blocks_of, panel_width};
+use crate::tile::boxes;
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
@@ -100,7 +102,6 @@ fn blocks(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<(Blocks
         }
         _ => false,
     };
-    let in_panels = nest.sums.iter().all(panels);
     let extents = Extents {
         batch: batch.known().unwrap_or(1),
         m: m.known(),
@@ -108,13 +109,47 @@ fn blocks(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<(Blocks
         k: k.known().unwrap_or(GUESS),
     };
     let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
-    let mut blocks = blocks_of(ctx, extents, Types { operand, acc }, in_panels);
+    let operands = match () {
+        _ if nest.sums.iter().all(panels) => Operands::Panels,
+        () => in_memory(kernel, ctx, nest, Types { operand, acc }),
+    };
+    let mut blocks = blocks_of(ctx, extents, Types { operand, acc }, operands);
     if !ctx.target.has(Capability::Threads) {
         blocks.bk = whole_windows(k).unwrap_or(blocks.bk);
         blocks.bm = whole_rows(m, blocks.bm).unwrap_or(blocks.bm);
     }
     let cost = cost(kernel, ctx, nest, &sides, blocks);
     Ok((blocks, cost))
+}
+
+/// The operands of a nest on a GPU. They are boxes where warpgroups multiply and TMA brings both as they read them: loads without
+/// a mask, of rows at multiples of 16 bytes, whose elements lie side by side along the rows, the columns or the sum.
+pub(super) fn in_memory(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, types: Types) -> Operands {
+    let are_boxes = nest.sums.iter().all(|sum| are_boxes(kernel, ctx, nest, sum, types));
+    if are_boxes && !nest.sums.is_empty() { Operands::Boxes } else { Operands::Other }
+}
+
+fn are_boxes(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, sum: &Sum<'_>, types: Types) -> bool {
+    let (knobs, of) = (&ctx.knobs, matrix::operand(&ctx.target, types.operand, types.acc));
+    let asked = knobs.tma && knobs.wgmma && knobs.swizzle && knobs.tensor_core && knobs.slots != Some(1);
+    let multiplies = |of: Operand| !of.is_byte_float() || knobs.fast_acc;
+    if !ctx.target.has(Capability::WarpgroupProducts) || !asked || !of.is_some_and(multiplies) {
+        return false;
+    }
+    let Contraction { m, n, k, a, b, .. } = sum.roles;
+    let ([i], [j], [k]) = (&m[..], &n[..], &k[..]) else { return false };
+    let facts = kernel.facts();
+    let is_box = |operand: ValId, along: AxisId| {
+        let [Stmt::Load { mem, mask, .. }] = slice(&sum.inside, &[operand])[..] else { return false };
+        let stride = |axis: AxisId| Some(mem.index.linear(axis)?.0);
+        let strides: Option<Vec<Ix>> = nest.free.iter().map(|f| f.axis).chain([*k]).map(stride).collect();
+        let Some(strides) = strides.filter(|_| mem.elem == types.operand && mask.is_always()) else { return false };
+        let far = |stride: &Ix| facts.divisor(stride).saturating_mul(mem.elem.bytes()) >= boxes::UNIT;
+        let unit = |axis: AxisId| stride(axis).is_some_and(|stride| stride.is_const(1));
+        let in_rows = unit(*k) || unit(along) && mem.elem.bytes() == 2;
+        in_rows && strides.iter().filter(|stride| !stride.is_const(1)).all(far)
+    };
+    is_box(*a, *i) && is_box(*b, *j)
 }
 
 /// The cost of tiles on a GPU; `None` where extents or the machine's numbers are not known.

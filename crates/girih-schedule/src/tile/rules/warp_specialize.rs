@@ -4,6 +4,8 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::overlap::Overlap;
 use crate::tile::Context;
+use crate::tile::heuristics::warp_specialize::MANY_SUMS;
+use crate::tile::primitives::tensorize::warpgroup;
 use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::rules::axis_site;
 
@@ -23,7 +25,8 @@ The warp waits on an mbarrier until a slot has been read, and the others on anot
 is lowered.
 
 Threads that do more than multiply, as in attention, come to the barrier of an iteration late; where the last product of theirs goes on
-(`overlap_products`), a warp fills by itself.
+(`overlap_products`), a warp fills by itself. So it does where a thread of a warpgroup has 128 sums, which leave no registers for the
+addresses of copies.
 
 Knob: `warp_specialize` (1 asks for it of every pipeline: measure whether it pays; 0 turns the rule off).
 
@@ -43,7 +46,7 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     primitives::look(p, &mut |at, f| {
         let Place::Pipeline { depth, roles: false, overlap } = f.place else { return true };
         let refused = match () {
-            _ if !ctx.knobs.warp_specialize.unwrap_or(overlap && computes(p, f)) => Err("knob off"),
+            _ if !ctx.knobs.warp_specialize.unwrap_or(is_due(p, f, overlap)) => Err("knob off"),
             _ => pipeline::can_have_roles(p, f, depth, folds),
         };
         match refused {
@@ -58,6 +61,20 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
         true
     });
     steps
+}
+
+/// True if threads would come late to a barrier, or lack registers to fill the pipeline.
+fn is_due(p: &Kernel, f: &For, overlap: bool) -> bool {
+    overlap && computes(p, f) || warpgroup::sums(p, f, Place::Warpgroup) >= MANY_SUMS && is_of_block(&p.body, f)
+}
+
+/// True if no loop but those over blocks stands around a loop: only then does the warp fill all that the block ever needs.
+fn is_of_block(body: &[Stmt], f: &For) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::For(l) if matches!(l.place, Place::Block { .. }) => is_of_block(&l.body, f),
+        Stmt::For(l) => l.axis == f.axis,
+        _ => false,
+    })
 }
 
 /// True if the threads of a pipeline do more than multiply while its last product goes on.

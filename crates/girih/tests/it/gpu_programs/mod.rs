@@ -148,6 +148,12 @@ pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
         4,
     ),
     (
+        "torch.randn(200, 320, dtype=torch.float16) @ torch.randn(320, 264, dtype=torch.float16)",
+        &["split_k=1", "mc=128", "nc=256", "persist=1"],
+        "sm_90a",
+        2,
+    ),
+    (
         "torch.matmul(torch.randn(3, 33, 40), torch.randn(3, 40, 34))",
         &["split_k=1", "mc=16", "nc=16", "kc=8", "group=1", "persist=1", "async_copy=0", "tma=0"],
         "sm_80",

@@ -6,6 +6,7 @@
 use crate::loops::ir::*;
 use crate::loops::matrix::Product;
 use crate::loops::panels::How;
+use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::boxes;
 use crate::tile::edit::const_trip;
@@ -48,10 +49,24 @@ pub fn products(kernel: &Kernel) -> Vec<(LoopRef, &For, (AxisId, u64))> {
     out
 }
 
+/// The most sums that a thread has of a product in a loop whose loops are placed so.
+pub fn sums(kernel: &Kernel, f: &For, placed: Place) -> u64 {
+    let mut most = 0;
+    walk::visit(&f.body, &mut |s| {
+        let Stmt::For(f) = s else { return };
+        if f.place == placed
+            && let Some(Stmt::Write { buf, .. }) = f.body.last()
+        {
+            most = most.max(kernel.bufs[*buf].shape.iter().skip(1).product());
+        }
+    });
+    most
+}
+
 /// True if a loop is one of the statements, or stands in one.
 pub fn holds(body: &[Stmt], f: &For) -> bool {
     let mut found = false;
-    crate::loops::walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
+    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
     found
 }
 
