@@ -10,6 +10,8 @@
 use rustc_hash::FxHashMap;
 
 use super::WARP;
+use super::report::Touched;
+use crate::base::memory::Memory;
 
 /// Requests of warps to one kind of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -79,8 +81,26 @@ impl Sectors {
         }
     }
 
-    pub fn count(&self) -> u64 {
-        self.words.values().map(|w| u64::from(w.count_ones())).sum()
+    /// The sectors of each region, in order of their addresses; those of no region count with the one before.
+    pub fn by_region(&self, memory: &dyn Memory) -> Vec<Touched> {
+        let mut words: Vec<(u64, u64)> = self.words.iter().map(|(at, w)| (at * 64 * SECTOR, *w)).collect();
+        words.sort_unstable();
+        let mut out: Vec<Touched> = vec![];
+        let mut end = 0;
+        for (at, word) in words {
+            let first = at + u64::from(word.trailing_zeros()) * SECTOR;
+            if first >= end
+                && let Some((_, start, bytes)) = memory.region(first).or_else(|| memory.region(first + SECTOR - 1))
+            {
+                end = start.saturating_add(bytes);
+                out.push(Touched { sectors: 0, bytes });
+            }
+            if out.is_empty() {
+                out.push(Touched { sectors: 0, bytes: u64::MAX });
+            }
+            out.last_mut().into_iter().for_each(|t| t.sectors += u64::from(word.count_ones()));
+        }
+        out
     }
 }
 

@@ -10,17 +10,18 @@
 //!
 //! A roofline, as `tile/cost.rs` draws it from the schedule alone: the parts of the machine work side by side, and the slowest
 //! says how long all take. Memory delivers each sector once. Multiprocessors take the same time for each block, and wait for the
-//! one that has most. Blocks that were not run are taken to be like those that were.
+//! one that has most. Blocks that were not run are taken to be like those that were; they touch other parts of the arrays, up to
+//! the size of each.
 
 use std::fmt;
 
 use super::WARP;
 use super::instruction::Instruction;
-use super::report::{Report, Row};
+use super::report::{Report, Row, Touched};
 use crate::kernel::ir::{Kernel, Stmt, statements};
 use crate::loops::matrix::{COLS, Operand, ROWS};
 use crate::tile::cost;
-use crate::tile::heuristics::cost::{ISSUED, L2, LATENCY, OTHER_REGISTERS};
+use crate::tile::heuristics::cost::{FETCHED, ISSUED, LATENCY, OTHER_REGISTERS};
 use crate::tile::target::{Gpu, Target};
 
 /// Cycles until a warp's next statement can use what the last one computed.
@@ -29,8 +30,6 @@ const DEPENDENT: f64 = 4.0;
 const OUTSTANDING: f64 = 4.0;
 /// Cycles that a barrier of a block takes.
 const BARRIER: f64 = 30.0;
-/// Bytes that one multiprocessor takes from L2 in a cycle.
-const PORT: f64 = 64.0;
 /// Registers of a thread.
 const MOST_REGISTERS: u64 = 255;
 
@@ -93,12 +92,12 @@ impl Estimate {
             waves: blocks.div_ceil(multiprocessors.saturating_mul(together)),
             busy: cost::busy(blocks, multiprocessors),
         };
-        estimate.parts = estimate.parts(kernel, report, &gpu);
+        estimate.parts = estimate.parts(kernel, report, target, &gpu);
         estimate.parts.retain(|p| p.seconds > 0.0);
         Some(estimate)
     }
 
-    fn parts(&self, kernel: &Kernel, r: &Report, gpu: &Gpu) -> Vec<Part> {
+    fn parts(&self, kernel: &Kernel, r: &Report, target: &Target, gpu: &Gpu) -> Vec<Part> {
         let scale = self.blocks as f64 / self.counted as f64;
         let all = self.multiprocessors as f64;
         // Multiprocessors that have a block, and the warps on each of them.
@@ -110,7 +109,9 @@ impl Estimate {
 
         let sector = 32.0;
         let moved = r.total.global.taken as f64 * sector * scale;
-        let arrays = (r.touched as f64 * sector * scale).min(moved);
+        // Blocks that were not run touch other sectors of the arrays, as long as these have some.
+        let of = |t: &Touched| (t.sectors as f64 * sector * scale).min((t.bytes as f64).max(t.sectors as f64 * sector));
+        let arrays = r.touched.iter().map(of).sum::<f64>().min(moved);
         let requests = r.total.global.requests as f64;
         let flight = warps * OUTSTANDING * ratio(r.total.global.taken as f64 * sector, requests) / LATENCY;
         let first = if requests > 0.0 { self.waves as f64 * LATENCY / gpu.clock } else { 0.0 };
@@ -122,7 +123,7 @@ impl Estimate {
         let part = |name, seconds| Part { name, seconds, bytes: None };
         vec![
             bytes("memory", arrays / gpu.bandwidth, arrays),
-            bytes("L2", moved / (L2 * gpu.bandwidth).min(PORT * gpu.clock * active), moved),
+            bytes("L2", moved / cost::l2(target, gpu).min(FETCHED * gpu.clock * active), moved),
             part("latency", ratio(moved, flight * gpu.clock * active).max(first)),
             part("issue", spread(issued, ISSUED.min(warps / DEPENDENT))),
             part("arithmetic", 2.0 * arithmetic * scale / (gpu.peak * self.busy)),
@@ -192,7 +193,10 @@ impl fmt::Display for Estimate {
         writeln!(f, " (no more {}), {:.0} % busy", self.limit, 100.0 * self.busy)?;
         if self.counted < self.blocks {
             let counted = if self.counted == 1 { "1 block".to_string() } else { format!("{} blocks", self.counted) };
-            writeln!(f, "  from {counted}: the others are taken to be alike, and to share nothing in memory")?;
+            writeln!(
+                f,
+                "  from {counted}: the others are taken to be alike, and to share no more of an array than its size says"
+            )?;
         }
         Ok(())
     }
@@ -211,7 +215,8 @@ mod tests {
     fn report(kernel: &Kernel, blocks: u64, bytes: u64) -> Report {
         let mut r = Report::empty(kernel, &Default::default());
         let sectors = blocks * bytes / 32;
-        (r.blocks, r.touched, r.total.executions) = (blocks, sectors, blocks * 256);
+        (r.blocks, r.total.executions) = (blocks, blocks * 256);
+        r.touched = vec![Touched { sectors, bytes: u64::MAX }];
         r.total.global = Requests { requests: sectors / 16, bytes: 0, taken: sectors, least: sectors };
         let statement = Statement { number: 0, line: 1, text: String::new(), from: None, cuda: None };
         r.rows.push(Row { statement, kind: Instruction::GlobalLoad, counts: r.total });
@@ -248,6 +253,17 @@ mod tests {
         let few = estimate(33, 1 << 18, 33);
         let many = estimate(132, 1 << 16, 132);
         assert!(few.seconds() >= many.seconds(), "{few}{many}");
+    }
+
+    #[test]
+    fn blocks_that_were_not_run_touch_no_more_than_the_arrays_have() {
+        let kernel = parse(COPY).unwrap();
+        let mut r = report(&kernel, 8, 1 << 16);
+        let of = |r: &Report| Estimate::of(&kernel, r, 1056, &Target::named("sm_90a").unwrap()).unwrap();
+        let bytes = |e: &Estimate| e.parts.iter().find(|p| p.name == "memory").unwrap().bytes.unwrap();
+        assert_eq!(bytes(&of(&r)), 1056.0 * 65536.0);
+        r.touched[0].bytes = 1 << 20;
+        assert_eq!(bytes(&of(&r)), 1048576.0);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use estimate::{Estimate, resident};
 pub use finding::{Finding, Kind, Origin, Statement, Thread};
 pub use instruction::Instruction;
 pub use recording::{Bin, Flight, Recording, Request, Timeline};
-pub use report::{Report, Row};
+pub use report::{Report, Row, Touched};
 pub use schedules::run_under;
 pub use size::Size;
 
@@ -157,7 +157,7 @@ pub fn run(
     let mut report = Report {
         blocks: observer.blocks,
         barriers: observer.barriers,
-        touched: observer.touched.count(),
+        touched: observer.touched.by_region(memory),
         watched_all: !observer.global.full,
         untold: observer.found.untold,
         stopped: ended.err().map(|trap| (trap, at)),

@@ -19,6 +19,15 @@ pub struct Row {
     pub counts: Counts,
 }
 
+/// An array of global memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Touched {
+    /// Its sectors that were touched, each once.
+    pub sectors: u64,
+    /// All its bytes.
+    pub bytes: u64,
+}
+
 #[derive(Clone, PartialEq, Debug)]
 pub struct Report {
     pub kernel: String,
@@ -36,8 +45,8 @@ pub struct Report {
     /// Every statement that ran, in order of the text.
     pub rows: Vec<Row>,
     pub total: Counts,
-    /// Sectors of global memory that were touched, each once.
-    pub touched: u64,
+    /// The arrays that were touched.
+    pub touched: Vec<Touched>,
     /// Times that all threads of a block met.
     pub barriers: u64,
     /// `races`: races were looked for; `watched_all`: in all of global memory (the shadow has a bound).
@@ -146,7 +155,7 @@ impl Report {
             untold: 0,
             rows: vec![],
             total: Counts::default(),
-            touched: 0,
+            touched: vec![],
             barriers: 0,
             races: options.races,
             watched_all: true,
