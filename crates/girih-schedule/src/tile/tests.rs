@@ -94,6 +94,23 @@ pub const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M
       store C[(bx*128 + i1)*N + (by*128 + j1)] = c where bx*128 + i1 < M and by*128 + j1 < N
 "#;
 
+pub const BF16_PRODUCT: &str = r#"loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr f32) open:
+  for i in 0..512: free
+    for j in 0..768: free
+      local acc: f32
+      acc = 0.0
+      for k in 0..1024: reduce contraction m=i n=j k=k a=a b=b acc=acc
+        a: bf16 = load A[i*1024 + k]
+        b: bf16 = load B[k*768 + j]
+        x: f32 = f32(a)
+        y: f32 = f32(b)
+        c: f32 = acc
+        d: f32 = fma(x, y, c)
+        acc = d
+      s: f32 = acc
+      store C[i*768 + j] = s
+"#;
+
 pub const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f32, n: i32):
   local x: f32[1024]
   local m: f32
