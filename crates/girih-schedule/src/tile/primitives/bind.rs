@@ -7,8 +7,10 @@
 //! ```
 //!
 //! Blocks: legal for the outermost free loop of an open kernel, whose nests do not need what another one stores. Threads: for a
-//! reduction that may be reassociated, of loads and arithmetic; for all free loops of a block, [`spread`].
+//! reduction that may be reassociated, of loads and arithmetic; for all free loops of a block, [`spread`]. Lanes: for a reduction of
+//! partial results, [`lanes`].
 
+pub mod lanes;
 pub mod spread;
 
 use std::collections::BTreeSet;
@@ -28,6 +30,8 @@ pub enum To {
     Threads,
     /// Reductions that this number of threads share; or all nests of free loops, and with them all that a block does.
     Shared(u32),
+    /// A reduction of partial results: each iteration is a lane of a warp, and the loops around it are threads.
+    Lanes,
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> Result<(), String> {
@@ -35,6 +39,9 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
         && !some_reduce(kernel, loops)
     {
         return spread::apply(kernel, ctx, loops, threads);
+    }
+    if let (To::Lanes, [at]) = (to, loops) {
+        return lanes::apply(kernel, ctx, *at);
     }
     let outermost: Vec<AxisId> = around_blocks(&kernel.body);
     let apart = nests_apart(kernel);
@@ -54,10 +61,11 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
             format!("{n} threads are no power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
         ),
         To::Shared(_) => can_share(f).map_err(String::from),
+        To::Lanes => Err("lanes take one reduction".into()),
     };
     change(kernel, loops, check, &mut |f| match to {
         To::Block(dim) => f.place = Place::Block { dim, group: 0, takers: 0, cluster: 0 },
-        To::Threads => f.place = Place::Thread,
+        To::Threads | To::Lanes => f.place = Place::Thread,
         To::Shared(n) => {
             f.place = Place::Thread;
             if let Some(combine) = &mut f.combine {

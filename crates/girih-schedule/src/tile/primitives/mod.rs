@@ -75,6 +75,7 @@ pub enum Step {
     Reorder { loops: Vec<LoopRef> },
     Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
     Rfactor { at: LoopRef, size: u32, names: [String; 2] },
+    RfactorInTurn { at: LoopRef, parts: u32, size: u32, names: Vec<String> },
     Scan { at: LoopRef, threads: u32, each: u32 },
     Turn { loops: Vec<LoopRef>, size: u32 },
     Digits { at: LoopRef, counts: Vec<u32>, names: Vec<String>, unroll: bool },
@@ -133,9 +134,10 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "bind",
-        form: "LOOP, .. to block.x | block.y | block.z | thread | thread N",
+        form: "LOOP, .. to block.x | block.y | block.z | thread | thread N | lanes",
         doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block. N threads share reductions; or all free \
-              loops that a block comes by, element by element, and the first of them does what is done once.",
+              loops that a block comes by, element by element, and the first of them does what is done once. The iterations of a reduction \
+              of partial results become lanes of a warp, which exchange them.",
     },
     Primitive {
         word: "box",
@@ -256,8 +258,9 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "rfactor",
-        form: "LOOP by N -> OUTER, INNER",
-        doc: "Folds a reduction that may be reassociated in stretches of N iterations, each into a result of its own.",
+        form: "LOOP by N -> OUTER, INNER | N x M -> PART, ROUND, INNER",
+        doc: "Folds a reduction that may be reassociated in stretches of N iterations, each into a result of its own. With N x M, stretches of \
+              M iterations go to N results in turn, which a nest of their own computes.",
     },
     Primitive {
         word: "scan",
@@ -368,6 +371,7 @@ impl Step {
                 let line = match to {
                     bind::To::Block(dim) => Line::new("bind", loops, &[&DIMS[usize::from(*dim).min(2)]], &[]),
                     bind::To::Threads => Line::new("bind", loops, &[&"thread"], &[]),
+                    bind::To::Lanes => Line::new("bind", loops, &[&"lanes"], &[]),
                     bind::To::Shared(n) => Line::new("bind", loops, &[&"thread", n], &[]),
                 };
                 line.with("to")
@@ -378,6 +382,10 @@ impl Step {
             }
             Step::Rfactor { at, size, names: [outer, inner] } => {
                 Line::new("rfactor", one(at), &[size], &[outer, inner])
+            }
+            Step::RfactorInTurn { at, parts, size, names } => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                Line::new("rfactor", one(at), &[parts, &"x", size], &names)
             }
             Step::Scan { at, threads, each } => Line::new("scan", one(at), &[threads, &"x", each], &[]),
             Step::Turn { loops, size } => Line::new("turn", scope.names_of(loops), &[size], &[]),
@@ -475,14 +483,19 @@ impl Step {
                 let to = match line.by.first().map(String::as_str) {
                     Some("thread") if shared => bind::To::Shared(line.number(1, "a number of threads", 1)?),
                     Some("thread") => bind::To::Threads,
+                    Some("lanes") => bind::To::Lanes,
                     Some(to) if DIMS.contains(&to) => {
                         bind::To::Block(DIMS.iter().position(|d| *d == to).unwrap_or(0) as u8)
                     }
                     Some(to) => {
-                        let known = suggestion("places", to, DIMS.into_iter().chain(["thread"]));
+                        let known = suggestion("places", to, DIMS.into_iter().chain(["thread", "lanes"]));
                         return Err(format!("unknown place `{to}`; {known}"));
                     }
-                    None => return Err("expected `to` and `thread` or one of `block.x`, `block.y`, `block.z`".into()),
+                    None => {
+                        return Err(
+                            "expected `to` and `thread`, `lanes` or one of `block.x`, `block.y`, `block.z`".into()
+                        );
+                    }
                 };
                 Step::Bind { loops, to }
             }
@@ -496,6 +509,18 @@ impl Step {
                 let size = line.number(0, "how many iterations a piece has", 1)?;
                 let [guard] = line.flags(1, ["guard"])?;
                 Step::Split { at, size, names, guard }
+            }
+            "rfactor" if line.by.len() == 3 => {
+                word(&["x"], 1)?;
+                let [parts, size] = [(0, "results"), (2, "iterations")].map(|(at, what)| line.number(at, what, 1));
+                let (parts, size) = (parts?, size?);
+                if line.made.len() != 2 + usize::from(size > 1) {
+                    let stretch = if size > 1 { " and the iterations of a stretch" } else { "" };
+                    return Err(format!(
+                        "expected `->` and the names of the loops over the results, their stretches{stretch}"
+                    ));
+                }
+                Step::RfactorInTurn { at: scope.loop_of(line)?, parts, size, names: line.made.clone() }
             }
             "rfactor" => {
                 let names = line.made::<2>("the names of the two loops that it makes")?.map(String::from);
@@ -631,6 +656,9 @@ impl Step {
             Step::Fuse { loops, name } => fuse::apply(kernel, loops, name)?,
             Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
             Step::Rfactor { at, size, names } => rfactor::apply(kernel, *at, *size, names)?,
+            Step::RfactorInTurn { at, parts, size, names } => {
+                rfactor::in_turn::apply(kernel, *at, [*parts, *size], names)?;
+            }
             Step::Scan { at, threads, each } => scan::apply(kernel, *at, *threads, *each)?,
             Step::Turn { loops, size } => turn::apply(kernel, loops, *size)?,
             Step::Digits { at, counts, names, unroll } => digits::apply(kernel, *at, counts, names, *unroll)?,

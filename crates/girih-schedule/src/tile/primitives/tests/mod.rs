@@ -20,6 +20,7 @@ mod privatise;
 mod products;
 mod programs;
 mod refusals;
+mod rfactor;
 mod scan;
 mod split;
 mod stage_write;

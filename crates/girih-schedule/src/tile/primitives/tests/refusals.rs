@@ -16,7 +16,27 @@ fn what_is_not_legal_is_refused_with_a_reason() {
     let carried =
         SHARED_BY_TWO.replace("    stage p", "    w: i32 = index turn*8\n    stage p").replace("turn*8 + o", "w + o");
     let summed = SHARED_BY_TWO.replace("      acc[j_3] = d\n", "      acc[j_3] = d\n      at[j_3] = two\n");
+    let in_order = SUMS.replace("0..3: free", "0..3: serial");
+    let more = SUMS.replace("    s = 0.0\n", "    s = 0.0\n    store y[i] = 1.0\n");
+    let unknown = SUMS.replace("y: ptr f32", "y: ptr f32, n: i64").replace("0..3", "0..n");
     for (before, line, ctx, why) in [
+        (ADD, "rfactor j by 4 x 1 -> p, e", &cpu, "the order of its reduction is fixed"),
+        (
+            SUMS,
+            "rfactor k by 4 x 2 -> p, e",
+            &cpu,
+            "the loops over the results, their stretches and the iterations of a stretch",
+        ),
+        (SUMS, "rfactor k by 4 x 0 -> p, e", &cpu, "expected iterations, a whole number from 1 on, found `0`"),
+        (SUMS, "rfactor k by 400000000 x 1 -> p, e", &cpu, "268435456 are the most"),
+        (&in_order, "rfactor k by 4 x 1 -> p, e", &cpu, "it stands in no free loop"),
+        (
+            &more,
+            "rfactor k by 4 x 1 -> p, e",
+            &cpu,
+            "more stands before it than values and the start of its accumulator",
+        ),
+        (&unknown, "rfactor k by 4 x 1 -> p, e", &cpu, "a loop around it does not run from 0 to a constant"),
         (ADD, "unrol j", &cpu, "unknown primitive `unrol`; did you mean `unroll`?"),
         (ADD, "unroll q", &cpu, "unknown loop `q`; "),
         (ADD, "unroll", &cpu, "expected the name of a loop behind `unroll`"),
