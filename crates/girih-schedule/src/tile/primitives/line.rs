@@ -85,6 +85,20 @@ impl Line {
         number.ok_or_else(|| format!("expected {what}, a whole number from {least} on, found `{word}`"))
     }
 
+    /// The numbers, with `x` between them, that are the first `words` behind `by`.
+    pub fn counts(&self, words: usize, what: &str, least: u32) -> Result<Vec<u32>, String> {
+        let (mut counts, mut between) = (vec![], false);
+        for at in 0..words {
+            match between {
+                false => counts.push(self.number(at, what, least)?),
+                true if self.by[at] == "x" => {}
+                true => return Err(format!("unexpected `{}`; expected x", self.by[at])),
+            }
+            between = !between;
+        }
+        Ok(counts)
+    }
+
     /// Refuses words behind `by` from a place on, but for these.
     pub fn flags<const N: usize>(&self, from: usize, known: [&str; N]) -> Result<[bool; N], String> {
         match self.by.iter().skip(from).find(|w| !known.contains(&w.as_str())) {
@@ -194,6 +208,28 @@ impl<'a> Scope<'a> {
         }
     }
 
+    pub fn memory_name(&self, memory: ValId) -> String {
+        self.namer.val(memory)
+    }
+
+    /// The memories that a line names, which a program takes for its block.
+    pub fn memories(&self, line: &Line) -> Result<Vec<ValId>, String> {
+        let all = memories(&self.kernel.body);
+        let by_name: BTreeMap<String, ValId> = all.into_iter().map(|v| (self.namer.val(v), v)).collect();
+        let one = |target: &String| match by_name.get(target) {
+            Some(memory) => Ok(*memory),
+            None if by_name.is_empty() => Err("the kernel takes no memory for its blocks".into()),
+            None => {
+                let help = suggestion("memories", target, by_name.keys().map(String::as_str));
+                Err(format!("unknown memory `{target}`; {help}"))
+            }
+        };
+        match line.targets.is_empty() {
+            true => Err(format!("expected the name of memory behind `{}`", line.word)),
+            false => line.targets.iter().map(one).collect(),
+        }
+    }
+
     /// The only buffer that a line names.
     pub fn buffer(&self, line: &Line) -> Result<BufId, String> {
         match self.buffers(line)?[..] {
@@ -201,6 +237,17 @@ impl<'a> Scope<'a> {
             _ => Err(format!("`{}` takes one buffer", line.word)),
         }
     }
+}
+
+/// The memory that a program takes for its block, in order of the text.
+pub fn memories(body: &[Stmt]) -> Vec<ValId> {
+    let mut out = vec![];
+    walk::visit(body, &mut |s| {
+        if let Stmt::Alloca { dst, .. } = s {
+            out.push(*dst);
+        }
+    });
+    out
 }
 
 /// Shows `f` every loop, outer ones first, by the name that steps have for it; loops inside one are shown where `f` says so.

@@ -11,6 +11,7 @@
 pub mod approximate;
 pub mod bind;
 pub mod blocks;
+pub mod bound;
 pub mod digits;
 pub mod distribute;
 pub mod fill;
@@ -29,6 +30,7 @@ pub mod peel;
 pub mod pipeline;
 pub mod prefetch;
 pub mod privatise;
+pub mod promote;
 pub mod reorder;
 pub mod retype;
 pub mod reverse;
@@ -115,6 +117,8 @@ pub enum Step {
     Pad { buf: BufId, elements: u32 },
     Pair { loops: Vec<LoopRef> },
     Windows { at: LoopRef, together: u32 },
+    Bound { memories: Vec<ValId> },
+    Promote { memory: ValId, shape: Vec<u64> },
 }
 
 /// A primitive as a person looks it up.
@@ -138,6 +142,11 @@ pub const ALL: &[Primitive] = &[
         doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block. N threads share reductions; or all free \
               loops that a block comes by, element by element, and the first of them does what is done once. The iterations of a reduction \
               of partial results become lanes of a warp, which exchange them.",
+    },
+    Primitive {
+        word: "bound",
+        form: "MEMORY, ..",
+        doc: "Lets accesses past the end of memory that a program takes for its block do nothing.",
     },
     Primitive {
         word: "box",
@@ -243,6 +252,11 @@ pub const ALL: &[Primitive] = &[
         word: "privatise",
         form: "LOOP, ..",
         doc: "Gives each iteration of a loop buffers of its own for the parts of larger ones that only it uses.",
+    },
+    Primitive {
+        word: "promote",
+        form: "MEMORY by N (x N)..",
+        doc: "Makes memory that a program takes for its block a buffer of that shape, in whose rows its accesses stay.",
     },
     Primitive {
         word: "reorder",
@@ -447,6 +461,13 @@ impl Step {
             Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
             Step::Pair { loops } => Line::new("pair", scope.names_of(loops), &[], &[]),
             Step::Windows { at, together } => Line::new("windows", one(at), &[together], &[]),
+            Step::Bound { memories } => {
+                Line::new("bound", memories.iter().map(|v| scope.memory_name(*v)).collect(), &[], &[])
+            }
+            Step::Promote { memory, shape } => {
+                let shape: Vec<String> = shape.iter().map(u64::to_string).collect();
+                Line::new("promote", vec![scope.memory_name(*memory)], &[&shape.join(" x ")], &[])
+            }
         }
     }
 
@@ -534,14 +555,7 @@ impl Step {
             "turn" => Step::Turn { loops: scope.loops(line)?, size: number("how long the side of a block is", 2)? },
             "digits" => {
                 let unroll = line.by.last().is_some_and(|w| w == "unroll");
-                let words = line.by.len() - usize::from(unroll);
-                let mut counts = vec![];
-                for at in 0..words {
-                    match at % 2 {
-                        0 => counts.push(line.number(at, "a count", 2)?),
-                        _ => word(&["x"], at)?,
-                    }
-                }
+                let counts = line.counts(line.by.len() - usize::from(unroll), "a count", 2)?;
                 if counts.len() + 1 != line.made.len() || counts.is_empty() {
                     return Err("expected `by` and counts, and `->` and a name more than there are counts".into());
                 }
@@ -635,6 +649,15 @@ impl Step {
             "windows" => {
                 Step::Windows { at: scope.loop_of(line)?, together: number("how many neighbours go together", 1)? }
             }
+            "bound" => Step::Bound { memories: scope.memories(line)? },
+            "promote" => {
+                let [memory] = scope.memories(line)?[..] else { return Err("`promote` takes one memory".into()) };
+                let shape = line.counts(line.by.len(), "a number of elements", 1)?;
+                if shape.is_empty() {
+                    return Err("expected `by` and a shape".into());
+                }
+                Step::Promote { memory, shape: shape.into_iter().map(u64::from).collect() }
+            }
             other if model::ALL.iter().any(|p| p.word == other) => {
                 return Err(format!("`{other}` is a step of the section `model`"));
             }
@@ -701,6 +724,8 @@ impl Step {
             Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,
             Step::Pair { loops } => pair::apply(kernel, ctx, loops, &|_| false)?,
             Step::Windows { at, together } => windows::apply(kernel, ctx, *at, *together)?,
+            Step::Bound { memories } => bound::apply(kernel, ctx.check, memories)?,
+            Step::Promote { memory, shape } => promote::apply(kernel, *memory, shape)?,
         }
         Ok(kernel.axes.keys().skip(from).collect())
     }

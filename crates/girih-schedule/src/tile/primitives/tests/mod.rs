@@ -14,6 +14,7 @@ mod bind;
 mod distribute;
 mod hoist;
 mod keep;
+mod memory;
 mod pair;
 mod peel;
 mod privatise;
