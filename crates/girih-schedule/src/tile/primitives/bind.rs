@@ -8,8 +8,9 @@
 //!
 //! Blocks: legal for the outermost free loop of an open kernel, whose nests do not need what another one stores. Threads: for a
 //! reduction that may be reassociated, of loads and arithmetic; for all free loops of a block, [`spread`]. Lanes: for a reduction of
-//! partial results, [`lanes`].
+//! partial results, [`lanes`]. The blocks of a cluster: for the loops over a row, [`cluster`].
 
+pub mod cluster;
 pub mod lanes;
 pub mod spread;
 
@@ -32,6 +33,8 @@ pub enum To {
     Shared(u32),
     /// A reduction of partial results: each iteration is a lane of a warp, and the loops around it are threads.
     Lanes,
+    /// The loops over a row: that many blocks of a cluster share them.
+    Cluster(u32),
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> Result<(), String> {
@@ -42,6 +45,9 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
     }
     if let (To::Lanes, [at]) = (to, loops) {
         return lanes::apply(kernel, ctx, *at);
+    }
+    if let To::Cluster(blocks) = to {
+        return cluster::apply(kernel, ctx, loops, blocks);
     }
     let outermost: Vec<AxisId> = around_blocks(&kernel.body);
     let apart = nests_apart(kernel);
@@ -61,11 +67,11 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
             format!("{n} threads are no power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
         ),
         To::Shared(_) => can_share(f).map_err(String::from),
-        To::Lanes => Err("lanes take one reduction".into()),
+        To::Lanes | To::Cluster(_) => Err("lanes take one reduction".into()),
     };
     change(kernel, loops, check, &mut |f| match to {
         To::Block(dim) => f.place = Place::Block { dim, group: 0, takers: 0, cluster: 0 },
-        To::Threads | To::Lanes => f.place = Place::Thread,
+        To::Threads | To::Lanes | To::Cluster(_) => f.place = Place::Thread,
         To::Shared(n) => {
             f.place = Place::Thread;
             if let Some(combine) = &mut f.combine {

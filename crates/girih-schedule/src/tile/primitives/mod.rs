@@ -138,10 +138,10 @@ pub const ALL: &[Primitive] = &[
     },
     Primitive {
         word: "bind",
-        form: "LOOP, .. to block.x | block.y | block.z | thread | thread N | lanes",
+        form: "LOOP, .. to block.x | block.y | block.z | thread | thread N | lanes | cluster N",
         doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block. N threads share reductions; or all free \
               loops that a block comes by, element by element, and the first of them does what is done once. The iterations of a reduction \
-              of partial results become lanes of a warp, which exchange them.",
+              of partial results become lanes of a warp, which exchange them. N blocks of a cluster share all loops over a row.",
     },
     Primitive {
         word: "bound",
@@ -386,6 +386,7 @@ impl Step {
                     bind::To::Block(dim) => Line::new("bind", loops, &[&DIMS[usize::from(*dim).min(2)]], &[]),
                     bind::To::Threads => Line::new("bind", loops, &[&"thread"], &[]),
                     bind::To::Lanes => Line::new("bind", loops, &[&"lanes"], &[]),
+                    bind::To::Cluster(n) => Line::new("bind", loops, &[&"cluster", n], &[]),
                     bind::To::Shared(n) => Line::new("bind", loops, &[&"thread", n], &[]),
                 };
                 line.with("to")
@@ -505,16 +506,18 @@ impl Step {
                     Some("thread") if shared => bind::To::Shared(line.number(1, "a number of threads", 1)?),
                     Some("thread") => bind::To::Threads,
                     Some("lanes") => bind::To::Lanes,
+                    Some("cluster") => bind::To::Cluster(line.number(1, "a number of blocks", 2)?),
                     Some(to) if DIMS.contains(&to) => {
                         bind::To::Block(DIMS.iter().position(|d| *d == to).unwrap_or(0) as u8)
                     }
                     Some(to) => {
-                        let known = suggestion("places", to, DIMS.into_iter().chain(["thread", "lanes"]));
+                        let known = suggestion("places", to, DIMS.into_iter().chain(["thread", "lanes", "cluster"]));
                         return Err(format!("unknown place `{to}`; {known}"));
                     }
                     None => {
                         return Err(
-                            "expected `to` and `thread`, `lanes` or one of `block.x`, `block.y`, `block.z`".into()
+                            "expected `to` and `thread`, `lanes`, `cluster` or one of `block.x`, `block.y`, `block.z`"
+                                .into(),
                         );
                     }
                 };

@@ -11,6 +11,7 @@ use programs::*;
 
 mod attention;
 mod bind;
+mod cluster;
 mod distribute;
 mod hoist;
 mod keep;
