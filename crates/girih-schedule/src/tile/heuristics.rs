@@ -154,6 +154,8 @@ heuristics! {
         FROM: u64 = 8,
         /// Numbers at most: their bins lie in a cache.
         MOST: u64 = 1 << 14,
+        /// Copies of a processor's bins that take turns: equal neighbours then do not wait for each other.
+        COPIES: u32 = 4,
     }
     double_buffer {
         /// Threads that a multiprocessor should have, where two slots of each of their blocks fit.

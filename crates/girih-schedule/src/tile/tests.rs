@@ -111,6 +111,26 @@ pub const BF16_PRODUCT: &str = r#"loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr
       store C[i*768 + j] = s
 "#;
 
+pub const COUNT: &str = "\
+loop kernel k(x: ptr i32, y: ptr i32, n: i32):
+  for j in 0..64: free
+    local s: i32
+    s = 0
+    j1: i32 = index j
+    for i in 0..100: reduce combine add(s) from 0
+      v: i32 = load x[i]
+      e: i1 = v == j1
+      k: i32 = index i
+      m: i1 = k < n
+      b: i1 = e & m
+      o: i32 = ext.u.i32(b)
+      s0: i32 = s
+      s1: i32 = o + s0
+      s = s1
+    t: i32 = s
+    store y[j] = t
+";
+
 pub const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f32, n: i32):
   local x: f32[1024]
   local m: f32

@@ -12,6 +12,7 @@ pub mod approximate;
 pub mod bind;
 pub mod blocks;
 pub mod bound;
+pub mod count;
 pub mod digits;
 pub mod distribute;
 pub mod fill;
@@ -117,6 +118,7 @@ pub enum Step {
     Pad { buf: BufId, elements: u32 },
     Pair { loops: Vec<LoopRef> },
     Windows { at: LoopRef, together: u32 },
+    Count { at: LoopRef, by: count::By },
     Bound { memories: Vec<ValId> },
     Promote { memory: ValId, shape: Vec<u64> },
 }
@@ -158,6 +160,12 @@ pub const ALL: &[Primitive] = &[
         word: "cluster",
         form: "LOOP by N",
         doc: "Makes N blocks that are neighbours along a loop a cluster: what they read alike is read once.",
+    },
+    Primitive {
+        word: "count",
+        form: "LOOP by N | shared",
+        doc: "Counts how often each number of a loop occurs in bins, by going once through the elements; N copies of the bins take turns, or \
+              threads share one.",
     },
     Primitive {
         word: "digits",
@@ -462,6 +470,8 @@ impl Step {
             Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
             Step::Pair { loops } => Line::new("pair", scope.names_of(loops), &[], &[]),
             Step::Windows { at, together } => Line::new("windows", one(at), &[together], &[]),
+            Step::Count { at, by: count::By::Copies(n) } => Line::new("count", one(at), &[n], &[]),
+            Step::Count { at, by: count::By::Shared } => Line::new("count", one(at), &[&"shared"], &[]),
             Step::Bound { memories } => {
                 Line::new("bound", memories.iter().map(|v| scope.memory_name(*v)).collect(), &[], &[])
             }
@@ -652,6 +662,11 @@ impl Step {
             "windows" => {
                 Step::Windows { at: scope.loop_of(line)?, together: number("how many neighbours go together", 1)? }
             }
+            "count" if line.by == ["shared"] => Step::Count { at: scope.loop_of(line)?, by: count::By::Shared },
+            "count" => {
+                let copies = number("how many copies of the bins there are", 1)?;
+                Step::Count { at: scope.loop_of(line)?, by: count::By::Copies(copies) }
+            }
             "bound" => Step::Bound { memories: scope.memories(line)? },
             "promote" => {
                 let [memory] = scope.memories(line)?[..] else { return Err("`promote` takes one memory".into()) };
@@ -727,6 +742,7 @@ impl Step {
             Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,
             Step::Pair { loops } => pair::apply(kernel, ctx, loops, &|_| false)?,
             Step::Windows { at, together } => windows::apply(kernel, ctx, *at, *together)?,
+            Step::Count { at, by } => count::apply(kernel, ctx, *at, *by)?,
             Step::Bound { memories } => bound::apply(kernel, ctx.check, memories)?,
             Step::Promote { memory, shape } => promote::apply(kernel, *memory, shape)?,
         }

@@ -12,6 +12,7 @@ use programs::*;
 mod attention;
 mod bind;
 mod cluster;
+mod count;
 mod distribute;
 mod hoist;
 mod keep;
