@@ -32,6 +32,7 @@ pub mod pipeline;
 pub mod prefetch;
 pub mod privatise;
 pub mod promote;
+pub mod recompute;
 pub mod reorder;
 pub mod retype;
 pub mod reverse;
@@ -119,6 +120,7 @@ pub enum Step {
     Pair { loops: Vec<LoopRef> },
     Windows { at: LoopRef, together: u32 },
     Count { at: LoopRef, by: count::By },
+    Recompute { buf: BufId },
     Bound { memories: Vec<ValId> },
     Promote { memory: ValId, shape: Vec<u64> },
 }
@@ -265,6 +267,11 @@ pub const ALL: &[Primitive] = &[
         word: "promote",
         form: "MEMORY by N (x N)..",
         doc: "Makes memory that a program takes for its block a buffer of that shape, in whose rows its accesses stay.",
+    },
+    Primitive {
+        word: "recompute",
+        form: "BUFFER",
+        doc: "Computes the elements of a row anew in each pass that reads them; the row is not kept.",
     },
     Primitive {
         word: "reorder",
@@ -472,6 +479,7 @@ impl Step {
             Step::Windows { at, together } => Line::new("windows", one(at), &[together], &[]),
             Step::Count { at, by: count::By::Copies(n) } => Line::new("count", one(at), &[n], &[]),
             Step::Count { at, by: count::By::Shared } => Line::new("count", one(at), &[&"shared"], &[]),
+            Step::Recompute { buf } => Line::new("recompute", buffer(buf), &[], &[]),
             Step::Bound { memories } => {
                 Line::new("bound", memories.iter().map(|v| scope.memory_name(*v)).collect(), &[], &[])
             }
@@ -667,6 +675,7 @@ impl Step {
                 let copies = number("how many copies of the bins there are", 1)?;
                 Step::Count { at: scope.loop_of(line)?, by: count::By::Copies(copies) }
             }
+            "recompute" => Step::Recompute { buf: scope.buffer(line)? },
             "bound" => Step::Bound { memories: scope.memories(line)? },
             "promote" => {
                 let [memory] = scope.memories(line)?[..] else { return Err("`promote` takes one memory".into()) };
@@ -743,6 +752,7 @@ impl Step {
             Step::Pair { loops } => pair::apply(kernel, ctx, loops, &|_| false)?,
             Step::Windows { at, together } => windows::apply(kernel, ctx, *at, *together)?,
             Step::Count { at, by } => count::apply(kernel, ctx, *at, *by)?,
+            Step::Recompute { buf } => recompute::apply(kernel, ctx, *buf)?,
             Step::Bound { memories } => bound::apply(kernel, ctx.check, memories)?,
             Step::Promote { memory, shape } => promote::apply(kernel, *memory, shape)?,
         }

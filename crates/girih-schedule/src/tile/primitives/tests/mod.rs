@@ -22,6 +22,7 @@ mod peel;
 mod privatise;
 mod products;
 mod programs;
+mod recompute;
 mod refusals;
 mod rfactor;
 mod scan;
