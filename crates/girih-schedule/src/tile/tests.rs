@@ -1,5 +1,6 @@
 //! The rules on whole kernels: what they make of them, that a second run changes nothing, and what they refuse.
 
+use super::primitives::{Line, Step};
 use super::rules::OF_KERNELS;
 #[cfg(test)]
 use super::target::MemoryKind;
@@ -50,11 +51,18 @@ pub fn text(k: &Kernel) -> String {
     print(k, Dialect::Tile)
 }
 
-/// Runs one rule by the name of its file; checks that a second run changes nothing.
+/// Runs one rule by the name of its file; checks that the steps that it states do the same, and that a second run changes nothing.
 pub fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
     let (rule, _) = OF_KERNELS.iter().find(|(r, _)| r.name == name).unwrap();
-    let mut log = Log::default();
+    let mut log = Log { record: true, ..Log::default() };
     let out = (rule.run)(k, ctx, &mut log).unwrap_or_else(|| k.clone());
+    let mut replayed = k.clone();
+    for line in &log.steps {
+        let step = Line::parse(line).unwrap().and_then(|line| Step::read(&line, &replayed));
+        let done = step.and_then(|step| step.apply(&mut replayed, ctx));
+        done.unwrap_or_else(|why| panic!("{name}: {line}: {why}\n{}", text(&replayed)));
+    }
+    assert_eq!(text(&replayed), text(&out), "{name} does more than its steps: {:#?}", log.steps);
     let again = (rule.run)(&out, ctx, &mut Log::default());
     assert!(again.is_none(), "{name} is not idempotent:\n{}\n-->\n{}", text(&out), text(&again.unwrap()));
     // The result of a rule reads back.

@@ -799,11 +799,6 @@ impl<'a> Script<'a> {
         find(&self.kernel, name).cloned()
     }
 
-    /// Goes on from a kernel that no step makes.
-    pub fn put(&mut self, kernel: Kernel) {
-        (self.kernel, self.changed) = (kernel, true);
-    }
-
     pub fn changed(&self) -> bool {
         self.changed
     }
