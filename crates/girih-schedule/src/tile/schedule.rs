@@ -314,7 +314,7 @@ fn entry(line: &str) -> Result<Option<Does>, String> {
         _ => {}
     }
     let line = Line::parse(line).unwrap_or_else(|| Err("expected a step".into()))?;
-    let words = || ALL.iter().chain(model::ALL).map(|p| p.word);
+    let words = || ALL.iter().chain(model::ALL).copied();
     if words().any(|word| word == line.word) {
         return Ok(Some(Does::Step(line)));
     }

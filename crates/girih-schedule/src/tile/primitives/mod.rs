@@ -125,259 +125,56 @@ pub enum Step {
     Promote { memory: ValId, shape: Vec<u64> },
 }
 
-/// A primitive as a person looks it up.
-pub struct Primitive {
-    pub word: &'static str,
-    /// What stands behind the word.
-    pub form: &'static str,
-    pub doc: &'static str,
-}
-
-/// Every primitive, in the order of the alphabet.
-pub const ALL: &[Primitive] = &[
-    Primitive {
-        word: "approximate",
-        form: "LOOP, ..",
-        doc: "Computes the exponentials of a loop, which are rounded to few bits before they count, by the GPU's unit for them.",
-    },
-    Primitive {
-        word: "bind",
-        form: "LOOP, .. to block.x | block.y | block.z | thread | thread N | lanes | cluster N",
-        doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block. N threads share reductions; or all free \
-              loops that a block comes by, element by element, and the first of them does what is done once. The iterations of a reduction \
-              of partial results become lanes of a warp, which exchange them. N blocks of a cluster share all loops over a row.",
-    },
-    Primitive {
-        word: "bound",
-        form: "MEMORY, ..",
-        doc: "Lets accesses past the end of memory that a program takes for its block do nothing.",
-    },
-    Primitive {
-        word: "box",
-        form: "BUFFER by N",
-        doc: "Cuts the rows of a buffer that TMA fills into boxes of N columns, which lie one behind the other: a swizzle takes rows of at most \
-              128 bytes.",
-    },
-    Primitive {
-        word: "cluster",
-        form: "LOOP by N",
-        doc: "Makes N blocks that are neighbours along a loop a cluster: what they read alike is read once.",
-    },
-    Primitive {
-        word: "count",
-        form: "LOOP by N | shared",
-        doc: "Counts how often each number of a loop occurs in bins, by going once through the elements; N copies of the bins take turns, or \
-              threads share one.",
-    },
-    Primitive {
-        word: "digits",
-        form: "LOOP by N x N .. unroll? -> SLOWEST, ..",
-        doc: "Makes a loop for each thing that a loop counts at once; the slowest comes first, and N are the counts of the others.",
-    },
-    Primitive {
-        word: "distribute",
-        form: "LOOP",
-        doc: "Puts a free loop into the loops that stand in its body; what an iteration keeps becomes an array with an element for each.",
-    },
-    Primitive {
-        word: "enclose",
-        form: "LOOP, .. -> NAME",
-        doc: "Makes outermost loops, or all that an open kernel does, the work of one block.",
-    },
-    Primitive {
-        word: "fill",
-        form: "BUFFER, .. by async | tma",
-        doc: "Fills stages of a pipeline by copies that go on while threads compute, or stages of a serial loop by TMA, a box at a time.",
-    },
-    Primitive {
-        word: "fuse",
-        form: "LOOP, .. -> NAME",
-        doc: "Makes free or serial loops that stand in each other one loop over the numbers of their iterations.",
-    },
-    Primitive {
-        word: "group",
-        form: "LOOP by N",
-        doc: "Numbers blocks through N iterations of the inner loop over them before the next of the outer one.",
-    },
-    Primitive {
-        word: "hoist",
-        form: "LOOP",
-        doc: "Runs statements that are the same for all iterations of a loop once, before it: its first ones, or else those of the loop at its \
-              end, whose values are kept; of a serial loop, its stages.",
-    },
-    Primitive {
-        word: "interleave",
-        form: "LOOP",
-        doc: "Writes out an innermost loop over a few kinds of elements, so that the loop around it can run in vectors of each kind.",
-    },
-    Primitive {
-        word: "jam",
-        form: "LOOP by N",
-        doc: "Takes N iterations of a loop together in each iteration of the free loop inside; or folds N rows at the same time.",
-    },
-    Primitive {
-        word: "keep",
-        form: "BUFFER by N",
-        doc: "Keeps the copies of an operand that a serial loop makes in its first N iterations from block to block, while blocks read the \
-              same.",
-    },
-    Primitive { word: "normalize", form: "LOOP, ..", doc: "Lets loops that run in order count from 0 in steps of 1." },
-    Primitive {
-        word: "own",
-        form: "BUFFER, .. by THREADS rolled?",
-        doc: "Gives each thread of a block some elements of tiles for itself, in registers, where no thread needs those of another; `rolled`: \
-              in its own memory, and the nests stay loops.",
-    },
-    Primitive {
-        word: "pad",
-        form: "BUFFER by N",
-        doc: "Makes each row of a buffer in shared memory N elements longer.",
-    },
-    Primitive {
-        word: "pair",
-        form: "LOOP, ..",
-        doc: "Takes the terms of sums of products two or four at a time, as words whose elements one instruction multiplies and adds.",
-    },
-    Primitive {
-        word: "peel",
-        form: "LOOP",
-        doc: "Ends a loop where conditions in it turn; the rest of it follows in loops of its own.",
-    },
-    Primitive {
-        word: "persist",
-        form: "LOOP by N",
-        doc: "Launches N blocks, which take the iterations of the loops over blocks in turn.",
-    },
-    Primitive {
-        word: "pipeline",
-        form: "LOOP by N roles? overlap?",
-        doc: "Fills the stages of a loop ahead, into N slots; by a warp of its own (`roles`), beside products that overlap.",
-    },
-    Primitive {
-        word: "prefetch",
-        form: "LOOP by N",
-        doc: "Asks for the memory that an iteration reads N iterations before, where it lies further apart than a processor foresees.",
-    },
-    Primitive {
-        word: "privatise",
-        form: "LOOP, ..",
-        doc: "Gives each iteration of a loop buffers of its own for the parts of larger ones that only it uses.",
-    },
-    Primitive {
-        word: "promote",
-        form: "MEMORY by N (x N)..",
-        doc: "Makes memory that a program takes for its block a buffer of that shape, in whose rows its accesses stay.",
-    },
-    Primitive {
-        word: "recompute",
-        form: "BUFFER",
-        doc: "Computes the elements of a row anew in each pass that reads them; the row is not kept.",
-    },
-    Primitive {
-        word: "reorder",
-        form: "LOOP, ..",
-        doc: "Puts free loops that stand in each other into another order, outermost first.",
-    },
-    Primitive { word: "reverse", form: "LOOP, ..", doc: "Runs free loops from their other end." },
-    Primitive { word: "serial", form: "LOOP, ..", doc: "Runs the iterations of free loops one after the other." },
-    Primitive {
-        word: "retype",
-        form: "BUFFER to TYPE",
-        doc: "Holds the numbers of a buffer as a type that has all of them.",
-    },
-    Primitive {
-        word: "rfactor",
-        form: "LOOP by N -> OUTER, INNER | N x M -> PART, ROUND, INNER",
-        doc: "Folds a reduction that may be reassociated in stretches of N iterations, each into a result of its own. With N x M, stretches of \
-              M iterations go to N results in turn, which a nest of their own computes.",
-    },
-    Primitive {
-        word: "scan",
-        form: "LOOP by THREADS x N",
-        doc: "Makes a scan, in which each element is what all elements up to it come to, the work of threads with N elements each.",
-    },
-    Primitive {
-        word: "sink",
-        form: "LOOP",
-        doc: "Does what stands before a loop in the body of another inside the loop, for each of its iterations.",
-    },
-    Primitive {
-        word: "split",
-        form: "LOOP by N guard? -> OUTER, INNER",
-        doc: "Cuts a loop into pieces of N iterations. The last piece is shorter, or with `guard` tests each iteration.",
-    },
-    Primitive {
-        word: "stage_read",
-        form: "LOOP by a | b, rows | panels N | windows | shared TYPE?",
-        doc: "Copies the left or the right operand of the sum over a loop close to where it is used, in rows, in panels of N or as windows \
-              overlap; for the threads of a block into memory that they share.",
-    },
-    Primitive {
-        word: "stage_row",
-        form: "LOOP, ..",
-        doc: "Loads a row that several loops of a block go through once, into a tile.",
-    },
-    Primitive {
-        word: "stage_write",
-        form: "BUFFER, .. | LOOP by shared | tma",
-        doc: "Starts the sums of register tiles in registers, and does there what follows them: the accumulator leaves memory. The results that \
-              a nest stores are collected in shared memory, and copied from there by all threads or by TMA.",
-    },
-    Primitive {
-        word: "swizzle",
-        form: "BUFFER by BYTES",
-        doc: "Exchanges 16-byte pieces of the rows that TMA fills, so that columns lie in different banks.",
-    },
-    Primitive {
-        word: "tensorize",
-        form: "LOOP as registers R x C by LANES | tiles R x C by LANES | threads R x C | warps D x A | rows N | warpgroup",
-        doc: "Computes the sum over a loop by register tiles, by them and the processor's matrix unit, by threads with R rows and C columns \
-              each, or by D x A warps on the matrix unit; N warps have whole rows of it and of all that is computed from them; groups of \
-              four warps multiply what warps did.",
-    },
-    Primitive {
-        word: "tile",
-        form: "LOOP by M x N x K | M x K",
-        doc: "Runs the sum over a loop in blocks of M rows, N columns and K terms; of a kernel without a grid they are its blocks. The keys of \
-              attention go by in stretches of K, for blocks of M rows.",
-    },
-    Primitive {
-        word: "trim",
-        form: "LOOP, ..",
-        doc: "Ends loops that fill a buffer where nothing of it is read any more.",
-    },
-    Primitive {
-        word: "turn",
-        form: "LOOP, LOOP by N",
-        doc: "Runs two free loops in blocks of N x N: what is loaded along the first goes through a buffer, all else runs along the second.",
-    },
-    Primitive {
-        word: "unbatch",
-        form: "BUFFER",
-        doc: "Makes a buffer for each matrix of a buffer that has several, and writes out the loops over them.",
-    },
-    Primitive {
-        word: "unroll",
-        form: "LOOP, ..",
-        doc: "Writes out the copies of a loop's body, and of the loops in it.",
-    },
-    Primitive {
-        word: "unswitch",
-        form: "LOOP",
-        doc: "Tests conditions that a loop does not change, or that hold for all that a block's threads do, once before it.",
-    },
-    Primitive {
-        word: "vector",
-        form: "LOOP, .. by LANES (x WAYS)?",
-        doc: "Runs LANES iterations of an innermost loop at a time in a vector register; a reduction keeps WAYS of these. On a GPU a thread \
-              moves LANES elements of an unrolled loop, or of a reduction that threads share, at a time.",
-    },
-    Primitive {
-        word: "windows",
-        form: "LOOP by N",
-        doc: "Writes out reductions over windows, so that vectors run along the positions of the result; the positions at the edges are split \
-              off, and N neighbours are computed together.",
-    },
+/// Every primitive, in the order of the alphabet. `docs/schedule.md` has the form and the meaning of each.
+pub const ALL: &[&str] = &[
+    "approximate",
+    "bind",
+    "bound",
+    "box",
+    "cluster",
+    "count",
+    "digits",
+    "distribute",
+    "enclose",
+    "fill",
+    "fuse",
+    "group",
+    "hoist",
+    "interleave",
+    "jam",
+    "keep",
+    "normalize",
+    "own",
+    "pad",
+    "pair",
+    "peel",
+    "persist",
+    "pipeline",
+    "prefetch",
+    "privatise",
+    "promote",
+    "recompute",
+    "reorder",
+    "retype",
+    "reverse",
+    "rfactor",
+    "scan",
+    "serial",
+    "sink",
+    "split",
+    "stage_read",
+    "stage_row",
+    "stage_write",
+    "swizzle",
+    "tensorize",
+    "tile",
+    "trim",
+    "turn",
+    "unbatch",
+    "unroll",
+    "unswitch",
+    "vector",
+    "windows",
 ];
 
 const DIMS: [&str; 3] = ["block.x", "block.y", "block.z"];
@@ -685,11 +482,11 @@ impl Step {
                 }
                 Step::Promote { memory, shape: shape.into_iter().map(u64::from).collect() }
             }
-            other if model::ALL.iter().any(|p| p.word == other) => {
+            other if model::ALL.contains(&other) => {
                 return Err(format!("`{other}` is a step of the section `model`"));
             }
             other => {
-                let words = ALL.iter().map(|p| p.word).chain(["policy"]);
+                let words = ALL.iter().copied().chain(["policy"]);
                 return Err(format!("unknown primitive `{other}`; {}", suggestion("primitives", other, words)));
             }
         };
