@@ -183,9 +183,8 @@ pub fn enclose(kernel: &mut Kernel, loops: &[LoopRef], name: &str) -> Result<(),
     if !kernel.open {
         return Err("the launch gives the grid".into());
     }
-    let over_blocks = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
     if loops.is_empty() {
-        if kernel.body.is_empty() || kernel.body.iter().any(over_blocks) {
+        if kernel.body.is_empty() || kernel.body.iter().any(|s| edit::over_blocks(s).is_some()) {
             return Err("a loop over blocks stands there already".into());
         }
         let body = std::mem::take(&mut kernel.body);

@@ -23,6 +23,7 @@ use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip, new_axis};
+use crate::tile::primitives::MOST_BYTES;
 use crate::tile::primitives::line::{LoopRef, find, replace};
 use crate::tile::target::{Capability, MemoryKind};
 
@@ -34,9 +35,6 @@ pub enum By {
     /// The threads of a block add to one copy that they share.
     Shared,
 }
-
-/// The bytes of the bins of a processor, at most.
-const MOST_BYTES: u64 = 1 << 28;
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<(), String> {
     if kernel.open {

@@ -292,6 +292,13 @@ pub fn find(kernel: &Kernel, name: LoopRef) -> Option<&For> {
     found
 }
 
+/// True if a loop is one of the statements, or stands in one.
+pub fn holds(body: &[Stmt], f: &For) -> bool {
+    let mut found = false;
+    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
+    found
+}
+
 /// The loop whose body ends with the loop of that name, and its name.
 pub fn ends_with(kernel: &Kernel, name: LoopRef) -> Result<(LoopRef, &For), String> {
     let (inner, mut around) = (find(kernel, name).map(std::ptr::from_ref), None);

@@ -125,6 +125,9 @@ pub enum Step {
     Promote { memory: ValId, shape: Vec<u64> },
 }
 
+/// The bytes of the buffers that a step makes, at most.
+const MOST_BYTES: u64 = 1 << 28;
+
 /// Every primitive, in the order of the alphabet. `docs/schedule.md` has the form and the meaning of each.
 pub const ALL: &[&str] = &[
     "approximate",

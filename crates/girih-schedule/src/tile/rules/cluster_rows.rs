@@ -9,7 +9,7 @@ use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::cluster_rows::{MEETING, MOST, SHORTEST};
 use crate::tile::primitives::bind::To;
 use crate::tile::primitives::{self, Script, Step};
-use crate::tile::rows::Around;
+use crate::tile::rows::{self, Around};
 use crate::tile::rules::cooperative_reduce;
 use crate::tile::tile_nest::check_bounds;
 
@@ -184,9 +184,7 @@ impl<'a> Rows<'a> {
         if self.free.is_empty() {
             script.step(Step::Enclose { loops: vec![], name: "b".into() })?;
         } else {
-            let loops = primitives::names_of(p, &self.free);
-            let loops = script.step(Step::Fuse { loops, name: "b".into() })?;
-            script.step(Step::Bind { loops, to: To::Block(0) })?;
+            rows::bind_blocks(script, primitives::names_of(p, &self.free))?;
         }
         if blocks > 1 {
             script.step(Step::Bind { loops: row, to: To::Cluster(blocks) })?;

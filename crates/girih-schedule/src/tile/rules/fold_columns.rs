@@ -12,7 +12,7 @@ use crate::tile::heuristics::fold_columns::{BUSY, LEAST_EACH, MOST_WARPS, WARPS}
 use crate::tile::heuristics::named;
 use crate::tile::primitives::bind::{To, spread};
 use crate::tile::primitives::{LoopRef, Names, Script, Step};
-use crate::tile::rows::ReducedRows;
+use crate::tile::rows::{self, ReducedRows};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "fold_columns",
@@ -131,10 +131,7 @@ impl<'a> Columns<'a> {
         let names = ["b", "t"].map(String::from);
         let groups = script.step(Step::Split { at, size: self.lanes as u32, names, guard: true })?;
         loops.extend(groups.first());
-        if loops.len() > 1 {
-            loops = script.step(Step::Fuse { loops, name: "b".into() })?;
-        }
-        script.step(Step::Bind { loops, to: To::Block(0) })?;
+        rows::bind_blocks(script, loops)?;
         let names = ["r", "e"].map(String::from).into();
         let at = named(self.rows.reduce)?;
         script.step(Step::RfactorInTurn { at, parts: warps as u32, size: 1, names })?;

@@ -20,11 +20,9 @@ use super::{Fold, Parts, legal};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit::{self, const_trip};
-use crate::tile::primitives::line::{LoopRef, find, look, replace};
+use crate::tile::primitives::MOST_BYTES;
+use crate::tile::primitives::line::{LoopRef, find, holds, look, replace};
 use crate::tile::primitives::split::Pieces;
-
-/// The bytes of an array of partial results, at most.
-const MOST_BYTES: u64 = 1 << 28;
 
 /// Gives stretches of `size` terms to `parts` results in turn. A third name is of the loop over the terms of a stretch.
 pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &[String]) -> Result<(), String> {
@@ -67,12 +65,6 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, [parts, size]: [u32; 2], names: &
     let second = walk::clone_fresh(kernel, &[again(second)]);
     let made: Vec<Stmt> = [Stmt::Local { buf: array }, first].into_iter().chain(second).collect();
     replace(kernel, nest, &mut |_, _| Ok(made.clone()))
-}
-
-fn holds(body: &[Stmt], target: &For) -> bool {
-    let mut found = false;
-    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(f) if std::ptr::eq(&**f, target)));
-    found
 }
 
 /// The loop over the terms of a partial result.
