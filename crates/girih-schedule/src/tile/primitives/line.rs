@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! line   := WORD target,* (("by" | "to" | "as") WORD+)? ("->" NAME,*)?
-//! target := NAME (":" INT)?                              the loop or buffer of that name; `:2` is the second loop of the name
+//! target := NAME (":" INT)?                              the loop, buffer or memory of that name; `:2` is the second loop of the name
 //! ```
 //!
 //! Names are those that the kernel has where the step stands: the names of its text as Tile IR.
