@@ -592,6 +592,11 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, dim < 3, "a grid has only three dimensions");
                 let good = l.kind == LoopKind::Free && l.lo.is_const(0);
                 self.check(stmt, good, "a loop over blocks must be free and start at 0");
+                let mut twice = false;
+                walk::visit(&l.body, &mut |s| {
+                    twice |= matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { dim: d, .. } if d == dim));
+                });
+                self.check(stmt, !twice, "loops over blocks that stand in each other count along different dimensions");
                 let inside = self.block.is_some_and(|around| around != dim);
                 self.check(stmt, group == 0 || inside, "groups of blocks are of a loop inside another one over blocks");
                 let nest = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));

@@ -171,6 +171,8 @@ fn blocks_go_in_groups_and_in_turn_where_they_can() {
     };
     let none: [&str; 0] = [];
     assert_eq!(found(nest), none);
+    let twice = "loops over blocks that stand in each other count along different dimensions";
+    assert_eq!(found(&nest.replace("block(y)", "block(x)").replace(", groups of 2", "")), [twice]);
     let in_turn = nest.replace("block(y)", "block(y, 3 in turn)");
     assert_eq!(found(&in_turn), none);
     let groups = "groups of blocks are of a loop inside another one over blocks";

@@ -359,7 +359,8 @@ pub fn block_bodies_mut(body: &mut Vec<Stmt>) -> Vec<&mut Vec<Stmt>> {
     inner.flat_map(block_bodies_mut).collect()
 }
 
-fn over_blocks(s: &Stmt) -> Option<&For> {
+/// The loop that a statement is, where its iterations are blocks.
+pub fn over_blocks(s: &Stmt) -> Option<&For> {
     match s {
         Stmt::For(f) if matches!(f.place, Place::Block { .. }) => Some(f),
         _ => None,

@@ -158,6 +158,8 @@ heuristics! {
         FROM: u64 = 8,
         /// Numbers at most: their bins lie in a cache.
         MOST: u64 = 1 << 14,
+        /// Copies of a processor's bins that take turns: equal neighbours then do not wait for each other.
+        COPIES: u32 = 4,
     }
     double_buffer {
         /// Threads that a multiprocessor should have, where two slots of each of their blocks fit.
@@ -409,7 +411,7 @@ mod tests {
     fn each_number_belongs_to_something() {
         let estimates = ["blocking", "contraction", "cost", "l2_reuse", "matrix", "warp_rows"];
         let rules = OF_KERNELS.iter().map(|(rule, _)| rule.name).chain(OF_PLANS.iter().map(|(rule, _)| rule.name));
-        let words = primitives::ALL.iter().chain(primitives::model::ALL).map(|p| p.word);
+        let words = primitives::ALL.iter().chain(primitives::model::ALL).copied();
         let known: Vec<&str> = rules.chain(words).collect();
         for n in ALL {
             assert!(estimates.contains(&n.of) || known.contains(&n.of), "{}", n.of);

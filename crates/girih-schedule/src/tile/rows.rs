@@ -10,7 +10,7 @@ use super::Context;
 use super::edit::{self, const_trip};
 use super::primitives::bind::{self, To};
 use super::primitives::rfactor::Fold;
-use super::primitives::{self, Script, Step};
+use super::primitives::{self, LoopRef, Script, Step};
 use super::rules::cooperative_reduce;
 use super::tile_nest::check_bounds;
 use crate::base::rule::Log;
@@ -101,6 +101,12 @@ fn is_nest(s: &Stmt) -> bool {
 /// A rule's test of a nest, given its loops and the body of a row.
 pub type Wanted<'w> = dyn FnMut(&[&For], &[Stmt], &mut Log) -> bool + 'w;
 
+/// Gives a block to each iteration of loops that stand in each other.
+pub fn bind_blocks(script: &mut Script<'_>, loops: Vec<LoopRef>) -> Result<(), String> {
+    let loops = script.step(Step::Fuse { loops, name: "b".into() })?;
+    script.step(Step::Bind { loops, to: To::Block(0) }).map(drop)
+}
+
 /// Gives a block to each row of the nests that `wanted` accepts. Returns true if it accepts any.
 pub fn to_blocks(script: &mut Script<'_>, p: &Kernel, wanted: &mut Wanted<'_>) -> bool {
     if bind::nests_apart(p).is_err() {
@@ -116,9 +122,7 @@ pub fn to_blocks(script: &mut Script<'_>, p: &Kernel, wanted: &mut Wanted<'_>) -
     }
     // The last one first: loops before it keep their names.
     for loops in nests.into_iter().rev() {
-        let fused = script.step(Step::Fuse { loops, name: "b".into() });
-        let bound = fused.and_then(|loops| script.step(Step::Bind { loops, to: To::Block(0) }));
-        if let Err(why) = bound {
+        if let Err(why) = bind_blocks(script, loops) {
             script.log.skipped("rows", why);
         }
     }

@@ -6,9 +6,9 @@
 //! line    := step | "policy" NAME                     a step is a primitive: `tile/primitives/line.rs` has its grammar
 //! ```
 //!
-//! `#` starts a comment. A policy is a rule that is run as a whole where its line stands; those that are made of primitives are
-//! written as these. The section `model` has the steps that change the kernels of a model together (`tile/primitives/model`). A kernel
-//! without a section is scheduled by the rules of its target.
+//! `#` starts a comment. A policy is a rule that runs as a whole where its line stands, as a person may write; a printed schedule has
+//! its steps. The section `model` has the steps that change the kernels of a model together (`tile/primitives/model`). A kernel without
+//! a section is scheduled by the rules of its target.
 //!
 //! ```text
 //! schedule 1 for sm_90a
@@ -314,7 +314,7 @@ fn entry(line: &str) -> Result<Option<Does>, String> {
         _ => {}
     }
     let line = Line::parse(line).unwrap_or_else(|| Err("expected a step".into()))?;
-    let words = || ALL.iter().chain(model::ALL).map(|p| p.word);
+    let words = || ALL.iter().chain(model::ALL).copied();
     if words().any(|word| word == line.word) {
         return Ok(Some(Does::Step(line)));
     }

@@ -1,5 +1,6 @@
 //! The rules on whole kernels: what they make of them, that a second run changes nothing, and what they refuse.
 
+use super::primitives::{Line, Step};
 use super::rules::OF_KERNELS;
 #[cfg(test)]
 use super::target::MemoryKind;
@@ -50,11 +51,18 @@ pub fn text(k: &Kernel) -> String {
     print(k, Dialect::Tile)
 }
 
-/// Runs one rule by the name of its file; checks that a second run changes nothing.
+/// Runs one rule by the name of its file; checks that the steps that it states do the same, and that a second run changes nothing.
 pub fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
     let (rule, _) = OF_KERNELS.iter().find(|(r, _)| r.name == name).unwrap();
-    let mut log = Log::default();
+    let mut log = Log { record: true, ..Log::default() };
     let out = (rule.run)(k, ctx, &mut log).unwrap_or_else(|| k.clone());
+    let mut replayed = k.clone();
+    for line in &log.steps {
+        let step = Line::parse(line).unwrap().and_then(|line| Step::read(&line, &replayed));
+        let done = step.and_then(|step| step.apply(&mut replayed, ctx));
+        done.unwrap_or_else(|why| panic!("{name}: {line}: {why}\n{}", text(&replayed)));
+    }
+    assert_eq!(text(&replayed), text(&out), "{name} does more than its steps: {:#?}", log.steps);
     let again = (rule.run)(&out, ctx, &mut Log::default());
     assert!(again.is_none(), "{name} is not idempotent:\n{}\n-->\n{}", text(&out), text(&again.unwrap()));
     // The result of a rule reads back.
@@ -93,6 +101,43 @@ pub const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M
       c: f32 = acc[i1, j1]
       store C[(bx*128 + i1)*N + (by*128 + j1)] = c where bx*128 + i1 < M and by*128 + j1 < N
 "#;
+
+pub const BF16_PRODUCT: &str = r#"loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr f32) open:
+  for i in 0..512: free
+    for j in 0..768: free
+      local acc: f32
+      acc = 0.0
+      for k in 0..1024: reduce contraction m=i n=j k=k a=a b=b acc=acc
+        a: bf16 = load A[i*1024 + k]
+        b: bf16 = load B[k*768 + j]
+        x: f32 = f32(a)
+        y: f32 = f32(b)
+        c: f32 = acc
+        d: f32 = fma(x, y, c)
+        acc = d
+      s: f32 = acc
+      store C[i*768 + j] = s
+"#;
+
+pub const COUNT: &str = "\
+loop kernel k(x: ptr i32, y: ptr i32, n: i32):
+  for j in 0..64: free
+    local s: i32
+    s = 0
+    j1: i32 = index j
+    for i in 0..100: reduce combine add(s) from 0
+      v: i32 = load x[i]
+      e: i1 = v == j1
+      k: i32 = index i
+      m: i1 = k < n
+      b: i1 = e & m
+      o: i32 = ext.u.i32(b)
+      s0: i32 = s
+      s1: i32 = o + s0
+      s = s1
+    t: i32 = s
+    store y[j] = t
+";
 
 pub const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f32, n: i32):
   local x: f32[1024]

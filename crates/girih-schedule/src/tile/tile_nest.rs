@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{self, Stride};
 use super::edit;
-use crate::base::rule::Log;
 use crate::index::{Cmp, Cond, Facts, Mask, Poly, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -557,31 +556,6 @@ pub fn to_tiles(body: &mut [Stmt], tiles: &BTreeMap<BufId, (BufId, Vec<Ix>)>) {
             (*buf, *idx) = (*tile, at.clone());
         }
     });
-}
-
-/// The result of a rule for a nest, under the name that its log gives the nest.
-pub type Cut<'c> = dyn FnMut(&mut Kernel, &Stmt) -> Option<(String, Result<Stmt, String>)> + 'c;
-
-/// Replaces each outermost nest by the result of `cut`. A nest that `cut` refuses stays, and is reported under the name that
-/// `cut` gives it. `cut` returns `None` for a nest that does not concern the rule.
-pub fn cut_nests(p: &Kernel, log: &mut Log, cut: &mut Cut<'_>) -> Option<Kernel> {
-    if !p.open {
-        return None;
-    }
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for (at, s) in p.body.iter().enumerate() {
-        match cut(&mut kernel, s) {
-            None => {}
-            Some((site, Ok(stmt))) => {
-                log.applied(site);
-                kernel.body[at] = stmt;
-                changed = true;
-            }
-            Some((site, Err(why))) => log.skipped(site, why),
-        }
-    }
-    changed.then_some(kernel)
 }
 
 /// Checks that loops run from 0 in steps of 1 to ends that do not depend on one another.

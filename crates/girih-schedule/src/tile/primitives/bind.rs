@@ -7,8 +7,11 @@
 //! ```
 //!
 //! Blocks: legal for the outermost free loop of an open kernel, whose nests do not need what another one stores. Threads: for a
-//! reduction that may be reassociated, of loads and arithmetic; for all free loops of a block, [`spread`].
+//! reduction that may be reassociated, of loads and arithmetic; for all free loops of a block, [`spread`]. Lanes: for a reduction of
+//! partial results, [`lanes`]. The blocks of a cluster: for the loops over a row, [`cluster`].
 
+pub mod cluster;
+pub mod lanes;
 pub mod spread;
 
 use std::collections::BTreeSet;
@@ -28,6 +31,10 @@ pub enum To {
     Threads,
     /// Reductions that this number of threads share; or all nests of free loops, and with them all that a block does.
     Shared(u32),
+    /// A reduction of partial results: each iteration is a lane of a warp, and the loops around it are threads.
+    Lanes,
+    /// The loops over a row: that many blocks of a cluster share them.
+    Cluster(u32),
 }
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> Result<(), String> {
@@ -35,6 +42,12 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
         && !some_reduce(kernel, loops)
     {
         return spread::apply(kernel, ctx, loops, threads);
+    }
+    if let (To::Lanes, [at]) = (to, loops) {
+        return lanes::apply(kernel, ctx, *at);
+    }
+    if let To::Cluster(blocks) = to {
+        return cluster::apply(kernel, ctx, loops, blocks);
     }
     let outermost: Vec<AxisId> = around_blocks(&kernel.body);
     let apart = nests_apart(kernel);
@@ -54,10 +67,11 @@ pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef], to: To) -> R
             format!("{n} threads are no power of two from {} to {}", ctx.target.axes.lanes, ctx.target.axes.threads),
         ),
         To::Shared(_) => can_share(f).map_err(String::from),
+        To::Lanes | To::Cluster(_) => Err("lanes take one reduction".into()),
     };
     change(kernel, loops, check, &mut |f| match to {
         To::Block(dim) => f.place = Place::Block { dim, group: 0, takers: 0, cluster: 0 },
-        To::Threads => f.place = Place::Thread,
+        To::Threads | To::Lanes | To::Cluster(_) => f.place = Place::Thread,
         To::Shared(n) => {
             f.place = Place::Thread;
             if let Some(combine) = &mut f.combine {
@@ -169,9 +183,8 @@ pub fn enclose(kernel: &mut Kernel, loops: &[LoopRef], name: &str) -> Result<(),
     if !kernel.open {
         return Err("the launch gives the grid".into());
     }
-    let over_blocks = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
     if loops.is_empty() {
-        if kernel.body.is_empty() || kernel.body.iter().any(over_blocks) {
+        if kernel.body.is_empty() || kernel.body.iter().any(|s| edit::over_blocks(s).is_some()) {
             return Err("a loop over blocks stands there already".into());
         }
         let body = std::mem::take(&mut kernel.body);

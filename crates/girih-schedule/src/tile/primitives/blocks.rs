@@ -16,7 +16,7 @@ use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
-use crate::tile::edit::const_trip;
+use crate::tile::edit::{const_trip, over_blocks};
 use crate::tile::persistent_loop::GoesOn;
 use crate::tile::rules::spread_threads;
 
@@ -78,7 +78,7 @@ fn nest(p: &Kernel) -> Vec<(LoopRef, &For)> {
 }
 
 fn nests(p: &Kernel) -> usize {
-    p.body.iter().filter(|s| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))).count()
+    p.body.iter().filter_map(over_blocks).count()
 }
 
 /// Whether the pipeline of a nest of blocks can go on from one iteration to the next.

@@ -20,13 +20,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::MOST_BYTES;
 use super::line::{LoopRef, replace};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::tile::edit::{self, at_most, new_axis};
-
-/// The bytes of the arrays that a loop is given, at most.
-const MOST_BYTES: u64 = 1 << 28;
 
 pub fn apply(kernel: &mut Kernel, at: LoopRef) -> Result<(), String> {
     replace(kernel, at, &mut |kernel, f| {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! line   := WORD target,* (("by" | "to" | "as") WORD+)? ("->" NAME,*)?
-//! target := NAME (":" INT)?                              the loop or buffer of that name; `:2` is the second loop of the name
+//! target := NAME (":" INT)?                              the loop, buffer or memory of that name; `:2` is the second loop of the name
 //! ```
 //!
 //! Names are those that the kernel has where the step stands: the names of its text as Tile IR.
@@ -83,6 +83,20 @@ impl Line {
         let word = self.by.get(at).ok_or_else(|| format!("expected `by` and {what}"))?;
         let number = word.parse().ok().filter(|n| *n >= least);
         number.ok_or_else(|| format!("expected {what}, a whole number from {least} on, found `{word}`"))
+    }
+
+    /// The numbers, with `x` between them, that are the first `words` behind `by`.
+    pub fn counts(&self, words: usize, what: &str, least: u32) -> Result<Vec<u32>, String> {
+        let (mut counts, mut between) = (vec![], false);
+        for at in 0..words {
+            match between {
+                false => counts.push(self.number(at, what, least)?),
+                true if self.by[at] == "x" => {}
+                true => return Err(format!("unexpected `{}`; expected x", self.by[at])),
+            }
+            between = !between;
+        }
+        Ok(counts)
     }
 
     /// Refuses words behind `by` from a place on, but for these.
@@ -194,6 +208,28 @@ impl<'a> Scope<'a> {
         }
     }
 
+    pub fn memory_name(&self, memory: ValId) -> String {
+        self.namer.val(memory)
+    }
+
+    /// The memories that a line names, which a program takes for its block.
+    pub fn memories(&self, line: &Line) -> Result<Vec<ValId>, String> {
+        let all = memories(&self.kernel.body);
+        let by_name: BTreeMap<String, ValId> = all.into_iter().map(|v| (self.namer.val(v), v)).collect();
+        let one = |target: &String| match by_name.get(target) {
+            Some(memory) => Ok(*memory),
+            None if by_name.is_empty() => Err("the kernel takes no memory for its blocks".into()),
+            None => {
+                let help = suggestion("memories", target, by_name.keys().map(String::as_str));
+                Err(format!("unknown memory `{target}`; {help}"))
+            }
+        };
+        match line.targets.is_empty() {
+            true => Err(format!("expected the name of memory behind `{}`", line.word)),
+            false => line.targets.iter().map(one).collect(),
+        }
+    }
+
     /// The only buffer that a line names.
     pub fn buffer(&self, line: &Line) -> Result<BufId, String> {
         match self.buffers(line)?[..] {
@@ -201,6 +237,17 @@ impl<'a> Scope<'a> {
             _ => Err(format!("`{}` takes one buffer", line.word)),
         }
     }
+}
+
+/// The memory that a program takes for its block, in order of the text.
+pub fn memories(body: &[Stmt]) -> Vec<ValId> {
+    let mut out = vec![];
+    walk::visit(body, &mut |s| {
+        if let Stmt::Alloca { dst, .. } = s {
+            out.push(*dst);
+        }
+    });
+    out
 }
 
 /// Shows `f` every loop, outer ones first, by the name that steps have for it; loops inside one are shown where `f` says so.
@@ -242,6 +289,13 @@ pub fn find(kernel: &Kernel, name: LoopRef) -> Option<&For> {
         found = found.or((at == name).then_some(f));
         found.is_none()
     });
+    found
+}
+
+/// True if a loop is one of the statements, or stands in one.
+pub fn holds(body: &[Stmt], f: &For) -> bool {
+    let mut found = false;
+    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
     found
 }
 

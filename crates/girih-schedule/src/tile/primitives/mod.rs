@@ -11,6 +11,8 @@
 pub mod approximate;
 pub mod bind;
 pub mod blocks;
+pub mod bound;
+pub mod count;
 pub mod digits;
 pub mod distribute;
 pub mod fill;
@@ -29,6 +31,8 @@ pub mod peel;
 pub mod pipeline;
 pub mod prefetch;
 pub mod privatise;
+pub mod promote;
+pub mod recompute;
 pub mod reorder;
 pub mod retype;
 pub mod reverse;
@@ -75,6 +79,7 @@ pub enum Step {
     Reorder { loops: Vec<LoopRef> },
     Split { at: LoopRef, size: u32, names: [String; 2], guard: bool },
     Rfactor { at: LoopRef, size: u32, names: [String; 2] },
+    RfactorInTurn { at: LoopRef, parts: u32, size: u32, names: Vec<String> },
     Scan { at: LoopRef, threads: u32, each: u32 },
     Turn { loops: Vec<LoopRef>, size: u32 },
     Digits { at: LoopRef, counts: Vec<u32>, names: Vec<String>, unroll: bool },
@@ -114,238 +119,65 @@ pub enum Step {
     Pad { buf: BufId, elements: u32 },
     Pair { loops: Vec<LoopRef> },
     Windows { at: LoopRef, together: u32 },
+    Count { at: LoopRef, by: count::By },
+    Recompute { buf: BufId },
+    Bound { memories: Vec<ValId> },
+    Promote { memory: ValId, shape: Vec<u64> },
 }
 
-/// A primitive as a person looks it up.
-pub struct Primitive {
-    pub word: &'static str,
-    /// What stands behind the word.
-    pub form: &'static str,
-    pub doc: &'static str,
-}
+/// The bytes of the buffers that a step makes, at most.
+const MOST_BYTES: u64 = 1 << 28;
 
-/// Every primitive, in the order of the alphabet.
-pub const ALL: &[Primitive] = &[
-    Primitive {
-        word: "approximate",
-        form: "LOOP, ..",
-        doc: "Computes the exponentials of a loop, which are rounded to few bits before they count, by the GPU's unit for them.",
-    },
-    Primitive {
-        word: "bind",
-        form: "LOOP, .. to block.x | block.y | block.z | thread | thread N",
-        doc: "Makes the iterations of a free loop the blocks of the grid or the threads of a block. N threads share reductions; or all free \
-              loops that a block comes by, element by element, and the first of them does what is done once.",
-    },
-    Primitive {
-        word: "box",
-        form: "BUFFER by N",
-        doc: "Cuts the rows of a buffer that TMA fills into boxes of N columns, which lie one behind the other: a swizzle takes rows of at most \
-              128 bytes.",
-    },
-    Primitive {
-        word: "cluster",
-        form: "LOOP by N",
-        doc: "Makes N blocks that are neighbours along a loop a cluster: what they read alike is read once.",
-    },
-    Primitive {
-        word: "digits",
-        form: "LOOP by N x N .. unroll? -> SLOWEST, ..",
-        doc: "Makes a loop for each thing that a loop counts at once; the slowest comes first, and N are the counts of the others.",
-    },
-    Primitive {
-        word: "distribute",
-        form: "LOOP",
-        doc: "Puts a free loop into the loops that stand in its body; what an iteration keeps becomes an array with an element for each.",
-    },
-    Primitive {
-        word: "enclose",
-        form: "LOOP, .. -> NAME",
-        doc: "Makes outermost loops, or all that an open kernel does, the work of one block.",
-    },
-    Primitive {
-        word: "fill",
-        form: "BUFFER, .. by async | tma",
-        doc: "Fills stages of a pipeline by copies that go on while threads compute, or stages of a serial loop by TMA, a box at a time.",
-    },
-    Primitive {
-        word: "fuse",
-        form: "LOOP, .. -> NAME",
-        doc: "Makes free or serial loops that stand in each other one loop over the numbers of their iterations.",
-    },
-    Primitive {
-        word: "group",
-        form: "LOOP by N",
-        doc: "Numbers blocks through N iterations of the inner loop over them before the next of the outer one.",
-    },
-    Primitive {
-        word: "hoist",
-        form: "LOOP",
-        doc: "Runs statements that are the same for all iterations of a loop once, before it: its first ones, or else those of the loop at its \
-              end, whose values are kept; of a serial loop, its stages.",
-    },
-    Primitive {
-        word: "interleave",
-        form: "LOOP",
-        doc: "Writes out an innermost loop over a few kinds of elements, so that the loop around it can run in vectors of each kind.",
-    },
-    Primitive {
-        word: "jam",
-        form: "LOOP by N",
-        doc: "Takes N iterations of a loop together in each iteration of the free loop inside; or folds N rows at the same time.",
-    },
-    Primitive {
-        word: "keep",
-        form: "BUFFER by N",
-        doc: "Keeps the copies of an operand that a serial loop makes in its first N iterations from block to block, while blocks read the \
-              same.",
-    },
-    Primitive { word: "normalize", form: "LOOP, ..", doc: "Lets loops that run in order count from 0 in steps of 1." },
-    Primitive {
-        word: "own",
-        form: "BUFFER, .. by THREADS rolled?",
-        doc: "Gives each thread of a block some elements of tiles for itself, in registers, where no thread needs those of another; `rolled`: \
-              in its own memory, and the nests stay loops.",
-    },
-    Primitive {
-        word: "pad",
-        form: "BUFFER by N",
-        doc: "Makes each row of a buffer in shared memory N elements longer.",
-    },
-    Primitive {
-        word: "pair",
-        form: "LOOP, ..",
-        doc: "Takes the terms of sums of products two or four at a time, as words whose elements one instruction multiplies and adds.",
-    },
-    Primitive {
-        word: "peel",
-        form: "LOOP",
-        doc: "Ends a loop where conditions in it turn; the rest of it follows in loops of its own.",
-    },
-    Primitive {
-        word: "persist",
-        form: "LOOP by N",
-        doc: "Launches N blocks, which take the iterations of the loops over blocks in turn.",
-    },
-    Primitive {
-        word: "pipeline",
-        form: "LOOP by N roles? overlap?",
-        doc: "Fills the stages of a loop ahead, into N slots; by a warp of its own (`roles`), beside products that overlap.",
-    },
-    Primitive {
-        word: "prefetch",
-        form: "LOOP by N",
-        doc: "Asks for the memory that an iteration reads N iterations before, where it lies further apart than a processor foresees.",
-    },
-    Primitive {
-        word: "privatise",
-        form: "LOOP, ..",
-        doc: "Gives each iteration of a loop buffers of its own for the parts of larger ones that only it uses.",
-    },
-    Primitive {
-        word: "reorder",
-        form: "LOOP, ..",
-        doc: "Puts free loops that stand in each other into another order, outermost first.",
-    },
-    Primitive { word: "reverse", form: "LOOP, ..", doc: "Runs free loops from their other end." },
-    Primitive { word: "serial", form: "LOOP, ..", doc: "Runs the iterations of free loops one after the other." },
-    Primitive {
-        word: "retype",
-        form: "BUFFER to TYPE",
-        doc: "Holds the numbers of a buffer as a type that has all of them.",
-    },
-    Primitive {
-        word: "rfactor",
-        form: "LOOP by N -> OUTER, INNER",
-        doc: "Folds a reduction that may be reassociated in stretches of N iterations, each into a result of its own.",
-    },
-    Primitive {
-        word: "scan",
-        form: "LOOP by THREADS x N",
-        doc: "Makes a scan, in which each element is what all elements up to it come to, the work of threads with N elements each.",
-    },
-    Primitive {
-        word: "sink",
-        form: "LOOP",
-        doc: "Does what stands before a loop in the body of another inside the loop, for each of its iterations.",
-    },
-    Primitive {
-        word: "split",
-        form: "LOOP by N guard? -> OUTER, INNER",
-        doc: "Cuts a loop into pieces of N iterations. The last piece is shorter, or with `guard` tests each iteration.",
-    },
-    Primitive {
-        word: "stage_read",
-        form: "LOOP by a | b, rows | panels N | windows | shared TYPE?",
-        doc: "Copies the left or the right operand of the sum over a loop close to where it is used, in rows, in panels of N or as windows \
-              overlap; for the threads of a block into memory that they share.",
-    },
-    Primitive {
-        word: "stage_row",
-        form: "LOOP, ..",
-        doc: "Loads a row that several loops of a block go through once, into a tile.",
-    },
-    Primitive {
-        word: "stage_write",
-        form: "BUFFER, .. | LOOP by shared | tma",
-        doc: "Starts the sums of register tiles in registers, and does there what follows them: the accumulator leaves memory. The results that \
-              a nest stores are collected in shared memory, and copied from there by all threads or by TMA.",
-    },
-    Primitive {
-        word: "swizzle",
-        form: "BUFFER by BYTES",
-        doc: "Exchanges 16-byte pieces of the rows that TMA fills, so that columns lie in different banks.",
-    },
-    Primitive {
-        word: "tensorize",
-        form: "LOOP as registers R x C by LANES | tiles R x C by LANES | threads R x C | warps D x A | rows N | warpgroup",
-        doc: "Computes the sum over a loop by register tiles, by them and the processor's matrix unit, by threads with R rows and C columns \
-              each, or by D x A warps on the matrix unit; N warps have whole rows of it and of all that is computed from them; groups of \
-              four warps multiply what warps did.",
-    },
-    Primitive {
-        word: "tile",
-        form: "LOOP by M x N x K | M x K",
-        doc: "Runs the sum over a loop in blocks of M rows, N columns and K terms; of a kernel without a grid they are its blocks. The keys of \
-              attention go by in stretches of K, for blocks of M rows.",
-    },
-    Primitive {
-        word: "trim",
-        form: "LOOP, ..",
-        doc: "Ends loops that fill a buffer where nothing of it is read any more.",
-    },
-    Primitive {
-        word: "turn",
-        form: "LOOP, LOOP by N",
-        doc: "Runs two free loops in blocks of N x N: what is loaded along the first goes through a buffer, all else runs along the second.",
-    },
-    Primitive {
-        word: "unbatch",
-        form: "BUFFER",
-        doc: "Makes a buffer for each matrix of a buffer that has several, and writes out the loops over them.",
-    },
-    Primitive {
-        word: "unroll",
-        form: "LOOP, ..",
-        doc: "Writes out the copies of a loop's body, and of the loops in it.",
-    },
-    Primitive {
-        word: "unswitch",
-        form: "LOOP",
-        doc: "Tests conditions that a loop does not change, or that hold for all that a block's threads do, once before it.",
-    },
-    Primitive {
-        word: "vector",
-        form: "LOOP, .. by LANES (x WAYS)?",
-        doc: "Runs LANES iterations of an innermost loop at a time in a vector register; a reduction keeps WAYS of these. On a GPU a thread \
-              moves LANES elements of an unrolled loop, or of a reduction that threads share, at a time.",
-    },
-    Primitive {
-        word: "windows",
-        form: "LOOP by N",
-        doc: "Writes out reductions over windows, so that vectors run along the positions of the result; the positions at the edges are split \
-              off, and N neighbours are computed together.",
-    },
+/// Every primitive, in the order of the alphabet. `docs/schedule.md` has the form and the meaning of each.
+pub const ALL: &[&str] = &[
+    "approximate",
+    "bind",
+    "bound",
+    "box",
+    "cluster",
+    "count",
+    "digits",
+    "distribute",
+    "enclose",
+    "fill",
+    "fuse",
+    "group",
+    "hoist",
+    "interleave",
+    "jam",
+    "keep",
+    "normalize",
+    "own",
+    "pad",
+    "pair",
+    "peel",
+    "persist",
+    "pipeline",
+    "prefetch",
+    "privatise",
+    "promote",
+    "recompute",
+    "reorder",
+    "retype",
+    "reverse",
+    "rfactor",
+    "scan",
+    "serial",
+    "sink",
+    "split",
+    "stage_read",
+    "stage_row",
+    "stage_write",
+    "swizzle",
+    "tensorize",
+    "tile",
+    "trim",
+    "turn",
+    "unbatch",
+    "unroll",
+    "unswitch",
+    "vector",
+    "windows",
 ];
 
 const DIMS: [&str; 3] = ["block.x", "block.y", "block.z"];
@@ -368,6 +200,8 @@ impl Step {
                 let line = match to {
                     bind::To::Block(dim) => Line::new("bind", loops, &[&DIMS[usize::from(*dim).min(2)]], &[]),
                     bind::To::Threads => Line::new("bind", loops, &[&"thread"], &[]),
+                    bind::To::Lanes => Line::new("bind", loops, &[&"lanes"], &[]),
+                    bind::To::Cluster(n) => Line::new("bind", loops, &[&"cluster", n], &[]),
                     bind::To::Shared(n) => Line::new("bind", loops, &[&"thread", n], &[]),
                 };
                 line.with("to")
@@ -378,6 +212,10 @@ impl Step {
             }
             Step::Rfactor { at, size, names: [outer, inner] } => {
                 Line::new("rfactor", one(at), &[size], &[outer, inner])
+            }
+            Step::RfactorInTurn { at, parts, size, names } => {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                Line::new("rfactor", one(at), &[parts, &"x", size], &names)
             }
             Step::Scan { at, threads, each } => Line::new("scan", one(at), &[threads, &"x", each], &[]),
             Step::Turn { loops, size } => Line::new("turn", scope.names_of(loops), &[size], &[]),
@@ -439,6 +277,16 @@ impl Step {
             Step::Pad { buf, elements } => Line::new("pad", buffer(buf), &[elements], &[]),
             Step::Pair { loops } => Line::new("pair", scope.names_of(loops), &[], &[]),
             Step::Windows { at, together } => Line::new("windows", one(at), &[together], &[]),
+            Step::Count { at, by: count::By::Copies(n) } => Line::new("count", one(at), &[n], &[]),
+            Step::Count { at, by: count::By::Shared } => Line::new("count", one(at), &[&"shared"], &[]),
+            Step::Recompute { buf } => Line::new("recompute", buffer(buf), &[], &[]),
+            Step::Bound { memories } => {
+                Line::new("bound", memories.iter().map(|v| scope.memory_name(*v)).collect(), &[], &[])
+            }
+            Step::Promote { memory, shape } => {
+                let shape: Vec<String> = shape.iter().map(u64::to_string).collect();
+                Line::new("promote", vec![scope.memory_name(*memory)], &[&shape.join(" x ")], &[])
+            }
         }
     }
 
@@ -475,14 +323,21 @@ impl Step {
                 let to = match line.by.first().map(String::as_str) {
                     Some("thread") if shared => bind::To::Shared(line.number(1, "a number of threads", 1)?),
                     Some("thread") => bind::To::Threads,
+                    Some("lanes") => bind::To::Lanes,
+                    Some("cluster") => bind::To::Cluster(line.number(1, "a number of blocks", 2)?),
                     Some(to) if DIMS.contains(&to) => {
                         bind::To::Block(DIMS.iter().position(|d| *d == to).unwrap_or(0) as u8)
                     }
                     Some(to) => {
-                        let known = suggestion("places", to, DIMS.into_iter().chain(["thread"]));
+                        let known = suggestion("places", to, DIMS.into_iter().chain(["thread", "lanes", "cluster"]));
                         return Err(format!("unknown place `{to}`; {known}"));
                     }
-                    None => return Err("expected `to` and `thread` or one of `block.x`, `block.y`, `block.z`".into()),
+                    None => {
+                        return Err(
+                            "expected `to` and `thread`, `lanes`, `cluster` or one of `block.x`, `block.y`, `block.z`"
+                                .into(),
+                        );
+                    }
                 };
                 Step::Bind { loops, to }
             }
@@ -497,6 +352,18 @@ impl Step {
                 let [guard] = line.flags(1, ["guard"])?;
                 Step::Split { at, size, names, guard }
             }
+            "rfactor" if line.by.len() == 3 => {
+                word(&["x"], 1)?;
+                let [parts, size] = [(0, "results"), (2, "iterations")].map(|(at, what)| line.number(at, what, 1));
+                let (parts, size) = (parts?, size?);
+                if line.made.len() != 2 + usize::from(size > 1) {
+                    let stretch = if size > 1 { " and the iterations of a stretch" } else { "" };
+                    return Err(format!(
+                        "expected `->` and the names of the loops over the results, their stretches{stretch}"
+                    ));
+                }
+                Step::RfactorInTurn { at: scope.loop_of(line)?, parts, size, names: line.made.clone() }
+            }
             "rfactor" => {
                 let names = line.made::<2>("the names of the two loops that it makes")?.map(String::from);
                 Step::Rfactor { at: scope.loop_of(line)?, size: number("how many iterations a stretch has", 1)?, names }
@@ -509,14 +376,7 @@ impl Step {
             "turn" => Step::Turn { loops: scope.loops(line)?, size: number("how long the side of a block is", 2)? },
             "digits" => {
                 let unroll = line.by.last().is_some_and(|w| w == "unroll");
-                let words = line.by.len() - usize::from(unroll);
-                let mut counts = vec![];
-                for at in 0..words {
-                    match at % 2 {
-                        0 => counts.push(line.number(at, "a count", 2)?),
-                        _ => word(&["x"], at)?,
-                    }
-                }
+                let counts = line.counts(line.by.len() - usize::from(unroll), "a count", 2)?;
                 if counts.len() + 1 != line.made.len() || counts.is_empty() {
                     return Err("expected `by` and counts, and `->` and a name more than there are counts".into());
                 }
@@ -610,11 +470,26 @@ impl Step {
             "windows" => {
                 Step::Windows { at: scope.loop_of(line)?, together: number("how many neighbours go together", 1)? }
             }
-            other if model::ALL.iter().any(|p| p.word == other) => {
+            "count" if line.by == ["shared"] => Step::Count { at: scope.loop_of(line)?, by: count::By::Shared },
+            "count" => {
+                let copies = number("how many copies of the bins there are", 1)?;
+                Step::Count { at: scope.loop_of(line)?, by: count::By::Copies(copies) }
+            }
+            "recompute" => Step::Recompute { buf: scope.buffer(line)? },
+            "bound" => Step::Bound { memories: scope.memories(line)? },
+            "promote" => {
+                let [memory] = scope.memories(line)?[..] else { return Err("`promote` takes one memory".into()) };
+                let shape = line.counts(line.by.len(), "a number of elements", 1)?;
+                if shape.is_empty() {
+                    return Err("expected `by` and a shape".into());
+                }
+                Step::Promote { memory, shape: shape.into_iter().map(u64::from).collect() }
+            }
+            other if model::ALL.contains(&other) => {
                 return Err(format!("`{other}` is a step of the section `model`"));
             }
             other => {
-                let words = ALL.iter().map(|p| p.word).chain(["policy"]);
+                let words = ALL.iter().copied().chain(["policy"]);
                 return Err(format!("unknown primitive `{other}`; {}", suggestion("primitives", other, words)));
             }
         };
@@ -631,6 +506,9 @@ impl Step {
             Step::Fuse { loops, name } => fuse::apply(kernel, loops, name)?,
             Step::Split { at, size, names, guard } => split::apply(kernel, *at, (*size).into(), names, *guard)?,
             Step::Rfactor { at, size, names } => rfactor::apply(kernel, *at, *size, names)?,
+            Step::RfactorInTurn { at, parts, size, names } => {
+                rfactor::in_turn::apply(kernel, *at, [*parts, *size], names)?;
+            }
             Step::Scan { at, threads, each } => scan::apply(kernel, *at, *threads, *each)?,
             Step::Turn { loops, size } => turn::apply(kernel, loops, *size)?,
             Step::Digits { at, counts, names, unroll } => digits::apply(kernel, *at, counts, names, *unroll)?,
@@ -673,6 +551,10 @@ impl Step {
             Step::Pad { buf, elements } => layout::pad(kernel, ctx, *buf, *elements)?,
             Step::Pair { loops } => pair::apply(kernel, ctx, loops, &|_| false)?,
             Step::Windows { at, together } => windows::apply(kernel, ctx, *at, *together)?,
+            Step::Count { at, by } => count::apply(kernel, ctx, *at, *by)?,
+            Step::Recompute { buf } => recompute::apply(kernel, ctx, *buf)?,
+            Step::Bound { memories } => bound::apply(kernel, ctx.check, memories)?,
+            Step::Promote { memory, shape } => promote::apply(kernel, *memory, shape)?,
         }
         Ok(kernel.axes.keys().skip(from).collect())
     }
@@ -715,11 +597,6 @@ impl<'a> Script<'a> {
     /// The loop of that name, as it is now.
     pub fn find(&self, name: LoopRef) -> Option<For> {
         find(&self.kernel, name).cloned()
-    }
-
-    /// Goes on from a kernel that no step makes.
-    pub fn put(&mut self, kernel: Kernel) {
-        (self.kernel, self.changed) = (kernel, true);
     }
 
     pub fn changed(&self) -> bool {

@@ -17,6 +17,8 @@
 //! Legal where the reduction may be reassociated ([`Combine`]). A partial result begins at the operation's identity, so that the
 //! accumulator's first value counts once.
 
+pub mod in_turn;
+
 use std::collections::BTreeMap;
 
 use super::line::{LoopRef, replace};
@@ -30,11 +32,7 @@ use crate::tile::edit;
 pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -> Result<(), String> {
     let facts = kernel.facts();
     replace(kernel, at, &mut |kernel, f| {
-        let sum = Fold::of(kernel, f)?;
-        let counts = f.lo.is_const(0) && f.step.is_const(1) && f.contraction.is_none() && f.stream.is_none();
-        if f.kind != LoopKind::Reduce || f.place != Place::None || !counts {
-            return Err("it is placed already, a product, or does not count from 0".into());
-        }
+        let sum = legal(kernel, f)?;
         let name = format!("{}_part", kernel.bufs[sum.acc].name);
         let part = kernel.bufs.push(Buf::new(name, Ty::Num(sum.dtype), vec![]));
         let axes = names.clone().map(|name| edit::named_axis(kernel, f.axis, name));
@@ -51,6 +49,15 @@ pub fn apply(kernel: &mut Kernel, at: LoopRef, size: u32, names: &[String; 2]) -
         let body = [Stmt::Local { buf: part }, clear].into_iter().chain(inner).chain(add).collect();
         Ok(vec![Stmt::For(Box::new(For { combine: None, body, ..over }))])
     })
+}
+
+fn legal(kernel: &Kernel, f: &For) -> Result<Fold, String> {
+    let sum = Fold::of(kernel, f)?;
+    let counts = f.lo.is_const(0) && f.step.is_const(1) && f.contraction.is_none() && f.stream.is_none();
+    match f.kind == LoopKind::Reduce && f.place == Place::None && counts {
+        true => Ok(sum),
+        false => Err("it is placed already, a product, or does not count from 0".into()),
+    }
 }
 
 /// What a loop folds into one accumulator.

@@ -25,13 +25,10 @@ use crate::num::op::Predicate;
 use crate::num::{DType, ScalarOp};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::primitives::line::replace;
-use crate::tile::primitives::{LoopRef, Names, find};
+use crate::tile::primitives::{LoopRef, MOST_BYTES, Names, find};
 
 /// Threads whose folds are folded together.
 pub const GROUP: i64 = 16;
-/// The bytes of the largest stretch.
-const MOST_BYTES: u64 = 1 << 28;
-
 pub fn apply(kernel: &mut Kernel, at: LoopRef, threads: u32, each: u32) -> Result<(), String> {
     let seen = kernel.clone();
     let target = find(&seen, at).ok_or("the loop stands there no more")?;

@@ -60,9 +60,14 @@ impl Pieces {
 
     /// How many iterations a piece has.
     pub fn length(&self, piece: AxisId) -> Ix {
+        self.length_from(self.start(piece))
+    }
+
+    /// How many iterations a piece has that begins there.
+    pub fn length_from(&self, start: Ix) -> Ix {
         match self.is_even() {
             true => self.size(),
-            false => Ix::min(self.size(), self.left(piece)),
+            false => Ix::min(self.size(), Ix::sub(self.extent.clone(), start)),
         }
     }
 
@@ -70,12 +75,8 @@ impl Pieces {
     pub fn length_or_none(&self, piece: AxisId, pieces: i64) -> Ix {
         match self.extent.as_const() == self.size.checked_mul(pieces) {
             true => self.size(),
-            false => Ix::min(self.size(), Ix::max(self.left(piece), Ix::Const(0))),
+            false => Ix::min(self.size(), Ix::max(Ix::sub(self.extent.clone(), self.start(piece)), Ix::Const(0))),
         }
-    }
-
-    fn left(&self, piece: AxisId) -> Ix {
-        Ix::sub(self.extent.clone(), self.start(piece))
     }
 
     /// The iteration that one of a piece stands for.

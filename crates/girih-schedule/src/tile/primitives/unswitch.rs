@@ -9,7 +9,7 @@
 //!
 //! Legal as `peel` is. A loop over threads tests what holds for all that the block does: a condition at its greatest value there.
 
-use super::line::{LoopRef, look, replace};
+use super::line::{LoopRef, holds, look, replace};
 use super::peel::{self, Group};
 use crate::index::{Facts, Poly};
 use crate::loops::ir::*;
@@ -52,12 +52,6 @@ fn facts_at(kernel: &Kernel, at: LoopRef) -> Facts {
         true
     });
     facts
-}
-
-fn holds(body: &[Stmt], f: &For) -> bool {
-    let mut found = false;
-    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
-    found
 }
 
 /// Conditions that the whole loop leaves as they are: all of them if they fail together, otherwise the first. None where

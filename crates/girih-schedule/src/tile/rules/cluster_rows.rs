@@ -1,16 +1,15 @@
 //! `cluster_rows`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::cost::{self, Cost};
 use crate::tile::edit::{self, const_trip};
 use crate::tile::heuristics::cluster_rows::{MEETING, MOST, SHORTEST};
-use crate::tile::numbered::Numbered;
-use crate::tile::primitives::split::Pieces;
-use crate::tile::rows::Around;
+use crate::tile::primitives::bind::To;
+use crate::tile::primitives::{self, Script, Step};
+use crate::tile::rows::{self, Around};
 use crate::tile::rules::cooperative_reduce;
 use crate::tile::tile_nest::check_bounds;
 
@@ -50,16 +49,16 @@ pub(super) const MOST_THREADS: u32 = 1024;
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = Rows::of(p, ctx)?;
     let site = p.name.to_string();
-    match rows.blocks(p, ctx) {
-        Ok((best, why)) => {
-            log.applied(format!("{site}: {} rows, {} blocks each, {why}", rows.count, best.blocks));
-            Some(rows.clustered(p, best.blocks))
-        }
-        Err(why) => {
-            log.skipped(site, why);
-            None
-        }
+    let mut script = Script::new(p, ctx, log);
+    let done = rows.blocks(p, ctx).and_then(|(best, why)| {
+        script.attempt(|script| rows.cluster(script, p, best.blocks))?;
+        Ok(format!("{site}: {} rows, {} blocks each, {why}", rows.count, best.blocks))
+    });
+    match done {
+        Ok(text) => script.log.applied(text),
+        Err(why) => script.log.skipped(site, why),
     }
+    script.done()
 }
 
 /// Clusters of `blocks` blocks, and the seconds that they take.
@@ -83,9 +82,7 @@ pub(super) fn instead(Choice { blocks, time }: &Choice) -> String {
 
 /// Rows of a kernel that are reduced.
 struct Rows<'a> {
-    /// Where the statement is that does it; `None` where there is one row, and the whole kernel does it.
-    at: Option<usize>,
-    /// The loops over the rows, outermost first.
+    /// The loops over the rows, outermost first; none where there is one row, and the whole kernel does it.
     free: Vec<&'a For>,
     /// The work of a row.
     body: &'a [Stmt],
@@ -106,8 +103,8 @@ impl<'a> Rows<'a> {
         let reduced = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce);
         let around = Around::of(p, &reduced)?;
         let count = around.count()?;
-        let Around { at, free, body } = around;
-        let mut rows = Rows { at, free, body, count, length: 0, reductions: 0, others: 0 };
+        let Around { free, body, .. } = around;
+        let mut rows = Rows { free, body, count, length: 0, reductions: 0, others: 0 };
         let scalar = |buf: &BufId| p.bufs.get(*buf).is_some_and(|b| b.shape.is_empty());
         for s in body {
             match s {
@@ -167,8 +164,10 @@ impl<'a> Rows<'a> {
 
     /// The seconds that the kernel takes with `blocks` blocks for a row.
     fn seconds(&self, p: &Kernel, ctx: &Context, blocks: u32) -> Option<f64> {
-        let made = self.clustered(p, blocks);
-        let nest = made.body.iter().find(|s| matches!(s, Stmt::For(_)))?;
+        let mut log = Log::default();
+        let mut script = Script::new(p, ctx, &mut log);
+        self.cluster(&mut script, p, blocks).ok()?;
+        let nest = script.kernel.body.iter().find(|s| matches!(s, Stmt::For(_)))?;
         let threads = u64::from(ctx.knobs.threads.min(MOST_THREADS / blocks));
         let (rows, length) = (self.count * u64::from(blocks), self.length.div_ceil(blocks.into()));
         let latency = cost::of_rows(&ctx.target, rows, length, threads)? * (self.reductions + self.others) as f64;
@@ -177,61 +176,25 @@ impl<'a> Rows<'a> {
         Some(Cost::of_nest(&ctx.target, nest, threads)?.time().max(latency) + meeting)
     }
 
-    /// The kernel with `blocks` blocks for a row.
-    fn clustered(&self, p: &Kernel, blocks: u32) -> Kernel {
-        let mut kernel = p.clone();
-        let mut facts = kernel.facts();
-        let mut body: Vec<Stmt> = vec![];
-        for s in self.body {
-            body.push(match s {
-                _ if blocks == 1 => s.clone(),
-                Stmt::For(f) => part(&mut kernel, f, blocks),
-                s if is_stored(s) => {
-                    let m = member(&mut kernel);
-                    edit::loop_with(m, Ix::Const(1), vec![s.clone()], |f| f.place = Place::ClusterBlock)
-                }
-                s => s.clone(),
-            });
+    /// Gives each row `blocks` blocks.
+    fn cluster(&self, script: &mut Script<'_>, p: &Kernel, blocks: u32) -> Result<(), String> {
+        let over = |s: &'a Stmt| if let Stmt::For(f) = s { Some(&**f) } else { None };
+        let row: Vec<&For> = self.body.iter().filter_map(over).collect();
+        let row = primitives::names_of(p, &row);
+        if self.free.is_empty() {
+            script.step(Step::Enclose { loops: vec![], name: "b".into() })?;
+        } else {
+            rows::bind_blocks(script, primitives::names_of(p, &self.free))?;
         }
-        let numbered = Numbered::new(self.free.iter().copied(), &facts);
-        let b = kernel.axes.push(Axis { name: "b".into(), from: None });
-        facts.set_axis(b, &Ix::Const(0), &numbered.total);
-        numbered.place(&mut body, &Ix::Axis(b), &facts);
-        let nest = edit::block_loop(b, 0, numbered.total, body);
-        match self.at {
-            Some(at) => kernel.body[at] = nest,
-            None => kernel.body = vec![nest],
+        if blocks > 1 {
+            script.step(Step::Bind { loops: row, to: To::Cluster(blocks) })?;
         }
-        kernel
+        Ok(())
     }
 }
 
 fn is_stored(s: &Stmt) -> bool {
     matches!(s, Stmt::Store { order: Order::Weak, mem, .. } if mem.elem.bits() >= 8)
-}
-
-fn member(kernel: &mut Kernel) -> AxisId {
-    kernel.axes.push(Axis { name: "m".into(), from: None })
-}
-
-/// A loop over a row as one over the blocks of a cluster, each with a part of the row.
-fn part(kernel: &mut Kernel, f: &For, blocks: u32) -> Stmt {
-    let (length, count) = (const_trip(f).unwrap_or(0), u64::from(blocks));
-    // Parts begin where wide accesses may, unless that leaves blocks without one.
-    let each = length.div_ceil(count);
-    let even = each.next_multiple_of(16);
-    let each = if even * (count - 1) < length { even } else { each } as i64;
-    let m = member(kernel);
-    let mut facts = kernel.facts();
-    facts.set_axis(m, &Ix::Const(0), &Ix::Const(blocks.into()));
-    let pieces = Pieces::of(f, each);
-    let mut own = For { hi: simplify(&pieces.length_or_none(m, blocks.into()), &facts), ..f.clone() };
-    let at = pieces.at(m, f.axis);
-    walk::subst_axes(&mut own.body, &mut |a| (a == f.axis).then(|| at.clone()));
-    let combine = f.combine.clone().map(|c| Combine { ways: blocks, ..c });
-    edit::loop_with(m, Ix::Const(blocks.into()), vec![Stmt::For(Box::new(own))], |over| {
-        (over.kind, over.place, over.combine) = (f.kind, Place::ClusterBlock, combine);
-    })
 }
 
 #[cfg(test)]

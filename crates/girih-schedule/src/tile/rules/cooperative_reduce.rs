@@ -86,7 +86,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if let Err(why) = script.step(Step::Bind { loops, to: To::Shared(threads) }) {
         script.log.skipped("threads", why);
     } else if script.kernel.open {
-        for s in script.kernel.body.iter().filter(|s| is_blocks(s)) {
+        for s in script.kernel.body.iter().filter(|s| edit::over_blocks(s).is_some()) {
             if let Some(cost) = Cost::of_nest(&ctx.target, s, threads.into()) {
                 script.log.applied(cost.to_string());
             }
@@ -139,10 +139,6 @@ fn cheapest(p: &Kernel, ctx: &Context, most: u32) -> u32 {
         0 => most,
         _ => priced.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(most, |(n, _)| n),
     }
-}
-
-fn is_blocks(s: &Stmt) -> bool {
-    matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
 }
 
 /// Why one thread does a reduction alone.

@@ -3,17 +3,16 @@
 use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
-use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine::{Stride, stride};
-use crate::tile::edit::{self, const_trip};
+use crate::tile::edit::const_trip;
 use crate::tile::heuristics::fold_columns::{BUSY, LEAST_EACH, MOST_WARPS, WARPS};
 use crate::tile::heuristics::named;
-use crate::tile::numbered::Numbered;
-use crate::tile::primitives::rfactor::Parts;
-use crate::tile::rows::ReducedRows;
+use crate::tile::primitives::bind::{To, spread};
+use crate::tile::primitives::{LoopRef, Names, Script, Step};
+use crate::tile::rows::{self, ReducedRows};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "fold_columns",
@@ -47,17 +46,17 @@ and short reductions.
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = ReducedRows::of(p, ctx)?;
     let site = p.name.to_string();
-    match Columns::of(&rows, ctx) {
-        Ok(columns) => {
-            let warps = columns.warps(ctx);
-            log.applied(format!("{site}: {} columns, {warps} warps for {} of them", columns.count, columns.lanes));
-            Some(columns.folded(p, warps))
-        }
-        Err(why) => {
-            log.skipped(site, why);
-            None
-        }
+    let mut script = Script::new(p, ctx, log);
+    let done = Columns::of(&rows, ctx).and_then(|columns| {
+        let warps = columns.warps(ctx);
+        script.attempt(|script| columns.fold(script, p, warps))?;
+        Ok(format!("{site}: {} columns, {warps} warps for {} of them", columns.count, columns.lanes))
+    });
+    match done {
+        Ok(text) => script.log.applied(text),
+        Err(why) => script.log.skipped(site, why),
     }
+    script.done()
 }
 
 /// Rows whose neighbours along one of their axes lie side by side in memory.
@@ -121,68 +120,24 @@ impl<'a> Columns<'a> {
         last
     }
 
-    fn folded(&self, p: &Kernel, warps: u64) -> Kernel {
-        let mut kernel = p.clone();
-        let ReducedRows { fold, length, reduce, before, after, .. } = self.rows;
-        let (lanes, warps, length) = (self.lanes as i64, warps as i64, *length as i64);
-        let name = kernel.bufs[fold.acc].name.clone();
-        let ty = Ty::Num(fold.dtype);
-        let shape = vec![warps as u64, self.lanes];
-        let parts = kernel.bufs.push(Buf { space: Space::Shared, ..Buf::new(format!("{name}_parts"), ty, shape) });
-        let part = kernel.bufs.push(Buf::new(format!("{name}_part"), ty, vec![]));
-        let [b, t, e, first, r] =
-            ["b", "t", "e", "t", "r"].map(|n| kernel.axes.push(Axis { name: n.into(), from: None }));
-
-        // What a thread folds.
-        let mut body = reduce.body.clone();
-        let warp = Ix::floor_div(Ix::Axis(t), Ix::Const(lanes));
-        let k = Ix::add(Ix::mul(Ix::Axis(e), Ix::Const(warps)), warp.clone());
-        walk::subst_axes(&mut body, &mut |a| (a == reduce.axis).then(|| Ix::add(reduce.lo.clone(), k.clone())));
-        let trips = match length % warps {
-            0 => Ix::Const(length / warps),
-            _ => Ix::floor_div(Ix::sub(Ix::Const(length + warps - 1), warp.clone()), Ix::Const(warps)),
-        };
-        let pure = before.iter().filter(|s| edit::is_pure(s)).cloned();
-        let one = edit::loop_with(e, trips, body, |f| f.kind = LoopKind::Reduce);
-        let own = Parts::Buffer { buf: parts, idx: vec![warp, Ix::modulo(Ix::Axis(t), Ix::Const(lanes))] };
-        let each: Vec<Stmt> = pure.chain(fold.into_part(&mut kernel, part, one, own)).collect();
-
-        // What the first warp combines.
-        let from = Parts::Buffer { buf: parts, idx: vec![Ix::Axis(r), Ix::Axis(first)] };
-        let combine = fold.add_part(&mut kernel, vec![], from);
-        let all = edit::loop_with(r, Ix::Const(warps), combine, |f| f.kind = LoopKind::Reduce);
-        let whole: Vec<Stmt> = before.iter().cloned().chain([all]).chain(after.iter().cloned()).collect();
-        let whole = walk::clone_fresh(&mut kernel, &whole);
-
-        // Where blocks and lanes stand.
-        let mut facts = kernel.facts();
-        let groups = (self.count as i64).div_euclid(lanes) + i64::from(self.count as i64 % lanes != 0);
-        let others = self.rows.free.iter().enumerate().filter(|(at, _)| *at != self.axis).map(|(_, f)| *f);
-        let numbered = Numbered::new(others, &facts);
-        let blocks = simplify(&Ix::mul(numbered.total.clone(), Ix::Const(groups)), &facts);
-        facts.set_axis(b, &Ix::Const(0), &blocks);
-        facts.set_axis(t, &Ix::Const(0), &Ix::Const(lanes * warps));
-        facts.set_axis(first, &Ix::Const(0), &Ix::Const(lanes));
-        let over = self.rows.free[self.axis];
-        let placed = |kernel: &mut Kernel, axis: AxisId, extent: i64, mut body: Vec<Stmt>| {
-            let column = Ix::add(
-                Ix::mul(Ix::modulo(Ix::Axis(b), Ix::Const(groups)), Ix::Const(lanes)),
-                Ix::modulo(Ix::Axis(axis), Ix::Const(lanes)),
-            );
-            let column = simplify(&column, &facts);
-            walk::subst_axes(&mut body, &mut |a| (a == over.axis).then(|| Ix::add(over.lo.clone(), column.clone())));
-            numbered.place(&mut body, &Ix::floor_div(Ix::Axis(b), Ix::Const(groups)), &facts);
-            if self.count as i64 % lanes != 0 {
-                let exists = Cond::new(column, Cmp::Lt, Ix::Const(self.count as i64));
-                body = edit::when(kernel, "mine", Mask { conds: vec![exists], vals: vec![] }, body, vec![]);
-            }
-            edit::loop_with(axis, Ix::Const(extent), body, |f| f.place = Place::Thread)
-        };
-        let each = placed(&mut kernel, t, lanes * warps, each);
-        let whole = placed(&mut kernel, first, lanes, whole);
-        kernel.body[self.rows.at.unwrap_or(0)] =
-            edit::block_loop(b, 0, blocks, vec![Stmt::Local { buf: parts }, each, whole]);
-        kernel
+    fn fold(&self, script: &mut Script<'_>, p: &Kernel, warps: u64) -> Result<(), String> {
+        let names = Names::of(p);
+        let named = |f: &For| names.name(f).ok_or("a loop has no name");
+        let mut loops = self.rows.free.iter().map(|f| named(f)).collect::<Result<Vec<LoopRef>, _>>()?;
+        let at = loops.remove(self.axis);
+        if self.axis < loops.len() {
+            script.step(Step::Reorder { loops: loops.iter().copied().chain([at]).collect() })?;
+        }
+        let names = ["b", "t"].map(String::from);
+        let groups = script.step(Step::Split { at, size: self.lanes as u32, names, guard: true })?;
+        loops.extend(groups.first());
+        rows::bind_blocks(script, loops)?;
+        let names = ["r", "e"].map(String::from).into();
+        let at = named(self.rows.reduce)?;
+        script.step(Step::RfactorInTurn { at, parts: warps as u32, size: 1, names })?;
+        let loops = spread::nests(&script.kernel).into_iter().map(|(at, _)| at).collect();
+        script.step(Step::Bind { loops, to: To::Shared((self.lanes * warps) as u32) })?;
+        Ok(())
     }
 }
 
@@ -228,7 +183,7 @@ mod tests {
       if mine_1:
         local s: f32
         s = 1.0
-        for r in 0..16: reduce
+        for r in 0..16: reduce combine add(s) from -0.0
           part: f32 = s_parts[r, t_1]
           acc: f32 = s
           v_1: f32 = part + acc

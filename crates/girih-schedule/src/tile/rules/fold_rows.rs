@@ -1,15 +1,14 @@
 //! `fold_rows`
 
 use crate::base::rule::{Log, Rule};
-use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
-use crate::tile::edit::{self, const_trip};
+use crate::tile::edit::const_trip;
 use crate::tile::heuristics::fold_rows::{LEAST_LANES, LEAST_ROWS, LONGEST};
 use crate::tile::heuristics::named;
-use crate::tile::numbered::Numbered;
-use crate::tile::primitives::rfactor::Parts;
+use crate::tile::primitives::bind::To;
+use crate::tile::primitives::{self, LoopRef, Names, Script, Step};
 use crate::tile::rows::ReducedRows;
 use crate::tile::wide;
 
@@ -43,16 +42,16 @@ leave a block with a part of them.
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let rows = ReducedRows::of(p, ctx)?;
     let site = p.name.to_string();
-    match Short::of(p, &rows, ctx) {
-        Ok(short) => {
-            log.applied(format!("{site}: {} rows for a block, {} lanes for each", short.together, short.lanes));
-            Some(short.folded(p))
-        }
-        Err(why) => {
-            log.skipped(site, why);
-            None
-        }
+    let mut script = Script::new(p, ctx, log);
+    let done = Short::of(p, &rows, ctx).and_then(|short| {
+        script.attempt(|script| short.fold(script, p))?;
+        Ok(format!("{site}: {} rows for a block, {} lanes for each", short.together, short.lanes))
+    });
+    match done {
+        Ok(text) => script.log.applied(text),
+        Err(why) => script.log.skipped(site, why),
     }
+    script.done()
 }
 
 struct Short<'a> {
@@ -100,65 +99,23 @@ impl<'a> Short<'a> {
         Ok(Short { rows, lanes, wide, together })
     }
 
-    fn folded(&self, p: &Kernel) -> Kernel {
-        let mut kernel = p.clone();
-        let ReducedRows { fold, length, reduce, before, after, .. } = self.rows;
-        let name = kernel.bufs[fold.acc].name.clone();
-        let ty = Ty::Num(fold.dtype);
-        let threads = self.lanes * self.together;
-        let parts = Buf { space: Space::Private, ..Buf::new(format!("{name}_parts"), ty, vec![threads]) };
-        let parts = kernel.bufs.push(parts);
-        let part = kernel.bufs.push(Buf::new(format!("{name}_part"), ty, vec![]));
-        let [b, t, e, v, last, q] =
-            ["b", "t", "e", "v", "t", "q"].map(|n| kernel.axes.push(Axis { name: n.into(), from: None }));
-        let [lanes, wide] = [self.lanes, self.wide].map(|n| Ix::Const(n as i64));
-
-        // What a lane folds.
-        let mut body = reduce.body.clone();
-        let lane = Ix::modulo(Ix::Axis(t), lanes.clone());
-        let group = Ix::add(Ix::mul(Ix::Axis(e), lanes.clone()), lane);
-        let k = Ix::add(Ix::mul(group, wide.clone()), Ix::Axis(v));
-        walk::subst_axes(&mut body, &mut |a| (a == reduce.axis).then(|| k.clone()));
-        let some = edit::loop_with(v, wide, body, |f| (f.kind, f.place) = (LoopKind::Reduce, Place::Unroll));
-        let trips = (length / (self.lanes * self.wide)) as i64;
-        let one = edit::loop_with(e, Ix::Const(trips), vec![some], |f| f.kind = LoopKind::Reduce);
-        let own = Parts::Buffer { buf: parts, idx: vec![Ix::Axis(t)] };
-        let pure = before.iter().filter(|s| edit::is_pure(s)).cloned();
-        let each: Vec<Stmt> = pure.chain(fold.into_part(&mut kernel, part, one, own)).collect();
-
-        // What the lanes of a row combine.
-        let neighbour = Ix::add(Ix::mul(Ix::floor_div(Ix::Axis(last), lanes.clone()), lanes.clone()), Ix::Axis(q));
-        let combine = fold.add_part(&mut kernel, vec![], Parts::Buffer { buf: parts, idx: vec![neighbour] });
-        let all = edit::loop_with(q, lanes.clone(), combine, |f| {
-            (f.kind, f.place) = (LoopKind::Reduce, Place::Lanes);
-            f.combine = reduce.combine.clone().map(|c| Combine { ways: self.lanes as u32, ..c });
-        });
-        let first = Cond::new(Ix::modulo(Ix::Axis(last), lanes.clone()), Cmp::Eq, Ix::Const(0));
-        let mut after = after.to_vec();
-        for s in &mut after {
-            if let Stmt::Store { mask, .. } = s {
-                *mask = mask.and(&Mask { conds: vec![first.clone()], vals: vec![] });
-            }
+    fn fold(&self, script: &mut Script<'_>, p: &Kernel) -> Result<(), String> {
+        let at = Names::of(p).name(self.rows.reduce).ok_or("the reduction has no name")?;
+        let mut rows = primitives::names_of(p, &self.rows.free);
+        if rows.len() > 1 {
+            rows = script.step(Step::Fuse { loops: rows, name: "n".into() })?;
         }
-        let whole: Vec<Stmt> = before.iter().cloned().chain([all]).chain(after).collect();
-        let whole = walk::clone_fresh(&mut kernel, &whole);
-
-        // Where blocks and threads stand.
-        let mut facts = kernel.facts();
-        let numbered = Numbered::new(self.rows.free.iter().copied(), &facts);
-        let together = Ix::Const(self.together as i64);
-        let blocks = simplify(&Ix::floor_div(numbered.total.clone(), together.clone()), &facts);
-        facts.set_axis(b, &Ix::Const(0), &blocks);
-        let of_thread = |axis: AxisId, mut body: Vec<Stmt>| {
-            let mut facts = facts.clone();
-            facts.set_axis(axis, &Ix::Const(0), &Ix::Const(threads as i64));
-            let row = Ix::add(Ix::mul(Ix::Axis(b), together.clone()), Ix::floor_div(Ix::Axis(axis), lanes.clone()));
-            numbered.place(&mut body, &simplify(&row, &facts), &facts);
-            edit::loop_with(axis, Ix::Const(threads as i64), body, |f| f.place = Place::Thread)
-        };
-        let body = vec![Stmt::Local { buf: parts }, of_thread(t, each), of_thread(last, whole)];
-        kernel.body[self.rows.at.unwrap_or(0)] = edit::block_loop(b, 0, blocks, body);
-        kernel
+        let names = ["b", "r"].map(String::from);
+        let row = *rows.first().ok_or("it has one row")?;
+        let blocks = script.step(Step::Split { at: row, size: self.together as u32, names, guard: false })?;
+        script.step(Step::Bind { loops: blocks[..1].to_vec(), to: To::Block(0) })?;
+        let names = ["q", "e", "v"].map(String::from).into();
+        let made = script.step(Step::RfactorInTurn { at, parts: self.lanes as u32, size: self.wide as u32, names })?;
+        script.step(Step::Unroll { loops: made[2..3].to_vec() })?;
+        let adds = |at: &&LoopRef| script.find(**at).is_some_and(|f| f.combine.is_some());
+        let loops = made.iter().filter(adds).copied().collect();
+        script.step(Step::Bind { loops, to: To::Lanes })?;
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::tile::Context;
 use crate::tile::blocking::Blocks;
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{self, Cost, Product};
-use crate::tile::edit::{const_trip, most_trips};
+use crate::tile::edit::{const_trip, most_trips, over_blocks};
 use crate::tile::l2_reuse::Waves;
 use crate::tile::matrix;
 use crate::tile::primitives::{self, LoopRef, Step};
@@ -66,10 +66,6 @@ fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Vec<Step> {
     steps
 }
 
-fn over_blocks(s: &Stmt) -> bool {
-    matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
-}
-
 /// The blocks of a product.
 struct Nest<'a> {
     /// Outermost first.
@@ -90,7 +86,7 @@ impl<'a> Nest<'a> {
                 _ => break,
             }
             match &f.body[..] {
-                [inner] if over_blocks(inner) => at = inner,
+                [inner] if over_blocks(inner).is_some() => at = inner,
                 _ => break,
             }
         }

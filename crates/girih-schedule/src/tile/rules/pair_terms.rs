@@ -106,24 +106,7 @@ fn chosen(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem) -> 
 mod tests {
     use crate::tile::Context;
     use crate::tile::target::MatrixUnit;
-    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
-
-    const PRODUCT: &str = r#"loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr f32) open:
-  for i in 0..512: free
-    for j in 0..768: free
-      local acc: f32
-      acc = 0.0
-      for k in 0..1024: reduce contraction m=i n=j k=k a=a b=b acc=acc
-        a: bf16 = load A[i*1024 + k]
-        b: bf16 = load B[k*768 + j]
-        x: f32 = f32(a)
-        y: f32 = f32(b)
-        c: f32 = acc
-        d: f32 = fma(x, y, c)
-        acc = d
-      s: f32 = acc
-      store C[i*768 + j] = s
-"#;
+    use crate::tile::tests::{BF16_PRODUCT, apply, context, kernel, refusals, text, with_knobs};
 
     fn pairs(knobs: &[&str]) -> Context {
         let mut ctx = with_knobs(knobs);
@@ -133,7 +116,7 @@ mod tests {
 
     #[test]
     fn two_terms_are_one_operation() {
-        let (out, log) = apply("pair_terms", &kernel(PRODUCT), &pairs(&[]));
+        let (out, log) = apply("pair_terms", &kernel(BF16_PRODUCT), &pairs(&[]));
         assert_eq!(log.applied, ["contraction into acc"]);
         let want = r#"      for k2 in 0..512: reduce contraction m=i n=j k=k2 a=a b=b_7 acc=acc
         a: i32 = load A_pairs[i*512 + k2]
@@ -201,7 +184,7 @@ mod tests {
     fn zeros_fill_the_last_word() {
         for (terms, words) in [("1023", "0..512"), ("n", "0..(n + 1)//2"), ("n*3", "0..(n*3 + 1)//2")] {
             let product =
-                PRODUCT.replace("0..1024", &format!("0..{terms}")).replace("C: ptr f32", "C: ptr f32, n: i64");
+                BF16_PRODUCT.replace("0..1024", &format!("0..{terms}")).replace("C: ptr f32", "C: ptr f32, n: i64");
             let (out, log) = apply("pair_terms", &kernel(&product), &pairs(&[]));
             assert_eq!(log.applied, ["contraction into acc"], "{terms}");
             let made = text(&out);
@@ -215,11 +198,11 @@ mod tests {
             }
         }
         // An even number needs none.
-        let product = PRODUCT.replace("0..1024", "0..n*2").replace("C: ptr f32", "C: ptr f32, n: i64");
+        let product = BF16_PRODUCT.replace("0..1024", "0..n*2").replace("C: ptr f32", "C: ptr f32, n: i64");
         let (out, _) = apply("pair_terms", &kernel(&product), &pairs(&[]));
         assert!(!text(&out).contains("where"), "{}", text(&out));
         // 0 times NaN is NaN.
-        let computed = PRODUCT
+        let computed = BF16_PRODUCT
             .replace("0..1024", "0..1023")
             .replace("a: bf16 = load A[i*1024 + k]", "a_0: bf16 = load A[i*1024 + k]\n        a: bf16 = div(1.0, a_0)");
         let why = refusals("pair_terms", &computed, &pairs(&[]));
@@ -228,24 +211,24 @@ mod tests {
 
     #[test]
     fn what_cannot_be_paired_is_refused() {
-        let few = PRODUCT.replace("0..512", "0..4");
-        let wide = PRODUCT
+        let few = BF16_PRODUCT.replace("0..512", "0..4");
+        let wide = BF16_PRODUCT
             .replace("ptr bf16", "ptr f32")
             .replace(": bf16", ": f32")
             .replace("f32(a)", "a * 1.0")
             .replace("f32(b)", "b * 1.0");
-        let closed = PRODUCT.replace(") open:", "):");
+        let closed = BF16_PRODUCT.replace(") open:", "):");
         let mut slow = pairs(&[]);
         slow.target.vector.slow_pairs = true;
-        let more = PRODUCT.replace("        c: f32", "        store C[k] = x\n        c: f32");
+        let more = BF16_PRODUCT.replace("        c: f32", "        store C[k] = x\n        c: f32");
         for (text, ctx, why) in [
-            (PRODUCT, context(), "cpu has no products of pairs of its type"),
-            (PRODUCT, pairs(&["pairs=0"]), "knob off"),
+            (BF16_PRODUCT, context(), "cpu has no products of pairs of its type"),
+            (BF16_PRODUCT, pairs(&["pairs=0"]), "knob off"),
             (&few, pairs(&[]), "there are less than 8 (ENOUGH_ROWS) rows for a word"),
             (&closed, pairs(&[]), "the order of its terms is the program's"),
             (&wide, pairs(&[]), "its operands are f32"),
             (&more, pairs(&[]), "it does more for each term than multiply and add"),
-            (PRODUCT, slow, "cpu multiplies f32 faster than pairs of bf16"),
+            (BF16_PRODUCT, slow, "cpu multiplies f32 faster than pairs of bf16"),
         ] {
             assert_eq!(refusals("pair_terms", text, &ctx), [format!("contraction into acc: {why}")]);
         }

@@ -1,13 +1,11 @@
 //! `promote_alloca`
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, Part, parts};
 use crate::tile::Context;
-use crate::tile::edit::{self, Visit};
+use crate::tile::primitives::line::memories;
+use crate::tile::primitives::promote::Memory;
+use crate::tile::primitives::{self, Step};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "promote_alloca",
@@ -30,178 +28,40 @@ offsets that differ, or read as another type, and atomics.
     run,
 };
 
-fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut found: BTreeMap<ValId, Result<(), &'static str>> = BTreeMap::new();
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::Alloca { dst, .. } = s {
-            found.insert(*dst, Ok(()));
-        }
-    });
-    if found.is_empty() {
-        return None;
-    }
-    walk::visit(&p.body, &mut |s| {
-        let own = match s {
-            Stmt::Load { mem, order, .. } | Stmt::Store { mem, order, .. } => {
-                if let Some(state) = found.get_mut(&mem.base) {
-                    let same = p.vals[mem.base].ty == Ty::Ptr(mem.elem) && mem.elem.bits() >= 8;
-                    if !same || *order != Order::Weak {
-                        *state = Err("an access is ordered, or of another type than its elements");
-                    }
-                }
-                Some(mem.base)
-            }
-            _ => None,
-        };
-        let mut uses = 0;
-        walk::each_use(s, &mut |v| {
-            uses += usize::from(own == Some(v));
-            if let Some(state) = found.get_mut(&v)
-                && (own != Some(v) || uses > 1)
-            {
-                *state = Err("its address is used for more than loads and stores of its elements");
-            }
-        });
-        parts(s, &mut |part| {
-            if let Part::Ix(ix) = part {
-                for v in ix.vals() {
-                    if let Some(state) = found.get_mut(&v) {
-                        *state = Err("its address is used for more than loads and stores of its elements");
-                    }
-                }
-            }
-        });
-    });
-    let mut kernel = p.clone();
-    let mut promoted: BTreeMap<ValId, Promoted> = BTreeMap::new();
-    let mut accesses = BTreeMap::new();
-    accessed(&p.body, &mut p.facts(), &found, &mut accesses);
-    walk::visit(&p.body, &mut |s| {
-        let Stmt::Alloca { dst, bytes, .. } = s else { return };
-        let (Some(state), Ty::Ptr(dtype)) = (found.get(dst), p.vals[*dst].ty) else { return };
-        let name = p.vals[*dst].name.clone();
-        match state {
-            Err(why) => log.skipped(name, *why),
-            Ok(()) => {
-                let elements = (bytes / dtype.bytes()).max(1);
-                let (shape, at) = rows(elements, accesses.get(dst).map_or(&[], |all| all));
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    primitives::run(p, ctx, log, policy)
+}
+
+fn policy(p: &Kernel, _: &Context, log: &mut Log) -> Vec<Step> {
+    let mut steps = vec![];
+    for memory in memories(&p.body) {
+        let name = p.vals[memory].name.clone();
+        match Memory::of(p, memory) {
+            Err(why) => log.skipped(name, why),
+            Ok(found) => {
+                let (elements, shape) = (found.elements, rows(&found));
                 match &shape[..] {
                     [_] => log.applied(format!("{name}: {elements} elements")),
                     shape => log.applied(format!("{name}: {elements} elements, as {shape:?}")),
                 }
-                let buf = kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape));
-                promoted.insert(*dst, Promoted { buf, at });
+                steps.push(Step::Promote { memory, shape });
             }
         }
-    });
-    if promoted.is_empty() {
-        return None;
     }
-    edit::rewrite(&kernel, &mut |kernel, s| match s {
-        Stmt::Alloca { dst, .. } => match promoted.get(dst) {
-            Some(to) => Visit::Replace(vec![Stmt::Local { buf: to.buf }]),
-            None => Visit::Leave,
-        },
-        Stmt::Load { dst, mem, mask, other, .. } => match promoted.get(&mem.base) {
-            Some(to) => Visit::Replace(load(kernel, to.buf, *dst, to.place(&mem.index), mask, *other)),
-            None => Visit::Leave,
-        },
-        Stmt::Store { mem, value, mask, .. } => match promoted.get(&mem.base) {
-            Some(to) => {
-                let write = Stmt::Write { buf: to.buf, idx: to.place(&mem.index), value: *value };
-                Visit::Replace(match mask.is_always() {
-                    true => vec![write],
-                    false => edit::when(kernel, "stored", mask.clone(), vec![write], vec![]),
-                })
-            }
-            None => Visit::Leave,
-        },
-        _ => Visit::Into,
-    })
+    steps
 }
 
-/// The buffer that memory has become.
-struct Promoted {
-    buf: BufId,
-    /// The subscripts of each element that is accessed, where the buffer has rows.
-    at: BTreeMap<Ix, Vec<Ix>>,
-}
-
-impl Promoted {
-    fn place(&self, index: &Ix) -> Vec<Ix> {
-        self.at.get(index).cloned().unwrap_or_else(|| vec![index.clone()])
-    }
-}
-
-/// The elements that loads and stores name, with what is known of the loops around them.
-type Accesses = BTreeMap<ValId, Vec<(Ix, Facts)>>;
-
-fn accessed<T>(body: &[Stmt], facts: &mut Facts, of: &BTreeMap<ValId, T>, out: &mut Accesses) {
-    for s in body {
-        match s {
-            Stmt::Load { mem, .. } | Stmt::Store { mem, .. } if of.contains_key(&mem.base) => {
-                out.entry(mem.base).or_default().push((mem.index.clone(), facts.clone()));
-            }
-            Stmt::For(f) => facts.set_axis(f.axis, &f.lo, &f.hi),
-            _ => {}
-        }
-        walk::bodies(s).into_iter().for_each(|inner| accessed(inner, facts, of, out));
-    }
-}
-
-/// The shape of memory in which every access stays in a row, and the subscripts of each.
-fn rows(elements: u64, accesses: &[(Ix, Facts)]) -> (Vec<u64>, BTreeMap<Ix, Vec<Ix>>) {
-    let by = |ix: &Ix, axis| Some(ix.linear(axis)?.0.as_const()?.unsigned_abs());
-    let lengths: BTreeSet<u64> =
-        accesses.iter().flat_map(|(ix, _)| ix.axes().into_iter().filter_map(|axis| by(ix, axis))).collect();
-    let (mut outer, mut last) = (vec![], elements);
-    let mut at: Vec<Vec<Ix>> = accesses.iter().map(|(ix, _)| vec![ix.clone()]).collect();
-    for length in lengths.into_iter().rev().filter(|n| *n > 1) {
-        let split = |((_, facts), idx): (&(Ix, Facts), &Vec<Ix>)| {
-            let (ix, around) = idx.split_last()?;
-            let length = Ix::Const(i64::try_from(length).ok()?);
-            let row = simplify(&Ix::floor_div(ix.clone(), length.clone()), facts);
-            let own = simplify(&Ix::modulo(ix.clone(), length), facts);
-            let plain = !divides(&row) && !divides(&own);
-            plain.then(|| around.iter().cloned().chain([row, own]).collect::<Vec<Ix>>())
-        };
-        if length < last
-            && last.is_multiple_of(length)
-            && let Some(split) = accesses.iter().zip(&at).map(split).collect()
-        {
-            outer.push(last / length);
-            (last, at) = (length, split);
+/// The shape of memory in which every access stays in a row.
+fn rows(memory: &Memory) -> Vec<u64> {
+    let mut shape = vec![memory.elements];
+    for length in memory.lengths().into_iter().rev().filter(|n| *n > 1) {
+        let last = shape[shape.len() - 1];
+        let rows = [&shape[..shape.len() - 1], &[last / length, length]].concat();
+        if length < last && last.is_multiple_of(length) && memory.places(&rows).is_some() {
+            shape = rows;
         }
     }
-    outer.push(last);
-    let mut places: BTreeMap<Ix, Vec<Ix>> = BTreeMap::new();
-    for ((ix, _), idx) in accesses.iter().zip(at) {
-        if *places.entry(ix.clone()).or_insert_with(|| idx.clone()) != idx {
-            return (vec![elements], BTreeMap::new());
-        }
-    }
-    (outer, places)
-}
-
-fn divides(ix: &Ix) -> bool {
-    matches!(ix, Ix::FloorDiv(..) | Ix::Mod(..)) || ix.operands().is_some_and(|(a, b)| divides(a) || divides(b))
-}
-
-/// A load as a read; where its mask does not hold, nothing is read.
-fn load(kernel: &mut Kernel, to: BufId, dst: ValId, idx: Vec<Ix>, mask: &Mask, other: Option<Opnd>) -> Vec<Stmt> {
-    if mask.is_always() {
-        return vec![Stmt::Read { dst, buf: to, idx }];
-    }
-    let Val { ty, name } = kernel.vals[dst].clone();
-    let chosen = kernel.bufs.push(Buf::new(name.clone(), ty, vec![]));
-    let read = kernel.vals.push(Val { ty, name });
-    let set = |value| Stmt::Write { buf: chosen, idx: vec![], value };
-    let value = other.unwrap_or(Opnd::Const { dtype: ty.held(), bits: 0 });
-    let then = vec![Stmt::Read { dst: read, buf: to, idx }, set(Opnd::Val(read))];
-    let mut out = vec![Stmt::Local { buf: chosen }, set(value)];
-    out.extend(edit::when(kernel, "loaded", mask.clone(), then, vec![]));
-    out.push(Stmt::Read { dst, buf: chosen, idx: vec![] });
-    out
+    shape
 }
 
 #[cfg(test)]

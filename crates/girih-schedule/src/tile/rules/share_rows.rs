@@ -67,16 +67,14 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if script.changed() {
         for s in &script.kernel.body {
             let threads = spread_threads::threads(&Kernel { body: vec![s.clone()], ..script.kernel.clone() }, ctx);
-            if let Some(cost) = Cost::of_nest(&ctx.target, s, threads.unsigned_abs()).filter(|_| is_blocks(s)) {
+            if let Some(cost) =
+                Cost::of_nest(&ctx.target, s, threads.unsigned_abs()).filter(|_| edit::over_blocks(s).is_some())
+            {
                 script.log.applied(cost.to_string());
             }
         }
     }
     script.done()
-}
-
-fn is_blocks(s: &Stmt) -> bool {
-    matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
 }
 
 /// Checks that the work of a row goes through arrays of its own, and that threads can share the loops that fill them. `None` if

@@ -17,7 +17,7 @@ pub mod split_rows;
 pub mod swap;
 
 use super::line::{Line, LoopRef, Scope, find};
-use super::{Primitive, suggestion};
+use super::suggestion;
 use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::loops::model::{ArrayId, Plan, StepArg};
@@ -36,29 +36,7 @@ pub enum Step {
 }
 
 /// Every primitive of the section `model`, in the order of the alphabet.
-pub const ALL: &[Primitive] = &[
-    Primitive {
-        word: "merge",
-        form: "KERNEL.LOOP",
-        doc: "Makes a reduction and the one that is all it does one loop over the numbers of their iterations.",
-    },
-    Primitive {
-        word: "pack",
-        form: "KERNEL.ARRAY, .. by pairs?",
-        doc: "Lays weights that sums multiply with out in panels when the model is loaded; `pairs`: as words of neighbouring terms.",
-    },
-    Primitive {
-        word: "split_k",
-        form: "KERNEL.LOOP by N",
-        doc: "Computes a reduction in parts of N iterations, in a kernel before: this one adds the parts, and does what follows the sum.",
-    },
-    Primitive {
-        word: "swap",
-        form: "KERNEL.LOOP by batch?",
-        doc: "Swaps the operands of a product, and so its rows and columns; `batch`: axes along which only the right one differs become rows \
-              too.",
-    },
-];
+pub const ALL: &[&str] = &["merge", "pack", "split_k", "swap"];
 
 impl Step {
     /// The step as text, in the names of the plan that it is for.
@@ -87,8 +65,8 @@ impl Step {
 
     /// The step that a line states of a plan.
     pub fn read(line: &Line, plan: &Plan) -> Result<Step, String> {
-        if !ALL.iter().any(|p| p.word == line.word) {
-            let known = suggestion("primitives", &line.word, ALL.iter().map(|p| p.word).chain(["policy"]));
+        if !ALL.contains(&line.word.as_str()) {
+            let known = suggestion("primitives", &line.word, ALL.iter().copied().chain(["policy"]));
             return Err(format!("`{}` is not a step of the section `model`; {known}", line.word));
         }
         let what = if line.word == "pack" { "array" } else { "loop" };

@@ -156,10 +156,9 @@ fn a_step_says_why_it_is_refused() {
 #[test]
 fn every_primitive_has_a_form_that_reads() {
     let (_, plan) = plan_of(LINEAR);
-    for p in ALL {
-        let line = Line { targets: vec!["k_linear.q".into()], ..Line::new(p.word, vec![], &[], &[]) };
+    for word in ALL {
+        let line = Line { targets: vec!["k_linear.q".into()], ..Line::new(word, vec![], &[], &[]) };
         let said = Step::read(&line, &plan).unwrap_err();
-        assert!(!said.contains("is not a step"), "{}: {said}", p.word);
-        assert!(p.doc.ends_with('.') && p.form.starts_with("KERNEL."), "{}", p.word);
+        assert!(!said.contains("is not a step"), "{word}: {said}");
     }
 }

@@ -1,0 +1,302 @@
+//! `count`: a loop over numbers, which counts how often each occurs, goes once through what it counts: a histogram.
+//!
+//! ```text
+//! for j in 0..64: free                             for c in 0..4: free: for j in 0..65: free
+//!   s = 0                                            bins[c, j] = 0
+//!   j_1: i32 = index j                             for i in 0..8192: reduce
+//!   for i in 0..8192: reduce combine add(s)          %in = x[i] >= 0 and x[i] < 64
+//!     s <- i32(x[i] == j_1) + s           -->        %at = select(%in, x[i], 64)
+//!   out[j] = s                                       bins[i % 4, %at] <- bins[i % 4, %at] + 1
+//!                                                  for j in 0..64: free
+//!                                                    out[j] = bins[0, j] + .. + bins[3, j]
+//! ```
+//!
+//! An element that equals none of the numbers counts in a bin that nobody reads. Copies of the bins take turns, so that equal neighbours
+//! do not wait for each other; or the threads of a block add to one copy in the memory that they share, atomically. Legal in a tile program
+//! for a fold that adds 1 where an element equals the number, which starts at 0 and has a constant end.
+
+use std::collections::BTreeSet;
+
+use crate::loops::ir::*;
+use crate::loops::walk::{self, refs};
+use crate::num::op::{Predicate, Signedness};
+use crate::num::{DType, ScalarOp};
+use crate::tile::Context;
+use crate::tile::edit::{self, const_trip, new_axis};
+use crate::tile::primitives::MOST_BYTES;
+use crate::tile::primitives::line::{LoopRef, find, replace};
+use crate::tile::target::{Capability, MemoryKind};
+
+/// Where the bins are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum By {
+    /// Copies of them take turns.
+    Copies(u32),
+    /// The threads of a block add to one copy that they share.
+    Shared,
+}
+
+pub fn apply(kernel: &mut Kernel, ctx: &Context, at: LoopRef, by: By) -> Result<(), String> {
+    if kernel.open {
+        return Err("the blocks of a kernel without a grid would share the numbers".into());
+    }
+    let seen = kernel.clone();
+    let f = find(&seen, at).ok_or("the loop stands there no more")?;
+    if f.kind != LoopKind::Free || f.place != Place::None {
+        return Err("it is not free, or is placed already".into());
+    }
+    let counting = Counting::of(&seen, f).ok_or("it counts nothing that equals its number")??;
+    let most = match by {
+        By::Shared if !ctx.target.has(Capability::Threads) => return Err("blocks have no threads".into()),
+        By::Shared => ctx.target.bytes_of(MemoryKind::Shared),
+        By::Copies(_) => MOST_BYTES,
+    };
+    let copies = if let By::Copies(n) = by { u64::from(n) } else { 1 };
+    let bytes = copies.saturating_mul(counting.numbers + 1).saturating_mul(counting.count.bytes());
+    if bytes > most {
+        return Err(format!("its bins have {bytes} bytes; {most} are the most"));
+    }
+    let bins = Bins::new(kernel, &counting, by);
+    let made = counting.rewritten(kernel, f, bins);
+    replace(kernel, at, &mut |_, _| Ok(made.clone()))
+}
+
+/// A loop over numbers, in which a fold counts what is equal to each.
+pub struct Counting<'a> {
+    pub numbers: u64,
+    /// Where the fold stands in the loop's body.
+    at: usize,
+    fold: &'a For,
+    acc: BufId,
+    count: DType,
+    /// The value that is compared with the number, its type, and the conditions that must also hold.
+    counted: Opnd,
+    dtype: DType,
+    and: Vec<Opnd>,
+    /// The statements of the fold's body that do not depend on the number.
+    same: Vec<Stmt>,
+}
+
+impl<'a> Counting<'a> {
+    /// `None` where the loop counts nothing equal to its axis.
+    pub fn of(kernel: &Kernel, f: &'a For) -> Option<Result<Counting<'a>, &'static str>> {
+        let mut loops = f.body.iter().enumerate().filter(|(_, s)| !walk::bodies(s).is_empty());
+        let (Some((at, Stmt::For(fold))), None) = (loops.next(), loops.next()) else { return None };
+        let Combine { accs, op: CombineOp::Scalar { op: ScalarOp::AddI, identity: 0 }, .. } = fold.combine.as_ref()?
+        else {
+            return None;
+        };
+        let ([acc], Place::None, LoopKind::Reduce) = (&accs[..], fold.place, fold.kind) else { return None };
+        let def = |v: &Opnd| match v {
+            Opnd::Val(v) => fold.body.iter().chain(&f.body[..at]).find(|s| walk::def(s) == Some(*v)),
+            Opnd::Const { .. } => None,
+        };
+        // acc = ext(.. and x == j and ..) + acc
+        let [.., Stmt::Write { buf, value, .. }] = &fold.body[..] else { return None };
+        let Some(Stmt::Let { op: ScalarOp::AddI, args, .. }) = def(value).filter(|_| buf == acc) else { return None };
+        let is_acc = |v: &Opnd| matches!(def(v), Some(Stmt::Read { buf, .. }) if buf == acc);
+        let one = args.iter().find(|v| !is_acc(v)).filter(|_| args.iter().any(is_acc))?;
+        let Some(Stmt::Let { op: ScalarOp::ExtI { to, sign: Signedness::Unsigned }, args: truth, .. }) = def(one)
+        else {
+            return None;
+        };
+        let (mut waiting, mut and, mut equal) = (truth.clone(), vec![], None);
+        let is_number = |v: &Opnd| matches!(def(v), Some(Stmt::Index { ix: Ix::Axis(a), .. }) if *a == f.axis);
+        while let Some(v) = waiting.pop() {
+            match def(&v) {
+                Some(Stmt::Let { op: ScalarOp::And, args, .. }) => waiting.extend(args),
+                Some(Stmt::Let { op: ScalarOp::CmpI { pred: Predicate::Equal, .. }, args, .. })
+                    if equal.is_none() && args.iter().any(is_number) =>
+                {
+                    equal = args.iter().find(|v| !is_number(v)).copied();
+                }
+                _ => and.push(v),
+            }
+        }
+        let counted = equal?;
+        Some(Counting::checked(
+            kernel,
+            f,
+            Counting { numbers: 0, at, fold, acc: *acc, count: *to, counted, dtype: DType::I32, and, same: vec![] },
+        ))
+    }
+
+    fn checked(kernel: &Kernel, f: &'a For, mut of: Counting<'a>) -> Result<Counting<'a>, &'static str> {
+        of.numbers = const_trip(f).ok_or("the count of its numbers is not known")?;
+        let Opnd::Val(counted) = of.counted else { return Err("it counts a constant") };
+        of.dtype = match kernel.vals[counted].ty {
+            Ty::Num(d @ (DType::I32 | DType::I64)) => d,
+            _ => return Err("it counts numbers of another type than i32 or i64"),
+        };
+        // The rest of the fold, without the number and the count.
+        let before = refs(&f.body[..of.at]).vals_defined;
+        let mut varying: BTreeSet<ValId> = before.clone();
+        let same = edit::invariant(&of.fold.body, f.axis, &before, &BTreeSet::from([of.acc]));
+        for (s, same) in of.fold.body.iter().zip(same) {
+            if same {
+                of.same.push(s.clone());
+            } else {
+                varying.extend(walk::def(s));
+            }
+        }
+        let known = |v: &Opnd| !matches!(v, Opnd::Val(v) if varying.contains(v));
+        let bounds = [&of.fold.lo, &of.fold.hi, &of.fold.step];
+        if bounds.iter().any(|ix| ix.has_axis(f.axis) || ix.vals().iter().any(|v| before.contains(v))) {
+            return Err("a number decides how much is counted");
+        }
+        if !known(&of.counted) || !of.and.iter().all(known) {
+            return Err("the counted elements depend on the number");
+        }
+        let written = |body: &[Stmt]| refs(body).bufs_written.iter().any(|b| *b != of.acc);
+        let pure = |s: &Stmt| edit::is_pure(s) || matches!(s, Stmt::Write { .. });
+        if !of.fold.body.iter().all(pure) || written(&of.fold.body) || written(&f.body[..of.at]) {
+            return Err("it does more than count");
+        }
+        Ok(of)
+    }
+
+    fn rewritten(self, kernel: &mut Kernel, f: &For, bins: Bins) -> Vec<Stmt> {
+        let mut out = bins.cleared(kernel, &self, f.axis);
+        let mut body = self.same.clone();
+        let inside = self.inside(kernel, &mut body);
+        body.extend(bins.added(kernel, &self, inside));
+        let kind = if let Bins::Shared(_) = bins { LoopKind::Free } else { self.fold.kind };
+        out.push(Stmt::For(Box::new(For { combine: None, kind, body, ..self.fold.clone() })));
+
+        // The loop's use of its count.
+        let mut of_number = f.body[..self.at].to_vec();
+        let mut sum = fresh(kernel, "count", self.count);
+        of_number.push(Stmt::Read { dst: sum, buf: self.acc, idx: vec![] });
+        for copy in 0..bins.copies() {
+            let [part, more] = [(); 2].map(|()| fresh(kernel, "count", self.count));
+            of_number.push(bins.read(part, &self, copy, f.axis));
+            of_number.push(Stmt::Let { dst: more, op: ScalarOp::AddI, args: vec![Opnd::Val(sum), Opnd::Val(part)] });
+            sum = more;
+        }
+        of_number.push(Stmt::Write { buf: self.acc, idx: vec![], value: Opnd::Val(sum) });
+        of_number.extend(f.body[self.at + 1..].iter().cloned());
+        out.push(Stmt::For(Box::new(For { body: of_number, ..f.clone() })));
+        out
+    }
+
+    /// Returns true, at run time, for a value that has a bin and is counted.
+    fn inside(&self, kernel: &mut Kernel, body: &mut Vec<Stmt>) -> Opnd {
+        let mut both = |op, args: Vec<Opnd>| {
+            let dst = fresh(kernel, "is", DType::I1);
+            body.push(Stmt::Let { dst, op, args });
+            Opnd::Val(dst)
+        };
+        let compare = |pred| ScalarOp::CmpI { pred, sign: Signedness::Signed };
+        let mut inside = both(compare(Predicate::GreaterThanOrEqual), vec![self.counted, number(self.dtype, 0)]);
+        let below = both(compare(Predicate::LessThan), vec![self.counted, number(self.dtype, self.numbers as i64)]);
+        for also in [below].into_iter().chain(self.and.iter().copied()) {
+            inside = both(ScalarOp::And, vec![inside, also]);
+        }
+        inside
+    }
+
+    fn site(&self) -> SiteId {
+        let of = |s: &Stmt| if let Stmt::Load { site, .. } = s { Some(*site) } else { None };
+        self.fold.body.iter().find_map(of).unwrap_or(SiteId(0))
+    }
+}
+
+fn fresh(kernel: &mut Kernel, name: &str, d: DType) -> ValId {
+    kernel.vals.push(Val { ty: Ty::Num(d), name: name.into() })
+}
+
+fn number(d: DType, n: i64) -> Opnd {
+    Opnd::Const { dtype: d, bits: n as u64 & d.mask() }
+}
+
+/// The bins of a loop.
+#[derive(Clone, Copy)]
+enum Bins {
+    /// Copies that take turns, each with a bin for what is not counted.
+    Copies(BufId, u32),
+    /// One copy in the block's memory, which its threads add to.
+    Shared(ValId),
+}
+
+impl Bins {
+    fn new(kernel: &mut Kernel, of: &Counting, by: By) -> Bins {
+        let By::Copies(copies) = by else {
+            return Bins::Shared(kernel.vals.push(Val { ty: Ty::Ptr(of.count), name: "bins".into() }));
+        };
+        let shape = vec![copies.into(), of.numbers + 1];
+        Bins::Copies(kernel.bufs.push(Buf::new("bins", Ty::Num(of.count), shape)), copies)
+    }
+
+    fn copies(self) -> i64 {
+        if let Bins::Copies(_, copies) = self { copies.into() } else { 1 }
+    }
+
+    /// The bins, with zeros.
+    fn cleared(self, kernel: &mut Kernel, of: &Counting, like: AxisId) -> Vec<Stmt> {
+        let bin = new_axis(kernel, like, "");
+        let (zero, numbers) = (number(of.count, 0), of.numbers as i64);
+        match self {
+            Bins::Copies(buf, _) => {
+                let copy = new_axis(kernel, like, "");
+                let clear = Stmt::Write { buf, idx: vec![Ix::Axis(copy), Ix::Axis(bin)], value: zero };
+                let clear = edit::free_loop(bin, Ix::Const(numbers + 1), vec![clear]);
+                vec![Stmt::Local { buf }, edit::free_loop(copy, Ix::Const(self.copies()), vec![clear])]
+            }
+            Bins::Shared(base) => {
+                let mem = Mem { base, index: Ix::Axis(bin), elem: of.count };
+                let (mask, order, site) = (Mask::default(), Order::Weak, of.site());
+                let clear = Stmt::Store { mem, value: zero, mask, order, site };
+                let bytes = of.numbers * of.count.bytes();
+                vec![
+                    Stmt::Alloca { dst: base, bytes, align: 64, site },
+                    edit::free_loop(bin, Ix::Const(numbers), vec![clear]),
+                ]
+            }
+        }
+    }
+
+    /// Counts the value in its bin.
+    fn added(self, kernel: &mut Kernel, of: &Counting, inside: Opnd) -> Vec<Stmt> {
+        let one = number(of.count, 1);
+        match self {
+            Bins::Copies(buf, _) => {
+                let at = fresh(kernel, "at", of.dtype);
+                let [old, new] = [(); 2].map(|()| fresh(kernel, "count", of.count));
+                let turn = Ix::Mod(Box::new(Ix::Axis(of.fold.axis)), Box::new(Ix::Const(self.copies())));
+                let idx = vec![turn, Ix::Val { val: at, zext: false }];
+                let none = number(of.dtype, of.numbers as i64);
+                vec![
+                    Stmt::Let { dst: at, op: ScalarOp::Select, args: vec![inside, of.counted, none] },
+                    Stmt::Read { dst: old, buf, idx: idx.clone() },
+                    Stmt::Let { dst: new, op: ScalarOp::AddI, args: vec![Opnd::Val(old), one] },
+                    Stmt::Write { buf, idx, value: Opnd::Val(new) },
+                ]
+            }
+            Bins::Shared(base) => {
+                let (at, dst) = (fresh(kernel, "at", of.dtype), fresh(kernel, "count", of.count));
+                let mem = Mem { base, index: Ix::Val { val: at, zext: false }, elem: of.count };
+                let (mask, order, site) = (Mask::default(), Order::Relaxed, of.site());
+                let then = vec![
+                    Stmt::Let { dst: at, op: ScalarOp::Copy, args: vec![of.counted] },
+                    Stmt::Rmw { dst, op: RmwOp::Add, mem, value: one, mask, order, site },
+                ];
+                vec![Stmt::If { cond: inside, then, els: vec![] }]
+            }
+        }
+    }
+
+    /// The count of a number in a copy.
+    fn read(self, dst: ValId, of: &Counting, copy: i64, number: AxisId) -> Stmt {
+        match self {
+            Bins::Copies(buf, _) => Stmt::Read { dst, buf, idx: vec![Ix::Const(copy), Ix::Axis(number)] },
+            Bins::Shared(base) => Stmt::Load {
+                dst,
+                mem: Mem { base, index: Ix::Axis(number), elem: of.count },
+                mask: Mask::default(),
+                other: None,
+                order: Order::Weak,
+                site: of.site(),
+            },
+        }
+    }
+}
