@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(
             c.to_string(),
             "224 blocks of 128 threads on 132 multiprocessors, room for 4 on each, 85 % busy; 624 MB fetched and stored in \
-             72 us, 66 MB of arrays in 20 us; 13 Gflop in 247 us: bound by arithmetic"
+             70 us, 66 MB of arrays in 20 us; 13 Gflop in 247 us: bound by arithmetic"
         );
         // A row: the weights come from memory once, whatever the blocks.
         let row = cost("sm_90a", [1, 3584, 3584], [1, 128, 32]);

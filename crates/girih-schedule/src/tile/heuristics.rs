@@ -290,9 +290,10 @@ heuristics! {
         FEW: i64 = 96,
     }
     split_matmul_k {
-        /// The least stretches of a part. A second kernel costs a few microseconds: about the time of the stretches that two parts of
-        /// this length save.
-        SHORTEST: u64 = 8,
+        /// How many times the time of whole stretches parts take that need masks.
+        MASKED: f64 = 1.25,
+        /// Stretches whose operands are on their way while one is multiplied.
+        AHEAD: f64 = 3.0,
     }
     split_reduction {
         /// Seconds that a second kernel takes at least.

@@ -6,8 +6,11 @@ use crate::loops::model::Plan;
 use crate::tile::Context;
 use crate::tile::blocking::{Blocks, Extents, Types, blocks_of};
 use crate::tile::contraction::num_type;
-use crate::tile::heuristics::named;
-use crate::tile::heuristics::split_matmul_k::SHORTEST;
+use crate::tile::cost::{self, Cost, Product};
+use crate::tile::heuristics::blocking::ALIKE;
+use crate::tile::heuristics::cost::{FETCHED, LATENCY};
+use crate::tile::heuristics::split_matmul_k::{AHEAD, MASKED};
+use crate::tile::heuristics::split_reduction::SECOND;
 use crate::tile::matrix;
 use crate::tile::primitives::model::{self, split_k::Split};
 use crate::tile::primitives::names_of;
@@ -36,14 +39,14 @@ for i in 0..32: free                             for part in 0..8: free
                                                    store out[i*512 + j] = acc + b[j]
 ```
 
-The number of parts lets all blocks run at once, each with at least eight stretches (`tile/blocking.rs`); it is up to a quarter
-less if that divides the sum. Otherwise the last part reads zeros past the end. Parts keep the type of the accumulator. They are
-added in one order, so results are the same on every run, and the operations after the sum see all of it.
+The number of parts lets all blocks run at once, and takes least time by the estimate, with the second kernel; rather one that divides
+the sum into whole stretches (`tile/blocking.rs`). Otherwise the last part reads zeros past the end. Parts keep the type of the
+accumulator. They are added in one order, so results are the same on every run, and the operations after the sum see all of it.
 
 Knob: `split_k` (the number of parts; 1 turns the rule off). With it, products whose rows are known only at launch are split too.
 
-Refuses contractions of kernels that have blocks for more than half of the multiprocessors, sums of less than sixteen
-stretches, sums whose length only the launch knows, and nests that hold other loops than those of the sum.
+Refuses contractions of kernels that have blocks for more than half of the multiprocessors, sums that no number of parts makes
+faster, sums whose length only the launch knows, and nests that hold other loops than those of the sum.
 ",
     run,
 };
@@ -84,11 +87,30 @@ struct Grid {
     size: Blocks,
     /// How many there are, where that is known.
     count: Option<u64>,
-    /// Elements of the sum.
+    /// Elements of the sum, and of the results.
     k: u64,
+    results: u64,
+    types: Types,
 }
 
 impl Grid {
+    /// Seconds that the sums take in parts that run at once, each block on a multiprocessor of its own.
+    fn seconds(&self, ctx: &Context, parts: u64) -> Option<f64> {
+        let (target, gpu, Types { operand, acc }) = (&ctx.target, ctx.target.gpu?, self.types);
+        let Blocks { bm, bn, bk } = self.size;
+        let stretch = Cost::of(target, &Product { batch: 1, m: bm, n: bn, k: bk, operand, acc }, self.size)?;
+        let fetched = ((bm + bn) * bk * operand.bytes()) as f64 / (FETCHED * gpu.clock);
+        let latency = LATENCY / AHEAD / gpu.clock;
+        let stretches =
+            self.k.div_ceil(bk.max(1)).div_ceil(parts) as f64 * stretch.arithmetic.max(fetched).max(latency);
+        if parts == 1 {
+            return Some(stretches);
+        }
+        let masks = if self.k.is_multiple_of(parts * bk) { 1.0 } else { MASKED };
+        let added = 2.0 * (parts * acc.bytes()) as f64 * self.results as f64 / cost::l2(target, &gpu);
+        Some(stretches * masks + SECOND + added)
+    }
+
     fn of(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<Grid, String> {
         let facts = kernel.facts();
         let first = nest.sums.first().ok_or("its sum is not in this nest")?;
@@ -106,7 +128,8 @@ impl Grid {
         let of = |extent: Option<u64>, block: u64| extent.map(|n| n.div_ceil(block));
         let counts = [of(m, size.bm), of(n, size.bn), batch];
         let count = counts.into_iter().try_fold(1u64, |all, n| n.map(|n| all.saturating_mul(n)));
-        Ok(Grid { size, count, k })
+        let results = [m, Some(extents.n), batch].into_iter().flatten().fold(1, u64::saturating_mul);
+        Ok(Grid { size, count, k, results, types })
     }
 }
 
@@ -118,7 +141,8 @@ fn blocks_of_all(kernel: &Kernel, ctx: &Context) -> u64 {
 
 /// How many parts the sums of a nest are cut into, and how long each is. `all` are the blocks of its kernel.
 fn cut(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, all: u64) -> Result<(u64, u64), String> {
-    let Grid { size: Blocks { bm, bn, bk }, count, k } = Grid::of(kernel, ctx, nest)?;
+    let grid = Grid::of(kernel, ctx, nest)?;
+    let Grid { size: Blocks { bm, bn, bk }, count, k, .. } = grid;
     let wanted = match ctx.knobs.split_k {
         Some(1) => return Err("knob off".to_string()),
         Some(parts) => u64::from(parts),
@@ -130,14 +154,20 @@ fn cut(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, all: u64) -> Result<
                 let beside = if all > blocks { format!(" beside {} others", all - blocks) } else { String::new() };
                 return Err(format!("it has {blocks} blocks of {bm}x{bn}{beside} for {workers} multiprocessors"));
             }
-            let most = fit.min(k / (SHORTEST * bk));
-            if most < 2 {
-                return Err(format!("a sum of {k} has less than two parts of {} stretches of {bk}", named!(SHORTEST)));
+            let time = |parts: u64| grid.seconds(ctx, parts);
+            let one = time(1).ok_or("the target says nothing of its speed")?;
+            let best = (2..=fit.min(k.div_ceil(bk.max(1)))).filter_map(|parts| Some((parts, time(parts)?)));
+            let best = best
+                .min_by(|a, b| a.1.total_cmp(&b.1))
+                .ok_or_else(|| format!("a sum of {k} is one stretch of {bk}"))?;
+            if best.1 * (1.0 + ALIKE) >= one {
+                let (one, parts) = (cost::time(one), cost::time(best.1));
+                return Err(format!(
+                    "it takes {one}, and {} parts take {parts} with the kernel that adds them",
+                    best.0
+                ));
             }
-            // No part needs a mask where they are whole stretches: a few parts less are worth that.
-            let whole = |parts: &u64| k.is_multiple_of(parts * bk);
-            let few = (most - most / 4).max(2);
-            (few..=most).rev().find(whole).unwrap_or(most)
+            best.0
         }
     };
     let even = k.div_ceil(wanted).max(1);
@@ -233,14 +263,16 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
     fn what_gains_nothing_is_refused() {
         let wide = "torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))";
         let short = "torch.nn.Linear(100, 8)(torch.randn(8, 100))";
+        let square = "torch.randn(1024, 1024).half() @ torch.randn(1024, 1024).half()";
         let rows = "torch.nn.Linear(4096, 8)(torch.randn(B, 4096))";
         let beside = "x = torch.randn(32, 2048); \
                       (torch.nn.Linear(2048, 1200)(x), torch.nn.Linear(2048, 1600)(x))";
         for (text, knobs, why) in [
             (beside, &[][..], "it has 38 blocks of 32x32 beside 50 others for 132 multiprocessors"),
             (wide, &[], "it has 224 blocks of 64x128 for 132 multiprocessors"),
-            (short, &[], "a sum of 100 has less than two parts of 8 (SHORTEST) stretches of 32"),
+            (short, &[], "it takes 404 ns, and 4 parts take 4.1 us with the kernel that adds them"),
             (rows, &[], "how many blocks it has is known at launch only"),
+            (square, &[], "it takes 4.5 us, and 2 parts take 8.1 us with the kernel that adds them"),
             (short, &["split_k=1"], "knob off"),
             ("torch.randn(4, B) @ torch.randn(B, 8)", &["split_k=4"], "its sum is as long as the launch says"),
         ] {
