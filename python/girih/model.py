@@ -303,8 +303,16 @@ class Model:
         wanted = names if outputs is None else list(outputs)
         if unknown := [name for name in wanted if name not in names]:
             refuse([unlike("output", name, names) for name in unknown])
-        results = dict(zip(names, self._run(dict(feed), None)))
+        results = self._quickly(feed)
+        results = dict(zip(names, self._run(dict(feed), None) if results is None else results))
         return [results[name] for name in wanted]
+
+    def _quickly(self, feed):
+        """The results for arrays that look as those of the last run did; None where they do not."""
+        quick = self._quick
+        if quick is None or len(feed) != len(self.inputs) or any(port.name not in feed for port in self.inputs):
+            return None
+        return quick(tuple(feed[port.name] for port in self.inputs), None)
 
     def _named(self, args, named):
         names = [port.name for port in self.inputs]

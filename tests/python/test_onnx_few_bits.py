@@ -154,6 +154,18 @@ def test_other_levels_round_nothing():
     assert 1e-4 < np.abs(rounded - exact).max() < 0.2
 
 
+def test_arrays_by_name_and_in_order_give_the_same():
+    product = Product(64, 6)
+    model = girih.Model.from_onnx(product.file("rows"))
+    for rows in (1, 1, 3, 3, 1):
+        x = rows_of(rows, 64)
+        (y,) = model.run(None, {"x": x})
+        np.testing.assert_array_equal(y, model(x))
+        np.testing.assert_array_equal(model.run(["y"], {"x": x.copy()})[0], y)
+    with pytest.raises(girih.ProgramError, match="no input `z`"):
+        model.run(None, {"z": rows_of(1, 64)})
+
+
 def test_devices_agree():
     product = Product(96, 10, 4, 32, "codes")
     x = rows_of(2, 96)
