@@ -303,8 +303,16 @@ class Model:
         wanted = names if outputs is None else list(outputs)
         if unknown := [name for name in wanted if name not in names]:
             refuse([unlike("output", name, names) for name in unknown])
-        results = dict(zip(names, self._run(dict(feed), None)))
+        results = self._quickly(feed)
+        results = dict(zip(names, self._run(dict(feed), None) if results is None else results))
         return [results[name] for name in wanted]
+
+    def _quickly(self, feed):
+        """The results for arrays that look as those of the last run did; None where they do not."""
+        quick = self._quick
+        if quick is None or len(feed) != len(self.inputs) or any(port.name not in feed for port in self.inputs):
+            return None
+        return quick(tuple(feed[port.name] for port in self.inputs), None)
 
     def _named(self, args, named):
         names = [port.name for port in self.inputs]
@@ -364,7 +372,7 @@ class Model:
             refuse(["a model that takes or gives sequences or optional values gives new arrays: leave `out` away"])
         results = [np.empty(shape, dtype) for dtype, shape in prepared.results]
         prepared.run(results)
-        named = dict(zip(self._source.given(), results))
+        named = dict(zip([p[0] for p in prepared.native.outputs()], results))
         if self._words is not None:
             strings = {port.name for port in self.outputs if "string" in port.dtype}
             named = {n: arrays.call.strings(a) if n.partition("[")[0] in strings else a for n, a in named.items()}
@@ -457,8 +465,10 @@ def _read(cls, data, name):
 class _Compiled:
     """A model of the compiled part, with the functions that every run calls."""
 
-    def __init__(self, native):
+    def __init__(self, native, of_elements=False):
         self.native = native
+        #: True if it is for the elements of some arrays, not only for their shapes.
+        self.of_elements = of_elements
         self.taken = [name for name, _dtype, _shape, held in native.inputs() if not held]
         self.known: dict[tuple, list[tuple[np.dtype, tuple[int, ...]]]] = {}
         self.guarded = native.guarded
@@ -476,7 +486,7 @@ class _Compiled:
             if len(self.known) >= 64:
                 self.known.clear()
             self.known[shapes] = results
-        return _Prepared(self.native, given, shapes, results)
+        return _Prepared(self.native, given, shapes, results, self.of_elements)
 
     def profile(self, arrays):
         held = {name: packed(arrays[name]) for name in self.taken}
@@ -490,9 +500,12 @@ class _Prepared(NamedTuple):
     arrays: list[np.ndarray | device.View]
     shapes: tuple[tuple[int, ...], ...]
     results: list[tuple[np.dtype, tuple[int, ...]]]
+    of_elements: bool = False
 
     def quick(self):
         """A function of arrays that runs the model where they look as these do, and gives None where they do not."""
+        if self.of_elements:
+            return None
         if self.arrays and self.native.device == "cuda" and all(isinstance(array, device.View) for array in self.arrays):
             arguments = [(array.owner, array.element, array.shape) for array in self.arrays]
             results = [(shape, dtype, dtype.name) for dtype, shape in self.results]
@@ -569,8 +582,8 @@ class _Onnx:
 
     def __init__(self, native):
         self.native = native
-        #: The model of the last run, which shapes it is for (None for all), and whether it is for elements of arrays too.
-        self.last: tuple[_Compiled, str | None, bool] | None = None
+        #: The model of the last run, and which shapes it is for (None for all). Several threads may set it.
+        self.last: tuple[_Compiled, str | None] | None = None
         self.count = len(native.inputs())
         self.kinds = dict(native.kinds())
 
@@ -587,10 +600,6 @@ class _Onnx:
         """With the types of sequences and optional values: `seq(f32)`."""
         kinds = [(port, self.kinds.get(port[0])) for port in ports]
         return [(p[0], f"{kind}({p[1]}{')' * (kind.count('(') + 1)}", *p[2:]) if kind else p for p, kind in kinds]
-
-    def given(self):
-        """The names of what the last model gives."""
-        return [p[0] for p in self.last[0].native.outputs()]
 
     def device(self):
         return self.native.device
@@ -620,8 +629,9 @@ class _Onnx:
             raise
         if limits is not None and last is None:
             warnings.warn(f"girih: {limits}", stacklevel=5)
-        self.last = _Compiled(native), limits, known
-        return self.last[0]
+        found = _Compiled(native, known)
+        self.last = found, limits
+        return found
 
     def model(self):
         last = self.last
@@ -632,7 +642,7 @@ class _Onnx:
 
     def quick(self, prepared):
         # Arrays of the same shapes are taken by the same model, unless it is for their elements.
-        return prepared.quick() if self.last is not None and not self.last[2] else None
+        return prepared.quick()
 
     def profile(self, arrays):
         return self.find(arrays).profile(arrays)

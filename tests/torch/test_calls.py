@@ -1,5 +1,6 @@
 """Calls that code outside of Python makes ready: which tensors it takes, and that others are still looked at by Python."""
 
+import sys
 import threading
 
 import pytest
@@ -147,6 +148,49 @@ def test_calls_of_several_threads():
                 wrong.append(at)
 
     threads = [threading.Thread(target=call, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.fixture
+def eager_switches():
+    """Threads change after every few instructions of Python."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def turned(module):
+    """Its weight lies column by column: each call reads a copy where a graph was captured with rows."""
+    module.weight = torch.nn.Parameter(module.weight.detach().t().contiguous().t())
+    return module
+
+
+@pytest.mark.parametrize("freeze", [False, True])
+@pytest.mark.parametrize("second", [lambda module: module, turned])
+def test_threads_with_parameters_of_their_own_share_a_graph(eager_switches, freeze, second):
+    modules = [second(Linear()) if at % 2 else Linear() for at in range(4)]
+    for at, module in enumerate(modules):
+        module.weight.data.mul_(at + 1)
+    given, wrong = [torch.randn(3, 6) for _ in modules], []
+    torch._dynamo.reset()
+    model = torch.compile(lambda module, x: module(x), backend="girih", options={"freeze": freeze})
+    with torch.no_grad():
+        wanted = [module(x) for module, x in zip(modules, given)]
+        for module, x, y in zip(modules, given, wanted):
+            torch.testing.assert_close(model(module, x), y)
+
+    def call(at):
+        with torch.no_grad():
+            for _ in range(1500):
+                if not torch.allclose(model(modules[at], given[at]), wanted[at], atol=1e-5):
+                    wrong.append(at)
+
+    threads = [threading.Thread(target=call, args=(at,)) for at in range(len(modules))]
     for thread in threads:
         thread.start()
     for thread in threads:

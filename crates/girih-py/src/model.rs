@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use girih::cuda::device as cuda;
-use girih::model::{Extent, MOST_KNOWN, Model as Native, OnnxModel as NativeOnnx, Port, RawTensor, Tensor};
+use girih::model::{
+    Extent, MOST_KNOWN, Model as Native, OnnxModel as NativeOnnx, Owner, Parameters, Port, RawTensor, Tensor,
+};
 use girih::{Device, Error, Inspect, Options};
 use girih_compiler::graph::{Elem, Graph, Role, decompose};
 use girih_compiler::pipeline::trace::Trace;
@@ -119,6 +121,18 @@ impl Model {
         Model { model, arguments }
     }
 
+    /// Parameters as the model takes them.
+    fn bindings(&self, parameters: Listed) -> PyResult<Vec<Binding>> {
+        let inputs = if parameters.is_empty() { vec![] } else { self.model.inputs() };
+        let elem = |name: &str| inputs.iter().find(|port| port.name == name).map(|port| port.elem);
+        let one = |(name, address, shape, watched): (String, u64, Vec<u64>, bool)| {
+            let elem =
+                elem(&name).ok_or_else(|| PyValueError::new_err(format!("the model has no parameter {name:?}")))?;
+            Ok(Binding { name, elem, address, shape, watched })
+        };
+        parameters.into_iter().map(one).collect()
+    }
+
     fn types(&self, shapes: Vec<Vec<u64>>) -> Vec<(Elem, Vec<u64>)> {
         self.arguments.iter().copied().zip(shapes).collect()
     }
@@ -139,6 +153,7 @@ pub type Input<'a> = (Elem, u64, &'a [u64]);
 pub struct Addressed<'a> {
     /// In the order of the model's arguments.
     pub inputs: &'a [Input<'a>],
+    pub parameters: Chosen<'a>,
     pub symbols: &'a [Option<i64>],
     /// For each output an address and how many bytes may be written there.
     pub outputs: &'a [(u64, u64)],
@@ -149,11 +164,11 @@ pub struct Addressed<'a> {
 }
 
 impl Addressed<'_> {
-    /// Runs a model without Python's lock.
+    /// Runs a model without Python's lock; false as of [`Native::run_raw`].
     ///
     /// # Safety
     /// The addresses are of arrays of these types and shapes, and stay so until the run is over.
-    pub unsafe fn run(&self, py: Python<'_>, model: &Native) -> PyResult<()> {
+    pub unsafe fn run(&self, py: Python<'_>, model: &Native) -> PyResult<bool> {
         let run = || {
             let mut tensors = Vec::with_capacity(self.inputs.len());
             for (at, &(elem, address, shape)) in self.inputs.iter().enumerate() {
@@ -170,11 +185,22 @@ impl Addressed<'_> {
                     "output {at} is {elem} {shape:?}, but its memory does not have that size"
                 ))),
             };
+            let bound: Vec<_> = match self.parameters {
+                Chosen::Given(_, list, _) => list.iter().map(Binding::raw).collect(),
+                _ => vec![],
+            };
+            let parameters = match self.parameters {
+                Chosen::Held => Parameters::Held,
+                Chosen::Numbered(number) => Parameters::Numbered(number),
+                Chosen::Given(number, _, owner) => Parameters::Given(number, &bound, owner),
+            };
             // SAFETY: as the contract says; the sizes of outputs are checked above.
             unsafe {
                 match self.stream {
-                    None => model.run_raw(&tensors, self.symbols, &mut allocate),
-                    stream => model.run_raw_on(&tensors, self.symbols, stream, self.on_device, &mut allocate),
+                    None => model.run_raw(&tensors, &parameters, self.symbols, &mut allocate),
+                    stream => {
+                        model.run_raw_on(&tensors, &parameters, self.symbols, stream, self.on_device, &mut allocate)
+                    }
                 }
             }
         };
@@ -184,6 +210,32 @@ impl Addressed<'_> {
         };
         host::run(py, make, run)
     }
+}
+
+/// Parameters by name, address and shape, and whether somebody may write to each between runs.
+type Listed = Vec<(String, u64, Vec<u64>, bool)>;
+
+/// A parameter as the model takes it.
+pub struct Binding {
+    name: String,
+    elem: Elem,
+    address: u64,
+    shape: Vec<u64>,
+    watched: bool,
+}
+
+impl Binding {
+    fn raw(&self) -> (&str, RawTensor<'_>, bool) {
+        let data = std::ptr::with_exposed_provenance(self.address as usize);
+        (&self.name, RawTensor { elem: self.elem, shape: &self.shape, data }, self.watched)
+    }
+}
+
+/// The parameters of a run, as `girih::model::Parameters`.
+pub enum Chosen<'a> {
+    Held,
+    Numbered(u64),
+    Given(u64, &'a [Binding], &'a Owner),
 }
 
 /// Data that an input makes: its name, element type, shape and bytes.
@@ -447,20 +499,12 @@ impl Model {
 
     /// Gives parameters as (name, address, shape, whether somebody may write to it between runs). The memory must stay until others
     /// are given in its place.
-    fn bind_addresses(&self, py: Python<'_>, parameters: Vec<(String, u64, Vec<u64>, bool)>) -> PyResult<()> {
-        let inputs = self.model.inputs();
-        let elem = |name: &str| inputs.iter().find(|port| port.name == name).map(|port| port.elem);
-        let mut tensors = vec![];
-        for (name, address, shape, watched) in &parameters {
-            let Some(elem) = elem(name) else {
-                return Err(PyValueError::new_err(format!("the model has no parameter {name:?}")));
-            };
-            let data = std::ptr::with_exposed_provenance(*address as usize);
-            tensors.push((name.as_str(), RawTensor { elem, shape, data }, *watched));
-        }
+    fn bind_addresses(&self, py: Python<'_>, parameters: Listed) -> PyResult<()> {
+        let bound = self.bindings(parameters)?;
         // SAFETY: the caller keeps the tensors of these addresses, row-major and of these shapes, as long as they are
         // bound (`girih.torch._compiled`).
-        unsafe { self.model.bind_parameters_raw(&tensors) }.map_err(|e| raised(py, e))
+        let bind = || unsafe { self.model.bind_parameters_raw(&bound.iter().map(Binding::raw).collect::<Vec<_>>()) };
+        py.detach(bind).map_err(|e| raised(py, e))
     }
 
     /// A digest of memory, given by address and number of bytes, to know whether somebody wrote to it; the caller holds it, and
@@ -473,8 +517,9 @@ impl Model {
 
     /// Runs the model: the addresses and shapes of its arguments in order, the values of its symbols in order, and for
     /// each output an address and how many bytes may be written there. On a GPU's stream it takes its place there; `on_device`
-    /// where all of these addresses are known to be the GPU's.
-    #[pyo3(signature = (addresses, shapes, symbols, outputs, stream = None, on_device = false))]
+    /// where all of these addresses are known to be the GPU's. `parameters` are a number that is not 0 and that no others have, a list as
+    /// `bind_addresses` takes it, and the object that keeps their memory: the model holds it until it takes others.
+    #[pyo3(signature = (addresses, shapes, symbols, outputs, stream = None, on_device = false, parameters = None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn run_addresses(
         &self,
@@ -485,6 +530,7 @@ impl Model {
         outputs: Vec<(u64, u64)>,
         stream: Option<u64>,
         on_device: bool,
+        parameters: Option<(u64, Listed, Py<PyAny>)>,
     ) -> PyResult<()> {
         if addresses.len() != self.arguments.len() || shapes.len() != self.arguments.len() {
             let want = self.arguments.len();
@@ -493,9 +539,14 @@ impl Model {
         let symbols: Vec<Option<i64>> = symbols.into_iter().map(Some).collect();
         let inputs = self.arguments.iter().zip(addresses).zip(shapes.iter().map(Vec::as_slice));
         let inputs: Vec<Input<'_>> = inputs.map(|((elem, address), shape)| (*elem, address, shape)).collect();
-        let call = Addressed { inputs: &inputs, symbols: &symbols, outputs: &outputs, stream, on_device };
-        // SAFETY: the caller holds the tensors of these addresses until this returns, those of a stream until it is done.
-        unsafe { call.run(py, &self.model) }
+        let (number, listed, owner) = parameters.map_or((0, vec![], None), |(n, list, owner)| (n, list, Some(owner)));
+        let bound = self.bindings(listed)?;
+        let owner = owner.map(|owner| Arc::new(owner) as Owner);
+        let parameters = owner.as_ref().map_or(Chosen::Held, |owner| Chosen::Given(number, &bound, owner));
+        let call = Addressed { inputs: &inputs, parameters, symbols: &symbols, outputs: &outputs, stream, on_device };
+        // SAFETY: the caller holds the tensors of these addresses until this returns, those of a stream until it is done, and the
+        // owner those of parameters.
+        unsafe { call.run(py, &self.model) }.map(|_| ())
     }
 
     /// Where the time of runs on these arguments goes: the medians of a run and of each step (kernel, operations, seconds,

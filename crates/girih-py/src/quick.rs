@@ -10,7 +10,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::interface;
 use crate::jit::key::{class_of, descriptor_of, plain_array, results_memory};
-use crate::model::{Addressed, Model};
+use crate::model::{Addressed, Chosen, Model};
 
 struct Expected {
     elem: Elem,
@@ -86,7 +86,14 @@ impl Quick {
             places.push(results_memory(&array));
             results.append(array)?;
         }
-        let call = Addressed { inputs: &tensors, symbols: &[], outputs: &places, stream: None, on_device: false };
+        let call = Addressed {
+            inputs: &tensors,
+            parameters: Chosen::Held,
+            symbols: &[],
+            outputs: &places,
+            stream: None,
+            on_device: false,
+        };
         // SAFETY: the tuple holds the arguments and the list the results, which nobody else has seen, until this returns; types
         // and shapes were compared above.
         unsafe { call.run(py, &self.model) }?;
@@ -184,7 +191,14 @@ impl QuickOnDevice {
             taken.push((found.address, found.bytes));
             places.push((found.address, found.bytes));
         }
-        let call = Addressed { inputs: &inputs, symbols: &[], outputs: &places, stream, on_device: true };
+        let call = Addressed {
+            inputs: &inputs,
+            parameters: Chosen::Held,
+            symbols: &[],
+            outputs: &places,
+            stream,
+            on_device: true,
+        };
         // SAFETY: the caller holds the arguments and the list the results until this returns, and their libraries keep memory of a
         // stream until that has used it; types and shapes were compared above.
         unsafe { call.run(py, &self.model) }?;

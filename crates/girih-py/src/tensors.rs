@@ -15,7 +15,7 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::arrays::Tensor;
 use crate::jit::torch::{self, row_major};
-use crate::model::{Addressed, Input, Model};
+use crate::model::{Addressed, Chosen, Input, Model};
 
 /// Where a tensor comes from: its place among the arguments of a call, or the tensor itself.
 enum Source {
@@ -126,6 +126,12 @@ impl Bindings {
     }
 }
 
+/// Parameters under the number that the model was given them with.
+struct Numbered {
+    number: u64,
+    parameters: Vec<Bindings>,
+}
+
 /// PyTorch's count of writes, if it is asked for; tensors of inference mode have none.
 fn version(value: &Bound<'_, PyAny>, asked: bool) -> Option<i64> {
     asked.then(|| value.getattr(pyo3::intern!(value.py(), "_version")).and_then(|n| n.extract()).ok()).flatten()
@@ -146,8 +152,8 @@ pub struct Tensors {
     parameters: Vec<Source>,
     /// True if parameters are only written where PyTorch counts it.
     versions: bool,
-    /// The parameters of the last `bound`; `None` where Python must look at them in every run.
-    bound: Mutex<Option<Arc<Vec<Bindings>>>>,
+    /// The parameters of the last `bound` and their number; `None` where Python must look at them in every run.
+    bound: Mutex<Option<Arc<Numbered>>>,
     results: Vec<Made>,
     symbols: Vec<Option<i64>>,
     /// Gives the GPU's stream.
@@ -195,11 +201,12 @@ impl Tensors {
         })
     }
 
-    /// Remembers the parameters that the model was given; None if they must be looked at in every run.
-    fn bound(&self, parameters: Option<Vec<Bound<'_, PyAny>>>) {
+    /// Remembers the parameters that the model is given under a number; None if they must be looked at in every run.
+    fn bound(&self, parameters: Option<Vec<Bound<'_, PyAny>>>, number: u64) {
         let of = |tensors: Vec<Bound<'_, PyAny>>| tensors.iter().map(|t| Bindings::of(t, self.versions)).collect();
         let found: Option<Vec<Bindings>> = parameters.and_then(of);
-        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = found.map(Arc::new);
+        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) =
+            found.map(|parameters| Arc::new(Numbered { number, parameters }));
     }
 
     /// The list of results; None where a tensor looks otherwise.
@@ -223,9 +230,7 @@ impl Tensors {
             held.push(tensor);
         }
         let parameters = held.get(self.arguments.len()..).unwrap_or_default();
-        if !self.are_bound(parameters) {
-            return Ok(None);
-        }
+        let Some(number) = self.number(parameters) else { return Ok(None) };
         let results = PyList::empty(py);
         let mut outputs = Vec::with_capacity(self.results.len());
         for made in &self.results {
@@ -247,6 +252,7 @@ impl Tensors {
         };
         let call = Addressed {
             inputs: &inputs,
+            parameters: if number == 0 { Chosen::Held } else { Chosen::Numbered(number) },
             symbols: &self.symbols,
             outputs: &outputs,
             stream,
@@ -254,18 +260,21 @@ impl Tensors {
         };
         // SAFETY: `held` has the arguments and the list the results until this returns, and PyTorch keeps memory of a stream until
         // that has used it; types and shapes were compared above.
-        unsafe { call.run(py, &self.model) }?;
-        Ok(Some(results))
+        let done = unsafe { call.run(py, &self.model) }?;
+        Ok(done.then_some(results))
     }
 }
 
 impl Tensors {
-    /// Returns true if the parameters are those that the model was given.
-    fn are_bound(&self, parameters: &[Bound<'_, PyAny>]) -> bool {
+    /// The number of these parameters, if the model was given them.
+    fn number(&self, parameters: &[Bound<'_, PyAny>]) -> Option<u64> {
         // PyTorch may let go of Python's lock when it is asked: no thread that has that lock waits for this one.
         let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(bound) = bound else { return false };
-        bound.len() == parameters.len() && bound.iter().zip(parameters).all(|(b, t)| b.holds(t, self.versions))
+        let bound = bound?;
+        let held = &bound.parameters;
+        let same =
+            held.len() == parameters.len() && held.iter().zip(parameters).all(|(b, t)| b.holds(t, self.versions));
+        same.then_some(bound.number)
     }
 }
 

@@ -2,8 +2,8 @@
 
 In: a `Document` and the tensors of its parameters and arguments. Out: a function of the FX graph's placeholders.
 
-Parameters are given to the model once by their addresses, and again where one lies elsewhere. Their elements may change at any
-time: see `Compiled._bind`. Outputs are allocated by PyTorch, with the strides that its own kernels
+Each run names its parameters by a number, and the model takes them by their addresses where it holds others. Several threads may
+call one graph, each with parameters of its own. Elements of parameters may change at any time: see `Compiled._bind`. Outputs are allocated by PyTorch, with the strides that its own kernels
 would give them. Results that are views, of inputs or of what is computed, are made by PyTorch's own view operations.
 
 Invariants: compiled code gets no tensor but through `Compiled._enter`, which looks at everything that the code relies on,
@@ -18,7 +18,7 @@ import functools
 import itertools
 import json
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
@@ -85,7 +85,9 @@ class Compiled:
         self.kernels = self.model.compile()[0]
         written = self.model.replaced()
         self.replaced = {at: position for at, position in self.replaced.items() if at in written}
-        self._bound: Any = None
+        #: The parameters of the last run that began.
+        self._bound: Bound | None = None
+        self._numbers = itertools.count(1)
         self._results = _girih.Results() if state is not None and self.device == _graph.CPU else None
         self._state = state
         self._tensors = self._plan_quick()
@@ -216,6 +218,9 @@ class Compiled:
 
     def profile(self, args):
         """Where the time of runs on the arguments of an earlier call goes, as the compiled part's `Model.profile` says it."""
+        if self.parameters or self.constants:
+            bound = self._bind(args)
+            self.model.bind_addresses(bound.given)
         entered, addresses, extents = [], [], []
         for position, dtype, name, memory in self.arguments:
             self._enter(args[position], dtype, name, entered, addresses, extents, memory)
@@ -232,8 +237,7 @@ class Compiled:
         for position in self.at_origin:
             if args[position].storage_offset():
                 raise Misfit(f"`{self.ports[position][1]}` does not start where its storage does")
-        if self.parameters or self.constants:
-            self._bind(args)
+        bound = self._bind(args) if self.parameters or self.constants else None
         entered, addresses, extents = [], [], []
         for position, dtype, name, memory in self.arguments:
             self._enter(args[position], dtype, name, entered, addresses, extents, memory)
@@ -243,9 +247,9 @@ class Compiled:
         outputs = [make(*given) for make, given in self._makers(shapes, strides)]
         for i, position in self.replaced.items():
             at = self._argument_at(position)
-            outputs[i] = entered[at] = self._alone(at, entered)
+            outputs[i] = entered[at] = self._alone(at, entered, bound)
             addresses[at] = entered[at].data_ptr()
-        self._run(addresses, extents, symbols, outputs)
+        self._run(addresses, extents, symbols, outputs, bound)
         for i, position in self.replaced.items():
             if outputs[i] is not args[position]:
                 outputs[i] = args[position].copy_(outputs[i])
@@ -258,9 +262,9 @@ class Compiled:
         """The place of a placeholder among the arguments."""
         return [p for p, *_ in self.arguments].index(position)
 
-    def _alone(self, at, entered):
+    def _alone(self, at, entered, bound):
         """A tensor that kernels write, or a copy of it if it shares memory with others that they read."""
-        others = [*entered[:at], *entered[at + 1 :], *(self._bound[3] if self._bound else ())]
+        others = [*entered[:at], *entered[at + 1 :], *(bound.entered if bound else ())]
         first, end = reach(entered[at])
         shared = any(first < e and f < end for f, e in map(reach, others))
         return entered[at].clone() if shared else entered[at]
@@ -318,7 +322,7 @@ class Compiled:
             # PyTorch before 2.10 does not tell code in C how tensors lie.
             return None
         if not self.parameters and not self.constants:
-            found.bound([])
+            found.bound([], 0)
         return found
 
     def quick(self, args):
@@ -329,15 +333,16 @@ class Compiled:
         outputs = self._tensors.run(args)
         return outputs if outputs is None or self.only_outputs else self._shown(args, outputs, self.fixed[3])
 
-    def _run(self, addresses, extents, symbols, outputs):
+    def _run(self, addresses, extents, symbols, outputs, bound):
         """Runs the compiled code; on a CUDA device it only begins to, on PyTorch's stream."""
         places = [(o.data_ptr(), o.nbytes) for o in outputs]
+        parameters = (bound.number, bound.given, bound) if bound else None
         if self.device != _graph.CUDA:
-            self.model.run_addresses(addresses, extents, symbols, places)
+            self.model.run_addresses(addresses, extents, symbols, places, parameters=parameters)
             return
         # Numbers are the host's.
         on_device = len(addresses) == len(self.arguments)
-        self.model.run_addresses(addresses, extents, symbols, places, stream_of(self.device.index), on_device)
+        self.model.run_addresses(addresses, extents, symbols, places, stream_of(self.device.index), on_device, parameters)
 
     def _empty(self, shape, dtype):
         if self._results is not None and (count := math.prod(shape)) * dtype.itemsize >= KEPT_FROM:
@@ -377,8 +382,8 @@ class Compiled:
         addresses.append(address if memory is None else address - memory.start * dtype.itemsize)
         extents.append(tuple(tensor.shape) if memory is None else memory.extents(tensor))
 
-    def _bind(self, args):
-        """Gives the parameters to the model where they are not those it has.
+    def _bind(self, args) -> Bound:
+        """The parameters of a run: those of the run before it where they are the same.
 
         Only its address and its layout tell that a parameter is another one. Its elements may be written without a trace
         (`p.data.mul_()`, a view of NumPy's): the model itself checks the parameters that it keeps derived data of, and this
@@ -388,52 +393,71 @@ class Compiled:
         key = [(t.data_ptr(), t.is_contiguous() or t.stride(), t.is_neg()) for t in tensors]
         if self.frozen:
             key = [(place, version(t)) for place, t in zip(key, tensors)]
-        if self._bound is not None and self._bound[0] == key:
-            if self.frozen or not [copy for copy in self._bound[2] if copy.follow(self.model)]:
-                return
-            self.model.bind_addresses(self._bound[1])
-            return
-        self._bound = None
-        if self._tensors is not None:
-            self._tensors.bound(None)
+        # Another thread may replace it meanwhile, but nobody changes it.
+        last = self._bound or Bound([None] * len(key), 0, [], [None] * len(key), [], [])
+        still = lambda copy: copy is not None and (self.frozen or not copy.is_old(self.model))  # noqa: E731
+        known = zip(key, last.key, last.copies)
+        copies = [copy if now == before and still(copy) else None for now, before, copy in known]
+        if last.number and key == last.key and copies == last.copies:
+            return last
         entered, addresses, extents = [], [], []
-        named = [(args[p], dtype, name, memory) for p, dtype, name, memory in self.parameters]
-        named += [(tensor, tensor.dtype, name, None) for name, tensor in self.constants]
-        for tensor, dtype, name, memory in named:
+        for at, (position, dtype, name, memory) in enumerate(self.parameters):
+            tensor = copies[at].made if copies[at] else args[position]
             self._enter(tensor, dtype, name, entered, addresses, extents, memory)
-        copies = [Copy(t, made) for t, made in zip(tensors, entered) if made is not t]
-        copied = [made is not t for t, made in zip(tensors, entered)] + [True] * len(self.constants)
-        watched = [not (self.frozen or own) for own in copied]
-        bound = list(zip([name for _, _, name, _ in named], addresses, extents, watched))
-        for copy in copies if not self.frozen else ():
-            copy.follow(self.model)
-        self.model.bind_addresses(bound)
-        # The tensors are kept, so that no other takes an address of theirs.
-        self._bound = (key, bound, copies, entered, tensors)
-        if self._tensors is not None and (self.frozen or not copies):
-            self._tensors.bound(tensors)
+            if entered[at] is not tensor:
+                copies[at] = self._copy(tensor, entered[at])
+        for name, tensor in self.constants:
+            self._enter(tensor, tensor.dtype, name, entered, addresses, extents)
+        copied = [copy is not None for copy in copies] + [True] * len(self.constants)
+        names = [name for _, _, name, _ in self.parameters] + [name for name, _ in self.constants]
+        given = [
+            (name, address, shape, not (self.frozen or own))
+            for name, address, shape, own in zip(names, addresses, extents, copied)
+        ]
+        bound = Bound(key, next(self._numbers), given, copies, entered, tensors)
+        self._bound = bound
+        if self._tensors is not None:
+            self._tensors.bound(tensors if self.frozen or not any(copies) else None, bound.number)
+        return bound
 
-
-class Copy:
-    """A copy of a parameter that does not lie as compiled code reads it."""
-
-    def __init__(self, tensor, made):
-        self.tensor, self.made = tensor, made
-        #: True if its elements fill one stretch of the host's memory; `seen` is then the digest of that stretch.
-        self.dense = tensor.device.type == "cpu" and _layouts.is_dense(tensor)
-        self.seen: Any = None
-
-    def follow(self, model) -> bool:
-        """Copies the parameter again, and returns True, if it was or may have been written to since the last copy."""
-        if self.dense:
-            seen = model.digest(self.tensor.data_ptr(), self.tensor.nbytes)
-            if seen == self.seen:
-                return False
-            self.seen = seen
+    def _copy(self, tensor, made) -> Copy:
+        """A new copy of a parameter, with the digest of what it holds at least."""
+        if self.frozen or tensor.device.type != "cpu" or not _layouts.is_dense(tensor):
+            return Copy(tensor, made, None)
+        seen = self.model.digest(tensor.data_ptr(), tensor.nbytes)
         # Either may be a tensor of inference mode.
         with torch.inference_mode():
-            self.made.copy_(self.tensor)
-        return True
+            made.copy_(tensor)
+        return Copy(tensor, made, seen)
+
+
+class Bound(NamedTuple):
+    """The parameters of a run. It keeps their tensors, so that no other takes an address of theirs."""
+
+    #: How the parameters lie.
+    key: list
+    #: No others have this number.
+    number: int
+    #: As the model takes them.
+    given: list
+    #: For each parameter the copy that the model reads in its place, or None.
+    copies: list
+    entered: list
+    tensors: list
+
+
+class Copy(NamedTuple):
+    """A copy of a parameter that does not lie as compiled code reads it. The copy stays as it is: another takes its place where the
+    parameter was written to, since a run in another thread may read it."""
+
+    tensor: torch.Tensor
+    made: torch.Tensor
+    #: The digest of the parameter's elements; None where they do not fill one stretch of the host's memory.
+    seen: int | None
+
+    def is_old(self, model) -> bool:
+        """Returns True if the parameter was or may have been written to since it was copied."""
+        return self.seen is None or self.seen != model.digest(self.tensor.data_ptr(), self.tensor.nbytes)
 
 
 def reach(tensor) -> tuple[int, int]:

@@ -798,6 +798,79 @@ fn weights_that_share_bytes_are_unpacked_for_few_rows() {
     }
 }
 
+/// Words of weights are stored at load as they are packed; the parts of a product that read them unpack them.
+#[test]
+fn parts_of_packed_weights_get_no_arrays() {
+    let (n, words, lanes) = (512i64, 4i64, 64i64);
+    let mut c = Case::new();
+    let shape = [n, words, lanes, 4].map(Ix::Const).to_vec();
+    let w = c.graph.add_input("w", Elem::U8, shape, Role::Parameter).into();
+    let x = c.graph.add_input("x", Elem::I32, [2 * words, lanes].map(Ix::Const).to_vec(), Role::Argument).into();
+    let y = c.build("test", |b| {
+        let logical = ScalarOp::Shr { sign: Signedness::Unsigned };
+        let whole = b.convert(w, Elem::I32)?;
+        let packed = [n, words, lanes].map(Ix::Const).to_vec();
+        let mut word: Option<Arg> = None;
+        for at in 0..4 {
+            let byte = b.map("byte", whole, packed.clone(), vec![axis(0), axis(1), axis(2), Ix::Const(at)]);
+            let byte = b.elementwise(ScalarOp::Shl, &[byte, int_scalar(Elem::I32, 8 * at)])?;
+            word = Some(word.map_or(Ok(byte), |word| b.or(word, byte))?);
+        }
+        let shape = [n, 2 * words, lanes].map(Ix::Const).to_vec();
+        let half = Ix::floor_div(axis(1), Ix::Const(2));
+        let twice = b.map("twice", word.unwrap(), shape.clone(), vec![axis(0), half, axis(2)]);
+        let by = b.index(Ix::mul(Ix::modulo(axis(1), Ix::Const(2)), Ix::Const(4)), Elem::I32, shape);
+        let shifted = b.elementwise(logical, &[twice, by])?;
+        let bytes = b.and(shifted, int_scalar(Elem::I32, 0x0f0f_0f0f))?;
+        let each = [n, lanes].map(Ix::Const).to_vec();
+        let mut sum: Option<Arg> = None;
+        for t in 0..2 * words {
+            let of_w = b.map("word", bytes, each.clone(), vec![axis(0), Ix::Const(t), axis(1)]);
+            let of_x = b.map("word", x, each.clone(), vec![Ix::Const(t), axis(1)]);
+            let before = sum.unwrap_or(int_scalar(Elem::I32, 0));
+            sum = Some(b.elementwise(ScalarOp::DotB, &[of_w, of_x, before])?);
+        }
+        b.reduce(ReduceOp::Sum, sum.unwrap(), &[1], false)
+    });
+    c.output(y);
+    let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+    let options = Options { workers: true, ..Options::default() };
+    let plan = lower(&graph, &options, &mut Log::default()).unwrap();
+    let loaded = plan.arrays.values().filter(|a| matches!(a.place, ArrayPlace::Loaded));
+    let loaded: Vec<_> = loaded.map(|a| a.shape.iter().map(|d| d.as_const().unwrap()).product::<i64>()).collect();
+    assert_eq!((plan.load.len(), plan.steps.len(), &loaded[..]), (1, 1, &[n * words * lanes][..]));
+    let packed: Vec<u8> = data((n * words * lanes * 4) as usize, 2).iter().map(|v| (v * 1000.0) as i64 as u8).collect();
+    let signed: Vec<u8> = data((2 * words * lanes * 4) as usize, 3).iter().map(|v| (v * 1000.0) as i64 as u8).collect();
+    let (n, words, lanes) = (n as usize, words as usize, lanes as usize);
+    let term = |row: usize, t: usize, lane: usize, byte: usize| {
+        let code = packed[((row * words + t / 2) * lanes + lane) * 4 + byte] >> (4 * (t % 2)) & 15;
+        i32::from(code) * i32::from(signed[(t * lanes + lane) * 4 + byte] as i8)
+    };
+    let places = |row: usize| (0..2 * words * lanes * 4).map(move |i| (row, i / 4 / lanes, i / 4 % lanes, i % 4));
+    let want = (0..n).flat_map(|row| places(row).map(|(r, t, l, b)| term(r, t, l, b)).sum::<i32>().to_le_bytes());
+    assert_eq!(scheduled(&plan, &[], &[packed.clone(), signed.clone()])[0], want.collect::<Vec<u8>>());
+}
+
+/// A scale for every few elements of a row is stored for each of them, so that it is read as a vector; one for many is not.
+#[test]
+fn few_repetitions_are_stored() {
+    for (times, loads) in [(4, 1), (8, 1), (32, 0)] {
+        let (n, k) = (4096i64, 64i64);
+        let mut c = Case::new();
+        let x = c.input("x", &[1, k], Role::Argument);
+        let s = c.input("s", &[n, k / times], Role::Parameter);
+        let y = c.build("test", |b| {
+            let coords = vec![axis(0), Ix::floor_div(axis(1), Ix::Const(times))];
+            let spread = b.map("spread", s, [n, k].map(Ix::Const).to_vec(), coords);
+            let half = b.mul(spread, girih_compiler::graph::ir::scalar(Elem::F32, 0.5))?;
+            let terms = b.mul(x, half)?;
+            b.reduce(ReduceOp::Sum, terms, &[1], false)
+        });
+        c.output(y);
+        assert_eq!(lower(&c.graph, &Options::default(), &mut Log::default()).unwrap().load.len(), loads, "{times}");
+    }
+}
+
 /// Channels in groups: the loop over channels is two, and what a group needs is computed in it.
 #[test]
 fn groups_of_channels_are_rows() {

@@ -354,11 +354,11 @@ heuristics! {
     unroll_and_jam {
         /// Groups of rows that have to be there, so that many threads have some.
         LEAST_GROUPS: u64 = 32,
-        /// Elements of a row from which on it is worth it: short ones are one long run as they lie.
+        /// Terms of a row from which on it is worth it: short ones are one long run as they lie.
         LONG: u64 = 512,
-        /// Statements of a row's fold, at most: two products with weights of 4 bits are 24.
-        MOST_STATEMENTS: usize = 32,
-        /// Rows that are multiplied by the same ones at the same time, at most.
+        /// Statements of all folds together, at most: two products with weights of 4 bits are 24, eight of their words 45.
+        MOST_STATEMENTS: u64 = 512,
+        /// Rows that are multiplied by the same ones at the same time, at most; of more, four or two.
         MOST_SHARED: u64 = 8,
         /// Sums that are made at the same time, at most: half of the registers hold them.
         MOST_SUMS: u64 = 16,

@@ -6,6 +6,7 @@ use girih_compiler::graph::{Elem, Fill, Role};
 use girih_compiler::loops::model::Plan;
 
 use super::load_order::read_at_load;
+use super::run_pointers::Runs;
 use super::tensor::{RawTensor, Tensor, bytes_of};
 use super::{Model, inputs};
 use crate::error::{Error, Result};
@@ -80,7 +81,8 @@ impl Model {
             inputs::check(&self.graph, at, tensor.elem(), tensor.shape())?;
             fitting.push((at, Given::Owned(Arc::new(tensor))));
         }
-        self.hold(fitting)
+        self.hold(&mut *self.runs.take()?, fitting);
+        Ok(())
     }
 
     /// The same by address, in the caller's memory; and whether somebody may write to it between runs. Every run reads such a
@@ -91,6 +93,13 @@ impl Model {
     /// The memory must hold what the tensors say until other parameters are given or the model ends; it must stay as it is where
     /// nobody is said to write to it, and as long as a run lasts where somebody is.
     pub unsafe fn bind_parameters_raw(&self, parameters: &[(&str, RawTensor<'_>, bool)]) -> Result<()> {
+        let fitting = self.fitting_raw(parameters)?;
+        self.hold(&mut *self.runs.take()?, fitting);
+        Ok(())
+    }
+
+    /// Parameters by address, by position.
+    pub(super) fn fitting_raw(&self, parameters: &[(&str, RawTensor<'_>, bool)]) -> Result<Vec<(usize, Given)>> {
         let mut fitting = vec![];
         for (name, tensor, watched) in parameters {
             let at = self.parameter(name)?;
@@ -98,7 +107,7 @@ impl Model {
             let address = tensor.data.expose_provenance() as u64;
             fitting.push((at, Given::Raw { address, shape: tensor.shape.to_vec(), watched: *watched }));
         }
-        self.hold(fitting)
+        Ok(fitting)
     }
 
     /// Where the parameters lie that steps of loading read and that the next run may find changed, and their bytes: those that `inputs`
@@ -149,23 +158,23 @@ impl Model {
         }
     }
 
-    pub(super) fn hold(&self, given: Vec<(usize, Given)>) -> Result<()> {
-        // A run that reads those of before is over.
-        let mut runs = self.runs.take()?;
+    /// Takes parameters in a turn, so that a run that reads those of before is over.
+    pub(super) fn hold(&self, runs: &mut Runs, given: Vec<(usize, Given)>) {
         runs.recent.clear();
         runs.watched = None;
+        runs.number = 0;
         let before: Vec<Option<Given>> = {
             let mut held = self.given.lock();
             given.into_iter().map(|(at, one)| held.get_mut(at).and_then(|slot| slot.replace(one))).collect()
         };
         drop(before);
+        runs.owner = None;
         if let Some(ready) = self.ready.get() {
             ready.parameters_changed();
         }
         if let Some(resident) = self.resident.get() {
             resident.parameters_changed();
         }
-        Ok(())
     }
 
     /// One tensor for every input: those given, parameters given before, and data that inputs make.

@@ -68,7 +68,7 @@ pub(crate) use exec::step_text;
 pub use kernels::Progress;
 pub use onnx::{Fitting, MOST_KNOWN, OnnxModel};
 pub use prepared::Prepared;
-pub use run_pointers::Allocate;
+pub use run_pointers::{Allocate, Owner, Parameters};
 pub use strings::Strings;
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 pub use verify_each::Verified;

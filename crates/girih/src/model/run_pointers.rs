@@ -1,5 +1,6 @@
 //! Runs on addresses, cheap when they are repeated.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use girih_compiler::graph::{Elem, Role};
@@ -17,9 +18,29 @@ use crate::options::Device;
 /// Where an output is to be written: the address for a given position, element type and shape.
 pub type Allocate<'a> = dyn FnMut(usize, Elem, &[u64]) -> Result<*mut u8> + 'a;
 
+/// The parameters of a run on addresses. Runs take turns, and each has the parameters that it names: other threads may give others
+/// before its turn comes.
+#[derive(Clone, Copy, Default)]
+pub enum Parameters<'a> {
+    /// The parameters that the model holds.
+    #[default]
+    Held,
+    /// The parameters of a number. The run does nothing where the model holds others.
+    Numbered(u64),
+    /// These parameters, as [`Model::bind_parameters_raw`] takes them, under a number that is not 0 and that no others have. Where the
+    /// model holds others, it takes these instead, and with them the value that keeps their memory.
+    Given(u64, &'a [(&'a str, RawTensor<'a>, bool)], &'a Owner),
+}
+
+/// A value that keeps memory of a caller's.
+pub type Owner = Arc<dyn Any + Send + Sync>;
+
 /// The state of a model's inputs between runs, by position.
 #[derive(Default)]
 pub(super) struct Runs {
+    /// The number of the parameters that are held, or 0; and the value that keeps their memory.
+    pub(super) number: u64,
+    pub(super) owner: Option<Owner>,
     /// Facts about the last runs on raw addresses.
     pub(super) recent: Vec<Recent>,
     /// The input addresses of the current run.
@@ -70,6 +91,8 @@ impl Model {
     /// order; `symbols` are the values of symbols, in order, where the shapes of inputs do not tell them (an empty
     /// list: they all do); `allocate` is asked for each output in order.
     ///
+    /// Returns false where the model holds other parameters than those of the number; then nothing was done.
+    ///
     /// On a GPU any address may point to device memory, which is read and written in place.
     ///
     /// # Safety
@@ -78,18 +101,23 @@ impl Model {
     pub unsafe fn run_raw(
         &self,
         arguments: &[RawTensor<'_>],
+        parameters: &Parameters<'_>,
         symbols: &[Option<i64>],
         allocate: &mut Allocate<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         match self.options.device {
             Device::Cpu => {}
             // SAFETY: as the function's own contract says.
-            Device::Cuda => return unsafe { self.run_raw_on(arguments, symbols, None, false, allocate) },
+            Device::Cuda => return unsafe { self.run_raw_on(arguments, parameters, symbols, None, false, allocate) },
             // SAFETY: likewise.
-            _ => return unsafe { self.evaluate_raw(arguments, symbols, allocate) },
+            _ => return unsafe { self.evaluate_raw(arguments, parameters, symbols, allocate) },
         }
         let ready = self.executable()?;
         let held = &mut *self.runs.take()?;
+        // SAFETY: likewise.
+        if !unsafe { self.has(held, parameters) }? {
+            return Ok(false);
+        }
         let at = match held.recent.iter().position(|r| r.fits(arguments, symbols)) {
             Some(at) => at,
             None => {
@@ -110,7 +138,25 @@ impl Model {
         let watched = held.watched.get_or_insert_with(|| self.watched(&ready.plan, &[]));
         let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs, watched };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
-        unsafe { ready.run(&call, &self.files, None) }
+        unsafe { ready.run(&call, &self.files, None) }?;
+        Ok(true)
+    }
+
+    /// Returns true if the model holds the parameters of a run, whose turn it is; takes them if they are given.
+    ///
+    /// # Safety
+    /// As of [`Model::bind_parameters_raw`], while the owner lives.
+    unsafe fn has(&self, runs: &mut Runs, parameters: &Parameters<'_>) -> Result<bool> {
+        match *parameters {
+            Parameters::Held => Ok(true),
+            Parameters::Numbered(number) => Ok(runs.number == number),
+            Parameters::Given(number, ..) if runs.number == number => Ok(true),
+            Parameters::Given(number, list, owner) => {
+                self.hold(runs, self.fitting_raw(list)?);
+                (runs.number, runs.owner) = (number, Some(owner.clone()));
+                Ok(true)
+            }
+        }
     }
 
     /// As [`Model::run_raw`] on a GPU, in its place on a stream of the driver's: where every input and output is on the device the
@@ -125,18 +171,23 @@ impl Model {
     pub unsafe fn run_raw_on(
         &self,
         arguments: &[RawTensor<'_>],
+        parameters: &Parameters<'_>,
         symbols: &[Option<i64>],
         stream: Option<u64>,
         on_device: bool,
         allocate: &mut Allocate<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if self.options.device != Device::Cuda {
             return Err(Error::argument("only a GPU has streams: `device` must be `cuda`"));
         }
         let resident = self.resident()?;
+        let held = &mut *self.runs.take()?;
+        // SAFETY: as the function's own contract says.
+        if !unsafe { self.has(held, parameters) }? {
+            return Ok(false);
+        }
         let types: Vec<(Elem, Vec<u64>)> = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
         let symbols = self.symbols(&self.shapes(&types)?, symbols)?;
-        let held = &mut *self.runs.take()?;
         self.enter(arguments, &mut held.addresses);
         held.outputs.clear();
         for (k, (elem, shape)) in self.output_types(&symbols)?.iter().enumerate() {
@@ -156,7 +207,8 @@ impl Model {
         let (inputs, outputs) = (&held.addresses, &held.outputs);
         let call = cuda::Call { symbols: &symbols, inputs, outputs, own_parameters: false, stream, on_device };
         // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
-        unsafe { resident.run(&call, None) }
+        unsafe { resident.run(&call, None) }?;
+        Ok(true)
     }
 
     /// Makes `addresses` those of the inputs, in order.
@@ -178,9 +230,15 @@ impl Model {
     unsafe fn evaluate_raw(
         &self,
         arguments: &[RawTensor<'_>],
+        parameters: &Parameters<'_>,
         symbols: &[Option<i64>],
         allocate: &mut Allocate<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        let held = &mut *self.runs.take()?;
+        // SAFETY: as the function's own contract says.
+        if !unsafe { self.has(held, parameters) }? {
+            return Ok(false);
+        }
         let names: Vec<&str> = (0..self.graph.inputs.len())
             .filter(|&at| self.graph.inputs.get(at).is_some_and(|i| i.role == Role::Argument))
             .map(|at| inputs::name(&self.graph, at))
@@ -203,7 +261,7 @@ impl Model {
             // SAFETY: the caller's memory is as long as it was asked to be, and its own.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The binding for arguments on raw addresses.

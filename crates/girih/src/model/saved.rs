@@ -209,7 +209,7 @@ impl Model {
             // In the mapping, which the model's files keep.
             given.push((at, Given::Raw { address: bytes.as_ptr().expose_provenance() as u64, shape, watched: false }));
         }
-        model.hold(given)?;
+        model.hold(&mut *model.runs.take()?, given);
         Ok(Model { saved: Some(Arc::new(saved)), ..model })
     }
 

@@ -181,7 +181,7 @@ fn a_model_runs_on_addresses() {
             Ok(to[k])
         };
         // SAFETY: as above.
-        unsafe { model.run_raw(&[x.raw()], &[], &mut allocate) }.unwrap();
+        unsafe { model.run_raw(&[x.raw()], &Parameters::Held, &[], &mut allocate) }.unwrap();
         assert_eq!(asked, [(Elem::F32, vec![n as u64]), (Elem::F32, vec![4])]);
         let want: Vec<f32> = (0..n).map(|i| if i % 4 == 0 { 7.0 } else { 1.0 }).collect();
         assert_eq!((out, twice), (want, [2.0, 0.0, 0.0, 0.0]));
@@ -190,7 +190,7 @@ fn a_model_runs_on_addresses() {
     let mut none = |_: usize, _: Elem, _: &[u64]| Err(Error::argument("not asked for".to_string()));
     let say = |args: &[RawTensor<'_>], none: &mut Allocate<'_>| {
         // SAFETY: nothing is run.
-        unsafe { model.run_raw(args, &[], none) }.unwrap_err().to_string()
+        unsafe { model.run_raw(args, &Parameters::Held, &[], none) }.unwrap_err().to_string()
     };
     assert!(say(&[], &mut none).contains("input `x` is not given"));
     assert!(say(&[x.raw(), x.raw()], &mut none).contains("takes 1 arguments, but 2 are given"));
@@ -226,7 +226,7 @@ fn what_is_written_between_runs_counts() {
         let (x, mut out, mut twice) = (tensor(&[1.0; 4]), [0f32; 4], [0f32; 4]);
         let to = [out.as_mut_ptr().cast::<u8>(), twice.as_mut_ptr().cast::<u8>()];
         // SAFETY: the arrays outlive the run.
-        unsafe { model.run_raw(&[x.raw()], &[], &mut |k, _, _| Ok(to[k])) }.unwrap();
+        unsafe { model.run_raw(&[x.raw()], &Parameters::Held, &[], &mut |k, _, _| Ok(to[k])) }.unwrap();
         assert_eq!((out, twice), ([1.0 + 6.0 * weight, 1.0, 1.0, 1.0], [2.0 * weight, 0.0, 0.0, 0.0]));
     }
 }

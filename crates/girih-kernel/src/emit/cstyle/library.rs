@@ -315,7 +315,12 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, Strin
             let sums = dot_of_pairs("vpdpwssd", lanes)?;
             Some(("__AVX512BW__", format!("#ifdef __AVX512VNNI__\n{sums}#else\n{}#endif\n", added_products("v"))))
         }
-        "dot4_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpbusd", lanes)?)),
+        "dot4_i32" if lanes == 8 => Some(("__AVX2__", added_quads("x", 32))),
+        "dot4_i32" if lanes == 16 => {
+            let sums = dot_of_pairs("vpdpbusd", lanes)?;
+            let quads = added_quads("v", 64);
+            Some(("__AVX512BW__", format!("#ifdef __AVX512VNNI__\n{sums}#else\n{quads}#endif\n")))
+        }
         "scale_f32" | "scale_normal_f32" if lanes == 16 => {
             Some(("__AVX512F__", scale_of_vectors("vscalefps", &shifted(Kind::F32))))
         }
@@ -389,6 +394,23 @@ fn added_products(register: &str) -> String {
     format!(
         "__typeof__(sum) products;\n__asm__(\"vpmaddwd %2, %1, %0\" : \"={register}\"(products) : \"{register}\"(x), \"{register}\"(y));\n\
          return ($i32)(($u32)sum + ($u32)products);\n"
+    )
+}
+
+/// The sums of products of four unsigned by four signed bytes: those of even bytes and of odd ones, as pairs of i16.
+fn added_quads(register: &str, bytes: u32) -> String {
+    let pairs = |to: &str, x: &str, y: &str| {
+        format!(
+            "__asm__(\"vpmaddwd %2, %1, %0\" : \"={register}\"({to}) : \"{register}\"({x}), \"{register}\"({y}));\n"
+        )
+    };
+    format!(
+        "typedef short own __attribute__((vector_size({bytes})));\n\
+         typedef unsigned short raw __attribute__((vector_size({bytes})));\n\
+         own xe = (own)((raw)x & 0xff), xo = (own)((raw)x >> 8), ye = (own)((raw)y << 8) >> 8, yo = (own)y >> 8;\n\
+         __typeof__(sum) even, odd;\n{}{}return ($i32)(($u32)sum + ($u32)even + ($u32)odd);\n",
+        pairs("even", "xe", "ye"),
+        pairs("odd", "xo", "yo")
     )
 }
 

@@ -3,12 +3,14 @@
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
+use crate::num::ScalarOp;
 use crate::tile::Context;
 use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, const_trip};
+use crate::tile::heuristics::named;
 use crate::tile::heuristics::unroll_and_jam::{LEAST_GROUPS, LONG, MOST_SHARED, MOST_STATEMENTS, MOST_SUMS, SELDOM};
 use crate::tile::primitives::jam::rows;
-use crate::tile::primitives::{self, Names, Script, Step};
+use crate::tile::primitives::{self, LoopRef, Names, Script, Step};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -37,11 +39,12 @@ A loop of eight rows stands for two here. Each row keeps the order of its sum.
 
 What is loaded once for several elements of a row, as a scale for each 32 weights, may lie anywhere.
 
-Where up to eight other rows are multiplied by the same ones, as tokens by a matrix of packed weights, each of these is multiplied by all
-of them when it is unpacked.
+Where other rows are multiplied by the same ones, as tokens by a matrix of packed weights, each of these is multiplied by up to eight
+of them when it is unpacked, and by all others before the next.
 
-Refuses rows that share nothing or lie elsewhere than one behind the other; rows of less than 512 elements; rows of which there are
-few, or of which four would not come out even; and whatever holds more than one fold of loads and arithmetic.
+Refuses rows that share nothing or lie elsewhere than one behind the other; rows of less than 512 terms (a product of bytes counts for
+four); rows of which there are few, or of which four would not come out even; and whatever holds more than one fold of loads and
+arithmetic, or more statements than a few copies may have.
 ",
     run,
 };
@@ -62,10 +65,18 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let chain = edit::free_chain(f);
         let [around @ .., rows] = &chain[..] else { return true };
         let (Some(fold), Some(at)) = (rows::fold_of(rows), names.name(rows)) else { return true };
-        let all = around.iter().try_fold(1u64, |n, f| n.checked_mul(const_trip(f)?));
+        let all = around.iter().filter_map(|f| const_trip(f)).fold(1u64, u64::saturating_mul);
         let few = around.last().filter(|few| shares_rows(few, rows, fold));
-        let few = few.and_then(|f| Some((names.name(f)?, const_trip(f)?)));
-        let of = together(rows, all, few.map_or(1, |(_, n)| n)).and_then(|n| check(p, rows, fold).map(|()| n));
+        let few = few.and_then(|f| {
+            Some(Others {
+                at: names.name(f)?,
+                some: some_of(f),
+                name: p.axes[f.axis].name.clone(),
+                split: const_trip(f) != Some(some_of(f)),
+            })
+        });
+        let some = few.as_ref().map_or(1, |few| few.some);
+        let of = check(p, rows, fold).and_then(|()| together(rows, fold, all, some));
         found.push((axis_site(p, rows.axis), at, few, of));
         false
     });
@@ -74,9 +85,16 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let made = of.and_then(|n| {
             script.attempt(|script| {
                 let made = script.step(Step::Jam { at, together: n as u32 })?;
-                if let (Some((few, count)), Some(rows)) = (few, made.first()) {
-                    script.step(Step::Reorder { loops: vec![*rows, few] })?;
-                    script.step(Step::Jam { at: few, together: count as u32 })?;
+                let (Some(few), Some(rows)) = (few, made.first()) else { return Ok(()) };
+                script.step(Step::Reorder { loops: vec![*rows, few.at] })?;
+                let mut at = few.at;
+                if few.split && few.some > 1 {
+                    let names = [format!("{}o", few.name), few.name.clone()];
+                    let made = script.step(Step::Split { at, size: few.some as u32, names, guard: false })?;
+                    at = *made.last().ok_or("a loop vanished")?;
+                }
+                if few.some > 1 {
+                    script.step(Step::Jam { at, together: few.some as u32 })?;
                 }
                 Ok(())
             })
@@ -89,7 +107,23 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     script.done()
 }
 
-/// True for a loop of a few iterations around rows that all of them multiply.
+/// The loop over others that the rows are multiplied by.
+struct Others {
+    at: LoopRef,
+    name: String,
+    /// How many of them share a row at the same time.
+    some: u64,
+    /// There are more.
+    split: bool,
+}
+
+/// How many iterations of a loop to take together: all if they are few.
+fn some_of(others: &For) -> u64 {
+    let Some(n) = const_trip(others) else { return 1 };
+    if n <= MOST_SHARED { n } else { [4, 2].into_iter().find(|some| n % some == 0).unwrap_or(1) }
+}
+
+/// True for a loop around rows that all of its iterations multiply.
 fn shares_rows(few: &For, rows: &For, fold: &For) -> bool {
     let defined = refs(&rows.body).vals_defined;
     let own = |s: &Stmt| match s {
@@ -100,29 +134,28 @@ fn shares_rows(few: &For, rows: &For, fold: &For) -> bool {
         _ => None,
     };
     let mut own = fold.body.iter().filter_map(own).peekable();
-    let count = const_trip(few).is_some_and(|n| (2..=MOST_SHARED).contains(&n));
-    count && own.peek().is_some() && own.all(|along| along == Stride::Same)
+    const_trip(few) != Some(1) && own.peek().is_some() && own.all(|along| along == Stride::Same)
 }
 
 /// How many rows to fold at the same time. `others` is how often there are as many, `few` how many others share each.
-fn together(rows: &For, others: Option<u64>, few: u64) -> Result<u64, String> {
-    let Some((n, others)) = const_trip(rows).zip(others) else {
-        return Err("how many rows there are is not known".into());
-    };
+fn together(rows: &For, fold: &For, others: u64, few: u64) -> Result<u64, String> {
+    let Some(n) = const_trip(rows) else { return Err("how many rows there are is not known".into()) };
     let enough = |at: &u64| (n / at).saturating_mul(others) >= LEAST_GROUPS;
     let sizes = || TOGETHER.into_iter().chain((few > 1).then_some(2));
     let Some(enough) = sizes().find(enough) else { return Err("its rows are few".into()) };
     let most = enough.min(MOST_SUMS / few);
-    sizes().find(|at| *at <= most && n % at == 0).ok_or("its rows do not come out even".into())
+    let even = || sizes().filter(|at| *at <= most && n % at == 0);
+    if even().next().is_none() {
+        return Err("its rows do not come out even".into());
+    }
+    let copies = |at: &u64| at * few * fold.body.len() as u64 <= MOST_STATEMENTS;
+    even().find(copies).ok_or_else(|| format!("its copies would have more than {} statements", named!(MOST_STATEMENTS)))
 }
 
 fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), String> {
     let say = |why: &str| Err(why.to_string());
     rows::legal(rows, fold)?;
-    if fold.body.len() > MOST_STATEMENTS {
-        return say("it holds more than one fold of loads and arithmetic");
-    }
-    if const_trip(fold).is_none_or(|n| n < LONG) {
+    if const_trip(fold).is_none_or(|n| n.saturating_mul(terms(fold)) < LONG) {
         return say("its rows are short");
     }
     let defined = refs(&rows.body).vals_defined;
@@ -143,6 +176,16 @@ fn check(kernel: &Kernel, rows: &For, fold: &For) -> Result<(), String> {
         }
     }
     if shared && apart { Ok(()) } else { say("its rows share nothing") }
+}
+
+/// How many terms an iteration of a fold adds: a product of words counts for their elements.
+fn terms(fold: &For) -> u64 {
+    let of = |s: &Stmt| match s {
+        Stmt::Let { op: ScalarOp::DotB, .. } => 4,
+        Stmt::Let { op: ScalarOp::DotI | ScalarOp::DotF, .. } => 2,
+        _ => 0,
+    };
+    fold.body.iter().map(of).sum::<u64>().max(1)
 }
 
 /// True if an index has the axis in quotients only, as that of a scale for each 32 weights.
@@ -219,8 +262,51 @@ loop kernel k(w: ptr f32, x: ptr f32, b: ptr f32, y: ptr f32) open:
             assert_eq!(made.matches("load x[").count() as u64, count, "{made}");
             assert_eq!(made.matches("store y[").count() as u64, count * together as u64, "{made}");
         }
-        let (out, _) = apply("unroll_and_jam", &kernel(&few(9)), &context());
-        assert!(text(&out).contains("for a in 0..9: free\n    for i8"), "{}", text(&out));
+        // More of them one after the other, or four at a time, before the next rows.
+        for (count, loops) in [
+            ("9", "for i8 in 0..32: free\n    for a in 0..9: free"),
+            ("12", "for i4 in 0..64: free\n    for ao in 0..3: free\n      for a4 in 0..1: free"),
+            ("n", "for i8 in 0..32: free\n    for a in 0..n: free"),
+        ] {
+            let many =
+                few(2).replace("a in 0..2", &format!("a in 0..{count}")).replace("y: ptr f32", "y: ptr f32, n: i64");
+            let (out, _) = apply("unroll_and_jam", &kernel(&many), &context());
+            assert!(text(&out).contains(loops), "{}", text(&out));
+        }
+    }
+
+    #[test]
+    fn products_of_bytes_are_terms() {
+        let words = ROWS
+            .replace("0..1000", "0..64")
+            .replace("ptr f32", "ptr i32")
+            .replace(": f32", ": i32")
+            .replace("0.0", "0");
+        let words = words.replace("u * v", "dot4(u, v, 0)").replace("a*256000 + i*1000", "a*16384 + i*64");
+        assert_eq!(refusals("unroll_and_jam", &words, &context()), ["loop i: its rows are short"]);
+        // A chain of eight of them is 32 terms.
+        let mut chain = String::new();
+        for t in 1..8 {
+            let before = if t == 1 { "p".to_string() } else { format!("p{}", t - 1) };
+            chain += &format!("        u{t}: i32 = load w[a*131072 + i*512 + {} + k]\n", t * 64);
+            chain += &format!(
+                "        v{t}: i32 = load x[k + {}]\n        p{t}: i32 = dot4(u{t}, v{t}, {before})\n",
+                t * 64
+            );
+        }
+        let words = words.replace("        s0: i32", &format!("{chain}        s0: i32")).replace("p + s0", "p7 + s0");
+        let (out, log) = apply("unroll_and_jam", &kernel(&words), &context());
+        assert_eq!(log.applied, ["loop i"]);
+        assert_eq!(text(&out).matches("dot4").count(), 8 * 8, "{}", text(&out));
+        // Fewer rows where copies would be long, and none where they still are.
+        let longer = |copies: usize| {
+            let more: String = (0..copies).map(|t| format!("        q{t}: i32 = p7 * {t}\n")).collect();
+            words.replace("        s0: i32", &format!("{more}        s0: i32"))
+        };
+        let (out, _) = apply("unroll_and_jam", &kernel(&longer(60)), &context());
+        assert_eq!(text(&out).matches("dot4").count(), 8 * 4, "{}", text(&out));
+        let why = refusals("unroll_and_jam", &longer(120), &context());
+        assert_eq!(why, ["loop i: its copies would have more than 512 (MOST_STATEMENTS) statements"]);
     }
 
     #[test]

@@ -42,6 +42,8 @@ rules! {
     }
     contrib_matmul_nbits "A product with weights of 4 or 8 bits, a scale for each block of a row.\n\n\
          `y = matmul_nbits(x, w, s, z)` --> `y = x @ ((unpack w - z)*s)^T`\n\n\
+         At `accuracy_level` 4 each block of a row of `x` is rounded to 8 bits first, `q = round(x / d)` with `d = max |x| / 127`, and \
+         the integers are multiplied: `y = sum over blocks of (q @ (unpack w - z)^T) * (d*s)`.\n\n\
          Refuses other widths and blocks in another order." {
         "com.microsoft.MatMulNBits" => matmul_nbits,
     }
@@ -206,11 +208,166 @@ fn matmul_nbits<'g>(c: &Call<'g>) -> Result<Tensor<'g>> {
         Some(zero) if zero.elem().is_float() => of_blocks("zero", zero.to(Elem::F32)),
         Some(zero) => of_blocks("zero", unpacked(zero, blocks)?),
     };
-    let rows = (q - zero) * of_blocks("scale", c.x(2).to(Elem::F32));
     let wide = c.x(0).wide_elem();
+    if c.int("accuracy_level", 0)? == 4
+        && wide == Elem::F32
+        && let Some(width) = stretch(block)
+    {
+        let zero = match c.maybe(3) {
+            None => Zero::All(1 << (bits - 1)),
+            Some(zero) if zero.elem().is_float() => {
+                Zero::Float(zero.to(Elem::F32).reshape(&[n, blocks].map(Ix::Const)))
+            }
+            Some(zero) => Zero::Blocks(unpacked(zero, blocks)?.to(Elem::I32)),
+        };
+        let codes = c.x(1).reshape(&[n, blocks * block * bits / 8].map(Ix::Const));
+        let weights = Codes { codes, bits, n, k, block, blocks, width };
+        let y =
+            weights.times_rounded(c.x(0).wide(), c.x(2).to(Elem::F32).reshape(&[n, blocks].map(Ix::Const)), &zero)?;
+        return Ok(c.maybe(5).map_or(y, |bias| y + bias.to(wide)).to(c.x(0).elem()));
+    }
+    let rows = (q - zero) * of_blocks("scale", c.x(2).to(Elem::F32));
     let columns = rows.to(wide).transpose(&[1, 0]);
     let y = c.x(0).wide().matmul(columns);
     Ok(c.maybe(5).map_or(y, |bias| y + bias.to(wide)).to(c.x(0).elem()))
+}
+
+/// The terms that are multiplied as integers before a sum becomes a float: a block, or a part of one of these lengths. Not all lengths
+/// fill whole words.
+fn stretch(block: i64) -> Option<i64> {
+    [32, 16].into_iter().find(|n| block % n == 0).filter(|_| block <= LONGEST_BLOCK)
+}
+
+/// The longest block whose products of bytes have a sum of 32 bits.
+const LONGEST_BLOCK: i64 = 1 << 15;
+
+/// The zero points of weights: one for all, or one for each block.
+enum Zero<'g> {
+    All(i64),
+    Blocks(Tensor<'g>),
+    Float(Tensor<'g>),
+}
+
+/// Weights in bytes, `[n, bytes]`: `n` rows of `k` numbers in `blocks` blocks of `block`.
+struct Codes<'g> {
+    codes: Tensor<'g>,
+    bits: i64,
+    n: i64,
+    k: i64,
+    block: i64,
+    blocks: i64,
+    /// The terms of a stretch, which is a block or a part of one.
+    width: i64,
+}
+
+impl<'g> Codes<'g> {
+    /// How many stretches a row has.
+    fn stretches(&self) -> i64 {
+        self.blocks * (self.block / self.width)
+    }
+
+    /// Something for each block as it stands over stretches, `[.., stretches]`.
+    fn spread(&self, x: Tensor<'g>, rows: Ix) -> Tensor<'g> {
+        let coords = vec![ir::axis(0), Ix::floor_div(ir::axis(1), Ix::Const(self.block / self.width))];
+        x.map("of_stretch", vec![rows, Ix::Const(self.stretches())], coords)
+    }
+
+    /// `x @ w^T` for rows that are rounded to 8 bits, block by block. Four neighbouring terms are a word of either operand. The words of a
+    /// stretch lie apart, and those of neighbouring stretches side by side: the lanes of a vector are stretches, each with its scale.
+    fn times_rounded(&self, x: Tensor<'g>, scale: Tensor<'g>, zero: &Zero<'g>) -> Result<Tensor<'g>> {
+        let cx = x.cx;
+        let mut shape = x.shape()?;
+        shape.pop();
+        let rows = cx.numel(&shape);
+        let (stretches, words) = (self.stretches(), self.width / 4);
+        let x = x.reshape(&[rows.clone(), Ix::Const(self.k)]);
+        let more = stretches * self.width - self.k;
+        let x = if more == 0 {
+            x
+        } else {
+            x.pad(&[0, 0].map(Ix::Const), &[0, more].map(Ix::Const), cx.number(Elem::F32, 0.0))
+        };
+        let in_blocks = x.reshape(&[rows.clone(), Ix::Const(self.blocks), Ix::Const(self.block)]);
+        let unit = in_blocks.abs().greatest(&[2], false) / 127.0;
+        let inverse = unit.equals(0.0).select(0.0, 1.0 / unit);
+        let by = self.spread(inverse, rows.clone()).unsqueeze(&[2]);
+        let in_stretches = x.reshape(&[rows.clone(), Ix::Const(stretches), Ix::Const(self.width)]);
+        // The reciprocal of a subnormal number is infinite.
+        let q = (in_stretches * by).round_even().min(127.0).max(-127.0).to(Elem::I32);
+        let sums = q.sum(&[2], false);
+        // Byte `j` of word `t` is term `8*(t//2) + 2*j + t%2` where two weights share a byte.
+        let (lane, word) = (ir::axis(2), ir::axis(1));
+        let term = |j: i64| match self.bits {
+            4 => Ix::add(
+                Ix::add(Ix::mul(Ix::floor_div(word.clone(), Ix::Const(2)), Ix::Const(8)), Ix::Const(2 * j)),
+                Ix::modulo(word.clone(), Ix::Const(2)),
+            ),
+            _ => Ix::add(Ix::mul(word.clone(), Ix::Const(4)), Ix::Const(j)),
+        };
+        let of_words = |rows: Ix, words: i64| vec![rows, Ix::Const(words), Ix::Const(stretches)];
+        let part =
+            |j: i64| (q & 255).map("byte", of_words(rows.clone(), words), vec![ir::axis(0), lane.clone(), term(j)]);
+        let q = word_of(&[0, 1, 2, 3].map(part));
+        let weights = self.words(of_words(Ix::Const(self.n), words));
+        // All of these have a row, a column and a stretch.
+        let all = vec![rows.clone(), Ix::Const(self.n), Ix::Const(stretches)];
+        let of_row = |x: Tensor<'g>| x.map("of_row", all.clone(), vec![ir::axis(0), ir::axis(2)]);
+        let of_column = |x: Tensor<'g>| x.map("of_column", all.clone(), vec![ir::axis(1), ir::axis(2)]);
+        let column = |x: Tensor<'g>| of_column(self.spread(x, Ix::Const(self.n)));
+        let start = match zero {
+            Zero::All(zero) => of_row(sums * cx.int_of(Elem::I32, -zero)),
+            Zero::Blocks(zero) => of_row(-sums) * column(*zero),
+            Zero::Float(_) => of_row(sums) * cx.int_of(Elem::I32, 0),
+        };
+        let dot = (0..words).fold(start, |sum, t| {
+            let at =
+                |x: Tensor<'g>, own: usize| x.map("word", all.clone(), vec![ir::axis(own), Ix::Const(t), ir::axis(2)]);
+            at(weights, 1).apply(ScalarOp::DotB, &[at(q, 0), sum])
+        });
+        let mut dot = dot.to(Elem::F32);
+        if let Zero::Float(zero) = zero {
+            dot = dot - of_row(sums.to(Elem::F32)) * column(*zero);
+        }
+        // Values computed from repeated elements get arrays, whose lines are read as vectors.
+        let (unit, scale) = match self.block == self.width {
+            true => (unit, scale),
+            false => (self.spread(unit, rows) * 2.0, self.spread(scale, Ix::Const(self.n)) * 0.5),
+        };
+        let unit = of_row(unit) * of_column(scale);
+        shape.push(Ix::Const(self.n));
+        Ok(dot.dot(unit, Elem::F32, &[2]).reshape(&shape))
+    }
+
+    /// The weights as words, `[n, words, stretches]`, whose bytes are numbers without a sign.
+    fn words(&self, shape: Vec<Ix>) -> Tensor<'g> {
+        let bytes = self.width * self.bits / 8;
+        let packed = vec![shape[0].clone(), Ix::Const(bytes / 4), shape[2].clone()];
+        let part = |j: i64| {
+            let at = Ix::add(
+                Ix::mul(ir::axis(2), Ix::Const(bytes)),
+                Ix::add(Ix::mul(ir::axis(1), Ix::Const(4)), Ix::Const(j)),
+            );
+            self.codes.to(Elem::I32).map("byte", packed.clone(), vec![ir::axis(0), at])
+        };
+        let words = word_of(&[0, 1, 2, 3].map(part));
+        if self.bits == 8 {
+            return words;
+        }
+        // A word of bytes of two weights each is one of their lower halves, and one of their upper ones.
+        let coords = vec![ir::axis(0), Ix::floor_div(ir::axis(1), Ix::Const(2)), ir::axis(2)];
+        let twice = words.map("twice", shape.clone(), coords);
+        let by = Ix::mul(Ix::modulo(ir::axis(1), Ix::Const(2)), Ix::Const(4));
+        let by = words.cx.index(by, Elem::I32, shape);
+        twice.apply(ScalarOp::Shr { sign: Signedness::Unsigned }, &[by]) & 0x0f0f_0f0f
+    }
+}
+
+/// Four bytes as a word, the first lowest.
+fn word_of<'g>(parts: &[Tensor<'g>; 4]) -> Tensor<'g> {
+    let [first, ..] = *parts;
+    let shifted =
+        parts.iter().zip(0i64..).skip(1).map(|(x, j)| x.apply(ScalarOp::Shl, &[x.cx.int_of(Elem::I32, 8 * j)]));
+    shifted.fold(first, |word, x| word | x)
 }
 
 /// `(x, w, b?, z?)`

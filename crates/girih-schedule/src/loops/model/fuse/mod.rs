@@ -109,6 +109,9 @@ const OF_WEIGHTS: (i64, i64) = (3, 10);
 const UNPACKING: i64 = 16;
 /// The most rows of a product that weights are unpacked for in registers.
 const FEW_TOGETHER: i64 = 8;
+/// How often in turn an element of a line is repeated, at most, where a value computed from the repetitions is worth an array: lanes of a
+/// vector would be loaded one by one.
+const FEW_TIMES: i64 = 8;
 /// The most kinds of elements that such a value takes in turn.
 const MOST_KINDS: usize = 4;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
@@ -181,11 +184,21 @@ fn widened(graph: &Graph, load: &[bool]) -> Vec<Widened> {
     let mut from: Vec<(i64, i64)> = graph.values.iter().map(|(v, _)| (bits(v), 0)).collect();
     let mut out = vec![Widened::default(); graph.values.len()];
     let mut on_the_way = BTreeSet::new();
+    let few = |c: &Ix| match c {
+        Ix::FloorDiv(x, by) => matches!(**x, Ix::Axis(_)) && by.as_const().is_some_and(|n| n <= FEW_TIMES),
+        _ => false,
+    };
     for node in graph.nodes.values() {
         let work = match &node.op {
             Op::Elementwise(op) if op.cost() < 8 => op.cost(),
+            Op::IndexMap(sources) if sources.len() == 1 && sources[0].coords.last().is_some_and(few) => continue,
             Op::IndexMap(sources) if sources.len() == 1 => 0,
             Op::IndexMap(sources) if sources.len() <= MOST_KINDS => sources.len() as i64,
+            // A position is read from nowhere.
+            Op::Index(_) => {
+                node.results.iter().for_each(|r| from[r.0 as usize] = (0, 0));
+                continue;
+            }
             _ => continue,
         };
         let of_kinds = matches!(&node.op, Op::IndexMap(sources) if sources.len() > 1)
@@ -378,13 +391,20 @@ impl<'a> Fusion<'a> {
         // Where a product has many rows, weights of several kinds are unpacked once for all of them.
         let in_folds = roots.iter().all(|r| self.roots[*r].products.is_empty());
         let wide = crossing && widened.wide && (in_folds || !widened.of_kinds);
-        if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) && !repeats && !wide {
+        if crossing
+            && !free
+            && !self.bare[v.0 as usize]
+            && !self.is_layout(v)
+            && !repeats
+            && !wide
+            && !self.is_part(node)
+        {
             return Err("it is computed once, when the model is loaded".into());
         }
         match &node.op {
             Op::Index(_) => {}
             Op::IndexMap(_) | Op::Elementwise(_) if wide && few => {}
-            Op::IndexMap(_) if free || crossing && repeats => {}
+            Op::IndexMap(_) if free || crossing && (repeats || self.is_part(node)) => {}
             Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) if !few => {
                 return Err(format!("it is needed in {} places", demands.len()));
             }
@@ -420,6 +440,19 @@ impl<'a> Fusion<'a> {
             (Op::IndexMap(sources), Some(source)) => sources.len() == 1 && self.numel(v) > self.numel(source),
             _ => false,
         }
+    }
+
+    /// Returns true if a map reads some lines of its source where they lie: those at one place along an axis before the last. Its source
+    /// is worth an array, and the lines are not.
+    fn is_part(&self, node: &Node) -> bool {
+        let (Op::IndexMap(sources), Some(of)) = (&node.op, node.values().next()) else { return false };
+        let [source] = &sources[..] else { return false };
+        let axes: Vec<AxisId> = source.coords.iter().flat_map(Ix::axes).collect();
+        let plain = source.coords.iter().all(|c| matches!(c, Ix::Axis(_) | Ix::Const(_)));
+        let shape = &self.graph.values[of].shape;
+        let fixed = source.coords.iter().zip(shape).any(|(c, n)| c.as_const().is_some() && !n.is_const(1));
+        let lines = matches!(source.coords.last(), Some(Ix::Axis(_)));
+        source.when.is_always() && plain && fixed && lines && axes.is_sorted()
     }
 
     /// Returns true if a value only rearranges an array.
