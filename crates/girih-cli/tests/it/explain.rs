@@ -245,6 +245,19 @@ fn the_schedule_is_a_stage() {
     }
 }
 
+/// A product converts integers as it reads them, however often it needs an element.
+#[test]
+fn a_product_of_converted_integers_is_one_kernel() {
+    let lab = Lab::new("explain-integers");
+    let bytes = "torch.randint(-9, 9, (4096, 4096), dtype=torch.int8)";
+    let product = format!("{bytes}.int() @ {bytes}.transpose(0, 1).int()");
+    for target in ["x86-64-v4", "sm_90a"] {
+        let compiled = lab.girih(&["compile", "-c", &product, "--target", target, "--ir", "schedule"]);
+        let printed = String::from_utf8(compiled.stdout).unwrap();
+        assert_eq!(printed.lines().filter(|l| l.starts_with("kernel ")).count(), 1, "{printed}");
+    }
+}
+
 #[test]
 fn a_model_begins_with_its_run() {
     let lab = Lab::new("explain-begin");
