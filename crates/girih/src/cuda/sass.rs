@@ -19,6 +19,8 @@ use crate::system::signals::{self, Compiling, Registered};
 const WHAT: &str = "nvdisasm, NVIDIA's disassembler";
 /// Much longer than the largest kernels take.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Bytes of an instruction.
+const BYTES: usize = 16;
 
 pub struct Sass {
     pub text: String,
@@ -45,9 +47,21 @@ impl Function {
     pub fn count(&self, opcode: &str) -> usize {
         self.instructions.iter().filter(|i| i.is(opcode)).count()
     }
+
+    /// The shortest loop that has such an instruction: from where a branch goes back to, up to the branch.
+    pub fn innermost(&self, has: &dyn Fn(&Instruction) -> bool) -> Option<&[Instruction]> {
+        let loops = self.instructions.iter().enumerate().filter_map(|(at, i)| self.instructions.get(i.target()?..=at));
+        loops.filter(|body| body.iter().any(has)).min_by_key(|body| body.len())
+    }
 }
 
 impl Instruction {
+    /// The number of the instruction that a branch goes to: `BRA UP0,0x140`.
+    fn target(&self) -> Option<usize> {
+        let place = self.operands.rsplit(',').next()?.trim().strip_prefix("0x").filter(|_| self.is("BRA"))?;
+        Some(usize::from_str_radix(place, 16).ok()? / BYTES)
+    }
+
     /// Returns true if the opcode is this one, with any modifiers.
     pub fn is(&self, opcode: &str) -> bool {
         let own = self.opcode.rsplit(' ').next().unwrap_or_default();

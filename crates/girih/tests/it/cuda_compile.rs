@@ -10,6 +10,8 @@
 //!
 //! It needs the packages of the extra `cuda`, so `make cuda` runs it (`--ignored`), and nothing else does.
 
+mod goals;
+
 use crate::gpu_programs;
 use crate::kernel_files;
 use crate::scalar_cases;

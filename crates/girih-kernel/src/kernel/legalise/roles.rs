@@ -86,7 +86,7 @@ fn more(consumers: u32, group: u32) -> Option<[u32; 2]> {
     (at_first < MOST && more > at_first).then_some([at_first, more])
 }
 
-/// A block of which a warp or a warpgroup fills the one pipeline, and the other threads do all the rest.
+/// A block whose one pipeline a warp or a warpgroup fills, while the other threads do all the rest.
 pub(super) struct Apart {
     consumers: u32,
     /// The registers of a thread that computes, where a warpgroup gives up its own.

@@ -47,7 +47,7 @@ pub(super) struct Group {
 pub(super) enum Wait {
     Warp,
     Block,
-    /// For the first threads of the block, so many.
+    /// For the first threads of the block: their number.
     First(u32),
     Cluster,
     /// For a phase of an mbarrier to end.

@@ -104,7 +104,7 @@ fn of_groups(p: &Kernel, ctx: &Context, f: &For) -> usize {
     if grouped { all.len() } else { 0 }
 }
 
-/// True if blocks take tiles in turn: they are asked to, or there are more tiles than multiprocessors, each of which has room for one.
+/// True if blocks take tiles in turn: they are asked to, or there are more tiles than multiprocessors, which have room for one block each.
 fn in_turn(p: &Kernel, ctx: &Context) -> bool {
     let mut blocks = Some(1u64);
     walk::visit(&p.body, &mut |s| {

@@ -207,7 +207,7 @@ fn whole(side: &Side, least: u64, most: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, text};
+    use crate::tile::tests::{apply, context, gpu, kernel, plan_of, refusals, text};
 
     const PRODUCT: &str = r#"loop kernel k(x: ptr f32, w: ptr f32, b: ptr f32, out: ptr f32) open:
   for i in 0..20: free
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn knobs_choose_the_blocks_of_threads() {
         let large = PRODUCT.replace("0..70", "0..4480").replace("0..20", "0..512").replace("i*70", "i*4480");
-        let (out, _) = apply("tileify", &kernel(&large), &crate::tile::tests::gpu(&["mc=64", "nc=40", "kc=16"]));
+        let (out, _) = apply("tileify", &kernel(&large), &gpu(&["mc=64", "nc=40", "kc=16"]));
         let made = text(&out);
         assert!(made.contains("local acc: f32[64, 32]") && made.contains("for kk in 0..16: reduce"), "{made}");
     }
@@ -310,6 +310,28 @@ mod tests {
         assert_eq!(columns("w[j//32*9600 + k*32 + j%32]"), "    local acc: f32[512, 64]");
         assert_eq!(columns("w[j//56*16800 + k*56 + j%56]"), "    local acc: f32[512, 128]");
         assert_eq!(columns("w[j*300 + k]"), "    local acc: f32[512, 128]");
+    }
+
+    /// Columns of blocks of products that warpgroups compute.
+    #[test]
+    fn blocks_are_wide_where_both_operands_are_boxes() {
+        let columns = |product: &str, knobs: &[&str]| {
+            let (_, plan) = plan_of(product);
+            let (out, _) = apply("tileify", &plan.steps.last().unwrap().kernel, &gpu(knobs));
+            let made = text(&out);
+            let line = made.lines().find(|l| l.contains("local ") && l.contains("[128, ")).map(str::trim);
+            line.and_then(|l| l.rsplit(", ").next()?.strip_suffix(']')).map(str::to_string)
+        };
+        let half = |m: u32, n: u32| format!("torch.randn({m}, {n}, dtype=torch.float16)");
+        let product = |k: u32, n: u32| format!("{} @ {}", half(4096, k), half(k, n));
+        assert_eq!(columns(&product(4096, 4096), &[]).as_deref(), Some("256"));
+        for knob in ["tma=0", "wgmma=0", "swizzle=0", "slots=1", "tensor_core=0"] {
+            assert_ne!(columns(&product(4096, 4096), &[knob]).as_deref(), Some("256"), "{knob}");
+        }
+        // Rows of 4100 elements begin at multiples of 8 bytes, and elements of every second column lie apart.
+        assert_ne!(columns(&product(4096, 4100), &[]).as_deref(), Some("256"));
+        let apart = format!("{} @ {}[:, ::2]", half(4096, 4096), half(4096, 8192));
+        assert_ne!(columns(&apart, &[]).as_deref(), Some("256"));
     }
 
     #[test]

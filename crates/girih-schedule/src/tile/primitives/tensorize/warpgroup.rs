@@ -49,7 +49,7 @@ pub fn products(kernel: &Kernel) -> Vec<(LoopRef, &For, (AxisId, u64))> {
     out
 }
 
-/// The most sums that a thread has of a product in a loop whose loops are placed so.
+/// The most sums that a thread has of a product in a loop. `placed`: the place of the product's loops.
 pub fn sums(kernel: &Kernel, f: &For, placed: Place) -> u64 {
     let mut most = 0;
     walk::visit(&f.body, &mut |s| {
