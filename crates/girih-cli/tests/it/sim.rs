@@ -474,3 +474,24 @@ fn endless_runs_end() {
     );
     expect(&lab.girih(&["run", &past]), 3, "out-of-bounds");
 }
+
+/// A warp that fills a pipeline goes apart from the threads that read it, but not where these may leave before.
+#[test]
+fn a_block_that_ends_early_leaves_no_warp_behind() {
+    let lab = Lab::new("sim-early");
+    let example = include_str!("../../../../examples/attention_f16.mlir");
+    let first = example.lines().find(|line| line.contains("get_tile_block_id")).unwrap();
+    let leaves = "
+    %last = constant <i32: 1> : tile<i32>
+    %late = cmpi greater_than %bq, %last, signed : tile<i32> -> tile<i1>
+    if %late {
+      return
+    }";
+    for (name, text) in [("whole", example.to_string()), ("early", example.replace(first, &format!("{first}{leaves}")))]
+    {
+        let file = lab.file(&format!("{name}.mlir"), &text);
+        let ir = out(&lab.girih(&["compile", &file, "--target", "sm_90a", "--ir", "kernel"]));
+        assert!(ir.contains("wait free") && ir.contains("barrier first 128") == (name == "whole"), "{ir}");
+        expect(&lab.girih(&["run", &file, "--device", "sim", "--target", "sm_90a", "--verify"]), 0, "");
+    }
+}

@@ -106,7 +106,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     let bound = blocks::bind(kernel)?;
     let apart = roles::Apart::of(&bound, options.warp);
     let blocks::Bound { kernel: bound, grid, numbers, rounds, cluster, .. } = bound;
-    let mut lower = Lower::new(&bound, options)?;
+    let mut lower = Lower::new(&bound, options, apart.is_some())?;
     if lower.out.threads > 1 {
         if let Some(what) = done_by_all(&bound, &bound.body) {
             return Err(format!(
@@ -235,10 +235,10 @@ type Res<T> = Result<T, String>;
 type Nest = Vec<(l::AxisId, l::Ix, u64)>;
 
 impl<'a> Lower<'a> {
-    fn new(src: &'a l::Kernel, options: &'a Options) -> Res<Lower<'a>> {
+    fn new(src: &'a l::Kernel, options: &'a Options, apart: bool) -> Res<Lower<'a>> {
         let warp = options.warp;
         let active = threads::of(&src.body, warp);
-        let active = active + roles::producers(src, active, warp);
+        let active = active + roles::producers(src, active, warp, apart);
         let slots = slots::Slots::assign(src, active, options.shared)?;
         if slots.shared > options.shared {
             let (needs, most) = (slots.shared, options.shared);

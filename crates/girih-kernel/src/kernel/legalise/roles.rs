@@ -61,8 +61,9 @@ const FEWEST: u32 = 24;
 /// The words of its own from which on a thread gets more registers.
 const MANY: u64 = 96;
 
-/// Threads that fill beside those that compute: a warp, or a warpgroup that gives up most of its registers.
-pub(super) fn producers(kernel: &l::Kernel, consumers: u32, warp: u32) -> u32 {
+/// Threads that fill beside those that compute: a warp, or, in a block that goes `apart`, a warpgroup that gives up most of its
+/// registers where that is worth it.
+pub(super) fn producers(kernel: &l::Kernel, consumers: u32, warp: u32, apart: bool) -> u32 {
     let group = warp * k::WARPGROUP;
     let mut found = false;
     walk::visit(&kernel.body, &mut |s| {
@@ -72,7 +73,7 @@ pub(super) fn producers(kernel: &l::Kernel, consumers: u32, warp: u32) -> u32 {
     let own: u64 = private.map(|b| b.bytes() / 4 / b.shape[0].max(1)).sum();
     match found {
         false => 0,
-        true if own >= MANY && consumers.is_multiple_of(group) && more(consumers, group).is_some() => group,
+        true if apart && own >= MANY && consumers.is_multiple_of(group) && more(consumers, group).is_some() => group,
         true => warp,
     }
 }
@@ -106,7 +107,7 @@ impl Apart {
         let (kernel, rounds) = (&bound.kernel, bound.rounds.as_ref().map(|r| r.axis));
         let consumers = super::threads::of(&kernel.body, warp);
         let group = warp * k::WARPGROUP;
-        let registers = match producers(kernel, consumers, warp) {
+        let registers = match producers(kernel, consumers, warp, true) {
             0 => return None,
             n if n == group => more(consumers, group).map(|[_, more]| more),
             _ => None,
@@ -125,6 +126,10 @@ impl Apart {
             }
         };
         let l::Place::Pipeline { depth, .. } = pipeline.place else { return None };
+        // The warp that fills would wait for readers who have left.
+        if walk::effects(&kernel.body).leaves {
+            return None;
+        }
         let fills = walk::refs(pipeline.stages().0);
         let mut needed = fills.vals_used;
         let number = |axis: &l::AxisId| bound.numbers.iter().find(|(of, _)| of == axis).map(|(_, val)| *val);
@@ -150,6 +155,7 @@ impl Apart {
                     return None;
                 }
                 needed.extend(refs.vals_used);
+                needed.extend(refs.axes_used.iter().filter_map(number));
                 out.insert(0, s.clone());
             }
             Some(out)
