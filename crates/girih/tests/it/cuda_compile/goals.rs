@@ -6,7 +6,7 @@
 //! ```text
 //! 631 instructions for 64 x 128 x 64 and 64 x 64 x 128   -->   89 us for 4 x 16 heads of 2048 x 64 on 132 multiprocessors
 //! ```
-//! The table is on the page `docs/gpu.md`, which is compared with it.
+//! The table is on the page `docs/gpu.md`, which is compared with it; versions of NVIDIA's compiler differ by a few instructions.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -176,7 +176,34 @@ fn kernels_are_at_their_goals() {
         wrong.extend(missed);
     }
     assert!(wrong.is_empty(), "{}\n{table}", wrong.join("\n"));
-    assert!(page.contains(&table), "docs/gpu.md has another table:\n{table}");
+    assert!(
+        table.lines().all(|row| page.lines().any(|line| alike(line, row))),
+        "docs/gpu.md has another table:\n{table}"
+    );
+}
+
+/// Returns true if two rows differ by no more than the compiler's version makes them: in registers, and a tenth of the loop.
+fn alike(a: &str, b: &str) -> bool {
+    let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_string()).collect::<Vec<_>>();
+    let (a, b) = (cells(a), cells(b));
+    let fixed = |row: &[String]| [1, 2, 4, 5].map(|at| row.get(at).cloned());
+    let length = |row: &[String]| row.get(6)?.split(' ').next()?.parse::<f64>().ok();
+    let goal = |row: &[String]| Some(row.get(6)?.split("at most").nth(1)?.to_string());
+    let near = match (length(&a), length(&b)) {
+        (Some(a), Some(b)) => (a / b - 1.0).abs() <= 0.1,
+        (a, b) => a == b,
+    };
+    fixed(&a) == fixed(&b) && near && goal(&a) == goal(&b)
+}
+
+#[test]
+fn rows_of_other_versions_are_alike() {
+    let row = "| f16 | 1 | 168 | 0 | `HGMMA` | 98 in 24.6 us, at most 139.0 |";
+    assert!(alike(row, "| f16 | 1 | 160 | 0 | `HGMMA` | 103 in 25.8 us, at most 139.0 |"));
+    for (from, to) in [("| 1 |", "| 2 |"), ("| 0 |", "| 8 |"), ("HGMMA", "HMMA"), ("98 in", "149 in"), ("139", "140")] {
+        assert!(!alike(row, &row.replace(from, to)), "{to}");
+    }
+    assert!(alike("| a | 3 | 36 | 0 | - | - |", "| a | 3 | 32 | 0 | - | - |"));
 }
 
 #[test]
