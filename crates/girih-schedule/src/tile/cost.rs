@@ -9,9 +9,10 @@
 //! 224 blocks of 128 threads on 132 multiprocessors, room for 4 on each, 85 % busy; ...; 13 Gflop in 247 us: bound by arithmetic
 //! ```
 //!
-//! A roofline, no simulation: a kernel takes as long as the slowest of three. Memory delivers each array once; L2 delivers
-//! what all blocks fetch, 0.53 of what all multiprocessors can take, and no more to one multiprocessor than that takes; and each multiprocessor computes the blocks that it gets, where
-//! loads and copies take turns with the arithmetic. `tile/blocking.rs` takes the tile of least [`Cost::time`].
+//! A roofline, no simulation: a kernel takes as long as the slowest of three. Memory delivers each array once. L2 delivers all
+//! that the blocks fetch, at 0.53 of the rate at which all multiprocessors together can take it, and no multiprocessor gets more than it can
+//! take. Each multiprocessor computes the blocks that it gets, where loads and copies take turns with the arithmetic.
+//! `tile/blocking.rs` takes the tile of least [`Cost::time`].
 
 use std::collections::BTreeMap;
 

@@ -96,7 +96,7 @@ pub(super) struct Apart {
     depth: u32,
     /// The loop over the tiles that the block takes in turn.
     rounds: Option<l::For>,
-    /// What the filling needs that is computed before that loop, and in it: pure statements.
+    /// The pure statements before that loop, and in it, that compute what the filling needs.
     before: Vec<l::Stmt>,
     within: Vec<l::Stmt>,
 }

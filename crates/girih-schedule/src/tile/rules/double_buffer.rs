@@ -9,6 +9,7 @@ use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::heuristics::double_buffer::{BUSY, GROUPED, MOST, SLOTS_OF_TWO};
 use crate::tile::heuristics::warp_specialize::MANY_SUMS;
+use crate::tile::primitives::line::holds;
 use crate::tile::primitives::tensorize::warpgroup;
 use crate::tile::primitives::{self, Step, pipeline};
 use crate::tile::reuse;
@@ -98,8 +99,7 @@ fn folds_rows(f: &For) -> bool {
 
 /// How often warpgroups multiply in an iteration; 0 where warps do. The second of two products can go on during the next iteration.
 fn of_groups(p: &Kernel, ctx: &Context, f: &For) -> usize {
-    let all: Vec<_> =
-        warpgroup::products(p).into_iter().filter(|(_, product, _)| warpgroup::holds(&f.body, product)).collect();
+    let all: Vec<_> = warpgroup::products(p).into_iter().filter(|(_, product, _)| holds(&f.body, product)).collect();
     let grouped = ctx.knobs.wgmma && all.iter().all(|(_, f, thread)| warpgroup::grouped(p, ctx, f, *thread).is_ok());
     if grouped { all.len() } else { 0 }
 }
@@ -108,9 +108,7 @@ fn of_groups(p: &Kernel, ctx: &Context, f: &For) -> usize {
 fn in_turn(p: &Kernel, ctx: &Context) -> bool {
     let mut blocks = Some(1u64);
     walk::visit(&p.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && matches!(f.place, Place::Block { .. })
-        {
+        if let Some(f) = edit::over_blocks(s) {
             blocks = blocks.and_then(|n| n.checked_mul(edit::const_trip(f)?));
         }
     });

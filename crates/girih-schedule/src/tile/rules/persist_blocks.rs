@@ -4,7 +4,7 @@ use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::cost::room;
-use crate::tile::edit::const_trip;
+use crate::tile::edit::{const_trip, over_blocks};
 use crate::tile::heuristics::cost::OTHER_REGISTERS;
 use crate::tile::persistent_loop::GoesOn;
 use crate::tile::primitives::{self, LoopRef, Step};
@@ -45,13 +45,13 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 }
 
 fn policy(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Step> {
-    let nests = p.body.iter().filter(|s| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))).count();
+    let nests = p.body.iter().filter(|s| over_blocks(s).is_some()).count();
     let at =
         p.body.iter().position(|s| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { takers: 0, .. })))?;
     let Stmt::For(nest) = &p.body[at] else { return None };
     let mut over = vec![&**nest];
-    while let [Stmt::For(f)] = &over.last()?.body[..]
-        && matches!(f.place, Place::Block { .. })
+    while let [inner] = &over.last()?.body[..]
+        && let Some(f) = over_blocks(inner)
     {
         over.push(f);
     }

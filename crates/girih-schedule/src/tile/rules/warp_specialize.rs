@@ -4,6 +4,7 @@ use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::overlap::Overlap;
 use crate::tile::Context;
+use crate::tile::edit;
 use crate::tile::heuristics::warp_specialize::MANY_SUMS;
 use crate::tile::primitives::tensorize::warpgroup;
 use crate::tile::primitives::{self, Step, pipeline};
@@ -70,10 +71,9 @@ fn is_due(p: &Kernel, f: &For, overlap: bool) -> bool {
 
 /// True if no loop but those over blocks stands around a loop: only then does the warp fill all that the block ever needs.
 fn is_of_block(body: &[Stmt], f: &For) -> bool {
-    body.iter().any(|s| match s {
-        Stmt::For(l) if matches!(l.place, Place::Block { .. }) => is_of_block(&l.body, f),
-        Stmt::For(l) => l.axis == f.axis,
-        _ => false,
+    body.iter().any(|s| match edit::over_blocks(s) {
+        Some(blocks) => is_of_block(&blocks.body, f),
+        None => matches!(s, Stmt::For(l) if l.axis == f.axis),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::boxes;
 use crate::tile::edit::const_trip;
-use crate::tile::primitives::line::{LoopRef, change, look};
+use crate::tile::primitives::line::{LoopRef, change, holds, look};
 use crate::tile::target::{Capability, MatrixUnit};
 
 pub fn apply(kernel: &mut Kernel, ctx: &Context, loops: &[LoopRef]) -> Result<(), String> {
@@ -61,13 +61,6 @@ pub fn sums(kernel: &Kernel, f: &For, placed: Place) -> u64 {
         }
     });
     most
-}
-
-/// True if a loop is one of the statements, or stands in one.
-pub fn holds(body: &[Stmt], f: &For) -> bool {
-    let mut found = false;
-    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(l) if std::ptr::eq(&**l, f)));
-    found
 }
 
 pub fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Result<String, String> {

@@ -34,7 +34,7 @@ fn one(before: &str, line: &str, ctx: &Context) -> Result<Kernel, String> {
     let mut k = kernel(before);
     let line = Line::parse(line).unwrap()?;
     let step = Step::read(&line, &k)?;
-    // What is printed of a step reads back as the step.
+    // The text of a step is read back as the same step.
     let printed = step.line(&k).to_string();
     assert_eq!(Line::parse(&printed).unwrap().and_then(|line| Step::read(&line, &k)), Ok(step.clone()), "{printed}");
     step.apply(&mut k, ctx)?;

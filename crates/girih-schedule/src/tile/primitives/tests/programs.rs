@@ -133,7 +133,6 @@ pub const HALVES: &str = r#"tile kernel k(A: ptr f16, B: ptr f16, C: ptr f32):
       store C[i2*64 + j2] = w
 "#;
 
-/// Any size cuts any loop, and any of the two orders of cutting and fusing computes the same.
 /// Two blocks in turn read the same 40 numbers, in an order that a buffer gives.
 pub const SHARED_BY_TWO: &str = "tile kernel k(x: ptr f32, y: ptr f32):\n  i: i32 = index bx\n  two: i32 = div(i, 2)\n  local at: i32[8]\n  \
      for j in 0..8: free\n    v: i32 = index (j + two)%8\n    at[j] = v\n  local acc: f32[8]\n  for j_1 in 0..8: free\n    \

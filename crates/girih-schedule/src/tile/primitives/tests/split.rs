@@ -34,6 +34,7 @@ fn loops_are_cut_and_placed() {
     assert!(made.contains("  for b in 0..1: free block(x)\n    for i in 0..3: free\n"), "{made}");
 }
 
+/// Any size cuts any loop, and any of the two orders of cutting and fusing computes the same.
 #[test]
 fn sizes_of_all_kinds_leave_the_value() {
     for size in [1, 2, 3, 7, 19, 20, 21, 64] {

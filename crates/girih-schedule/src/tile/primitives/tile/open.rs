@@ -22,11 +22,9 @@ use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
+use crate::tile::primitives::MOST_BYTES;
 use crate::tile::target::Capability;
 use crate::tile::tile_nest::*;
-
-/// The bytes of the largest tile of sums.
-const MOST_BYTES: u64 = 1 << 28;
 
 /// The axes of a nest, by what a product does with them.
 pub struct Sides {

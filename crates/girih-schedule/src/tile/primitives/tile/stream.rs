@@ -23,10 +23,8 @@ use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp, convert};
 use crate::tile::causal_bounds::causal_bounds;
 use crate::tile::edit;
+use crate::tile::primitives::MOST_BYTES;
 use crate::tile::tile_nest::*;
-
-/// The bytes of the largest tile.
-const MOST_BYTES: u64 = 1 << 28;
 
 const NEAREST: Rounding = Rounding::NearestEven;
 const MAX: ScalarOp = ScalarOp::MaxF { nan: true, ftz: false };
