@@ -156,6 +156,12 @@ fn body(name: &str) -> Option<Own> {
         (["f16", "from", "f32"], _) => one("f16", t, ptx("f16", "cvt.rn.f16.f32 %0, %1;", "=h", "f")),
         (["f16", "from", "f64"], _) => one("f16", t, ptx("f16", "cvt.rn.f16.f64 %0, %1;", "=h", "d")),
         (["bf16", "from", "f32"], _) => one("bf16", t, ptx("bf16", "cvt.rn.bf16.f32 %0, %1;", "=h", "f")),
+        (["soft", "fma", "rn", _], DType::F16 | DType::BF16) => {
+            let body = format!(
+                "${t} r;\nasm(\"fma.rn.{t} %0, %1, %2, %3;\" : \"=h\"(r) : \"h\"(a), \"h\"(b), \"h\"(c));\nreturn !canonical_{t}(r);\n"
+            );
+            Some(Own::Helper(helper_of(t, &[(t, "a"), (t, "b"), (t, "c")], body)))
+        }
         (["canonical", _], DType::F16) => one(t, t, "return (x & 0x7fff) > 0x7c00 ? 0x7e00 : x;\n".into()),
         (["canonical", _], DType::BF16) => one(t, t, "return (x & 0x7fff) > 0x7f80 ? 0x7fc0 : x;\n".into()),
         (["ceil" | "floor" | "rint", _], DType::F32 | DType::F64) => {
